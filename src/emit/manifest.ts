@@ -1,0 +1,35 @@
+/**
+ * The manifest: what `generated/` holds, in the words the runtime needs to launch it. Written by `heddle gen`, read by the
+ * build and the runtime. Launchers take buffers, dims and attrs in exactly the order listed here.
+ */
+import { z } from 'zod'
+import { dtypes } from '../ir/dtype.js'
+
+const dtype = z.enum(dtypes)
+
+export const kernelEntrySchema = z.strictObject({
+  /** The instance key: `layer_norm__f16`. */
+  key: z.string(),
+  op: z.string(),
+  types: z.record(z.string(), dtype),
+  fixedDims: z.record(z.string(), z.number().int().positive()),
+  /** Path of the generated text, relative to `generated/`. */
+  file: z.string(),
+  /** sha256 of the generated text. */
+  digest: z.string().regex(/^[0-9a-f]{64}$/),
+  buffers: z.array(
+    z.strictObject({ name: z.string(), access: z.enum(['in', 'out']), dtype, dims: z.array(z.string()), layout: z.string() }),
+  ),
+  dims: z.array(z.string()),
+  attrs: z.array(z.strictObject({ name: z.string(), type: z.enum(['f32', 'i32']), default: z.number() })),
+  /** Kernels in the file, with the schedule each follows, in the words of `heddle inspect`. */
+  variants: z.array(z.strictObject({ kernel: z.string(), schedule: z.string(), when: z.string() })),
+})
+
+export const manifestSchema = z.strictObject({
+  version: z.literal(1),
+  kernels: z.array(kernelEntrySchema),
+})
+
+export type KernelEntry = z.infer<typeof kernelEntrySchema>
+export type Manifest = z.infer<typeof manifestSchema>

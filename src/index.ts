@@ -1,0 +1,3 @@
+/** What `import ... from 'heddle'` offers: the language. Importing it needs no GPU and no compiler. */
+export * from './errors.js'
+export * from './lang/index.js'

@@ -1,0 +1,54 @@
+/**
+ * A model layer as a graph: values connected by nodes, in the order they were declared (which is a topological order).
+ * A graph is storage-type polymorphic like an op; a program fixes its types, dimensions and attributes.
+ */
+import type { DTypeRef } from './kernel.js'
+import type { Shape } from './shape.js'
+
+/** Index into `Graph.values`. */
+export type ValueId = number
+
+export interface GraphValue {
+  readonly dtype: DTypeRef
+  readonly shape: Shape
+  /** Name of the layout the value is stored in: `row` or a declared layout. */
+  readonly layout: string
+}
+
+/** A number, or the name of a graph attribute that the program supplies. */
+export type AttrValue = number | { readonly attr: string }
+
+export type GraphNode =
+  | {
+      readonly kind: 'op'
+      readonly name: string
+      readonly op: string
+      /** Storage types of the op's type parameters. */
+      readonly types: Readonly<Record<string, DTypeRef>>
+      readonly inputs: Readonly<Record<string, ValueId>>
+      readonly outputs: Readonly<Record<string, ValueId>>
+      readonly attrs: Readonly<Record<string, AttrValue>>
+    }
+  /** An einsum-style product of two tensors, such as `m k, n k -> m n`; accumulates in float32. */
+  | {
+      readonly kind: 'matmul'
+      readonly name: string
+      readonly a: ValueId
+      readonly b: ValueId
+      readonly out: ValueId
+      readonly subscripts: { readonly a: readonly string[]; readonly b: readonly string[]; readonly out: readonly string[] }
+    }
+  /** The same elements under another shape; moves nothing. */
+  | { readonly kind: 'view'; readonly name: string; readonly input: ValueId; readonly out: ValueId }
+
+export type NodeOf<K extends GraphNode['kind']> = Extract<GraphNode, { kind: K }>
+
+export interface Graph {
+  readonly name: string
+  readonly values: readonly GraphValue[]
+  readonly nodes: readonly GraphNode[]
+  readonly inputs: Readonly<Record<string, ValueId>>
+  readonly weights: Readonly<Record<string, ValueId>>
+  readonly outputs: Readonly<Record<string, ValueId>>
+  readonly attrs: readonly string[]
+}

@@ -1,0 +1,143 @@
+/**
+ * The one table of scalar operations: operators and intrinsics alike. A row carries everything the compiler knows about
+ * an operation: its meaning in plain JavaScript (the oracle, and constant folding), its typing, its CUDA text.
+ * Adding an intrinsic is a row here and a one-line export in `src/lang/intrinsics.ts`.
+ * All rows are pure: evaluating one twice gives the same value and touches nothing.
+ */
+import type { ScalarType } from './dtype.js'
+import { erf } from './erf.js'
+
+type Value = number | boolean
+
+export interface Signature {
+  readonly params: readonly ScalarType[]
+  readonly result: ScalarType
+}
+
+export interface Intrinsic {
+  /** Accepted typings, most specific first. Arguments are never converted except i32 to f32. */
+  readonly signatures: readonly Signature[]
+  /** Meaning in JavaScript numbers (double precision). */
+  readonly evaluate: (...args: never[]) => Value
+  /** CUDA text from argument texts. Arguments arrive parenthesised where needed. */
+  readonly cuda: (args: readonly string[], result: ScalarType) => string
+  /** How the IR printer writes it: an infix or prefix operator; function-call form when absent. */
+  readonly symbol?: string
+}
+
+const f1: Signature = { params: ['f32'], result: 'f32' }
+const f2: Signature = { params: ['f32', 'f32'], result: 'f32' }
+const i1: Signature = { params: ['i32'], result: 'i32' }
+const i2: Signature = { params: ['i32', 'i32'], result: 'i32' }
+const b2: Signature = { params: ['bool', 'bool'], result: 'bool' }
+const compareI: Signature = { params: ['i32', 'i32'], result: 'bool' }
+const compareF: Signature = { params: ['f32', 'f32'], result: 'bool' }
+
+const infix = (
+  symbol: string,
+  signatures: readonly Signature[],
+  evaluate: Intrinsic['evaluate'],
+  cudaSymbol = symbol,
+): Intrinsic => ({ signatures, evaluate, symbol, cuda: ([a, b]) => `(${a} ${cudaSymbol} ${b})` })
+
+const call = (
+  signatures: readonly Signature[],
+  evaluate: Intrinsic['evaluate'],
+  cuda: string | ((result: ScalarType) => string),
+): Intrinsic => ({
+  signatures,
+  evaluate,
+  cuda: (args, result) => `${typeof cuda === 'string' ? cuda : cuda(result)}(${args.join(', ')})`,
+})
+
+export const intrinsics = {
+  add: infix('+', [i2, f2], (a: number, b: number) => a + b),
+  sub: infix('-', [i2, f2], (a: number, b: number) => a - b),
+  mul: infix('*', [i2, f2], (a: number, b: number) => a * b),
+  /** `/` is always the float quotient, as in JavaScript; integer quotients are `idiv`. */
+  div: infix('/', [f2], (a: number, b: number) => a / b),
+  idiv: infix('idiv', [i2], (a: number, b: number) => Math.trunc(a / b), '/'),
+  mod: infix('%', [i2], (a: number, b: number) => a % b),
+  bitAnd: infix('&', [i2], (a: number, b: number) => a & b),
+  bitOr: infix('|', [i2], (a: number, b: number) => a | b),
+  shiftLeft: infix('<<', [i2], (a: number, b: number) => a << b),
+  shiftRight: infix('>>', [i2], (a: number, b: number) => a >> b),
+  lt: infix('<', [compareI, compareF], (a: number, b: number) => a < b),
+  le: infix('<=', [compareI, compareF], (a: number, b: number) => a <= b),
+  gt: infix('>', [compareI, compareF], (a: number, b: number) => a > b),
+  ge: infix('>=', [compareI, compareF], (a: number, b: number) => a >= b),
+  eq: infix('===', [compareI, compareF], (a: number, b: number) => a === b, '=='),
+  ne: infix('!==', [compareI, compareF], (a: number, b: number) => a !== b, '!='),
+  and: infix('&&', [b2], (a: boolean, b: boolean) => a && b),
+  or: infix('||', [b2], (a: boolean, b: boolean) => a || b),
+  not: {
+    signatures: [{ params: ['bool'], result: 'bool' }],
+    evaluate: (a: boolean) => !a,
+    symbol: '!',
+    cuda: ([a]) => `(!${a})`,
+  },
+  neg: { signatures: [i1, f1], evaluate: (a: number) => -a, symbol: '-', cuda: ([a]) => `(-${a})` },
+  select: {
+    signatures: [
+      { params: ['bool', 'i32', 'i32'], result: 'i32' },
+      { params: ['bool', 'f32', 'f32'], result: 'f32' },
+      { params: ['bool', 'bool', 'bool'], result: 'bool' },
+    ],
+    evaluate: (c: boolean, a: Value, b: Value) => (c ? a : b),
+    cuda: ([c, a, b]) => `(${c} ? ${a} : ${b})`,
+  },
+  toFloat: {
+    signatures: [{ params: ['i32'], result: 'f32' }],
+    evaluate: (a: number) => a,
+    cuda: ([a]) => `static_cast<float>(${a})`,
+  },
+  /** Truncates toward zero. */
+  toInt: {
+    signatures: [{ params: ['f32'], result: 'i32' }],
+    evaluate: (a: number) => Math.trunc(a),
+    cuda: ([a]) => `static_cast<int>(${a})`,
+  },
+  abs: call(
+    [i1, f1],
+    (a: number) => Math.abs(a),
+    (r) => (r === 'i32' ? 'abs' : 'fabsf'),
+  ),
+  minimum: call(
+    [i2, f2],
+    (a: number, b: number) => Math.min(a, b),
+    (r) => (r === 'i32' ? 'min' : 'fminf'),
+  ),
+  maximum: call(
+    [i2, f2],
+    (a: number, b: number) => Math.max(a, b),
+    (r) => (r === 'i32' ? 'max' : 'fmaxf'),
+  ),
+  square: call([f1], (a: number) => a * a, 'heddle::square'),
+  sqrt: call([f1], (a: number) => Math.sqrt(a), 'sqrtf'),
+  rsqrt: call([f1], (a: number) => 1 / Math.sqrt(a), 'rsqrtf'),
+  exp: call([f1], (a: number) => Math.exp(a), 'expf'),
+  log: call([f1], (a: number) => Math.log(a), 'logf'),
+  sin: call([f1], (a: number) => Math.sin(a), 'sinf'),
+  cos: call([f1], (a: number) => Math.cos(a), 'cosf'),
+  tanh: call([f1], (a: number) => Math.tanh(a), 'tanhf'),
+  erf: call([f1], (a: number) => erf(a), 'erff'),
+  pow: call([f2], (a: number, b: number) => a ** b, 'powf'),
+  floor: call([f1], (a: number) => Math.floor(a), 'floorf'),
+  /** Nearest integer, ties to even. */
+  round: call([f1], (a: number) => roundHalfEven(a), 'rintf'),
+} as const satisfies Record<string, Intrinsic>
+
+export type IntrinsicName = keyof typeof intrinsics
+
+function roundHalfEven(a: number): number {
+  const down = Math.floor(a)
+  const rest = a - down
+  if (rest < 0.5) return down
+  if (rest > 0.5) return down + 1
+  return down % 2 === 0 ? down : down + 1
+}
+
+/** Looks a row up by name with the table's common type. */
+export const intrinsic = (name: IntrinsicName): Intrinsic => intrinsics[name]
+
+export const isIntrinsicName = (name: string): name is IntrinsicName => Object.hasOwn(intrinsics, name)

@@ -1,0 +1,30 @@
+/**
+ * A layout is a pure integer function from logical indices and extents to an element offset, with the number of elements
+ * the buffer must hold. In `offset`, index variables are named after the axes and extents are `dim`s of the same names.
+ */
+import type { Expr } from './expr.js'
+
+export interface Layout {
+  readonly name: string
+  /** Axis names, outermost first. A tensor of the same rank may use the layout, whatever its dimensions are called. */
+  readonly axes: readonly string[]
+  readonly offset: Expr
+  /** Elements the buffer holds, padding included. */
+  readonly size: Expr
+}
+
+const call = (fn: 'add' | 'mul', a: Expr, b: Expr): Expr => ({ kind: 'call', type: 'i32', fn, args: [a, b] })
+const one: Expr = { kind: 'const', type: 'i32', value: 1 }
+
+/** Row-major over the given axes: the last axis is contiguous. */
+export function rowMajor(axes: readonly string[]): Layout {
+  let offset: Expr | undefined
+  let size: Expr | undefined
+  for (const name of axes) {
+    const index: Expr = { kind: 'index', type: 'i32', name }
+    const dim: Expr = { kind: 'dim', type: 'i32', name }
+    offset = offset === undefined ? index : call('add', call('mul', offset, dim), index)
+    size = size === undefined ? dim : call('mul', size, dim)
+  }
+  return { name: 'row', axes, offset: offset ?? { kind: 'const', type: 'i32', value: 0 }, size: size ?? one }
+}

@@ -1,0 +1,7 @@
+/** The authoring surface: what `import { ... } from 'heddle'` offers to a spec. */
+export { GraphBuilder, type GraphDecl, type GraphTensor, graph } from './graph.js'
+export * from './intrinsics.js'
+export { type LayoutDecl, layout } from './layout.js'
+export { op } from './op.js'
+export { tensor } from './tensor.js'
+export type { Access, Op, Row, TensorDecl } from './types.js'

@@ -1,0 +1,71 @@
+/**
+ * What a body may call besides functions of its own subset. Each export runs the table's JavaScript meaning and carries
+ * its name in its type, so that the front end recognises it through any import, alias or re-export.
+ */
+import { type IntrinsicName, intrinsics } from '../ir/intrinsics.js'
+import { type MonoidName, monoids } from '../ir/monoids.js'
+import type { Row } from './types.js'
+
+/** The brand the front end reads from a callee's type. */
+export interface Branded<Kind extends string, Name extends string> {
+  readonly heddle: { readonly kind: Kind; readonly name: Name }
+}
+
+type Unary = (a: number) => number
+type Binary = (a: number, b: number) => number
+
+function scalar<const Name extends IntrinsicName, F>(name: Name): F & Branded<'intrinsic', Name> {
+  const meaning = (...args: never[]) => intrinsics[name].evaluate(...(args as [never, never, never]))
+  return Object.assign(meaning, { heddle: { kind: 'intrinsic', name } as const }) as F & Branded<'intrinsic', Name>
+}
+
+function reduction<const Name extends MonoidName>(
+  name: Name,
+): ((length: number, value: Row) => number) & Branded<'reduction', Name> {
+  return Object.assign((length: number, value: Row) => monoids[name].evaluate(length, value), {
+    heddle: { kind: 'reduction', name } as const,
+  })
+}
+
+export const abs = scalar<'abs', Unary>('abs')
+export const square = scalar<'square', Unary>('square')
+export const sqrt = scalar<'sqrt', Unary>('sqrt')
+export const rsqrt = scalar<'rsqrt', Unary>('rsqrt')
+export const exp = scalar<'exp', Unary>('exp')
+export const log = scalar<'log', Unary>('log')
+export const sin = scalar<'sin', Unary>('sin')
+export const cos = scalar<'cos', Unary>('cos')
+export const tanh = scalar<'tanh', Unary>('tanh')
+export const erf = scalar<'erf', Unary>('erf')
+export const floor = scalar<'floor', Unary>('floor')
+export const round = scalar<'round', Unary>('round')
+export const pow = scalar<'pow', Binary>('pow')
+/** The smaller, the larger of two values (rows are reduced by `min` and `max`). */
+export const minimum = scalar<'minimum', Binary>('minimum')
+export const maximum = scalar<'maximum', Binary>('maximum')
+/** Integer quotient, rounded toward zero. `/` is always the float quotient. */
+export const idiv = scalar<'idiv', Binary>('idiv')
+/** Float to integer, rounded toward zero; the only way from a float to an index. */
+export const toInt = scalar<'toInt', Unary>('toInt')
+export const toFloat = scalar<'toFloat', Unary>('toFloat')
+
+/** Reductions over a row: `sum(n, (c) => x(m, c))`. */
+export const sum = reduction('sum')
+export const max = reduction('max')
+export const min = reduction('min')
+/** Index of the largest (smallest) element; the lowest index among equals. */
+export const argmax = reduction('argmax')
+export const argmin = reduction('argmin')
+
+/** A row value of `length` elements: `row(n, (c) => ...)`. Elements are computed once, in order. */
+export const row: ((length: number, value: Row) => Row) & Branded<'row', 'row'> = Object.assign(
+  (length: number, value: Row): Row => {
+    const elements = Float64Array.from({ length }, (_, index) => value(index))
+    return (index) => {
+      const element = elements[index]
+      if (element === undefined) throw new RangeError(`index ${index} is outside the row of ${length} elements`)
+      return element
+    }
+  },
+  { heddle: { kind: 'row', name: 'row' } as const },
+)

@@ -1,0 +1,38 @@
+/** Declaring layouts: `layout(name, axes, { offset, size })`. The functions are ordinary integer arithmetic and run as they stand. */
+
+type Extents = Readonly<Record<string, number>>
+
+export interface LayoutDecl {
+  readonly name: string
+  readonly axes: readonly string[]
+  /** Element offset of a logical index. */
+  readonly offset: (index: Extents, extent: Extents) => number
+  /** Elements the buffer holds, padding included. */
+  readonly size: (extent: Extents) => number
+}
+
+export interface LayoutConfig<Axis extends string> {
+  readonly offset: (index: { readonly [K in Axis]: number }, extent: { readonly [K in Axis]: number }) => number
+  /** Defaults to the product of the extents. */
+  readonly size?: (extent: { readonly [K in Axis]: number }) => number
+}
+
+/**
+ * Declares a layout over the given axes (outermost first). Export it and name it in a tensor: `tensor('T', 'b s h d', splitHeads)`.
+ * A tensor uses a layout by position: its own dimension names do not matter.
+ */
+export function layout<const Axes extends readonly string[]>(
+  name: string,
+  axes: Axes,
+  config: LayoutConfig<Axes[number]>,
+): LayoutDecl {
+  const size = config.size ?? ((extent: Extents) => axes.reduce((product, axis) => product * (extent[axis] ?? 0), 1))
+  return { name, axes, offset: config.offset as LayoutDecl['offset'], size: size as LayoutDecl['size'] }
+}
+
+/** The default layout: the last axis is contiguous. */
+export function rowMajorDecl(axes: readonly string[]): LayoutDecl {
+  return layout('row', axes, {
+    offset: (index, extent) => axes.reduce((offset, axis) => offset * (extent[axis] ?? 0) + (index[axis] ?? 0), 0),
+  })
+}

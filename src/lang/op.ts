@@ -1,0 +1,26 @@
+/** Declaring an op: a typed signature and a body that runs as plain TypeScript and compiles to a kernel. */
+import type { DType } from '../ir/dtype.js'
+import type { Body, Op, OpConfig, Tensors } from './types.js'
+
+/**
+ * Declares an op. `name` is snake_case and unique in the project. The body receives accessors for the inputs and the
+ * extents and attributes by name, and returns a function of the row indices that returns every output: a `row` over the
+ * output's last dimension, or a number when the row indices name all of its dimensions.
+ */
+export function op<
+  const D extends string,
+  const I extends Tensors,
+  const O extends Tensors,
+  const P extends string = never,
+  const A extends Readonly<Record<string, number>> = Record<never, number>,
+>(name: string, config: OpConfig<D, P, I, O, A>): Op<I, O, A> {
+  return {
+    name,
+    dims: config.dims,
+    types: (config.types ?? {}) as Readonly<Record<string, readonly DType[]>>,
+    inputs: config.inputs,
+    outputs: config.outputs,
+    attrs: config.attrs ?? ({} as A),
+    body: config.body as unknown as Body<string, Tensors, Tensors, Readonly<Record<string, number>>>,
+  }
+}

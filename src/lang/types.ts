@@ -1,0 +1,76 @@
+/**
+ * The types an author meets: tensors by dimension names, bodies as functions over numbers. Dimension lists are string
+ * literals (`'m n'`), so the number of indices an access takes is checked by the TypeScript compiler.
+ */
+import type { DType } from '../ir/dtype.js'
+import type { LayoutDecl } from './layout.js'
+
+/** `'m n'` as `['m', 'n']`. */
+export type SplitDims<S extends string> = S extends ''
+  ? []
+  : S extends `${infer Head} ${infer Rest}`
+    ? [Head, ...SplitDims<Rest>]
+    : [S]
+
+type Numbers<D extends readonly string[]> = { [K in keyof D]: number }
+
+/** Reads one element by its logical indices. */
+export type Access<Dims extends string> = (...indices: Numbers<SplitDims<Dims>>) => number
+
+/** A row value: element `c` of the row. */
+export type Row = (index: number) => number
+
+export interface TensorDecl<Type extends string = string, Dims extends string = string> {
+  readonly type: Type
+  readonly dims: Dims
+  readonly layout: LayoutDecl | undefined
+}
+
+export type Tensors = Readonly<Record<string, TensorDecl>>
+
+/** What a body receives: an accessor for each input. */
+export type Inputs<I extends Tensors> = { readonly [K in keyof I]: Access<I[K]['dims']> }
+
+/** What a body returns: for each output a row, or a scalar when the row indices already name every dimension. */
+export type Outputs<O extends Tensors> = { readonly [K in keyof O]: Row | number }
+
+/** Extents of the dimensions and values of the attributes, by name. */
+export type Environment<D extends string, A> = { readonly [K in D | (keyof A & string)]: number }
+
+export type Body<D extends string, I extends Tensors, O extends Tensors, A> = (
+  inputs: Inputs<I>,
+  environment: Environment<D, A>,
+) => (...rows: number[]) => Outputs<O>
+
+export interface OpConfig<
+  D extends string,
+  P extends string,
+  I extends Tensors,
+  O extends Tensors,
+  A extends Readonly<Record<string, number>>,
+> {
+  /** Names of the dimensions; their extents are run-time values. */
+  readonly dims: readonly D[]
+  /** Type parameters with the storage types each may take. */
+  readonly types?: Readonly<Record<P, readonly DType[]>>
+  readonly inputs: I
+  readonly outputs: O
+  /** Run-time parameters with their defaults. A default written as an integer literal with `int` stays an integer. */
+  readonly attrs?: A
+  readonly body: Body<D, I, O, A>
+}
+
+export interface Op<
+  I extends Tensors = Tensors,
+  O extends Tensors = Tensors,
+  A extends Readonly<Record<string, number>> = Readonly<Record<string, number>>,
+> {
+  readonly name: string
+  readonly dims: readonly string[]
+  readonly types: Readonly<Record<string, readonly DType[]>>
+  readonly inputs: I
+  readonly outputs: O
+  readonly attrs: A
+  /** The body as a plain function: the oracle. */
+  readonly body: Body<string, Tensors, Tensors, Readonly<Record<string, number>>>
+}

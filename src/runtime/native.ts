@@ -1,0 +1,132 @@
+/**
+ * The addon's typed face: exactly what `native/addon` exports, nothing more. Callers validate before they call; the
+ * addon repeats every check it needs so as not to crash, and rejects with an `Error` whose `code` is one of `NativeCode`.
+ */
+
+export type NativeCode = 'INVALID' | 'UNAVAILABLE' | 'MEMORY' | 'FAULT' | 'DEVICE' | 'ABORTED' | 'CLOSED'
+
+export interface NativeDeviceInfo {
+  readonly kind: 'simt' | 'cuda'
+  readonly name: string
+  readonly memoryBytes: number
+  readonly memoryFreeBytes: number
+  /** `9.0`; absent on simt. */
+  readonly computeCapability?: string
+  readonly multiprocessors: number
+  readonly driverVersion: number
+  readonly runtimeVersion: number
+  readonly matmulVersion: number
+}
+
+/** A piece of a device buffer. */
+export interface NativeSlice {
+  readonly buffer: NativeBuffer
+  readonly offset: number
+  readonly bytes: number
+}
+
+export interface NativeMatmul {
+  readonly kind: 'matmul'
+  /** Names the step in timings and errors. */
+  readonly label: string
+  readonly a: NativeSlice
+  readonly b: NativeSlice
+  readonly out: NativeSlice
+  /** Index into `dtypes` of src/ir/dtype.ts. */
+  readonly dtypes: readonly [a: number, b: number, out: number]
+  readonly allowTf32: boolean
+  /** batch, m, n, k */
+  readonly extents: readonly [number, number, number, number]
+  /** Element strides: a (batch, m, k), b (batch, n, k), out (batch, m, n). */
+  readonly strides: readonly [
+    readonly [number, number, number],
+    readonly [number, number, number],
+    readonly [number, number, number],
+  ]
+}
+
+export interface NativeKernelStep {
+  readonly kind: 'kernel'
+  readonly label: string
+  readonly library: NativeLibrary
+  /** The instance key. */
+  readonly key: string
+  readonly buffers: readonly NativeSlice[]
+  readonly dims: readonly number[]
+  readonly attrs: readonly number[]
+}
+
+export interface NativeFill {
+  readonly kind: 'fill'
+  readonly label: string
+  readonly target: NativeSlice
+  readonly value: number
+}
+
+export interface NativeCopy {
+  readonly kind: 'copy'
+  readonly label: string
+  readonly from: NativeSlice
+  readonly to: NativeSlice
+}
+
+export type NativeStep = NativeKernelStep | NativeMatmul | NativeFill | NativeCopy
+
+export interface NativeBuffer {
+  readonly bytes: number
+  /** Copies host bytes in. Resolves when the copy is done. */
+  write(offset: number, data: Uint8Array): Promise<void>
+  read(offset: number, bytes: number): Promise<Uint8Array>
+  /** Frees the memory. Using the buffer afterwards rejects with CLOSED; steps that hold it keep it alive. */
+  release(): void
+}
+
+export interface NativeKernelInfo {
+  readonly key: string
+  readonly digest: string
+  readonly buffers: number
+  readonly dims: number
+  readonly attrs: number
+}
+
+export interface NativeLibrary {
+  readonly target: 'simt' | 'cuda'
+  readonly kernels: readonly NativeKernelInfo[]
+}
+
+/** A graph inside a program that is replayed with one call, or the plain step list where the device cannot capture. */
+export interface NativeProgram {
+  readonly steps: number
+  /** True once the steps were captured into a device graph. */
+  readonly captured: boolean
+  /** Copies `inputs` in, runs every step, copies `outputs` out; all on a worker thread. Rejects with ABORTED when `abort` was called. */
+  run(
+    inputs: readonly { readonly to: NativeSlice; readonly data: Uint8Array }[],
+    outputs: readonly NativeSlice[],
+  ): Promise<Uint8Array[]>
+  /** Stops the run under way between two steps. */
+  abort(): void
+  /** Records the steps into a device graph; later runs replay it. A no-op on simt. */
+  capture(): Promise<void>
+  /** Milliseconds of each of `repeats` runs, by device events (host clock on simt), after `warmup` runs. */
+  time(repeats: number, warmup: number): Promise<Float64Array>
+  /** Milliseconds of each step, run one by one, median of `repeats`. */
+  profile(repeats: number): Promise<Float64Array>
+  release(): void
+}
+
+export interface NativeDevice {
+  info(): NativeDeviceInfo
+  /** @throws MEMORY naming the bytes asked for and free */
+  allocate(bytes: number): NativeBuffer
+  loadLibrary(path: string): NativeLibrary
+  program(steps: readonly NativeStep[]): NativeProgram
+  close(): void
+}
+
+export interface NativeAddon {
+  /** ABI version the addon was built for. */
+  readonly abiVersion: number
+  /** Opens a device plugin. @throws UNAVAILABLE when the machine lacks the device or the driver */
+  openDevice(pluginPath: string, ordinal: number): NativeDevice
+}
