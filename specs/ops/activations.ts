@@ -1,13 +1,13 @@
 /** Activation functions as ordinary functions; any op body may call them, and each is an op of its own. */
-import { erf, maximum, op, tanh, tensor } from 'heddle'
+import { erf, maximum, op, tanh as tanhOf, tensor } from 'heddle'
 
 /** GELU by the error function: BERT's `gelu`. */
 export const geluErf = (x: number): number => 0.5 * x * (1 + erf(x * Math.SQRT1_2))
 
 /** GELU by tanh: BERT's `gelu_new`, FasterTransformer's GELU (Hendrycks, Gimpel 2016). */
-export const geluTanh = (x: number): number => 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+export const geluByTanh = (x: number): number => 0.5 * x * (1 + tanhOf(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
-export const relu = (x: number): number => maximum(x, 0)
+export const rectify = (x: number): number => maximum(x, 0)
 
 export const gelu = op('gelu', {
   dims: ['m', 'n'],
@@ -17,4 +17,34 @@ export const gelu = op('gelu', {
   body:
     ({ x }) =>
     (m, c) => ({ y: geluErf(x(m, c)) }),
+})
+
+export const geluTanh = op('gelu_tanh', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }) =>
+    (m, c) => ({ y: geluByTanh(x(m, c)) }),
+})
+
+export const relu = op('relu', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }) =>
+    (m, c) => ({ y: rectify(x(m, c)) }),
+})
+
+export const tanh = op('tanh', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }) =>
+    (m, c) => ({ y: tanhOf(x(m, c)) }),
 })

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import { dtypes } from '../ir/dtype.js'
+import { plannedGraphsSchema } from './graphs.js'
 
 const dtype = z.enum(dtypes)
 
@@ -29,6 +30,8 @@ export const kernelEntrySchema = z.strictObject({
 export const manifestSchema = z.strictObject({
   version: z.literal(1),
   kernels: z.array(kernelEntrySchema),
+  /** What each fusion plan makes of the graphs it groups: plan name, then graph name. */
+  plans: plannedGraphsSchema.optional(),
 })
 
 export type KernelEntry = z.infer<typeof kernelEntrySchema>

@@ -7,6 +7,7 @@ import { isDType } from '../ir/dtype.js'
 import type { AttrValue, Graph, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { multiplyExtents, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
+import type { LayoutDecl } from './layout.js'
 import type { Op, TensorDecl, Tensors } from './types.js'
 
 /** A value inside a graph under construction. */
@@ -90,8 +91,11 @@ export class GraphBuilder {
     return outputs as Handles<O>
   }
 
-  /** Multiplies two tensors over named axes, as in `matmul('m k, n k -> m n', x, w)`. Accumulates in float32; the result has a's storage type. */
-  matmul(subscripts: string, a: GraphTensor, b: GraphTensor): GraphTensor {
+  /**
+   * Multiplies two tensors over named axes, as in `matmul('m k, n k -> m n', x, w)`. Accumulates in float32; the result has
+   * a's storage type and is row-major unless a layout is given.
+   */
+  matmul(subscripts: string, a: GraphTensor, b: GraphTensor, layout?: LayoutDecl): GraphTensor {
     const match = /^([\w ]+), ([\w ]+) -> ([\w ]+)$/.exec(subscripts)
     const [sa, sb, so] = [match?.[1], match?.[2], match?.[3]].map((part) => part?.split(' ') ?? [])
     if (sa === undefined || sb === undefined || so === undefined || match === null) {
@@ -128,7 +132,7 @@ export class GraphBuilder {
         throw usageError('graph.matmul', `"${subscripts}": axis ${axis} of the result is in neither operand`)
       return extent
     })
-    const out = this.#value({ dtype: this.at(a).dtype, shape, layout: 'row' })
+    const out = this.#value({ dtype: this.at(a).dtype, shape, layout: layout?.name ?? 'row' })
     this.nodes.push({
       kind: 'matmul',
       name: pending,

@@ -69,3 +69,8 @@ export const row: ((length: number, value: Row) => Row) & Branded<'row', 'row'> 
   },
   { heddle: { kind: 'row', name: 'row' } as const },
 )
+
+/** Marks the default of an integer attribute: `attrs: { window: int(64) }`. Attributes without it are floats. */
+export const int: ((value: number) => number) & Branded<'int', 'int'> = Object.assign((value: number): number => value, {
+  heddle: { kind: 'int', name: 'int' } as const,
+})

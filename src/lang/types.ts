@@ -55,7 +55,7 @@ export interface OpConfig<
   readonly types?: Readonly<Record<P, readonly DType[]>>
   readonly inputs: I
   readonly outputs: O
-  /** Run-time parameters with their defaults. A default written as an integer literal with `int` stays an integer. */
+  /** Run-time parameters with their defaults: floats, or integers where the default is written `int(64)`. */
   readonly attrs?: A
   readonly body: Body<D, I, O, A>
 }

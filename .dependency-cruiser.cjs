@@ -1,0 +1,56 @@
+/**
+ * The import direction: data flows through the rooms of src/ from left to right, and a room imports only rooms to its left. The models
+ * are assembled from the shipped specs; a spec imports the language (by the package's name) and other specs, nothing else.
+ */
+const rooms = [
+  'ir', 'lang', 'frontend', 'fuse', 'schedule', 'emit', 'toolchain', 'runtime', 'models', 'quant', 'verify', 'bench', 'cli',
+]
+
+const within = (names) => `^src/(${names.join('|')})/`
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'no-unresolved', severity: 'error', from: {}, to: { couldNotResolve: true } },
+    ...rooms.slice(0, -1).map((room, i) => ({
+      name: `${room}-imports-left`,
+      severity: 'error',
+      from: { path: within([room]) },
+      to: { path: within(rooms.slice(i + 1)) },
+    })),
+    {
+      name: 'runtime-without-the-compiler',
+      comment: 'The portable bundle runs models without the front end.',
+      severity: 'error',
+      from: { path: within(['runtime', 'models', 'quant']) },
+      to: { path: [within(['frontend']), 'node_modules/(ts-morph|typescript)/'] },
+    },
+    {
+      name: 'front-end-only-on-demand',
+      comment: 'Verbs start fast, and the portable bundle leaves it out.',
+      severity: 'error',
+      from: { path: within(['cli', 'verify', 'bench']) },
+      to: { path: [within(['frontend']), 'node_modules/ts-morph/'], dependencyTypesNot: ['dynamic-import', 'type-only'] },
+    },
+    {
+      name: 'specs-import-the-language',
+      severity: 'error',
+      from: { path: '^specs/' },
+      to: { path: '^src/', pathNot: '^src/index\\.ts$' },
+    },
+    {
+      name: 'only-models-and-tools-import-specs',
+      severity: 'error',
+      from: { path: '^src/', pathNot: within(['models', 'quant', 'verify', 'bench', 'cli']) },
+      to: { path: '^specs/' },
+    },
+    { name: 'errors-import-nothing', severity: 'error', from: { path: '^src/errors\\.ts$' }, to: { path: '^src/' } },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { exportsFields: ['exports'], conditionNames: ['import', 'require', 'node', 'default'] },
+  },
+}

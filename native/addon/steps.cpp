@@ -1,0 +1,184 @@
+// Reading the steps of a program: every value is checked here once, so that running a step checks nothing.
+#include <array>
+
+#include "host.hpp"
+
+namespace heddle {
+
+namespace {
+
+constexpr uint32_t most_steps = 1u << 20;
+constexpr uint32_t most_arguments = 256;
+constexpr std::array<uint64_t, 6> dtype_bytes = {4, 2, 2, 4, 1, 1};
+
+template <class Value, class Read>
+std::vector<Value> read_list(const Napi::Value& value, const std::string& what, uint32_t count, Read read) {
+  const Napi::Array array = read_array(value, what, most_arguments);
+  if (array.Length() != count) {
+    invalid(what + ": expected " + std::to_string(count) + " entries, got " + std::to_string(array.Length()));
+  }
+  std::vector<Value> values;
+  for (uint32_t i = 0; i < count; ++i) values.push_back(read(array.Get(i), what + "[" + std::to_string(i) + "]"));
+  return values;
+}
+
+std::vector<int64_t> read_whole_list(const Napi::Value& value, const std::string& what, uint32_t count) {
+  return read_list<int64_t>(value, what, count, [](const Napi::Value& entry, const std::string& name) {
+    return static_cast<int64_t>(read_whole(entry, name, 0, max_safe_integer));
+  });
+}
+
+Step read_kernel(const Napi::Object& object, const std::string& label, const Device& device) {
+  const auto face = unwrap<LibraryFace>(object.Get("library"), label + ".library", "a kernel library of this addon");
+  if (face->library->device() != &device) invalid(label + ".library: it was loaded for another device");
+  const std::string key = read_text(object.Get("key"), label + ".key");
+  const heddle_kernel* kernel = face->library->find(key);
+  if (kernel == nullptr) invalid(label + ".key: the kernel library has no kernel \"" + key + '"');
+
+  auto slices = read_list<Slice>(object.Get("buffers"), label + ".buffers", kernel->buffer_count,
+                                 [&](const Napi::Value& entry, const std::string& name) {
+                                   return read_slice(entry, name, device);
+                                 });
+  auto dims = read_whole_list(object.Get("dims"), label + ".dims", kernel->dim_count);
+  auto attrs = read_list<double>(object.Get("attrs"), label + ".attrs", kernel->attr_count, read_number);
+  std::vector<heddle_slice> raw;
+  for (const Slice& slice : slices) raw.push_back(slice.raw());
+
+  const auto enqueue = [library = face->library, launcher = kernel->launch, slices = std::move(slices), raw = std::move(raw),
+                        dims = std::move(dims), attrs = std::move(attrs)](const Device& on, heddle_error* error) {
+    const heddle_launch launch = {on.api().queue_native(on.queue()),
+                                  raw.data(),
+                                  dims.data(),
+                                  attrs.data(),
+                                  static_cast<uint32_t>(raw.size()),
+                                  static_cast<uint32_t>(dims.size()),
+                                  static_cast<uint32_t>(attrs.size())};
+    return launcher(&launch, error);
+  };
+  return {label, enqueue};
+}
+
+// What a matmul operand is: its piece of memory, and how its (batch, rows, columns) elements lie in it.
+struct Operand {
+  const char* name;
+  const Slice& slice;
+  uint64_t element_bytes;
+  std::array<int64_t, 3> extents;
+  std::vector<int64_t> strides;
+};
+
+void check_operand(const Operand& operand, const std::string& label) {
+  const std::string what = label + "." + operand.name;
+  __extension__ using Wide = __int128;
+  Wide last = 0;
+  bool empty = false;
+  for (size_t i = 0; i < 3; ++i) {
+    empty = empty || operand.extents[i] == 0;
+    last += static_cast<Wide>(operand.extents[i] - 1) * operand.strides[i];
+  }
+  if (operand.strides[1] != 1 && operand.strides[2] != 1) invalid(what + ": one of its two inner strides must be 1");
+  if (operand.slice.offset % operand.element_bytes != 0) {
+    invalid(what + ": offset " + std::to_string(operand.slice.offset) + " is not a multiple of its element's " +
+            std::to_string(operand.element_bytes) + " bytes");
+  }
+  if (!empty && (last + 1) * operand.element_bytes > operand.slice.bytes) {
+    invalid(what + ": its extents and strides reach beyond its " + std::to_string(operand.slice.bytes) + " bytes");
+  }
+}
+
+Step read_matmul(const Napi::Object& object, const std::string& label, const Device& device) {
+  const Slice a = read_slice(object.Get("a"), label + ".a", device);
+  const Slice b = read_slice(object.Get("b"), label + ".b", device);
+  const Slice out = read_slice(object.Get("out"), label + ".out", device);
+  const auto dtypes =
+      read_list<int32_t>(object.Get("dtypes"), label + ".dtypes", 3, [](const Napi::Value& entry, const std::string& name) {
+        return static_cast<int32_t>(read_whole(entry, name, 0, dtype_bytes.size() - 1));
+      });
+  const bool allow_tf32 = read_boolean(object.Get("allowTf32"), label + ".allowTf32");
+  const std::vector<int64_t> extents = read_whole_list(object.Get("extents"), label + ".extents", 4);
+  const auto strides = read_list<std::vector<int64_t>>(
+      object.Get("strides"), label + ".strides", 3,
+      [](const Napi::Value& entry, const std::string& name) { return read_whole_list(entry, name, 3); });
+
+  const int64_t batch = extents[0], m = extents[1], n = extents[2], k = extents[3];
+  check_operand({"a", a, dtype_bytes[dtypes[0]], {batch, m, k}, strides[0]}, label);
+  check_operand({"b", b, dtype_bytes[dtypes[1]], {batch, n, k}, strides[1]}, label);
+  check_operand({"out", out, dtype_bytes[dtypes[2]], {batch, m, n}, strides[2]}, label);
+
+  heddle_matmul matmul = {};
+  matmul.a = a.raw();
+  matmul.b = b.raw();
+  matmul.out = out.raw();
+  matmul.dtype_a = dtypes[0];
+  matmul.dtype_b = dtypes[1];
+  matmul.dtype_out = dtypes[2];
+  matmul.allow_tf32 = allow_tf32;
+  matmul.batch = batch;
+  matmul.m = m;
+  matmul.n = n;
+  matmul.k = k;
+  matmul.a_batch = strides[0][0];
+  matmul.a_m = strides[0][1];
+  matmul.a_k = strides[0][2];
+  matmul.b_batch = strides[1][0];
+  matmul.b_n = strides[1][1];
+  matmul.b_k = strides[1][2];
+  matmul.out_batch = strides[2][0];
+  matmul.out_m = strides[2][1];
+  matmul.out_n = strides[2][2];
+  const auto enqueue = [a, b, out, matmul](const Device& on, heddle_error* error) {
+    return on.api().matmul(on.queue(), &matmul, error);
+  };
+  return {label, enqueue};
+}
+
+Step read_fill(const Napi::Object& object, const std::string& label, const Device& device) {
+  const Slice target = read_slice(object.Get("target"), label + ".target", device);
+  const auto value = static_cast<uint8_t>(read_whole(object.Get("value"), label + ".value", 0, UINT8_MAX));
+  const auto enqueue = [target, value](const Device& on, heddle_error* error) {
+    return on.api().fill(on.queue(), target.raw().data, value, target.bytes, error);
+  };
+  return {label, enqueue};
+}
+
+Step read_copy(const Napi::Object& object, const std::string& label, const Device& device) {
+  const Slice from = read_slice(object.Get("from"), label + ".from", device);
+  const Slice to = read_slice(object.Get("to"), label + ".to", device);
+  if (from.bytes != to.bytes) {
+    invalid(label + ": copies " + std::to_string(from.bytes) + " bytes to " + std::to_string(to.bytes) + " bytes");
+  }
+  const bool apart = from.offset + from.bytes <= to.offset || to.offset + to.bytes <= from.offset;
+  if (from.memory == to.memory && from.bytes != 0 && !apart) invalid(label + ": from and to overlap");
+  const auto enqueue = [from, to](const Device& on, heddle_error* error) {
+    return on.api().copy(on.queue(), to.raw().data, from.raw().data, from.bytes, error);
+  };
+  return {label, enqueue};
+}
+
+Step read_step(const Napi::Value& value, const std::string& what, const Device& device) {
+  const Napi::Object object = read_object(value, what);
+  const std::string label = read_text(object.Get("label"), what + ".label");
+  const std::string kind = read_text(object.Get("kind"), label + ".kind");
+  if (kind == "kernel") return read_kernel(object, label, device);
+  if (kind == "matmul") return read_matmul(object, label, device);
+  if (kind == "fill") return read_fill(object, label, device);
+  if (kind == "copy") return read_copy(object, label, device);
+  invalid(label + ".kind: expected kernel, matmul, fill or copy, got \"" + kind + '"');
+}
+
+}  // namespace
+
+std::vector<Step> read_steps(const Napi::Value& value, const Device& device) {
+  const Napi::Array array = read_array(value, "steps", most_steps);
+  const uint32_t count = array.Length();
+  std::vector<Step> steps;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Napi::HandleScope scope(value.Env());
+    steps.push_back(read_step(array.Get(i), "steps[" + std::to_string(i) + "]", device));
+  }
+  // The last getter may have closed the device under what is read.
+  device.check_open();
+  return steps;
+}
+
+}  // namespace heddle

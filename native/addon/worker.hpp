@@ -1,0 +1,56 @@
+// One thread per device that does everything slow, in order, and settles promises on the JavaScript thread. Jobs are created
+// and destroyed on the JavaScript thread only, so they may hold JavaScript references.
+#pragma once
+
+#include <napi.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "failure.hpp"
+
+namespace heddle {
+
+class Worker {
+ public:
+  explicit Worker(Napi::Env env);
+  ~Worker() { stop(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Queues `work` for the thread; the promise takes the value of `result`, or the Failure that `work` threw.
+  Napi::Promise submit(std::function<void()> work, std::function<Napi::Value(Napi::Env)> result);
+  // Ends the thread after the job under way and drops the rest. Only for the JavaScript thread; idempotent.
+  void stop();
+
+ private:
+  struct Job {
+    explicit Job(Napi::Env env) : deferred(Napi::Promise::Deferred::New(env)) {}
+    std::function<void()> work;
+    std::function<Napi::Value(Napi::Env)> result;
+    Napi::Promise::Deferred deferred;
+    std::optional<Failure> failure;
+  };
+  using Jobs = std::deque<std::unique_ptr<Job>>;
+
+  static void on_signal(napi_env env, napi_value, void* context, void*);
+  void settle_finished(Napi::Env env);
+  void loop();
+
+  Napi::Env env_;
+  napi_threadsafe_function signal_ = nullptr;
+  size_t pending_ = 0;  // jobs without a settled promise; the event loop stays alive while there are any
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  Jobs waiting_;
+  Jobs finished_;
+  std::thread thread_;
+};
+
+}  // namespace heddle

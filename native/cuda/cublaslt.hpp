@@ -1,0 +1,87 @@
+// cuBLASLt, opened at run time. Only what the matmul needs is declared, with the numeric values of cuBLAS 12 and 13; cuBLAS
+// headers are not needed to build.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <library_types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace heddle {
+
+using cublasStatus_t = int;
+constexpr cublasStatus_t CUBLAS_STATUS_SUCCESS = 0;
+
+using cublasLtHandle_t = struct CublasLtContext*;
+using cublasLtMatmulDesc_t = struct CublasLtMatmulDescription*;
+using cublasLtMatrixLayout_t = struct CublasLtMatrixLayout*;
+using cublasLtMatmulPreference_t = struct CublasLtMatmulPreference*;
+
+enum CublasOperation : int32_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
+enum CublasCompute : int { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77, CUBLAS_COMPUTE_32I = 72 };
+enum CublasLtMatmulDescAttribute : int { CUBLASLT_MATMUL_DESC_TRANSA = 3, CUBLASLT_MATMUL_DESC_TRANSB = 4 };
+enum CublasLtMatrixLayoutAttribute : int {
+  CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,          // int32_t
+  CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6  // int64_t, elements
+};
+enum CublasLtMatmulPreferenceAttribute : int {
+  CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,    // uint64_t
+  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,  // uint32_t
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,  // uint32_t; B, C and D follow
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES = 6,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES = 7,
+  CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
+};
+// Split-K parts are added in the compute type: never in the output's, which would sum in float16.
+constexpr uint32_t CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2;
+
+struct cublasLtMatmulAlgo_t {
+  uint64_t data[8];
+};
+
+struct cublasLtMatmulHeuristicResult_t {
+  cublasLtMatmulAlgo_t algo;
+  size_t workspaceSize;
+  cublasStatus_t state;
+  float wavesCount;
+  int reserved[4];
+};
+static_assert(sizeof(cublasLtMatmulHeuristicResult_t) == 96, "cuBLASLt writes an array of these");
+
+// The library's functions, or none of them. HEDDLE_CUBLASLT names the library file, or is `off`.
+class CublasLt {
+ public:
+  CublasLt();
+
+  bool loaded() const { return loaded_; }
+  // 130100 for 13.1; 0 when not loaded.
+  int32_t version() const;
+
+  cublasStatus_t (*create)(cublasLtHandle_t*) = nullptr;
+  cublasStatus_t (*destroy)(cublasLtHandle_t) = nullptr;
+  size_t (*get_version)() = nullptr;
+  const char* (*status_name)(cublasStatus_t) = nullptr;
+  cublasStatus_t (*desc_create)(cublasLtMatmulDesc_t*, int compute, cudaDataType_t scale) = nullptr;
+  cublasStatus_t (*desc_destroy)(cublasLtMatmulDesc_t) = nullptr;
+  cublasStatus_t (*desc_set)(cublasLtMatmulDesc_t, int attribute, const void*, size_t) = nullptr;
+  cublasStatus_t (*layout_create)(cublasLtMatrixLayout_t*, cudaDataType_t, uint64_t rows, uint64_t columns, int64_t ld) = nullptr;
+  cublasStatus_t (*layout_destroy)(cublasLtMatrixLayout_t) = nullptr;
+  cublasStatus_t (*layout_set)(cublasLtMatrixLayout_t, int attribute, const void*, size_t) = nullptr;
+  cublasStatus_t (*preference_create)(cublasLtMatmulPreference_t*) = nullptr;
+  cublasStatus_t (*preference_destroy)(cublasLtMatmulPreference_t) = nullptr;
+  cublasStatus_t (*preference_set)(cublasLtMatmulPreference_t, int attribute, const void*, size_t) = nullptr;
+  cublasStatus_t (*heuristic)(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t, int requested,
+                              cublasLtMatmulHeuristicResult_t*, int* returned) = nullptr;
+  cublasStatus_t (*matmul)(cublasLtHandle_t, cublasLtMatmulDesc_t, const void* alpha, const void* a, cublasLtMatrixLayout_t,
+                           const void* b, cublasLtMatrixLayout_t, const void* beta, const void* c, cublasLtMatrixLayout_t,
+                           void* d, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t*, void* workspace,
+                           size_t workspace_bytes, cudaStream_t) = nullptr;
+
+ private:
+  bool bind(void* library);
+  bool loaded_ = false;
+};
+
+}  // namespace heddle

@@ -1,0 +1,106 @@
+// Between storage types and the scalars of a body: float32 for floats and int8, int32 for the other integers. A store rounds
+// to nearest even; int8 saturates to [-127, 127] so that the range is symmetric.
+#ifndef HEDDLE_CONVERT_CUH
+#define HEDDLE_CONVERT_CUH
+
+namespace heddle {
+
+/// The scalar type of a storage type, and the two conversions.
+template <class T>
+struct Storage;
+
+template <>
+struct Storage<float> {
+  using Scalar = float;
+  static __device__ __forceinline__ float load(float x) { return x; }
+  static __device__ __forceinline__ float store(float x) { return x; }
+};
+
+template <>
+struct Storage<__half> {
+  using Scalar = float;
+  static __device__ __forceinline__ float load(__half x) { return __half2float(x); }
+  static __device__ __forceinline__ __half store(float x) { return __float2half_rn(x); }
+};
+
+template <>
+struct Storage<__nv_bfloat16> {
+  using Scalar = float;
+  static __device__ __forceinline__ float load(__nv_bfloat16 x) { return __bfloat162float(x); }
+  static __device__ __forceinline__ __nv_bfloat16 store(float x) { return __float2bfloat16_rn(x); }
+};
+
+template <>
+struct Storage<int> {
+  using Scalar = int;
+  static __device__ __forceinline__ int load(int x) { return x; }
+  static __device__ __forceinline__ int store(int x) { return x; }
+};
+
+template <>
+struct Storage<signed char> {
+  using Scalar = float;
+  static __device__ __forceinline__ float load(signed char x) { return static_cast<float>(x); }
+  static __device__ __forceinline__ signed char store(float x) {
+    return static_cast<signed char>(rintf(fminf(fmaxf(x, -127.0f), 127.0f)));
+  }
+};
+
+template <>
+struct Storage<unsigned char> {
+  using Scalar = int;
+  static __device__ __forceinline__ int load(unsigned char x) { return x; }
+  static __device__ __forceinline__ unsigned char store(int x) { return static_cast<unsigned char>(min(max(x, 0), 255)); }
+};
+
+template <class T>
+using Scalar = typename Storage<T>::Scalar;
+
+/// N scalars rounded into a pack.
+template <class T, int N>
+__device__ __forceinline__ void round_into(Pack<T, N>& pack, const Scalar<T>* values) {
+  HEDDLE_UNROLL
+  for (int i = 0; i < N; ++i) pack.v[i] = Storage<T>::store(values[i]);
+}
+
+#if !defined(HEDDLE_SIMT)
+// One instruction rounds two floats to half or bfloat16.
+template <int N>
+__device__ __forceinline__ void round_into(Pack<__half, N>& pack, const float* values) {
+  if constexpr (N == 1) {
+    pack.v[0] = __float2half_rn(values[0]);
+  } else {
+    __half2* const pairs = reinterpret_cast<__half2*>(pack.v);
+    HEDDLE_UNROLL
+    for (int i = 0; i < N / 2; ++i) pairs[i] = __floats2half2_rn(values[2 * i], values[2 * i + 1]);
+  }
+}
+
+template <int N>
+__device__ __forceinline__ void round_into(Pack<__nv_bfloat16, N>& pack, const float* values) {
+  if constexpr (N == 1) {
+    pack.v[0] = __float2bfloat16_rn(values[0]);
+  } else {
+    __nv_bfloat162* const pairs = reinterpret_cast<__nv_bfloat162*>(pack.v);
+    HEDDLE_UNROLL
+    for (int i = 0; i < N / 2; ++i) pairs[i] = __floats2bfloat162_rn(values[2 * i], values[2 * i + 1]);
+  }
+}
+#endif
+
+/// One element as a scalar, and a scalar into one element.
+template <class T>
+__device__ __forceinline__ Scalar<T> read(const In<T>& tensor, int64_t offset) {
+  return Storage<T>::load(tensor.get(offset));
+}
+
+template <class T>
+__device__ __forceinline__ void write(const Out<T>& tensor, int64_t offset, Scalar<T> value) {
+  tensor.set(offset, Storage<T>::store(value));
+}
+
+__device__ __forceinline__ float square(float x) { return x * x; }
+
+}  // namespace heddle
+
+#endif

@@ -1,0 +1,139 @@
+// The CUDA side of the vocabulary generated files are written in: tensor handles, shared arrays, launches. The CPU device
+// has its own version of exactly these names.
+#ifndef HEDDLE_CUDA_CUH
+#define HEDDLE_CUDA_CUH
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HEDDLE_SHARED(type, name, count) __shared__ type name[count]
+
+namespace heddle {
+
+/// N neighbours moved in one access of at most 16 bytes.
+template <class T, int N>
+struct alignas(N * sizeof(T)) Pack {
+  static_assert(N > 0 && (N & (N - 1)) == 0 && N * sizeof(T) <= 16, "a pack is a power of two of elements and at most 16 bytes");
+  T v[N];
+};
+
+/// The machine word of a pack: one load or store instruction moves it.
+template <int Bytes>
+struct PackWord;
+template <>
+struct PackWord<1> {
+  using Type = unsigned char;
+};
+template <>
+struct PackWord<2> {
+  using Type = unsigned short;
+};
+template <>
+struct PackWord<4> {
+  using Type = unsigned int;
+};
+template <>
+struct PackWord<8> {
+  using Type = uint2;
+};
+template <>
+struct PackWord<16> {
+  using Type = uint4;
+};
+
+/// A tensor to read. Loads go through the read-only path: no kernel writes a buffer it reads.
+template <class T>
+struct In {
+  const T* data;
+
+  __device__ __forceinline__ T get(int64_t i) const { return __ldg(data + i); }
+
+  template <int N>
+  __device__ __forceinline__ Pack<T, N> get_pack(int64_t i) const {
+    using Word = typename PackWord<N * sizeof(T)>::Type;
+    const Word word = __ldg(reinterpret_cast<const Word*>(data + i));
+    Pack<T, N> pack;
+    memcpy(&pack, &word, sizeof pack);
+    return pack;
+  }
+
+  __device__ __forceinline__ bool aligned(int64_t i, int bytes) const {
+    return reinterpret_cast<uintptr_t>(data + i) % static_cast<unsigned int>(bytes) == 0;
+  }
+};
+
+/// A tensor to write.
+template <class T>
+struct Out {
+  T* data;
+
+  __device__ __forceinline__ T get(int64_t i) const { return data[i]; }
+
+  __device__ __forceinline__ void set(int64_t i, T value) const { data[i] = value; }
+
+  template <int N>
+  __device__ __forceinline__ void set_pack(int64_t i, Pack<T, N> pack) const {
+    using Word = typename PackWord<N * sizeof(T)>::Type;
+    Word word;
+    memcpy(&word, &pack, sizeof pack);
+    *reinterpret_cast<Word*>(data + i) = word;
+  }
+
+  __device__ __forceinline__ bool aligned(int64_t i, int bytes) const {
+    return reinterpret_cast<uintptr_t>(data + i) % static_cast<unsigned int>(bytes) == 0;
+  }
+};
+
+/// Which threads of a kernel wait for one another; the CPU device runs a kernel without waits as a plain loop.
+enum class Sync { none, warp, block };
+
+struct LaunchConfig {
+  const char* kernel;
+  dim3 grid;
+  dim3 block;
+  uint32_t shared_bytes;
+  Sync sync;
+};
+
+/// Fills `error` (which may be null) and returns `status`. The format is printf's.
+inline int32_t fail(heddle_error* error, heddle_status status, const char* format, ...) {
+  if (error != nullptr) {
+    error->status = status;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    va_end(arguments);
+  }
+  return status;
+}
+
+/// The launch's buffer `index` as a tensor of T to read. The name serves the CPU device's messages.
+template <class T>
+In<T> in(const heddle_launch* launch, uint32_t index, const char*) {
+  return {index < launch->buffer_count ? static_cast<const T*>(launch->buffers[index].data) : nullptr};
+}
+
+/// The same to write.
+template <class T>
+Out<T> out(const heddle_launch* launch, uint32_t index, const char*) {
+  return {index < launch->buffer_count ? static_cast<T*>(launch->buffers[index].data) : nullptr};
+}
+
+/// Enqueues `kernel(args...)` over the grid. A grid with no blocks succeeds and does nothing.
+template <class... Params, class... Args>
+int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchConfig& config, void (*kernel)(Params...),
+               Args... args) {
+  static_assert(sizeof...(Params) == sizeof...(Args), "a launch gives each of the kernel's parameters one argument");
+  if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return HEDDLE_OK;
+  kernel<<<config.grid, config.block, config.shared_bytes, static_cast<cudaStream_t>(launch->queue)>>>(args...);
+  const cudaError_t status = cudaGetLastError();
+  if (status == cudaSuccess) return HEDDLE_OK;
+  return fail(error, HEDDLE_DEVICE, "kernel %s could not be launched: %s", config.kernel, cudaGetErrorString(status));
+}
+
+}  // namespace heddle
+
+#endif

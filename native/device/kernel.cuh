@@ -1,0 +1,33 @@
+// What every generated file includes: the target's own vocabulary, then the headers both targets share. The same text is
+// compiled by nvcc for GPUs and by a C++ compiler for the CPU device.
+#ifndef HEDDLE_KERNEL_CUH
+#define HEDDLE_KERNEL_CUH
+
+#include <math.h>
+#include <stdint.h>
+
+#include "heddle/abi.h"
+
+#if defined(HEDDLE_SIMT)
+#include "simt.hpp"
+#define HEDDLE_UNROLL
+#else
+#include "cuda.cuh"
+#define HEDDLE_UNROLL _Pragma("unroll")
+#endif
+
+#if defined(HEDDLE_SIMT)
+// As in simt.hpp: two kernel libraries in one process share nothing.
+#pragma GCC visibility push(hidden)
+#endif
+#include "convert.cuh"
+#include "index.cuh"
+#include "launcher.cuh"
+#include "monoids.cuh"
+#include "team.cuh"
+#include "vector.cuh"
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,226 @@
+// A launch: checks its shape and buffers, then hands the grid to the plugin's workers in chunks. Blocks are independent, so a
+// chunk's worker runs its blocks one after the other and stops at the first fault.
+#ifndef HEDDLE_SIMT_LAUNCH_HPP
+#define HEDDLE_SIMT_LAUNCH_HPP
+
+#include <new>
+
+#include "buffer.hpp"
+
+namespace heddle {
+
+struct LaunchConfig {
+  const char* kernel;
+  dim3 grid;
+  dim3 block;
+  uint32_t shared_bytes;  // dynamic shared memory; unused here
+  Sync sync;
+};
+
+namespace simt {
+
+/// Workers between launches, kept for their stacks. A spin lock: it is held for two pointer moves.
+class IdleWorkers {
+ public:
+  constexpr IdleWorkers() = default;
+  ~IdleWorkers() {
+    while (Worker* worker = pop()) delete worker;
+  }
+
+  Worker* take() {
+    Worker* worker = pop();
+    return worker != nullptr ? worker : new (std::nothrow) Worker;
+  }
+
+  void give(Worker* worker) {
+    worker->shared.clear();
+    lock();
+    worker->next_idle = first_;
+    first_ = worker;
+    unlock();
+  }
+
+ private:
+  Worker* pop() {
+    lock();
+    Worker* worker = first_;
+    if (worker != nullptr) first_ = worker->next_idle;
+    unlock();
+    return worker;
+  }
+  void lock() {
+    while (__atomic_test_and_set(&locked_, __ATOMIC_ACQUIRE)) {
+    }
+  }
+  void unlock() { __atomic_clear(&locked_, __ATOMIC_RELEASE); }
+
+  Worker* first_ = nullptr;
+  bool locked_ = false;
+};
+
+inline IdleWorkers idle_workers;
+
+/// What every chunk of a launch shares.
+struct Job {
+  const LaunchConfig* config;
+  const void* body;
+  uint64_t blocks, chunk;  // blocks in all, and per chunk
+};
+
+/// Threads that never meet: a plain loop.
+template <class Body>
+inline bool run_threads(Worker& worker, const Body& body) {
+  try {
+    for (uint32_t i = 0; i < worker.threads; i++) {
+      worker.running = static_cast<uint32_t>(ordered(i, worker.threads));
+      threadIdx = coordinates(worker.running, blockDim);
+      body();
+    }
+  } catch (const Fault&) {
+    worker.faulted = true;
+  } catch (...) {
+    fail(&worker.error, HEDDLE_FAULT, "kernel %s: a C++ exception left the kernel", worker.kernel);
+    worker.faulted = true;
+  }
+  return !worker.faulted;
+}
+
+template <class Body>
+inline bool run_block(Worker& worker, const Body& body) {
+  if (worker.sync == Sync::none) return run_threads(worker, body);
+  const auto invoke = [](const void* erased) { (*static_cast<const Body*>(erased))(); };
+  if (worker.sync == Sync::block) return worker.run_fibers(0, worker.threads, invoke, &body);
+  const uint32_t warps = (worker.threads + kLanes - 1) / kLanes;
+  for (uint32_t i = 0; i < warps; i++) {
+    const uint32_t first = static_cast<uint32_t>(ordered(i, warps)) * kLanes;
+    const uint32_t rest = worker.threads - first;
+    if (!worker.run_fibers(first, rest < kLanes ? rest : kLanes, invoke, &body)) return false;
+  }
+  return true;
+}
+
+template <class Body>
+inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
+  const Job& job = *static_cast<const Job*>(data);
+  Worker* worker = idle_workers.take();
+  if (worker == nullptr) return fail(error, HEDDLE_MEMORY, "kernel %s: no memory for a worker", job.config->kernel);
+  current = worker;
+  worker->kernel = job.config->kernel;
+  worker->sync = job.config->sync;
+  worker->threads = job.config->block.x * job.config->block.y * job.config->block.z;
+  worker->faulted = false;
+  gridDim = job.config->grid;
+  blockDim = job.config->block;
+  const uint64_t begin = static_cast<uint64_t>(index) * job.chunk;
+  const uint64_t end = begin + job.chunk < job.blocks ? begin + job.chunk : job.blocks;
+  for (uint64_t block = begin; block < end && !worker->faulted; block++) {
+    worker->begin_block(ordered(block, job.blocks));
+    run_block(*worker, *static_cast<const Body*>(job.body));
+  }
+  int32_t status = HEDDLE_OK;
+  if (worker->faulted) {
+    status = worker->error.status;
+    if (error != nullptr) *error = worker->error;
+  }
+  current = nullptr;
+  idle_workers.give(worker);
+  return status;
+}
+
+/// The limits every CUDA device has, so that a launch which works here works there.
+inline int32_t check_config(const LaunchConfig& config, heddle_error* error) {
+  const dim3 &grid = config.grid, &block = config.block;
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > kMaxThreads || block.z > 64) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: block (%u,%u,%u) is not between 1 and 1024 threads with z at most 64",
+                config.kernel, block.x, block.y, block.z);
+  }
+  if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: grid (%u,%u,%u) is larger than (2147483647,65535,65535)", config.kernel,
+                grid.x, grid.y, grid.z);
+  }
+  if (order == Order::unknown) {
+    return fail(error, HEDDLE_INVALID, "HEDDLE_SIMT_ORDER is '%.64s': forward, reverse or shuffle", getenv("HEDDLE_SIMT_ORDER"));
+  }
+  return HEDDLE_OK;
+}
+
+inline int32_t check_buffer(const LaunchConfig& config, const Buffer& buffer, size_t element_bytes, heddle_error* error) {
+  if (!buffer.given) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: %s is buffer %u and the launch has fewer", config.kernel, buffer.name,
+                buffer.index);
+  }
+  if (!buffer.aligned(0, element_bytes, static_cast<int>(element_bytes))) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: buffer %s is not aligned to its %zu-byte elements", config.kernel, buffer.name,
+                element_bytes);
+  }
+  if (buffer.data == nullptr && buffer.count > 0) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: buffer %s has %llu elements at a null address", config.kernel, buffer.name,
+                static_cast<unsigned long long>(buffer.count));
+  }
+  return HEDDLE_OK;
+}
+
+/// Prepares one kernel argument: handles are checked and outputs watched, everything else is taken as it is.
+template <class T>
+inline int32_t prepare(const LaunchConfig&, T&, heddle_error*) {
+  return HEDDLE_OK;
+}
+template <class T>
+inline int32_t prepare(const LaunchConfig& config, In<T>& handle, heddle_error* error) {
+  return check_buffer(config, handle.buffer(), sizeof(T), error);
+}
+
+/// HEDDLE_SIMT_RACE, set to anything, has every launch watch its outputs for elements that two threads write.
+inline const bool watching_outputs = getenv("HEDDLE_SIMT_RACE") != nullptr;
+
+template <class T>
+inline int32_t prepare(const LaunchConfig& config, Out<T>& handle, heddle_error* error) {
+  const int32_t status = check_buffer(config, handle.buffer(), sizeof(T), error);
+  if (status != HEDDLE_OK || !watching_outputs) return status;
+  uint32_t* owners = static_cast<uint32_t*>(calloc(handle.buffer().count + 1, sizeof(uint32_t)));
+  if (owners == nullptr) return fail(error, HEDDLE_MEMORY, "kernel %s: no memory to watch %s", config.kernel, handle.buffer().name);
+  handle.watch(owners);
+  return HEDDLE_OK;
+}
+
+template <class T>
+inline void finish(T&) {}
+template <class T>
+inline void finish(Out<T>& handle) {
+  free(handle.owners());
+}
+
+}  // namespace simt
+
+/// Runs `kernel(args...)` for every thread of the grid on the launch's executor, or on the calling thread without one. A grid
+/// with no blocks succeeds and does nothing. A fault ends the launch with HEDDLE_FAULT; what other blocks wrote stays.
+template <class... Params, class... Args>
+inline int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchConfig& config, void (*kernel)(Params...),
+                      Args... args) {
+  static_assert(sizeof...(Params) == sizeof...(Args), "a launch gives each of the kernel's parameters one argument");
+  const uint64_t blocks = uint64_t{config.grid.x} * config.grid.y * config.grid.z;
+  if (blocks == 0) return HEDDLE_OK;
+  int32_t status = simt::check_config(config, error);
+  ((status == HEDDLE_OK ? void(status = simt::prepare(config, args, error)) : void()), ...);
+  if (status == HEDDLE_OK) {
+    const auto body = [&] { kernel(args...); };
+    // Enough chunks to balance any machine, few enough that a chunk outweighs its hand-over.
+    constexpr uint64_t kChunks = 128;
+    simt::Job job{&config, &body, blocks, (blocks + kChunks - 1) / kChunks};
+    const auto run = simt::run_chunk<decltype(body)>;
+    const int64_t chunks = static_cast<int64_t>((blocks + job.chunk - 1) / job.chunk);
+    const auto* executor = static_cast<const heddle_simt_executor*>(launch->queue);
+    if (executor != nullptr) {
+      status = executor->parallel_for(executor->self, chunks, run, &job, error);
+    } else {
+      for (int64_t i = 0; i < chunks && status == HEDDLE_OK; i++) status = run(&job, i, error);
+    }
+  }
+  (simt::finish(args), ...);
+  return status;
+}
+
+}  // namespace heddle
+
+#endif

@@ -1,0 +1,131 @@
+// Block-shared arrays. An element is read and written through operator[], which checks the index and that no two threads
+// touch an element without an ordering barrier between them: __syncthreads, or __syncwarp for lanes of one warp.
+#ifndef HEDDLE_SIMT_SHARED_HPP
+#define HEDDLE_SIMT_SHARED_HPP
+
+#include "worker.hpp"
+
+namespace heddle::simt {
+
+/// Orders the shared accesses of the running thread against earlier ones.
+class AccessOrder {
+ public:
+  explicit AccessOrder(Worker& worker) : worker_(worker), me_(static_cast<uint16_t>(worker.running)) {}
+
+  void read(Shadow& shadow, const char* name, int64_t i) const {
+    if (shadow.writer != Shadow::kNobody && !after(shadow.writer, shadow.write_stamp)) race("read", name, i, "written", shadow.writer);
+    if (shadow.reader == Shadow::kNobody || after(shadow.reader, shadow.read_stamp)) {
+      shadow.reader = me_;
+    } else if (shadow.reader == Shadow::kManyWarps || warp_of(shadow.reader) != me_ / kLanes) {
+      shadow.reader = Shadow::kManyWarps;
+    } else {
+      shadow.reader = static_cast<uint16_t>(Shadow::kManyLanes | me_ / kLanes);
+    }
+    shadow.read_stamp = worker_.stamp;
+  }
+
+  void write(Shadow& shadow, const char* name, int64_t i) const {
+    if (shadow.writer != Shadow::kNobody && !after(shadow.writer, shadow.write_stamp)) race("written", name, i, "written", shadow.writer);
+    if (shadow.reader != Shadow::kNobody && !after(shadow.reader, shadow.read_stamp)) race("written", name, i, "read", shadow.reader);
+    shadow.writer = me_;
+    shadow.write_stamp = worker_.stamp;
+    shadow.reader = Shadow::kNobody;
+  }
+
+ private:
+  static uint32_t warp_of(uint16_t accessor) {
+    return (accessor & Shadow::kManyLanes) != 0 ? accessor & 0xffu : accessor / kLanes;
+  }
+
+  /// Whether what `accessor` did at `stamp` is ordered before the running thread.
+  bool after(uint16_t accessor, uint32_t stamp) const {
+    if (accessor == me_ || worker_.barrier_stamp > stamp) return true;
+    const uint32_t warp = me_ / kLanes;
+    if (accessor == Shadow::kManyWarps || warp_of(accessor) != warp) return false;
+    if (worker_.warp_stamp[warp] > stamp) return true;
+    const Fiber& me = worker_.fibers[me_];
+    return me.synced > stamp && ((accessor & Shadow::kManyLanes) != 0 || (me.synced_mask >> (accessor % kLanes) & 1u) != 0);
+  }
+
+  [[noreturn]] __attribute__((noinline, cold)) void race(const char* now, const char* name, int64_t i, const char* before,
+                                                         uint16_t accessor) const {
+    char who[48] = "several threads";
+    if ((accessor & Shadow::kManyLanes) == 0) {
+      const uint3 at = coordinates(accessor, blockDim);
+      snprintf(who, sizeof who, "thread (%u,%u,%u)", at.x, at.y, at.z);
+    }
+    worker_.fault("data race: shared %s[%lld] is %s here and was %s by %s with no barrier between", name,
+                  static_cast<long long>(i), now, before, who);
+  }
+
+  Worker& worker_;
+  uint16_t me_;
+};
+
+/// An element on its way to be read or written. It only exists inside the expression that indexes the array, so code cannot
+/// keep one by accident where CUDA would have copied the value.
+template <class T>
+class SharedElement {
+ public:
+  SharedElement(T* data, Shadow* shadow, const char* name, int64_t i) : data_(data), shadow_(shadow), name_(name), i_(i) {}
+  SharedElement(const SharedElement&) = delete;
+
+  operator T() const&& { return read(); }
+  T operator=(T value) && { return write(value); }
+  T operator=(SharedElement&& other) && { return write(other.read()); }
+  T operator+=(T value) && { return write(read() + value); }
+  T operator-=(T value) && { return write(read() - value); }
+  T operator*=(T value) && { return write(read() * value); }
+
+ private:
+  T read() const {
+    AccessOrder(*current).read(*shadow_, name_, i_);
+    return *data_;
+  }
+  T write(T value) const {
+    AccessOrder(*current).write(*shadow_, name_, i_);
+    return *data_ = value;
+  }
+
+  T* data_;
+  Shadow* shadow_;
+  const char* name_;
+  int64_t i_;
+};
+
+/// What HEDDLE_SHARED declares: the running block's array, seen by one thread.
+template <class T, size_t Count>
+class Shared {
+  static_assert(Count > 0, "a shared array has at least one element");
+
+ public:
+  Shared(const void* key, const char* name) : name_(name) {
+    const SharedArena::Array* array = current->shared.find(key, sizeof(T) * Count, Count);
+    if (array == nullptr) current->fault("no memory for shared %s (%zu bytes)", name, sizeof(T) * Count);
+    data_ = reinterpret_cast<T*>(array->data);
+    shadow_ = array->shadow;
+  }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  SharedElement<T> operator[](int64_t i) const {
+    if (__builtin_expect(static_cast<uint64_t>(i) >= Count, 0)) {
+      current->fault("shared %s[%lld] is out of bounds (%zu elements)", name_, static_cast<long long>(i), Count);
+    }
+    return {data_ + i, shadow_ + i, name_, i};
+  }
+
+ private:
+  T* data_;
+  Shadow* shadow_;
+  const char* name_;
+};
+
+}  // namespace heddle::simt
+
+/// Declares a block-shared array inside device code, once per declaration as `__shared__` does. `count` is a constant.
+#define HEDDLE_SHARED(type, name, count)  \
+  static const char name##_declared = 0;  \
+  const heddle::simt::Shared<type, (count)> name(&name##_declared, #name)
+
+#endif

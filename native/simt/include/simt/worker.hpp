@@ -1,0 +1,213 @@
+// A worker runs one block at a time. Where threads meet, each is a fiber: it runs until it has to wait for others, and the
+// last to arrive at a meeting releases the rest. When nobody can run and somebody still waits, the block is divergent.
+#ifndef HEDDLE_SIMT_WORKER_HPP
+#define HEDDLE_SIMT_WORKER_HPP
+
+#include "arena.hpp"
+#include "fault.hpp"
+#include "fiber.hpp"
+#include "types.hpp"
+
+namespace heddle {
+
+/// Which threads of a kernel wait for one another: none, lanes of a warp, or a whole block.
+enum class Sync { none, warp, block };
+
+}  // namespace heddle
+
+namespace heddle::simt {
+
+constexpr uint32_t kMaxThreads = 1024;
+constexpr uint32_t kLanes = 32;
+
+/// The source line of a meeting.
+struct Site {
+  const char* file = nullptr;
+  int line = 0;
+
+  bool operator==(const Site& other) const { return line == other.line && file == other.file; }
+  bool operator!=(const Site& other) const { return !(*this == other); }
+  const char* name() const {
+    const char* slash = strrchr(file, '/');
+    return slash == nullptr ? file : slash + 1;
+  }
+};
+
+enum class Meeting : uint8_t { none, barrier, warp_sync, shuffle, vote };
+
+struct Fiber {
+  Context context;
+  uint3 index;
+  bool done;
+  Meeting meeting;  // what it waits for; none while it can run
+  Site site;
+  uint32_t mask;         // of the lanes that meet
+  uint32_t source;       // shuffle: the lane to read
+  uint64_t value;        // what it brings to the meeting, then what it takes away
+  uint32_t synced;       // stamp of its last __syncwarp
+  uint32_t synced_mask;  // and who took part
+};
+
+/// The order in which blocks and threads run, from HEDDLE_SIMT_ORDER. No result may depend on it.
+enum class Order { forward, reverse, shuffle, unknown };
+
+inline Order read_order() {
+  const char* text = getenv("HEDDLE_SIMT_ORDER");
+  if (text == nullptr || *text == '\0' || strcmp(text, "forward") == 0) return Order::forward;
+  if (strcmp(text, "reverse") == 0) return Order::reverse;
+  return strcmp(text, "shuffle") == 0 ? Order::shuffle : Order::unknown;
+}
+
+inline const Order order = read_order();
+
+/// The i-th of n things in the chosen order. Shuffling steps by a prime above every n, so that each is met once.
+inline uint64_t ordered(uint64_t i, uint64_t n) {
+  if (order == Order::forward) return i;
+  return order == Order::reverse ? n - 1 - i : (i * (2654435761u % n) + n / 2) % n;
+}
+
+/// The coordinates of a linear number, x fastest.
+inline uint3 coordinates(uint64_t linear, const dim3& extent) {
+  if (extent.y == 1 && extent.z == 1) return {static_cast<unsigned int>(linear), 0, 0};
+  const uint64_t rows = linear / extent.x;
+  return {static_cast<unsigned int>(linear % extent.x), static_cast<unsigned int>(rows % extent.y),
+          static_cast<unsigned int>(rows / extent.y)};
+}
+
+struct Worker;
+// The worker of the block that runs on this system thread.
+HEDDLE_SIMT_TLS Worker* current = nullptr;
+
+struct Worker {
+  const char* kernel = "";
+  Sync sync = Sync::none;
+  uint32_t threads = 0;  // in the block
+  uint32_t running = 0;  // number of the thread that runs now
+  heddle_error error = {};
+  bool faulted = false;
+  SharedArena shared;
+
+  // Order of shared accesses: meetings counted, the last __syncthreads, each warp's last full __syncwarp.
+  uint32_t stamp = 0;
+  uint32_t barrier_stamp = 0;
+  uint32_t warp_stamp[kMaxThreads / kLanes] = {};
+
+  Fiber fibers[kMaxThreads];
+  uint32_t waiting[kMaxThreads / kLanes] = {};  // lanes that wait, by warp
+  Site barrier_site;
+  uint32_t barrier_count = 0;
+
+  Worker* next_idle = nullptr;
+
+  void begin_block(uint64_t block) {
+    blockIdx = coordinates(block, gridDim);
+    shared.begin_block();
+    stamp = barrier_stamp = barrier_count = 0;
+  }
+
+  /// Runs threads [first, first + count) as fibers; false after a fault, whose text is in `error`.
+  bool run_fibers(uint32_t first, uint32_t count, void (*invoke)(const void*), const void* body) {
+    if (!stacks_.reserve(count)) {
+      fail(&error, HEDDLE_MEMORY, "kernel %s: no memory for the stacks of %u threads", kernel, count);
+      return !(faulted = true);
+    }
+    invoke_ = invoke;
+    body_ = body;
+    first_ = first;
+    live_ = count;
+    ready_count_ = 0;
+    for (uint32_t i = first / kLanes; i * kLanes < first + count; i++) waiting[i] = warp_stamp[i] = 0;
+    for (uint32_t i = count; i-- > 0;) {
+      const uint32_t thread = first + static_cast<uint32_t>(ordered(i, count));
+      Fiber& fiber = fibers[thread];
+      fiber.index = coordinates(thread, blockDim);
+      fiber.done = false;
+      fiber.meeting = Meeting::none;
+      fiber.synced = fiber.synced_mask = 0;
+      fiber.context.start(stacks_.low(thread - first), stacks_.high(thread - first), fiber_main);
+      ready_[ready_count_++] = static_cast<uint16_t>(thread);
+    }
+    leave(main_);
+    if (!faulted && live_ > 0) diagnose(first, count);
+    return !faulted;
+  }
+
+  /// Suspends the running fiber until a meeting releases it.
+  void wait() {
+    check_stack();
+    leave(fibers[running].context);
+  }
+
+  void release(uint32_t thread) {
+    fibers[thread].meeting = Meeting::none;
+    ready_[ready_count_++] = static_cast<uint16_t>(thread);
+  }
+
+  /// Ends the running thread with "kernel K: <text>, block (..), thread (..)".
+  [[noreturn]] __attribute__((noinline, cold, format(printf, 2, 3))) void fault(const char* format, ...) {
+    char text[640];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fail(&error, HEDDLE_FAULT, "kernel %s: %s, block (%u,%u,%u), thread (%u,%u,%u)", kernel, text, blockIdx.x, blockIdx.y,
+         blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+    throw Fault{};
+  }
+
+  /// Fills `error` with who waits where once no fiber can run. Defined in diagnose.hpp.
+  void diagnose(uint32_t first, uint32_t count);
+
+ private:
+  static void fiber_main() {
+    Worker& worker = *current;
+    try {
+      worker.invoke_(worker.body_);
+      worker.check_stack();
+    } catch (const Fault&) {
+      worker.faulted = true;
+    } catch (...) {
+      fail(&worker.error, HEDDLE_FAULT, "kernel %s: a C++ exception left the kernel", worker.kernel);
+      worker.faulted = true;
+    }
+    Fiber& me = worker.fibers[worker.running];
+    me.done = true;
+    worker.live_--;
+    worker.leave(me.context);
+  }
+
+  void check_stack() {
+    const uint32_t stack = running - first_;
+    if (__builtin_expect(stacks_.intact(stack), 1)) return;
+    stacks_.mend(stack);
+    fault("a thread needs more than %zu bytes of stack", Stacks::kBytes);
+  }
+
+  /// Goes on with the fiber released last, or with run_fibers when there is none or the block has failed. The fibers that a
+  /// fault leaves behind are dropped: device code owns nothing that a destructor would have to free.
+  void leave(Context& from) {
+    if (ready_count_ == 0 || faulted) {
+      if (&from != &main_) switch_context(from, main_);
+      return;
+    }
+    running = ready_[--ready_count_];
+    threadIdx = fibers[running].index;
+    switch_context(from, fibers[running].context);
+  }
+
+  Context main_;
+  Stacks stacks_;
+  // A stack of runnable threads: those just released run first, so a warp stays in the cache while it shuffles.
+  uint16_t ready_[kMaxThreads];
+  uint32_t ready_count_ = 0;
+  uint32_t live_ = 0;
+  uint32_t first_ = 0;
+  void (*invoke_)(const void*) = nullptr;
+  const void* body_ = nullptr;
+};
+
+}  // namespace heddle::simt
+
+#include "diagnose.hpp"
+
+#endif

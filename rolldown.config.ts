@@ -1,0 +1,55 @@
+/**
+ * What ships as JavaScript. `dist/` is the npm package: the command, the library and the specs, with dependencies left to npm.
+ * `dist/portable.mjs` is the one file of the portable bundle: everything inside except the front end, whose TypeScript compiler
+ * would be most of it and which a machine that only runs models does not need.
+ */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { defineConfig, type Plugin } from 'rolldown'
+import packaged from './package.json' with { type: 'json' }
+
+const root = fileURLToPath(new URL('.', import.meta.url))
+const dependencies = Object.keys(packaged.dependencies).map((name) => new RegExp(`^${name}(/|$)`))
+
+const specs = readdirSync(join(root, 'specs'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+
+/** The front end's entry in the portable file: says what is missing and where it is. */
+const withoutFrontend: Plugin = {
+  name: 'without-frontend',
+  resolveId: (source) => (/\/frontend\/index\.js$|^ts-morph$/.test(source) ? { id: '\0frontend' } : null),
+  load: (id) =>
+    id === '\0frontend'
+      ? `import { environmentError } from '${join(root, 'src', 'errors.ts')}'
+         const missing = () => {
+           throw environmentError('portable.frontend', 'the portable bundle does not compile specs', { hint: 'use the npm package' })
+         }
+         export { missing as readSpecs, missing as readSpecsOrThrow, missing as Project, missing as Node }`
+      : null,
+}
+
+const common = {
+  platform: 'node',
+  resolve: { alias: { heddle: join(root, 'src', 'index.ts') } },
+  tsconfig: false,
+} as const
+
+export default defineConfig([
+  {
+    ...common,
+    input: {
+      cli: 'src/cli/bin.ts',
+      commands: 'src/cli/index.ts',
+      index: 'src/index.ts',
+      ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
+    },
+    external: dependencies,
+    output: { dir: 'dist', cleanDir: true, chunkFileNames: 'chunks/[name].js' },
+  },
+  {
+    ...common,
+    input: 'src/cli/bin.ts',
+    plugins: [withoutFrontend],
+    output: { file: 'dist/portable.mjs', codeSplitting: false, minify: 'dce-only' },
+  },
+])

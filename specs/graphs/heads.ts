@@ -1,0 +1,44 @@
+/** What stands on top of an encoder: a classifier for every token, the pooler, and the bare hidden states. */
+import { graph, tensor } from 'heddle'
+import { tanh } from '../ops/activations.js'
+import { addBias } from '../ops/add_bias.js'
+import { argmaxRow } from '../ops/argmax.js'
+import { castF32 } from '../ops/cast_f32.js'
+import { firstToken } from '../ops/first_token.js'
+
+/** A linear classifier of every token: float32 logits, and the label with the largest. Dims: c classes. */
+export const tokenClassifier = graph('token_classifier', {
+  inputs: { x: tensor('T', 'b*s h*d') },
+  weights: { weight: tensor('T', 'c h*d'), bias: tensor('T', 'c') },
+  build: (g, { x }, w) => {
+    const classes = g.matmul('m k, n k -> m n', x, w.weight)
+    const classesBias = g.apply(addBias, { x: classes, bias: w.bias }).y
+    const logits = g.apply(castF32, { x: classesBias }).y
+    const labels = g.apply(argmaxRow, { x: logits }).y
+    return { nodes: { classes, classesBias, logits, labels }, outputs: { logits, labels } }
+  },
+})
+
+/** BERT's pooler: a linear layer and tanh over the first token of each sequence. */
+export const pooler = graph('pooler', {
+  inputs: { x: tensor('T', 'b*s h*d') },
+  weights: { weight: tensor('T', 'h*d h*d'), bias: tensor('T', 'h*d') },
+  build: (g, { x }, w) => {
+    const first = g.apply(firstToken, { x: g.view(x, 'b s h*d') }).y
+    const dense = g.matmul('m k, n k -> m n', first, w.weight)
+    const denseBias = g.apply(addBias, { x: dense, bias: w.bias }).y
+    const activated = g.apply(tanh, { x: denseBias }).y
+    const pooled = g.apply(castF32, { x: activated }).y
+    return { nodes: { first, dense, denseBias, activated, pooled }, outputs: { pooled } }
+  },
+})
+
+/** The last hidden state in float32. */
+export const hiddenStates = graph('hidden_states', {
+  inputs: { x: tensor('T', 'b*s h*d') },
+  weights: {},
+  build: (g, { x }) => {
+    const states = g.apply(castF32, { x }).y
+    return { nodes: { states }, outputs: { states } }
+  },
+})

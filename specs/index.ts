@@ -1,0 +1,58 @@
+/** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
+import type { GraphDecl, LayoutDecl, Op, PlanDecl } from 'heddle'
+import { embeddings } from './graphs/embeddings.js'
+import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from './graphs/encoder_layer.js'
+import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
+import { splitHeads as splitHeadsLayout } from './layouts/split_heads.js'
+import { gelu, geluTanh, relu, tanh } from './ops/activations.js'
+import { add } from './ops/add.js'
+import { addBias } from './ops/add_bias.js'
+import { addPosition } from './ops/add_position.js'
+import { argmaxRow } from './ops/argmax.js'
+import { castF32 } from './ops/cast_f32.js'
+import { embeddingLookup } from './ops/embedding_lookup.js'
+import { firstToken } from './ops/first_token.js'
+import { layerNorm } from './ops/layer_norm.js'
+import { maskScores } from './ops/mask_scores.js'
+import { mergeHeads } from './ops/merge_heads.js'
+import { scale } from './ops/scale.js'
+import { softmax } from './ops/softmax.js'
+import { splitHeads } from './ops/split_heads.js'
+import { ftV1Gelu, ftV1GeluTanh, ftV1Relu } from './plans/ft_v1.js'
+
+const byName = <T extends { readonly name: string }>(declarations: readonly T[]): Readonly<Record<string, T>> =>
+  Object.fromEntries(declarations.map((declaration) => [declaration.name, declaration]))
+
+export const ops: Readonly<Record<string, Op>> = byName<Op>([
+  add,
+  addBias,
+  addPosition,
+  argmaxRow,
+  castF32,
+  embeddingLookup,
+  firstToken,
+  gelu,
+  geluTanh,
+  layerNorm,
+  maskScores,
+  mergeHeads,
+  relu,
+  scale,
+  softmax,
+  splitHeads,
+  tanh,
+])
+
+export const layouts: Readonly<Record<string, LayoutDecl>> = byName([splitHeadsLayout])
+
+export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
+  embeddings,
+  encoderLayerGelu,
+  encoderLayerGeluTanh,
+  encoderLayerRelu,
+  hiddenStates,
+  pooler,
+  tokenClassifier,
+])
+
+export const plans: readonly PlanDecl[] = [ftV1Gelu, ftV1GeluTanh, ftV1Relu]

@@ -1,0 +1,65 @@
+/** Models without files: named configurations and random weights. Times do not depend on what the weights say. */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { usageError } from '../errors.js'
+import { bertShapes } from '../models/bert.js'
+import { type BertConfig, parseBertConfig, readBertConfig } from '../models/config.js'
+import type { FloatType } from '../models/convert.js'
+import { encode } from '../runtime/buffer.js'
+import { tensorBytes, type WeightTensor } from '../runtime/session.js'
+import { normal, random } from '../verify/random.js'
+
+const base = {
+  model_type: 'bert',
+  vocab_size: 30_522,
+  hidden_size: 768,
+  num_hidden_layers: 12,
+  num_attention_heads: 12,
+  intermediate_size: 3072,
+  max_position_embeddings: 512,
+  hidden_act: 'gelu',
+}
+
+/** Configurations by name, as HF states them. */
+const named: Readonly<Record<string, Record<string, unknown>>> = {
+  'bert-base': base,
+  'bert-large': { ...base, hidden_size: 1024, num_hidden_layers: 24, num_attention_heads: 16, intermediate_size: 4096 },
+}
+
+/**
+ * The configuration of a name, or of a model folder below `root`.
+ * @throws usage `bench.config` for neither, and what `readBertConfig` throws
+ */
+export async function benchConfig(nameOrDir: string, root: string): Promise<BertConfig> {
+  const known = Object.hasOwn(named, nameOrDir) ? named[nameOrDir] : undefined
+  if (known !== undefined) return parseBertConfig(known, nameOrDir)
+  const path = resolve(root, nameOrDir, 'config.json')
+  if (!existsSync(path)) {
+    throw usageError('bench.config', `${nameOrDir} is neither a known configuration nor a folder with config.json`, {
+      hint: `known: ${Object.keys(named).join(', ')}`,
+    })
+  }
+  return readBertConfig(path)
+}
+
+/** Values drawn once and repeated: a model has a hundred million, and only their spread matters. */
+const drawn = 65_521
+
+/** HF's initial spread of weights. */
+const spread = 0.02
+
+/** Random weights of every tensor the configuration has. */
+export function syntheticWeights(config: BertConfig, dtype: FloatType): Record<string, WeightTensor> {
+  const next = random('synthetic weights')
+  const block = encode(
+    dtype,
+    Float32Array.from({ length: drawn }, () => spread * normal(next)),
+  )
+  return Object.fromEntries(
+    Object.entries(bertShapes(config)).map(([name, shape]) => {
+      const data = new Uint8Array(tensorBytes(dtype, shape))
+      for (let at = 0; at < data.byteLength; at += block.byteLength) data.set(block.subarray(0, data.byteLength - at), at)
+      return [name, { dtype, shape, data }]
+    }),
+  )
+}

@@ -1,0 +1,52 @@
+/** Turns whatever a verb threw into one clear line, a hint and an exit code: 1 findings, 2 usage, 3 environment, 130 cancelled. */
+import { HeddleError } from '../errors.js'
+
+export interface Failure {
+  readonly exitCode: 1 | 2 | 3 | 130
+  /** Ends with a newline; empty when there is nothing to say. */
+  readonly text: string
+}
+
+/** Exit codes of errors that come from the addon or the operating system and carry only a code. */
+const exitCodes: Readonly<Record<string, 1 | 2 | 3 | 130>> = {
+  INVALID: 2,
+  UNAVAILABLE: 3,
+  MEMORY: 3,
+  FAULT: 1,
+  DEVICE: 3,
+  CLOSED: 1,
+  ABORTED: 130,
+  ENOENT: 2,
+  EISDIR: 2,
+  ENOTDIR: 2,
+  EACCES: 3,
+  ENOSPC: 3,
+  EROFS: 3,
+}
+
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+
+/** @param cancelled whether the caller's signal fired: then every error is its consequence */
+export function describeFailure(error: unknown, { verbose, cancelled }: { verbose: boolean; cancelled: boolean }): Failure {
+  if (cancelled) return { exitCode: 130, text: 'cancelled\n' }
+  const stack = verbose && error instanceof Error ? `${error.stack ?? ''}\n${causes(error)}` : ''
+  if (error instanceof HeddleError) {
+    const hint = error.hint === undefined ? '' : `hint: ${error.hint}\n`
+    return { exitCode: error.exitCode, text: `error[${error.code}]: ${error.message}\n${hint}${stack}` }
+  }
+  const code = codeOf(error)
+  const known = code === undefined ? undefined : exitCodes[code]
+  const message = error instanceof Error ? error.message : String(error)
+  if (code !== undefined && known !== undefined) {
+    return { exitCode: known, text: `error[system.${code.toLowerCase()}]: ${message}\n${stack}` }
+  }
+  const hint = verbose ? '' : 'hint: run again with --verbose for the stack, and report it\n'
+  return { exitCode: 1, text: `internal error: ${message}\n${hint}${stack}` }
+}
+
+function causes(error: Error): string {
+  const { cause } = error
+  if (cause === undefined) return ''
+  return cause instanceof Error ? `caused by ${cause.stack ?? cause.message}\n${causes(cause)}` : `caused by ${String(cause)}\n`
+}

@@ -1,0 +1,66 @@
+/**
+ * `heddle gen`: specs to generated CUDA. The front end and its TypeScript compiler are loaded here and in `inspect` only, so that
+ * the other verbs start fast and the portable bundle does without them.
+ */
+import { resolve } from 'node:path'
+import { Command } from '@commander-js/extra-typings'
+import { graphs, ops, plans } from '../../specs/index.js'
+import { findingError } from '../errors.js'
+import type { Kernel } from '../ir/kernel.js'
+import { type CliContext, json } from './context.js'
+
+export interface GenOptions {
+  /** Compare instead of writing. */
+  readonly check?: boolean | undefined
+  /** Folder of the spec modules; default `specs`. */
+  readonly specs?: string | undefined
+  /** Folder of the generated text; default `generated`. */
+  readonly out?: string | undefined
+}
+
+export interface GenResult {
+  readonly kernels: readonly string[]
+  /** Files below the output folder that were written, or under `check` differ. */
+  readonly changed: readonly string[]
+}
+
+/** @throws usage errors of the front end, located; finding `gen.check` when `check` finds a difference */
+export async function gen(options: GenOptions, context: CliContext): Promise<GenResult> {
+  const { root } = context
+  const [{ readSpecsOrThrow }, { planAll }, { generate, writeGenerated }] = await Promise.all([
+    import('../frontend/index.js'),
+    import('../fuse/plans.js'),
+    import('../emit/index.js'),
+  ])
+  const { kernels } = readSpecsOrThrow({ root, specs: [options.specs ?? 'specs'] })
+  context.signal.throwIfAborted()
+  const planned = shipsPlans(kernels) ? planAll(plans, graphs, kernels) : { kernels: [], graphs: {} }
+  const all = [...kernels, ...planned.kernels]
+  const files = generate(all, planned.graphs)
+  const out = resolve(root, options.out ?? 'generated')
+  const check = options.check === true
+  const { changed } = await writeGenerated(out, files, { check })
+  if (check && changed.length > 0) {
+    throw findingError('gen.check', `${out} is out of date: ${changed.join(', ')}`, {
+      hint: 'run `heddle gen` and commit the result',
+    })
+  }
+  context.log(`gen: ${all.length} kernels, ${files.size} files, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`)
+  return { kernels: all.map(({ name }) => name), changed }
+}
+
+/** Graphs and plans are run, not compiled: the shipped ones are part of this program. They apply where their ops are what is generated. */
+const shipsPlans = (kernels: readonly Kernel[]): boolean =>
+  Object.keys(ops).every((name) => kernels.some((kernel) => kernel.name === name))
+
+export const genCommand = (context: () => CliContext) =>
+  new Command('gen')
+    .description('compile specs to CUDA text')
+    .option('--check', 'change nothing; exit 1 when the generated text is out of date')
+    .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--out <dir>', 'folder of the generated text', 'generated')
+    .option('--json', 'print the result as JSON')
+    .action(async (options) => {
+      const result = await gen(options, context())
+      if (options.json) context().out(json(result))
+    })

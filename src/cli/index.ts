@@ -1,0 +1,11 @@
+/** The verbs as functions: what `import ... from 'heddle/commands'` offers. */
+export { type BuildVerbOptions, type BuildVerbResult, build } from './build.js'
+export { bundle } from './bundle.js'
+export { clean } from './clean.js'
+export type { CliContext } from './context.js'
+export { demo } from './demo.js'
+export { type DoctorReport, doctor } from './doctor.js'
+export { type GenOptions, type GenResult, gen } from './gen.js'
+export { type Inspection, inspect } from './inspect.js'
+export { type CliHost, main } from './main.js'
+export { type RunVerbOptions, run } from './run.js'

@@ -1,0 +1,96 @@
+/**
+ * `heddle inspect KERNEL`: one kernel at every stage of the road: the body as written, its IR, the schedules, the CUDA text and
+ * what ptxas said about it.
+ */
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { Command } from '@commander-js/extra-typings'
+import type { KernelEntry } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import type { SourceSpan } from '../ir/kernel.js'
+import { printKernel } from '../ir/print.js'
+import { type BuildReport, installation, readBuildReport } from '../toolchain/index.js'
+import { type CliContext, json } from './context.js'
+import { readManifest } from './pipeline.js'
+
+export interface Inspection {
+  readonly key: string
+  readonly source: SourceSpan
+  /** The declaration as written. */
+  readonly body: string
+  readonly ir: string
+  readonly schedules: KernelEntry['variants']
+  readonly cuda: { readonly file: string; readonly text: string }
+  /** One entry per kernel and architecture; empty before a cuda build. */
+  readonly resources: BuildReport['kernels']
+}
+
+/** Finds an instance by its key, or the first instance of an op by its name. @throws usage `inspect.kernel` naming what there is */
+function findEntry(kernels: readonly KernelEntry[], name: string): KernelEntry {
+  const found = kernels.find(({ key }) => key === name) ?? kernels.find(({ op }) => op === name)
+  if (found !== undefined) return found
+  const near = kernels.filter(({ key }) => key.includes(name)).map(({ key }) => key)
+  const listed = near.length > 0 ? near : [...new Set(kernels.map(({ op }) => op))]
+  throw usageError('inspect.kernel', `there is no kernel ${name}`, { hint: `known: ${listed.join(', ')}` })
+}
+
+/** @throws usage `inspect.kernel`, `inspect.stale`, and what the front end throws */
+export async function inspect(name: string, options: { readonly specs?: string }, context: CliContext): Promise<Inspection> {
+  const { root } = context
+  const generated = installation(root).generated
+  const manifest = await readManifest(root)
+  const entry = findEntry(manifest.kernels, name)
+  const { readSpecsOrThrow } = await import('../frontend/index.js')
+  const { kernels } = readSpecsOrThrow({ root, specs: [options.specs ?? 'specs'] })
+  const kernel = kernels.find((candidate) => candidate.name === entry.op)
+  if (kernel === undefined) {
+    throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
+  }
+  const report = await readBuildReport(installation(root).report('cuda'))
+  return {
+    key: entry.key,
+    source: kernel.source,
+    body: await declarationAt(resolve(root, kernel.source.file), kernel.source),
+    ir: printKernel(kernel),
+    schedules: entry.variants,
+    cuda: { file: join(generated, entry.file), text: await readFile(join(generated, entry.file), 'utf8') },
+    resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
+  }
+}
+
+/** The text of the innermost statement around a position. */
+async function declarationAt(path: string, { line, column }: SourceSpan): Promise<string> {
+  const { Project, Node } = await import('ts-morph')
+  const file = new Project({ skipLoadingLibFiles: true, skipFileDependencyResolution: true }).addSourceFileAtPath(path)
+  const at = file.compilerNode.getPositionOfLineAndCharacter(line - 1, column - 1)
+  const statement = file.getDescendantAtPos(at)?.getFirstAncestor(Node.isStatement)
+  return statement?.getText() ?? ''
+}
+
+function printInspection(found: Inspection): string {
+  const section = (title: string, text: string) => `== ${title}\n${text.trimEnd()}\n`
+  const schedules = found.schedules.map(({ kernel, schedule, when }) => `${kernel}: ${schedule} (${when})`)
+  const resources = found.resources.map(
+    (kernel) =>
+      `${kernel.kernel} ${kernel.arch}: ${kernel.registers} registers, ${kernel.sharedBytes} bytes shared, ` +
+      `${kernel.stackBytes} stack, ${kernel.spillStoreBytes + kernel.spillLoadBytes} spilled`,
+  )
+  return [
+    section(`body (${found.source.file}:${found.source.line})`, found.body),
+    section('ir', found.ir),
+    section('schedule', schedules.join('\n')),
+    section(`cuda (${found.cuda.file})`, found.cuda.text),
+    section('ptxas', resources.join('\n') || 'not built for cuda: run `heddle build --target cuda`'),
+  ].join('\n')
+}
+
+export const inspectCommand = (context: () => CliContext) =>
+  new Command('inspect')
+    .description('show one kernel at every stage')
+    .argument('<kernel>', 'an instance such as layer_norm__f16, or an op such as layer_norm')
+    .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--json', 'print the stages as JSON')
+    .action(async (name, options) => {
+      const found = await inspect(name, options, context())
+      context().out(options.json ? json(found) : printInspection(found))
+    })

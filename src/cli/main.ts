@@ -1,0 +1,84 @@
+/** The `heddle` command: assembles the verbs, and turns what they throw into an exit code. */
+import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
+import { buildCommand } from './build.js'
+import { bundleCommand } from './bundle.js'
+import { cleanCommand } from './clean.js'
+import type { CliContext } from './context.js'
+import { demoCommand } from './demo.js'
+import { doctorCommand } from './doctor.js'
+import { describeFailure } from './failure.js'
+import { genCommand } from './gen.js'
+import { inspectCommand } from './inspect.js'
+import { useNativeOf } from './pipeline.js'
+import { runCommand } from './run.js'
+import { selftestCommand } from './selftest.js'
+import { version } from './version.js'
+
+/** Where a call of `main` writes and works; the process by default. */
+export interface CliHost {
+  readonly root: string
+  out(text: string): void
+  log(text: string): void
+}
+
+const processHost: CliHost = {
+  root: process.cwd(),
+  out: (text) => void process.stdout.write(text),
+  log: (text) => void process.stderr.write(text),
+}
+
+function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
+  const root = new Command('heddle')
+    .description('compile transformer kernels from TypeScript to CUDA, and run models with them')
+    .version(version)
+    .helpCommand(false)
+  const verbs = [
+    genCommand,
+    buildCommand,
+    runCommand,
+    inspectCommand,
+    selftestCommand,
+    doctorCommand,
+    demoCommand,
+    bundleCommand,
+    cleanCommand,
+  ]
+  const commands: CommandUnknownOpts[] = verbs.map((verb) => verb(context))
+  for (const command of commands) root.addCommand(command)
+  for (const command of [root as CommandUnknownOpts, ...commands]) {
+    command
+      .option('--verbose', 'print the stack of errors')
+      .showHelpAfterError('(see --help)')
+      .exitOverride()
+      .configureOutput({
+        writeOut: host.out,
+        writeErr: host.log,
+        outputError: (text, write) => write(text.replace(/^error: /, 'error[cli.usage]: ')),
+      })
+  }
+  return root
+}
+
+/** Runs one command line (without `node` and the script) and returns its exit code. Never throws. */
+export async function main(argv: readonly string[], host: CliHost = processHost): Promise<number> {
+  const cancel = new AbortController()
+  // The first Ctrl-C lets verbs end their children and remove half-made files; the second one does not wait.
+  const interrupt = () => (cancel.signal.aborted ? process.exit(130) : cancel.abort(new Error('cancelled')))
+  process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
+  const root = program(() => context, host)
+  const verbose = argv.includes('--verbose')
+  const context: CliContext = { root: host.root, signal: cancel.signal, verbose, out: host.out, log: host.log }
+  useNativeOf(host.root)
+  try {
+    process.exitCode = undefined
+    await root.parseAsync(argv, { from: 'user' })
+    return cancel.signal.aborted ? 130 : Number(process.exitCode ?? 0)
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
+    const failure = describeFailure(error, { verbose, cancelled: cancel.signal.aborted })
+    host.log(failure.text)
+    return failure.exitCode
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt)
+  }
+}

@@ -1,0 +1,9 @@
+/** Option values shared by verbs. */
+import { InvalidArgumentError } from '@commander-js/extra-typings'
+
+/** A positive integer from the command line. */
+export function positive(text: string): number {
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('Expected a positive integer.')
+  return value
+}

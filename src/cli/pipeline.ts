@@ -1,0 +1,86 @@
+/** Opens what a model needs to run: device, kernel library, manifest, and the model itself. Shared by `run` and `demo`. */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Manifest, manifestSchema } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import { type FloatType, floatTypes } from '../models/convert.js'
+import { type Encoder, loadEncoder } from '../models/encoder_pipeline.js'
+import { type Device, type DeviceKind, detectDevices, openDevice } from '../runtime/device.js'
+import { loadKernels } from '../runtime/library.js'
+import { installation } from '../toolchain/index.js'
+
+export { type DeviceKind, deviceKinds } from '../runtime/device.js'
+export const dtypes = floatTypes
+
+export interface PipelineOptions {
+  /** cuda where a GPU works, else simt. */
+  readonly device?: DeviceKind | undefined
+  readonly dtype?: FloatType | undefined
+  readonly plan?: string | undefined
+}
+
+export interface Pipeline {
+  readonly device: Device
+  readonly encoder: Encoder
+  close(): void
+}
+
+/** The loader finds the addon by itself; this tells it about the folder that `heddle build` writes. */
+export function useNativeOf(root: string): void {
+  const { native } = installation(root)
+  if (!process.env.HEDDLE_NATIVE && existsSync(join(native, 'heddle.node'))) process.env.HEDDLE_NATIVE = native
+}
+
+/** The device to use when the caller names none. */
+export function defaultDevice(): DeviceKind {
+  return detectDevices().some(({ kind, available }) => kind === 'cuda' && available) ? 'cuda' : 'simt'
+}
+
+/** The manifest of a project. @throws usage `manifest.missing`, `manifest.invalid` */
+export async function readManifest(root: string): Promise<Manifest> {
+  const path = join(installation(root).generated, 'manifest.json')
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw usageError('manifest.missing', `cannot read ${path}`, { hint: 'run heddle gen', cause })
+  })
+  const parsed = manifestSchema.safeParse(JSON.parse(text))
+  if (!parsed.success) throw usageError('manifest.invalid', `${path} is not a manifest`, { hint: 'run heddle gen' })
+  return parsed.data
+}
+
+/**
+ * Opens a model folder on a device. Close the pipeline to free the device.
+ * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or kernel library
+ */
+export async function openPipeline(model: string, options: PipelineOptions, root: string): Promise<Pipeline> {
+  if (!existsSync(model)) {
+    throw usageError('run.model', `there is no model folder ${model}`, {
+      hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
+    })
+  }
+  const manifest = await readManifest(root)
+  const kind = options.device ?? defaultDevice()
+  const device = openDevice(kind)
+  try {
+    const library = loadKernels(device, installation(root).library(kind), manifest)
+    const { dtype, plan } = options
+    const encoder = await loadEncoder(model, {
+      device,
+      library,
+      manifest,
+      ...(dtype === undefined ? {} : { dtype }),
+      ...(plan === undefined ? {} : { plan }),
+    })
+    return {
+      device,
+      encoder,
+      close() {
+        encoder.release()
+        device.close()
+      },
+    }
+  } catch (error) {
+    device.close()
+    throw error
+  }
+}

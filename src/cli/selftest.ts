@@ -1,0 +1,92 @@
+/** `heddle selftest`: verifies a device, its kernel library and models on this machine. Needs no compiler. */
+import { existsSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { Command, Option } from '@commander-js/extra-typings'
+import { usageError } from '../errors.js'
+import { openDevice } from '../runtime/device.js'
+import { loadKernels } from '../runtime/library.js'
+import { installation } from '../toolchain/index.js'
+import { type GroupReport, type SelftestReport, selftest } from '../verify/selftest.js'
+import { type CliContext, json } from './context.js'
+import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
+
+export interface SelftestOptions {
+  readonly device?: DeviceKind | undefined
+  readonly dtype?: (typeof dtypes)[number] | undefined
+  /** A folder with a model and its goldens, run besides those of `golden`. */
+  readonly model?: string | undefined
+  /** Folders that `test/peers/make_bert.py` wrote. */
+  readonly golden?: readonly string[] | undefined
+  /** A regular expression over check names. */
+  readonly filter?: string | undefined
+}
+
+/** Failures of one group that are printed; the count says how many there were. */
+const shownFailures = 10
+
+function pattern(text: string | undefined): RegExp | undefined {
+  if (text === undefined) return undefined
+  try {
+    return new RegExp(text)
+  } catch (cause) {
+    throw usageError('selftest.filter', `${JSON.stringify(text)} is not a regular expression`, { cause })
+  }
+}
+
+function modelFolder(path: string): { name: string; dir: string } {
+  if (!existsSync(join(path, 'config.json')))
+    throw usageError('selftest.model', `${path} is not a model folder: it has no config.json`)
+  return { name: basename(path), dir: path }
+}
+
+/** One line a group, one more for each failure or, of models, for each result. */
+export function describeGroup({ name, passed, failures, details, seconds }: GroupReport): string {
+  const lines = [`${name}: ${passed} passed, ${failures.length} failed (${seconds.toFixed(1)} s)`]
+  const worth = details.length > 0 ? details : failures.slice(0, shownFailures)
+  for (const result of worth) lines.push(`  ${result.passed ? 'ok  ' : 'FAIL'} ${result.name}: ${result.detail}`)
+  if (worth === details || failures.length <= shownFailures) return `${lines.join('\n')}\n`
+  return `${lines.join('\n')}\n  and ${failures.length - shownFailures} more\n`
+}
+
+/** The closing line, in the form CI looks for. */
+export const summaryLine = ({ passed, failed }: SelftestReport): string => `${passed} passed, ${failed} failed\n`
+
+/** @throws usage `selftest.*`, `manifest.*`; environment for a missing device, addon or kernel library */
+export async function runSelftest(options: SelftestOptions, context: CliContext): Promise<SelftestReport> {
+  const { root, signal } = context
+  const filter = pattern(options.filter)
+  const models = [...(options.model === undefined ? [] : [options.model]), ...(options.golden ?? [])].map((path) =>
+    modelFolder(resolve(root, path)),
+  )
+  const manifest = await readManifest(root)
+  const kind = options.device ?? defaultDevice()
+  const device = openDevice(kind)
+  try {
+    const library = loadKernels(device, installation(root).library(kind), manifest)
+    context.log(`${device.info().name} (${kind}), ${library.kernels.length} kernels\n`)
+    return await selftest(
+      { device, library, manifest, models, dtypes: options.dtype === undefined ? dtypes : [options.dtype], filter, signal },
+      (group) => context.log(describeGroup(group)),
+    )
+  } finally {
+    device.close()
+  }
+}
+
+export const selftestCommand = (context: () => CliContext) =>
+  new Command('selftest')
+    .description('verify the kernels, matmuls and models on a device of this machine')
+    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(new Option('--dtype <dtype>', 'storage type of the models; all by default').choices(dtypes))
+    .option('--model <dir>', 'a model folder with golden.safetensors')
+    .option('--golden <dir...>', 'folders written by test/peers/make_bert.py')
+    .option('--filter <regexp>', 'only checks whose name matches')
+    .option('--json', 'print the report as JSON; the closing line goes to stderr')
+    .action(async (options) => {
+      const report = await runSelftest(options, context())
+      if (options.json) {
+        context().out(json(report))
+        context().log(summaryLine(report))
+      } else context().out(summaryLine(report))
+      if (report.failed > 0) process.exitCode = 1
+    })

@@ -1,0 +1,128 @@
+/**
+ * Expressions as CUDA text. Operators and functions come from the intrinsics table, reductions from the monoid table; here
+ * are only the leaves, and the widths of integer arithmetic: a body's own indices are 32-bit, tensor offsets are 64-bit.
+ */
+import { i32 } from '../ir/build.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import { intrinsic } from '../ir/intrinsics.js'
+import type { TensorParam } from '../ir/kernel.js'
+import { monoid } from '../ir/monoids.js'
+import { offsetOf } from '../schedule/access.js'
+import { contains, dropZeros, isZero, substituteIndex } from '../schedule/rewrite.js'
+import { literalText } from './literal.js'
+import type { Names } from './names.js'
+import { scalarText } from './names.js'
+
+/** What names mean at one place of a kernel, and which of them its text has used so far. */
+export interface Scope {
+  readonly names: Names
+  readonly tensors: readonly TensorParam[]
+  readonly fixed: Readonly<Record<string, number>>
+  /** Text of a row's element at the current loop index. */
+  readonly elements: Map<string, string>
+  readonly used: { readonly dims: Set<string>; readonly attrs: Set<string>; readonly indices: Set<string> }
+}
+
+/** Text of a scalar expression, without needless outer parentheses. */
+export const expressionText = (e: Expr, scope: Scope): string => unwrap(text(e, scope))
+
+/** Text of an index expression in 64 bits; `wide` turns a 32-bit operand into a 64-bit one. */
+export const wideText = (e: Expr, scope: Scope, wide: (operand: string) => string = toInt64): string =>
+  unwrap(widen(e, scope, wide, true))
+
+/** Offset of a tensor access, in 64 bits. */
+export const offsetText = (tensor: string, indices: readonly Expr[], scope: Scope): string =>
+  wideText(dropZeros(accessOffset(tensor, indices, scope)), scope)
+
+/** Where a row of consecutive elements starts: the offset at loop index 0; undefined when that is element 0 of the tensor. */
+export function startOf(tensor: string, indices: readonly Expr[], index: string, scope: Scope): Expr | undefined {
+  const start = dropZeros(substituteIndex(accessOffset(tensor, indices, scope), index, i32(0)))
+  return isZero(start) ? undefined : start
+}
+
+/** The functor of a reduction over elements of a type. */
+export const monoidText = (name: ExprOf<'fold'>['monoid'], element: Expr['type']): string =>
+  `${monoid(name).cuda}<${scalarText[element]}>`
+
+export function tensorOf(name: string, scope: Pick<Scope, 'tensors'>): TensorParam {
+  const tensor = scope.tensors.find((t) => t.name === name)
+  if (tensor === undefined) throw new Error(`internal: no tensor ${name}`)
+  return tensor
+}
+
+const accessOffset = (tensor: string, indices: readonly Expr[], scope: Scope): Expr =>
+  offsetOf(tensorOf(tensor, scope), indices, scope.fixed)
+
+function text(e: Expr, scope: Scope): string {
+  switch (e.kind) {
+    case 'const':
+      return literalText(e)
+    case 'dim':
+      scope.used.dims.add(e.name)
+      return scope.names.dim(e.name)
+    case 'attr':
+      scope.used.attrs.add(e.name)
+      return scope.names.attr(e.name)
+    case 'index':
+      scope.used.indices.add(e.name)
+      return scope.names.value(e.name)
+    case 'local':
+      return scope.names.value(e.name)
+    case 'element':
+      return elementText(e, scope)
+    case 'load':
+      return `heddle::read(${scope.names.tensor(e.tensor)}, ${offsetText(e.tensor, e.indices, scope)})`
+    case 'call':
+      return callText(e, scope)
+    case 'fold': {
+      const value = `[&](int ${scope.names.value(e.index)}) { return ${expressionText(e.value, scope)}; }`
+      return `heddle::fold<${monoidText(e.monoid, e.value.type)}>(${expressionText(e.length, scope)}, ${value})`
+    }
+  }
+}
+
+/** Arguments of a function need no parentheses of their own; operands of an operator do. */
+function callText(e: ExprOf<'call'>, scope: Scope): string {
+  const { cuda, symbol } = intrinsic(e.fn)
+  const isOperator = symbol !== undefined || e.fn === 'select'
+  return cuda(
+    e.args.map((arg) => (isOperator ? text(arg, scope) : expressionText(arg, scope))),
+    e.type,
+  )
+}
+
+function elementText(e: ExprOf<'element'>, scope: Scope): string {
+  const known = scope.elements.get(e.row)
+  if (known === undefined) throw new Error(`internal: row ${e.row} is used before it is computed`)
+  return known
+}
+
+const arithmetic = new Set(['add', 'sub', 'mul', 'shiftLeft', 'neg'])
+const quotient = new Set(['idiv', 'mod', 'shiftRight', 'bitAnd'])
+
+/**
+ * Sums and products of 32-bit numbers may need 64 bits: one operand of each is widened, and with it the result. Quotients
+ * and masks of numbers that fit 32 bits are computed in 32, where they are several times faster.
+ */
+function widen(e: Expr, scope: Scope, wide: (operand: string) => string, must: boolean): string {
+  const grows = e.kind === 'call' && (arithmetic.has(e.fn) || quotient.has(e.fn)) && contains(e, mayGrow)
+  if (!grows) return must ? wide(unwrap(text(e, scope))) : text(e, scope)
+  const operands = e.args.map((arg, position) => widen(arg, scope, wide, position === 0))
+  return intrinsic(e.fn).cuda(operands, e.type)
+}
+
+const mayGrow = (e: Expr): boolean => e.kind === 'call' && arithmetic.has(e.fn)
+
+const toInt64 = (operand: string): string => `static_cast<int64_t>(${operand})`
+
+/** Strips one pair of parentheses around the whole text. */
+function unwrap(source: string): string {
+  if (!source.startsWith('(')) return source
+  let depth = 0
+  for (let i = 0; i < source.length; i++) {
+    if (source[i] === '(') depth++
+    if (source[i] === ')') depth--
+    if (depth === 0) return i === source.length - 1 ? source.slice(1, -1) : source
+  }
+  return source
+}

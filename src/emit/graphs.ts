@@ -1,0 +1,54 @@
+/**
+ * Graphs as data: the schema by which planned graphs travel in the manifest. Plans are applied when CUDA is generated, so
+ * that what runs needs neither the front end nor the fusion room.
+ */
+import { z } from 'zod'
+import { dtypes } from '../ir/dtype.js'
+import type { Graph } from '../ir/graph.js'
+
+const valueId = z.number().int().nonnegative()
+const dtypeRef = z.union([z.enum(dtypes), z.strictObject({ param: z.string() })])
+const ids = z.record(z.string(), valueId)
+const axes = z.array(z.string())
+
+const node = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('op'),
+    name: z.string(),
+    op: z.string(),
+    types: z.record(z.string(), dtypeRef),
+    inputs: ids,
+    outputs: ids,
+    attrs: z.record(z.string(), z.union([z.number(), z.strictObject({ attr: z.string() })])),
+  }),
+  z.strictObject({
+    kind: z.literal('matmul'),
+    name: z.string(),
+    a: valueId,
+    b: valueId,
+    out: valueId,
+    subscripts: z.strictObject({ a: axes, b: axes, out: axes }),
+  }),
+  z.strictObject({ kind: z.literal('view'), name: z.string(), input: valueId, out: valueId }),
+])
+
+export const graphSchema = z.strictObject({
+  name: z.string(),
+  values: z.array(
+    z.strictObject({
+      dtype: dtypeRef,
+      shape: z.array(z.strictObject({ factor: z.number().int().positive(), dims: z.array(z.string()) })),
+      layout: z.string(),
+    }),
+  ),
+  nodes: z.array(node),
+  inputs: ids,
+  weights: ids,
+  outputs: ids,
+  attrs: z.array(z.string()),
+}) satisfies z.ZodType<Graph>
+
+/** Graphs by name, by plan: what each plan makes of the graphs it groups. */
+export const plannedGraphsSchema = z.record(z.string(), z.record(z.string(), graphSchema))
+
+export type PlannedGraphs = Readonly<Record<string, Readonly<Record<string, Graph>>>>

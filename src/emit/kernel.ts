@@ -1,0 +1,172 @@
+/**
+ * The kernels of a mapped kernel as CUDA text: the frame around the passes. An elementwise program is one kernel; a row
+ * program is two templates over the team, one that keeps rows in registers and one that reads them again.
+ */
+import CodeBlockWriter from 'code-block-writer'
+import type { TensorParam } from '../ir/kernel.js'
+import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
+import type { Pass, Step } from '../schedule/passes.js'
+import { expressionText, offsetText, type Scope } from './expression.js'
+import { createNames, type Names, scalarText, storageText } from './names.js'
+import { type PassContext, type Walk, writePass } from './pass.js'
+import { render } from './templates.js'
+
+/** A kernel's parameters besides the amount of work, which is always the first. */
+export interface Parameters {
+  readonly dims: readonly string[]
+  readonly attrs: readonly { readonly name: string; readonly type: 'f32' | 'i32' }[]
+  readonly tensors: readonly TensorParam[]
+}
+
+export interface KernelTexts {
+  readonly text: string
+  readonly parameters: Parameters
+}
+
+/** A writer for the body of a function. */
+export function bodyWriter(): CodeBlockWriter {
+  const writer = new CodeBlockWriter({ indentNumberOfSpaces: 2, newLine: '\n', useTabs: false })
+  writer.setIndentationLevel(1)
+  return writer
+}
+
+/** Names of the kernel functions in a file. */
+export const functionName = (mapped: MappedKernel, walk: Walk): string =>
+  `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
+
+/** All kernels of one file. */
+export function kernelTexts(mapped: MappedKernel): KernelTexts {
+  const { program, instance } = mapped
+  const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
+  const bodies = program.kind === 'elementwise' ? [elementwiseBody(mapped, program, used)] : rowBodies(mapped, program, used)
+  const parameters: Parameters = {
+    dims: instance.kernel.dims.filter((dim) => used.dims.has(dim)),
+    attrs: instance.kernel.attrs.filter((attr) => used.attrs.has(attr.name)),
+    tensors: instance.kernel.tensors,
+  }
+  const list = parameterList(parameters, program.kind === 'elementwise' ? 'work' : 'rows', createNames(mapped))
+  return { text: bodies.map((body) => render('kernel', { ...body, parameters: list })).join('\n'), parameters }
+}
+
+/** What was written, ending with a line end. */
+export const lines = (writer: CodeBlockWriter): string => `${writer.toString().trimEnd()}\n`
+
+interface Body {
+  readonly comment: string
+  readonly template: string
+  /** Threads a block, and one block a multiprocessor: without it ptxas may spill a register or two for a block more. */
+  readonly bounds: string
+  readonly name: string
+  readonly body: string
+}
+
+function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used']): Body[] {
+  const bodies: Body[] = []
+  if (program.variants.some((v) => v.chunks !== undefined)) {
+    bodies.push({
+      comment: 'Row values stay in registers: CHUNKS chunks of VEC elements a lane.',
+      template: 'template <class Team, int CHUNKS>',
+      bounds: 'Team::threads, 1',
+      name: functionName(mapped, 'kept'),
+      body: rowBody(mapped, program.kept, 'kept', used),
+    })
+  }
+  if (program.variants.some((v) => v.chunks === undefined)) {
+    bodies.push({
+      comment: 'Any row length: every pass reads and computes the row values it needs again.',
+      template: 'template <class Team>',
+      bounds: 'Team::threads, 1',
+      name: functionName(mapped, 'reread'),
+      body: rowBody(mapped, program.reread, 'reread', used),
+    })
+  }
+  return bodies
+}
+
+function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used: Scope['used']): string {
+  const names = createNames(mapped)
+  const inner = newContext(mapped, walk, names, used)
+  for (const step of steps) writeStep(step, inner)
+  const frame = bodyWriter()
+  frame.writeLine('Team team;')
+  frame.writeLine('int64_t position = team.row();')
+  frame.writeLine('if (position >= rows) return;')
+  writeIndices(mapped, frame, names, used)
+  return lines(frame) + lines(inner.writer)
+}
+
+function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used: Scope['used']): Body {
+  const names = createNames(mapped)
+  const pass = onlyPass(program)
+  const inner = newContext(mapped, 'single', names, used)
+  for (const step of program.steps) writeStep(step, inner)
+  const frame = bodyWriter()
+  const length = expressionText(pass.loop.length, inner)
+  const first = names.first(pass.loop.index)
+  frame.writeLine(`int64_t position = static_cast<int64_t>(blockIdx.x) * ${program.threads} + threadIdx.x;`)
+  frame.writeLine('if (position >= work) return;')
+  frame.writeLine(`const int ${first} = heddle::peel(position, heddle::chunks_of<VEC>(${length})) * VEC;`)
+  frame.writeLine(`const int valid = ${length} - ${first};`)
+  writeIndices(mapped, frame, names, used)
+  return {
+    comment: 'Each thread computes one chunk of VEC elements.',
+    template: '',
+    bounds: `${program.threads}, 1`,
+    name: functionName(mapped, 'single'),
+    body: lines(frame) + lines(inner.writer),
+  }
+}
+
+/** The one pass of an elementwise program. */
+export function onlyPass(program: ElementwiseProgram): Pass {
+  const pass = program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))[0]
+  if (pass === undefined) throw new Error('internal: an elementwise program has one pass')
+  return pass
+}
+
+function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
+  const writer = bodyWriter()
+  return { writer, walk, names, used, tensors: instance.kernel.tensors, fixed: instance.dims, elements: new Map(), starts: [] }
+}
+
+/** Splits `position` into the row's indices, innermost first. */
+function writeIndices({ axes, instance }: MappedKernel, writer: CodeBlockWriter, names: Names, used: Scope['used']): void {
+  const inward = [...axes].reverse()
+  inward.forEach(({ index, dim }, i) => {
+    const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
+    if (i < inward.length - 1) {
+      const fixed = instance.dims[dim]
+      if (fixed === undefined) used.dims.add(dim)
+      writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
+    } else if (declare !== '') {
+      writer.writeLine(`${declare}static_cast<int>(position);`)
+    }
+  })
+}
+
+function writeStep(step: Step, context: PassContext): void {
+  const { writer, names } = context
+  switch (step.kind) {
+    case 'let':
+      writer.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, context)};`)
+      return
+    case 'store': {
+      const offset = offsetText(step.tensor, step.indices, context)
+      writer.writeLine(
+        `if (team.lane() == 0) heddle::write(${names.tensor(step.tensor)}, ${offset}, ${expressionText(step.value, context)});`,
+      )
+      return
+    }
+    case 'pass':
+      writePass(step.pass, context)
+  }
+}
+
+function parameterList({ dims, attrs, tensors }: Parameters, work: string, names: Names): string {
+  return [
+    `const int64_t ${work}`,
+    ...dims.map((dim) => `const int ${names.dim(dim)}`),
+    ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
+    ...tensors.map((t) => `const heddle::${t.access === 'in' ? 'In' : 'Out'}<${storageText(t, names)}> ${names.tensor(t.name)}`),
+  ].join(',\n    ')
+}

@@ -1,0 +1,121 @@
+/** The launcher of an instance as C++ text: reads and checks the arguments, picks the variant, launches it. */
+import type CodeBlockWriter from 'code-block-writer'
+import { dim as dimVar, i32 } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
+import { sizeOf } from '../schedule/access.js'
+import type { MappedKernel, RowProgram, Team, Variant } from '../schedule/mapped.js'
+import { expressionText, type Scope, wideText } from './expression.js'
+import { bodyWriter, functionName, lines, onlyPass, type Parameters } from './kernel.js'
+import { createNames, scalarText, storageText } from './names.js'
+
+/** C++ type of a team, as in native/device/team.cuh. */
+export function teamText(team: Team): string {
+  switch (team.kind) {
+    case 'thread':
+      return `heddle::ThreadTeam<${team.rowsPerBlock}>`
+    case 'warp':
+      return `heddle::WarpTeam<${team.rowsPerBlock}>`
+    case 'block':
+      return `heddle::BlockTeam<${team.lanes}>`
+  }
+}
+
+/** The body of the launcher, for kernels with the given parameters. */
+export function launcherBody(mapped: MappedKernel, parameters: Parameters): string {
+  const { kernel, dims: fixed } = mapped.instance
+  const names = createNames(mapped)
+  const used: Scope['used'] = {
+    dims: new Set(parameters.dims),
+    attrs: new Set(parameters.attrs.map((attr) => attr.name)),
+    indices: new Set(),
+  }
+  const scope: Scope = { names, used, tensors: kernel.tensors, fixed, elements: new Map() }
+  const actions = bodyWriter()
+  kernel.tensors.forEach((tensor, i) => {
+    const elements = wideText(sizeOf(tensor, fixed), scope, toCount)
+    const handle = `arguments.${tensor.access}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
+    actions.writeLine(`const auto ${names.tensor(tensor.name)} = ${handle};`)
+  })
+  writeLaunch(mapped, parameters, scope, actions)
+
+  // Written last, because the text above decides which values are read.
+  const values = bodyWriter()
+  const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
+  values.writeLine(`heddle::Arguments arguments(launch, error, {"${mapped.key}", ${counts}});`)
+  kernel.dims.forEach((dim, i) => {
+    const known = fixed[dim]
+    const declare = used.dims.has(dim) ? `const int64_t ${names.dim(dim)} = ` : ''
+    values.writeLine(
+      known === undefined ? `${declare}arguments.dim(${i}, "${dim}");` : `arguments.fixed_dim(${i}, "${dim}", ${known});`,
+    )
+  })
+  kernel.attrs.forEach(({ name, type }, i) => {
+    const declare = used.attrs.has(name) ? `const ${scalarText[type]} ${names.attr(name)} = ` : ''
+    values.writeLine(`${declare}arguments.${type}_attr(${i}, "${name}");`)
+  })
+  return lines(values) + lines(actions)
+}
+
+/** A number of elements whose arithmetic notices overflow. */
+const toCount = (operand: string): string => `heddle::Count(${operand})`
+
+function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope, writer: CodeBlockWriter): void {
+  const { program, key } = mapped
+  const { names } = scope
+  const args = [
+    ...parameters.dims.map((dim) => `static_cast<int>(${names.dim(dim)})`),
+    ...parameters.attrs.map((attr) => names.attr(attr.name)),
+    ...parameters.tensors.map((tensor) => names.tensor(tensor.name)),
+  ].join(', ')
+  const extents = mapped.axes.map(({ dim }) => expressionText(extentOf(dim, mapped), scope))
+  if (program.kind === 'elementwise') {
+    const { threads } = program
+    const chunks = `heddle::chunks_of<VEC>(static_cast<int>(${expressionText(onlyPass(program).loop.length, scope)}))`
+    writer.writeLine(`const int64_t work = arguments.work(${productText([...extents, chunks])}, ${threads});`)
+    writer.writeLine('if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;')
+    const kernel = functionName(mapped, 'single')
+    writer.writeLine(`return heddle::launch_elements(launch, error, "${key}", work, ${threads}, ${kernel}, work, ${args});`)
+    return
+  }
+  writer.writeLine(`const int64_t rows = arguments.work(${productText(extents)}, 1);`)
+  writer.writeLine('if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;')
+  writer.write('const auto run = [&](auto team, const char* name, auto kernel) ').inlineBlock(() => {
+    writer.writeLine(`return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, ${args});`)
+  })
+  writer.write(';').newLine()
+  writeChoice(mapped, program, scope, writer)
+}
+
+const extentOf = (dim: string, { instance }: MappedKernel): Expr => {
+  const known = instance.dims[dim]
+  return known === undefined ? dimVar(dim) : i32(known)
+}
+
+const productText = ([first, ...rest]: readonly string[]): string => [toCount(first ?? '1'), ...rest].join(' * ')
+
+function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, writer: CodeBlockWriter): void {
+  const lengths = program.lengths?.map((e) => `int64_t{${expressionText(e, scope)}}`) ?? []
+  if (program.variants.some((v) => v.limit.length !== undefined)) {
+    writer.writeLine(`const int64_t length = heddle::longest(${lengths.length === 0 ? '0' : lengths.join(', ')});`)
+  }
+  for (const variant of program.variants) {
+    writer.writeLine(`// ${capitalise(variant.reason)}.`)
+    const kernel =
+      variant.chunks === undefined
+        ? `${functionName(mapped, 'reread')}<${teamText(variant.team)}>`
+        : `${functionName(mapped, 'kept')}<${teamText(variant.team)}, ${variant.chunks}>`
+    writer.writeLine(
+      `${conditionText(variant)}return run(${teamText(variant.team)}{}, "${mapped.key}_${variant.name}", ${kernel});`,
+    )
+  }
+}
+
+function conditionText({ limit }: Variant): string {
+  const tests = [
+    ...(limit.length === undefined ? [] : [`length <= ${limit.length}`]),
+    ...(limit.rows === undefined ? [] : [`rows <= ${limit.rows}`]),
+  ]
+  return tests.length === 0 ? '' : `if (${tests.join(' && ')}) `
+}
+
+const capitalise = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1)

@@ -1,0 +1,34 @@
+/** Constants as C++ text that denotes exactly their value. */
+import type { ExprOf } from '../ir/expr.js'
+
+/** The literal of a constant. Negative numbers are parenthesised, because text may be put before them. */
+export function literalText({ type, value }: ExprOf<'const'>): string {
+  if (typeof value === 'boolean') return value ? 'true' : 'false'
+  if (type === 'i32') {
+    // C++ reads -2147483648 as the negation of a number that is no int.
+    return value === -2147483648 ? '(-2147483647 - 1)' : negative(value) ? `(${value})` : String(value)
+  }
+  const single = Math.fround(value)
+  if (Number.isNaN(single)) return 'NAN'
+  const magnitude = Math.abs(single) === Number.POSITIVE_INFINITY ? 'INFINITY' : decimalText(Math.abs(single))
+  return negative(single) ? `(-${magnitude})` : magnitude
+}
+
+const negative = (value: number): boolean => value < 0 || Object.is(value, -0)
+
+/**
+ * The shortest decimal that reads back as this float32 number. Nine significant digits always do; fewer are taken when the
+ * decimal is so close (2^-26 of the value, a quarter of the smallest spacing) that no rounding on the way can go wrong.
+ */
+function decimalText(single: number): string {
+  for (let digits = 1; digits < 9; digits++) {
+    const text = Number(single.toPrecision(digits))
+    if (Math.fround(text) === single && Math.abs(text - single) <= single * 2 ** -26) return floatText(text)
+  }
+  return floatText(Number(single.toPrecision(9)))
+}
+
+const floatText = (value: number): string => {
+  const text = String(value)
+  return `${/[.e]/.test(text) ? text : `${text}.0`}f`
+}

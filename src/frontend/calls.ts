@@ -1,0 +1,86 @@
+/** Calls: one dispatch over what can be called, and the accesses of tensors and rows. */
+import { Node } from 'ts-morph'
+import { isIntrinsicName } from '../ir/intrinsics.js'
+import { isMonoidName } from '../ir/monoids.js'
+import { quote, reject } from './diagnostics.js'
+import { callFunction } from './functions.js'
+import { lengthAndElement, reduction } from './rows.js'
+import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan } from './scalars.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+
+function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, lowering: Lowering): Value {
+  const { tensor: name, dims, type } = tensor
+  if (args.length !== dims.length) {
+    reject(
+      'arity',
+      node,
+      `${name} has ${dims.length} dimensions (${dims.join(' ')}), ${args.length} indices given`,
+      `write ${name}(${dims.join(', ')})`,
+    )
+  }
+  const indices = args.map((arg, axis) => {
+    const at = argumentAt(node, axis)
+    const index = asIndex(arg, at, `index ${axis} of ${name}:`)
+    checkSpan(index, dims[axis] ?? '', at, `dimension ${axis} of ${name}`, lowering)
+    return index
+  })
+  return scalar({ kind: 'load', type, tensor: name, indices })
+}
+
+function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, lowering: Lowering): Value {
+  const [arg] = args
+  if (arg === undefined || args.length !== 1)
+    return reject('arity', node, `row ${row.name} takes 1 index, ${args.length} given`, `write ${row.name}(c)`)
+  const at = argumentAt(node, 0)
+  const index = asIndex(arg, at, `index of row ${row.name}:`)
+  if (row.length.kind === 'dim') checkSpan(index, row.length.name, at, `row ${row.name}`, lowering)
+  return scalar({ kind: 'element', type: row.type, row: row.name, index })
+}
+
+/** Calls any value. `wanted` is the name the author gives the result. */
+export function callValue(
+  callee: Value,
+  args: readonly Value[],
+  node: Node,
+  place: Place,
+  lowering: Lowering,
+  wanted?: string,
+): Value {
+  switch (callee.kind) {
+    case 'function':
+      return callFunction(callee, args, node, place, lowering, wanted)
+    case 'access':
+      return load(callee, args, node, lowering)
+    case 'row':
+      return element(callee, args, node, lowering)
+    case 'pendingRow':
+      return callValue(callee.element, args, node, place, lowering)
+    case 'brand': {
+      const { kind, name } = callee.brand
+      if (kind === 'intrinsic' && isIntrinsicName(name)) {
+        const nodes = args.map((_, at) => argumentAt(node, at))
+        return scalar(
+          applyIntrinsic(
+            name,
+            args.map((arg, at) => asScalar(arg, nodes[at] ?? node)),
+            nodes,
+            node,
+          ),
+        )
+      }
+      if (kind === 'reduction' && isMonoidName(name)) return reduction(name, args, node, place, lowering, wanted)
+      if (kind === 'row') {
+        const { length, of } = lengthAndElement(name, args, node)
+        return { kind: 'pendingRow', length, element: of, node }
+      }
+      return reject('callee', node, `${name} cannot be called in a body`, 'it belongs to the signature')
+    }
+    default:
+      return reject(
+        'callee',
+        node,
+        `${quote(Node.isCallExpression(node) ? node.getExpression() : node)} is ${describe(callee)}, not a function`,
+        'only functions, tensors and rows can be called',
+      )
+  }
+}

@@ -1,0 +1,205 @@
+/**
+ * Lowering of expressions: one entry for each syntax the language has. What is missing here is refused by name, with
+ * what to write instead; nothing is skipped or approximated.
+ */
+import { type BinaryExpression, type ConditionalExpression, Node, type ObjectLiteralExpression, SyntaxKind } from 'ts-morph'
+import { constant } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
+import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
+import { callValue } from './calls.js'
+import { quote, reject } from './diagnostics.js'
+import { resolveIdentifier, resolveProperty } from './resolve.js'
+import { applyIntrinsic, asScalar } from './scalars.js'
+import { literalNumber } from './static.js'
+import { type Lowering, type Place, scalar, type Value } from './values.js'
+
+const operators: Partial<Readonly<Record<SyntaxKind, IntrinsicName>>> = {
+  [SyntaxKind.PlusToken]: 'add',
+  [SyntaxKind.MinusToken]: 'sub',
+  [SyntaxKind.AsteriskToken]: 'mul',
+  [SyntaxKind.SlashToken]: 'div',
+  [SyntaxKind.PercentToken]: 'mod',
+  [SyntaxKind.AsteriskAsteriskToken]: 'pow',
+  [SyntaxKind.AmpersandToken]: 'bitAnd',
+  [SyntaxKind.BarToken]: 'bitOr',
+  [SyntaxKind.LessThanLessThanToken]: 'shiftLeft',
+  [SyntaxKind.GreaterThanGreaterThanToken]: 'shiftRight',
+  [SyntaxKind.LessThanToken]: 'lt',
+  [SyntaxKind.LessThanEqualsToken]: 'le',
+  [SyntaxKind.GreaterThanToken]: 'gt',
+  [SyntaxKind.GreaterThanEqualsToken]: 'ge',
+  [SyntaxKind.EqualsEqualsEqualsToken]: 'eq',
+  [SyntaxKind.ExclamationEqualsEqualsToken]: 'ne',
+  [SyntaxKind.AmpersandAmpersandToken]: 'and',
+  [SyntaxKind.BarBarToken]: 'or',
+}
+
+const refusedOperators: Partial<Readonly<Record<SyntaxKind, string>>> = {
+  [SyntaxKind.EqualsEqualsToken]: 'write ===',
+  [SyntaxKind.ExclamationEqualsToken]: 'write !==',
+  [SyntaxKind.QuestionQuestionToken]: 'a value of a kernel is never missing',
+  [SyntaxKind.CommaToken]: 'give each value a name with const',
+  [SyntaxKind.CaretToken]: 'the integer operators are & | << >>',
+  [SyntaxKind.GreaterThanGreaterThanGreaterThanToken]: 'the integer operators are & | << >>',
+  [SyntaxKind.InKeyword]: 'name the field',
+}
+
+const refusedSyntax: Partial<Readonly<Record<SyntaxKind, readonly [what: string, hint: string]>>> = {
+  [SyntaxKind.StringLiteral]: ['a string', 'a body computes numbers and booleans'],
+  [SyntaxKind.NoSubstitutionTemplateLiteral]: ['a string', 'a body computes numbers and booleans'],
+  [SyntaxKind.TemplateExpression]: ['a template string', 'a body computes numbers and booleans'],
+  [SyntaxKind.ArrayLiteralExpression]: ['an array', 'make a row: row(n, (c) => ...)'],
+  [SyntaxKind.AwaitExpression]: ['await', 'a body is computed at once'],
+  [SyntaxKind.NewExpression]: ['new', 'a body computes numbers and booleans'],
+  [SyntaxKind.PostfixUnaryExpression]: ['an increment or decrement', 'name a new value with const'],
+  [SyntaxKind.SpreadElement]: ['a spread', 'pass every argument'],
+  [SyntaxKind.FunctionExpression]: ['a function expression', 'write an arrow function'],
+  [SyntaxKind.ThisKeyword]: ['this', 'take values as parameters'],
+  [SyntaxKind.NullKeyword]: ['null', 'every value is a number or a boolean'],
+  [SyntaxKind.BigIntLiteral]: ['a bigint', 'write a plain number'],
+  [SyntaxKind.NonNullExpression]: ['a non-null assertion', 'a value of a kernel is never missing'],
+  [SyntaxKind.DeleteExpression]: ['delete', 'a body has no effects'],
+  [SyntaxKind.TypeOfExpression]: ['typeof', 'types are known at compile time'],
+  [SyntaxKind.VoidExpression]: ['void', 'every function returns a value'],
+}
+
+const isAssignment = (kind: SyntaxKind): boolean => kind >= SyntaxKind.FirstAssignment && kind <= SyntaxKind.LastAssignment
+
+/** Integers are written without a fraction; they become floats where a float is asked for. */
+function literal(value: number): Expr {
+  const isInteger = Number.isInteger(value) && Math.abs(value) < 2 ** 31 && !Object.is(value, -0)
+  return constant(isInteger ? 'i32' : 'f32', value)
+}
+
+function power(base: Expr, exponent: Expr, nodes: readonly Node[], node: Node): Expr {
+  const isSquare = exponent.kind === 'const' && exponent.value === 2
+  return isSquare
+    ? applyIntrinsic('square', [base], nodes.slice(0, 1), node)
+    : applyIntrinsic('pow', [base, exponent], nodes, node)
+}
+
+/** An operator on literals is the literal of its value, so that `1 / 3` and `1e6 * 1e6` are plain constants. */
+function foldLiterals(expr: Expr): Expr {
+  if (expr.kind !== 'call') return expr
+  const values = expr.args.flatMap((arg) => (arg.kind === 'const' ? [arg.value] : []))
+  if (values.length !== expr.args.length) return expr
+  const value = intrinsic(expr.fn).evaluate(...(values as never[]))
+  return typeof value === 'number' ? literal(value) : constant('bool', value)
+}
+
+const branch = (place: Place): Place => (place.level === 'row' ? { ...place, level: 'branch' } : place)
+
+function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value {
+  const token = node.getOperatorToken()
+  const kind = token.getKind()
+  if (isAssignment(kind)) {
+    const target = node.getLeft()
+    const bound = Node.isIdentifier(target) ? `${quote(target)} is assigned` : `${quote(node)} assigns`
+    return reject('mutable', node, `${bound}, but a body changes nothing`, 'name the new value with const')
+  }
+  const fn = operators[kind]
+  if (fn === undefined) {
+    return reject(
+      'expression',
+      token,
+      `the operator ${quote(token)} is not part of the language`,
+      refusedOperators[kind] ?? 'write it with arithmetic',
+    )
+  }
+  const nodes = [node.getLeft(), node.getRight()] as const
+  const left = asScalar(lowering.evaluate(nodes[0], place), nodes[0])
+  const right = asScalar(lowering.evaluate(nodes[1], fn === 'and' || fn === 'or' ? branch(place) : place), nodes[1])
+  return scalar(foldLiterals(fn === 'pow' ? power(left, right, nodes, node) : applyIntrinsic(fn, [left, right], nodes, node)))
+}
+
+function conditional(node: ConditionalExpression, place: Place, lowering: Lowering): Value {
+  const nodes = [node.getCondition(), node.getWhenTrue(), node.getWhenFalse()]
+  const args = nodes.map((part, at) => asScalar(lowering.evaluate(part, at === 0 ? place : branch(place)), part))
+  const [condition] = nodes
+  if (args[0]?.type !== 'bool' && condition !== undefined) {
+    return reject('dtype', condition, `the condition ${quote(condition)} is a number`, 'compare it, as in a !== 0')
+  }
+  return scalar(applyIntrinsic('select', args, nodes, node))
+}
+
+function unary(node: Node, place: Place, lowering: Lowering): Value {
+  if (!Node.isPrefixUnaryExpression(node)) throw new Error('internal: not a prefix operator')
+  const operand = node.getOperand()
+  const token = node.getOperatorToken()
+  if (token === SyntaxKind.PlusPlusToken || token === SyntaxKind.MinusMinusToken) {
+    return reject('expression', node, 'an increment or decrement is not part of the language', 'name a new value with const')
+  }
+  if (token === SyntaxKind.PlusToken || token === SyntaxKind.TildeToken) {
+    return reject(
+      'expression',
+      node,
+      `the operator ${token === SyntaxKind.PlusToken ? '+' : '~'} of one operand is not part of the language`,
+      'write it with arithmetic',
+    )
+  }
+  const value = asScalar(lowering.evaluate(operand, place), operand)
+  if (token === SyntaxKind.MinusToken && value.kind === 'const' && typeof value.value === 'number') {
+    return scalar(value.type === 'i32' ? literal(-value.value) : constant('f32', -value.value))
+  }
+  return scalar(applyIntrinsic(token === SyntaxKind.MinusToken ? 'neg' : 'not', [value], [operand], node))
+}
+
+function record(node: ObjectLiteralExpression, place: Place, lowering: Lowering): Value {
+  const fields = new Map<string, Value>()
+  for (const property of node.getProperties()) {
+    if (Node.isPropertyAssignment(property) && !Node.isComputedPropertyName(property.getNameNode())) {
+      const name = property.getName()
+      fields.set(name, lowering.evaluate(property.getInitializerOrThrow(), place, name))
+    } else if (Node.isShorthandPropertyAssignment(property)) {
+      fields.set(property.getName(), resolveIdentifier(property.getNameNode(), place, lowering, property.getValueSymbol()))
+    } else {
+      const what = Node.isSpreadAssignment(property) ? 'an object spread' : `the property ${quote(property)}`
+      reject('expression', property, `${what} is not part of the language`, 'name every field: { y: ... }')
+    }
+  }
+  return { kind: 'record', fields, node }
+}
+
+function refuse(node: Node): never {
+  const [what, hint] = refusedSyntax[node.getKind()] ?? [node.getKindName(), 'a body holds arithmetic, comparisons, ?: and calls']
+  return reject('expression', node, `${what} is not part of the language`, hint)
+}
+
+function lower(node: Node, place: Place, lowering: Lowering, name?: string): Value {
+  if (Node.isIdentifier(node)) return resolveIdentifier(node, place, lowering)
+  if (Node.isNumericLiteral(node)) return scalar(literal(literalNumber(node)))
+  if (Node.isTrueLiteral(node) || Node.isFalseLiteral(node)) return scalar(constant('bool', node.getLiteralValue()))
+  if (Node.isParenthesizedExpression(node)) return lowering.evaluate(node.getExpression(), place, name)
+  if (Node.isAsExpression(node) || Node.isSatisfiesExpression(node)) return lowering.evaluate(node.getExpression(), place, name)
+  if (Node.isBinaryExpression(node)) return binary(node, place, lowering)
+  if (Node.isConditionalExpression(node)) return conditional(node, place, lowering)
+  if (Node.isPrefixUnaryExpression(node)) return unary(node, place, lowering)
+  if (Node.isArrowFunction(node)) return { kind: 'function', node, scope: place.scope }
+  if (Node.isObjectLiteralExpression(node)) return record(node, place, lowering)
+  if (Node.isPropertyAccessExpression(node)) return resolveProperty(node, place, lowering)
+  if (Node.isElementAccessExpression(node)) {
+    return reject(
+      'dynamicAccess',
+      node,
+      `${quote(node)} picks a field while running`,
+      'name the field, or read an element by calling: x(m, c)',
+    )
+  }
+  if (Node.isCallExpression(node)) {
+    const callee = lowering.evaluate(node.getExpression(), place)
+    if (node.hasQuestionDotToken())
+      return reject('expression', node, 'an optional call is not part of the language', 'write a plain call')
+    const args = node.getArguments().map((arg) => lowering.evaluate(arg, place))
+    return callValue(callee, args, node, place, lowering, name)
+  }
+  return refuse(node)
+}
+
+/** The value of an expression. */
+export function evaluate(node: Node, place: Place, lowering: Lowering, name?: string): Value {
+  const value = lower(node, place, lowering, name)
+  if (value.kind === 'scalar' && !Node.isNumericLiteral(node) && node.getType().isAny()) {
+    return reject('any', node, `${quote(node)} has the type any`, 'give it the type number')
+  }
+  return value
+}

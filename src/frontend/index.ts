@@ -1,0 +1,165 @@
+/**
+ * The front end: spec modules in, verified kernels and layouts out. Runs first on the road. What it does not understand
+ * it refuses, with a located diagnostic; everything later may rely on the IR's rules.
+ */
+import { type CallExpression, Node, type SourceFile, ts } from 'ts-morph'
+import { usageError } from '../errors.js'
+import type { Kernel, SourceSpan } from '../ir/kernel.js'
+import type { Layout } from '../ir/layout.js'
+import { type Diagnostic, locate, printDiagnostic, type Refusal, Rejection, toDiagnostic } from './diagnostics.js'
+import { lowerLayout } from './layouts.js'
+import { lowerOp } from './ops.js'
+import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
+import { type Declarators, declares } from './static.js'
+
+export { codes, type Diagnostic, printDiagnostic } from './diagnostics.js'
+export { openProject, type SpecProject } from './project.js'
+
+export interface ReadOptions {
+  /** The project's folder; paths in diagnostics and kernels are relative to it. */
+  readonly root: string
+  /** Folders, files or globs under the root. */
+  readonly specs: readonly string[]
+  /** Defaults to the root's `tsconfig.json`. */
+  readonly tsconfig?: string
+  /** Further spec modules that exist only in memory: path relative to the root, and text. */
+  readonly files?: Readonly<Record<string, string>>
+}
+
+export interface Specs {
+  /** In the order of their names. */
+  readonly kernels: readonly Kernel[]
+  readonly layouts: readonly Layout[]
+  /** In the order of their places; nothing may be built while there are any. */
+  readonly diagnostics: readonly Diagnostic[]
+}
+
+interface Declaration {
+  readonly kind: 'op' | 'layout'
+  readonly call: CallExpression
+  readonly isExported: boolean
+}
+
+/** Every op and layout a file declares. A declaration's functions declare nothing, so they are not searched. */
+function declarationsIn(file: SourceFile, declarators: Declarators): Declaration[] {
+  const exported = new Set(file.getExportSymbols().map((symbol) => (symbol.getAliasedSymbol() ?? symbol).compilerSymbol))
+  const found: Declaration[] = []
+  file.forEachDescendant((node, traversal) => {
+    const kind = declares(node, declarators)
+    if (!Node.isCallExpression(node) || kind === undefined || kind === 'tensor') return
+    traversal.skip()
+    const parent = node.getParent()
+    const symbol = Node.isVariableDeclaration(parent) ? parent.getSymbol()?.compilerSymbol : undefined
+    found.push({
+      kind,
+      call: node,
+      isExported: Node.isExportAssignment(parent) || (symbol !== undefined && exported.has(symbol)),
+    })
+  })
+  return found
+}
+
+/** What TypeScript itself says about a file, where the front end has not said it better. */
+function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
+  const program = project.getProgram().compilerObject
+  const source = file.compilerNode
+  return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)].flatMap(
+    ({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
+      const place = locate(file, start, length)
+      const isCovered = refused.some(
+        ({ declaration, diagnostic }) =>
+          (declaration.getSourceFile() === file && declaration.getPos() <= start && start < declaration.getEnd()) ||
+          (diagnostic.file === fileName(file) && diagnostic.line === place.line),
+      )
+      const message = ts.flattenDiagnosticMessageText(messageText, '\n')
+      return isCovered ? [] : [{ code: `TS${code}`, message, file: fileName(file), ...place }]
+    },
+  )
+}
+
+interface Rejected {
+  readonly declaration: Node
+  readonly diagnostic: Diagnostic
+}
+
+/** Reads spec modules of an open project. `files` are in memory, by path relative to the root. */
+export function readProject(project: SpecProject, specs: readonly string[], files: Readonly<Record<string, string>> = {}): Specs {
+  const sources = specFiles(project, specs, files)
+  const declarators = findDeclarators(project)
+  const rejected: Rejected[] = []
+  const kernels = new Map<string, Kernel>()
+  const layouts = new Map<CallExpression, Layout>()
+
+  const layoutOf = (call: CallExpression): Layout => {
+    const layout = layouts.get(call) ?? lowerLayout(call)
+    const twin = [...layouts].find(([other, { name }]) => other !== call && name === layout.name)
+    if (twin !== undefined) refuseDuplicate('layout', layout.name, call)
+    layouts.set(call, layout)
+    return layout
+  }
+  const refuseDuplicate = (what: string, name: string, call: CallExpression): never => {
+    throw new Rejection(
+      'duplicate',
+      call.getArguments()[0] ?? call,
+      `${what} ${name} is declared twice`,
+      'names are unique in the project',
+    )
+  }
+  const read = ({ kind, call, isExported }: Declaration): void => {
+    if (!isExported) {
+      const refusal: Refusal = 'notExported'
+      throw new Rejection(
+        refusal,
+        call,
+        `this ${kind} is not the value of an exported const`,
+        `write export const name = ${kind}(...)`,
+      )
+    }
+    if (kind === 'layout') {
+      layoutOf(call)
+      return
+    }
+    const file = call.getSourceFile()
+    const { line, column } = file.getLineAndColumnAtPos(call.getStart())
+    const source: SourceSpan = { file: project.fileName(file), line, column }
+    const { kernel, nameNode } = lowerOp(call, source, { declarators, layoutOf })
+    if (kernels.has(kernel.name))
+      throw new Rejection('duplicate', nameNode, `op ${kernel.name} is declared twice`, 'names are unique in the project')
+    kernels.set(kernel.name, kernel)
+  }
+
+  for (const file of sources) {
+    for (const declaration of declarationsIn(file, declarators)) {
+      try {
+        read(declaration)
+      } catch (error) {
+        if (!(error instanceof Rejection)) throw error
+        rejected.push({ declaration: declaration.call, diagnostic: toDiagnostic(error, project.fileName) })
+      }
+    }
+  }
+  const distinct = new Map(rejected.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
+  const diagnostics = [...distinct.values(), ...sources.flatMap((file) => typeErrors(file, project, rejected))]
+  const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
+  return {
+    kernels: [...kernels.values()].sort(byName),
+    layouts: [...layouts.values()].sort(byName),
+    diagnostics: diagnostics.sort((a, b) =>
+      a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1,
+    ),
+  }
+}
+
+/** Reads spec modules. @throws usage `frontend.no_specs`, `frontend.tsconfig` or `frontend.heddle` if there is nothing to read. */
+export const readSpecs = ({ root, specs, tsconfig, files }: ReadOptions): Specs =>
+  readProject(openProject(root, tsconfig), specs, files)
+
+/** Reads spec modules that must be free of errors. @throws usage `frontend.rejected` whose message holds every diagnostic. */
+export function readSpecsOrThrow(options: ReadOptions): Pick<Specs, 'kernels' | 'layouts'> {
+  const { kernels, layouts, diagnostics } = readSpecs(options)
+  if (diagnostics.length > 0) {
+    const count = diagnostics.length === 1 ? '1 error' : `${diagnostics.length} errors`
+    throw usageError('frontend.rejected', `${count} in the specs\n\n${diagnostics.map(printDiagnostic).join('\n\n')}`)
+  }
+  return { kernels, layouts }
+}

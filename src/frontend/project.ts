@@ -1,0 +1,95 @@
+/**
+ * The TypeScript project that spec modules are read in. Opening one parses the standard library, so it is opened once
+ * and asked as often as needed; each read sees the files as they are given then. No spec module is ever executed.
+ */
+import { existsSync, statSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFile, ts } from 'ts-morph'
+import { usageError } from '../errors.js'
+import type { Declarators } from './static.js'
+
+export interface SpecProject {
+  readonly root: string
+  readonly project: Project
+  /** A source file's path relative to the root, with `/`. */
+  readonly fileName: (file: SourceFile) => string
+}
+
+const defaults = {
+  target: ScriptTarget.ES2023,
+  module: ModuleKind.NodeNext,
+  moduleResolution: ModuleResolutionKind.NodeNext,
+  strict: true,
+} as const
+
+/** Opens the project of a root folder; `tsconfig` defaults to the root's own, if it has one. */
+export function openProject(root: string, tsconfig?: string): SpecProject {
+  const base = resolve(root)
+  const config = resolve(base, tsconfig ?? 'tsconfig.json')
+  const hasConfig = existsSync(config)
+  if (tsconfig !== undefined && !hasConfig) throw usageError('frontend.tsconfig', `${config} does not exist`)
+  const project = new Project({
+    ...(hasConfig ? { tsConfigFilePath: config } : {}),
+    skipAddingFilesFromTsConfig: true,
+    skipFileDependencyResolution: true,
+    // Ambient packages such as Node's types are not part of the language and slow to check.
+    compilerOptions: { ...(hasConfig ? {} : defaults), noEmit: true, skipLibCheck: true, types: [] },
+  })
+  return { root: base, project, fileName: (file) => relative(base, file.getFilePath()).replaceAll('\\', '/') }
+}
+
+/** The spec files: those the patterns name (globs, folders or files under the root), and those given in memory. */
+export function specFiles(
+  { root, project }: SpecProject,
+  specs: readonly string[],
+  files: Readonly<Record<string, string>>,
+): SourceFile[] {
+  const memory = Object.entries(files).map(([path, text]) =>
+    project.createSourceFile(join(root, path), text, { overwrite: true }),
+  )
+  const patterns = specs.map((spec) => {
+    const path = resolve(root, spec)
+    return existsSync(path) && statSync(path).isDirectory() ? `${path}/**/*.ts` : path
+  })
+  const found = patterns.length === 0 ? [] : project.addSourceFilesAtPaths(patterns)
+  const sources = [...new Set([...found, ...memory])].sort((a, b) => (a.getFilePath() < b.getFilePath() ? -1 : 1))
+  if (sources.length === 0) {
+    throw usageError('frontend.no_specs', `no spec files match ${specs.join(', ')} under ${root}`, {
+      hint: 'give folders, files or globs',
+    })
+  }
+  return sources
+}
+
+/**
+ * Finds the declaring functions of `heddle` in the program, whatever local names they have.
+ * @throws usage `frontend.heddle` when the root cannot import `heddle`.
+ */
+export function findDeclarators({ root, project }: SpecProject): Declarators {
+  const options = project.getCompilerOptions()
+  const from = join(root, 'spec.ts')
+  const { resolvedModule } = ts.resolveModuleName(
+    'heddle',
+    from,
+    options,
+    project.getModuleResolutionHost(),
+    undefined,
+    undefined,
+    ts.ModuleKind.ESNext,
+  )
+  if (resolvedModule === undefined) {
+    throw usageError('frontend.heddle', `"heddle" cannot be imported from ${root}`, {
+      hint: 'install it there: npm install heddle',
+    })
+  }
+  const checker = project.getTypeChecker().compilerObject
+  const file = project.getProgram().compilerObject.getSourceFile(resolvedModule.resolvedFileName)
+  const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
+  const found = new Map<ts.Symbol, 'op' | 'layout' | 'tensor'>()
+  for (const exported of module === undefined ? [] : checker.getExportsOfModule(module)) {
+    const { name } = exported
+    if (name !== 'op' && name !== 'layout' && name !== 'tensor') continue
+    found.set(exported.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(exported) : exported, name)
+  }
+  return found
+}

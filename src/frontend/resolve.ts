@@ -1,0 +1,170 @@
+/**
+ * What a name in a body stands for: a binding of the body itself, something branded by `heddle`, or a constant or
+ * function of a module, found through the type checker's symbols so that imports, aliases and re-exports all work.
+ */
+import { Node, type PropertyAccessExpression, type Symbol as TsSymbol, VariableDeclarationKind } from 'ts-morph'
+import { f32 } from '../ir/build.js'
+import { isIntrinsicName } from '../ir/intrinsics.js'
+import { simplifyExpr } from '../ir/simplify.js'
+import { quote, Rejection, reject } from './diagnostics.js'
+import { type Brand, describe, innerScope, type Lowering, lookUp, type Place, scalar, type Value } from './values.js'
+
+/** Reads the brand of src/lang/intrinsics.ts from the type of an expression. */
+export function readBrand(node: Node): Brand | undefined {
+  const brand = node.getType().getProperty('heddle')?.getTypeAtLocation(node)
+  const [kind, name] = ['kind', 'name'].map((field) => brand?.getProperty(field)?.getTypeAtLocation(node).getLiteralValue())
+  return typeof kind === 'string' && typeof name === 'string' ? { kind, name } : undefined
+}
+
+const isAmbient = (symbol: TsSymbol | undefined): boolean =>
+  symbol?.getDeclarations().some((declaration) => declaration.getSourceFile().isDeclarationFile()) ?? false
+
+const globalConstants: Readonly<Record<string, number>> = { Infinity: Number.POSITIVE_INFINITY, NaN: Number.NaN }
+
+const staticObjects: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  Math: {
+    E: Math.E,
+    LN2: Math.LN2,
+    LN10: Math.LN10,
+    LOG2E: Math.LOG2E,
+    LOG10E: Math.LOG10E,
+    PI: Math.PI,
+    SQRT1_2: Math.SQRT1_2,
+    SQRT2: Math.SQRT2,
+  },
+  Number: {
+    POSITIVE_INFINITY: Number.POSITIVE_INFINITY,
+    NEGATIVE_INFINITY: Number.NEGATIVE_INFINITY,
+    NaN: Number.NaN,
+    EPSILON: Number.EPSILON,
+  },
+}
+
+/** `Math` functions whose counterpart has another name. */
+const renamed: Readonly<Record<string, string>> = { max: 'maximum', min: 'minimum', trunc: 'toInt' }
+
+function refuseGlobalMember(node: PropertyAccessExpression): never {
+  const member = renamed[node.getName()] ?? node.getName()
+  const hint = isIntrinsicName(member)
+    ? `import { ${member} } from 'heddle' and call ${member}(...)`
+    : 'a body may call the functions of heddle and functions of the same subset'
+  return reject('callee', node, `${quote(node)} has no counterpart on a device`, hint)
+}
+
+/** A module's declaration as a value. Only constants known at compile time and functions have one. */
+function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
+  const name = quote(node)
+  const declaration = symbol.getValueDeclaration()
+  if (Node.isFunctionDeclaration(declaration) && Node.isSourceFile(declaration.getParent())) {
+    if (declaration.getBody() === undefined) {
+      return reject(
+        'callee',
+        node,
+        `${name} has no body to compile`,
+        'a body may call the functions of heddle and functions of the same subset',
+      )
+    }
+    return { kind: 'function', node: declaration, scope: innerScope() }
+  }
+  if (!Node.isVariableDeclaration(declaration)) {
+    return reject(
+      'runtimeValue',
+      node,
+      `${name} has its value only at run time`,
+      'pass it as an attribute of the op, or make it a module-level const',
+    )
+  }
+  const statement = declaration.getVariableStatement()
+  if (statement !== undefined && statement.getDeclarationKind() !== VariableDeclarationKind.Const) {
+    return reject(
+      'mutable',
+      node,
+      `${name} is captured, but can change: it is declared with ${statement.getDeclarationKind()}`,
+      'declare it const',
+    )
+  }
+  const initializer = declaration.getInitializer()
+  if (statement === undefined || !Node.isSourceFile(statement.getParent()) || initializer === undefined) {
+    return reject(
+      'runtimeValue',
+      node,
+      `${name} has its value only at run time`,
+      'pass it as an attribute of the op, or make it a module-level const',
+    )
+  }
+  const value = constantOf(initializer, lowering)
+  if (value === undefined) {
+    return reject(
+      'runtimeValue',
+      node,
+      `${name} is not a constant known at compile time: it is ${quote(initializer)}`,
+      'pass it as an attribute of the op, or write a number',
+    )
+  }
+  return value
+}
+
+/** The value of a module-level initializer; undefined if it takes running the module to know it. */
+function constantOf(initializer: Node, lowering: Lowering): Value | undefined {
+  try {
+    const value = lowering.evaluate(initializer, { scope: innerScope(), level: 'element' })
+    if (value.kind !== 'scalar') return value
+    const expr = simplifyExpr(value.expr)
+    return expr.kind === 'const' ? scalar(expr) : undefined
+  } catch (error) {
+    if (error instanceof Rejection) return undefined
+    throw error
+  }
+}
+
+const target = (symbol: TsSymbol): TsSymbol => symbol.getAliasedSymbol() ?? symbol
+
+/** The value of an identifier. `symbol` is given where the identifier's own is another's, as in `{ y }`. */
+export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, symbol = node.getSymbol()): Value {
+  const name = node.getText()
+  const unknown = (): never =>
+    reject('unknownIdentifier', node, `unknown identifier ${name}`, 'declare it, or import it from its module')
+  if (symbol === undefined) return unknown()
+  const bound = lookUp(place.scope, symbol.compilerSymbol)
+  if (bound !== undefined) return bound
+  const brand = readBrand(node)
+  if (brand !== undefined) return { kind: 'brand', brand }
+  const global = globalConstants[name]
+  if (global !== undefined && isAmbient(symbol)) return scalar(f32(global))
+  if (name === 'undefined')
+    return reject('expression', node, 'undefined is not a value of a kernel', 'every value is a number or a boolean')
+  const declared = target(symbol)
+  if (declared.getDeclarations().length === 0) return unknown()
+  return moduleValue(declared, node, lowering)
+}
+
+/** The value of `object.name`: a constant of Math or Number, a member of a namespace import, or a field of a record. */
+export function resolveProperty(node: PropertyAccessExpression, place: Place, lowering: Lowering): Value {
+  const object = node.getExpression()
+  if (node.hasQuestionDotToken())
+    return reject('expression', node, 'optional access ?. is not part of the language', 'write a plain access')
+  if (Node.isIdentifier(object)) {
+    const symbol = object.getSymbol()
+    if (symbol !== undefined && isAmbient(symbol) && lookUp(place.scope, symbol.compilerSymbol) === undefined) {
+      const constant = staticObjects[object.getText()]?.[node.getName()]
+      return constant === undefined ? refuseGlobalMember(node) : scalar(f32(constant))
+    }
+    if (symbol?.getDeclarations().some(Node.isNamespaceImport)) {
+      const member = node.getNameNode().getSymbol()
+      const brand = readBrand(node)
+      if (brand !== undefined) return { kind: 'brand', brand }
+      if (member === undefined)
+        return reject('unknownIdentifier', node, `unknown identifier ${quote(node)}`, 'export it from its module')
+      return moduleValue(target(member), node, lowering)
+    }
+  }
+  const value = lowering.evaluate(object, place)
+  const field = value.kind === 'record' ? value.fields.get(node.getName()) : undefined
+  if (field !== undefined) return field
+  return reject(
+    'unknownIdentifier',
+    node.getNameNode(),
+    `${quote(object)} is ${describe(value)} without a field ${node.getName()}`,
+    value.kind === 'record' ? `its fields are ${[...value.fields.keys()].join(', ')}` : 'read elements by calling: x(m, c)',
+  )
+}

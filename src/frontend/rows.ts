@@ -1,0 +1,86 @@
+/**
+ * Row constructs: rows, reductions and the loops over them. At row level they become statements of the kernel; inside
+ * an element a reduction becomes a serial fold.
+ */
+import type { Node } from 'ts-morph'
+import type { Expr } from '../ir/expr.js'
+import { type MonoidName, monoid } from '../ir/monoids.js'
+import { quote, reject } from './diagnostics.js'
+import { argumentAt, asIndex, asScalar, mismatchHints } from './scalars.js'
+import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+
+/** Evaluates `of` for a fresh loop index: what rows, reductions and outputs do with their element. */
+export function loop(
+  length: Expr,
+  of: Value,
+  node: Node,
+  place: Place,
+  lowering: Lowering,
+): { readonly index: string; readonly value: Expr } {
+  const parameters = of.kind === 'function' ? of.node.getParameters() : undefined
+  const index = lowering.unique(parameters?.[0]?.getName() ?? 'i')
+  if (length.kind === 'dim') lowering.spans.set(index, length.name)
+  const args: Value[] = parameters?.length === 0 ? [] : [scalar({ kind: 'index', type: 'i32', name: index })]
+  return { index, value: asScalar(lowering.call(of, args, node, { ...place, level: 'element' }), node) }
+}
+
+/** The two arguments of every row construct. */
+export function lengthAndElement(name: string, args: readonly Value[], node: Node): { length: Expr; of: Value; at: Node } {
+  const [length, of] = args
+  if (length === undefined || of === undefined || args.length !== 2) {
+    return reject('arity', node, `${name} takes 2 arguments, ${args.length} given`, `write ${name}(n, (c) => x(m, c))`)
+  }
+  const at = argumentAt(node, 1)
+  if (of.kind === 'scalar' || of.kind === 'record') {
+    const hint =
+      name === 'max' || name === 'min' ? `the ${name} of two values is ${name}imum(a, b)` : `write ${name}(n, (c) => x(m, c))`
+    return reject('row', at, `${name} takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, hint)
+  }
+  return { length: asIndex(length, argumentAt(node, 0), `length of ${name}:`), of, at }
+}
+
+/** A reduction: a statement at row level, named `wanted` if the author names it; a fold inside an element. */
+export function reduction(
+  name: MonoidName,
+  args: readonly Value[],
+  node: Node,
+  place: Place,
+  lowering: Lowering,
+  wanted?: string,
+): Value {
+  const { length, of, at } = lengthAndElement(name, args, node)
+  if (place.level === 'branch') {
+    reject(
+      'branch',
+      node,
+      `${name} stands in a branch, but a row reduction always runs`,
+      `make it a const before the conditional: const t = ${quote(node)}`,
+    )
+  }
+  const result = wanted === undefined || place.level !== 'row' ? undefined : lowering.unique(wanted)
+  const { index, value } = loop(length, of, at, place, lowering)
+  const { element: accepted, result: resultType } = monoid(name)
+  if (!accepted.includes(value.type))
+    reject('dtype', at, `${name} reduces numbers, its element is a boolean`, mismatchHints['bool to number'])
+  const type = resultType(value.type)
+  if (place.level === 'element') return scalar({ kind: 'fold', type, monoid: name, length, index, value })
+  const local = result ?? lowering.unique(name, 'derived')
+  lowering.emit({ kind: 'reduce', name: local, type, monoid: name, length, index, value })
+  return scalar({ kind: 'local', type, name: local })
+}
+
+/** Gives a pending row its place: a named row of the kernel. */
+export function placeRow(row: ValueOf<'pendingRow'>, wanted: string, place: Place, lowering: Lowering): Value {
+  if (place.level !== 'row') {
+    return reject(
+      'row',
+      row.node,
+      'a row cannot be made inside an element or a branch',
+      'make it a const at row level, before the row that uses it',
+    )
+  }
+  const name = lowering.unique(wanted)
+  const { index, value } = loop(row.length, row.element, row.node, place, lowering)
+  lowering.emit({ kind: 'row', name, type: value.type, length: row.length, index, value })
+  return { kind: 'row', name, type: value.type, length: row.length }
+}

@@ -1,0 +1,115 @@
+/**
+ * Scalars and their types: this is where a body is checked beyond what TypeScript's `number` says. Integers, floats and
+ * booleans are told apart, and an index is held to the dimension it runs over.
+ */
+import { Node } from 'ts-morph'
+import { tryCall } from '../ir/build.js'
+import type { ScalarType } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
+import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
+import { quote, reject } from './diagnostics.js'
+import { describe, type Lowering, scalar, type Value } from './values.js'
+
+/** The node an argument was written at; the call itself where it is not written as a call. */
+export const argumentAt = (node: Node, at: number): Node =>
+  Node.isCallExpression(node) ? (node.getArguments()[at] ?? node) : node
+
+const plural: Readonly<Record<ScalarType, string>> = { f32: 'numbers', i32: 'integers', bool: 'booleans' }
+
+export const mismatchHints: Readonly<Record<string, string>> = {
+  'bool to number': 'write condition ? 1 : 0',
+  'number to bool': 'compare it, as in a !== 0',
+  'f32 to i32': 'use toInt, idiv or an integer tensor',
+}
+
+/** The scalar a value is. @throws refusal of kind `row` or `dtype` for anything else. */
+export function asScalar(value: Value, node: Node): Expr {
+  if (value.kind === 'scalar') return value.expr
+  if (value.kind === 'row' || value.kind === 'pendingRow') {
+    return reject(
+      'row',
+      node,
+      `${quote(node)} is a row where a number is expected`,
+      'read an element of it, as in v(c), or reduce it',
+    )
+  }
+  return reject(
+    'dtype',
+    node,
+    `${quote(node)} is ${describe(value)} where a number is expected`,
+    value.kind === 'access' ? 'index it: x(m, c)' : undefined,
+  )
+}
+
+const comparisons: ReadonlySet<IntrinsicName> = new Set(['lt', 'le', 'gt', 'ge', 'eq', 'ne'])
+
+function checkComparison(args: readonly Expr[], node: Node): void {
+  const [a, b] = args
+  if (a === undefined || b === undefined || a.type === b.type) return
+  const literal = (expr: Expr): boolean => expr.kind === 'const' && expr.type === 'i32'
+  if (a.type !== 'bool' && b.type !== 'bool' && (literal(a) || literal(b))) return
+  const [left, right] = [describe(scalar(a)), describe(scalar(b))]
+  const hint =
+    a.type === 'bool' || b.type === 'bool'
+      ? 'use the boolean as it is'
+      : 'convert the integer with toFloat, or declare the other as an integer'
+  reject('comparison', node, `${quote(node)} compares ${left} with ${right}`, hint)
+}
+
+/** Applies a row of the intrinsics table, or says which argument it does not take. */
+export function applyIntrinsic(fn: IntrinsicName, args: readonly Expr[], nodes: readonly Node[], node: Node): Expr {
+  const { signatures, symbol } = intrinsic(fn)
+  const name = symbol ?? fn
+  const arity = signatures[0]?.params.length ?? 0
+  if (args.length !== arity)
+    reject(
+      'arity',
+      node,
+      `${name} takes ${arity} arguments, ${args.length} given`,
+      `write ${name}(${'abc'.slice(0, arity).split('').join(', ')})`,
+    )
+  if (comparisons.has(fn)) checkComparison(args, node)
+  const made = tryCall(fn, args)
+  if (made !== undefined) return made
+  const accepts = (arg: Expr, at: number): boolean =>
+    signatures.some(({ params }) => params[at] === arg.type || (params[at] === 'f32' && arg.type === 'i32'))
+  const found = args.findIndex((arg, at) => !accepts(arg, at))
+  const at = found === -1 ? args.length - 1 : found
+  const wrong = args[at]?.type ?? 'f32'
+  const wanted = found === -1 ? (args[1]?.type ?? 'f32') : (signatures.at(-1)?.params[at] ?? 'f32')
+  const hint = wrong === 'bool' ? 'bool to number' : wanted === 'bool' ? 'number to bool' : 'f32 to i32'
+  const culprit = nodes[at] ?? node
+  return reject(
+    'dtype',
+    culprit,
+    `${name} takes ${plural[wanted]}, ${quote(culprit)} is ${describe(args[at] ? scalar(args[at]) : { kind: 'record', fields: new Map(), node })}`,
+    mismatchHints[hint],
+  )
+}
+
+/** An integer expression used as an index or a length. */
+export function asIndex(value: Value, node: Node, what: string): Expr {
+  const expr = asScalar(value, node)
+  if (expr.type === 'i32') return expr
+  return reject(
+    'index',
+    node,
+    `${what} ${quote(node)} is ${describe(value)}`,
+    'indices and lengths are integers: use idiv, toInt or an integer tensor',
+  )
+}
+
+/** Refuses an index that provably runs over another dimension than the one it is used for. */
+export function checkSpan(index: Expr, wanted: string, node: Node, what: string, lowering: Lowering): void {
+  if (index.kind === 'const' && Number(index.value) < 0)
+    reject('shape', node, `index ${index.value} of ${what} is negative`, 'indices count from 0')
+  const spans = index.kind === 'index' ? lowering.spans.get(index.name) : undefined
+  if (spans !== undefined && spans !== wanted) {
+    reject(
+      'shape',
+      node,
+      `index ${quote(node)} runs over ${spans}, but ${what} is ${wanted} long`,
+      `loop over ${wanted}, give both the same dimension name, or index an offset explicitly: first + ${quote(node)}`,
+    )
+  }
+}

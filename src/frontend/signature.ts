@@ -1,0 +1,173 @@
+/** Op signatures to IR: dimensions, storage types, tensors with their layouts, attributes; each name known and written once. */
+import type { CallExpression, Node } from 'ts-morph'
+import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
+import type { AttrParam, DTypeRef, TensorParam } from '../ir/kernel.js'
+import { type Layout, rowMajor } from '../ir/layout.js'
+import { quote, reject } from './diagnostics.js'
+import {
+  type Declarators,
+  declares,
+  type Field,
+  follow,
+  staticAttr,
+  staticFields,
+  staticString,
+  staticStrings,
+} from './static.js'
+
+export interface Signature {
+  readonly name: string
+  readonly dims: readonly string[]
+  readonly types: Readonly<Record<string, readonly DType[]>>
+  readonly tensors: readonly TensorParam[]
+  readonly attrs: readonly AttrParam[]
+  readonly body: Node
+  /** Where each dimension, type parameter, tensor and attribute is declared. */
+  readonly written: ReadonlyMap<string, Node>
+  /** Where the op's name is written. */
+  readonly nameNode: Node
+}
+
+/** What reading a signature needs from the project. */
+export interface SignatureContext {
+  readonly declarators: Declarators
+  /** The lowered layout of a declaration. */
+  readonly layoutOf: (declaration: CallExpression) => Layout
+}
+
+type Types = Record<string, readonly DType[]>
+
+function readTypes(field: Field | undefined): Types {
+  const types: Types = {}
+  for (const [param, { value, key }] of field === undefined ? [] : staticFields(field.value)) {
+    const choices = staticStrings(value).map(({ text, node }) =>
+      isDType(text)
+        ? text
+        : reject('storageType', node, `unknown storage type ${text}`, `storage types are ${dtypes.join(', ')}`),
+    )
+    const scalars = new Set(choices.map((choice) => dtypeInfo[choice].scalar))
+    if (scalars.size !== 1) {
+      reject(
+        'storageType',
+        key,
+        `type parameter ${param} holds ${choices.length === 0 ? 'nothing' : 'floats and integers'}: ${choices.join(', ')}`,
+        'a body has one scalar type: declare a parameter for each',
+      )
+    }
+    types[param] = choices
+  }
+  return types
+}
+
+function readDType(node: Node, types: Types): DTypeRef {
+  const text = staticString(node)
+  if (Object.hasOwn(types, text)) return { param: text }
+  if (isDType(text)) return text
+  const params = Object.keys(types)
+  const declared = params.length > 0 ? `; the op declares ${params.join(', ')}` : ''
+  return reject(
+    'storageType',
+    node,
+    `${text} is neither a storage type nor a declared type parameter`,
+    `storage types are ${dtypes.join(', ')}${declared}`,
+  )
+}
+
+function readTensor(
+  name: string,
+  { value }: Field,
+  access: TensorParam['access'],
+  dims: readonly string[],
+  types: Types,
+  { declarators, layoutOf }: SignatureContext,
+): TensorParam {
+  const declaration = follow(value)
+  if (declares(declaration, declarators) !== 'tensor') {
+    return reject('signature', value, `${name} is ${quote(value)}, not a tensor`, "write tensor('T', 'm n')")
+  }
+  const [typeNode, dimsNode, layoutNode] = (declaration as CallExpression).getArguments()
+  if (typeNode === undefined || dimsNode === undefined) {
+    return reject('signature', declaration, `${name} needs a storage type and dimensions`, "write tensor('T', 'm n')")
+  }
+  const text = staticString(dimsNode)
+  const extents = text === '' ? [] : text.split(' ')
+  for (const extent of extents) {
+    if (!dims.includes(extent)) {
+      reject(
+        'dimension',
+        dimsNode,
+        `tensor ${name} has the unknown dimension "${extent}"`,
+        `the op declares ${dims.join(', ')}, separated by single blanks`,
+      )
+    }
+  }
+  const isDistinct = new Set(extents).size === extents.length
+  let layout = rowMajor(isDistinct ? extents : extents.map((extent, axis) => `${extent}${axis}`))
+  if (layoutNode !== undefined && quote(layoutNode) !== 'undefined') {
+    const found = follow(layoutNode)
+    if (declares(found, declarators) !== 'layout') {
+      return reject('signature', layoutNode, `${quote(layoutNode)} is not a layout`, 'declare it with layout(...) and export it')
+    }
+    layout = layoutOf(found as CallExpression)
+    if (layout.axes.length !== extents.length) {
+      reject(
+        'layoutRank',
+        layoutNode,
+        `layout ${layout.name} has ${layout.axes.length} axes (${layout.axes.join(' ')}), tensor ${name} has ${extents.length} dimensions (${text})`,
+        'use a layout of the same rank',
+      )
+    }
+  }
+  return { name, access, dtype: readDType(typeNode, types), dims: extents, layout }
+}
+
+/** Reads `op(name, { ... })`. @throws Rejection located in the declaration. */
+export function readSignature(declaration: CallExpression, context: SignatureContext): Signature {
+  const [nameNode, config] = declaration.getArguments()
+  if (nameNode === undefined || config === undefined) {
+    return reject(
+      'signature',
+      declaration,
+      'op takes a name and a signature',
+      "write op('name', { dims, inputs, outputs, body })",
+    )
+  }
+  const name = staticString(nameNode)
+  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(name))
+    reject('name', nameNode, `op name "${name}" is not snake_case`, 'write it like layer_norm')
+  const fields = staticFields(config)
+  const required = (field: string): Field =>
+    fields.get(field) ?? reject('signature', config, `op ${name} has no ${field}`, 'an op has dims, inputs, outputs and a body')
+
+  const written = new Map<string, Node>()
+  const declare = (text: string, node: Node): void => {
+    if (!/^[A-Za-z][A-Za-z0-9]*$/.test(text)) reject('name', node, `"${text}" is not a name`, 'use letters and digits')
+    if (written.has(text))
+      reject(
+        'duplicate',
+        node,
+        `${text} is declared twice in the signature of ${name}`,
+        'every dimension, type, tensor and attribute has its own name',
+      )
+    written.set(text, node)
+  }
+  const dims = staticStrings(required('dims').value)
+  for (const { text, node } of dims) declare(text, node)
+  const dimNames = dims.map(({ text }) => text)
+  const typesField = fields.get('types')
+  const types = readTypes(typesField)
+  if (typesField !== undefined) for (const [param, { key }] of staticFields(typesField.value)) declare(param, key)
+  const tensors = (['inputs', 'outputs'] as const).flatMap((side) =>
+    [...staticFields(required(side).value)].map(([tensor, field]) => {
+      declare(tensor, field.key)
+      return readTensor(tensor, field, side === 'inputs' ? 'in' : 'out', dimNames, types, context)
+    }),
+  )
+  const attrsField = fields.get('attrs')
+  const attrs = [...(attrsField === undefined ? [] : staticFields(attrsField.value))].map(([attr, { key, value }]): AttrParam => {
+    declare(attr, key)
+    const { type, value: initial } = staticAttr(value)
+    return { name: attr, type, default: initial }
+  })
+  return { name, dims: dimNames, types, tensors, attrs, body: required('body').value, written, nameNode }
+}

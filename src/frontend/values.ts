@@ -1,0 +1,102 @@
+/**
+ * What expressions of a body mean while it is lowered. Only scalars have a place in the IR; accessors, rows, functions
+ * and records are known statically and disappear.
+ */
+import type { ArrowFunction, FunctionDeclaration, Node, ts } from 'ts-morph'
+import type { ScalarType } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
+import type { Stmt } from '../ir/kernel.js'
+
+export type FunctionNode = ArrowFunction | FunctionDeclaration
+
+/** The brand of src/lang/intrinsics.ts, as read from a type. */
+export interface Brand {
+  readonly kind: string
+  readonly name: string
+}
+
+export type Value =
+  | { readonly kind: 'scalar'; readonly expr: Expr }
+  /** An input, indexed by its logical indices. */
+  | { readonly kind: 'access'; readonly tensor: string; readonly dims: readonly string[]; readonly type: 'f32' | 'i32' }
+  /** A row value the kernel computes. */
+  | { readonly kind: 'row'; readonly name: string; readonly type: ScalarType; readonly length: Expr }
+  /** `row(length, element)` before a place has been chosen for it: a named row, or an output. */
+  | { readonly kind: 'pendingRow'; readonly length: Expr; readonly element: Value; readonly node: Node }
+  | { readonly kind: 'function'; readonly node: FunctionNode; readonly scope: Scope }
+  | { readonly kind: 'brand'; readonly brand: Brand }
+  /** The inputs, the environment, or an object literal. */
+  | { readonly kind: 'record'; readonly fields: ReadonlyMap<string, Value>; readonly node: Node }
+
+export type ValueOf<K extends Value['kind']> = Extract<Value, { kind: K }>
+
+/** Bindings of the author's symbols. An inlined function gets a scope of its own below the scope it was written in. */
+export interface Scope {
+  readonly bindings: Map<ts.Symbol, Value>
+  readonly outer: Scope | undefined
+}
+
+export const innerScope = (outer?: Scope): Scope => ({ bindings: new Map(), outer })
+
+export function lookUp(scope: Scope, symbol: ts.Symbol): Value | undefined {
+  return scope.bindings.get(symbol) ?? (scope.outer === undefined ? undefined : lookUp(scope.outer, symbol))
+}
+
+/**
+ * Where code runs. At `row` level, statements can be emitted before it; in a `branch` of a row-level conditional they
+ * would run when the branch is not taken, so they cannot; an `element` is inside a loop over a row.
+ */
+export type Level = 'row' | 'branch' | 'element'
+
+export interface Place {
+  readonly scope: Scope
+  readonly level: Level
+}
+
+/** A name no other value of the kernel has: the wanted one, or with the lowest free number. A `derived` name always has a number. */
+export type Unique = (name: string, derived?: 'derived') => string
+
+/** Lowering of one declaration: what its parts share. Passing it down instead of importing each other keeps them acyclic. */
+export interface Lowering {
+  /** The value of an expression. `name` is what the author calls it, where they do. */
+  readonly evaluate: (node: Node, place: Place, name?: string) => Value
+  /** Calls a value. */
+  readonly call: (callee: Value, args: readonly Value[], node: Node, place: Place, name?: string) => Value
+  readonly emit: (stmt: Stmt) => void
+  readonly unique: Unique
+  /** Dimension each loop and row index runs over, where that is known. */
+  readonly spans: Map<string, string>
+  /** Functions being inlined, outermost first. */
+  readonly stack: FunctionNode[]
+}
+
+/** Names handed out in order, none of them `taken`. */
+export function uniqueNames(taken: Iterable<string>): Unique {
+  const used = new Set(taken)
+  return (name, derived) => {
+    let free = derived === undefined ? name : `${name}0`
+    for (let n = 1; used.has(free); n++) free = `${name}${n}`
+    used.add(free)
+    return free
+  }
+}
+
+export const scalar = (expr: Expr): Value => ({ kind: 'scalar', expr })
+
+/** What messages call a value. */
+export function describe(value: Value): string {
+  switch (value.kind) {
+    case 'scalar':
+      return { f32: 'a float', i32: 'an integer', bool: 'a boolean' }[value.expr.type]
+    case 'access':
+      return 'a tensor'
+    case 'row':
+    case 'pendingRow':
+      return 'a row'
+    case 'function':
+    case 'brand':
+      return 'a function'
+    case 'record':
+      return 'an object'
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * An interpreter of the whole IR in double precision. It is slow and obvious: the body run by Node must equal it exactly,
+ * which is how the front end is checked, and later passes are checked against it in turn. Tensors are logical, so
+ * layouts and storage types play no part.
+ */
+import { findingError } from '../errors.js'
+import type { Expr } from './expr.js'
+import { intrinsic } from './intrinsics.js'
+import type { Kernel, Stmt, TensorParam } from './kernel.js'
+import { monoid } from './monoids.js'
+
+/** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
+export interface HostTensor {
+  readonly data: ArrayLike<number>
+  readonly shape: readonly number[]
+}
+
+type Value = number | boolean
+type Numbers = Readonly<Record<string, number>>
+
+/** What names mean while an expression is evaluated. */
+export interface Env {
+  readonly dims: Numbers
+  readonly attrs: Numbers
+  /** Indices and locals; rewritten in place as loops run. */
+  readonly values: Map<string, Value>
+  readonly rows: Map<string, readonly Value[]>
+  readonly tensors: Readonly<Record<string, HostTensor>>
+}
+
+export const emptyEnv = (dims: Numbers): Env => ({ dims, attrs: {}, values: new Map(), rows: new Map(), tensors: {} })
+
+function known<T>(value: T | undefined, what: string, name: string): T {
+  if (value === undefined) throw new Error(`internal: evaluate: ${what} ${name} has no value`)
+  return value
+}
+
+/**
+ * Row-major position of logical indices.
+ * @throws finding `evaluate.bounds` naming tensor, indices and shape when one is outside.
+ */
+export function position(name: string, indices: readonly number[], shape: readonly number[]): number {
+  let at = 0
+  shape.forEach((extent, axis) => {
+    const index = indices[axis] ?? Number.NaN
+    if (!(index >= 0 && index < extent && Number.isInteger(index))) {
+      throw findingError('evaluate.bounds', `${name}[${indices.join(', ')}] is outside its shape (${shape.join(', ')})`)
+    }
+    at = at * extent + index
+  })
+  return at
+}
+
+/** Evaluates with `name` bound to 0, 1, ... as a monoid or row asks for elements. */
+function elements(index: string, value: Expr, env: Env): (at: number) => Value {
+  return (at) => {
+    env.values.set(index, at)
+    return evaluateExpr(value, env)
+  }
+}
+
+/** The value of an expression. Branches not taken are not evaluated. */
+export function evaluateExpr(expr: Expr, env: Env): Value {
+  switch (expr.kind) {
+    case 'const':
+      return expr.value
+    case 'dim':
+      return known(env.dims[expr.name], 'dimension', expr.name)
+    case 'attr':
+      return known(env.attrs[expr.name], 'attribute', expr.name)
+    case 'index':
+    case 'local':
+      return known(env.values.get(expr.name), expr.kind, expr.name)
+    case 'element': {
+      const row = known(env.rows.get(expr.row), 'row', expr.row)
+      return row[position(expr.row, [Number(evaluateExpr(expr.index, env))], [row.length])] ?? Number.NaN
+    }
+    case 'load': {
+      const tensor = known(env.tensors[expr.tensor], 'tensor', expr.tensor)
+      const indices = expr.indices.map((i) => Number(evaluateExpr(i, env)))
+      return tensor.data[position(expr.tensor, indices, tensor.shape)] ?? Number.NaN
+    }
+    case 'call': {
+      const [a, b, c] = expr.args
+      if (a && b && (expr.fn === 'and' || expr.fn === 'or')) {
+        const left = evaluateExpr(a, env)
+        return left === (expr.fn === 'and') ? evaluateExpr(b, env) : left
+      }
+      if (a && b && c && expr.fn === 'select') return evaluateExpr(evaluateExpr(a, env) ? b : c, env)
+      return intrinsic(expr.fn).evaluate(...(expr.args.map((arg) => evaluateExpr(arg, env)) as never[]))
+    }
+    case 'fold':
+      return reduce(expr, env)
+  }
+}
+
+type Reduction = Extract<Expr, { kind: 'fold' }> | Extract<Stmt, { kind: 'reduce' }>
+
+const reduce = (node: Reduction, env: Env): number => {
+  const element = elements(node.index, node.value, env)
+  return monoid(node.monoid).evaluate(Number(evaluateExpr(node.length, env)), (at) => Number(element(at)))
+}
+
+function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Float64Array; shape: readonly number[] }>>): void {
+  const write = (tensor: string, indices: readonly number[], value: Value): void => {
+    const { data, shape } = known(outputs[tensor], 'output', tensor)
+    data[position(tensor, indices, shape)] = Number(value)
+  }
+  const numbers = (exprs: readonly Expr[]): number[] => exprs.map((expr) => Number(evaluateExpr(expr, env)))
+  switch (stmt.kind) {
+    case 'let':
+      env.values.set(stmt.name, evaluateExpr(stmt.value, env))
+      return
+    case 'reduce':
+      env.values.set(stmt.name, reduce(stmt, env))
+      return
+    case 'row': {
+      const element = elements(stmt.index, stmt.value, env)
+      env.rows.set(
+        stmt.name,
+        Array.from({ length: Number(evaluateExpr(stmt.length, env)) }, (_, at) => element(at)),
+      )
+      return
+    }
+    case 'storeRow': {
+      const rows = numbers(stmt.rows)
+      const length = Number(evaluateExpr(stmt.length, env))
+      const element = elements(stmt.index, stmt.value, env)
+      for (let at = 0; at < length; at++) write(stmt.tensor, [...rows, at], element(at))
+      return
+    }
+    case 'store':
+      write(stmt.tensor, numbers(stmt.indices), evaluateExpr(stmt.value, env))
+  }
+}
+
+/** Calls `visit` for every point of an index space, last axis fastest. */
+export function forEachPoint(extents: readonly number[], visit: (point: readonly number[]) => void): void {
+  const point = extents.map(() => 0)
+  const total = extents.reduce((product, extent) => product * extent, 1)
+  for (let count = 0; count < total; count++) {
+    visit(point)
+    for (let axis = extents.length - 1; axis >= 0; axis--) {
+      const next = (point[axis] ?? 0) + 1
+      point[axis] = next === extents[axis] ? 0 : next
+      if (point[axis] !== 0) break
+    }
+  }
+}
+
+const shapeOf = (tensor: TensorParam, dims: Numbers): number[] => tensor.dims.map((name) => known(dims[name], 'dimension', name))
+
+/**
+ * Runs a kernel on the host. Every dimension must have a value; attributes default to the kernel's own. Elements no
+ * statement stores stay NaN.
+ * @throws finding `evaluate.bounds` when an access leaves its tensor.
+ */
+export function evaluateKernel(
+  kernel: Kernel,
+  tensors: Readonly<Record<string, HostTensor>>,
+  dims: Numbers,
+  attrs: Numbers = {},
+): Record<string, { data: Float64Array; shape: readonly number[] }> {
+  const outputs = Object.fromEntries(
+    kernel.tensors
+      .filter((tensor) => tensor.access === 'out')
+      .map((tensor) => {
+        const shape = shapeOf(tensor, dims)
+        return [tensor.name, { data: new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Number.NaN), shape }]
+      }),
+  )
+  const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
+  const env: Env = { dims, attrs: { ...defaults, ...attrs }, values: new Map(), rows: new Map(), tensors }
+  const extents = kernel.rows.map((row) => known(dims[row.dim], 'dimension', row.dim))
+  forEachPoint(extents, (point) => {
+    kernel.rows.forEach((row, axis) => {
+      env.values.set(row.index, point[axis] ?? 0)
+    })
+    for (const stmt of kernel.body) run(stmt, env, outputs)
+  })
+  return outputs
+}

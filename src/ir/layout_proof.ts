@@ -1,0 +1,97 @@
+/**
+ * Proofs about layouts by exhaustive evaluation over a stated domain: every logical index at every combination of the
+ * extents below, as far as the budget allows. Layouts are periodic in powers of two up to 32, so the extents hold 1, odd
+ * numbers, multiples of 32 and their neighbours.
+ */
+import { findingError } from '../errors.js'
+import { emptyEnv, evaluateExpr, forEachPoint } from './evaluate.js'
+import type { Layout } from './layout.js'
+
+export interface LayoutProof {
+  /** Largest power of two R up to 32 with offset(c0 + j) = offset(c0) + j for every aligned c0 and j < R; `all` if whole rows are contiguous. */
+  readonly contiguousRun: number | 'all'
+  /** Combinations of extents that were evaluated. */
+  readonly combinations: number
+}
+
+const extents = [1, 2, 3, 5, 8, 32, 33, 64]
+const longestRun = 32
+/** Elements evaluated in one combination: 64 x 64 and 32 x 5 x 8 x 3 fit. */
+const elementBudget = 4096
+/** Elements evaluated altogether. */
+const totalBudget = 150_000
+
+type Numbers = Record<string, number>
+
+/** Combinations of extents from small to large, within the budgets. */
+function domain(rank: number): number[][] {
+  let combos: number[][] = [[]]
+  for (let axis = 0; axis < rank; axis++) combos = combos.flatMap((combo) => extents.map((extent) => [...combo, extent]))
+  const elements = (combo: readonly number[]): number => combo.reduce((a, b) => a * b, 1)
+  const sized = combos.filter((combo) => elements(combo) <= elementBudget)
+  // When there are more combinations than the budget allows, an odd stride samples every extent of every axis.
+  const stride = Math.ceil(sized.reduce((total, combo) => total + elements(combo), 0) / totalBudget) | 1
+  return sized.filter((_, at) => at % stride === 0)
+}
+
+const describe = (values: Readonly<Numbers>): string =>
+  Object.entries(values)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(', ')
+
+const named = (axes: readonly string[], values: readonly number[]): Numbers =>
+  Object.fromEntries(axes.map((axis, i) => [axis, values[i] ?? 0]))
+
+/** Offsets of all logical indices at the given extents, in row-major order of the index, each proved in range and used once. */
+function offsetsAt(layout: Layout, extent: Numbers, shape: readonly number[]): number[] {
+  const env = emptyEnv(extent)
+  const size = Number(evaluateExpr(layout.size, env))
+  const owner = new Map<number, string>()
+  const offsets: number[] = []
+  forEachPoint(shape, (point) => {
+    layout.axes.forEach((axis, i) => {
+      env.values.set(axis, point[i] ?? 0)
+    })
+    const offset = Number(evaluateExpr(layout.offset, env))
+    const where = `(${point.join(', ')}) at extents ${describe(extent)}`
+    if (!(Number.isInteger(offset) && offset >= 0 && offset < size)) {
+      throw findingError('layout.range', `layout ${layout.name}: index ${where} has offset ${offset}, outside its size ${size}`, {
+        hint: 'size must cover padding: round an extent up before multiplying',
+      })
+    }
+    const other = owner.get(offset)
+    if (other !== undefined) {
+      throw findingError('layout.injective', `layout ${layout.name}: indices ${other} and ${where} share offset ${offset}`)
+    }
+    owner.set(offset, `(${point.join(', ')})`)
+    offsets.push(offset)
+  })
+  return offsets
+}
+
+/** Whether every run of `length` that starts aligned in a row of `width` is contiguous. */
+function runsOf(length: number, offsets: readonly number[], width: number): boolean {
+  return offsets.every((offset, at) => {
+    const column = at % width
+    const start = offsets[at - (column % length)]
+    return start !== undefined && offset === start + (column % length)
+  })
+}
+
+/**
+ * Proves over the domain that a layout maps different indices to different offsets inside its size, and finds its
+ * contiguous run along the last axis.
+ * @throws finding `layout.range` or `layout.injective` with a counterexample.
+ */
+export function proveLayout(layout: Layout): LayoutProof {
+  const combos = domain(layout.axes.length)
+  let run = longestRun
+  let all = true
+  for (const shape of combos) {
+    const offsets = offsetsAt(layout, named(layout.axes, shape), shape)
+    const width = shape.at(-1) ?? 1
+    all &&= runsOf(width, offsets, width)
+    while (!runsOf(run, offsets, width)) run /= 2
+  }
+  return { contiguousRun: all ? 'all' : run, combinations: combos.length }
+}

@@ -1,0 +1,89 @@
+/**
+ * Simplification: constants fold by running the intrinsic's own meaning, integers lose their neutral elements, a value
+ * nothing reads goes away. Float identities such as `x + 0` are left alone: they change the sign of zero. Runs after
+ * lowering and after fusion; the result computes exactly what the kernel did.
+ */
+import { constant } from './build.js'
+import type { Expr, ExprOf } from './expr.js'
+import { intrinsic } from './intrinsics.js'
+import type { Kernel, Stmt } from './kernel.js'
+import { mapStmt, rewrite, stmtExprs, visit } from './walk.js'
+
+const minI32 = -(2 ** 31)
+const maxI32 = 2 ** 31 - 1
+
+const constValue = (expr: Expr | undefined): number | boolean | undefined => (expr?.kind === 'const' ? expr.value : undefined)
+
+function foldConstants(expr: ExprOf<'call'>): Expr | undefined {
+  const values = expr.args.map(constValue)
+  if (values.includes(undefined)) return undefined
+  const result = intrinsic(expr.fn).evaluate(...(values as never[]))
+  if (expr.type !== 'i32') return constant(expr.type, result)
+  const value = Number(result) + 0
+  return Number.isInteger(value) && value >= minI32 && value <= maxI32 ? constant('i32', value) : undefined
+}
+
+function integerIdentity({ fn, args }: ExprOf<'call'>): Expr | undefined {
+  const [a, b] = args
+  const left = constValue(a)
+  const right = constValue(b)
+  switch (fn) {
+    case 'add':
+      return right === 0 ? a : left === 0 ? b : undefined
+    case 'mul':
+      return right === 1 ? a : left === 1 ? b : undefined
+    case 'sub':
+    case 'shiftLeft':
+    case 'shiftRight':
+      return right === 0 ? a : undefined
+    case 'idiv':
+      return right === 1 ? a : undefined
+    default:
+      return undefined
+  }
+}
+
+function chooseBranch({ fn, args }: ExprOf<'call'>): Expr | undefined {
+  const [a, b, c] = args
+  const known = constValue(a)
+  if (known === undefined) return undefined
+  if (fn === 'select') return known ? b : c
+  if (fn === 'and') return known ? b : a
+  if (fn === 'or') return known ? a : b
+  return undefined
+}
+
+/** One expression simplified. */
+export const simplifyExpr = (expr: Expr): Expr =>
+  rewrite(expr, (node) => {
+    if (node.kind !== 'call') return node
+    return foldConstants(node) ?? chooseBranch(node) ?? (node.type === 'i32' ? integerIdentity(node) : undefined) ?? node
+  })
+
+/** Names the statements read: locals and rows. */
+function readNames(stmts: readonly Stmt[]): ReadonlySet<string> {
+  const names = new Set<string>()
+  for (const expr of stmts.flatMap(stmtExprs)) {
+    visit(expr, (node) => {
+      if (node.kind === 'local') names.add(node.name)
+      if (node.kind === 'element') names.add(node.row)
+    })
+  }
+  return names
+}
+
+/** Drops values nothing reads, last to first, so that what only they read goes too. */
+function dropUnread(body: readonly Stmt[]): Stmt[] {
+  let kept: Stmt[] = []
+  for (const stmt of [...body].reverse()) {
+    const isValue = stmt.kind === 'let' || stmt.kind === 'row' || stmt.kind === 'reduce'
+    if (!isValue || readNames(kept).has(stmt.name)) kept = [stmt, ...kept]
+  }
+  return kept
+}
+
+/** The whole kernel simplified. */
+export const simplifyKernel = (kernel: Kernel): Kernel => ({
+  ...kernel,
+  body: dropUnread(kernel.body.map((stmt) => mapStmt(stmt, simplifyExpr))),
+})

@@ -1,0 +1,130 @@
+/**
+ * Visiting and rewriting expressions and statements. An expression may be a graph: a value the author named inside an
+ * element is the same node wherever it is used. Rewriting keeps that sharing, so it costs one visit a node.
+ */
+import type { Expr } from './expr.js'
+import type { Kernel, Stmt } from './kernel.js'
+
+/** The direct operands of an expression, in evaluation order. */
+export function operands(expr: Expr): readonly Expr[] {
+  switch (expr.kind) {
+    case 'element':
+      return [expr.index]
+    case 'load':
+      return expr.indices
+    case 'call':
+      return expr.args
+    case 'fold':
+      return [expr.length, expr.value]
+    default:
+      return []
+  }
+}
+
+/** The expression with its direct operands replaced; the same object when none changes. */
+export function mapOperands(expr: Expr, map: (operand: Expr) => Expr): Expr {
+  const before = operands(expr)
+  const after = before.map(map)
+  if (after.every((operand, i) => operand === before[i])) return expr
+  const [first, second] = after
+  switch (expr.kind) {
+    case 'element':
+      return { ...expr, index: first ?? expr.index }
+    case 'load':
+      return { ...expr, indices: after }
+    case 'call':
+      return { ...expr, args: after }
+    case 'fold':
+      return { ...expr, length: first ?? expr.length, value: second ?? expr.value }
+    default:
+      return expr
+  }
+}
+
+/** Rewrites bottom-up: `rule` sees each node once, after its operands. Nodes that were shared stay shared. */
+export function rewrite(expr: Expr, rule: (expr: Expr) => Expr): Expr {
+  const done = new Map<Expr, Expr>()
+  const go = (node: Expr): Expr => {
+    const known = done.get(node)
+    if (known !== undefined) return known
+    const result = rule(mapOperands(node, go))
+    done.set(node, result)
+    return result
+  }
+  return go(expr)
+}
+
+/** Calls `see` on each node once, an expression before its operands. */
+export function visit(expr: Expr, see: (expr: Expr) => void): void {
+  const seen = new Set<Expr>()
+  const go = (node: Expr): void => {
+    if (seen.has(node)) return
+    seen.add(node)
+    see(node)
+    operands(node).forEach(go)
+  }
+  go(expr)
+}
+
+/** Names of the indices, locals and rows an expression reads and does not bind itself. */
+export function freeNames(expr: Expr): ReadonlySet<string> {
+  switch (expr.kind) {
+    case 'index':
+    case 'local':
+      return new Set([expr.name])
+    case 'element':
+      return new Set([expr.row, ...freeNames(expr.index)])
+    case 'fold':
+      return new Set([...freeNames(expr.length), ...[...freeNames(expr.value)].filter((name) => name !== expr.index)])
+    default:
+      return new Set(operands(expr).flatMap((operand) => [...freeNames(operand)]))
+  }
+}
+
+/** Replaces indices and locals by name. Names are unique in a kernel, so nothing can be captured. */
+export const substitute = (expr: Expr, values: ReadonlyMap<string, Expr>): Expr =>
+  rewrite(expr, (node) => (node.kind === 'index' || node.kind === 'local' ? (values.get(node.name) ?? node) : node))
+
+/** The expressions of a statement that are evaluated once per row. */
+export function rowExprs(stmt: Stmt): readonly Expr[] {
+  switch (stmt.kind) {
+    case 'let':
+      return [stmt.value]
+    case 'store':
+      return [...stmt.indices, stmt.value]
+    case 'storeRow':
+      return [...stmt.rows, stmt.length]
+    default:
+      return [stmt.length]
+  }
+}
+
+/** The expression a statement evaluates once per element; undefined where it has none. */
+export const elementExpr = (stmt: Stmt): Expr | undefined =>
+  stmt.kind === 'let' || stmt.kind === 'store' ? undefined : stmt.value
+
+/** Every expression of a statement. */
+export function stmtExprs(stmt: Stmt): readonly Expr[] {
+  const element = elementExpr(stmt)
+  return element === undefined ? rowExprs(stmt) : [...rowExprs(stmt), element]
+}
+
+/** The statement with every expression replaced. */
+export function mapStmt(stmt: Stmt, map: (expr: Expr) => Expr): Stmt {
+  switch (stmt.kind) {
+    case 'let':
+      return { ...stmt, value: map(stmt.value) }
+    case 'store':
+      return { ...stmt, indices: stmt.indices.map(map), value: map(stmt.value) }
+    case 'storeRow':
+      return { ...stmt, rows: stmt.rows.map(map), length: map(stmt.length), value: map(stmt.value) }
+    default:
+      return { ...stmt, length: map(stmt.length), value: map(stmt.value) }
+  }
+}
+
+/** Calls `see` on every expression node of a kernel. */
+export const visitKernel = (kernel: Kernel, see: (expr: Expr) => void): void =>
+  kernel.body.flatMap(stmtExprs).forEach((expr) => {
+    visit(expr, see)
+  })

@@ -1,0 +1,87 @@
+/**
+ * Runs an op's body as the plain TypeScript it is, over logical tensors in double precision. This run is the oracle every
+ * other form of the op is held against.
+ */
+import { usageError } from '../errors.js'
+import { forEachPoint, type HostTensor, position } from '../ir/evaluate.js'
+import type { Op, TensorDecl } from './types.js'
+
+export interface RunOptions {
+  /** Values of attributes; the op's defaults serve for the others. */
+  readonly attrs?: Readonly<Record<string, number>>
+  /** Extents of dimensions that no input has. */
+  readonly dims?: Readonly<Record<string, number>>
+}
+
+type Tensors = Readonly<Record<string, HostTensor>>
+
+const axesOf = (decl: TensorDecl): readonly string[] => (decl.dims === '' ? [] : decl.dims.split(' '))
+
+/**
+ * Every output of the op for the given inputs.
+ * @throws usage `run.input`, `run.shape`, `run.dim` for tensors that do not fit the op; finding `evaluate.bounds` for a read outside a tensor
+ */
+export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record<string, HostTensor> {
+  const unknown = [...Object.keys(inputs), ...Object.keys(options.attrs ?? {})].find(
+    (name) => !(name in op.inputs || name in op.attrs),
+  )
+  if (unknown !== undefined) throw usageError('run.input', `${op.name}: ${unknown} is neither an input nor an attribute`)
+  const dims = extentsOf(op, inputs, options.dims ?? {})
+  const accessors = Object.fromEntries(
+    Object.keys(op.inputs).map((name) => {
+      const { data, shape } = inputs[name] ?? { data: [], shape: [] }
+      return [name, (...indices: number[]): number => data[position(name, indices, shape)] ?? Number.NaN]
+    }),
+  )
+  const program = op.body(accessors, { ...op.attrs, ...options.attrs, ...dims })
+  const outputs = Object.entries(op.outputs).map(([name, decl]) => {
+    const shape = axesOf(decl).map((axis) => extent(op, axis, dims))
+    return { name, shape, data: new Float64Array(shape.reduce((product, size) => product * size, 1)) }
+  })
+  const space = (outputs[0]?.shape ?? []).slice(0, program.length)
+  forEachPoint(space, (point) => {
+    const results = program(...point)
+    for (const { name, shape, data } of outputs) {
+      const result = results[name]
+      if (result === undefined) throw usageError('run.output', `${op.name}: the body returns no ${name}`)
+      if (typeof result === 'number') data[position(name, point, shape)] = result
+      else for (let c = 0; c < (shape.at(-1) ?? 0); c++) data[position(name, [...point, c], shape)] = result(c)
+    }
+  })
+  return Object.fromEntries(outputs.map(({ name, shape, data }) => [name, { shape, data }]))
+}
+
+function extent(op: Op, axis: string, dims: Readonly<Record<string, number>>): number {
+  const size = dims[axis]
+  if (size === undefined) throw usageError('run.dim', `${op.name}: dimension ${axis} has no extent`)
+  return size
+}
+
+/** Extents of all dimensions, from the shapes of the inputs and what is given besides. */
+function extentsOf(op: Op, inputs: Tensors, given: Readonly<Record<string, number>>): Record<string, number> {
+  const dims: Record<string, number> = { ...given }
+  for (const [name, decl] of Object.entries(op.inputs)) {
+    const input = inputs[name]
+    if (input === undefined) throw usageError('run.input', `${op.name}: input ${name} is missing`)
+    const { shape, data } = input
+    const elements = shape.reduce((product, size) => product * size, 1)
+    if (data.length !== elements) {
+      throw usageError(
+        'run.shape',
+        `${op.name}: ${name} has ${data.length} elements, its shape [${shape.join(', ')}] has ${elements}`,
+      )
+    }
+    const axes = axesOf(decl)
+    if (axes.length !== shape.length) {
+      throw usageError('run.shape', `${op.name}: ${name} is "${decl.dims}", the tensor given has shape [${shape.join(', ')}]`)
+    }
+    for (const [i, axis] of axes.entries()) {
+      const size = shape[i] ?? 0
+      const known = dims[axis] ?? size
+      if (known !== size)
+        throw usageError('run.shape', `${op.name}: dimension ${axis} of ${name} is ${size}, but ${known} elsewhere`)
+      dims[axis] = size
+    }
+  }
+  return dims
+}

@@ -1,0 +1,189 @@
+/**
+ * BERT as a sequence of graphs: which checkpoint tensor is which graph weight, and how the graphs are wired. The weights are
+ * checked against the configuration here, before any of them reaches a device.
+ */
+import { embeddings } from '../../specs/graphs/embeddings.js'
+import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../../specs/graphs/encoder_layer.js'
+import { hiddenStates, pooler, tokenClassifier } from '../../specs/graphs/heads.js'
+import { usageError } from '../errors.js'
+import type { GraphDecl } from '../lang/graph.js'
+import type { GraphApplication } from '../runtime/program.js'
+import type { WeightTensor } from '../runtime/session.js'
+import type { BertConfig } from './config.js'
+import { convertTensor, type FloatType } from './convert.js'
+import type { ModelPlan } from './plans.js'
+import type { Safetensors, StoredTensor } from './safetensors.js'
+
+const layerGraphs: Readonly<Record<BertConfig['activation'], GraphDecl>> = {
+  gelu: encoderLayerGelu,
+  gelu_tanh: encoderLayerGeluTanh,
+  relu: encoderLayerRelu,
+}
+
+/** Checkpoint names of each graph's weights, without the `bert.` prefix. */
+const embeddingNames = {
+  words: 'embeddings.word_embeddings.weight',
+  types: 'embeddings.token_type_embeddings.weight',
+  positions: 'embeddings.position_embeddings.weight',
+  gamma: 'embeddings.LayerNorm.weight',
+  beta: 'embeddings.LayerNorm.bias',
+}
+
+const layerNames = (layer: number) => {
+  const at = `encoder.layer.${layer}`
+  return {
+    queryWeight: `${at}.attention.self.query.weight`,
+    queryBias: `${at}.attention.self.query.bias`,
+    keyWeight: `${at}.attention.self.key.weight`,
+    keyBias: `${at}.attention.self.key.bias`,
+    valueWeight: `${at}.attention.self.value.weight`,
+    valueBias: `${at}.attention.self.value.bias`,
+    projectionWeight: `${at}.attention.output.dense.weight`,
+    projectionBias: `${at}.attention.output.dense.bias`,
+    attentionGamma: `${at}.attention.output.LayerNorm.weight`,
+    attentionBeta: `${at}.attention.output.LayerNorm.bias`,
+    fc1Weight: `${at}.intermediate.dense.weight`,
+    fc1Bias: `${at}.intermediate.dense.bias`,
+    fc2Weight: `${at}.output.dense.weight`,
+    fc2Bias: `${at}.output.dense.bias`,
+    outputGamma: `${at}.output.LayerNorm.weight`,
+    outputBeta: `${at}.output.LayerNorm.bias`,
+  }
+}
+
+const poolerNames = { weight: 'pooler.dense.weight', bias: 'pooler.dense.bias' }
+const classifierNames = { weight: 'classifier.weight', bias: 'classifier.bias' }
+
+/** The shape the configuration gives each tensor, by checkpoint name without prefix. */
+export function bertShapes(config: BertConfig): Readonly<Record<string, readonly number[]>> {
+  const { hidden, inner } = config
+  const shapes: Record<string, readonly number[]> = {
+    [embeddingNames.words]: [config.vocab, hidden],
+    [embeddingNames.types]: [config.tokenTypes, hidden],
+    [embeddingNames.positions]: [config.positions, hidden],
+    [embeddingNames.gamma]: [hidden],
+    [embeddingNames.beta]: [hidden],
+  }
+  for (let layer = 0; layer < config.layers; layer++) {
+    for (const [weight, name] of Object.entries(layerNames(layer))) {
+      if (weight === 'fc1Weight') shapes[name] = [inner, hidden]
+      else if (weight === 'fc2Weight') shapes[name] = [hidden, inner]
+      else if (weight === 'fc1Bias') shapes[name] = [inner]
+      else shapes[name] = weight.endsWith('Weight') ? [hidden, hidden] : [hidden]
+    }
+  }
+  if (config.kind === 'token-classifier') {
+    shapes[classifierNames.weight] = [config.labels.length, hidden]
+    shapes[classifierNames.bias] = [config.labels.length]
+  }
+  return shapes
+}
+
+/** Finds a tensor with or without the `bert.` prefix; layer norms of old checkpoints call their weights gamma and beta. */
+function findTensor(file: Safetensors, name: string): readonly [string, StoredTensor] | undefined {
+  const old = name.replace(/LayerNorm\.weight$/, 'LayerNorm.gamma').replace(/LayerNorm\.bias$/, 'LayerNorm.beta')
+  for (const candidate of [name, `bert.${name}`, old, `bert.${old}`]) {
+    const tensor = file.tensors.get(candidate)
+    if (tensor !== undefined) return [candidate, tensor]
+  }
+  return undefined
+}
+
+/**
+ * The model's weights by checkpoint name without prefix, converted to `dtype`. The pooler is taken if the file has one.
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ */
+export function bertWeights(config: BertConfig, file: Safetensors, dtype: FloatType): Record<string, WeightTensor> {
+  const shapes: Record<string, readonly number[]> = { ...bertShapes(config) }
+  if (config.kind === 'encoder' && findTensor(file, poolerNames.weight) !== undefined) {
+    shapes[poolerNames.weight] = [config.hidden, config.hidden]
+    shapes[poolerNames.bias] = [config.hidden]
+  }
+  return Object.fromEntries(
+    Object.entries(shapes).map(([name, shape]) => {
+      const found = findTensor(file, name)
+      if (found === undefined) {
+        throw usageError('weights.missing', `tensor ${name} [${shape.join(', ')}] is missing`, {
+          hint: 'the weights may belong to another architecture than config.json states',
+        })
+      }
+      const [stored, tensor] = found
+      if (tensor.shape.join() !== shape.join()) {
+        throw usageError(
+          'weights.shape',
+          `tensor ${stored} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
+        )
+      }
+      return [name, convertTensor(stored, tensor, dtype)]
+    }),
+  )
+}
+
+export interface BertShape {
+  readonly batch: number
+  readonly seq: number
+}
+
+/** Extents of the dimensions BERT's graphs leave open. */
+export const bertDims = (config: BertConfig, { batch, seq }: BertShape): Record<string, number> => ({
+  b: batch,
+  s: seq,
+  h: config.heads,
+  d: config.headDim,
+  i: config.inner,
+  v: config.vocab,
+  u: config.tokenTypes,
+  p: config.positions,
+  c: config.labels.length,
+})
+
+/** Values the caller supplies: i32, `ids` and `typeIds` of batch*seq, `lengths` of batch. */
+export const bertInputs = ['ids', 'typeIds', 'lengths'] as const
+
+export interface BertAssembly {
+  readonly applications: readonly GraphApplication[]
+  readonly outputs: readonly string[]
+}
+
+/**
+ * Wires the graphs of a whole model under a plan. A token classifier yields `logits` and `labels`; an encoder `states`, and
+ * `pooled` if it has a pooler. `hidden` holds every layer's input: `hidden0` are the embeddings.
+ */
+export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boolean): BertAssembly {
+  const apply = (
+    label: string,
+    decl: GraphDecl,
+    inputs: Readonly<Record<string, string>>,
+    weights: Readonly<Record<string, string>>,
+    outputs: Readonly<Record<string, string>>,
+    attrs: Readonly<Record<string, number>> = {},
+  ): GraphApplication => ({ label, graph: plan.rewrite(decl.graph), inputs, weights, outputs, attrs })
+
+  const { eps } = config
+  const layer = layerGraphs[config.activation]
+  const last = { x: `hidden${config.layers}` }
+  const body = [
+    apply('embeddings', embeddings, { ids: 'ids', typeIds: 'typeIds' }, embeddingNames, { hidden: 'hidden0' }, { eps }),
+    ...Array.from({ length: config.layers }, (_, i) =>
+      apply(
+        `layer${i}`,
+        layer,
+        { x: `hidden${i}`, lengths: 'lengths' },
+        layerNames(i),
+        { hidden: `hidden${i + 1}` },
+        { eps, scale: 1 / Math.sqrt(config.headDim) },
+      ),
+    ),
+  ]
+  if (config.kind === 'token-classifier') {
+    const head = apply('classifier', tokenClassifier, last, classifierNames, { logits: 'logits', labels: 'labels' })
+    return { applications: [...body, head], outputs: ['logits', 'labels'] }
+  }
+  const states = apply('states', hiddenStates, last, {}, { states: 'states' })
+  if (!hasPooler) return { applications: [...body, states], outputs: ['states'] }
+  const pooled = apply('pooler', pooler, last, poolerNames, { pooled: 'pooled' })
+  return { applications: [...body, states, pooled], outputs: ['states', 'pooled'] }
+}
+
+/** Whether converted weights hold a pooler. */
+export const hasPooler = (weights: Readonly<Record<string, WeightTensor>>): boolean => Object.hasOwn(weights, poolerNames.weight)

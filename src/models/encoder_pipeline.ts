@@ -1,0 +1,251 @@
+/**
+ * The encoder pipeline: a model folder becomes an object that runs batches of token sequences. Cases are batched in order and
+ * padded; a program is built for each (batch, seq) shape, captured where the device can, and kept while shapes recur.
+ */
+import { join } from 'node:path'
+import { layouts } from '../../specs/index.js'
+import type { Manifest } from '../emit/manifest.js'
+import { HeddleError, usageError } from '../errors.js'
+import { decode } from '../runtime/buffer.js'
+import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import { buildProgram, type Program } from '../runtime/program.js'
+import { openSession } from '../runtime/session.js'
+import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
+import { type BertConfig, readBertConfig } from './config.js'
+import { type FloatType, floatTypes } from './convert.js'
+import { defaultPlan, findPlan } from './plans.js'
+import { readSafetensors } from './safetensors.js'
+
+export interface EncoderOptions {
+  readonly device: NativeDevice
+  /** The device's kernel library and the manifest of the text it was built from. */
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  /** Storage type of weights and activations; f32 by default. */
+  readonly dtype?: FloatType
+  /** `unfused` by default. */
+  readonly plan?: string
+  /** Padded lengths are rounded up to a multiple of this, so that fewer programs are built. 8 by default. */
+  readonly seqStep?: number
+  /** How many programs are kept. 16 by default. */
+  readonly maxPrograms?: number
+}
+
+export interface EncoderCase {
+  readonly inputIds: readonly number[]
+}
+
+export interface RunOptions {
+  /** Cases run together. 8 by default. */
+  readonly batch?: number
+  readonly signal?: AbortSignal
+  /** Called after each batch. */
+  readonly progress?: (done: number, total: number) => void
+}
+
+/** One row per token of the case, padding left out. */
+export type EncoderResult =
+  | {
+      readonly kind: 'token-classifier'
+      readonly labels: readonly string[]
+      readonly labelIds: readonly number[]
+      readonly logits: readonly Float32Array[]
+    }
+  | { readonly kind: 'encoder'; readonly states: readonly Float32Array[]; readonly pooled: Float32Array | undefined }
+
+export interface Encoder {
+  readonly config: BertConfig
+  readonly dtype: FloatType
+  readonly plan: string
+  /**
+   * Runs cases in order. Runs of one encoder follow each other; they never interleave.
+   * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; the signal's reason when it aborts
+   */
+  run(cases: readonly EncoderCase[], options?: RunOptions): Promise<EncoderResult[]>
+  /** The program of a shape, built if needed; for inspection and timing. */
+  program(shape: BertShape): Promise<Program>
+  /** Frees programs and weights. */
+  release(): void
+}
+
+/**
+ * Loads a BERT model folder: `config.json` and `model.safetensors`.
+ * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.unknown`, `run.dtype`; what the device rejects with
+ */
+export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
+  const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16 } = options
+  const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
+  if (!floatTypes.includes(dtype)) {
+    throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
+  }
+  const config = await readBertConfig(join(dir, 'config.json'))
+  const weights = bertWeights(config, await readSafetensors(join(dir, 'model.safetensors')), dtype)
+  const assembly = assembleBert(config, plan, hasPooler(weights))
+  const session = await openSession({ device, library, manifest, layouts, weights })
+
+  const captures = device.info().kind === 'cuda'
+  const programs = lruCache<Promise<Program>>(
+    maxPrograms,
+    (evicted) =>
+      void evicted.then(
+        (program) => program.release(),
+        () => {},
+      ),
+  )
+  const program = (shape: BertShape): Promise<Program> =>
+    programs.get(`${shape.batch}x${shape.seq}`, async () => {
+      const built = await buildProgram({
+        session,
+        ...assembly,
+        inputs: bertInputs,
+        dims: bertDims(config, shape),
+        types: { T: dtype },
+      })
+      if (captures) await built.capture()
+      return built
+    })
+
+  async function runBatch(batch: readonly EncoderCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
+    const longest = Math.max(...batch.map(({ inputIds }) => inputIds.length))
+    const seq = Math.min(Math.ceil(longest / seqStep) * seqStep, config.positions)
+    const ready = await program({ batch: batch.length, seq })
+    const outputs = await abortable(ready, signal, () => ready.run(packInputs(config, batch, seq)))
+    return batch.map(({ inputIds }, i) => unpackOutputs(config, outputs, i, seq, inputIds.length))
+  }
+
+  let queue: Promise<unknown> = Promise.resolve()
+  return {
+    config,
+    dtype,
+    plan: plan.name,
+    program,
+    run(cases, { batch = 8, signal, progress } = {}) {
+      const work = async (): Promise<EncoderResult[]> => {
+        checkCases(config, cases, batch)
+        const results: EncoderResult[] = []
+        for (let start = 0; start < cases.length; start += batch) {
+          signal?.throwIfAborted()
+          results.push(...(await runBatch(cases.slice(start, start + batch), signal)))
+          progress?.(results.length, cases.length)
+        }
+        return results
+      }
+      const result = queue.then(work)
+      queue = result.catch(() => {})
+      return result
+    },
+    release() {
+      programs.clear()
+      session.release()
+    },
+  }
+}
+
+/** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
+function checkCases(config: BertConfig, cases: readonly EncoderCase[], batch: number): void {
+  if (!Number.isSafeInteger(batch) || batch < 1) throw usageError('run.batch', `batch is ${batch}, expected a positive integer`)
+  if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
+  for (const [i, { inputIds }] of cases.entries()) {
+    if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)
+    if (inputIds.length > config.positions) {
+      throw usageError('run.sequence', `case ${i} has ${inputIds.length} tokens, the model has ${config.positions} positions`, {
+        hint: 'split the text into shorter pieces',
+      })
+    }
+    const at = inputIds.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= config.vocab)
+    if (at >= 0) {
+      throw usageError('run.token', `case ${i}: token id ${inputIds[at]} at position ${at} is not in [0, ${config.vocab})`, {
+        hint: 'the tokenizer may belong to another model',
+      })
+    }
+  }
+}
+
+/** Pads the cases to `seq` tokens. Padded positions are masked by the lengths; what they hold only has to be a valid id. */
+function packInputs(
+  config: BertConfig,
+  batch: readonly EncoderCase[],
+  seq: number,
+): Record<(typeof bertInputs)[number], Uint8Array> {
+  const ids = new Int32Array(batch.length * seq).fill(Math.min(config.padToken, config.vocab - 1))
+  for (const [i, { inputIds }] of batch.entries()) ids.set(inputIds, i * seq)
+  const bytes = (values: Int32Array): Uint8Array => new Uint8Array(values.buffer)
+  return {
+    ids: bytes(ids),
+    typeIds: bytes(new Int32Array(ids.length)),
+    lengths: bytes(Int32Array.from(batch, ({ inputIds }) => inputIds.length)),
+  }
+}
+
+/** The rows of one case's valid tokens. */
+function unpackOutputs(
+  config: BertConfig,
+  outputs: Readonly<Record<string, Uint8Array>>,
+  index: number,
+  seq: number,
+  length: number,
+): EncoderResult {
+  const floats = (name: string): Float32Array => decode('f32', outputs[name] ?? new Uint8Array())
+  const rows = (values: Float32Array, width: number): Float32Array[] =>
+    Array.from({ length }, (_, token) => values.slice((index * seq + token) * width, (index * seq + token + 1) * width))
+  if (config.kind === 'token-classifier') {
+    const labelIds = [...decode('i32', outputs.labels ?? new Uint8Array()).subarray(index * seq, index * seq + length)]
+    return {
+      kind: config.kind,
+      labelIds,
+      labels: labelIds.map((id) => config.labels[id] ?? `LABEL_${id}`),
+      logits: rows(floats('logits'), config.labels.length),
+    }
+  }
+  const pooled = outputs.pooled === undefined ? undefined : floats('pooled')
+  return {
+    kind: config.kind,
+    states: rows(floats('states'), config.hidden),
+    pooled: pooled?.slice(index * config.hidden, (index + 1) * config.hidden),
+  }
+}
+
+/** Runs with the signal wired to the program's own abort. */
+async function abortable<T>(program: Program, signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
+  const abort = (): void => program.abort()
+  signal?.throwIfAborted()
+  signal?.addEventListener('abort', abort, { once: true })
+  try {
+    return await run()
+  } catch (error) {
+    if (error instanceof HeddleError && error.code === 'device.aborted') signal?.throwIfAborted()
+    throw error
+  } finally {
+    signal?.removeEventListener('abort', abort)
+  }
+}
+
+interface Cache<T> {
+  get(key: string, make: () => T): T
+  clear(): void
+}
+
+/** Keeps the most recently used values. A promise that rejects is not kept. */
+function lruCache<T extends Promise<unknown>>(capacity: number, evict: (value: T) => void): Cache<T> {
+  const entries = new Map<string, T>()
+  return {
+    get(key, make) {
+      const value = entries.get(key) ?? make()
+      entries.delete(key)
+      entries.set(key, value)
+      value.catch(() => {
+        if (entries.get(key) === value) entries.delete(key)
+      })
+      for (const [oldest, stale] of entries) {
+        if (entries.size <= capacity) break
+        entries.delete(oldest)
+        evict(stale)
+      }
+      return value
+    },
+    clear() {
+      for (const value of entries.values()) evict(value)
+      entries.clear()
+    },
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Finds and loads the Node addon. It lies beside the device plugins: in native/build/Release of a checkout, next to the
+ * JavaScript file or the executable in a bundle, or where HEDDLE_NATIVE says. Loading it needs neither a GPU nor CUDA.
+ */
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { environmentError } from '../errors.js'
+import type { NativeAddon } from './native.js'
+
+/** HEDDLE_ABI_VERSION of native/include/heddle/abi.h. */
+const abiVersion = 1
+const addonFile = 'heddle.node'
+const buildHint = 'run heddle build'
+
+/** How far above this file a checkout or an installed package can have its root. */
+const levelsToRoot = 4
+
+/** Folders that may hold the addon, most specific first. */
+function candidates(): string[] {
+  const stated = process.env.HEDDLE_NATIVE
+  if (stated !== undefined && stated !== '') return [resolve(stated)]
+  const here = dirname(fileURLToPath(import.meta.url))
+  const executable = dirname(process.execPath)
+  const folders = [here, join(here, 'native'), executable, join(executable, 'native')]
+  let root = here
+  for (let level = 0; level < levelsToRoot; level++) {
+    folders.push(join(root, 'native', 'build', 'Release'))
+    root = dirname(root)
+  }
+  return folders
+}
+
+/**
+ * The folder that holds the addon and the device plugins.
+ * @throws environment `addon.missing` naming the folders that were looked at
+ */
+export function nativeFolder(): string {
+  const folders = candidates()
+  const found = folders.find((folder) => existsSync(join(folder, addonFile)))
+  if (found === undefined) {
+    const hint = process.env.HEDDLE_NATIVE ? `correct HEDDLE_NATIVE, or unset it and ${buildHint}` : buildHint
+    throw environmentError('addon.missing', `${addonFile} is not built; looked in ${folders.join(', ')}`, { hint })
+  }
+  return found
+}
+
+let loaded: { readonly folder: string; readonly addon: NativeAddon } | undefined
+
+/**
+ * Loads the addon, once per process and folder.
+ * @throws environment `addon.missing`, `addon.load` when the file cannot be loaded, `addon.version` when it is from another version
+ */
+export function loadAddon(): NativeAddon {
+  const folder = nativeFolder()
+  if (loaded?.folder === folder) return loaded.addon
+  const path = join(folder, addonFile)
+  let addon: NativeAddon
+  try {
+    addon = createRequire(import.meta.url)(path) as NativeAddon
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw environmentError('addon.load', `cannot load ${path}: ${reason}`, { hint: buildHint, cause })
+  }
+  if (addon.abiVersion !== abiVersion) {
+    throw environmentError(
+      'addon.version',
+      `${path} has interface version ${addon.abiVersion}, this heddle needs ${abiVersion}`,
+      {
+        hint: buildHint,
+      },
+    )
+  }
+  loaded = { folder, addon }
+  return addon
+}

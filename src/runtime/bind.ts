@@ -1,0 +1,120 @@
+/**
+ * Binds a graph node to the kernel instance that runs it: looks the instance up by its storage types and puts buffers,
+ * extents and attributes into the order its launcher expects. Runs once for each node when a program is built.
+ */
+import type { KernelEntry, Manifest } from '../emit/manifest.js'
+import { environmentError, usageError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
+import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
+import { instanceKey, resolveDType } from '../ir/instance.js'
+import { evaluateExtent } from '../ir/shape.js'
+
+/** The numbers and storage types a graph leaves open. */
+export interface Binding {
+  readonly dims: Readonly<Record<string, number>>
+  readonly types: Readonly<Record<string, DType>>
+  readonly attrs: Readonly<Record<string, number>>
+}
+
+export interface ValueInfo {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly layout: string
+}
+
+export interface BoundKernel {
+  readonly entry: KernelEntry
+  /** Graph values in the launcher's buffer order. */
+  readonly values: readonly ValueId[]
+  readonly dims: readonly number[]
+  readonly attrs: readonly number[]
+}
+
+/** Storage type, extents and layout of a graph value under a binding. @throws usage `graph.dim` if a dimension has no value */
+export function valueInfo(graph: Graph, id: ValueId, binding: Binding): ValueInfo {
+  const value = graph.values[id]
+  if (value === undefined) throw new Error(`internal: graph ${graph.name} has no value ${id}`)
+  return {
+    dtype: resolveDType(value.dtype, binding.types),
+    shape: value.shape.map((extent) => evaluateExtent(extent, binding.dims)),
+    layout: value.layout,
+  }
+}
+
+/**
+ * @throws environment `bind.kernel` when no instance has the node's storage types, usage `bind.*` when node and kernel disagree
+ * about a buffer, an extent or an attribute
+ */
+export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, manifest: Manifest): BoundKernel {
+  const types = Object.fromEntries(Object.entries(node.types).map(([param, ref]) => [param, resolveDType(ref, binding.types)]))
+  const where = `${graph.name}/${node.name}`
+  const values: Readonly<Record<string, ValueId>> = { ...node.inputs, ...node.outputs }
+  const candidates = manifest.kernels
+    .filter((entry) => entry.op === node.op && sameTypes(entry.types, types))
+    .sort((a, b) => Object.keys(b.fixedDims).length - Object.keys(a.fixedDims).length)
+  for (const entry of candidates) {
+    const dims = bindDims(where, entry, (name) => valueInfo(graph, bufferValue(where, entry, values, name), binding))
+    // The instance with the most fixed dimensions that fit comes first.
+    if (Object.entries(entry.fixedDims).some(([name, extent]) => dims[name] !== extent)) continue
+    return {
+      entry,
+      values: entry.buffers.map(({ name }) => bufferValue(where, entry, values, name)),
+      dims: entry.dims.map((name) => dims[name] ?? missingDim(where, entry, name)),
+      attrs: entry.attrs.map(({ name, default: fallback }) => bindAttr(where, name, node.attrs[name] ?? fallback, binding)),
+    }
+  }
+  const known = manifest.kernels.filter((entry) => entry.op === node.op).map((entry) => entry.key)
+  throw environmentError('bind.kernel', `${where}: there is no kernel ${instanceKey(node.op, types)}`, {
+    hint:
+      known.length > 0
+        ? `instances of ${node.op}: ${known.join(', ')}`
+        : `no instance of ${node.op} was generated: run heddle gen`,
+  })
+}
+
+const sameTypes = (a: Readonly<Record<string, DType>>, b: Readonly<Record<string, DType>>): boolean =>
+  Object.keys(a).length === Object.keys(b).length && Object.entries(a).every(([param, dtype]) => b[param] === dtype)
+
+function bufferValue(where: string, entry: KernelEntry, values: Readonly<Record<string, ValueId>>, name: string): ValueId {
+  const id = values[name]
+  if (id === undefined) throw usageError('bind.buffer', `${where}: kernel ${entry.key} needs buffer ${name}, the node has none`)
+  return id
+}
+
+function missingDim(where: string, entry: KernelEntry, name: string): never {
+  throw usageError('bind.dim', `${where}: no buffer of kernel ${entry.key} fixes dimension ${name}`)
+}
+
+/** Reads the kernel's dimensions off the extents of its buffers, checking storage types and layouts on the way. */
+function bindDims(where: string, entry: KernelEntry, info: (name: string) => ValueInfo): Record<string, number> {
+  const dims: Record<string, number> = {}
+  for (const buffer of entry.buffers) {
+    const { dtype, shape, layout } = info(buffer.name)
+    if (dtype !== buffer.dtype || layout !== buffer.layout || shape.length !== buffer.dims.length) {
+      throw usageError(
+        'bind.buffer',
+        `${where}: ${buffer.name} is ${dtype} [${shape.join(', ')}] in layout ${layout}, ` +
+          `kernel ${entry.key} takes ${buffer.dtype} (${buffer.dims.join(' ')}) in layout ${buffer.layout}`,
+      )
+    }
+    for (const [i, name] of buffer.dims.entries()) {
+      const extent = shape[i] ?? 0
+      const bound = dims[name] ?? extent
+      if (bound !== extent) {
+        throw usageError('bind.dim', `${where}: dimension ${name} of ${buffer.name} is ${extent}, but ${bound} elsewhere`)
+      }
+      dims[name] = extent
+    }
+  }
+  return dims
+}
+
+function bindAttr(where: string, name: string, value: AttrValue, binding: Binding): number {
+  const number = typeof value === 'number' ? value : binding.attrs[value.attr]
+  if (number === undefined || !Number.isFinite(number)) {
+    throw usageError('bind.attr', `${where}: attribute ${name} has no finite value`, {
+      hint: `attributes given: ${Object.keys(binding.attrs).join(', ') || 'none'}`,
+    })
+  }
+  return number
+}

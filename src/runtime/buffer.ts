@@ -1,0 +1,141 @@
+/**
+ * Between host arrays and the bytes of a tensor. Float types are Float32Array on the host, whatever their storage type; every
+ * rounding is to nearest, ties to even, as the device rounds.
+ */
+import { usageError } from '../errors.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
+import type { NativeBuffer } from './native.js'
+
+/** The host array of each storage type. */
+export interface HostArrays {
+  readonly f32: Float32Array
+  readonly f16: Float32Array
+  readonly bf16: Float32Array
+  readonly i32: Int32Array
+  readonly i8: Int8Array
+  readonly u8: Uint8Array
+}
+
+interface Codec<D extends DType> {
+  readonly array: abstract new (...args: never[]) => HostArrays[D]
+  encode(values: HostArrays[D]): Uint8Array
+  /** `bytes` is aligned to the element. */
+  decode(bytes: Uint8Array): HostArrays[D]
+}
+
+const bytesOf = (values: ArrayBufferView): Uint8Array => new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
+const halvesOf = (bytes: Uint8Array): Uint16Array => new Uint16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2)
+
+/** Applies a rounding of float32 bits to 16 bits. */
+function encode16(values: Float32Array, round: (bits: number) => number): Uint8Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length)
+  const halves = new Uint16Array(values.length)
+  for (let i = 0; i < halves.length; i++) halves[i] = round(bits[i] ?? 0)
+  return bytesOf(halves)
+}
+
+/** Applies a widening of 16 bits to float32 bits. */
+function decode16(bytes: Uint8Array, widen: (half: number) => number): Float32Array {
+  const halves = halvesOf(bytes)
+  const bits = new Uint32Array(halves.length)
+  for (let i = 0; i < bits.length; i++) bits[i] = widen(halves[i] ?? 0)
+  return new Float32Array(bits.buffer)
+}
+
+/** Float32 bits to IEEE 754 binary16 bits. A NaN stays one and becomes quiet. */
+function roundToF16(bits: number): number {
+  const sign = (bits >>> 16) & 0x8000
+  const magnitude = bits & 0x7fffffff
+  if (magnitude > 0x7f800000) return sign | 0x7e00 | ((magnitude >>> 13) & 0x3ff)
+  // From 65520 on the nearest binary16 is infinity.
+  if (magnitude >= 0x477ff000) return sign | 0x7c00
+  // From 2^-14 on the result is normal: rebias the exponent and round the 13 bits that go; a carry moves into the exponent.
+  if (magnitude >= 0x38800000) return sign | ((magnitude - 0x38000000 + 0xfff + ((magnitude >>> 13) & 1)) >>> 13)
+  // At most half the smallest subnormal, 2^-25.
+  if (magnitude <= 0x33000000) return sign
+  const significand = (magnitude & 0x7fffff) | 0x800000
+  const shift = 126 - (magnitude >>> 23)
+  const kept = significand >>> shift
+  const rest = significand & ((1 << shift) - 1)
+  const half = 1 << (shift - 1)
+  return sign | (kept + (rest > half || (rest === half && (kept & 1) === 1) ? 1 : 0))
+}
+
+/** Binary16 bits to float32 bits, exactly. */
+function widenF16(half: number): number {
+  const sign = (half & 0x8000) << 16
+  const exponent = (half >>> 10) & 0x1f
+  const fraction = half & 0x3ff
+  if (exponent === 0x1f) return sign | 0x7f800000 | (fraction << 13)
+  if (exponent !== 0) return sign | ((exponent + 112) << 23) | (fraction << 13)
+  if (fraction === 0) return sign
+  // Subnormal: move the leading bit up to where a normal number has it.
+  const shift = Math.clz32(fraction) - 21
+  return sign | ((113 - shift) << 23) | ((fraction << (shift + 13)) & 0x7fffff)
+}
+
+/** Float32 bits to bfloat16 bits. A NaN stays one and becomes quiet. */
+function roundToBf16(bits: number): number {
+  if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40
+  return ((bits >>> 0) + 0x7fff + ((bits >>> 16) & 1)) >>> 16
+}
+
+const codecs: { readonly [D in DType]: Codec<D> } = {
+  f32: {
+    array: Float32Array,
+    encode: bytesOf,
+    decode: (bytes) => new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4),
+  },
+  f16: { array: Float32Array, encode: (values) => encode16(values, roundToF16), decode: (bytes) => decode16(bytes, widenF16) },
+  bf16: {
+    array: Float32Array,
+    encode: (values) => encode16(values, roundToBf16),
+    decode: (bytes) => decode16(bytes, (half) => half << 16),
+  },
+  i32: {
+    array: Int32Array,
+    encode: bytesOf,
+    decode: (bytes) => new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4),
+  },
+  i8: { array: Int8Array, encode: bytesOf, decode: (bytes) => new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) },
+  u8: { array: Uint8Array, encode: bytesOf, decode: (bytes) => bytes },
+}
+
+/**
+ * The storage bytes of host values. Types the host stores alike share the array's memory instead of copying it.
+ * @throws usage `buffer.values` for the wrong kind of array
+ */
+export function encode<D extends DType>(dtype: D, values: HostArrays[D]): Uint8Array {
+  const codec = codecs[dtype]
+  if (!(values instanceof codec.array)) {
+    throw usageError(
+      'buffer.values',
+      `${dtype} values must be a ${codec.array.name}, got ${Object.prototype.toString.call(values)}`,
+    )
+  }
+  return codec.encode(values)
+}
+
+/**
+ * The host values of storage bytes. May share the bytes' memory.
+ * @throws usage `buffer.bytes` when the bytes are not whole elements
+ */
+export function decode<D extends DType>(dtype: D, bytes: Uint8Array): HostArrays[D] {
+  const size = dtypeInfo[dtype].bytes
+  if (bytes.byteLength % size !== 0) {
+    throw usageError('buffer.bytes', `${bytes.byteLength} bytes are not whole ${dtype} elements of ${size} bytes`)
+  }
+  return codecs[dtype].decode(bytes.byteOffset % size === 0 ? bytes : bytes.slice())
+}
+
+/** Rounds host values to a storage type and copies them into a buffer at a byte offset. */
+export const upload = <D extends DType>(buffer: NativeBuffer, offset: number, dtype: D, values: HostArrays[D]): Promise<void> =>
+  buffer.write(offset, encode(dtype, values))
+
+/** Reads `count` elements of a buffer from a byte offset. */
+export const download = async <D extends DType>(
+  buffer: NativeBuffer,
+  offset: number,
+  dtype: D,
+  count: number,
+): Promise<HostArrays[D]> => decode(dtype, await buffer.read(offset, count * dtypeInfo[dtype].bytes))

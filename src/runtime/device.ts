@@ -1,0 +1,184 @@
+/**
+ * Opening devices. A `Device` is the addon's device with every failure turned into a `HeddleError`, and with big transfers cut
+ * into pieces so that no call holds the event loop for long.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { environmentError, findingError, HeddleError, usageError } from '../errors.js'
+import { loadAddon, nativeFolder } from './addon.js'
+import type {
+  NativeBuffer,
+  NativeCode,
+  NativeDevice,
+  NativeDeviceInfo,
+  NativeLibrary,
+  NativeProgram,
+  NativeSlice,
+  NativeStep,
+} from './native.js'
+
+export const deviceKinds = ['simt', 'cuda'] as const
+export type DeviceKind = (typeof deviceKinds)[number]
+
+export interface DeviceOptions {
+  /** Which of several devices of the kind; 0 is the first. */
+  readonly ordinal?: number
+}
+
+/** All methods throw or reject with `HeddleError`: `device.memory`, `device.fault`, `device.closed`, ... */
+export interface Device extends NativeDevice {
+  readonly kind: DeviceKind
+}
+
+/** What `heddle doctor` says about one kind of device. */
+export type DeviceReport =
+  | { readonly kind: DeviceKind; readonly available: true; readonly info: NativeDeviceInfo }
+  | { readonly kind: DeviceKind; readonly available: false; readonly reason: string; readonly hint: string | undefined }
+
+/** The most bytes one native call copies on the JavaScript thread: about a millisecond. */
+const transferBytes = 8 * 2 ** 20
+
+/**
+ * Opens a device.
+ * @throws environment `device.plugin` when its plugin is not built, `device.unavailable` when the machine lacks the device or driver
+ */
+export function openDevice(kind: DeviceKind, { ordinal = 0 }: DeviceOptions = {}): Device {
+  if (!deviceKinds.includes(kind)) {
+    throw usageError('device.kind', `unknown device ${JSON.stringify(kind)}: expected ${deviceKinds.join(' or ')}`)
+  }
+  const addon = loadAddon()
+  const path = join(nativeFolder(), `libheddle_${kind}.so`)
+  if (!existsSync(path)) {
+    throw environmentError('device.plugin', `the ${kind} device plugin ${path} is not built`, {
+      hint: `run heddle build --target ${kind}`,
+    })
+  }
+  return { kind, ...wrapDevice(translated(() => addon.openDevice(path, ordinal))) }
+}
+
+/** Tries every kind of device. Never throws. */
+export function detectDevices(): DeviceReport[] {
+  return deviceKinds.map((kind): DeviceReport => {
+    try {
+      const device = openDevice(kind)
+      try {
+        return { kind, available: true, info: device.info() }
+      } finally {
+        device.close()
+      }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      return { kind, available: false, reason, hint: error instanceof HeddleError ? error.hint : undefined }
+    }
+  })
+}
+
+type Translate = (message: string, cause: unknown) => HeddleError
+
+const translations: Readonly<Record<NativeCode, Translate>> = {
+  INVALID: (message, cause) => usageError('device.invalid', message, { cause }),
+  CLOSED: (message, cause) => usageError('device.closed', message, { cause }),
+  ABORTED: (message, cause) => usageError('device.aborted', message, { cause }),
+  FAULT: (message, cause) => findingError('device.fault', message, { cause }),
+  MEMORY: (message, cause) =>
+    environmentError('device.memory', message, { cause, hint: 'use a smaller batch or a smaller model' }),
+  UNAVAILABLE: (message, cause) => environmentError('device.unavailable', message, { cause }),
+  DEVICE: (message, cause) => environmentError('device.error', message, { cause }),
+}
+
+const isNativeCode = (code: unknown): code is NativeCode => typeof code === 'string' && Object.hasOwn(translations, code)
+
+/** The addon's error as a `HeddleError`; anything else as it is. */
+function toHeddleError(error: unknown): unknown {
+  if (!(error instanceof Error) || !('code' in error) || !isNativeCode(error.code)) return error
+  return translations[error.code](error.message, error)
+}
+
+function translated<T>(call: () => T): T {
+  try {
+    return call()
+  } catch (error) {
+    throw toHeddleError(error)
+  }
+}
+
+async function settled<T>(promise: Promise<T>): Promise<T> {
+  try {
+    return await promise
+  } catch (error) {
+    throw toHeddleError(error)
+  }
+}
+
+/** The addon's buffer behind each wrapped one; steps and copies must name the addon's own. */
+const nativeBuffers = new WeakMap<NativeBuffer, NativeBuffer>()
+
+const unwrapSlice = (slice: NativeSlice): NativeSlice => ({ ...slice, buffer: nativeBuffers.get(slice.buffer) ?? slice.buffer })
+
+function unwrapStep(step: NativeStep): NativeStep {
+  switch (step.kind) {
+    case 'kernel':
+      return { ...step, buffers: step.buffers.map(unwrapSlice) }
+    case 'matmul':
+      return { ...step, a: unwrapSlice(step.a), b: unwrapSlice(step.b), out: unwrapSlice(step.out) }
+    case 'fill':
+      return { ...step, target: unwrapSlice(step.target) }
+    case 'copy':
+      return { ...step, from: unwrapSlice(step.from), to: unwrapSlice(step.to) }
+    default:
+      return step
+  }
+}
+
+function wrapBuffer(native: NativeBuffer): NativeBuffer {
+  const buffer: NativeBuffer = {
+    bytes: native.bytes,
+    async write(offset, data) {
+      for (let at = 0; at < data.byteLength || at === 0; at += transferBytes) {
+        await settled(native.write(offset + at, data.subarray(at, at + transferBytes)))
+      }
+    },
+    async read(offset, bytes) {
+      if (!(bytes > transferBytes && offset + bytes <= native.bytes)) return settled(native.read(offset, bytes))
+      const whole = new Uint8Array(bytes)
+      for (let at = 0; at < bytes; at += transferBytes) {
+        whole.set(await settled(native.read(offset + at, Math.min(transferBytes, bytes - at))), at)
+      }
+      return whole
+    },
+    release: () => translated(() => native.release()),
+  }
+  nativeBuffers.set(buffer, native)
+  return buffer
+}
+
+function wrapProgram(native: NativeProgram): NativeProgram {
+  return {
+    steps: native.steps,
+    get captured() {
+      return native.captured
+    },
+    run: (inputs, outputs) =>
+      settled(
+        native.run(
+          inputs.map(({ to, data }) => ({ to: unwrapSlice(to), data })),
+          outputs.map(unwrapSlice),
+        ),
+      ),
+    abort: () => translated(() => native.abort()),
+    capture: () => settled(native.capture()),
+    time: (repeats, warmup) => settled(native.time(repeats, warmup)),
+    profile: (repeats) => settled(native.profile(repeats)),
+    release: () => translated(() => native.release()),
+  }
+}
+
+function wrapDevice(native: NativeDevice): NativeDevice {
+  return {
+    info: () => translated(() => native.info()),
+    allocate: (bytes) => wrapBuffer(translated(() => native.allocate(bytes))),
+    loadLibrary: (path): NativeLibrary => translated(() => native.loadLibrary(path)),
+    program: (steps) => wrapProgram(translated(() => native.program(steps.map(unwrapStep)))),
+    close: () => translated(() => native.close()),
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * Layouts at run time: how many elements a tensor's buffer holds, and the element strides of layouts that have them.
+ * Kernels carry their layouts compiled in; this serves buffer sizes and matmuls, which address operands by strides.
+ */
+import { usageError } from '../errors.js'
+import { type LayoutDecl, rowMajorDecl } from '../lang/layout.js'
+
+/** Declared layouts by name; `row` needs no entry. */
+export type Layouts = Readonly<Record<string, LayoutDecl>>
+
+/** The layout a graph value names, for a tensor of the given rank. @throws usage `layout.unknown`, `layout.rank` */
+export function findLayout(layouts: Layouts, name: string, rank: number): LayoutDecl {
+  if (name === 'row') return rowMajorDecl(Array.from({ length: rank }, (_, i) => `axis${i}`))
+  const layout = layouts[name]
+  if (layout === undefined) {
+    throw usageError('layout.unknown', `unknown layout ${name}`, {
+      hint: `known: ${['row', ...Object.keys(layouts)].join(', ')}`,
+    })
+  }
+  if (layout.axes.length !== rank) {
+    throw usageError('layout.rank', `layout ${name} has axes ${layout.axes.join(' ')}, the tensor has ${rank} dimensions`)
+  }
+  return layout
+}
+
+const named = (layout: LayoutDecl, values: readonly number[]): Record<string, number> =>
+  Object.fromEntries(layout.axes.map((axis, i) => [axis, values[i] ?? 0]))
+
+/** Elements the buffer of a tensor holds, padding included. */
+export const layoutSize = (layout: LayoutDecl, extents: readonly number[]): number => layout.size(named(layout, extents))
+
+/** Element offset of a logical index. */
+export const layoutOffset = (layout: LayoutDecl, index: readonly number[], extents: readonly number[]): number =>
+  layout.offset(named(layout, index), named(layout, extents))
+
+/** Below this many elements every index is checked; above, lines, corners and a fixed sample of indices. */
+const exhaustive = 4096
+const samples = 512
+
+/**
+ * Element strides of a layout at the given extents, one per axis, or undefined when no strides describe it (tiles, swizzles,
+ * a base offset). An axis of extent 1 has stride 0.
+ */
+export function layoutStrides(layout: LayoutDecl, extents: readonly number[]): readonly number[] | undefined {
+  const at = (index: readonly number[]): number => layoutOffset(layout, index, extents)
+  const origin = extents.map(() => 0)
+  if (at(origin) !== 0) return undefined
+  const strides = extents.map((extent, axis) => (extent > 1 ? at(origin.with(axis, 1)) : 0))
+  const linear = (index: readonly number[]): boolean =>
+    at(index) === index.reduce((offset, i, axis) => offset + i * (strides[axis] ?? 0), 0)
+  return indicesToCheck(extents).every(linear) ? strides : undefined
+}
+
+function indicesToCheck(extents: readonly number[]): number[][] {
+  const total = extents.reduce((product, extent) => product * extent, 1)
+  const unflatten = (flat: number): number[] => {
+    let rest = flat
+    return extents
+      .map((_, i) => extents.length - 1 - i)
+      .map((axis) => {
+        const extent = extents[axis] ?? 1
+        const index = rest % extent
+        rest = Math.floor(rest / extent)
+        return index
+      })
+      .reverse()
+  }
+  if (total <= exhaustive) return Array.from({ length: total }, (_, flat) => unflatten(flat))
+  const last = extents.map((extent) => extent - 1)
+  const lines = extents.flatMap((extent, axis) =>
+    Array.from({ length: extent }, (_, i) => [extents.map((_, other) => (other === axis ? i : 0)), last.with(axis, i)]).flat(),
+  )
+  // Steps of the golden ratio spread the sample evenly and make the check reproducible.
+  const spread = Array.from({ length: samples }, (_, i) => unflatten(Math.floor((((i + 1) * 0.6180339887498949) % 1) * total)))
+  return [...lines, ...spread]
+}

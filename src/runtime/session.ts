@@ -1,0 +1,67 @@
+/** A session: what all programs of one model share on a device, above all its weights, uploaded once. */
+import type { Manifest } from '../emit/manifest.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
+import type { Layouts } from './layouts.js'
+import type { NativeDevice, NativeLibrary, NativeSlice } from './native.js'
+import { arenaAlignment } from './planner.js'
+
+/** A row-major tensor in host memory, in its storage type. */
+export interface WeightTensor {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly data: Uint8Array
+}
+
+/** A row-major tensor in device memory. */
+export interface DeviceTensor {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly slice: NativeSlice
+}
+
+export interface SessionConfig {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  /** Declared layouts by name. */
+  readonly layouts: Layouts
+  readonly weights: Readonly<Record<string, WeightTensor>>
+  /** Lets float32 matmuls round their operands to tf32. Off by default. */
+  readonly allowTf32?: boolean
+}
+
+export interface Session extends Omit<Required<SessionConfig>, 'weights'> {
+  readonly weights: ReadonlyMap<string, DeviceTensor>
+  /** Device memory the weights take. */
+  readonly weightBytes: number
+  /** Frees the weights. Programs built from the session keep them alive until they are released too. */
+  release(): void
+}
+
+/** Bytes of a dense tensor. */
+export const tensorBytes = (dtype: DType, shape: readonly number[]): number =>
+  shape.reduce((product, extent) => product * extent, dtypeInfo[dtype].bytes)
+
+/** Uploads the weights into one device buffer. @throws whatever the device rejects with, such as a lack of memory */
+export async function openSession(config: SessionConfig): Promise<Session> {
+  const tensors = Object.entries(config.weights)
+  let bytes = 0
+  const offsets = tensors.map(([, { data }]) => {
+    const offset = bytes
+    bytes += Math.ceil(data.byteLength / arenaAlignment) * arenaAlignment
+    return offset
+  })
+  const buffer = config.device.allocate(Math.max(bytes, arenaAlignment))
+  const weights = new Map<string, DeviceTensor>()
+  try {
+    for (const [i, [name, { dtype, shape, data }]] of tensors.entries()) {
+      const offset = offsets[i] ?? 0
+      await buffer.write(offset, data)
+      weights.set(name, { dtype, shape, slice: { buffer, offset, bytes: data.byteLength } })
+    }
+  } catch (error) {
+    buffer.release()
+    throw error
+  }
+  return { ...config, allowTf32: config.allowTf32 ?? false, weights, weightBytes: bytes, release: () => buffer.release() }
+}

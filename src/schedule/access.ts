@@ -1,0 +1,106 @@
+/**
+ * How a tensor access moves with the loop over a row: the fact that decides between 16-byte packs, one load for the whole
+ * row, and element by element access. Derived from the layout's offset function, not from the layout's name.
+ */
+import { dim, i32 } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
+import type { TensorParam } from '../ir/kernel.js'
+import { substitute } from '../ir/walk.js'
+import { substituteDims } from './rewrite.js'
+
+export type Access =
+  /** The same element for the whole row. */
+  | { readonly kind: 'uniform' }
+  /** Consecutive elements, in runs of `run` that begin at multiples of `run` (Infinity: the whole row). */
+  | { readonly kind: 'contiguous'; readonly run: number }
+  /** Anything else. */
+  | { readonly kind: 'gather' }
+
+/** Element offset of an access: the layout's function over the access' indices and the tensor's extents. */
+export function offsetOf(tensor: TensorParam, indices: readonly Expr[], fixed: Readonly<Record<string, number>>): Expr {
+  const inIndices = new Map(tensor.layout.axes.map((axis, i) => [axis, indices[i] ?? i32(0)]))
+  return substitute(substituteDims(tensor.layout.offset, extentsOf(tensor, fixed)), inIndices)
+}
+
+/** Elements the tensor's buffer holds, padding included. */
+export const sizeOf = (tensor: TensorParam, fixed: Readonly<Record<string, number>>): Expr =>
+  substituteDims(tensor.layout.size, extentsOf(tensor, fixed))
+
+function extentsOf(tensor: TensorParam, fixed: Readonly<Record<string, number>>): Map<string, Expr> {
+  return new Map(
+    tensor.layout.axes.map((axis, i) => {
+      const name = tensor.dims[i]
+      if (name === undefined) throw new Error(`internal: tensor ${tensor.name} has no dimension for axis ${axis}`)
+      const known = fixed[name]
+      return [axis, known === undefined ? dim(name) : i32(known)]
+    }),
+  )
+}
+
+interface Motion {
+  /** What one step of the index adds; undefined when that is not one known number. */
+  readonly step: number | undefined
+  /** The step holds within runs of this many indices, each beginning at a multiple of it. */
+  readonly run: number
+}
+
+const still: Motion = { step: 0, run: Number.POSITIVE_INFINITY }
+const unknown: Motion = { step: undefined, run: 1 }
+
+/** Classifies an offset by what one step of the loop index adds to it. */
+export function classify(offset: Expr, index: string): Access {
+  const { step, run } = motion(offset, index)
+  if (step === 0 && run === Number.POSITIVE_INFINITY) return { kind: 'uniform' }
+  return step === 1 && run > 1 ? { kind: 'contiguous', run } : { kind: 'gather' }
+}
+
+function motion(e: Expr, index: string): Motion {
+  if (e.kind === 'index') return e.name === index ? { step: 1, run: Number.POSITIVE_INFINITY } : still
+  if (e.kind === 'load') return e.indices.every((i) => isStill(i, index)) ? still : unknown
+  if (e.kind === 'fold') return isStill(e.length, index) && isStill(e.value, index) ? still : unknown
+  if (e.kind === 'element') return unknown
+  if (e.kind !== 'call') return still
+  if (e.args.every((arg) => isStill(arg, index))) return still
+  const [a, b] = e.args
+  if (a === undefined || b === undefined) return unknown
+  const [ma, mb] = [motion(a, index), motion(b, index)]
+  const run = Math.min(ma.run, mb.run)
+  switch (e.fn) {
+    case 'add':
+      return ma.step === undefined || mb.step === undefined ? unknown : { step: ma.step + mb.step, run }
+    case 'sub':
+      return ma.step === undefined || mb.step === undefined ? unknown : { step: ma.step - mb.step, run }
+    case 'mul': {
+      if (ma.step === 0 && mb.step === 0) return { step: 0, run }
+      const factor = numberOf(b) ?? numberOf(a)
+      const step = numberOf(b) === undefined ? mb.step : ma.step
+      return factor === undefined || step === undefined ? unknown : { step: step * factor, run }
+    }
+    case 'idiv':
+      return blocked(a, index, numberOf(b), 0)
+    case 'shiftRight':
+      return blocked(a, index, powerOfTwo(numberOf(b)), 0)
+    case 'mod':
+      return blocked(a, index, numberOf(b), 1)
+    case 'bitAnd': {
+      const mask = numberOf(b)
+      return blocked(a, index, mask !== undefined && Number.isInteger(Math.log2(mask + 1)) ? mask + 1 : undefined, 1)
+    }
+    default:
+      return unknown
+  }
+}
+
+/** `c / q` stands still and `c % q` moves by one while c stays within one block of q: the index itself only, whose blocks begin at multiples of q. */
+function blocked(a: Expr, index: string, block: number | undefined, step: 0 | 1): Motion {
+  const exact = a.kind === 'index' && a.name === index
+  return exact && block !== undefined && block > 0 ? { step, run: block } : unknown
+}
+
+const isStill = (e: Expr, index: string): boolean => {
+  const { step, run } = motion(e, index)
+  return step === 0 && run === Number.POSITIVE_INFINITY
+}
+
+const numberOf = (e: Expr): number | undefined => (e.kind === 'const' && typeof e.value === 'number' ? e.value : undefined)
+const powerOfTwo = (bits: number | undefined): number | undefined => (bits === undefined ? undefined : 2 ** bits)

@@ -1,0 +1,85 @@
+/** A schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
+import { printExpr } from '../ir/print.js'
+import type { MappedKernel, Team, Variant } from './mapped.js'
+import type { Pass, Step } from './passes.js'
+
+/** One line a variant: its name, who computes what, and when. */
+export function variantLines(
+  mapped: MappedKernel,
+): { readonly name: string; readonly schedule: string; readonly when: string }[] {
+  const { program, vec, key } = mapped
+  if (program.kind === 'elementwise') {
+    return [
+      {
+        name: key,
+        schedule: `elementwise: a chunk of ${vec} elements a thread, ${program.threads} threads a block`,
+        when: 'always',
+      },
+    ]
+  }
+  return program.variants.map((v) => ({
+    name: `${key}_${v.name}`,
+    schedule: variantText(v, vec),
+    when: `${limitText(v)}: ${v.reason}`,
+  }))
+}
+
+/** The whole schedule: vector width, accesses, passes, variants. Several lines, without a final line end. */
+export function describeSchedule(mapped: MappedKernel): string {
+  const { program, axes, vec } = mapped
+  const rows = axes.length === 0 ? 'one row' : `rows over (${axes.map((axis) => `${axis.index} < ${axis.dim}`).join(', ')})`
+  const steps = program.kind === 'rows' ? program.kept : program.steps
+  return [
+    `${mapped.key}: ${program.kind === 'rows' ? 'row program' : 'elementwise'}, ${rows}, chunks of ${vec}`,
+    ...steps.flatMap(stepLines),
+    ...variantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
+  ].join('\n')
+}
+
+function stepLines(step: Step): string[] {
+  switch (step.kind) {
+    case 'let':
+      return [`  once a row: ${step.name} = ${printExpr(step.value)}`]
+    case 'store':
+      return [`  once a row: store ${step.tensor}(${step.indices.map(printExpr).join(', ')}) = ${printExpr(step.value)}`]
+    case 'pass':
+      return passLines(step.pass)
+  }
+}
+
+function passLines({ loop, rows, reductions, stores }: Pass): string[] {
+  return [
+    `  pass over ${loop.index} < ${printExpr(loop.length)}:`,
+    ...rows.map((row) => {
+      const value = row.kind === 'loaded' ? `load ${printExpr(row.load)} in chunks` : printExpr(row.value)
+      return `    ${row.name} = ${value}${row.keep ? ', kept in registers' : ''}`
+    }),
+    ...reductions.map((r) => `    ${r.name} = ${r.monoid} of ${printExpr(r.value)}`),
+    ...stores.map((s) => {
+      const how = s.run === undefined ? 'element by element' : 'in chunks'
+      return `    store ${s.tensor}(${s.indices.map(printExpr).join(', ')}) = ${printExpr(s.value)} ${how}`
+    }),
+  ]
+}
+
+const variantText = (v: Variant, vec: number): string =>
+  `${teamText(v.team)}; ${v.chunks === undefined ? 'values computed again in every pass' : `${v.chunks} x ${vec} values a lane in registers`}`
+
+function teamText(team: Team): string {
+  switch (team.kind) {
+    case 'thread':
+      return `a thread a row, ${team.rowsPerBlock} rows a block`
+    case 'warp':
+      return `a warp a row, ${team.rowsPerBlock} rows a block`
+    case 'block':
+      return `a block of ${team.lanes} threads a row`
+  }
+}
+
+function limitText({ limit }: Variant): string {
+  const bounds = [
+    ...(limit.length === undefined ? [] : [`rows of at most ${limit.length} elements`]),
+    ...(limit.rows === undefined ? [] : [`at most ${limit.rows} rows`]),
+  ]
+  return bounds.length === 0 ? 'otherwise' : bounds.join(' and ')
+}

@@ -1,0 +1,34 @@
+/** The scheduler: normalise, order into passes, simplify, choose the variants. Pure: an instance always maps the same way. */
+
+import type { Expr } from '../ir/expr.js'
+import { type Instance, instanceKey } from '../ir/instance.js'
+import { intrinsic } from '../ir/intrinsics.js'
+import type { MappedKernel } from './mapped.js'
+import { type NormalKernel, normalise } from './normalise.js'
+import { planSteps } from './passes.js'
+import { elementwiseThreads, rowVariants, vectorWidth } from './rules.js'
+import { simplifySteps } from './simplify.js'
+
+/** Maps one instance of a kernel by the default rules. */
+export function mapKernel(instance: Instance): MappedKernel {
+  const kernel = normalise(instance)
+  const vec = vectorWidth(instance, kernel)
+  const base = { instance, key: instanceKey(instance.kernel.name, instance.types, instance.dims), axes: kernel.axes, vec }
+  const steps = (keep: boolean) => simplifySteps(kernel, planSteps(kernel, keep))
+  if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
+  const kept = steps(true)
+  const lengths = hostLengths(kernel)
+  const variants = rowVariants(kept, vec, lengths !== undefined)
+  return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
+}
+
+/** The lengths of all loops, when they follow from dimensions and attributes alone. */
+function hostLengths(kernel: NormalKernel): readonly Expr[] | undefined {
+  const lengths = kernel.loops.map((loop) => loop.length)
+  return lengths.every(isHostExpr) ? lengths : undefined
+}
+
+const isHostExpr = (e: Expr): boolean => {
+  if (e.kind === 'const' || e.kind === 'dim' || e.kind === 'attr') return true
+  return e.kind === 'call' && e.type === 'i32' && intrinsic(e.fn).symbol !== undefined && e.args.every(isHostExpr)
+}

@@ -1,0 +1,304 @@
+/**
+ * First pass of the schedule: brings a kernel into the one form the later passes work on.
+ * - Fixed dimensions become constants.
+ * - A kernel whose outputs are scalars of all row axes gives its innermost axis up as the loop, so that `gelu` over (m, c)
+ *   and over a row of m are the same thing.
+ * - Constructs of equal length share one loop index, so equal computations have equal texts.
+ * - A row element at another place than the loop index is replaced by its computation.
+ * - Loads that can be read as chunks become rows of their own, which the later passes may keep.
+ */
+
+import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
+import type { DType, ScalarType } from '../ir/dtype.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import { type Instance, resolveDType } from '../ir/instance.js'
+import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../ir/kernel.js'
+import { mapStmt } from '../ir/walk.js'
+import { classify, offsetOf } from './access.js'
+import { keyOf, rewriteDown, rewritePaths, sameExpr, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
+
+/** The index all constructs of one length share. */
+export interface Loop {
+  readonly index: string
+  readonly length: Expr
+}
+
+export type RowDef =
+  /** Consecutive elements of a tensor, read as chunks. */
+  | {
+      readonly kind: 'loaded'
+      readonly name: string
+      readonly type: ScalarType
+      readonly loop: Loop
+      readonly load: ExprOf<'load'>
+      readonly dtype: DType
+      readonly run: number
+    }
+  | { readonly kind: 'computed'; readonly name: string; readonly type: ScalarType; readonly loop: Loop; readonly value: Expr }
+
+export interface Reduction {
+  readonly kind: 'reduce'
+  readonly name: string
+  readonly type: ScalarType
+  readonly monoid: StmtOf<'reduce'>['monoid']
+  readonly loop: Loop
+  readonly value: Expr
+}
+
+/** A store of one element for every loop index. */
+export interface LoopStore {
+  readonly kind: 'loopStore'
+  readonly tensor: string
+  readonly indices: readonly Expr[]
+  readonly loop: Loop
+  readonly value: Expr
+  /** The elements stored for consecutive indices are consecutive, in runs of `run`; undefined when they are not. */
+  readonly run: number | undefined
+}
+
+export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore
+
+export interface NormalKernel {
+  /** No reductions and every store runs over the same loop: nothing ties the elements of a row together. */
+  readonly elementwise: boolean
+  readonly axes: readonly RowAxis[]
+  readonly rows: ReadonlyMap<string, RowDef>
+  /** The loops of reductions and stores, each length once. */
+  readonly loops: readonly Loop[]
+  readonly statements: readonly NormalStmt[]
+  /** True for a load that may be made even where the body would not make it. */
+  readonly inBounds: (load: ExprOf<'load'>) => boolean
+  /** Names already given, for later passes that need fresh ones. */
+  readonly taken: Set<string>
+}
+
+export function normalise({ kernel, dims, types }: Instance): NormalKernel {
+  const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
+  const body = kernel.body.map((s) => mapStmt(s, (e) => substituteDims(e, fixed)))
+  const { axes, statements } =
+    isPointwise(body) && kernel.rows.length > 0 ? loopOverLastAxis(kernel, body, fixed) : { axes: kernel.rows, statements: body }
+
+  const context: Context = {
+    kernel,
+    fixed: dims,
+    types,
+    loops: new Map(),
+    extents: new Map(axes.map(({ index, dim }) => [index, fixed.get(dim) ?? dimVar(dim)])),
+    lets: new Map(),
+    rows: new Map(),
+    taken: namesOf(kernel),
+  }
+  const normal = statements.flatMap((s) => normaliseStatement(s, context))
+  const loops = [...new Set(normal.flatMap((s) => ('loop' in s ? [s.loop] : [])))]
+  const elementwise = loops.length === 1 && normal.every((s) => s.kind === 'let' || s.kind === 'loopStore')
+  return {
+    elementwise,
+    axes,
+    rows: context.rows,
+    loops,
+    statements: normal,
+    inBounds: (load) => isInBounds(load, context),
+    taken: context.taken,
+  }
+}
+
+interface Context {
+  readonly kernel: Kernel
+  readonly fixed: Readonly<Record<string, number>>
+  readonly types: Instance['types']
+  readonly loops: Map<string, Loop>
+  /** What each index variable runs up to. */
+  readonly extents: Map<string, Expr>
+  readonly lets: Map<string, Expr>
+  readonly rows: Map<string, RowDef>
+  readonly taken: Set<string>
+}
+
+/** All results are scalars of the row axes and nothing is reduced. */
+const isPointwise = (body: readonly Stmt[]): boolean => body.every((s) => s.kind !== 'reduce' && s.kind !== 'storeRow')
+
+/** Turns the innermost row axis into the loop: lets that depend on it become rows, stores become loop stores. */
+function loopOverLastAxis(
+  kernel: Kernel,
+  body: readonly Stmt[],
+  fixed: ReadonlyMap<string, Expr>,
+): { axes: readonly RowAxis[]; statements: readonly Statement[] } {
+  const axis = kernel.rows.at(-1)
+  if (axis === undefined) throw new Error(`internal: ${kernel.name} has no row axis`)
+  const { index } = axis
+  const length = fixed.get(axis.dim) ?? dimVar(axis.dim)
+  const perElement = new Set<string>()
+  const rewriteLocals = (e: Expr): Expr =>
+    rewriteDown(e, (node) =>
+      node.kind === 'local' && perElement.has(node.name)
+        ? { kind: 'element', type: node.type, row: node.name, index: indexVar(index) }
+        : undefined,
+    )
+  const statements = body.map((s): Statement => {
+    const rewritten = mapStmt(s, rewriteLocals)
+    if (rewritten.kind === 'store') return { ...rewritten, kind: 'loopStore', index, length }
+    if (rewritten.kind !== 'let' || !usesIndex(rewritten.value, index)) return rewritten
+    perElement.add(rewritten.name)
+    return { ...rewritten, kind: 'row', index, length }
+  })
+  return { axes: kernel.rows.slice(0, -1), statements }
+}
+
+/** A statement of the kernel, or a store whose indices all are written out. */
+type Statement =
+  | Stmt
+  | {
+      readonly kind: 'loopStore'
+      readonly tensor: string
+      readonly indices: readonly Expr[]
+      readonly length: Expr
+      readonly index: string
+      readonly value: Expr
+    }
+
+function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
+  switch (s.kind) {
+    case 'let': {
+      const value = inlineElements(s.value, undefined, context)
+      context.lets.set(s.name, value)
+      return [{ ...s, value }]
+    }
+    case 'store': {
+      const inline = (e: Expr): Expr => inlineElements(e, undefined, context)
+      return [{ ...s, indices: s.indices.map(inline), value: inline(s.value) }]
+    }
+    case 'row': {
+      const loop = loopFor(s.index, s.length, context)
+      const value = overLoop(s.value, s.index, loop, context)
+      const run = value.kind === 'load' ? runOf(value, loop, context) : undefined
+      if (value.kind === 'load' && run !== undefined) addLoadedRow(s.name, value, loop, run, context)
+      else
+        context.rows.set(s.name, {
+          kind: 'computed',
+          name: s.name,
+          type: s.type,
+          loop,
+          value: nameChunkLoads(value, loop, context),
+        })
+      return []
+    }
+    case 'reduce': {
+      const loop = loopFor(s.index, s.length, context)
+      const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
+      return [{ kind: 'reduce', name: s.name, type: s.type, monoid: s.monoid, loop, value }]
+    }
+    case 'storeRow':
+      return normaliseStatement({ ...s, kind: 'loopStore', indices: [...s.rows, indexVar(s.index)] }, context)
+    case 'loopStore': {
+      const loop = loopFor(s.index, s.length, context)
+      const indices = s.indices.map((e) => inlineElements(substituteIndex(e, s.index, indexVar(loop.index)), undefined, context))
+      const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
+      const run = runOf({ kind: 'load', type: value.type, tensor: s.tensor, indices }, loop, context)
+      return [{ kind: 'loopStore', tensor: s.tensor, indices, loop, value, run }]
+    }
+  }
+}
+
+/** The loop of a length. Lengths that go through a `let` are written out first, so that the host can compute them. */
+function loopFor(index: string, length: Expr, context: Context): Loop {
+  const written = inlineElements(writeOut(length, context.lets), undefined, context)
+  const key = keyOf(written)
+  const loop = context.loops.get(key) ?? { index, length: written }
+  context.loops.set(key, loop)
+  context.extents.set(loop.index, written)
+  return loop
+}
+
+const writeOut = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
+  rewriteDown(e, (node) => {
+    const value = node.kind === 'local' ? lets.get(node.name) : undefined
+    return value === undefined ? undefined : writeOut(value, lets)
+  })
+
+/** A construct's element over the shared index, with foreign elements written out. */
+const overLoop = (value: Expr, index: string, loop: Loop, context: Context): Expr =>
+  inlineElements(substituteIndex(value, index, indexVar(loop.index)), loop, context)
+
+/** Replaces elements of rows by their computation, except elements at the loop's own index. */
+const inlineElements = (e: Expr, loop: Loop | undefined, context: Context): Expr =>
+  rewriteDown(e, (node) => {
+    if (node.kind !== 'element') return undefined
+    const row = rowOf(node.row, context)
+    if (loop !== undefined && row.loop === loop && sameExpr(node.index, indexVar(loop.index))) return node
+    const definition = row.kind === 'loaded' ? row.load : row.value
+    const index = inlineElements(node.index, loop, context)
+    return inlineElements(substituteIndex(definition, row.loop.index, index), loop, context)
+  })
+
+/** Replaces loads of consecutive elements by elements of a row that is loaded in chunks. */
+function nameChunkLoads(value: Expr, loop: Loop, context: Context): Expr {
+  return rewritePaths(value, (e, always) => {
+    if (e.kind !== 'load') return undefined
+    const run = runOf(e, loop, context)
+    if (run === undefined || !(always || isInBounds(e, context))) return undefined
+    const same = [...context.rows.values()].find((row) => row.kind === 'loaded' && row.loop === loop && sameExpr(row.load, e))
+    const name = same?.name ?? freshName(`${e.tensor}_${loop.index}`, context.taken)
+    if (same === undefined) addLoadedRow(name, e, loop, run, context)
+    return { kind: 'element', type: e.type, row: name, index: indexVar(loop.index) }
+  })
+}
+
+/** The run of consecutive elements a load makes along a loop; undefined when it makes none. */
+function runOf(load: ExprOf<'load'>, loop: Loop, context: Context): number | undefined {
+  const access = classify(offsetOf(tensorOf(load.tensor, context), load.indices, context.fixed), loop.index)
+  return access.kind === 'contiguous' ? access.run : undefined
+}
+
+function addLoadedRow(name: string, load: ExprOf<'load'>, loop: Loop, run: number, context: Context): void {
+  const dtype = resolveDType(tensorOf(load.tensor, context).dtype, context.types)
+  context.rows.set(name, { kind: 'loaded', name, type: load.type, loop, load, dtype, run })
+}
+
+/**
+ * True when every index of a load is a variable that runs over exactly that dimension, so that the load may be made
+ * even where the body would not make it.
+ */
+function isInBounds(load: ExprOf<'load'>, context: Context): boolean {
+  const tensor = tensorOf(load.tensor, context)
+  return load.indices.every((index, i) => {
+    const dim = tensor.dims[i]
+    if (dim === undefined || index.kind !== 'index') return false
+    const known = context.fixed[dim]
+    const extent = context.extents.get(index.name)
+    return extent !== undefined && sameExpr(extent, known === undefined ? dimVar(dim) : i32(known))
+  })
+}
+
+function tensorOf(name: string, { kernel }: Context): TensorParam {
+  const tensor = kernel.tensors.find((t) => t.name === name)
+  if (tensor === undefined) throw new Error(`internal: ${kernel.name} has no tensor ${name}`)
+  return tensor
+}
+
+function rowOf(name: string, { rows, kernel }: Context): RowDef {
+  const row = rows.get(name)
+  if (row === undefined) throw new Error(`internal: ${kernel.name} has no row ${name}`)
+  return row
+}
+
+function namesOf(kernel: Kernel): Set<string> {
+  const names = new Set([
+    ...kernel.dims,
+    ...kernel.attrs.map((a) => a.name),
+    ...kernel.tensors.map((t) => t.name),
+    ...kernel.rows.map((r) => r.index),
+  ])
+  for (const s of kernel.body) {
+    if ('name' in s) names.add(s.name)
+    if ('index' in s) names.add(s.index)
+  }
+  return names
+}
+
+/** The name itself, or the name with the first free number. */
+export function freshName(wanted: string, taken: Set<string>): string {
+  let name = wanted
+  for (let n = 2; taken.has(name); n++) name = `${wanted}_${n}`
+  taken.add(name)
+  return name
+}

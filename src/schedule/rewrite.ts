@@ -1,0 +1,101 @@
+/**
+ * Rewriting for scheduling passes, beside `ir/walk.ts`: structural keys, rewriting from the top, and rewriting that knows
+ * which parts are evaluated on every path. Expressions may be graphs; every function here costs one visit a node.
+ */
+import { constant } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
+import { mapOperands, operands, rewrite, visit } from '../ir/walk.js'
+
+/** True when some node of the expression satisfies `test`. */
+export function contains(e: Expr, test: (node: Expr) => boolean): boolean {
+  let found = false
+  visit(e, (node) => {
+    found ||= test(node)
+  })
+  return found
+}
+
+/** True when the expression depends on an index variable of this name. */
+export const usesIndex = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
+
+const keys = new WeakMap<Expr, string>()
+const interned = new Map<string, string>()
+
+/** Equal texts for structurally equal expressions, and only for those. Short, however large the expression is. */
+export function keyOf(e: Expr): string {
+  const known = keys.get(e)
+  if (known !== undefined) return known
+  const structure = `${e.kind} ${e.type} ${labelOf(e)}(${operands(e).map(keyOf).join(' ')})`
+  const key = interned.get(structure) ?? `#${interned.size}`
+  interned.set(structure, key)
+  keys.set(e, key)
+  return key
+}
+
+function labelOf(e: Expr): string {
+  switch (e.kind) {
+    case 'const':
+      return Object.is(e.value, -0) ? '-0' : String(e.value)
+    case 'element':
+      return e.row
+    case 'load':
+      return e.tensor
+    case 'call':
+      return e.fn
+    case 'fold':
+      return `${e.monoid} ${e.index}`
+    default:
+      return e.name
+  }
+}
+
+export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)
+
+/** Replaces dimensions by expressions: a fixed extent, or the tensor dimension a layout axis stands for. */
+export const substituteDims = (e: Expr, replacements: ReadonlyMap<string, Expr>): Expr =>
+  rewrite(e, (node) => (node.kind === 'dim' ? (replacements.get(node.name) ?? node) : node))
+
+/** Rewrites from the top. A node that `f` replaces is final; the operands of the others follow. */
+export function rewriteDown(e: Expr, f: (node: Expr) => Expr | undefined): Expr {
+  const done = new Map<Expr, Expr>()
+  const go = (node: Expr): Expr => {
+    const known = done.get(node)
+    if (known !== undefined) return known
+    const result = f(node) ?? mapOperands(node, go)
+    done.set(node, result)
+    return result
+  }
+  return go(e)
+}
+
+/**
+ * `rewriteDown` that tells `f` whether the node is evaluated whenever the whole expression is: the branches of a `select`,
+ * the right side of `&&` and `||` and the element of a fold may not be.
+ */
+export function rewritePaths(e: Expr, f: (node: Expr, always: boolean) => Expr | undefined): Expr {
+  const sometimes = (node: Expr): Expr => rewriteDown(node, (inner) => f(inner, false))
+  return rewriteDown(e, (node) => {
+    const replaced = f(node, true)
+    if (replaced !== undefined) return replaced
+    if (node.kind === 'fold') return { ...node, length: rewritePaths(node.length, f), value: sometimes(node.value) }
+    if (node.kind !== 'call' || !['select', 'and', 'or'].includes(node.fn)) return undefined
+    return { ...node, args: node.args.map((arg, i) => (i === 0 ? rewritePaths(arg, f) : sometimes(arg))) }
+  })
+}
+
+/** Replaces one index variable. */
+export const substituteIndex = (e: Expr, name: string, by: Expr): Expr =>
+  rewrite(e, (node) => (node.kind === 'index' && node.name === name ? by : node))
+
+/** Removes integer sums and products with zero, which remain when an index is replaced by 0. */
+export const dropZeros = (e: Expr): Expr =>
+  rewrite(e, (node) => {
+    if (node.kind !== 'call' || node.type !== 'i32') return node
+    const [a, b] = node.args
+    if (a === undefined || b === undefined) return node
+    if (node.fn === 'add') return isZero(b) ? a : isZero(a) ? b : node
+    if (node.fn === 'mul') return isZero(a) || isZero(b) ? constant('i32', 0) : node
+    return isZero(a) && ['idiv', 'mod', 'shiftRight', 'shiftLeft', 'bitAnd'].includes(node.fn) ? a : node
+  })
+
+export const isZero = (e: Expr): boolean => e.kind === 'const' && e.value === 0

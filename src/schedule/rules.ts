@@ -1,0 +1,124 @@
+/**
+ * The rules of a default schedule, each with its reason. Vector width first, then the variants of a row program.
+ *
+ * Results must not depend on how many rows there are, so a rule that looks at the row count may only choose between
+ * variants that combine in the same order. Every team of at least a warp combines by the same tree: 32 slots, chunk g in
+ * slot g mod 32, the chunks of a slot in ascending order, then the slots pairwise (native/device/team.cuh).
+ */
+import { dtypeInfo } from '../ir/dtype.js'
+import { type Instance, resolveDType } from '../ir/instance.js'
+import type { Variant } from './mapped.js'
+import type { NormalKernel } from './normalise.js'
+import type { Step } from './passes.js'
+
+/** A vector access is one 16-byte instruction. More than 8 elements a chunk cost registers and win nothing. */
+const packBytes = 16
+const maxVec = 8
+
+/** Elements a chunk has: as many as fill a 16-byte access of the smallest tensor that is read or written in chunks. */
+export function vectorWidth(instance: Instance, kernel: NormalKernel): number {
+  const sizes: number[] = []
+  const runs: number[] = []
+  for (const row of kernel.rows.values()) {
+    if (row.kind !== 'loaded') continue
+    sizes.push(dtypeInfo[row.dtype].bytes)
+    runs.push(row.run)
+  }
+  for (const s of kernel.statements) {
+    if (s.kind !== 'loopStore' || s.run === undefined) continue
+    const tensor = instance.kernel.tensors.find((t) => t.name === s.tensor)
+    if (tensor === undefined) continue
+    sizes.push(dtypeInfo[resolveDType(tensor.dtype, instance.types)].bytes)
+    runs.push(s.run)
+  }
+  if (sizes.length === 0) return 1
+  let vec = Math.min(packBytes / Math.min(...sizes), maxVec)
+  while (runs.some((run) => run % vec !== 0 && run !== Number.POSITIVE_INFINITY)) vec /= 2
+  return vec
+}
+
+export const elementwiseThreads = 256
+
+/** Values a lane keeps of each row: few for short rows, so that more rows run at once; more while registers last. */
+const fewValues = 8
+const manyValues = 32
+/** 32-bit registers a lane may spend on kept rows; the rest of 128 is for addresses and temporaries. */
+const registerBudget = 72
+
+const threadLimit = 16
+const warp = 32
+const blockThreads = 128
+const wideBlock = 256
+const rereadBlock = 512
+const maxBlock = 1024
+/** Below this many rows, warps alone leave most of a large GPU (132 multiprocessors, 4 schedulers each) without work. */
+const fewRows = 528
+
+/** The variants of a row program, in the order the launcher tries them. */
+export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean): Variant[] {
+  const reread: Variant = {
+    name: 'block_reread',
+    team: { kind: 'block', lanes: rereadBlock },
+    chunks: undefined,
+    limit: { length: undefined, rows: undefined },
+    reason: boundedLength ? 'longer than registers hold: every pass reads the row again' : 'the row alone knows its length',
+  }
+  if (!boundedLength) return [reread]
+  const many = valuesThatFit(kept)
+  const oneChunkLanes = Math.min(maxBlock, (warp * manyValues) / vec)
+  const variants: (Variant | undefined)[] = [
+    {
+      name: 'thread',
+      team: { kind: 'thread', rowsPerBlock: blockThreads },
+      chunks: threadLimit / vec,
+      limit: { length: threadLimit, rows: undefined },
+      reason: 'a row this short leaves most lanes of a warp idle',
+    },
+    {
+      name: 'warp',
+      team: { kind: 'warp', rowsPerBlock: blockThreads / warp },
+      chunks: fewValues / vec,
+      limit: { length: warp * fewValues, rows: undefined },
+      reason: 'few registers a lane, so many rows run at once, and no barrier',
+    },
+    {
+      name: 'block',
+      team: { kind: 'block', lanes: oneChunkLanes },
+      chunks: 1,
+      limit: { length: oneChunkLanes * vec, rows: many < manyValues ? undefined : fewRows },
+      reason: 'too few rows to fill the device with warps: one chunk a lane keeps the row short in time',
+    },
+    {
+      name: 'warp_wide',
+      team: { kind: 'warp', rowsPerBlock: blockThreads / warp },
+      chunks: many / vec,
+      limit: { length: warp * many, rows: undefined },
+      reason: 'the row fits the registers of one warp, and no barrier',
+    },
+    {
+      name: 'block_wide',
+      team: { kind: 'block', lanes: wideBlock },
+      chunks: many / vec,
+      limit: { length: wideBlock * many, rows: undefined },
+      reason: 'the row fits the registers of one block',
+    },
+  ]
+  const usable = variants.filter((v): v is Variant => v !== undefined && (v.chunks ?? 0) >= 1)
+  // A variant that takes no length an earlier one with the same row limit leaves over would never run.
+  const reached = usable.filter(
+    (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),
+  )
+  return [...reached, reread]
+}
+
+/** Values of each kept row a lane can hold within the register budget: 32, 16 or 8. */
+function valuesThatFit(steps: readonly Step[]): number {
+  let bytes = 0
+  for (const step of steps) {
+    if (step.kind !== 'pass') continue
+    for (const row of step.pass.rows) if (row.keep) bytes += row.kind === 'loaded' ? dtypeInfo[row.dtype].bytes : 4
+  }
+  let values = manyValues
+  while (values > fewValues && (values * bytes) / 4 > registerBudget) values /= 2
+  return values
+}

@@ -1,0 +1,143 @@
+/**
+ * Third pass of the schedule: takes work out of the loops. What is the same for all elements of a row is computed once,
+ * before the pass; what several computations of an element share gets a name. Only computations that cannot fault move:
+ * a load that is not proven in bounds, or a quotient, stays where the body's own conditions guard it.
+ */
+import { index } from '../ir/build.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import type { StmtOf } from '../ir/kernel.js'
+import { mapOperands } from '../ir/walk.js'
+import { freshName, type NormalKernel } from './normalise.js'
+import type { Pass, PassRow, Step } from './passes.js'
+import { contains, keyOf, rewriteDown, rewritePaths } from './rewrite.js'
+
+export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Step[] {
+  const taken = new Set(kernel.taken)
+  const hoisted = new Map<string, ExprOf<'local'>>()
+  return steps.flatMap((step): Step[] => {
+    if (step.kind !== 'pass') return shareInScalar(step, kernel, taken)
+    const lets: StmtOf<'let'>[] = []
+    const hoist = (e: Expr): Expr => hoistInvariants(e, kernel, taken, hoisted, lets)
+    const pass = shareInPass(mapPass(step.pass, hoist), kernel, taken)
+    return [...lets.flatMap((scalar) => shareInScalar(scalar, kernel, taken)), { kind: 'pass', pass }]
+  })
+}
+
+/** True when evaluating the expression where the body would not evaluate it can neither fault nor be seen. */
+export const isSpeculatable = (e: Expr, kernel: Pick<NormalKernel, 'inBounds'>): boolean =>
+  !contains(e, (node) => (node.kind === 'load' && !kernel.inBounds(node)) || mayDivideByZero(node))
+
+export function mayDivideByZero(e: Expr): boolean {
+  if (e.kind !== 'call' || (e.fn !== 'idiv' && e.fn !== 'mod')) return false
+  const divisor = e.args[1]
+  return divisor?.kind !== 'const' || divisor.value === 0
+}
+
+const mapPass = (pass: Pass, f: (e: Expr) => Expr): Pass => ({
+  ...pass,
+  rows: pass.rows.map((row) => (row.kind === 'computed' ? { ...row, value: f(row.value) } : row)),
+  reductions: pass.reductions.map((r) => ({ ...r, value: f(r.value) })),
+  stores: pass.stores.map((s) => ({ ...s, value: f(s.value) })),
+})
+
+/** Replaces the largest subexpressions that do not change along the loop by scalars of the row. */
+const hoistInvariants = (
+  root: Expr,
+  kernel: NormalKernel,
+  taken: Set<string>,
+  hoisted: Map<string, ExprOf<'local'>>,
+  lets: StmtOf<'let'>[],
+): Expr =>
+  rewriteDown(root, (e) => {
+    const known = hoisted.get(keyOf(e))
+    if (known !== undefined) return known
+    if (e.kind !== 'call' && e.kind !== 'load') return undefined
+    if (!isInvariant(e, kernel) || !isSpeculatable(e, kernel)) return undefined
+    const name = freshName(`row_${e.kind === 'call' ? e.fn : e.tensor}`, taken)
+    const local: ExprOf<'local'> = { kind: 'local', type: e.type, name }
+    hoisted.set(keyOf(e), local)
+    lets.push({ kind: 'let', name, type: e.type, value: e })
+    return local
+  })
+
+/** Depends on the row's own indices only: on no loop index, no fold index and no row element. */
+const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
+  !contains(e, (node) => {
+    if (node.kind === 'element' || node.kind === 'fold') return true
+    return node.kind === 'index' && !kernel.axes.some((axis) => axis.index === node.name)
+  })
+
+/** Names the computations that several others of a pass use, each right before its first use. */
+function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass {
+  const computed = pass.rows.flatMap((row) => (row.kind === 'computed' ? [row.value] : []))
+  const rows: PassRow[] = []
+  const share = sharer(
+    [...computed, ...pass.reductions.map((r) => r.value), ...pass.stores.map((s) => s.value)],
+    kernel,
+    (value) => {
+      const name = freshName('common', taken)
+      rows.push({ kind: 'computed', name, type: value.type, loop: pass.loop, value, keep: false })
+      return { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) }
+    },
+  )
+  for (const row of pass.rows) rows.push(row.kind === 'computed' ? { ...row, value: share(row.value) } : row)
+  const reductions = pass.reductions.map((r) => ({ ...r, value: share(r.value) }))
+  const stores = pass.stores.map((s) => ({ ...s, value: share(s.value) }))
+  return { ...pass, rows, reductions, stores }
+}
+
+/** The same within one scalar. */
+function shareInScalar<S extends StmtOf<'let'> | StmtOf<'store'>>(
+  step: S,
+  kernel: NormalKernel,
+  taken: Set<string>,
+): (S | StmtOf<'let'>)[] {
+  const lets: StmtOf<'let'>[] = []
+  const share = sharer([step.value], kernel, (value) => {
+    const name = freshName('common', taken)
+    lets.push({ kind: 'let', name, type: value.type, value })
+    return { kind: 'local', type: value.type, name }
+  })
+  const shared = { ...step, value: share(step.value) }
+  return [...lets, shared]
+}
+
+/** A rewriting of `roots` that replaces each computation used at two different places by what `define` returns for it. */
+function sharer(roots: readonly Expr[], kernel: NormalKernel, define: (value: Expr) => Expr): (e: Expr) => Expr {
+  const common = findCommon(roots, kernel)
+  const named = new Map<string, Expr>()
+  const share = (e: Expr): Expr =>
+    rewriteDown(e, (node) => {
+      const key = keyOf(node)
+      if (!common.has(key)) return undefined
+      const known = named.get(key) ?? define(mapOperands(node, share))
+      named.set(key, known)
+      return known
+    })
+  return common.size === 0 ? (e) => e : share
+}
+
+/** Keys of calls and loads with at least two different users, which may be evaluated before the first of them. */
+function findCommon(roots: readonly Expr[], kernel: NormalKernel): Set<string> {
+  const uses = new Map<string, number>()
+  const movable = new Set<string>()
+  const users = new Set<string>()
+  const use = (e: Expr): void => {
+    uses.set(keyOf(e), (uses.get(keyOf(e)) ?? 0) + 1)
+  }
+  for (const root of roots) {
+    use(root)
+    rewritePaths(root, (e, always) => {
+      if (e.kind === 'fold') return e
+      if (always || isSpeculatable(e, kernel)) movable.add(keyOf(e))
+      // A user counts once, however often the author's text repeats it.
+      if (!users.has(keyOf(e)) && (e.kind === 'call' || e.kind === 'load')) {
+        users.add(keyOf(e))
+        for (const operand of e.kind === 'call' ? e.args : e.indices)
+          if (operand.kind === 'call' || operand.kind === 'load') use(operand)
+      }
+      return undefined
+    })
+  }
+  return new Set([...uses].filter(([key, count]) => count > 1 && movable.has(key)).map(([key]) => key))
+}

@@ -1,0 +1,109 @@
+/**
+ * The portable bundle: one archive with Node, one JavaScript file, the addon, the device plugins and the kernel libraries. It
+ * unpacks and runs on a Linux machine with the same libc and no Node, npm or compiler.
+ */
+import { existsSync } from 'node:fs'
+import { chmod, copyFile, cp, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { arch, platform } from 'node:os'
+import { basename, join, resolve } from 'node:path'
+import { environmentError, findingError, usageError } from '../errors.js'
+import { which } from './compilers.js'
+import { installation } from './installation.js'
+import { outputs, packageRoot, type Target, targets } from './paths.js'
+import { firstLines, runTool } from './process.js'
+
+/** The largest archive without models: what a slow link moves in a minute. */
+const limitBytes = 40 * 2 ** 20
+
+const launcher = `#!/bin/sh
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+HEDDLE_NATIVE="$here" exec "$here/node" "$here/heddle.mjs" "$@"
+`
+
+export interface BundleOptions {
+  readonly root: string
+  /** Model folders to add under `models/`. */
+  readonly models?: readonly string[]
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface BundleResult {
+  readonly archive: string
+  readonly bytes: number
+  readonly targets: readonly Target[]
+}
+
+/**
+ * Packs what `build` left into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
+ * @throws environment `bundle.missing` when something is not built, usage `bundle.model`, finding `bundle.size` over 40 MiB
+ */
+export async function makeBundle({ root, models = [], signal }: BundleOptions): Promise<BundleResult> {
+  const built = installation(root)
+  const folder = join(outputs(root).base, 'bundle')
+  const stage = join(folder, 'heddle')
+  const available = targets.filter((target) => existsSync(built.library(target)))
+  if (available.length === 0) throw missing(built.library('simt'))
+  await rm(stage, { recursive: true, force: true })
+  await mkdir(stage, { recursive: true })
+
+  const put = async (from: string, name: string): Promise<void> => {
+    if (!existsSync(from)) throw missing(from)
+    await copyFile(from, join(stage, name))
+  }
+  await put(process.execPath, 'node')
+  await put(join(packageRoot(), 'dist', 'portable.mjs'), 'heddle.mjs')
+  await put(join(built.native, 'heddle.node'), 'heddle.node')
+  await mkdir(join(stage, 'generated'))
+  await put(join(built.generated, 'manifest.json'), 'generated/manifest.json')
+  for (const target of available) {
+    await put(join(built.native, `libheddle_${target}.so`), `libheddle_${target}.so`)
+    await mkdir(join(stage, target))
+    await put(built.library(target), `${target}/libheddle_kernels.so`)
+    await put(built.report(target), `${target}/build.json`)
+  }
+  await writeFile(join(stage, 'heddle'), launcher)
+  await Promise.all(['heddle', 'node'].map((name) => chmod(join(stage, name), 0o755)))
+  await strip(join(stage, 'node'), signal)
+  for (const model of models) await addModel(resolve(root, model), stage)
+
+  const archive = await pack(folder, signal)
+  const { size } = await stat(archive)
+  if (models.length === 0 && size > limitBytes) {
+    throw findingError('bundle.size', `${archive} is ${mebibytes(size)} MiB, at most ${mebibytes(limitBytes)} MiB are allowed`)
+  }
+  return { archive, bytes: size, targets: available }
+}
+
+export const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
+
+const missing = (path: string) => environmentError('bundle.missing', `${path} is not built`, { hint: 'run heddle build' })
+
+/** Symbols are two thirds of the Node binary and of no use to a machine that only runs models. */
+async function strip(path: string, signal: AbortSignal | undefined): Promise<void> {
+  const tool = await which('strip')
+  if (tool === undefined) throw environmentError('bundle.strip', 'strip was not found on PATH', { hint: 'install binutils' })
+  await expectSuccess(tool, [path], signal)
+}
+
+async function addModel(model: string, stage: string): Promise<void> {
+  if (!existsSync(join(model, 'config.json')))
+    throw usageError('bundle.model', `${model} is not a model folder: it has no config.json`)
+  await cp(model, join(stage, 'models', basename(model)), { recursive: true })
+}
+
+async function pack(folder: string, signal: AbortSignal | undefined): Promise<string> {
+  const xz = await which('xz')
+  const archive = join(folder, `heddle-${platform()}-${arch()}.tar.${xz === undefined ? 'gz' : 'xz'}`)
+  const temporary = `${archive}.part`
+  // Sorted, without owners or times: equal content packs to an equal archive.
+  const stable = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mtime=@0']
+  const compress = xz === undefined ? '--gzip' : '--use-compress-program=xz -9 -T2'
+  await expectSuccess('tar', [...stable, compress, '-cf', temporary, '-C', folder, 'heddle'], signal)
+  await rename(temporary, archive)
+  return archive
+}
+
+async function expectSuccess(file: string, args: readonly string[], signal: AbortSignal | undefined): Promise<void> {
+  const { exitCode, stderr } = await runTool(file, args, { signal })
+  if (exitCode !== 0) throw environmentError('bundle.tool', `${file} failed with ${exitCode}: ${firstLines(stderr)}`)
+}

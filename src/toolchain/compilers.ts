@@ -1,0 +1,68 @@
+/** Finding compilers and asking their versions. Each finder returns undefined when there is none; `require*` say so as an error. */
+import { access, constants } from 'node:fs/promises'
+import { delimiter, isAbsolute, join } from 'node:path'
+import { environmentError } from '../errors.js'
+import { runTool } from './process.js'
+
+export interface Compiler {
+  readonly path: string
+  /** The line that names the version: part of every cache key. */
+  readonly version: string
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** The absolute path of an executable, found as a shell would. */
+export async function which(name: string): Promise<string | undefined> {
+  if (isAbsolute(name)) return (await isExecutable(name)) ? name : undefined
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    if (folder !== '' && (await isExecutable(join(folder, name)))) return join(folder, name)
+  }
+  return undefined
+}
+
+async function probe(candidates: readonly (string | undefined)[], line: RegExp): Promise<Compiler | undefined> {
+  for (const candidate of candidates) {
+    if (candidate === undefined || candidate === '') continue
+    const path = await which(candidate)
+    if (path === undefined) continue
+    const { exitCode, stdout } = await runTool(path, ['--version'])
+    const version = stdout.split('\n').find((text) => line.test(text))
+    if (exitCode === 0 && version !== undefined) return { path, version: version.trim() }
+  }
+  return undefined
+}
+
+/** The host C++ compiler: $CXX, g++, c++, clang++. */
+export const findCxx = (): Promise<Compiler | undefined> => probe([process.env.CXX, 'g++', 'c++', 'clang++'], /\d+\.\d+/)
+
+/** The CUDA compiler: $HEDDLE_NVCC, PATH, /usr/local/cuda. A set but broken $HEDDLE_NVCC is not papered over. */
+export const findNvcc = (): Promise<Compiler | undefined> =>
+  probe(process.env.HEDDLE_NVCC ? [process.env.HEDDLE_NVCC] : ['nvcc', '/usr/local/cuda/bin/nvcc'], /release \d+/)
+
+export const findCmake = (): Promise<Compiler | undefined> => probe(['cmake'], /cmake version/)
+
+export async function requireCxx(): Promise<Compiler> {
+  const found = await findCxx()
+  if (found === undefined) {
+    throw environmentError('toolchain.cxx', 'no C++ compiler was found ($CXX, g++, c++, clang++)', {
+      hint: 'install a C++17 compiler such as g++',
+    })
+  }
+  return found
+}
+
+export async function requireNvcc(): Promise<Compiler> {
+  const found = await findNvcc()
+  if (found === undefined) {
+    throw environmentError('toolchain.nvcc', 'nvcc was not found ($HEDDLE_NVCC, PATH, /usr/local/cuda/bin)', {
+      hint: 'install the CUDA toolkit or set HEDDLE_NVCC; `--target simt` needs no CUDA',
+    })
+  }
+  return found
+}

@@ -1,0 +1,44 @@
+/**
+ * The headers a generated file depends on, found by following `#include "..."` through the given folders. Conditional
+ * includes are followed whether or not they apply: a key that covers too much costs one compile, too little costs a wrong result.
+ */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { sha256 } from './hash.js'
+
+const include = /^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"/gm
+
+/** Text and quoted includes of each header, read once per build. */
+export type HeaderCache = Map<string, Promise<{ readonly digest: string; readonly includes: readonly string[] }>>
+
+const quoted = (text: string): string[] => [...text.matchAll(include)].map((match) => match[1] ?? '')
+
+function load(path: string, cache: HeaderCache): Promise<{ readonly digest: string; readonly includes: readonly string[] }> {
+  const known = cache.get(path)
+  if (known !== undefined) return known
+  const loading = readFile(path, 'utf8').then((text) => ({ digest: sha256(text), includes: quoted(text) }))
+  cache.set(path, loading)
+  return loading
+}
+
+/** Digests of every header that `text` reaches, by the name it was first included as. Names found in no folder are the toolkit's own. */
+export async function headerDigests(
+  text: string,
+  folders: readonly string[],
+  cache: HeaderCache = new Map(),
+): Promise<Record<string, string>> {
+  const found: Record<string, string> = {}
+  const seen = new Set<string>()
+  const visit = async (name: string, beside: string | undefined): Promise<void> => {
+    const candidates = beside === undefined ? folders : [beside, ...folders]
+    const path = candidates.map((folder) => join(folder, name)).find((candidate) => existsSync(candidate))
+    if (path === undefined || seen.has(path)) return
+    seen.add(path)
+    const header = await load(path, cache)
+    found[name] = header.digest
+    for (const next of header.includes) await visit(next, dirname(path))
+  }
+  for (const name of quoted(text)) await visit(name, undefined)
+  return found
+}

@@ -1,0 +1,55 @@
+/** Links objects into a kernel library, unless the library of the last build was linked from the same objects. */
+import { mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { findingError } from '../errors.js'
+import { canonicalJson, sha256 } from './hash.js'
+import { firstLines, runTool } from './process.js'
+import { linkArguments, type Recipe } from './recipe.js'
+import type { BuildReport } from './report.js'
+
+export interface Linked {
+  readonly key: string
+  readonly library: BuildReport['library']
+  /** False when the library was already there. */
+  readonly made: boolean
+}
+
+const file = 'libheddle_kernels.so'
+
+/** Writes `outDir/libheddle_kernels.so` by a rename of a finished file. @throws finding `build.link` with the linker's first lines */
+export async function link(
+  recipe: Recipe,
+  objects: readonly { readonly key: string; readonly object: string }[],
+  outDir: string,
+  last: BuildReport | undefined,
+  signal: AbortSignal,
+): Promise<Linked> {
+  const key = sha256(
+    canonicalJson({
+      objects: objects.map((object) => object.key),
+      flags: recipe.linkFlags,
+      compiler: recipe.compiler.version,
+    }),
+  )
+  const path = join(outDir, file)
+  if (last?.key === key) {
+    const existing = await readFile(path).catch(() => undefined)
+    if (existing !== undefined && sha256(existing) === last.library.digest) return { key, library: last.library, made: false }
+  }
+  await mkdir(outDir, { recursive: true })
+  const temporary = join(outDir, `.${file}.${process.pid}`)
+  try {
+    const paths = objects.map(({ object }) => object)
+    const { exitCode, stderr } = await runTool(recipe.compiler.path, linkArguments(recipe, paths, temporary), { signal })
+    if (exitCode !== 0) {
+      throw findingError('build.link', `${basename(recipe.compiler.path)} could not link ${path}:\n${firstLines(stderr)}`, {
+        cause: stderr,
+      })
+    }
+    const content = await readFile(temporary)
+    await rename(temporary, path)
+    return { key, library: { file, bytes: content.length, digest: sha256(content) }, made: true }
+  } finally {
+    await rm(temporary, { force: true })
+  }
+}

@@ -1,0 +1,70 @@
+/** How each target turns generated text into objects and objects into a kernel library: the only place with compiler flags. */
+import { join } from 'node:path'
+import { type Compiler, requireCxx, requireNvcc } from './compilers.js'
+import type { Target } from './paths.js'
+
+/** GPU architectures with machine code in every CUDA kernel library. */
+export const architectures = ['80', '90'] as const
+
+export interface Recipe {
+  readonly target: Target
+  readonly compiler: Compiler
+  /** Folders searched for quoted includes. */
+  readonly include: readonly string[]
+  readonly compileFlags: readonly string[]
+  readonly linkFlags: readonly string[]
+}
+
+const includeFolders = (native: string, target: Target): string[] => [
+  join(native, 'include'),
+  join(native, 'device'),
+  ...(target === 'simt' ? [join(native, 'simt', 'include')] : []),
+]
+
+/** Contraction into fused multiply-adds is off on the CPU device, so that results do not depend on the host's instruction set. */
+const simtFlags = ['-std=c++17', '-O2', '-DHEDDLE_SIMT=1', '-ffp-contract=off', '-fPIC']
+
+/** Every architecture as machine code; the newest also as PTX, which a later GPU's driver can compile. */
+const codeFor = (arch: string): string => (arch === architectures.at(-1) ? `[sm_${arch},compute_${arch}]` : `sm_${arch}`)
+
+const cudaFlags = [
+  '-std=c++17',
+  '-O3',
+  '-lineinfo',
+  ...architectures.flatMap((arch) => ['-gencode', `arch=compute_${arch},code=${codeFor(arch)}`]),
+  ...['-Xcompiler', '-fPIC'],
+  ...['-Xptxas', '-v'],
+  ...['-Werror', 'all-warnings'],
+]
+
+/** @throws environment `toolchain.cxx` or `toolchain.nvcc` when the target's compiler is missing */
+export async function recipeFor(target: Target, packageRoot: string): Promise<Recipe> {
+  const include = includeFolders(join(packageRoot, 'native'), target)
+  return target === 'simt'
+    ? {
+        target,
+        compiler: await requireCxx(),
+        include,
+        compileFlags: simtFlags,
+        linkFlags: ['-shared', '-static-libstdc++', '-static-libgcc'],
+      }
+    : { target, compiler: await requireNvcc(), include, compileFlags: cudaFlags, linkFlags: ['-shared'] }
+}
+
+/** Arguments that compile `source` (generated text, or the C++ registry) into `object`. */
+export const compileArguments = (recipe: Recipe, source: string, object: string): string[] => [
+  ...(recipe.target === 'simt' ? ['-x', 'c++'] : []),
+  ...recipe.compileFlags,
+  ...recipe.include.flatMap((folder) => ['-I', folder]),
+  '-c',
+  source,
+  '-o',
+  object,
+]
+
+export const linkArguments = (recipe: Recipe, objects: readonly string[], library: string): string[] => [
+  ...recipe.linkFlags,
+  ...objects,
+  '-o',
+  library,
+]

@@ -1,0 +1,103 @@
+/**
+ * The shapes, alignments and values every kernel instance is run with. Generated from the manifest alone, so a new op is
+ * covered the moment it has a rule. A case is named by what it is; its name seeds its values.
+ */
+import type { KernelEntry } from '../emit/manifest.js'
+import { dtypeInfo } from '../ir/dtype.js'
+import type { HostTensor } from '../ir/evaluate.js'
+import { normal, type Random, random, smallInteger } from './random.js'
+import { ruleOf } from './rules.js'
+import { roundTo } from './storage.js'
+
+/** `integer`: +-1 and +-2, on which `exact` ops are exact; `normal`: standard normal. */
+export type Draw = 'integer' | 'normal'
+
+export interface KernelCase {
+  /** `layer_norm__f16 m=3 n=129 integer shift=1` */
+  readonly name: string
+  readonly entry: KernelEntry
+  readonly dims: Readonly<Record<string, number>>
+  readonly draw: Draw
+  /** Elements by which every buffer starts after an aligned address. */
+  readonly shift: number
+}
+
+/** Around the widths at which schedules change: one vector, one warp, a block's threads, what registers hold, and beyond. */
+function rowLengths(vector: number): number[] {
+  const edges = [vector, 2 * vector, 32, 64, 128, 256, 512, 1024, 4096, 8192]
+  return [...new Set([1, 2, 3, 5, 7, ...edges.flatMap((edge) => [edge - 1, edge, edge + 1]), 96, 192, 768, 1536, 3072, 10_007])]
+    .filter((length) => length > 0)
+    .sort((a, b) => a - b)
+}
+
+/** Extents of the outer dimensions: all one, then primes that no two dimensions share. */
+const outerExtents: readonly (readonly number[])[] = [
+  [1, 1, 1],
+  [2, 3, 5],
+  [5, 2, 3],
+  [7, 5, 2],
+]
+
+/** More rows than one dimension of a CUDA grid may hold besides the first; and so many that a schedule no longer spreads them. */
+const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[] = [
+  [65_537, [1, 4]],
+  [600, [100, 300, 500]],
+]
+
+/** Elements of the largest buffer: what the oracle computes in a moment. */
+const largestCase = 330_000
+
+/** The buffer that spans the most dimensions tells which dimension is the row: its last one. */
+function dimensionsOf(entry: KernelEntry): { outer: string[]; row: string } {
+  const widest = entry.buffers.reduce((best, buffer) => (buffer.dims.length > best.dims.length ? buffer : best))
+  const row = widest.dims.at(-1) ?? ''
+  const derived = Object.keys(ruleOf(entry.op).extents ?? {})
+  return { row, outer: entry.dims.filter((name) => name !== row && !derived.includes(name)) }
+}
+
+const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>): number =>
+  Math.max(...entry.buffers.map((buffer) => buffer.dims.reduce((product, name) => product * (dims[name] ?? 1), 1)))
+
+/** Every case of one kernel instance. @throws usage `verify.rule` for an op without a rule */
+export function casesOf(entry: KernelEntry): KernelCase[] {
+  const rule = ruleOf(entry.op)
+  const { outer, row } = dimensionsOf(entry)
+  const elementBytes = Math.min(...entry.buffers.map(({ dtype }) => dtypeInfo[dtype].bytes))
+  const cases = new Map<string, KernelCase>()
+
+  const add = (outerSizes: readonly number[], length: number, draw: Draw, shift: number): void => {
+    const free = Object.fromEntries(outer.map((name, i) => [name, outerSizes[i] ?? 1]))
+    const given = { ...free, [row]: length, ...entry.fixedDims }
+    const derived = Object.entries(rule.extents ?? {}).map(([name, extent]) => [name, extent(given)])
+    const dims: Readonly<Record<string, number>> = { ...given, ...Object.fromEntries(derived), ...entry.fixedDims }
+    if (draw === 'normal' && (dims[row] ?? 0) < (rule.normalFrom ?? 1)) return
+    if (elementsOf(entry, dims) > largestCase) return
+    const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')
+    const name = `${entry.key} ${extents} ${draw}${shift > 0 ? ` shift=${shift}` : ''}`
+    cases.set(name, { name, entry, dims, draw, shift })
+  }
+
+  for (const length of rowLengths(16 / elementBytes)) {
+    for (const sizes of outerExtents) for (const draw of ['integer', 'normal'] as const) add(sizes, length, draw, 0)
+    for (const shift of [1, 3]) add(outerExtents[1] ?? [], length, 'integer', shift)
+  }
+  for (const [rows, lengths] of manyRows) for (const length of lengths) add([rows], length, 'integer', 0)
+  return [...cases.values()]
+}
+
+/** The inputs of a case: logical values, already rounded to their storage types. */
+export function inputsOf({ name, entry, dims, draw }: KernelCase): Readonly<Record<string, HostTensor>> {
+  const rule = ruleOf(entry.op)
+  const value: (next: Random) => number = draw === 'integer' ? smallInteger : normal
+  const inputs = entry.buffers.filter(({ access }) => access === 'in')
+  return Object.fromEntries(
+    inputs.map((buffer) => {
+      const next = random(`${name} ${buffer.name}`)
+      const shape = buffer.dims.map((dim) => dims[dim] ?? 1)
+      const special = rule.inputs?.[buffer.name]
+      const length = shape.reduce((product, extent) => product * extent, 1)
+      const drawn = Float64Array.from({ length }, () => (special === undefined ? value(next) : special(next, dims)))
+      return [buffer.name, { data: roundTo(buffer.dtype, drawn), shape }]
+    }),
+  )
+}

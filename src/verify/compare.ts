@@ -1,0 +1,71 @@
+/**
+ * Comparing what a device computed with what was expected. Strict where it matters: NaN never passes, not even against
+ * NaN, so poisoned output cannot; an infinity equals only the same infinity; a missing element is a failure.
+ */
+import type { Tolerance } from './tolerance.js'
+
+export interface WorstElement {
+  readonly index: number
+  readonly actual: number
+  readonly expected: number
+  /** Absolute error, infinite where no number describes it. */
+  readonly error: number
+  readonly allowed: number
+}
+
+export interface Comparison {
+  readonly passed: boolean
+  readonly elements: number
+  /** Elements outside their tolerance. */
+  readonly failures: number
+  /** The element whose error is largest in relation to what it may be; absent when nothing differs at all. */
+  readonly worst: WorstElement | undefined
+  /** One line: what differs, where, by how much. */
+  readonly summary: string
+}
+
+/** Compares element by element. Buffers of different lengths fail whatever they hold. */
+export function compare(actual: ArrayLike<number>, expected: ArrayLike<number>, tolerance: Tolerance): Comparison {
+  const elements = expected.length
+  if (actual.length !== elements) {
+    const summary = `${actual.length} elements instead of ${elements}`
+    return { passed: false, elements, failures: Math.abs(actual.length - elements), worst: undefined, summary }
+  }
+  let failures = 0
+  let worst: WorstElement | undefined
+  let worstRatio = 0
+  for (let index = 0; index < elements; index++) {
+    const a = actual[index] ?? Number.NaN
+    const e = expected[index] ?? Number.NaN
+    if (a === e) continue
+    const difference = Math.abs(a - e)
+    const error = Number.isNaN(difference) ? Number.POSITIVE_INFINITY : difference
+    const allowed = Number.isFinite(e) ? tolerance.absolute + tolerance.relative * Math.abs(e) : 0
+    if (error > allowed) failures++
+    const ratio = Number.isFinite(error) && allowed > 0 ? error / allowed : Number.POSITIVE_INFINITY
+    if (worst === undefined || ratio > worstRatio) {
+      worst = { index, actual: a, expected: e, error, allowed }
+      worstRatio = ratio
+    }
+  }
+  return { passed: failures === 0, elements, failures, worst, summary: describe(elements, failures, worst) }
+}
+
+function describe(elements: number, failures: number, worst: WorstElement | undefined): string {
+  if (worst === undefined) return `${elements} elements equal`
+  const where = `element ${worst.index} is ${worst.actual}, expected ${worst.expected}, error ${worst.error.toExponential(2)}, allowed ${worst.allowed.toExponential(2)}`
+  return failures === 0 ? `worst ${where}` : `${failures} of ${elements} elements differ; worst ${where}`
+}
+
+/** Norm of the difference over the norm of the expected values. NaN when either holds a NaN, so that no bound accepts it. */
+export function relativeL2(actual: ArrayLike<number>, expected: ArrayLike<number>): number {
+  if (actual.length !== expected.length) return Number.NaN
+  let difference = 0
+  let norm = 0
+  for (let i = 0; i < expected.length; i++) {
+    const e = expected[i] ?? Number.NaN
+    difference += ((actual[i] ?? Number.NaN) - e) ** 2
+    norm += e ** 2
+  }
+  return difference === 0 ? 0 : Math.sqrt(difference / norm)
+}

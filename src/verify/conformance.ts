@@ -1,0 +1,233 @@
+/**
+ * Runs one case of one kernel on a device and compares it with the op's body run by Node. All buffers of a case lie in one
+ * block of device memory with guard bands between them; outputs are poisoned. After the run the guards and the inputs
+ * must be as they were, and every output element must have been written.
+ */
+import type { KernelEntry } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
+import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'
+import type { Kernel } from '../ir/kernel.js'
+import { runOp } from '../lang/run.js'
+import type { Op } from '../lang/types.js'
+import { decode } from '../runtime/buffer.js'
+import { findLayout, type Layouts, layoutOffset, layoutSize } from '../runtime/layouts.js'
+import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import { inputsOf, type KernelCase } from './cases.js'
+import { compare } from './compare.js'
+import { ruleOf } from './rules.js'
+import { encodeNumbers, roundTo } from './storage.js'
+import { type Tolerance, tolerance } from './tolerance.js'
+
+type Tensors = Readonly<Record<string, HostTensor>>
+
+/** What a device run needs besides the case. */
+export interface Subject {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+  readonly layouts: Layouts
+  readonly ops: Readonly<Record<string, Op>>
+  /** The IR by op, where the front end is at hand: the oracle of fused kernels, and what tells a wrong lowering from a wrong schedule. */
+  readonly kernels?: ReadonlyMap<string, Kernel>
+}
+
+export interface CheckResult {
+  readonly name: string
+  readonly passed: boolean
+  /** What differs, or the worst error when it passed. */
+  readonly detail: string
+}
+
+/** Address multiple the pool and the vector units work with. */
+const alignment = 256
+const guardBytes = 256
+const guardByte = 0xa5
+
+/** NaN in every float type; an integer no op returns. */
+export const poisonByte = (dtype: DType): number => (dtypeInfo[dtype].scalar === 'f32' && dtype !== 'i8' ? 0xff : 0x80)
+
+interface Placed {
+  readonly buffer: KernelEntry['buffers'][number]
+  readonly shape: readonly number[]
+  /** Position in the block. */
+  readonly offset: number
+  readonly bytes: number
+}
+
+/** Lays the buffers of a case out: guard, buffer, guard, buffer, ..., guard. */
+function place(entry: KernelEntry, dims: Readonly<Record<string, number>>, shift: number, layouts: Layouts) {
+  let end = guardBytes
+  const placed = entry.buffers.map((buffer): Placed => {
+    const shape = buffer.dims.map((name) => dims[name] ?? 1)
+    const element = dtypeInfo[buffer.dtype].bytes
+    const offset = Math.ceil(end / alignment) * alignment + shift * element
+    const bytes = layoutSize(findLayout(layouts, buffer.layout, shape.length), shape) * element
+    end = offset + bytes + guardBytes
+    return { buffer, shape, offset, bytes }
+  })
+  return { placed, bytes: end }
+}
+
+/** Where logical element i of a buffer is stored, in elements; the identity for row-major buffers. */
+function elementOffset({ buffer, shape }: Placed, layouts: Layouts): (flat: number) => number {
+  if (buffer.layout === 'row') return (flat) => flat
+  const layout = findLayout(layouts, buffer.layout, shape.length)
+  return (flat) => {
+    let rest = flat
+    const index = shape.map(() => 0)
+    for (let axis = shape.length - 1; axis >= 0; axis--) {
+      const extent = shape[axis] ?? 1
+      index[axis] = rest % extent
+      rest = Math.floor(rest / extent)
+    }
+    return layoutOffset(layout, index, shape)
+  }
+}
+
+function store(placed: Placed, values: ArrayLike<number>, layouts: Layouts): Uint8Array {
+  const { dtype, layout } = placed.buffer
+  if (layout === 'row') return encodeNumbers(dtype, values)
+  const stored = new Float64Array(placed.bytes / dtypeInfo[dtype].bytes)
+  const offset = elementOffset(placed, layouts)
+  for (let i = 0; i < values.length; i++) stored[offset(i)] = values[i] ?? 0
+  return encodeNumbers(dtype, stored)
+}
+
+function load(placed: Placed, block: Uint8Array, layouts: Layouts): ArrayLike<number> {
+  const stored = decode(placed.buffer.dtype, block.subarray(placed.offset, placed.offset + placed.bytes))
+  if (placed.buffer.layout === 'row') return stored
+  const offset = elementOffset(placed, layouts)
+  const length = placed.shape.reduce((product, extent) => product * extent, 1)
+  return Float64Array.from({ length }, (_, i) => stored[offset(i)] ?? Number.NaN)
+}
+
+/** The block before the run: guards, inputs as stored, outputs poisoned. */
+function initialBlock(placed: readonly Placed[], bytes: number, inputs: Tensors, layouts: Layouts): Uint8Array {
+  const block = new Uint8Array(bytes).fill(guardByte)
+  for (const each of placed) {
+    const input = inputs[each.buffer.name]
+    if (each.buffer.access === 'in' && input !== undefined) block.set(store(each, input.data, layouts), each.offset)
+    else block.fill(poisonByte(each.buffer.dtype), each.offset, each.offset + each.bytes)
+  }
+  return block
+}
+
+/** The first byte outside the outputs that the run changed, in words. */
+export function findTrespass(before: Uint8Array, after: Uint8Array, outputs: readonly Placed[], placed: readonly Placed[]) {
+  const inside = (byte: number, list: readonly Placed[]) =>
+    list.find(({ offset, bytes }) => byte >= offset && byte < offset + bytes)
+  for (let byte = 0; byte < before.length; byte++) {
+    if (before[byte] === after[byte] || inside(byte, outputs) !== undefined) continue
+    const input = inside(byte, placed)
+    if (input !== undefined) return `input ${input.buffer.name} was overwritten at byte ${byte - input.offset}`
+    const near = placed.findLast(({ offset }) => offset <= byte)
+    if (near === undefined) return `guard band before the first buffer was overwritten at byte ${byte}`
+    return `guard band after ${near.buffer.name} was overwritten, ${byte - near.offset - near.bytes} bytes past its end`
+  }
+  return undefined
+}
+
+/** The tolerance of a case: exact ops are exact on small integers only. */
+function toleranceOf({ entry, dims, draw }: KernelCase, dtype: DType): Tolerance {
+  const rule = ruleOf(entry.op)
+  const opClass = rule.class === 'exact' && draw === 'normal' ? 'elementwise' : rule.class
+  return tolerance({ dtype, class: opClass, length: rule.length?.(dims) ?? 1, scale: rule.scale ?? 1 })
+}
+
+/** Values beyond the storage type's range are stored as infinities; the others are left in double precision. */
+const saturate = (dtype: DType, expected: ArrayLike<number>): ArrayLike<number> => {
+  const stored = roundTo(dtype, expected)
+  return Float64Array.from(expected, (value, i) => (Number.isFinite(stored[i]) ? value : (stored[i] ?? value)))
+}
+
+/** Expected values of an exact comparison are what a correctly rounded store leaves. */
+const expectedAs = (dtype: DType, expected: ArrayLike<number>, { absolute, relative }: Tolerance): ArrayLike<number> =>
+  absolute === 0 && relative === 0 ? roundTo(dtype, expected) : saturate(dtype, expected)
+
+/** Runs the case's kernel over a block and returns the block afterwards. Rejects with what the device rejects with. */
+async function runOnDevice(
+  subject: Subject,
+  test: KernelCase,
+  placed: readonly Placed[],
+  block: Uint8Array,
+): Promise<Uint8Array> {
+  const { entry, dims } = test
+  const buffer = subject.device.allocate(block.byteLength)
+  const whole = { buffer, offset: 0, bytes: block.byteLength }
+  const program = subject.device.program([
+    {
+      kind: 'kernel',
+      label: test.name,
+      library: subject.library,
+      key: entry.key,
+      buffers: placed.map(({ offset, bytes }) => ({ buffer, offset, bytes })),
+      dims: entry.dims.map((name) => dims[name] ?? 1),
+      attrs: entry.attrs.map((attr) => attr.default),
+    },
+  ])
+  try {
+    const [after] = await program.run([{ to: whole, data: block }], [whole])
+    return after ?? new Uint8Array()
+  } finally {
+    program.release()
+    buffer.release()
+  }
+}
+
+/** Whether the subject can tell what a kernel should compute: its op's body, or the IR of a fused kernel, which has no body. */
+export const hasOracle = ({ ops, kernels }: Subject, { op }: KernelEntry): boolean =>
+  Object.hasOwn(ops, op) || kernels?.has(op) === true
+
+/**
+ * Runs a case and compares. A kernel that faults is a failed case, not an error.
+ * @throws usage `verify.oracle` when the subject has neither body nor IR of the op
+ */
+export async function runCase(subject: Subject, test: KernelCase): Promise<CheckResult> {
+  const { name, entry, dims } = test
+  const inputs = inputsOf(test)
+  const expected = expect(subject, entry, inputs, dims)
+  const { placed, bytes } = place(entry, dims, test.shift, subject.layouts)
+  const before = initialBlock(placed, bytes, inputs, subject.layouts)
+  let after: Uint8Array
+  try {
+    after = await runOnDevice(subject, test, placed, before)
+  } catch (error) {
+    return { name, passed: false, detail: error instanceof Error ? error.message : String(error) }
+  }
+  const outputs = placed.filter(({ buffer }) => buffer.access === 'out')
+  const trespass = findTrespass(before, after, outputs, placed)
+  if (trespass !== undefined) return { name, passed: false, detail: trespass }
+  const details: string[] = []
+  for (const output of outputs) {
+    const { name: tensor, dtype } = output.buffer
+    const bound = toleranceOf(test, dtype)
+    const wanted = expectedAs(dtype, expected[tensor]?.data ?? [], bound)
+    const result = compare(load(output, after, subject.layouts), wanted, bound)
+    if (!result.passed)
+      return { name, passed: false, detail: `${rung(subject, test, inputs, expected)}: ${tensor}: ${result.summary}` }
+    details.push(`${tensor}: ${result.summary}`)
+  }
+  return { name, passed: true, detail: details.join('; ') }
+}
+
+const attrsOf = (entry: KernelEntry): Record<string, number> =>
+  Object.fromEntries(entry.attrs.map((attr) => [attr.name, attr.default]))
+
+function expect({ ops, kernels }: Subject, entry: KernelEntry, inputs: Tensors, dims: Readonly<Record<string, number>>): Tensors {
+  const op = Object.hasOwn(ops, entry.op) ? ops[entry.op] : undefined
+  if (op !== undefined) return runOp(op, inputs, { dims, attrs: attrsOf(entry) })
+  const kernel = kernels?.get(entry.op)
+  if (kernel === undefined) throw usageError('verify.oracle', `${entry.key}: there is neither a body nor IR of ${entry.op}`)
+  return evaluateKernel(kernel, inputs, dims, attrsOf(entry))
+}
+
+/** The first stage on the road whose result leaves the oracle's. */
+function rung({ ops, kernels }: Subject, { entry, dims }: KernelCase, inputs: Tensors, expected: Tensors): string {
+  if (!Object.hasOwn(ops, entry.op)) return 'device differs from IR'
+  const kernel = kernels?.get(entry.op)
+  if (kernel === undefined) return 'device differs from body'
+  const evaluated = evaluateKernel(kernel, inputs, dims, attrsOf(entry))
+  const exact = tolerance({ dtype: 'f32', class: 'exact' })
+  const same = Object.entries(expected).every(([tensor, { data }]) => compare(evaluated[tensor]?.data ?? [], data, exact).passed)
+  return same ? 'device differs from body and IR' : 'IR differs from body'
+}

@@ -1,0 +1,134 @@
+/**
+ * The whole verification of one device: every kernel instance against its body, matmuls against a plain loop, misuse, and
+ * models against goldens. Needs no compiler and no test framework, so it runs from a bundle on a machine that has neither.
+ */
+import { layouts, ops } from '../../specs/index.js'
+import type { Manifest } from '../emit/manifest.js'
+import type { FloatType } from '../models/convert.js'
+import { loadEncoder } from '../models/encoder_pipeline.js'
+import { planNames } from '../models/plans.js'
+import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import { checkAbuse } from './abuse.js'
+import { casesOf } from './cases.js'
+import { type CheckResult, hasOracle, runCase, type Subject } from './conformance.js'
+import { matmulCases, runMatmul } from './matmul.js'
+import { checkModel } from './model.js'
+
+export interface SelftestConfig {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  /** Model folders with goldens. */
+  readonly models: readonly { readonly name: string; readonly dir: string }[]
+  /** Storage types the models run in, with every plan. */
+  readonly dtypes: readonly FloatType[]
+  /** Only checks whose name matches are run. Must not be a global expression. */
+  readonly filter?: RegExp | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface GroupReport {
+  readonly name: string
+  readonly passed: number
+  readonly failures: readonly CheckResult[]
+  /** Every result, in groups whose numbers are worth reading: models. */
+  readonly details: readonly CheckResult[]
+  readonly seconds: number
+}
+
+export interface SelftestReport {
+  readonly passed: number
+  readonly failed: number
+  readonly groups: readonly GroupReport[]
+}
+
+interface Group {
+  readonly name: string
+  /** Whether the results that passed are worth reading too. */
+  readonly verbose: boolean
+  /** Each runs one check or a few that belong together; the filter sees its name. */
+  readonly tests: readonly { readonly name: string; readonly run: () => Promise<readonly CheckResult[]> }[]
+}
+
+/** Everything there is to run. */
+function allGroups(config: SelftestConfig): Group[] {
+  const { device, library, manifest } = config
+  const subject: Subject = { device, library, layouts, ops }
+  // Fused kernels have no body to be held against here; the models run with every plan instead.
+  const kernels = manifest.kernels
+    .filter((entry) => hasOracle(subject, entry))
+    .map(
+      (entry): Group => ({
+        name: entry.key,
+        verbose: false,
+        tests: casesOf(entry).map((test) => ({ name: test.name, run: async () => [await runCase(subject, test)] })),
+      }),
+    )
+  const matmul: Group = {
+    name: 'matmul',
+    verbose: false,
+    tests: matmulCases().map((test) => ({ name: test.name, run: async () => [await runMatmul(device, test)] })),
+  }
+  const abuse: Group = { name: 'abuse', verbose: false, tests: [{ name: 'abuse', run: () => checkAbuse(device) }] }
+  const models = config.models.flatMap(({ name, dir }) =>
+    config.dtypes.flatMap((dtype) =>
+      planNames(manifest.plans).map((plan): Group => {
+        const group = `model ${name} ${dtype} ${plan}`
+        return { name: group, verbose: true, tests: [{ name: group, run: () => modelChecks(config, dir, dtype, plan, group) }] }
+      }),
+    ),
+  )
+  return [...kernels, matmul, abuse, ...models]
+}
+
+async function modelChecks(
+  config: SelftestConfig,
+  dir: string,
+  dtype: FloatType,
+  plan: string,
+  name: string,
+): Promise<CheckResult[]> {
+  const { device, library, manifest } = config
+  const encoder = await loadEncoder(dir, { device, library, manifest, dtype, plan })
+  try {
+    return await checkModel(encoder, dir, name)
+  } finally {
+    encoder.release()
+  }
+}
+
+async function runGroup({ name, tests, verbose }: Group, signal: AbortSignal | undefined): Promise<GroupReport> {
+  const start = performance.now()
+  const results: CheckResult[] = []
+  for (const test of tests) {
+    signal?.throwIfAborted()
+    try {
+      results.push(...(await test.run()))
+    } catch (error) {
+      // A check that cannot run has not passed; the others still say what works.
+      results.push({ name: test.name, passed: false, detail: error instanceof Error ? error.message : String(error) })
+    }
+  }
+  const failures = results.filter(({ passed }) => !passed)
+  return {
+    name,
+    passed: results.length - failures.length,
+    failures,
+    details: verbose ? results : [],
+    seconds: (performance.now() - start) / 1000,
+  }
+}
+
+/** Runs everything the filter leaves, one group after the other, and reports each as it ends. Rejects only when the signal aborts. */
+export async function selftest(config: SelftestConfig, onGroup?: (report: GroupReport) => void): Promise<SelftestReport> {
+  const groups: GroupReport[] = []
+  for (const group of allGroups(config)) {
+    const tests = group.tests.filter(({ name }) => config.filter?.test(name) ?? true)
+    if (tests.length === 0) continue
+    const report = await runGroup({ ...group, tests }, config.signal)
+    onGroup?.(report)
+    groups.push(report)
+  }
+  const count = (of: (group: GroupReport) => number): number => groups.reduce((sum, group) => sum + of(group), 0)
+  return { passed: count(({ passed }) => passed), failed: count(({ failures }) => failures.length), groups }
+}

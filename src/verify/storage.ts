@@ -1,0 +1,22 @@
+/** Plain numbers to and from storage bytes, whatever host array a storage type has. */
+import type { DType } from '../ir/dtype.js'
+import { decode, encode } from '../runtime/buffer.js'
+
+/** The bytes that store `values`, rounded to nearest even. Integers must be in range. */
+export function encodeNumbers(dtype: DType, values: ArrayLike<number>): Uint8Array {
+  switch (dtype) {
+    case 'f32':
+    case 'f16':
+    case 'bf16':
+      return encode(dtype, Float32Array.from(values))
+    case 'i32':
+      return encode(dtype, Int32Array.from(values))
+    case 'i8':
+      return encode(dtype, Int8Array.from(values))
+    case 'u8':
+      return encode(dtype, Uint8Array.from(values))
+  }
+}
+
+/** What remains of `values` after storing and loading them. */
+export const roundTo = (dtype: DType, values: ArrayLike<number>): ArrayLike<number> => decode(dtype, encodeNumbers(dtype, values))

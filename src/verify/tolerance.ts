@@ -1,0 +1,114 @@
+/**
+ * The one table of tolerances. Every comparison of the project asks here, so that a bound has one place and one reason.
+ *
+ * The yardstick is a naive implementation of the same storage type: inputs rounded to storage, float32 arithmetic in loop
+ * order, one rounding on the store. A correct store rounds no worse than that, so storage error counts once; arithmetic
+ * may err twice as much as the naive one. Expected values are computed in double precision from inputs that are already
+ * rounded to their storage type.
+ */
+import type { DType } from '../ir/dtype.js'
+
+/**
+ * `exact`: small integers, or data that is only moved. `elementwise`: a few float operations per element, division and
+ * square root included. `transcendental`: library functions. `reduction`: statistics over a row of `length` elements.
+ * `matmul`: dot products of `length` terms. `model`: a whole encoder of `length` layers.
+ */
+export type OpClass = 'exact' | 'elementwise' | 'transcendental' | 'reduction' | 'matmul' | 'model'
+
+/** An element passes when `|actual - expected| <= absolute + relative * |expected|`. */
+export interface Tolerance {
+  readonly absolute: number
+  readonly relative: number
+}
+
+/** Relative error of one rounding to nearest: half the distance between 1 and the next number. Integers are exact. */
+export const unitRoundoff: Readonly<Record<DType, number>> = {
+  f32: 2 ** -24,
+  f16: 2 ** -11,
+  bf16: 2 ** -8,
+  i32: 0,
+  i8: 0,
+  u8: 0,
+}
+
+/** Half the smallest subnormal: what a store near zero may lose. */
+const underflow: Readonly<Record<DType, number>> = { f32: 2 ** -150, f16: 2 ** -25, bf16: 2 ** -134, i32: 0, i8: 0, u8: 0 }
+
+/** Error of a naive float32 computation in units of 2^-24, relative to the largest term. */
+const arithmeticError: Readonly<Record<Exclude<OpClass, 'exact' | 'model'>, (length: number) => number>> = {
+  // Up to four roundings between loads and store.
+  elementwise: () => 4,
+  // CUDA states at most 4 ulp (8 roundings) for the functions in use; two of them are chained at most.
+  transcendental: () => 16,
+  // A running sum of n terms of one sign errs by sqrt(n) roundings on average; 4 covers its tail, 16 the functions around it.
+  reduction: (n) => 16 + 4 * Math.sqrt(n),
+  // The partial sums of k independent terms grow as sqrt(k), so their roundings add up to k / sqrt(6); 2 is the tail of that.
+  matmul: (k) => 2 * k,
+}
+
+const float32 = unitRoundoff.f32
+
+export interface ToleranceQuery {
+  /** Storage type of the output. */
+  readonly dtype: DType
+  readonly class: OpClass
+  /** Reduction length; layers of a model. */
+  readonly length?: number
+  /**
+   * Magnitude of the largest terms that cancel or add up; 0 where nothing cancels. Of a model, the root mean square of the
+   * expected values.
+   */
+  readonly scale?: number
+}
+
+/** The tolerance of one output element. */
+export function tolerance({ dtype, class: opClass, length = 1, scale = 1 }: ToleranceQuery): Tolerance {
+  if (opClass === 'exact') return { absolute: 0, relative: 0 }
+  if (opClass === 'model') return { absolute: modelTolerance(dtype, length, scale).absolute, relative: 0 }
+  const arithmetic = 2 * arithmeticError[opClass](length) * float32
+  return { absolute: arithmetic * scale + underflow[dtype], relative: unitRoundoff[dtype] + arithmetic }
+}
+
+export interface ModelTolerance {
+  /** Largest error of one logit or hidden element. */
+  readonly absolute: number
+  /** Norm of the error over the norm of the expected values. */
+  readonly relativeL2: number
+  /** Share of tokens whose label may differ from the float32 label. */
+  readonly labelsDiffer: number
+  /** Distance of the F1 score from the float32 score. */
+  readonly f1: number
+}
+
+/**
+ * Naive encoders, measured against float32 and float64: relative L2 error of the last hidden state in roundings of storage
+ * times sqrt(layers). f16 and bf16: 0.75 on `kjv-punct-bert` (4 layers), 1.0 on a BERT-base with random weights (12 layers);
+ * f32, where arithmetic dominates: 3.1 and 2.5. Labels that flipped on the former: none, 1 and 3 of 558.
+ */
+const naiveModel: Readonly<Record<'f32' | 'f16' | 'bf16', { perLayer: number; labelsDiffer: number }>> = {
+  f32: { perLayer: 3.1, labelsDiffer: 0 },
+  f16: { perLayer: 0.75, labelsDiffer: 1 / 558 },
+  bf16: { perLayer: 0.75, labelsDiffer: 3 / 558 },
+}
+
+/** The largest of some 10^5 errors was 4 to 10 times their root mean square; tensors of 10^7 elements have longer tails. */
+const tail = 32
+
+/** float32 has a promise of its own for every logit and hidden element. */
+const float32Promise = 1e-4
+
+/**
+ * Bounds for an encoder of `layers` layers whose storage type is `dtype`: twice the naive error. `scale` is the root mean
+ * square of the expected values. Integer types run no model: their bounds are 0.
+ */
+export function modelTolerance(dtype: DType, layers: number, scale = 1): ModelTolerance {
+  if (dtype !== 'f32' && dtype !== 'f16' && dtype !== 'bf16') return { absolute: 0, relativeL2: 0, labelsDiffer: 0, f1: 0 }
+  const naive = naiveModel[dtype]
+  const relativeL2 = 2 * naive.perLayer * unitRoundoff[dtype] * Math.sqrt(layers)
+  return {
+    absolute: dtype === 'f32' ? float32Promise : tail * relativeL2 * scale,
+    relativeL2,
+    labelsDiffer: 2 * naive.labelsDiffer,
+    f1: 1e-3,
+  }
+}

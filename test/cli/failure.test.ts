@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest'
+import { describeFailure } from '../../src/cli/failure.js'
+import { environmentError, findingError, usageError } from '../../src/errors.js'
+
+const quiet = { verbose: false, cancelled: false }
+
+describe('describeFailure', () => {
+  test.each([
+    [findingError('gen.check', 'differs'), 1],
+    [usageError('run.model', 'no model'), 2],
+    [environmentError('device.unavailable', 'no GPU'), 3],
+  ])('%s has its exit code and one line', (error, exitCode) => {
+    expect(describeFailure(error, quiet)).toEqual({ exitCode, text: `error[${error.code}]: ${error.message}\n` })
+  })
+
+  test('a hint is a line of its own', () => {
+    const { text } = describeFailure(usageError('plan.unknown', 'unknown plan x', { hint: 'known: unfused' }), quiet)
+    expect(text).toBe('error[plan.unknown]: unknown plan x\nhint: known: unfused\n')
+  })
+
+  test('only --verbose shows stacks, of causes too', () => {
+    const error = usageError('a.b', 'outer', { cause: new Error('inner') })
+    expect(describeFailure(error, quiet).text).not.toContain('    at ')
+    const { text } = describeFailure(error, { ...quiet, verbose: true })
+    expect(text).toContain('    at ')
+    expect(text).toContain('caused by Error: inner')
+  })
+
+  test('an unforeseen error is called internal', () => {
+    expect(describeFailure(new TypeError('x is not a function'), quiet)).toEqual({
+      exitCode: 1,
+      text: 'internal error: x is not a function\nhint: run again with --verbose for the stack, and report it\n',
+    })
+  })
+
+  test('a full disk is the environment’s fault', () => {
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+    expect(describeFailure(full, quiet)).toEqual({ exitCode: 3, text: 'error[system.enospc]: no space left on device\n' })
+  })
+
+  test('after Ctrl-C every error is its consequence', () => {
+    expect(describeFailure(new Error('killed'), { ...quiet, cancelled: true })).toEqual({ exitCode: 130, text: 'cancelled\n' })
+  })
+})

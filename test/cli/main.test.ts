@@ -1,0 +1,84 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { compact } from '../../src/cli/run.js'
+import { heddle, punctuationModel } from './host.js'
+
+let empty: string
+
+beforeAll(async () => {
+  empty = await mkdtemp(join(tmpdir(), 'heddle-cli-'))
+})
+
+afterAll(() => rm(empty, { recursive: true }))
+
+describe('usage', () => {
+  test.each([
+    [['frobnicate']],
+    [['gen', '--frobnicate']],
+    [['build', '--target', 'rocm']],
+    [['build', '--jobs', '0']],
+    [['run']],
+    [['run', punctuationModel, '--dtype', 'f8', '--text', 'x']],
+    [['run', punctuationModel, '--batch', 'many', '--text', 'x']],
+    [['run', punctuationModel, '--text', 'x', '--cases', 'y']],
+  ])('%j is refused', async (argv) => {
+    const { exitCode, out, log } = await heddle(argv, empty)
+    expect(exitCode).toBe(2)
+    expect(out).toBe('')
+    expect(log).toMatch(/^error\[cli\.usage\]: .+\n\(see --help\)\n$/)
+  })
+
+  test('help and version are results', async () => {
+    expect(await heddle(['--help'])).toMatchObject({ exitCode: 0, out: expect.stringContaining('Usage: heddle'), log: '' })
+    expect(await heddle(['--version'])).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
+  })
+})
+
+describe('run, before any device is opened', () => {
+  test.each([
+    ['no input', ['run', punctuationModel], 'run.input'],
+    ['an empty text', ['run', punctuationModel, '--text', ' '], 'run.empty'],
+    ['a missing model', ['run', '/nowhere/model', '--text', 'x'], 'run.model'],
+    ['a missing cases file', ['run', punctuationModel, '--cases', '/nowhere.jsonl'], 'run.case'],
+  ])('%s', async (_, argv, code) => {
+    const { exitCode, out, log } = await heddle(argv)
+    expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
+    expect(log).toMatch(new RegExp(`^error\\[${code}\\]: .+\nhint: .+\n$|^error\\[${code}\\]: .+\n$`))
+  })
+
+  test('a malformed line is named', async () => {
+    const file = join(empty, 'cases.jsonl')
+    await writeFile(file, '{"input_ids":[1]}\n{"input_ids":"one"}\n')
+    const { exitCode, out, log } = await heddle(['run', punctuationModel, '--cases', file])
+    expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
+    expect(log).toContain('cases.jsonl:2: ')
+  })
+})
+
+test('gen in a folder without specs says what to do', async () => {
+  const { exitCode, log } = await heddle(['gen'], empty)
+  expect(exitCode).toBe(2)
+  expect(log).toMatch(/^error\[[a-z_.]+\]: .+\nhint: .+\n$/)
+})
+
+test('doctor --json prints one JSON value, whatever the machine lacks', async () => {
+  const { out, log } = await heddle(['doctor', '--json'], empty)
+  expect(log).toBe('')
+  const report: { checks: { name: string }[] } = JSON.parse(out)
+  expect(report.checks.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['node', 'c++', 'cmake', 'nvcc', 'device simt', 'device cuda', 'kernels simt', 'kernels cuda']),
+  )
+})
+
+describe('compact', () => {
+  test.each([0.1, 1 / 3, 1e-30, 123456.789, 16777217, 3.4028234e38, 0, -2.5, 1e-45])(
+    '%d as float32 is the same float32',
+    (value) => {
+      const single = Math.fround(value)
+      expect(Math.fround(compact(single))).toBe(single)
+      expect(String(compact(single)).length).toBeLessThanOrEqual(String(single).length)
+    },
+  )
+})

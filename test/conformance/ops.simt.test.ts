@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readManifest } from '../../src/cli/pipeline.js'
+import { casesOf } from '../../src/verify/cases.js'
+import { runCase } from '../../src/verify/conformance.js'
+import { type OpenSubject, openSubject, root } from './simt.js'
+
+const manifest = await readManifest(root)
+
+let subject: OpenSubject
+beforeAll(async () => {
+  subject = await openSubject(manifest)
+})
+afterAll(() => subject.device.close())
+
+describe('generated kernels on the simt device equal their bodies', () => {
+  it.each(manifest.kernels)('$key', async (entry) => {
+    const cases = casesOf(entry)
+    const failures: string[] = []
+    for (const test of cases) {
+      const result = await runCase(subject, test)
+      if (!result.passed) failures.push(`${result.name}: ${result.detail}`)
+    }
+    expect(cases.length).toBeGreaterThan(100)
+    expect(failures.slice(0, 5), `${failures.length} of ${cases.length} cases`).toEqual([])
+  })
+})

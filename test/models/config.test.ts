@@ -1,0 +1,82 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parseBertConfig, readBertConfig } from '../../src/models/config.js'
+import { exampleModel, randomBert } from './fixtures.js'
+
+const { json } = randomBert({})
+const parse = (changes: Record<string, unknown>) => parseBertConfig({ ...json, ...changes }, 'config.json')
+
+describe('BERT configurations', () => {
+  it('reads the example model', async () => {
+    expect(await readBertConfig(join(exampleModel, 'config.json'))).toEqual({
+      kind: 'token-classifier',
+      vocab: 2048,
+      hidden: 128,
+      layers: 4,
+      heads: 2,
+      headDim: 64,
+      inner: 512,
+      positions: 128,
+      tokenTypes: 2,
+      eps: 1e-12,
+      activation: 'gelu',
+      padToken: 0,
+      labels: ['O', ',', '.', ';', ':', '?'],
+    })
+  })
+
+  it('knows the names HF has for activations', () => {
+    expect(parse({ hidden_act: 'gelu_new' }).activation).toBe('gelu_tanh')
+    expect(parse({ hidden_act: 'gelu_pytorch_tanh' }).activation).toBe('gelu_tanh')
+    expect(parse({ hidden_act: 'relu' }).activation).toBe('relu')
+  })
+
+  it('takes any head size', () => {
+    for (const [hidden, heads, headDim] of [
+      [130, 5, 26],
+      [768, 12, 64],
+      [1536, 12, 128],
+    ] as const) {
+      expect(parse({ hidden_size: hidden, num_attention_heads: heads }).headDim).toBe(headDim)
+    }
+  })
+
+  it('gives a classifier without labels the default ones', () => {
+    expect(parse({ architectures: ['BertForTokenClassification'] }).labels).toEqual(['LABEL_0', 'LABEL_1'])
+    expect(parse({}).labels).toEqual([])
+  })
+
+  it.each([
+    ['a missing size', { hidden_size: undefined }, 'config.field', 'config.json: hidden_size'],
+    ['a size of zero', { num_hidden_layers: 0 }, 'config.field', 'num_hidden_layers'],
+    ['a fractional size', { vocab_size: 1.5 }, 'config.field', 'vocab_size'],
+    ['an unknown activation', { hidden_act: 'swish' }, 'config.field', 'hidden_act'],
+    ['another model', { model_type: 'llama' }, 'config.field', 'model_type'],
+    ['relative positions', { position_embedding_type: 'relative_key' }, 'config.field', 'position_embedding_type'],
+    ['a negative epsilon', { layer_norm_eps: -1 }, 'config.field', 'layer_norm_eps'],
+    [
+      'heads that do not divide the hidden size',
+      { num_attention_heads: 3 },
+      'config.heads',
+      'hidden_size 128 is not a multiple of num_attention_heads 3',
+    ],
+    ['another architecture', { architectures: ['BertForQuestionAnswering'] }, 'config.architecture', 'BertForQuestionAnswering'],
+    ['an architecture that is a method of objects', { architectures: ['constructor'] }, 'config.architecture', 'constructor'],
+    [
+      'labels with a gap',
+      { architectures: ['BertForTokenClassification'], id2label: { 0: 'O', 2: 'X' } },
+      'config.labels',
+      'no entry 1',
+    ],
+  ])('refuses %s', (_, changes, code, message) => {
+    expect(() => parse(changes)).toThrow(
+      expect.objectContaining({ code, exitCode: 2, message: expect.stringContaining(message) }),
+    )
+  })
+
+  it('refuses what is no object, and files that cannot be read', async () => {
+    expect(() => parseBertConfig(null, 'config.json')).toThrow(expect.objectContaining({ code: 'config.field' }))
+    await expect(readBertConfig('/nowhere/config.json')).rejects.toMatchObject({ code: 'config.read' })
+    await expect(readBertConfig(join(exampleModel, 'model.safetensors'))).rejects.toMatchObject({ code: 'config.json' })
+  })
+})

@@ -1,0 +1,206 @@
+import { execFileSync } from 'node:child_process'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { loadAddon, nativeFolder } from '../../src/runtime/addon.js'
+import type { NativeStep } from '../../src/runtime/native.js'
+import { type Bench, buildFixture, matmul, openBench, outcome, plugins, scale, slice, slow } from './addon_fixture.js'
+
+const fixture = buildFixture()
+const floats = (values: number[]): Uint8Array => new Uint8Array(Float32Array.from(values).buffer)
+const ramp = Array.from({ length: 16 }, (_, i) => i)
+
+describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
+  let bench: Bench
+  beforeAll(() => {
+    bench = openBench(plugin, fixture)
+  })
+
+  const run = async (steps: readonly NativeStep[], input: Uint8Array): Promise<number[]> => {
+    const program = bench.device.program(steps)
+    const [out] = await program.run([{ to: slice(bench.buffer), data: input }], [slice(bench.buffer, 64)])
+    return [...new Float32Array(out?.slice().buffer ?? new ArrayBuffer())]
+  }
+
+  it('writes, reads and runs', async () => {
+    await bench.buffer.write(1000, Uint8Array.of(1, 2, 3))
+    expect(await bench.buffer.read(999, 4)).toEqual(expect.objectContaining({ 1: 1, 2: 2, 3: 3, length: 4 }))
+    expect(await run([scale(bench, 3)], floats(ramp))).toEqual(ramp.map((x) => x * 3))
+  })
+
+  it('fills and copies', async () => {
+    const steps: NativeStep[] = [
+      { kind: 'fill', label: 'fill', target: slice(bench.buffer, 0, 64), value: 7 },
+      { kind: 'copy', label: 'copy', from: slice(bench.buffer, 0, 32), to: slice(bench.buffer, 64, 32) },
+    ]
+    await bench.device.program(steps).run([], [])
+    expect(await bench.buffer.read(64, 32)).toEqual(new Uint8Array(32).fill(7))
+  })
+
+  it('reads host data before JavaScript can take it away', async () => {
+    const memory = Float32Array.from(ramp).buffer
+    const data = new Uint8Array(memory)
+    const written = bench.buffer.write(0, data)
+    structuredClone(memory, { transfer: [memory] })
+    await written
+    expect(data.byteLength).toBe(0)
+    expect(await bench.buffer.read(0, 64)).toEqual(floats(ramp))
+  })
+
+  it('keeps the order of queued work', async () => {
+    const writes = ramp.map((value) => bench.buffer.write(0, floats([value])))
+    const read = bench.buffer.read(0, 4)
+    await Promise.all(writes)
+    expect(await read).toEqual(floats([15]))
+  })
+
+  it('names the step that faults, and goes on', async () => {
+    const faulty: NativeStep = { ...slow(bench, 0), label: 'layer3/gelu', key: 'fault', dims: [] } as NativeStep
+    await expect(bench.device.program([faulty]).run([], [])).rejects.toMatchObject({
+      code: 'FAULT',
+      message: 'layer3/gelu: kernel fault: read of x[9] is out of bounds',
+    })
+    expect(await run([scale(bench)], floats(ramp))).toEqual(ramp.map((x) => x * 2))
+  })
+
+  it('leaves the event loop free while it works', async () => {
+    const running = bench.device.program([slow(bench, 200)]).run([], [])
+    const first = await Promise.race([running.then(() => 'run'), new Promise((done) => setImmediate(() => done('event loop')))])
+    expect(first).toBe('event loop')
+    await running
+  })
+
+  it('aborts the run under way and those behind it, not later ones', async () => {
+    const program = bench.device.program(Array.from({ length: 1000 }, () => slow(bench, 2)))
+    const runs = [program.run([], []), program.run([], [])]
+    program.abort()
+    for (const aborted of runs) expect(await outcome(() => aborted)).toBe('ABORTED')
+    const short = bench.device.program([slow(bench, 0)])
+    short.abort()
+    expect(await outcome(() => short.run([], []))).toBe('ok')
+  })
+
+  it('lets work finish on what was released meanwhile', async () => {
+    const buffer = bench.device.allocate(128)
+    const program = bench.device.program([slow(bench, 20), scale({ ...bench, buffer }, 5)])
+    const running = program.run([{ to: slice(buffer), data: floats(ramp) }], [slice(buffer, 64)])
+    buffer.release()
+    program.release()
+    expect((await running)[0]).toEqual(floats(ramp.map((x) => x * 5)))
+  })
+
+  it('measures runs and steps', async () => {
+    const program = bench.device.program([slow(bench, 3), scale(bench)])
+    const times = await program.time(4, 1)
+    expect(times).toHaveLength(4)
+    expect(Math.min(...times)).toBeGreaterThan(0)
+    const [slowStep = 0, scaleStep = 0] = await program.profile(3)
+    expect(slowStep).toBeGreaterThan(scaleStep)
+  })
+
+  it('refuses what lies outside a buffer, and takes what just fits', async () => {
+    const out = matmul(bench) as NativeStep & { kind: 'matmul' }
+    const reach = (bytes: number) => () => bench.device.program([{ ...out, a: slice(bench.buffer, 0, bytes) }])
+    expect(await outcome(reach(64))).toBe('ok')
+    expect(await outcome(reach(63))).toBe('INVALID')
+    expect(await outcome(() => bench.device.program([{ ...out, out: slice(bench.buffer, 4096 - 64) }]))).toBe('ok')
+    expect(await outcome(() => bench.device.program([{ ...out, out: slice(bench.buffer, 4096 - 60) }]))).toBe('INVALID')
+    expect(await outcome(() => bench.device.program([{ ...out, a: slice(bench.buffer, 2) }]))).toBe('INVALID')
+    const huge = 2 ** 53 - 1
+    const overflow: NativeStep = {
+      ...out,
+      extents: [huge, huge, huge, huge],
+      strides: [
+        [huge, huge, 1],
+        [huge, huge, 1],
+        [huge, huge, 1],
+      ],
+    }
+    expect(await outcome(() => bench.device.program([overflow]))).toBe('INVALID')
+  })
+
+  it('does not mix devices', async () => {
+    const other = openBench(plugin, fixture)
+    expect(
+      await outcome(() =>
+        bench.device.program([{ ...scale(bench), buffers: [slice(other.buffer), slice(bench.buffer)] } as NativeStep]),
+      ),
+    ).toBe('INVALID')
+    expect(await outcome(() => other.device.program([scale({ ...other, library: bench.library })]))).toBe('INVALID')
+    other.device.close()
+  })
+
+  it('says how much memory was asked for in vain', () => {
+    expect(() => bench.device.allocate(2 ** 52)).toThrow(expect.objectContaining({ code: 'MEMORY' }))
+  })
+
+  it('closes behind the work under way', async () => {
+    const closing = openBench(plugin, fixture)
+    const program = closing.device.program(Array.from({ length: 1000 }, () => slow(closing, 2)))
+    const running = program.run([], [])
+    const queued = closing.buffer.read(0, 4)
+    closing.device.close()
+    closing.device.close()
+    expect(await outcome(() => running)).toBe('CLOSED')
+    expect(await outcome(() => queued)).toBe('CLOSED')
+  })
+
+  it.each(['process.exit(0)', '', 'device.close()'])('ends cleanly with work in flight: %s', (ending) => {
+    const script = `
+        const addon = require(${JSON.stringify(`${nativeFolder()}/heddle.node`)})
+        const device = addon.openDevice(${JSON.stringify(plugin)}, 0)
+        const library = device.loadLibrary(${JSON.stringify(fixture)})
+        const step = { kind: 'kernel', label: 'slow', library, key: 'slow', buffers: [], dims: [5], attrs: [] }
+        const buffer = device.allocate(100)
+        device.program(Array(20).fill(step)).run([], [{ buffer, offset: 0, bytes: 100 }]).catch(() => {})
+        setTimeout(() => { ${ending} }, 10)`
+    execFileSync(process.execPath, ['-e', script])
+  })
+
+  it('ends cleanly with the thread that uses it', () => {
+    const script = `
+      const { Worker, isMainThread } = require('node:worker_threads')
+      const body = ${JSON.stringify(`
+        const addon = require(process.env.ADDON)
+        const device = addon.openDevice(process.env.PLUGIN, 0)
+        const library = device.loadLibrary(process.env.FIXTURE)
+        const step = { kind: 'kernel', label: 'slow', library, key: 'slow', buffers: [], dims: [5], attrs: [] }
+        device.program(Array(200).fill(step)).run([], [])
+        require('node:worker_threads').parentPort.postMessage('running')`)}
+      const worker = new Worker(body, { eval: true })
+      worker.on('message', () => worker.terminate())`
+    const env = { ...process.env, ADDON: `${nativeFolder()}/heddle.node`, PLUGIN: plugin, FIXTURE: fixture }
+    execFileSync(process.execPath, ['-e', script], { env })
+  })
+})
+
+describe('capturing', () => {
+  it('replays the captured steps on new inputs', async () => {
+    const bench = openBench(fixture, fixture)
+    const program = bench.device.program([scale(bench, 3)])
+    expect(program.captured).toBe(false)
+    await program.capture()
+    expect(program.captured).toBe(true)
+    for (const factor of [1, -2]) {
+      const data = floats(ramp.map((x) => x * factor))
+      const [out] = await program.run([{ to: slice(bench.buffer), data }], [slice(bench.buffer, 64)])
+      expect(out).toEqual(floats(ramp.map((x) => x * factor * 3)))
+    }
+    expect(await program.time(2, 0)).toHaveLength(2)
+    bench.device.close()
+  })
+
+  it('reports a step that fails and captures nothing', async () => {
+    const bench = openBench(fixture, fixture)
+    const program = bench.device.program([{ ...slow(bench, 0), key: 'fault', dims: [] } as NativeStep])
+    expect(await outcome(() => program.capture())).toBe('FAULT')
+    expect(program.captured).toBe(false)
+    bench.device.close()
+  })
+})
+
+it('says what is wrong with a plugin', async () => {
+  const addon = loadAddon()
+  expect(addon.abiVersion).toBe(1)
+  expect(() => addon.openDevice('/nowhere/libheddle_x.so', 0)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
+  expect(() => addon.openDevice('libc.so.6', 0)).toThrow(expect.objectContaining({ code: 'INVALID' }))
+  expect(() => addon.openDevice(fixture, 1)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
+})

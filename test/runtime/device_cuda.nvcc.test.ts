@@ -1,0 +1,24 @@
+/** The CUDA plugin where there may be no GPU: it is built, it loads, and it says in one line what is missing. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { HeddleError } from '../../src/errors.js'
+import { nativeFolder } from '../../src/runtime/addon.js'
+import { openDevice } from '../../src/runtime/device.js'
+
+it('is built where there is a CUDA compiler', () => {
+  expect(existsSync(join(nativeFolder(), 'libheddle_cuda.so'))).toBe(true)
+})
+
+it('opens, or names what the machine lacks', () => {
+  try {
+    openDevice('cuda').close()
+  } catch (error) {
+    expect(error).toBeInstanceOf(HeddleError)
+    expect(error).toMatchObject({
+      code: 'device.unavailable',
+      exitCode: 3,
+      message: expect.stringMatching(/^no (CUDA driver|usable CUDA device)[^\n]*$/),
+    })
+  }
+})

@@ -1,0 +1,58 @@
+import { existsSync } from 'node:fs'
+import { readFile, rm, utimes } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, expect, test } from 'vitest'
+import { buildKernels, outputs } from '../../src/toolchain/index.js'
+import { type TestProject, testProject } from './project.js'
+
+let project: TestProject
+
+afterEach(() => rm(project.root, { recursive: true, force: true }))
+
+const build = () => buildKernels({ target: 'simt', root: project.root })
+
+test('compiles once, and again only what changed by content', async () => {
+  project = await testProject({ one: 'int one() { return 1; }\n', two: 'int two() { return 2; }\n' })
+  expect(await build()).toMatchObject({ compiled: 3, linked: true })
+  expect(await build()).toMatchObject({ compiled: 0, linked: false })
+
+  const now = new Date()
+  await utimes(join(project.root, 'generated/cuda/one.cu'), now, now)
+  expect(await build()).toMatchObject({ compiled: 0, linked: false })
+
+  await project.write('generated/cuda/one.cu', 'int one() { return 3; }\n')
+  expect(await build()).toMatchObject({ compiled: 1, linked: true })
+})
+
+test('a removed or altered library is linked again', async () => {
+  project = await testProject({ one: 'int one() { return 1; }\n' })
+  const { library, report } = await build()
+  await project.write('.heddle/simt/libheddle_kernels.so', 'not a library')
+  const again = await build()
+  expect(again).toMatchObject({ compiled: 0, linked: true })
+  expect(again.report.library.digest).toBe(report.library.digest)
+  expect((await readFile(library)).length).toBe(report.library.bytes)
+})
+
+test('a refused file is a finding with the compiler’s first error, and no library appears', async () => {
+  project = await testProject({ fine: 'int fine;\n', bad: 'int bad() { return missing_name; }\n' })
+  await expect(build()).rejects.toMatchObject({
+    code: 'build.compile',
+    exitCode: 1,
+    message: expect.stringMatching(/bad\.cu:[\s\S]*missing_name/),
+  })
+  expect(existsSync(outputs(project.root).library('simt'))).toBe(false)
+})
+
+test('editors are told how each file is compiled', async () => {
+  project = await testProject({ one: 'int one;\n' })
+  await build()
+  const commands: { file: string; arguments: string[] }[] = JSON.parse(
+    await readFile(join(project.root, '.heddle/simt/compile_commands.json'), 'utf8'),
+  )
+  expect(commands.map(({ file }) => file)).toEqual([
+    join(project.root, 'generated/cuda/one.cu'),
+    join(project.root, 'generated/registry.cpp'),
+  ])
+  expect(commands[0]?.arguments).toContain('-DHEDDLE_SIMT=1')
+})

@@ -1,0 +1,114 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { buildKernels, libraryState, outputs } from '../../src/toolchain/index.js'
+import { type TestProject, testProject } from './project.js'
+
+let project: TestProject
+
+afterEach(async () => {
+  vi.unstubAllEnvs()
+  await rm(project.root, { recursive: true, force: true })
+})
+
+/** Writes its last argument's file, as a compiler would, after printing what it is told to. */
+const compiler = (stderr: string, version = 'fake 1.0, release 1') => `
+[ "$1" = --version ] && { echo "${version}"; exit 0; }
+for last; do :; done
+cat >&2 <<'END'
+${stderr}
+END
+echo "$@" > "$last"`
+
+const spilling = `ptxas info    : Compiling entry function '_ZN6heddle4spinEv' for 'sm_90'
+ptxas info    : Function properties for _ZN6heddle4spinEv
+    8 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads
+ptxas info    : Used 255 registers`
+
+describe('spills', () => {
+  test('a spill fails the build and names kernel, file and architecture', async () => {
+    project = await testProject({ spin: 'void spin();\n' })
+    vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', compiler(spilling)))
+    await expect(buildKernels({ target: 'cuda', root: project.root })).rejects.toMatchObject({
+      code: 'build.spill',
+      exitCode: 1,
+      message: expect.stringContaining('spin (cuda/spin.cu) spills on sm_90: 4 bytes stored, 4 loaded, 255 registers'),
+    })
+    expect(existsSync(outputs(project.root).library('cuda'))).toBe(false)
+  })
+
+  test('a kernel without one is reported and linked', async () => {
+    project = await testProject({ spin: 'void spin();\n' })
+    vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', compiler(spilling.replaceAll('4 bytes', '0 bytes'))))
+    const { report, linked } = await buildKernels({ target: 'cuda', root: project.root })
+    expect(linked).toBe(true)
+    expect(report.kernels[0]).toMatchObject({ kernel: 'spin', arch: 'sm_90', registers: 255, stackBytes: 8 })
+  })
+})
+
+describe('the compiler', () => {
+  test('its version is part of the key', async () => {
+    project = await testProject({ one: 'int one;\n' })
+    const build = () => buildKernels({ target: 'cuda', root: project.root })
+    vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', compiler('')))
+    expect(await build()).toMatchObject({ compiled: 2, linked: true })
+    expect(await build()).toMatchObject({ compiled: 0, linked: false })
+    await project.script('nvcc', compiler('', 'fake 2.0, release 2'))
+    expect(await build()).toMatchObject({ compiled: 2, linked: true })
+  })
+
+  test('a missing one is an environment error', async () => {
+    project = await testProject({ one: 'int one;\n' })
+    vi.stubEnv('HEDDLE_NVCC', join(project.root, 'absent'))
+    await expect(buildKernels({ target: 'cuda', root: project.root })).rejects.toMatchObject({
+      code: 'toolchain.nvcc',
+      exitCode: 3,
+    })
+  })
+
+  test('cancelling ends it with everything it started, and leaves nothing half-made', async () => {
+    project = await testProject({ one: 'int one;\n', two: 'int two;\n' })
+    const pidFile = join(project.root, 'pid')
+    const slow = `[ "$1" = --version ] && { echo "fake 1.0, release 1"; exit 0; }\nsleep 600 & echo $! > "${pidFile}"\nwait`
+    vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', slow))
+    const cancel = new AbortController()
+    const built = buildKernels({ target: 'cuda', root: project.root, signal: cancel.signal, jobs: 1 })
+    const outcome = expect(built).rejects.toThrow('stop')
+    const pid = await vi.waitFor(async () => {
+      const text = await readFile(pidFile, 'utf8')
+      expect(text).toMatch(/\d\n/)
+      return Number(text)
+    })
+    expect(isRunning(pid)).toBe(true)
+    cancel.abort(new Error('stop'))
+    await outcome
+    await vi.waitFor(() => expect(isRunning(pid)).toBe(false))
+    expect(await readdir(outputs(project.root).cache)).toEqual([])
+  })
+})
+
+/** Whether a process still runs; one that has ended and waits for its parent (a zombie) does not. */
+function isRunning(pid: number): boolean {
+  const stat = `/proc/${pid}/stat`
+  return existsSync(stat) && !/\) [ZX] /.test(readFileSync(stat, 'utf8'))
+}
+
+describe('input', () => {
+  test('without a manifest there is nothing to build', async () => {
+    project = await testProject({})
+    await expect(
+      buildKernels({ target: 'simt', root: project.root, generated: join(project.root, 'absent') }),
+    ).rejects.toMatchObject({ code: 'build.generated', exitCode: 2, hint: 'run `heddle gen` first' })
+  })
+
+  test('a report is stale as soon as the manifest differs', async () => {
+    project = await testProject({ one: 'int one;\n' })
+    vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', compiler('')))
+    expect(await libraryState(project.root, 'cuda')).toBe('missing')
+    await buildKernels({ target: 'cuda', root: project.root })
+    expect(await libraryState(project.root, 'cuda')).toBe('current')
+    await project.write('generated/manifest.json', '{"version":1,"kernels":[]}')
+    expect(await libraryState(project.root, 'cuda')).toBe('stale')
+  })
+})

@@ -1,0 +1,48 @@
+/** A throw-away project with generated text, and stand-ins for compilers, so that the build is tested without CUDA. */
+import { chmod, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { Manifest } from '../../src/emit/manifest.js'
+import { sha256 } from '../../src/toolchain/hash.js'
+
+export interface TestProject {
+  readonly root: string
+  write(file: string, text: string): Promise<void>
+  /** An executable script in the project. */
+  script(name: string, text: string): Promise<string>
+}
+
+const entry = (op: string, text: string): Manifest['kernels'][number] => ({
+  key: `${op}__f32`,
+  op,
+  types: { T: 'f32' },
+  fixedDims: {},
+  file: `cuda/${op}.cu`,
+  digest: sha256(text),
+  buffers: [],
+  dims: [],
+  attrs: [],
+  variants: [],
+})
+
+/** A project whose kernels have the given texts. */
+export async function testProject(kernels: Readonly<Record<string, string>>): Promise<TestProject> {
+  const root = await mkdtemp(join(tmpdir(), 'heddle-build-'))
+  const write = async (file: string, text: string): Promise<void> => {
+    await mkdir(dirname(join(root, file)), { recursive: true })
+    await writeFile(join(root, file), text)
+  }
+  const manifest: Manifest = { version: 1, kernels: Object.entries(kernels).map(([op, text]) => entry(op, text)) }
+  await write('generated/manifest.json', JSON.stringify(manifest))
+  await write('generated/registry.cpp', 'extern "C" int registry() { return 1; }\n')
+  for (const [op, text] of Object.entries(kernels)) await write(`generated/cuda/${op}.cu`, text)
+  return {
+    root,
+    write,
+    async script(name, text) {
+      await write(name, `#!/bin/sh\n${text}\n`)
+      await chmod(join(root, name), 0o755)
+      return join(root, name)
+    },
+  }
+}

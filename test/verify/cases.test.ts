@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest'
+import { ops, plans } from '../../specs/index.js'
+import { casesOf, inputsOf } from '../../src/verify/cases.js'
+import { rules } from '../../src/verify/rules.js'
+import { entryOf } from './faulty.js'
+
+describe('casesOf', () => {
+  const cases = casesOf(entryOf('layer_norm', 'f16'))
+  const lengths = new Set(cases.map(({ dims }) => dims.n))
+
+  it('covers one element, both sides of a vector, of a warp and of 1024, and longer rows', () => {
+    for (const n of [1, 7, 8, 9, 31, 32, 33, 1023, 1024, 1025, 8193]) expect(lengths, `n = ${n}`).toContain(n)
+  })
+
+  it('covers more rows than a grid dimension holds', () => {
+    expect(Math.max(...cases.map(({ dims }) => dims.m ?? 0))).toBeGreaterThan(65_535)
+  })
+
+  it('covers buffers that start between vectors', () => {
+    expect(new Set(cases.map(({ shift }) => shift))).toEqual(new Set([0, 1, 3]))
+  })
+
+  it('names every case once', () => {
+    expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length)
+  })
+
+  it('keeps fixed dimensions', () => {
+    const fixed = casesOf({ ...entryOf('softmax', 'f32'), fixedDims: { n: 128 } })
+    expect(new Set(fixed.map(({ dims }) => dims.n))).toEqual(new Set([128]))
+  })
+
+  it('refuses an op without a rule', () => {
+    expect(() => casesOf({ ...entryOf('add', 'f32'), op: 'unheard_of' })).toThrow('op unheard_of has no verification rule')
+  })
+})
+
+describe('inputsOf', () => {
+  it('draws indices in range and values without zeros', () => {
+    for (const test of casesOf(entryOf('embedding_lookup', 'f16'))
+      .filter(({ draw }) => draw === 'integer')
+      .slice(0, 40)) {
+      const { ids, table } = inputsOf(test)
+      const v = test.dims.v ?? 0
+      expect(Array.from(ids?.data ?? []).every((id) => Number.isInteger(id) && id >= 0 && id < v)).toBe(true)
+      expect(new Set(Array.from(table?.data ?? []))).not.toContain(0)
+    }
+  })
+
+  it('draws lengths from 1 to the extent', () => {
+    for (const test of casesOf(entryOf('mask_scores', 'f32')).slice(0, 40)) {
+      const lengths = Array.from(inputsOf(test).lengths?.data ?? [])
+      expect(lengths.every((length) => length >= 1 && length <= (test.dims.t ?? 0))).toBe(true)
+    }
+  })
+
+  it('draws the same values for the same case', () => {
+    const [test] = casesOf(entryOf('add', 'bf16'))
+    if (test === undefined) throw new Error('no case')
+    expect(inputsOf(test)).toEqual(inputsOf(test))
+  })
+})
+
+describe('rules', () => {
+  it('cover every shipped op and fused kernel and no other', () => {
+    const fused = plans.flatMap((plan) => plan.groups.map(({ kernel }) => kernel))
+    expect(Object.keys(rules).sort()).toEqual([...new Set([...Object.keys(ops), ...fused])].sort())
+  })
+})

@@ -1,0 +1,122 @@
+import { describe, expect, it } from 'vitest'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Kernel, TensorParam } from '../../src/ir/kernel.js'
+import { rowMajor } from '../../src/ir/layout.js'
+import { casesOf, type KernelCase } from '../../src/verify/cases.js'
+import { poisonByte, runCase } from '../../src/verify/conformance.js'
+import { entryOf, type Fault, faultySubject } from './faulty.js'
+
+/** One case of an op, chosen by its name. */
+function caseOf(op: string, dtype: 'f32' | 'f16' | 'bf16', match: RegExp): KernelCase {
+  const found = casesOf(entryOf(op, dtype)).find(({ name }) => match.test(name))
+  if (found === undefined) throw new Error(`no case of ${op} matches ${match}`)
+  return found
+}
+
+/** z = x fn y, as the front end lowers it. */
+function kernelOf(fn: 'add' | 'sub'): Kernel {
+  const indices: Expr[] = ['m', 'c'].map((name) => ({ kind: 'index', type: 'i32', name }))
+  const load = (tensor: string): Expr => ({ kind: 'load', type: 'f32', tensor, indices })
+  const dims = ['m', 'n']
+  const tensors = (['x', 'y', 'z'] as const).map((name): TensorParam => {
+    return { name, access: name === 'z' ? 'out' : 'in', dtype: { param: 'T' }, dims, layout: rowMajor(dims) }
+  })
+  return {
+    name: 'add',
+    source: { file: 'add.ts', line: 1, column: 1 },
+    dims,
+    types: { T: ['f32'] },
+    attrs: [],
+    tensors,
+    rows: [
+      { index: 'm', dim: 'm' },
+      { index: 'c', dim: 'n' },
+    ],
+    body: [{ kind: 'store', tensor: 'z', indices, value: { kind: 'call', type: 'f32', fn, args: [load('x'), load('y')] } }],
+  }
+}
+
+const run = (test: KernelCase, fault?: Fault) => runCase(faultySubject(fault), test)
+
+describe('runCase on a faithful device', () => {
+  it.each(['f32', 'f16', 'bf16'] as const)('passes layer norm, softmax and gather in %s', async (dtype) => {
+    for (const op of ['layer_norm', 'softmax', 'embedding_lookup', 'mask_scores', 'argmax', 'gelu', 'cast_f32']) {
+      for (const match of [/ [nt]=33 (v=61 )?integer$/, / [nt]=64 (v=61 )?normal$/]) {
+        const result = await run(caseOf(op, dtype, match))
+        expect(result, `${op} ${match}`).toMatchObject({ passed: true })
+      }
+    }
+  })
+})
+
+describe('runCase finds planted faults', () => {
+  const test = caseOf('add', 'f32', / m=2 n=33 integer$/)
+  const at = (slices: readonly { offset: number; bytes: number }[], i: number) => slices[i] ?? { offset: 0, bytes: 0 }
+
+  it('an element that was never written', async () => {
+    const result = await run(test, (memory, slices) =>
+      memory.fill(poisonByte('f32'), at(slices, 2).offset, at(slices, 2).offset + 4),
+    )
+    expect(result).toMatchObject({ passed: false })
+    expect(result.detail).toContain('z: 1 of 66 elements differ; worst element 0 is NaN')
+  })
+
+  it('an element off by the last bit of an exact op', async () => {
+    const result = await run(test, (memory, slices) => {
+      const { offset, bytes } = at(slices, 2)
+      memory.set([(memory[offset + bytes - 4] ?? 0) ^ 1], offset + bytes - 4)
+    })
+    expect(result.detail).toContain('worst element 65')
+  })
+
+  it('a write past the end of the output', async () => {
+    const result = await run(test, (memory, slices) => memory.set([0], at(slices, 2).offset + at(slices, 2).bytes))
+    expect(result).toMatchObject({ passed: false, detail: 'guard band after z was overwritten, 0 bytes past its end' })
+  })
+
+  it('a write before the first buffer', async () => {
+    const result = await run(test, (memory) => memory.set([0], 3))
+    expect(result.detail).toBe('guard band before the first buffer was overwritten at byte 3')
+  })
+
+  it('an input that was overwritten', async () => {
+    const result = await run(test, (memory, slices) => memory.set([0x55], at(slices, 1).offset + 5))
+    expect(result.detail).toBe('input y was overwritten at byte 5')
+  })
+
+  it('a kernel that faults, with its message', async () => {
+    const result = await run(test, () => {
+      throw new Error('kernel add__f32: read of x[66] is out of bounds')
+    })
+    expect(result).toMatchObject({ passed: false, detail: 'kernel add__f32: read of x[66] is out of bounds' })
+  })
+
+  it('an integer output that was never written', async () => {
+    const result = await run(caseOf('argmax', 'f16', / m=2 n=33 integer$/), (memory, slices) =>
+      memory.fill(poisonByte('i32'), at(slices, 1).offset, at(slices, 1).offset + 4),
+    )
+    expect(result).toMatchObject({ passed: false })
+  })
+})
+
+describe('runCase names the stage that differs first', () => {
+  const test = caseOf('add', 'f32', / m=2 n=33 integer$/)
+  const wrong: Fault = (memory, slices) => memory.set([0, 0, 0, 0], slices[2]?.offset ?? 0)
+  const subject = faultySubject(wrong)
+
+  it('the device, when the IR equals the body', async () => {
+    const result = await runCase({ ...subject, kernels: new Map([['add', kernelOf('add')]]) }, test)
+    expect(result.detail).toMatch(/^device differs from body and IR: z: 1 of 66/)
+  })
+
+  it('the IR, when it differs from the body', async () => {
+    const result = await runCase({ ...subject, kernels: new Map([['add', kernelOf('sub')]]) }, test)
+    expect(result.detail).toMatch(/^IR differs from body: z/)
+  })
+
+  it('the device alone, when there is no body', async () => {
+    const result = await runCase({ ...subject, ops: {}, kernels: new Map([['add', kernelOf('add')]]) }, test)
+    expect(result.detail).toMatch(/^device differs from IR: z: 1 of 66/)
+    await expect(runCase({ ...subject, ops: {} }, test)).rejects.toThrow('there is neither a body nor IR of add')
+  })
+})

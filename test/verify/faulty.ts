@@ -1,0 +1,43 @@
+/** The reference device with planted faults: memory is changed after a kernel has run, before it is read back. */
+import { layouts, ops } from '../../specs/index.js'
+import type { KernelEntry } from '../../src/emit/manifest.js'
+import type { NativeSlice } from '../../src/runtime/native.js'
+import type { Subject } from '../../src/verify/conformance.js'
+import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime/reference_device.js'
+
+/** Sees what is read back, a block of memory, and where in it the kernel's buffers lie. */
+export type Fault = (memory: Uint8Array, slices: readonly NativeSlice[]) => void
+
+const manifest = referenceManifest()
+
+/** The manifest's entry of an op for one storage type. */
+export function entryOf(op: string, dtype: string): KernelEntry {
+  const entry = manifest.kernels.find((kernel) => kernel.key === `${op}__${dtype}`)
+  if (entry === undefined) throw new Error(`no kernel ${op}__${dtype}`)
+  return entry
+}
+
+/** What `runCase` runs on: op bodies, faithful but for the fault. */
+export function faultySubject(fault: Fault = () => {}): Subject {
+  const { device } = referenceDevice(manifest)
+  return {
+    library: referenceLibrary(manifest),
+    layouts,
+    ops,
+    device: {
+      ...device,
+      program(steps) {
+        const program = device.program(steps)
+        const slices = steps.flatMap((step) => (step.kind === 'kernel' ? step.buffers : []))
+        return {
+          ...program,
+          async run(inputs, outputs) {
+            const blocks = await program.run(inputs, outputs)
+            for (const block of blocks) fault(block, slices)
+            return blocks
+          },
+        }
+      },
+    },
+  }
+}

@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest'
+import { compare } from '../../src/verify/compare.js'
+import { integer, normal, random, smallInteger, uniform, unit } from '../../src/verify/random.js'
+import { roundTo } from '../../src/verify/storage.js'
+import { modelTolerance, tolerance, unitRoundoff } from '../../src/verify/tolerance.js'
+
+const types = ['f32', 'f16', 'bf16'] as const
+
+/** A dot product as a first draft would have it: float32 throughout, in loop order, one rounding at the end. */
+function naiveDot(x: ArrayLike<number>, y: ArrayLike<number>, skip = -1): number {
+  let sum = 0
+  for (let i = 0; i < x.length; i++) if (i !== skip) sum = Math.fround(sum + Math.fround((x[i] ?? 0) * (y[i] ?? 0)))
+  return sum
+}
+
+function trueDot(x: ArrayLike<number>, y: ArrayLike<number>): number {
+  let sum = 0
+  for (let i = 0; i < x.length; i++) sum += (x[i] ?? 0) * (y[i] ?? 0)
+  return sum
+}
+
+describe('the tolerance table, held against naive implementations', () => {
+  it.each(types)('accepts naive dot products in %s, of any length, and refuses them with a term dropped', (dtype) => {
+    for (const length of [1, 7, 64, 1024, 4096]) {
+      const next = random(`dot ${dtype} ${length}`)
+      const vectors = Array.from({ length: 50 }, () =>
+        [0, 1].map(() =>
+          roundTo(
+            dtype,
+            Float64Array.from({ length }, () => normal(next)),
+          ),
+        ),
+      )
+      const bound = tolerance({ dtype, class: 'matmul', length })
+      const expected = vectors.map(([x, y]) => trueDot(x ?? [], y ?? []))
+      const naive = vectors.map(([x, y]) => naiveDot(x ?? [], y ?? []))
+      expect(compare(roundTo(dtype, naive), expected, bound), `length ${length}`).toMatchObject({ passed: true })
+      const dropped = vectors.map(([x, y]) => naiveDot(x ?? [], y ?? [], length >> 1))
+      expect(compare(roundTo(dtype, dropped), expected, bound).passed, `length ${length}`).toBe(false)
+    }
+  })
+
+  it('accepts naive softmax in float32 and refuses a term left out of its sum', () => {
+    for (const length of [2, 33, 1024, 4096]) {
+      const next = random(`softmax ${length}`)
+      const x = roundTo(
+        'f32',
+        Float64Array.from({ length }, () => normal(next)),
+      )
+      const softmax = (round: (value: number) => number, skip: number) => {
+        const e = Array.from(x, (value) => round(Math.exp(value)))
+        const total = e.reduce((sum, value, i) => (i === skip ? sum : round(sum + value)), 0)
+        return e.map((value) => round(value / total))
+      }
+      const bound = tolerance({ dtype: 'f32', class: 'reduction', length, scale: 0 })
+      const expected = softmax((value) => value, -1)
+      expect(compare(softmax(Math.fround, -1), expected, bound), `length ${length}`).toMatchObject({ passed: true })
+      expect(compare(softmax(Math.fround, length >> 1), expected, bound).passed, `length ${length}`).toBe(false)
+    }
+  })
+
+  it.each(types)('lets one rounding of storage pass in %s, and two in the same direction fail', (dtype) => {
+    const bound = tolerance({ dtype, class: 'elementwise' })
+    const next = random(`storage ${dtype}`)
+    const values = Float64Array.from({ length: 1000 }, () => uniform(next, 1, 2))
+    expect(compare(roundTo(dtype, values), values, bound).passed).toBe(true)
+    const slip = 2 * unitRoundoff[dtype] + 2 * bound.absolute + 2 * bound.relative
+    expect(
+      compare(
+        values.map((value) => value * (1 + slip)),
+        values,
+        bound,
+      ).passed,
+    ).toBe(false)
+  })
+
+  it('is exact where it says so', () => {
+    for (const dtype of types) expect(tolerance({ dtype, class: 'exact' })).toEqual({ absolute: 0, relative: 0 })
+    expect(tolerance({ dtype: 'i32', class: 'elementwise' }).relative).toBeLessThan(2 ** -20)
+  })
+
+  it('grows with reduction length and storage type', () => {
+    const at = (dtype: (typeof types)[number], length: number) => tolerance({ dtype, class: 'reduction', length }).relative
+    expect(at('f32', 4096)).toBeGreaterThan(at('f32', 16))
+    expect(at('bf16', 16)).toBeGreaterThan(at('f16', 16))
+    expect(at('f16', 16)).toBeGreaterThan(at('f32', 16))
+  })
+})
+
+describe('modelTolerance', () => {
+  it('keeps the promise of 1e-4 in float32 and allows no label to differ', () => {
+    expect(modelTolerance('f32', 4)).toMatchObject({ absolute: 1e-4, labelsDiffer: 0 })
+  })
+
+  it('orders the storage types', () => {
+    const [f32 = 0, f16 = 0, bf16 = 0] = types.map((dtype) => modelTolerance(dtype, 12).relativeL2)
+    expect(f32).toBeLessThan(f16)
+    expect(f16).toBeLessThan(bf16)
+  })
+})
+
+describe('random', () => {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+
+  it('is a function of its name', () => {
+    const [a, b, c] = [random('a'), random('a'), random('b')]
+    const words = (next: () => number) => Array.from({ length: 8 }, next)
+    const first = words(a)
+    expect(words(b)).toEqual(first)
+    expect(words(c)).not.toEqual(first)
+  })
+
+  it('has the distributions it names', () => {
+    const next = random('distributions')
+    const draws = Array.from({ length: 20_000 }, () => normal(next))
+    expect(Math.abs(mean(draws))).toBeLessThan(5 / Math.sqrt(draws.length))
+    expect(Math.abs(mean(draws.map((value) => value * value)) - 1)).toBeLessThan(5 * Math.sqrt(2 / draws.length))
+    const counts = new Map<number, number>()
+    for (let i = 0; i < 20_000; i++) {
+      const value = smallInteger(next)
+      counts.set(value, (counts.get(value) ?? 0) + 1)
+    }
+    expect([...counts.keys()].sort((a, b) => a - b)).toEqual([-2, -1, 1, 2])
+    // Chi-square with 3 degrees of freedom exceeds 16.27 once in a thousand.
+    const square = [...counts.values()].reduce((sum, count) => sum + (count - 5000) ** 2 / 5000, 0)
+    expect(square).toBeLessThan(16.27)
+  })
+
+  it('stays inside its ranges', () => {
+    const next = random('ranges')
+    for (let i = 0; i < 1000; i++) {
+      expect(unit(next)).toBeGreaterThan(0)
+      expect(unit(next)).toBeLessThan(1)
+      expect([3, 4, 5]).toContain(integer(next, 3, 5))
+    }
+  })
+})
