@@ -3,7 +3,19 @@
  * are assembled from the shipped specs; a spec imports the language (by the package's name) and other specs, nothing else.
  */
 const rooms = [
-  'ir', 'lang', 'frontend', 'fuse', 'schedule', 'emit', 'toolchain', 'runtime', 'models', 'quant', 'verify', 'bench', 'cli',
+  'ir',
+  'lang',
+  'frontend',
+  'fuse',
+  'schedule',
+  'emit',
+  'toolchain',
+  'runtime',
+  'models',
+  'quant',
+  'verify',
+  'bench',
+  'cli',
 ]
 
 const within = (names) => `^src/(${names.join('|')})/`

@@ -1,21 +1,33 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
-/** Tests are grouped by what they need, read from the file name: nothing (`x.test.ts`), `x.simt.test.ts`, `x.nvcc.test.ts`. The gpu group runs from the bundle: `heddle selftest`. */
+/**
+ * Tests are grouped by what they need, read from the file name: nothing (`x.test.ts`), the simt device (`x.simt.test.ts`), nvcc
+ * (`x.nvcc.test.ts`). The gpu group runs from the bundle: `heddle selftest`. Results also go to `.heddle/vitest.json`.
+ */
 const alias = { heddle: fileURLToPath(new URL('./src/index.ts', import.meta.url)) }
-const needs = ['simt', 'nvcc']
+const groups = ['simt', 'nvcc']
+const minutes = 60_000
 
 export default defineConfig({
   resolve: { alias },
   test: {
+    reporters: ['default', 'json'],
+    outputFile: { json: '.heddle/vitest.json' },
     projects: [
       {
         extends: true,
-        test: { name: 'nothing', include: ['test/**/*.test.ts'], exclude: needs.map((need) => `test/**/*.${need}.test.ts`) },
+        test: { name: 'nothing', include: ['test/**/*.test.ts'], exclude: groups.map((group) => `test/**/*.${group}.test.ts`) },
       },
-      ...needs.map((need) => ({
+      ...groups.map((group) => ({
         extends: true as const,
-        test: { name: need, include: [`test/**/*.${need}.test.ts`], testTimeout: 600_000, hookTimeout: 600_000 },
+        test: {
+          name: group,
+          include: [`test/**/*.${group}.test.ts`],
+          globalSetup: 'test/toolchain/native_setup.ts',
+          testTimeout: 10 * minutes,
+          hookTimeout: 10 * minutes,
+        },
       })),
     ],
   },

@@ -44,4 +44,3 @@ extern "C" int32_t heddle_launch_add__f32(const heddle_launch* launch, heddle_er
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "add__f32", work, 256, add_elementwise, work, static_cast<int>(n), x, y, z);
 }
-

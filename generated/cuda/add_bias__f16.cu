@@ -38,10 +38,9 @@ extern "C" int32_t heddle_launch_add_bias__f16(const heddle_launch* launch, hedd
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", heddle::Count(n));
+  const auto bias = arguments.in<T>(1, "bias", n);
   const auto y = arguments.out<T>(2, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "add_bias__f16", work, 256, add_bias_elementwise, work, static_cast<int>(n), x, bias, y);
 }
-

@@ -51,4 +51,3 @@ extern "C" int32_t heddle_launch_add_position__f16(const heddle_launch* launch, 
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "add_position__f16", work, 256, add_position_elementwise, work, static_cast<int>(s), static_cast<int>(n), first, x, table, y);
 }
-

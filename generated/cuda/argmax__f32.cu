@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(Team::threads, 1) argmax_kept(
   const int64_t start = static_cast<int64_t>(m1) * n;
   heddle::Chunk<T, VEC> x_c[CHUNKS];
   heddle::load_row<VEC>(team, x, n, x_c, [&](int c) -> int64_t { return start + c; });
-  heddle::Accumulator<heddle::ArgMax<float>> y1_value_lanes;
+  heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
@@ -35,12 +35,12 @@ __global__ void __launch_bounds__(Team::threads, 1) argmax_kept(
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (i < valid) y1_value_lanes.add(x_c[chunk][i], c0 + i);
+      if (i < valid) y1_lanes.add(x_c[chunk][i], c0 + i);
     }
-    y1_value_lanes.end_chunk();
+    y1_lanes.end_chunk();
   }
-  const int y1_value = team.reduce(y1_value_lanes);
-  if (team.lane() == 0) heddle::write(y, static_cast<int64_t>(m1), y1_value);
+  const int y1 = team.reduce(y1_lanes);
+  if (team.lane() == 0) heddle::write(y, m1, y1);
 }
 
 // Any row length: every pass reads and computes the row values it needs again.
@@ -55,19 +55,19 @@ __global__ void __launch_bounds__(Team::threads, 1) argmax_reread(
   if (position >= rows) return;
   const int m1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(m1) * n;
-  heddle::Accumulator<heddle::ArgMax<float>> y1_value_lanes;
+  heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
     const int c0 = chunk * VEC;
     const int valid = n - c0;
     const auto x_c = heddle::load_chunk<VEC>(x, start + c0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (i < valid) y1_value_lanes.add(x_c[i], c0 + i);
+      if (i < valid) y1_lanes.add(x_c[i], c0 + i);
     }
-    y1_value_lanes.end_chunk();
+    y1_lanes.end_chunk();
   }
-  const int y1_value = team.reduce(y1_value_lanes);
-  if (team.lane() == 0) heddle::write(y, static_cast<int64_t>(m1), y1_value);
+  const int y1 = team.reduce(y1_lanes);
+  if (team.lane() == 0) heddle::write(y, m1, y1);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ extern "C" int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto y = arguments.out<int>(1, "y", heddle::Count(m));
+  const auto y = arguments.out<int>(1, "y", m);
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
   const auto run = [&](auto team, const char* name, auto kernel) {
@@ -97,4 +97,3 @@ extern "C" int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "argmax__f32_block_reread", argmax_reread<heddle::BlockTeam<512>>);
 }
-

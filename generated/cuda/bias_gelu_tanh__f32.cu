@@ -17,19 +17,19 @@ __global__ void __launch_bounds__(256, 1) bias_gelu_tanh_elementwise(
     const heddle::Out<T> y) {
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c220 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
-  const int valid = n - c220;
+  const int c22_0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
+  const int valid = n - c22_0;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const auto x_c22 = heddle::load_chunk<VEC>(x, start + c220, valid);
-  const auto bias_c22 = heddle::load_chunk<VEC>(bias, c220, valid);
+  const auto x_c22 = heddle::load_chunk<VEC>(x, start + c22_0, valid);
+  const auto bias_c22 = heddle::load_chunk<VEC>(bias, c22_0, valid);
   float y_c22[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const float common = x_c22[i] + bias_c22[i];
-    y_c22[i] = (0.5f * common) * (1.0f + tanhf(0.79788458f * (common + (((0.044714998f * common) * common) * common))));
+    y_c22[i] = (0.5f * common) * (1.0f + tanhf(0.7978846f * (common + (((0.044714998f * common) * common) * common))));
   }
-  heddle::store_chunk<VEC>(y, start + c220, valid, y_c22);
+  heddle::store_chunk<VEC>(y, start + c22_0, valid, y_c22);
 }
 
 }  // namespace
@@ -39,10 +39,9 @@ extern "C" int32_t heddle_launch_bias_gelu_tanh__f32(const heddle_launch* launch
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", heddle::Count(n));
+  const auto bias = arguments.in<T>(1, "bias", n);
   const auto y = arguments.out<T>(2, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "bias_gelu_tanh__f32", work, 256, bias_gelu_tanh_elementwise, work, static_cast<int>(n), x, bias, y);
 }
-

@@ -38,14 +38,14 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c30 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = n - c30;
+    const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
+    const int valid = n - c3_0;
     if (valid <= 0) break;
-    const auto bias_c3 = heddle::load_chunk<VEC>(bias, c30, valid);
+    const auto bias_c3 = heddle::load_chunk<VEC>(bias, c3_0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       v[chunk][i] = (x_c3[chunk][i] + bias_c3[i]) + y_c3[chunk][i];
-      if (i < valid) sum0_lanes.add(v[chunk][i], c30 + i);
+      if (i < valid) sum0_lanes.add(v[chunk][i], c3_0 + i);
     }
     sum0_lanes.end_chunk();
   }
@@ -54,12 +54,12 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
   heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c30 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = n - c30;
+    const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
+    const int valid = n - c3_0;
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      if (i < valid) sum1_lanes.add(heddle::square(v[chunk][i] - mean), c30 + i);
+      if (i < valid) sum1_lanes.add(heddle::square(v[chunk][i] - mean), c3_0 + i);
     }
     sum1_lanes.end_chunk();
   }
@@ -68,17 +68,17 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
   const float row_rsqrt = rsqrtf(variance + eps);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c30 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = n - c30;
+    const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
+    const int valid = n - c3_0;
     if (valid <= 0) break;
-    const auto gamma_c3 = heddle::load_chunk<VEC>(gamma, c30, valid);
-    const auto beta_c3 = heddle::load_chunk<VEC>(beta, c30, valid);
+    const auto gamma_c3 = heddle::load_chunk<VEC>(gamma, c3_0, valid);
+    const auto beta_c3 = heddle::load_chunk<VEC>(beta, c3_0, valid);
     float y2_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y2_c3[i] = (((v[chunk][i] - mean) * row_rsqrt) * gamma_c3[i]) + beta_c3[i];
     }
-    heddle::store_chunk<VEC>(y2, start + c30, valid, y2_c3);
+    heddle::store_chunk<VEC>(y2, start + c3_0, valid, y2_c3);
   }
 }
 
@@ -101,15 +101,15 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_rer
   const int64_t start = static_cast<int64_t>(i_m) * n;
   heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-    const int c30 = chunk * VEC;
-    const int valid = n - c30;
-    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c30, valid);
-    const auto bias_c3 = heddle::load_chunk<VEC>(bias, c30, valid);
-    const auto y_c3 = heddle::load_chunk<VEC>(y, start + c30, valid);
+    const int c3_0 = chunk * VEC;
+    const int valid = n - c3_0;
+    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
+    const auto bias_c3 = heddle::load_chunk<VEC>(bias, c3_0, valid);
+    const auto y_c3 = heddle::load_chunk<VEC>(y, start + c3_0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v = (x_c3[i] + bias_c3[i]) + y_c3[i];
-      if (i < valid) sum0_lanes.add(v, c30 + i);
+      if (i < valid) sum0_lanes.add(v, c3_0 + i);
     }
     sum0_lanes.end_chunk();
   }
@@ -117,15 +117,15 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_rer
   const float mean = sum0 / static_cast<float>(n);
   heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-    const int c30 = chunk * VEC;
-    const int valid = n - c30;
-    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c30, valid);
-    const auto bias_c3 = heddle::load_chunk<VEC>(bias, c30, valid);
-    const auto y_c3 = heddle::load_chunk<VEC>(y, start + c30, valid);
+    const int c3_0 = chunk * VEC;
+    const int valid = n - c3_0;
+    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
+    const auto bias_c3 = heddle::load_chunk<VEC>(bias, c3_0, valid);
+    const auto y_c3 = heddle::load_chunk<VEC>(y, start + c3_0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v = (x_c3[i] + bias_c3[i]) + y_c3[i];
-      if (i < valid) sum1_lanes.add(heddle::square(v - mean), c30 + i);
+      if (i < valid) sum1_lanes.add(heddle::square(v - mean), c3_0 + i);
     }
     sum1_lanes.end_chunk();
   }
@@ -133,20 +133,20 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_rer
   const float variance = sum1 / static_cast<float>(n);
   const float row_rsqrt = rsqrtf(variance + eps);
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-    const int c30 = chunk * VEC;
-    const int valid = n - c30;
-    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c30, valid);
-    const auto bias_c3 = heddle::load_chunk<VEC>(bias, c30, valid);
-    const auto y_c3 = heddle::load_chunk<VEC>(y, start + c30, valid);
-    const auto gamma_c3 = heddle::load_chunk<VEC>(gamma, c30, valid);
-    const auto beta_c3 = heddle::load_chunk<VEC>(beta, c30, valid);
+    const int c3_0 = chunk * VEC;
+    const int valid = n - c3_0;
+    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
+    const auto bias_c3 = heddle::load_chunk<VEC>(bias, c3_0, valid);
+    const auto y_c3 = heddle::load_chunk<VEC>(y, start + c3_0, valid);
+    const auto gamma_c3 = heddle::load_chunk<VEC>(gamma, c3_0, valid);
+    const auto beta_c3 = heddle::load_chunk<VEC>(beta, c3_0, valid);
     float y2_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float v = (x_c3[i] + bias_c3[i]) + y_c3[i];
       y2_c3[i] = (((v - mean) * row_rsqrt) * gamma_c3[i]) + beta_c3[i];
     }
-    heddle::store_chunk<VEC>(y2, start + c30, valid, y2_c3);
+    heddle::store_chunk<VEC>(y2, start + c3_0, valid, y2_c3);
   }
 }
 
@@ -158,10 +158,10 @@ extern "C" int32_t heddle_launch_bias_residual_layer_norm__f16(const heddle_laun
   const int64_t n = arguments.dim(1, "n");
   const float eps = arguments.f32_attr(0, "eps");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", heddle::Count(n));
+  const auto bias = arguments.in<T>(1, "bias", n);
   const auto y = arguments.in<T>(2, "y", heddle::Count(m) * n);
-  const auto gamma = arguments.in<T>(3, "gamma", heddle::Count(n));
-  const auto beta = arguments.in<T>(4, "beta", heddle::Count(n));
+  const auto gamma = arguments.in<T>(3, "gamma", n);
+  const auto beta = arguments.in<T>(4, "beta", n);
   const auto y2 = arguments.out<T>(5, "y2", heddle::Count(m) * n);
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
@@ -182,4 +182,3 @@ extern "C" int32_t heddle_launch_bias_residual_layer_norm__f16(const heddle_laun
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "bias_residual_layer_norm__f16_block_reread", bias_residual_layer_norm_reread<heddle::BlockTeam<512>>);
 }
-

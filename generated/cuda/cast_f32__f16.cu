@@ -41,4 +41,3 @@ extern "C" int32_t heddle_launch_cast_f32__f16(const heddle_launch* launch, hedd
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "cast_f32__f16", work, 256, cast_f32_elementwise, work, static_cast<int>(n), x, y);
 }
-

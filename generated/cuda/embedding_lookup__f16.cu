@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(256, 1) embedding_lookup_elementwise(
   const int c0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
   const int valid = n - c0;
   const int m1 = static_cast<int>(position);
-  const int id = heddle::read(ids, static_cast<int64_t>(m1));
+  const int id = heddle::read(ids, m1);
   const int64_t start = static_cast<int64_t>(id) * n;
   const int64_t start_2 = static_cast<int64_t>(m1) * n;
   const auto table_c = heddle::load_chunk<VEC>(table, start + c0, valid);
@@ -39,11 +39,10 @@ extern "C" int32_t heddle_launch_embedding_lookup__f16(const heddle_launch* laun
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const int64_t v = arguments.dim(2, "v");
-  const auto ids = arguments.in<int>(0, "ids", heddle::Count(m));
+  const auto ids = arguments.in<int>(0, "ids", m);
   const auto table = arguments.in<T>(1, "table", heddle::Count(v) * n);
   const auto y = arguments.out<T>(2, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "embedding_lookup__f16", work, 256, embedding_lookup_elementwise, work, static_cast<int>(n), ids, table, y);
 }
-

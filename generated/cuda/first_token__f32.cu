@@ -44,4 +44,3 @@ extern "C" int32_t heddle_launch_first_token__f32(const heddle_launch* launch, h
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "first_token__f32", work, 256, first_token_elementwise, work, static_cast<int>(s), static_cast<int>(n), x, y);
 }
-

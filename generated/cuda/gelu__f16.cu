@@ -41,4 +41,3 @@ extern "C" int32_t heddle_launch_gelu__f16(const heddle_launch* launch, heddle_e
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "gelu__f16", work, 256, gelu_elementwise, work, static_cast<int>(n), x, y);
 }
-

@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(256, 1) gelu_tanh_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = (0.5f * x_c[i]) * (1.0f + tanhf(0.79788458f * (x_c[i] + (((0.044714998f * x_c[i]) * x_c[i]) * x_c[i]))));
+    y_c[i] = (0.5f * x_c[i]) * (1.0f + tanhf(0.7978846f * (x_c[i] + (((0.044714998f * x_c[i]) * x_c[i]) * x_c[i]))));
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }
@@ -41,4 +41,3 @@ extern "C" int32_t heddle_launch_gelu_tanh__bf16(const heddle_launch* launch, he
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "gelu_tanh__bf16", work, 256, gelu_tanh_elementwise, work, static_cast<int>(n), x, y);
 }
-

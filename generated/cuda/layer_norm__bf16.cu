@@ -140,8 +140,8 @@ extern "C" int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, h
   const int64_t n = arguments.dim(1, "n");
   const float eps = arguments.f32_attr(0, "eps");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto gamma = arguments.in<T>(1, "gamma", heddle::Count(n));
-  const auto beta = arguments.in<T>(2, "beta", heddle::Count(n));
+  const auto gamma = arguments.in<T>(1, "gamma", n);
+  const auto beta = arguments.in<T>(2, "beta", n);
   const auto y = arguments.out<T>(3, "y", heddle::Count(m) * n);
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
@@ -162,4 +162,3 @@ extern "C" int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, h
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "layer_norm__bf16_block_reread", layer_norm_reread<heddle::BlockTeam<512>>);
 }
-

@@ -19,21 +19,21 @@ __global__ void __launch_bounds__(256, 1) mask_scores_elementwise(
     const heddle::Out<T> y) {
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int t10 = heddle::peel(position, heddle::chunks_of<VEC>(t)) * VEC;
-  const int valid = t - t10;
+  const int t1_0 = heddle::peel(position, heddle::chunks_of<VEC>(t)) * VEC;
+  const int valid = t - t1_0;
   const int s1 = heddle::peel(position, s);
   const int h1 = heddle::peel(position, h);
   const int b1 = static_cast<int>(position);
-  const int row_lengths = heddle::read(lengths, static_cast<int64_t>(b1));
+  const int row_lengths = heddle::read(lengths, b1);
   const int64_t start = ((((static_cast<int64_t>(b1) * h) + h1) * s) + s1) * t;
-  const auto x_t1 = heddle::load_chunk<VEC>(x, start + t10, valid);
+  const auto x_t1 = heddle::load_chunk<VEC>(x, start + t1_0, valid);
   float y_t1[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int t1 = t10 + i;
-    y_t1[i] = (t1 < row_lengths) ? x_t1[i] : (-1.00000002e+30f);
+    const int t1 = t1_0 + i;
+    y_t1[i] = (t1 < row_lengths) ? x_t1[i] : (-1e+30f);
   }
-  heddle::store_chunk<VEC>(y, start + t10, valid, y_t1);
+  heddle::store_chunk<VEC>(y, start + t1_0, valid, y_t1);
 }
 
 }  // namespace
@@ -45,10 +45,9 @@ extern "C" int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, 
   const int64_t s = arguments.dim(2, "s");
   const int64_t t = arguments.dim(3, "t");
   const auto x = arguments.in<T>(0, "x", ((heddle::Count(b) * h) * s) * t);
-  const auto lengths = arguments.in<int>(1, "lengths", heddle::Count(b));
+  const auto lengths = arguments.in<int>(1, "lengths", b);
   const auto y = arguments.out<T>(2, "y", ((heddle::Count(b) * h) * s) * t);
   const int64_t work = arguments.work(heddle::Count(b) * h * s * heddle::chunks_of<VEC>(static_cast<int>(t)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "mask_scores__bf16", work, 256, mask_scores_elementwise, work, static_cast<int>(h), static_cast<int>(s), static_cast<int>(t), x, lengths, y);
 }
-

@@ -25,20 +25,20 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_split_heads_elementwise(
     const heddle::Out<T> y3) {
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c420 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
-  const int valid = d - c420;
+  const int c42_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
+  const int valid = d - c42_0;
   const int i_h = heddle::peel(position, h);
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const int64_t start = ((((static_cast<int64_t>(i_b) * s) + i_s) * h) + i_h) * d;
   const int64_t start_2 = static_cast<int64_t>(i_h) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
-  const auto x_c42 = heddle::load_chunk<VEC>(x, start + c420, valid);
-  const auto bias_c42 = heddle::load_chunk<VEC>(bias, start_2 + c420, valid);
-  const auto x2_c42 = heddle::load_chunk<VEC>(x2, start + c420, valid);
-  const auto bias2_c42 = heddle::load_chunk<VEC>(bias2, start_2 + c420, valid);
-  const auto x3_c42 = heddle::load_chunk<VEC>(x3, start + c420, valid);
-  const auto bias3_c42 = heddle::load_chunk<VEC>(bias3, start_2 + c420, valid);
+  const auto x_c42 = heddle::load_chunk<VEC>(x, start + c42_0, valid);
+  const auto bias_c42 = heddle::load_chunk<VEC>(bias, start_2 + c42_0, valid);
+  const auto x2_c42 = heddle::load_chunk<VEC>(x2, start + c42_0, valid);
+  const auto bias2_c42 = heddle::load_chunk<VEC>(bias2, start_2 + c42_0, valid);
+  const auto x3_c42 = heddle::load_chunk<VEC>(x3, start + c42_0, valid);
+  const auto bias3_c42 = heddle::load_chunk<VEC>(bias3, start_2 + c42_0, valid);
   float y_c42[VEC];
   float y2_c42[VEC];
   float y3_c42[VEC];
@@ -48,9 +48,9 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_split_heads_elementwise(
     y2_c42[i] = x2_c42[i] + bias2_c42[i];
     y3_c42[i] = x3_c42[i] + bias3_c42[i];
   }
-  heddle::store_chunk<VEC>(y, start_3 + c420, valid, y_c42);
-  heddle::store_chunk<VEC>(y2, start_3 + c420, valid, y2_c42);
-  heddle::store_chunk<VEC>(y3, start_3 + c420, valid, y3_c42);
+  heddle::store_chunk<VEC>(y, start_3 + c42_0, valid, y_c42);
+  heddle::store_chunk<VEC>(y2, start_3 + c42_0, valid, y2_c42);
+  heddle::store_chunk<VEC>(y3, start_3 + c42_0, valid, y3_c42);
 }
 
 }  // namespace
@@ -74,4 +74,3 @@ extern "C" int32_t heddle_launch_qkv_bias_split_heads__bf16(const heddle_launch*
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "qkv_bias_split_heads__bf16", work, 256, qkv_bias_split_heads_elementwise, work, static_cast<int>(s), static_cast<int>(h), static_cast<int>(d), x, bias, x2, bias2, x3, bias3, y, y2, y3);
 }
-

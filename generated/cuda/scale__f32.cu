@@ -43,4 +43,3 @@ extern "C" int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "scale__f32", work, 256, scale_elementwise, work, static_cast<int>(n), factor, x, y);
 }
-

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_softmax_kept(
   const int i_s = heddle::peel(position, s);
   const int i_h = heddle::peel(position, h);
   const int i_b = static_cast<int>(position);
-  const int row_lengths = heddle::read(lengths, static_cast<int64_t>(i_b));
+  const int row_lengths = heddle::read(lengths, i_b);
   const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   heddle::Chunk<T, VEC> x_c3[CHUNKS];
   heddle::load_row<VEC>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
@@ -38,14 +38,14 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_softmax_kept(
   heddle::Accumulator<heddle::Max<float>> top_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c30 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = n - c30;
+    const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
+    const int valid = n - c3_0;
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c30 + i;
-      v[chunk][i] = (c3 < row_lengths) ? (x_c3[chunk][i] * factor) : (-1.00000002e+30f);
-      if (i < valid) top_lanes.add(v[chunk][i], c30 + i);
+      const int c3 = c3_0 + i;
+      v[chunk][i] = (c3 < row_lengths) ? (x_c3[chunk][i] * factor) : (-1e+30f);
+      if (i < valid) top_lanes.add(v[chunk][i], c3_0 + i);
     }
     top_lanes.end_chunk();
   }
@@ -54,28 +54,28 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_softmax_kept(
   heddle::Accumulator<heddle::Sum<float>> total_lanes;
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c30 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = n - c30;
+    const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
+    const int valid = n - c3_0;
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       e[chunk][i] = expf(v[chunk][i] - top);
-      if (i < valid) total_lanes.add(e[chunk][i], c30 + i);
+      if (i < valid) total_lanes.add(e[chunk][i], c3_0 + i);
     }
     total_lanes.end_chunk();
   }
   const float total = team.reduce(total_lanes);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    const int c30 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = n - c30;
+    const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
+    const int valid = n - c3_0;
     if (valid <= 0) break;
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       y_c3[i] = e[chunk][i] / total;
     }
-    heddle::store_chunk<VEC>(y, start + c30, valid, y_c3);
+    heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
   }
 }
 
@@ -96,50 +96,50 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_softmax_reread(
   const int i_s = heddle::peel(position, s);
   const int i_h = heddle::peel(position, h);
   const int i_b = static_cast<int>(position);
-  const int row_lengths = heddle::read(lengths, static_cast<int64_t>(i_b));
+  const int row_lengths = heddle::read(lengths, i_b);
   const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * n;
   heddle::Accumulator<heddle::Max<float>> top_lanes;
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-    const int c30 = chunk * VEC;
-    const int valid = n - c30;
-    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c30, valid);
+    const int c3_0 = chunk * VEC;
+    const int valid = n - c3_0;
+    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c30 + i;
-      const float v = (c3 < row_lengths) ? (x_c3[i] * factor) : (-1.00000002e+30f);
-      if (i < valid) top_lanes.add(v, c30 + i);
+      const int c3 = c3_0 + i;
+      const float v = (c3 < row_lengths) ? (x_c3[i] * factor) : (-1e+30f);
+      if (i < valid) top_lanes.add(v, c3_0 + i);
     }
     top_lanes.end_chunk();
   }
   const float top = team.reduce(top_lanes);
   heddle::Accumulator<heddle::Sum<float>> total_lanes;
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-    const int c30 = chunk * VEC;
-    const int valid = n - c30;
-    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c30, valid);
+    const int c3_0 = chunk * VEC;
+    const int valid = n - c3_0;
+    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c30 + i;
-      const float v = (c3 < row_lengths) ? (x_c3[i] * factor) : (-1.00000002e+30f);
+      const int c3 = c3_0 + i;
+      const float v = (c3 < row_lengths) ? (x_c3[i] * factor) : (-1e+30f);
       const float e = expf(v - top);
-      if (i < valid) total_lanes.add(e, c30 + i);
+      if (i < valid) total_lanes.add(e, c3_0 + i);
     }
     total_lanes.end_chunk();
   }
   const float total = team.reduce(total_lanes);
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
-    const int c30 = chunk * VEC;
-    const int valid = n - c30;
-    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c30, valid);
+    const int c3_0 = chunk * VEC;
+    const int valid = n - c3_0;
+    const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const int c3 = c30 + i;
-      const float v = (c3 < row_lengths) ? (x_c3[i] * factor) : (-1.00000002e+30f);
+      const int c3 = c3_0 + i;
+      const float v = (c3 < row_lengths) ? (x_c3[i] * factor) : (-1e+30f);
       const float e = expf(v - top);
       y_c3[i] = e / total;
     }
-    heddle::store_chunk<VEC>(y, start + c30, valid, y_c3);
+    heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
   }
 }
 
@@ -153,7 +153,7 @@ extern "C" int32_t heddle_launch_scale_mask_softmax__bf16(const heddle_launch* l
   const int64_t n = arguments.dim(3, "n");
   const float factor = arguments.f32_attr(0, "factor");
   const auto x = arguments.in<T>(0, "x", ((heddle::Count(b) * h) * s) * n);
-  const auto lengths = arguments.in<int>(1, "lengths", heddle::Count(b));
+  const auto lengths = arguments.in<int>(1, "lengths", b);
   const auto y = arguments.out<T>(2, "y", ((heddle::Count(b) * h) * s) * n);
   const int64_t rows = arguments.work(heddle::Count(b) * h * s, 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
@@ -174,4 +174,3 @@ extern "C" int32_t heddle_launch_scale_mask_softmax__bf16(const heddle_launch* l
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "scale_mask_softmax__bf16_block_reread", scale_mask_softmax_reread<heddle::BlockTeam<512>>);
 }
-

@@ -147,4 +147,3 @@ extern "C" int32_t heddle_launch_softmax__bf16(const heddle_launch* launch, hedd
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "softmax__bf16_block_reread", softmax_reread<heddle::BlockTeam<512>>);
 }
-

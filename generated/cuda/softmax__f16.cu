@@ -147,4 +147,3 @@ extern "C" int32_t heddle_launch_softmax__f16(const heddle_launch* launch, heddl
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "softmax__f16_block_reread", softmax_reread<heddle::BlockTeam<512>>);
 }
-

@@ -18,20 +18,20 @@ __global__ void __launch_bounds__(256, 1) split_heads_elementwise(
     const heddle::Out<T> y) {
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int d10 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
-  const int valid = d - d10;
+  const int d1_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
+  const int valid = d - d1_0;
   const int h1 = heddle::peel(position, h);
   const int s1 = heddle::peel(position, s);
   const int b1 = static_cast<int>(position);
   const int64_t start = ((((static_cast<int64_t>(b1) * s) + s1) * h) + h1) * d;
   const int64_t start_2 = ((((static_cast<int64_t>(b1) * h) + h1) * s) + s1) * d;
-  const auto x_d1 = heddle::load_chunk<VEC>(x, start + d10, valid);
+  const auto x_d1 = heddle::load_chunk<VEC>(x, start + d1_0, valid);
   float y_d1[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     y_d1[i] = x_d1[i];
   }
-  heddle::store_chunk<VEC>(y, start_2 + d10, valid, y_d1);
+  heddle::store_chunk<VEC>(y, start_2 + d1_0, valid, y_d1);
 }
 
 }  // namespace
@@ -48,4 +48,3 @@ extern "C" int32_t heddle_launch_split_heads__f16(const heddle_launch* launch, h
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "split_heads__f16", work, 256, split_heads_elementwise, work, static_cast<int>(s), static_cast<int>(h), static_cast<int>(d), x, y);
 }
-

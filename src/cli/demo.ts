@@ -9,12 +9,13 @@ import { wantedTargets } from './build.js'
 import type { CliContext } from './context.js'
 import { gen } from './gen.js'
 import { openPipeline, type Pipeline, useNativeOf } from './pipeline.js'
+import { milestones } from './progress.js'
 
 /** Verses of the King James Bible without their punctuation. */
 const verses = [
   'in the beginning God created the heaven and the earth',
   'Jesus said unto him Thou shalt love the Lord thy God with all thy heart and with all thy soul and with all thy mind',
-  'And the LORD said unto Cain Where is Abel thy brother And he said I know not Am I my brothers keeper',
+  "And the LORD said unto Cain Where is Abel thy brother And he said I know not Am I my brother's keeper",
   'Charity suffereth long and is kind charity envieth not charity vaunteth not itself is not puffed up',
 ]
 
@@ -54,9 +55,9 @@ export async function demo(context: CliContext): Promise<void> {
             target,
             root,
             signal,
-            onProgress: ({ done, total, source }) => {
-              task.output = `${done}/${total} ${source}`
-            },
+            onProgress: milestones(process.stdout.isTTY === true, (text) => {
+              task.output = text
+            }),
           })
           task.title = `${target} kernels, ${compiled} of ${report.objects.length} files compiled: ${library}`
         },

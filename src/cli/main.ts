@@ -1,5 +1,6 @@
 /** The `heddle` command: assembles the verbs, and turns what they throw into an exit code. */
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
+import { benchCommand, benchCommand } from './bench.js'
 import { buildCommand } from './build.js'
 import { bundleCommand } from './bundle.js'
 import { cleanCommand } from './clean.js'
@@ -37,26 +38,31 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     buildCommand,
     runCommand,
     inspectCommand,
+    benchCommand,
     selftestCommand,
+    benchCommand,
     doctorCommand,
     demoCommand,
     bundleCommand,
     cleanCommand,
   ]
-  const commands: CommandUnknownOpts[] = verbs.map((verb) => verb(context))
-  for (const command of commands) root.addCommand(command)
-  for (const command of [root as CommandUnknownOpts, ...commands]) {
-    command
-      .option('--verbose', 'print the stack of errors')
-      .showHelpAfterError('(see --help)')
-      .exitOverride()
-      .configureOutput({
-        writeOut: host.out,
-        writeErr: host.log,
-        outputError: (text, write) => write(text.replace(/^error: /, 'error[cli.usage]: ')),
-      })
-  }
+  for (const verb of verbs) root.addCommand(verb(context))
+  configure(root, host)
   return root
+}
+
+/** Options and manners that every command has: nothing ends the process, and refusals look like those of verbs. */
+function configure(command: CommandUnknownOpts, host: CliHost): void {
+  command
+    .option('--verbose', 'print the stack of errors')
+    .showHelpAfterError('(see --help)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: host.out,
+      writeErr: host.log,
+      outputError: (text, write) => write(text.replace(/^error: /, 'error[cli.usage]: ')),
+    })
+  for (const nested of command.commands) configure(nested, host)
 }
 
 /** Runs one command line (without `node` and the script) and returns its exit code. Never throws. */

@@ -1,19 +1,24 @@
-/** A progress line on stderr: rewritten in place on a terminal, a few plain lines elsewhere (CI logs). */
+/** Progress of a build: every file on a terminal, where a line is rewritten in place; a few lines elsewhere (CI logs). */
 import type { BuildProgress } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
 
 const plainLines = 5
 
-/** A callback for `buildKernels` that reports on `label`. */
-export function buildProgress(label: string, context: CliContext): (progress: BuildProgress) => void {
-  const terminal = process.stderr.isTTY === true
+/** A callback for `buildKernels` that passes on what is worth a line. */
+export function milestones(terminal: boolean, report: (text: string, last: boolean) => void): (progress: BuildProgress) => void {
   let announced = 0
   return ({ done, total, source }) => {
-    const text = `${label}: ${done}/${total} ${source}`
-    if (terminal) return context.log(`\r\x1b[K${text}${done === total ? '\n' : ''}`)
     const part = Math.floor((done * plainLines) / total)
-    if (part === announced) return
+    if (!terminal && part === announced) return
     announced = part
-    context.log(`${text}\n`)
+    report(`${done}/${total} ${source}`, done === total)
   }
+}
+
+/** Progress on stderr. */
+export function buildProgress(label: string, context: CliContext): (progress: BuildProgress) => void {
+  const terminal = process.stderr.isTTY === true
+  return milestones(terminal, (text, last) =>
+    context.log(terminal ? `\r\x1b[K${label}: ${text}${last ? '\n' : ''}` : `${label}: ${text}\n`),
+  )
 }

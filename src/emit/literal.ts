@@ -16,14 +16,17 @@ export function literalText({ type, value }: ExprOf<'const'>): string {
 
 const negative = (value: number): boolean => value < 0 || Object.is(value, -0)
 
+/** Rounding boundaries are at least 2^-25 of a number away from it. */
+const closeEnough = 0.75 * 2 ** -25
+
 /**
  * The shortest decimal that reads back as this float32 number. Nine significant digits always do; fewer are taken when the
- * decimal is so close (2^-26 of the value, a quarter of the smallest spacing) that no rounding on the way can go wrong.
+ * decimal is nearer than three quarters of the way to the next rounding boundary, which no intermediate rounding crosses.
  */
 function decimalText(single: number): string {
   for (let digits = 1; digits < 9; digits++) {
     const text = Number(single.toPrecision(digits))
-    if (Math.fround(text) === single && Math.abs(text - single) <= single * 2 ** -26) return floatText(text)
+    if (Math.fround(text) === single && Math.abs(text - single) <= single * closeEnough) return floatText(text)
   }
   return floatText(Number(single.toPrecision(9)))
 }

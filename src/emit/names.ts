@@ -15,7 +15,7 @@ export interface Names {
   type(name: string): string
   /** An index variable, a scalar or a row value. */
   value(name: string): string
-  /** The loop index of a chunk's first element: `c0` for `c`. */
+  /** The loop index of a chunk's first element: `c0` for `c`, `c3_0` for `c3`. */
   first(index: string): string
   /** A name nothing else has. */
   fresh(wanted: string): string
@@ -29,7 +29,7 @@ const keywords =
 /** Functions generated text calls, and macros of the C library: a variable must not hide or become one. */
 const library =
   'abs cosf erff expf fabsf floorf fmaxf fminf heddle logf max min powf rintf rsqrtf sinf sqrtf tanhf ' +
-  'INFINITY NAN NULL NDEBUG EOF I assert errno stdin stdout stderr major minor signgam y0 y1 yn j0 j1 jn'
+  'INFINITY NAN NULL NDEBUG EOF I assert errno stdin stdout stderr'
 /** The frame's own names. */
 const frame = 'CHUNKS Team VEC arguments chunk error i launch length position row rows run team threads valid work'
 
@@ -56,7 +56,10 @@ export function createNames({ instance: { kernel }, axes, program }: MappedKerne
     tensor: (wanted) => name(scopes.tensor, wanted, 'tensor'),
     type: (wanted) => name(scopes.type, wanted, 'type'),
     value: (wanted) => name(scopes.value, wanted, 'value'),
-    first: (index) => name(scopes.first, `${names.value(index)}0`, 'first'),
+    first: (index) => {
+      const given = names.value(index)
+      return name(scopes.first, /\d$/.test(given) ? `${given}_0` : `${given}0`, 'first')
+    },
     fresh: (wanted) => freshName(wanted, taken),
   }
   for (const axis of axes) names.value(axis.index)

@@ -6,7 +6,7 @@ import { type CallExpression, Node, type SourceFile, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
-import { type Diagnostic, locate, printDiagnostic, type Refusal, Rejection, toDiagnostic } from './diagnostics.js'
+import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
 import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
 import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
@@ -82,6 +82,8 @@ interface Rejected {
   readonly diagnostic: Diagnostic
 }
 
+const uniqueHint = 'names are unique in the project'
+
 /** Reads spec modules of an open project. `files` are in memory, by path relative to the root. */
 export function readProject(project: SpecProject, specs: readonly string[], files: Readonly<Record<string, string>> = {}): Specs {
   const sources = specFiles(project, specs, files)
@@ -92,40 +94,24 @@ export function readProject(project: SpecProject, specs: readonly string[], file
 
   const layoutOf = (call: CallExpression): Layout => {
     const layout = layouts.get(call) ?? lowerLayout(call)
-    const twin = [...layouts].find(([other, { name }]) => other !== call && name === layout.name)
-    if (twin !== undefined) refuseDuplicate('layout', layout.name, call)
+    const twin = [...layouts].some(([other, { name }]) => other !== call && name === layout.name)
+    if (twin) reject('duplicate', call.getArguments()[0] ?? call, `layout ${layout.name} is declared twice`, uniqueHint)
     layouts.set(call, layout)
     return layout
   }
-  const refuseDuplicate = (what: string, name: string, call: CallExpression): never => {
-    throw new Rejection(
-      'duplicate',
-      call.getArguments()[0] ?? call,
-      `${what} ${name} is declared twice`,
-      'names are unique in the project',
-    )
+  const readOp = (call: CallExpression): void => {
+    const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
+    const source: SourceSpan = { file: project.fileName(call.getSourceFile()), line, column }
+    const { kernel, nameNode } = lowerOp(call, source, { declarators, layoutOf })
+    if (kernels.has(kernel.name)) reject('duplicate', nameNode, `op ${kernel.name} is declared twice`, uniqueHint)
+    kernels.set(kernel.name, kernel)
   }
   const read = ({ kind, call, isExported }: Declaration): void => {
     if (!isExported) {
-      const refusal: Refusal = 'notExported'
-      throw new Rejection(
-        refusal,
-        call,
-        `this ${kind} is not the value of an exported const`,
-        `write export const name = ${kind}(...)`,
-      )
+      reject('notExported', call, `this ${kind} is not the value of an exported const`, `write export const name = ${kind}(...)`)
     }
-    if (kind === 'layout') {
-      layoutOf(call)
-      return
-    }
-    const file = call.getSourceFile()
-    const { line, column } = file.getLineAndColumnAtPos(call.getStart())
-    const source: SourceSpan = { file: project.fileName(file), line, column }
-    const { kernel, nameNode } = lowerOp(call, source, { declarators, layoutOf })
-    if (kernels.has(kernel.name))
-      throw new Rejection('duplicate', nameNode, `op ${kernel.name} is declared twice`, 'names are unique in the project')
-    kernels.set(kernel.name, kernel)
+    if (kind === 'layout') layoutOf(call)
+    else readOp(call)
   }
 
   for (const file of sources) {

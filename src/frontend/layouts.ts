@@ -1,5 +1,5 @@
 /** Layout declarations to IR: the two functions become integer expressions over the axes, and the layout is proved. */
-import { type CallExpression, Node } from 'ts-morph'
+import type { CallExpression, Node } from 'ts-morph'
 import { HeddleError } from '../errors.js'
 import { call, dim, i32, index } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
@@ -76,8 +76,7 @@ export function lowerLayout(declaration: CallExpression): Layout {
   try {
     proveLayout(simple)
   } catch (error) {
-    if (error instanceof HeddleError)
-      return reject('layout', Node.isCallExpression(declaration) ? nameNode : declaration, error.message, error.hint)
+    if (error instanceof HeddleError) return reject('layout', nameNode, error.message, error.hint)
     throw error
   }
   return simple

@@ -59,7 +59,7 @@ function checkComparison(args: readonly Expr[], node: Node): void {
 /** Applies a row of the intrinsics table, or says which argument it does not take. */
 export function applyIntrinsic(fn: IntrinsicName, args: readonly Expr[], nodes: readonly Node[], node: Node): Expr {
   const { signatures, symbol } = intrinsic(fn)
-  const name = symbol ?? fn
+  const name = fn === 'select' ? '?:' : (symbol ?? fn)
   const arity = signatures[0]?.params.length ?? 0
   if (args.length !== arity)
     reject(
@@ -74,15 +74,17 @@ export function applyIntrinsic(fn: IntrinsicName, args: readonly Expr[], nodes: 
   const accepts = (arg: Expr, at: number): boolean =>
     signatures.some(({ params }) => params[at] === arg.type || (params[at] === 'f32' && arg.type === 'i32'))
   const found = args.findIndex((arg, at) => !accepts(arg, at))
+  // Where each argument alone would do, they differ from each other: the last is held to the one before it.
   const at = found === -1 ? args.length - 1 : found
-  const wrong = args[at]?.type ?? 'f32'
-  const wanted = found === -1 ? (args[1]?.type ?? 'f32') : (signatures.at(-1)?.params[at] ?? 'f32')
-  const hint = wrong === 'bool' ? 'bool to number' : wanted === 'bool' ? 'number to bool' : 'f32 to i32'
+  const wrong = args[at]
+  if (wrong === undefined) throw new Error(`internal: ${fn} refuses no argument`)
+  const wanted = found === -1 ? (args[at - 1]?.type ?? 'f32') : (signatures.at(-1)?.params[at] ?? 'f32')
+  const hint = wrong.type === 'bool' ? 'bool to number' : wanted === 'bool' ? 'number to bool' : 'f32 to i32'
   const culprit = nodes[at] ?? node
   return reject(
     'dtype',
     culprit,
-    `${name} takes ${plural[wanted]}, ${quote(culprit)} is ${describe(args[at] ? scalar(args[at]) : { kind: 'record', fields: new Map(), node })}`,
+    `${name} takes ${plural[wanted]}, ${quote(culprit)} is ${describe(scalar(wrong))}`,
     mismatchHints[hint],
   )
 }

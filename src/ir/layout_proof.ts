@@ -61,7 +61,9 @@ function offsetsAt(layout: Layout, extent: Numbers, shape: readonly number[]): n
     }
     const other = owner.get(offset)
     if (other !== undefined) {
-      throw findingError('layout.injective', `layout ${layout.name}: indices ${other} and ${where} share offset ${offset}`)
+      throw findingError('layout.injective', `layout ${layout.name}: indices ${other} and ${where} share offset ${offset}`, {
+        hint: 'different indices need different offsets',
+      })
     }
     owner.set(offset, `(${point.join(', ')})`)
     offsets.push(offset)

@@ -32,8 +32,8 @@ const conditional = 1
 const prefix = 11
 
 function printConst(expr: ExprOf<'const'>): string {
-  if (expr.type !== 'f32') return Object.is(expr.value, -0) ? '-0' : String(expr.value)
   const text = Object.is(expr.value, -0) ? '-0' : String(expr.value)
+  if (expr.type !== 'f32') return text
   return /^-?\d+$/.test(text) ? `${text}.0` : text
 }
 

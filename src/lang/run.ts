@@ -83,5 +83,6 @@ function extentsOf(op: Op, inputs: Tensors, given: Readonly<Record<string, numbe
       dims[axis] = size
     }
   }
+  for (const axis of op.dims) extent(op, axis, dims)
   return dims
 }

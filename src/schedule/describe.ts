@@ -41,7 +41,7 @@ function stepLines(step: Step): string[] {
     case 'let':
       return [`  once a row: ${step.name} = ${printExpr(step.value)}`]
     case 'store':
-      return [`  once a row: store ${step.tensor}(${step.indices.map(printExpr).join(', ')}) = ${printExpr(step.value)}`]
+      return [`  once a row: store ${step.tensor}[${step.indices.map(printExpr).join(', ')}] = ${printExpr(step.value)}`]
     case 'pass':
       return passLines(step.pass)
   }
@@ -57,7 +57,7 @@ function passLines({ loop, rows, reductions, stores }: Pass): string[] {
     ...reductions.map((r) => `    ${r.name} = ${r.monoid} of ${printExpr(r.value)}`),
     ...stores.map((s) => {
       const how = s.run === undefined ? 'element by element' : 'in chunks'
-      return `    store ${s.tensor}(${s.indices.map(printExpr).join(', ')}) = ${printExpr(s.value)} ${how}`
+      return `    store ${s.tensor}[${s.indices.map(printExpr).join(', ')}] = ${printExpr(s.value)} ${how}`
     }),
   ]
 }

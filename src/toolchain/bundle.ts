@@ -3,12 +3,12 @@
  * unpacks and runs on a Linux machine with the same libc and no Node, npm or compiler.
  */
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, cp, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, cp, mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { environmentError, findingError, usageError } from '../errors.js'
 import { which } from './compilers.js'
-import { installation } from './installation.js'
+import { type Installation, installation } from './installation.js'
 import { outputs, packageRoot, type Target, targets } from './paths.js'
 import { firstLines, runTool } from './process.js'
 
@@ -40,12 +40,33 @@ export interface BundleResult {
 export async function makeBundle({ root, models = [], signal }: BundleOptions): Promise<BundleResult> {
   const built = installation(root)
   const folder = join(outputs(root).base, 'bundle')
-  const stage = join(folder, 'heddle')
   const available = targets.filter((target) => existsSync(built.library(target)))
   if (available.length === 0) throw missing(built.library('simt'))
-  await rm(stage, { recursive: true, force: true })
-  await mkdir(stage, { recursive: true })
+  await mkdir(folder, { recursive: true })
+  const temporary = await mkdtemp(join(folder, '.packing-'))
+  try {
+    const stage = join(temporary, 'heddle')
+    await mkdir(stage)
+    await fill(stage, built, available, signal)
+    for (const model of models) await addModel(resolve(root, model), stage)
+    const archive = await pack(folder, temporary, signal)
+    const { size } = await stat(archive)
+    if (models.length === 0 && size > limitBytes) {
+      throw findingError('bundle.size', `${archive} is ${mebibytes(size)} MiB, at most ${mebibytes(limitBytes)} MiB are allowed`)
+    }
+    return { archive, bytes: size, targets: available }
+  } finally {
+    await rm(temporary, { recursive: true, force: true })
+  }
+}
 
+/** Everything but models. */
+async function fill(
+  stage: string,
+  built: Installation,
+  available: readonly Target[],
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const put = async (from: string, name: string): Promise<void> => {
     if (!existsSync(from)) throw missing(from)
     await copyFile(from, join(stage, name))
@@ -64,14 +85,6 @@ export async function makeBundle({ root, models = [], signal }: BundleOptions): 
   await writeFile(join(stage, 'heddle'), launcher)
   await Promise.all(['heddle', 'node'].map((name) => chmod(join(stage, name), 0o755)))
   await strip(join(stage, 'node'), signal)
-  for (const model of models) await addModel(resolve(root, model), stage)
-
-  const archive = await pack(folder, signal)
-  const { size } = await stat(archive)
-  if (models.length === 0 && size > limitBytes) {
-    throw findingError('bundle.size', `${archive} is ${mebibytes(size)} MiB, at most ${mebibytes(limitBytes)} MiB are allowed`)
-  }
-  return { archive, bytes: size, targets: available }
 }
 
 export const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
@@ -91,14 +104,14 @@ async function addModel(model: string, stage: string): Promise<void> {
   await cp(model, join(stage, 'models', basename(model)), { recursive: true })
 }
 
-async function pack(folder: string, signal: AbortSignal | undefined): Promise<string> {
+async function pack(folder: string, stage: string, signal: AbortSignal | undefined): Promise<string> {
   const xz = await which('xz')
   const archive = join(folder, `heddle-${platform()}-${arch()}.tar.${xz === undefined ? 'gz' : 'xz'}`)
-  const temporary = `${archive}.part`
+  const temporary = join(stage, basename(archive))
   // Sorted, without owners or times: equal content packs to an equal archive.
   const stable = ['--sort=name', '--owner=0', '--group=0', '--numeric-owner', '--mtime=@0']
-  const compress = xz === undefined ? '--gzip' : '--use-compress-program=xz -9 -T2'
-  await expectSuccess('tar', [...stable, compress, '-cf', temporary, '-C', folder, 'heddle'], signal)
+  const compress = xz === undefined ? '--gzip' : '--use-compress-program=xz -6 -T0'
+  await expectSuccess('tar', [...stable, compress, '-cf', temporary, '-C', stage, 'heddle'], signal)
   await rename(temporary, archive)
   return archive
 }

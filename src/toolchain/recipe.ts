@@ -37,6 +37,12 @@ const cudaFlags = [
   ...['-Werror', 'all-warnings'],
 ]
 
+/**
+ * Shared objects carry their C++ runtime, since the machine they are unpacked on may have an older one or none, and keep it to
+ * themselves, since Node carries another.
+ */
+export const hostRuntime = ['-static-libstdc++', '-static-libgcc', '-Wl,--exclude-libs,ALL'] as const
+
 /** @throws environment `toolchain.cxx` or `toolchain.nvcc` when the target's compiler is missing */
 export async function recipeFor(target: Target, packageRoot: string): Promise<Recipe> {
   const include = includeFolders(join(packageRoot, 'native'), target)
@@ -46,9 +52,15 @@ export async function recipeFor(target: Target, packageRoot: string): Promise<Re
         compiler: await requireCxx(),
         include,
         compileFlags: simtFlags,
-        linkFlags: ['-shared', '-static-libstdc++', '-static-libgcc'],
+        linkFlags: ['-shared', ...hostRuntime],
       }
-    : { target, compiler: await requireNvcc(), include, compileFlags: cudaFlags, linkFlags: ['-shared'] }
+    : {
+        target,
+        compiler: await requireNvcc(),
+        include,
+        compileFlags: cudaFlags,
+        linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
+      }
 }
 
 /** Arguments that compile `source` (generated text, or the C++ registry) into `object`. */

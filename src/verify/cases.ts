@@ -44,7 +44,7 @@ const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[]
   [600, [100, 300, 500]],
 ]
 
-/** Elements of the largest buffer: what the oracle computes in a moment. */
+/** Elements a buffer may have: what a body computes in a moment. */
 const largestCase = 330_000
 
 /** The buffer that spans the most dimensions tells which dimension is the row: its last one. */
@@ -58,8 +58,11 @@ function dimensionsOf(entry: KernelEntry): { outer: string[]; row: string } {
 const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>): number =>
   Math.max(...entry.buffers.map((buffer) => buffer.dims.reduce((product, name) => product * (dims[name] ?? 1), 1)))
 
-/** Every case of one kernel instance. @throws usage `verify.rule` for an op without a rule */
-export function casesOf(entry: KernelEntry): KernelCase[] {
+/**
+ * Every case of one kernel instance whose buffers have at most `largest` elements.
+ * @throws usage `verify.rule` for an op without a rule
+ */
+export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[] {
   const rule = ruleOf(entry.op)
   const { outer, row } = dimensionsOf(entry)
   const elementBytes = Math.min(...entry.buffers.map(({ dtype }) => dtypeInfo[dtype].bytes))
@@ -71,7 +74,7 @@ export function casesOf(entry: KernelEntry): KernelCase[] {
     const derived = Object.entries(rule.extents ?? {}).map(([name, extent]) => [name, extent(given)])
     const dims: Readonly<Record<string, number>> = { ...given, ...Object.fromEntries(derived), ...entry.fixedDims }
     if (draw === 'normal' && (dims[row] ?? 0) < (rule.normalFrom ?? 1)) return
-    if (elementsOf(entry, dims) > largestCase) return
+    if (elementsOf(entry, dims) > largest) return
     const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')
     const name = `${entry.key} ${extents} ${draw}${shift > 0 ? ` shift=${shift}` : ''}`
     cases.set(name, { name, entry, dims, draw, shift })

@@ -11,7 +11,7 @@ import type { Kernel } from '../ir/kernel.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
 import { decode } from '../runtime/buffer.js'
-import { findLayout, type Layouts, layoutOffset, layoutSize } from '../runtime/layouts.js'
+import { findLayout, type Layouts, layoutSize } from '../runtime/layouts.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { inputsOf, type KernelCase } from './cases.js'
 import { compare } from './compare.js'
@@ -71,16 +71,18 @@ function place(entry: KernelEntry, dims: Readonly<Record<string, number>>, shift
 /** Where logical element i of a buffer is stored, in elements; the identity for row-major buffers. */
 function elementOffset({ buffer, shape }: Placed, layouts: Layouts): (flat: number) => number {
   if (buffer.layout === 'row') return (flat) => flat
-  const layout = findLayout(layouts, buffer.layout, shape.length)
+  const { axes, offset } = findLayout(layouts, buffer.layout, shape.length)
+  const extents = Object.fromEntries(axes.map((axis, i) => [axis, shape[i] ?? 1]))
+  // One record serves all elements: a large case has hundreds of thousands.
+  const index: Record<string, number> = {}
   return (flat) => {
     let rest = flat
-    const index = shape.map(() => 0)
-    for (let axis = shape.length - 1; axis >= 0; axis--) {
-      const extent = shape[axis] ?? 1
-      index[axis] = rest % extent
+    for (let i = axes.length - 1; i >= 0; i--) {
+      const extent = shape[i] ?? 1
+      index[axes[i] ?? ''] = rest % extent
       rest = Math.floor(rest / extent)
     }
-    return layoutOffset(layout, index, shape)
+    return offset(index, extents)
   }
 }
 
@@ -179,10 +181,10 @@ export const hasOracle = ({ ops, kernels }: Subject, { op }: KernelEntry): boole
   Object.hasOwn(ops, op) || kernels?.has(op) === true
 
 /**
- * Runs a case and compares. A kernel that faults is a failed case, not an error.
+ * Runs a case and compares. A kernel that faults is a failed case, not an error. `onBlock` sees the memory after the run.
  * @throws usage `verify.oracle` when the subject has neither body nor IR of the op
  */
-export async function runCase(subject: Subject, test: KernelCase): Promise<CheckResult> {
+export async function runCase(subject: Subject, test: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> {
   const { name, entry, dims } = test
   const inputs = inputsOf(test)
   const expected = expect(subject, entry, inputs, dims)
@@ -194,6 +196,7 @@ export async function runCase(subject: Subject, test: KernelCase): Promise<Check
   } catch (error) {
     return { name, passed: false, detail: error instanceof Error ? error.message : String(error) }
   }
+  onBlock?.(after)
   const outputs = placed.filter(({ buffer }) => buffer.access === 'out')
   const trespass = findTrespass(before, after, outputs, placed)
   if (trespass !== undefined) return { name, passed: false, detail: trespass }

@@ -97,6 +97,19 @@ test.each(['working', 'failing'] as const)('%s kernels leave no memory behind', 
   expect(results.get('leaked')?.values).toEqual([0])
 })
 
+test('the portable fiber switch behaves as the native one', async () => {
+  const portable = await shop.program('portable', ['driver.cpp', 'basics.cu', 'faults.cu'], ['-DHEDDLE_SIMT_UCONTEXT'])
+  const single = { HEDDLE_SIMT_THREADS: '1' }
+  // A stack that overflowed into its neighbour leaves arbitrary values behind.
+  const settled = (results: ReadonlyMap<string, Check>): unknown[] =>
+    [...results.values()]
+      .filter(({ name }) => name !== 'leaked')
+      .map((check) => (check.name === 'deep_stack' ? check.message : check))
+  for (const cases of ['working', 'failing'] as const) {
+    expect(settled(await checks(portable, [plugin, cases], single))).toEqual(settled(await run(cases, single)))
+  }
+})
+
 test('an unknown order is refused', async () => {
   const results = await run('working', { HEDDLE_SIMT_ORDER: 'sideways' })
   expect(results.get('row_sum')).toMatchObject({

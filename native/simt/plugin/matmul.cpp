@@ -13,10 +13,10 @@
 namespace heddle::simt {
 namespace {
 
-constexpr int64_t kDepth = 256;      // of k in a panel
-constexpr int64_t kMaxRows = 384;    // of a task; a multiple of every tile's rows
-constexpr int64_t kMaxColumns = 256; // of a task; a multiple of every tile's columns
-constexpr int64_t kStripRows = 96;   // of a packed at a time
+constexpr int64_t kDepth = 256;       // of k in a panel
+constexpr int64_t kMaxRows = 384;     // of a task; a multiple of every tile's rows
+constexpr int64_t kMaxColumns = 256;  // of a task; a multiple of every tile's columns
+constexpr int64_t kStripRows = 96;    // of a packed at a time
 constexpr int64_t kMinRows = 48, kMinColumns = 32;
 
 float widen(float value, float) { return value; }
@@ -112,7 +112,7 @@ struct Product {
   static int32_t run(void* self, int64_t index, heddle_error* error) {
     thread_local Scratch scratch;
     T* memory = static_cast<T*>(scratch.get());
-    if (memory == nullptr) return fail(error, HEDDLE_MEMORY, "matmul: no memory for %lld elements of scratch", static_cast<long long>(Scratch::kElements));
+    if (memory == nullptr) return fail(error, HEDDLE_MEMORY, "matmul: no memory for its panels");
     static_cast<const Product*>(self)->run_task(index, memory);
     return HEDDLE_OK;
   }
@@ -135,7 +135,8 @@ struct Product {
       pack_b(b + at * matmul.b_k * b_bytes, matmul.b_n, matmul.b_k, used_columns, depth, tile.columns, b_panels);
       for (int64_t strip = 0; strip < used_rows; strip += kStripRows) {
         const int64_t strip_rows = std::min(kStripRows, used_rows - strip);
-        pack_a(a + (strip * matmul.a_m + at * matmul.a_k) * a_bytes, matmul.a_m, matmul.a_k, strip_rows, depth, tile.rows, a_panels);
+        pack_a(a + (strip * matmul.a_m + at * matmul.a_k) * a_bytes, matmul.a_m, matmul.a_k, strip_rows, depth, tile.rows,
+               a_panels);
         for (int64_t panel = 0; panel < panels; panel++) {
           for (int64_t r = 0; r < strip_rows; r += tile.rows) {
             T* tile_sums = sums + ((strip + r) / tile.rows * panels + panel) * tile.rows * tile.columns;
@@ -145,7 +146,8 @@ struct Product {
       }
     }
     const int64_t first = batch * matmul.out_batch + row * matmul.out_m + column * matmul.out_n;
-    store_as(matmul.dtype_out, sums, tile, used_rows, used_columns, static_cast<char*>(matmul.out.data), first, matmul.out_m, matmul.out_n);
+    store_as(matmul.dtype_out, sums, tile, used_rows, used_columns, static_cast<char*>(matmul.out.data), first, matmul.out_m,
+             matmul.out_n);
   }
 };
 
@@ -160,7 +162,8 @@ int32_t run_as(const heddle_matmul& matmul, int bytes, Workers& workers, heddle_
   // Halve the tasks until each worker has a few, so that none is left waiting for the last.
   const int64_t wanted = workers.count() == 1 ? 1 : 4 * int64_t{workers.count()};
   while (tasks() < wanted && (product.rows > kMinRows || product.columns > kMinColumns)) {
-    const bool split_rows = product.rows > kMinRows && (product.columns <= kMinColumns || product.row_blocks <= product.column_blocks);
+    const bool split_rows =
+        product.rows > kMinRows && (product.columns <= kMinColumns || product.row_blocks <= product.column_blocks);
     (split_rows ? product.rows : product.columns) /= 2;
   }
   return workers.parallel_for(tasks(), Product<T>::run, &product, error);

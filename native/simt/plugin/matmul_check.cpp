@@ -34,8 +34,8 @@ int32_t check_operand(const Operand& operand, Memory& memory, heddle_error* erro
   for (int i = 0; i < 3; i++) {
     // A batch may share one operand, so only its stride may be 0.
     if (strides[i] > 0 || extents[i] == 1 || (strides[i] == 0 && i == 0)) continue;
-    return fail(error, HEDDLE_INVALID, "matmul: %s has stride %lld over an extent of %lld", name, static_cast<long long>(strides[i]),
-                static_cast<long long>(extents[i]));
+    return fail(error, HEDDLE_INVALID, "matmul: %s has stride %lld over an extent of %lld", name,
+                static_cast<long long>(strides[i]), static_cast<long long>(extents[i]));
   }
   if (strides[1] != 1 && strides[2] != 1 && extents[1] > 1 && extents[2] > 1) {
     return fail(error, HEDDLE_INVALID, "matmul: one of %s's inner strides must be 1 and they are %lld and %lld", name,
@@ -45,12 +45,14 @@ int32_t check_operand(const Operand& operand, Memory& memory, heddle_error* erro
   if (needed > static_cast<Wide>(slice.bytes)) {
     return fail(error, HEDDLE_INVALID,
                 "matmul: %s has %llu bytes; extents (%lld, %lld, %lld) with strides (%lld, %lld, %lld) of %s need %.0f", name,
-                static_cast<unsigned long long>(slice.bytes), static_cast<long long>(extents[0]), static_cast<long long>(extents[1]),
-                static_cast<long long>(extents[2]), static_cast<long long>(strides[0]), static_cast<long long>(strides[1]),
-                static_cast<long long>(strides[2]), kNames[dtype], static_cast<double>(needed));
+                static_cast<unsigned long long>(slice.bytes), static_cast<long long>(extents[0]),
+                static_cast<long long>(extents[1]), static_cast<long long>(extents[2]), static_cast<long long>(strides[0]),
+                static_cast<long long>(strides[1]), static_cast<long long>(strides[2]), kNames[dtype],
+                static_cast<double>(needed));
   }
   if (reinterpret_cast<uintptr_t>(slice.data) % static_cast<unsigned>(kBytes[dtype]) != 0) {
-    return fail(error, HEDDLE_INVALID, "matmul: %s at %p is not aligned to its %d-byte elements", name, slice.data, kBytes[dtype]);
+    return fail(error, HEDDLE_INVALID, "matmul: %s at %p is not aligned to its %d-byte elements", name, slice.data,
+                kBytes[dtype]);
   }
   return memory.check_range(slice.data, static_cast<uint64_t>(needed), name, error);
 }
@@ -71,13 +73,14 @@ int32_t check_matmul(const heddle_matmul& matmul, Memory& memory, heddle_error* 
     if (dtype < HEDDLE_F32 || dtype > HEDDLE_U8) return fail(error, HEDDLE_INVALID, "matmul: %d is not a dtype", dtype);
   }
   if (!(a == b && ((is_float(a) && is_float(out)) || (a == HEDDLE_I8 && out == HEDDLE_I32)))) {
-    return fail(error, HEDDLE_INVALID, "matmul: %s x %s -> %s is not supported: equal float types to a float type, or i8 x i8 -> i32",
-                kNames[a], kNames[b], kNames[out]);
+    return fail(error, HEDDLE_INVALID,
+                "matmul: %s x %s -> %s is not supported: equal float types to a float type, or i8 x i8 -> i32", kNames[a],
+                kNames[b], kNames[out]);
   }
   const int64_t batch = matmul.batch, m = matmul.m, n = matmul.n, k = matmul.k;
   if (batch < 0 || m < 0 || n < 0 || k < 0) {
-    return fail(error, HEDDLE_INVALID, "matmul: negative extent in batch %lld, m %lld, n %lld, k %lld", static_cast<long long>(batch),
-                static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(k));
+    return fail(error, HEDDLE_INVALID, "matmul: negative extent in batch %lld, m %lld, n %lld, k %lld",
+                static_cast<long long>(batch), static_cast<long long>(m), static_cast<long long>(n), static_cast<long long>(k));
   }
   if (batch == 0 || m == 0 || n == 0) return HEDDLE_OK;
   const Operand result = {"out", matmul.out, out, {batch, m, n}, {matmul.out_batch, matmul.out_m, matmul.out_n}};

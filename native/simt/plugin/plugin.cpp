@@ -52,7 +52,8 @@ int32_t read_environment(const char* name, uint64_t most, uint64_t& value, heddl
   char* end = nullptr;
   const unsigned long long number = std::strtoull(text, &end, 10);
   if (*text < '0' || *text > '9' || *end != '\0' || number == 0 || number > most) {
-    return fail(error, HEDDLE_INVALID, "%s is '%.64s': a whole number from 1 to %llu", name, text, static_cast<unsigned long long>(most));
+    return fail(error, HEDDLE_INVALID, "%s is '%.64s': a whole number from 1 to %llu", name, text,
+                static_cast<unsigned long long>(most));
   }
   value = number;
   return HEDDLE_OK;
@@ -64,8 +65,9 @@ int32_t open(int32_t ordinal, heddle_device** device, heddle_error* error) {
     if (ordinal != 0) return fail(error, HEDDLE_UNAVAILABLE, "there is no simt device %d: the only one is 0", ordinal);
     const unsigned int cores = std::thread::hardware_concurrency();
     uint64_t threads = cores == 0 ? 1 : cores, limit = heddle::simt::system_memory().total;
-    if (const int32_t status = read_environment("HEDDLE_SIMT_THREADS", 1024, threads, error); status != HEDDLE_OK) return status;
-    if (const int32_t status = read_environment("HEDDLE_SIMT_MEMORY", UINT64_MAX, limit, error); status != HEDDLE_OK) return status;
+    int32_t status = read_environment("HEDDLE_SIMT_THREADS", 1024, threads, error);
+    if (status == HEDDLE_OK) status = read_environment("HEDDLE_SIMT_MEMORY", UINT64_MAX, limit, error);
+    if (status != HEDDLE_OK) return status;
     *device = new heddle_device(static_cast<uint32_t>(threads), limit);
     return HEDDLE_OK;
   });
@@ -192,9 +194,9 @@ int32_t event_elapsed(heddle_event* from, heddle_event* to, float* milliseconds,
 void event_destroy(heddle_event* event) { delete event; }
 
 constexpr heddle_device_api kApi = {
-    HEDDLE_ABI_VERSION, "simt",      open,        close,       info,         allocate,      release,      queue_create,
-    queue_destroy,      queue_native, queue_wait,  copy_in,     copy_out,     copy,          fill,         matmul,
-    graph_begin,        graph_end,   graph_launch, graph_destroy, event_create, event_record, event_elapsed, event_destroy,
+    HEDDLE_ABI_VERSION, "simt",       open,         close,         info,         allocate,     release,       queue_create,
+    queue_destroy,      queue_native, queue_wait,   copy_in,       copy_out,     copy,         fill,          matmul,
+    graph_begin,        graph_end,    graph_launch, graph_destroy, event_create, event_record, event_elapsed, event_destroy,
 };
 
 }  // namespace

@@ -24,9 +24,9 @@ using FiberEntry = void (*)();
 extern "C" void heddle_simt_switch(void** from, void* to);
 
 // One copy per library: the section is a group that the linker keeps once.
-#define HEDDLE_SIMT_SWITCH_TEXT(body)                                                                       \
-  asm(".pushsection .text.heddle_simt_switch,\"axG\",%progbits,heddle_simt_switch,comdat\n"                 \
-      ".weak heddle_simt_switch\n.hidden heddle_simt_switch\n.type heddle_simt_switch,%function\n"          \
+#define HEDDLE_SIMT_SWITCH_TEXT(body)                                                              \
+  asm(".pushsection .text.heddle_simt_switch,\"axG\",%progbits,heddle_simt_switch,comdat\n"        \
+      ".weak heddle_simt_switch\n.hidden heddle_simt_switch\n.type heddle_simt_switch,%function\n" \
       ".p2align 4\nheddle_simt_switch:\n" body ".size heddle_simt_switch,.-heddle_simt_switch\n.popsection\n")
 
 #if defined(__x86_64__)

@@ -179,7 +179,9 @@ inline int32_t prepare(const LaunchConfig& config, Out<T>& handle, heddle_error*
   const int32_t status = check_buffer(config, handle.buffer(), sizeof(T), error);
   if (status != HEDDLE_OK || !watching_outputs) return status;
   uint32_t* owners = static_cast<uint32_t*>(calloc(handle.buffer().count + 1, sizeof(uint32_t)));
-  if (owners == nullptr) return fail(error, HEDDLE_MEMORY, "kernel %s: no memory to watch %s", config.kernel, handle.buffer().name);
+  if (owners == nullptr) {
+    return fail(error, HEDDLE_MEMORY, "kernel %s: no memory to watch %s", config.kernel, handle.buffer().name);
+  }
   handle.watch(owners);
   return HEDDLE_OK;
 }

@@ -13,8 +13,8 @@ class AccessOrder {
   explicit AccessOrder(Worker& worker) : worker_(worker), me_(static_cast<uint16_t>(worker.running)) {}
 
   void read(Shadow& shadow, const char* name, int64_t i) const {
-    if (shadow.writer != Shadow::kNobody && !after(shadow.writer, shadow.write_stamp)) race("read", name, i, "written", shadow.writer);
-    if (shadow.reader == Shadow::kNobody || after(shadow.reader, shadow.read_stamp)) {
+    if (!after(shadow.writer, shadow.write_stamp)) race("read", name, i, "written", shadow.writer);
+    if (after(shadow.reader, shadow.read_stamp)) {
       shadow.reader = me_;
     } else if (shadow.reader == Shadow::kManyWarps || warp_of(shadow.reader) != me_ / kLanes) {
       shadow.reader = Shadow::kManyWarps;
@@ -25,8 +25,8 @@ class AccessOrder {
   }
 
   void write(Shadow& shadow, const char* name, int64_t i) const {
-    if (shadow.writer != Shadow::kNobody && !after(shadow.writer, shadow.write_stamp)) race("written", name, i, "written", shadow.writer);
-    if (shadow.reader != Shadow::kNobody && !after(shadow.reader, shadow.read_stamp)) race("written", name, i, "read", shadow.reader);
+    if (!after(shadow.writer, shadow.write_stamp)) race("written", name, i, "written", shadow.writer);
+    if (!after(shadow.reader, shadow.read_stamp)) race("written", name, i, "read", shadow.reader);
     shadow.writer = me_;
     shadow.write_stamp = worker_.stamp;
     shadow.reader = Shadow::kNobody;
@@ -37,9 +37,9 @@ class AccessOrder {
     return (accessor & Shadow::kManyLanes) != 0 ? accessor & 0xffu : accessor / kLanes;
   }
 
-  /// Whether what `accessor` did at `stamp` is ordered before the running thread.
+  /// Whether what `accessor`, if anybody, did at `stamp` is ordered before the running thread.
   bool after(uint16_t accessor, uint32_t stamp) const {
-    if (accessor == me_ || worker_.barrier_stamp > stamp) return true;
+    if (accessor == Shadow::kNobody || accessor == me_ || worker_.barrier_stamp > stamp) return true;
     const uint32_t warp = me_ / kLanes;
     if (accessor == Shadow::kManyWarps || warp_of(accessor) != warp) return false;
     if (worker_.warp_stamp[warp] > stamp) return true;
@@ -124,8 +124,8 @@ class Shared {
 }  // namespace heddle::simt
 
 /// Declares a block-shared array inside device code, once per declaration as `__shared__` does. `count` is a constant.
-#define HEDDLE_SHARED(type, name, count)  \
-  static const char name##_declared = 0;  \
+#define HEDDLE_SHARED(type, name, count) \
+  static const char name##_declared = 0; \
   const heddle::simt::Shared<type, (count)> name(&name##_declared, #name)
 
 #endif

@@ -1,0 +1,224 @@
+/**
+ * Bodies to statements. The body is applied to its inputs and environment, then to its row indices; what it returns is
+ * stored. Afterwards a body written element by element becomes a row program like any other.
+ */
+import { Node } from 'ts-morph'
+import { coerce, dim, index } from '../ir/build.js'
+import { dtypeInfo } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
+import type { Kernel, RowAxis, Stmt, TensorParam } from '../ir/kernel.js'
+import { freeNames, substitute } from '../ir/walk.js'
+import { quote, reject } from './diagnostics.js'
+import { lowering } from './lowering.js'
+import { loop } from './rows.js'
+import type { Signature } from './signature.js'
+import { describe, innerScope, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+
+const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): 'f32' | 'i32' => {
+  const choice = typeof dtype === 'string' ? dtype : types[dtype.param]?.[0]
+  return choice === undefined ? 'f32' : dtypeInfo[choice].scalar
+}
+
+const outputsOf = ({ tensors }: { readonly tensors: readonly TensorParam[] }): TensorParam[] =>
+  tensors.filter((tensor) => tensor.access === 'out')
+
+/** What the body receives: an accessor for each input, extents and attributes by name. */
+function parameters({ tensors, types, dims, attrs, body }: Signature): readonly [Value, Value] {
+  const inputs = tensors
+    .filter((tensor) => tensor.access === 'in')
+    .map((tensor): [string, Value] => [
+      tensor.name,
+      { kind: 'access', tensor: tensor.name, dims: tensor.dims, type: scalarOf(tensor, types) },
+    ])
+  const environment = [
+    ...dims.map((name): [string, Value] => [name, scalar(dim(name))]),
+    ...attrs.map(({ name, type }): [string, Value] => [name, scalar({ kind: 'attr', type, name })]),
+  ]
+  return [
+    { kind: 'record', fields: new Map(inputs), node: body },
+    { kind: 'record', fields: new Map(environment), node: body },
+  ]
+}
+
+/** The dimensions the row indices span: what all outputs have in common in front. */
+function rowAxes(signature: Signature, rows: ValueOf<'function'>, unique: Lowering['unique']): RowAxis[] {
+  const names = rows.node.getParameters().map((parameter) => parameter.getName())
+  const outputs = outputsOf(signature)
+  const [first] = outputs
+  for (const { name, dims } of outputs) {
+    const shape = `output ${name} has the dimensions (${dims.join(' ')})`
+    if (dims.length !== names.length && dims.length !== names.length + 1) {
+      reject(
+        'shape',
+        rows.node,
+        `${shape}, but the body takes ${names.length} row indices`,
+        'take an index for every dimension, or for all but the last',
+      )
+    }
+    const common = first?.dims.slice(0, names.length)
+    if (common?.some((extent, axis) => extent !== dims[axis])) {
+      reject(
+        'shape',
+        signature.written.get(name) ?? rows.node,
+        `${shape}, but the rows run over (${common.join(' ')})`,
+        'outputs of one op share their leading dimensions',
+      )
+    }
+  }
+  return names.map((name, axis) => ({ index: unique(name), dim: first?.dims[axis] ?? '' }))
+}
+
+/** Where the value of an output is written in the returned object. */
+function outputNode(record: Node, name: string): Node {
+  const property = Node.isObjectLiteralExpression(record) ? record.getProperty(name) : undefined
+  return Node.isPropertyAssignment(property) ? (property.getInitializer() ?? property) : (property ?? record)
+}
+
+/** The statement that stores one output. */
+function storeOf(
+  tensor: TensorParam,
+  value: Value,
+  node: Node,
+  rows: readonly Expr[],
+  signature: Signature,
+  place: Place,
+  context: Lowering,
+): Stmt {
+  const { name, dims } = tensor
+  const type = scalarOf(tensor, signature.types)
+  const convert = (expr: Expr): Expr =>
+    coerce(expr, type) ??
+    reject(
+      'dtype',
+      node,
+      `output ${name} holds ${type === 'i32' ? 'integers' : 'floats'}, ${quote(node)} is ${describe(scalar(expr))}`,
+      expr.type === 'bool' ? 'write condition ? 1 : 0' : 'convert it with toInt',
+    )
+  const shape = `output ${name} has the dimensions (${dims.join(' ')}), the rows run over (${dims.slice(0, rows.length).join(' ')})`
+  if (value.kind === 'scalar') {
+    if (dims.length !== rows.length)
+      reject('shape', node, `${shape}: it is a row, not a number`, `write row(${dims.at(-1)}, (c) => ...)`)
+    return { kind: 'store', tensor: name, indices: rows, value: convert(value.expr) }
+  }
+  if (value.kind === 'record') return reject('dtype', node, `output ${name} is an object`, 'an output is a row or a number')
+  if (dims.length !== rows.length + 1)
+    reject('shape', node, `${shape}: it is a number, not a row`, 'reduce the row, or take one row index less')
+  const wanted = dims.at(-1) ?? ''
+  const length = value.kind === 'row' || value.kind === 'pendingRow' ? value.length : dim(wanted)
+  if (length.kind !== 'dim' || length.name !== wanted) {
+    const given =
+      length.kind === 'dim' || length.kind === 'attr'
+        ? length.name
+        : length.kind === 'const'
+          ? String(length.value)
+          : 'another length'
+    reject(
+      'shape',
+      node,
+      `output ${name} has rows of ${wanted} elements, this row has ${given}`,
+      `write row(${wanted}, (c) => ...)`,
+    )
+  }
+  const of = value.kind === 'pendingRow' ? value.element : value
+  const { index: at, value: element } = loop(length, of, node, place, context)
+  return { kind: 'storeRow', tensor: name, rows, length, index: at, value: convert(element) }
+}
+
+interface LoweredBody {
+  readonly rows: RowAxis[]
+  readonly body: Stmt[]
+  readonly unique: Lowering['unique']
+}
+
+/** Lowers the body to statements and finds its row axes. */
+function applyBody(signature: Signature): LoweredBody {
+  const body: Stmt[] = []
+  const context = lowering(body, signature.written.keys())
+  const place: Place = { scope: innerScope(), level: 'row' }
+  const outer = context.evaluate(signature.body, place)
+  if (outer.kind !== 'function') {
+    return reject(
+      'signature',
+      signature.body,
+      `the body is ${describe(outer)}, not a function`,
+      'write body: ({ x }, { n }) => (m) => ({ y: ... })',
+    )
+  }
+  const given = parameters(signature).slice(0, outer.node.getParameters().length)
+  const inner = context.call(outer, given, signature.body, place)
+  if (inner.kind !== 'function') {
+    return reject(
+      'signature',
+      signature.body,
+      `the body returns ${describe(inner)}, not a function of the row indices`,
+      'write body: ({ x }, { n }) => (m) => ({ y: ... })',
+    )
+  }
+  const rows = rowAxes(signature, inner, context.unique)
+  for (const row of rows) context.spans.set(row.index, row.dim)
+  const indices = rows.map((row) => index(row.index))
+  const result = context.call(inner, indices.map(scalar), inner.node, place)
+  if (result.kind !== 'record') {
+    return reject(
+      'missingOutput',
+      inner.node.getBody() ?? inner.node,
+      `the body returns ${describe(result)}, not its outputs`,
+      `return { ${outputsOf(signature)
+        .map(({ name }) => name)
+        .join(', ')} }`,
+    )
+  }
+  const outputs = outputsOf(signature)
+  for (const name of result.fields.keys()) {
+    if (!outputs.some((output) => output.name === name)) {
+      reject(
+        'unknownOutput',
+        outputNode(result.node, name),
+        `${name} is not an output of ${signature.name}`,
+        `its outputs are ${outputs.map((output) => output.name).join(', ')}`,
+      )
+    }
+  }
+  for (const output of outputs) {
+    const value = result.fields.get(output.name)
+    const node = outputNode(result.node, output.name)
+    if (value === undefined)
+      return reject('missingOutput', result.node, `output ${output.name} is missing`, `return it: { ${output.name}: ... }`)
+    body.push(storeOf(output, value, node, indices, signature, place, context))
+  }
+  return { rows, body, unique: context.unique }
+}
+
+/**
+ * A body that names every dimension and has no row construct is elementwise: its last index becomes the loop of a row
+ * store, so that schedules see one form. Values that do not depend on that index stay outside.
+ */
+function rowsFromElements({ rows, body, unique }: LoweredBody): Pick<Kernel, 'rows' | 'body'> {
+  const last = rows.at(-1)
+  if (last === undefined || !body.every((stmt) => stmt.kind === 'let' || stmt.kind === 'store')) return { rows, body }
+  const inside = new Map<string, Expr>()
+  const result: Stmt[] = []
+  for (const stmt of body) {
+    const value = substitute(stmt.value, inside)
+    if (stmt.kind === 'let') {
+      if (freeNames(value).has(last.index)) inside.set(stmt.name, value)
+      else result.push(stmt)
+    } else {
+      // Every loop of a kernel has an index of its own.
+      const at = result.some((other) => other.kind === 'storeRow') ? unique(last.index) : last.index
+      const element = substitute(value, new Map([[last.index, index(at)]]))
+      result.push({
+        kind: 'storeRow',
+        tensor: stmt.tensor,
+        rows: stmt.indices.slice(0, -1),
+        length: dim(last.dim),
+        index: at,
+        value: element,
+      })
+    }
+  }
+  return { rows: rows.slice(0, -1), body: result }
+}
+
+/** The row axes and statements of an op's body. @throws Rejection at what the author wrote. */
+export const lowerBody = (signature: Signature): Pick<Kernel, 'rows' | 'body'> => rowsFromElements(applyBody(signature))

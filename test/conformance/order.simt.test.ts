@@ -1,0 +1,74 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { readManifest } from '../../src/cli/pipeline.js'
+import type { NativeLibrary } from '../../src/runtime/native.js'
+import { installation } from '../../src/toolchain/index.js'
+import { casesOf } from '../../src/verify/cases.js'
+import { runCase } from '../../src/verify/conformance.js'
+import { type OpenSubject, openSubject, root } from './simt.js'
+
+const manifest = await readManifest(root)
+const orders = ['forward', 'reverse', 'shuffle'] as const
+
+let subject: OpenSubject
+let folder: string
+let libraries: Map<string, NativeLibrary>
+
+beforeAll(async () => {
+  subject = await openSubject(manifest)
+  folder = mkdtempSync(join(tmpdir(), 'heddle-order-'))
+  // A kernel library reads the order when it is loaded, so each order gets a copy of its own.
+  libraries = new Map(
+    orders.map((order) => {
+      const copy = join(folder, `${order}.so`)
+      copyFileSync(installation(root).library('simt'), copy)
+      process.env.HEDDLE_SIMT_ORDER = order
+      return [order, subject.device.loadLibrary(copy)]
+    }),
+  )
+  delete process.env.HEDDLE_SIMT_ORDER
+})
+afterAll(() => {
+  subject.device.close()
+  rmSync(folder, { recursive: true })
+})
+
+/** The output bytes of one case under each order. */
+async function outputs(name: string, test: ReturnType<typeof casesOf>[number]): Promise<string[]> {
+  const seen: string[] = []
+  for (const order of orders) {
+    const library = libraries.get(order)
+    if (library === undefined) throw new Error(`no library for ${order}`)
+    const result = await runCase({ ...subject, library }, test, (block) => seen.push(Buffer.from(block).toString('base64')))
+    expect(result, `${name} ${order}`).toMatchObject({ passed: true })
+  }
+  return seen
+}
+
+describe('the order in which blocks and threads run', () => {
+  it.each(manifest.kernels)('changes no bit of $key', async (entry) => {
+    const cases = casesOf(entry, 9000).filter(
+      ({ draw, dims }) => draw === 'normal' && Object.values(dims).some((extent) => extent > 30),
+    )
+    const chosen = cases.filter((_, i) => i % 12 === 0)
+    expect(chosen.length).toBeGreaterThan(3)
+    for (const test of chosen) {
+      const [forward, reverse, shuffle] = await outputs(test.name, test)
+      expect(reverse === forward && shuffle === forward, test.name).toBe(true)
+    }
+  })
+  it('is read by each copy of the library for itself', async () => {
+    const copy = join(folder, 'sideways.so')
+    copyFileSync(installation(root).library('simt'), copy)
+    process.env.HEDDLE_SIMT_ORDER = 'sideways'
+    const library = subject.device.loadLibrary(copy)
+    const [test] = manifest.kernels.slice(0, 1).flatMap((entry) => casesOf(entry, 100))
+    if (test === undefined) throw new Error('no case')
+    const { passed, detail } = await runCase({ ...subject, library }, test)
+    delete process.env.HEDDLE_SIMT_ORDER
+    expect(passed).toBe(false)
+    expect(detail).toContain("HEDDLE_SIMT_ORDER is 'sideways'")
+  })
+})

@@ -1,0 +1,72 @@
+/** Fixture kernels through nvcc: no warnings, no spills, bounded registers, and vector accesses that are really there. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { generate } from '../../src/emit/generate.js'
+import { writeGenerated } from '../../src/emit/write.js'
+import { buildKernels } from '../../src/toolchain/index.js'
+import * as fixtures from '../schedule/fixtures.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const run = promisify(execFile)
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'heddle-nvcc-'))
+})
+afterAll(() => rm(folder, { recursive: true }))
+
+const halves = fixtures.everything.map((kernel) => ({
+  ...kernel,
+  types: Object.hasOwn(kernel.types, 'T') ? { T: ['f16' as const] } : {},
+}))
+const floats = [fixtures.layerNorm, fixtures.fourRows].map((kernel) => ({
+  ...kernel,
+  types: { T: ['f32' as const, 'bf16' as const] },
+}))
+
+const includes = ['native/include', 'native/device'].flatMap((path) => ['-I', join(root, path)])
+
+async function ptxOf(key: string): Promise<string> {
+  const ptx = join(folder, `${key}.ptx`)
+  await run('nvcc', ['-ptx', '-arch=sm_90', '-std=c++17', ...includes, '-o', ptx, join(folder, 'generated/cuda', `${key}.cu`)])
+  return readFile(ptx, 'utf8')
+}
+
+describe('nvcc', () => {
+  it('builds every shape of program without warnings or spills', async () => {
+    const generated = join(folder, 'generated')
+    await writeGenerated(generated, generate(halves))
+    const { report } = await buildKernels({ target: 'cuda', root, generated, outDir: join(folder, 'halves') })
+    expect(report.kernels.length).toBeGreaterThan(50)
+    expect(Math.max(...report.kernels.map(({ registers }) => registers))).toBeLessThanOrEqual(128)
+
+    await writeGenerated(join(folder, 'floats'), generate(floats))
+    const wide = await buildKernels({ target: 'cuda', root, generated: join(folder, 'floats'), outDir: join(folder, 'wide') })
+    expect(Math.max(...wide.report.kernels.map(({ registers }) => registers))).toBeLessThanOrEqual(128)
+  })
+
+  it('moves whole chunks with 16-byte instructions, and gathers element by element', async () => {
+    const gelu = await ptxOf('gelu__f16')
+    expect(gelu).toContain('ld.global.nc.v4')
+    expect(gelu).toContain('st.global.v4')
+    expect(gelu).toContain('cvt.rn.f16x2.f32')
+    const transpose = await ptxOf('transpose__f16')
+    expect(transpose).not.toContain('ld.global.nc.v4')
+    expect(transpose).toContain('st.global.v4')
+  })
+
+  it('turns a warning into a failure', async () => {
+    const files = new Map(generate([{ ...fixtures.transpose, types: { T: ['f32'] } }]))
+    const path = 'cuda/transpose__f32.cu'
+    files.set(path, `${files.get(path)}\n__global__ void unused_variable() { int x = 3; }\n`)
+    await writeGenerated(join(folder, 'broken'), files)
+    await expect(
+      buildKernels({ target: 'cuda', root, generated: join(folder, 'broken'), outDir: join(folder, 'none') }),
+    ).rejects.toThrow(/was declared but never referenced|build/)
+  })
+})

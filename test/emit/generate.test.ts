@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { generate, generateInstances } from '../../src/emit/generate.js'
+import { type Manifest, manifestSchema } from '../../src/emit/manifest.js'
+import * as fixtures from '../schedule/fixtures.js'
+
+const files = generate(fixtures.everything)
+const fileOf = (path: string): string => {
+  const text = files.get(path)
+  if (text === undefined) throw new Error(`${path} is missing`)
+  return text
+}
+const manifest: Manifest = manifestSchema.parse(JSON.parse(fileOf('manifest.json')))
+/** The body of the first kernel of a file. */
+const kernelOf = (key: string): string => /^__global__[\s\S]*?^}/m.exec(fileOf(`cuda/${key}.cu`))?.[0] ?? ''
+
+describe('generation', () => {
+  it('writes a file an instance, the registry, the manifest and the bindings', () => {
+    const keys = manifest.kernels.map(({ key }) => key)
+    expect(keys).toEqual([...keys].sort())
+    expect([...files.keys()].sort()).toEqual(
+      [...keys.map((key) => `cuda/${key}.cu`), 'bindings.ts', 'manifest.json', 'registry.cpp'].sort(),
+    )
+  })
+
+  it('gives the same bytes whatever the order of the kernels', () => {
+    expect([...generate([...fixtures.everything].reverse())].sort()).toEqual([...files].sort())
+  })
+
+  it('ends lines with LF, without trailing blanks', () => {
+    for (const [path, text] of files) {
+      expect(text, path).not.toMatch(/\r|[ \t]\n|\t/)
+      expect(text, path).toMatch(/[^\n]\n$/)
+    }
+  })
+
+  it('digests the text in the manifest and the registry', () => {
+    for (const { file, digest } of manifest.kernels) {
+      expect(createHash('sha256').update(fileOf(file)).digest('hex')).toBe(digest)
+      expect(fileOf('registry.cpp')).toContain(digest)
+    }
+  })
+
+  it('lists arguments in the order launchers take them', () => {
+    const entry = manifest.kernels.find(({ key }) => key === 'layer_norm__f16')
+    expect(entry?.buffers.map(({ name, access, dtype, dims }) => [name, access, dtype, dims.join(' ')])).toEqual([
+      ['x', 'in', 'f16', 'm n'],
+      ['gamma', 'in', 'f16', 'n'],
+      ['beta', 'in', 'f16', 'n'],
+      ['y', 'out', 'f16', 'm n'],
+    ])
+    expect([entry?.dims, entry?.attrs]).toEqual([['m', 'n'], [{ name: 'eps', type: 'f32', default: 1e-12 }]])
+  })
+
+  it('refuses two kernels of one name', () => {
+    expect(() => generate([fixtures.softmax, fixtures.softmax])).toThrow('two kernels are called softmax__')
+  })
+})
+
+describe('kernel text', () => {
+  it('reads a row before it computes, and shared weights when it needs them', () => {
+    const text = kernelOf('layer_norm__f16')
+    expect(text).toContain('heddle::load_row<VEC>(team, x, n, v, [&](int c) -> int64_t { return start + c; });')
+    expect(text).toContain('heddle::load_chunk<VEC>(gamma, c0, valid)')
+    expect(text.indexOf('load_row')).toBeLessThan(text.indexOf('team.reduce'))
+  })
+
+  it('loads each row of a pass once', () => {
+    expect(kernelOf('softmax__f32').match(/heddle::load/g)).toHaveLength(1)
+  })
+
+  it('guards what an element outside the row must not do', () => {
+    expect(kernelOf('concatenate__f16')).toMatch(/if \(i < valid\) y_c\[i\] = .*heddle::read\(left/)
+    expect(kernelOf('transpose__f16')).toMatch(/if \(i < valid\) y_m\[i\] = heddle::read\(x/)
+    expect(kernelOf('gelu__f16')).not.toContain('if (i < valid)')
+  })
+
+  it('stores a scalar of the row from one lane', () => {
+    expect(kernelOf('argmax_row__f16')).toContain('if (team.lane() == 0) heddle::write(y, m, best);')
+  })
+
+  it('names the types an author named and the op it came from', () => {
+    const text = fileOf('cuda/layer_norm__bf16.cu')
+    expect(text).toMatch(/^\/\/ layer_norm with T = bf16, compiled from specs\/ops\/layer_norm\.ts:1\./)
+    expect(text).toContain('using T = __nv_bfloat16;')
+  })
+
+  it('checks every buffer against the size of its layout', () => {
+    expect(fileOf('cuda/quantize__f32.cu')).toContain(
+      'arguments.out<signed char>(1, "y", (((heddle::Count(n) + 31) >> 5) * 32) * m_extent)',
+    )
+  })
+
+  it('is specialised for fixed dimensions', () => {
+    const text = generateInstances([{ kernel: fixtures.softmax, types: { T: 'f16' }, dims: { n: 128 } }]).get(
+      'cuda/softmax__f16__n128.cu',
+    )
+    expect(text).toContain('arguments.fixed_dim(1, "n", 128);')
+    expect(text).toContain('const int valid = 128 - c0;')
+  })
+})

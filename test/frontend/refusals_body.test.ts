@@ -1,0 +1,268 @@
+/** Every refusal about the text of a body: each has a witness, its place, its words and its hint. */
+import { describe, it } from 'vitest'
+import { element, refuses, rowBody } from './refuse.js'
+
+const rest = 'return { y: row(n, (c) => x(m, c) + ids(m) + eps * rows) }'
+
+describe('names', () => {
+  it('refuses an unknown identifier', () =>
+    refuses(element('«foo»'), {
+      code: 'unknownIdentifier',
+      message: 'unknown identifier foo',
+      hint: 'declare it, or import it from its module',
+    }))
+  it('refuses an unknown import', () =>
+    refuses(element('«missing»(1)', "import { missing } from './nowhere.js'"), {
+      code: 'unknownIdentifier',
+      message: 'unknown identifier missing',
+      hint: 'declare it, or import it from its module',
+    }))
+  it('refuses an unknown field of the environment', () =>
+    refuses(rowBody(rest).replace('n, eps }', 'n, «k», eps }'), {
+      code: 'unknownIdentifier',
+      message: 'there is no k to take',
+      hint: 'there are m, n, eps',
+    }))
+  it('refuses a field that a tensor does not have', () =>
+    refuses(element('x.«length»'), {
+      code: 'unknownIdentifier',
+      message: 'x is a tensor without a field length',
+      hint: 'read elements by calling: x(m, c)',
+    }))
+  it('refuses dynamic access', () =>
+    refuses(element("«Math['PI']»"), {
+      code: 'dynamicAccess',
+      message: "Math['PI'] picks a field while running",
+      hint: 'name the field, or read an element by calling: x(m, c)',
+    }))
+  it('refuses a captured variable that can change', () =>
+    refuses(element('«k»', 'let k = 1\nexport const change = () => { k = 2 }'), {
+      code: 'mutable',
+      message: 'k is captured, but can change: it is declared with let',
+      hint: 'declare it const',
+    }))
+  it('refuses a value that exists only at run time', () =>
+    refuses(element('«now»', 'const now = Date.now()'), {
+      code: 'runtimeValue',
+      message: 'now is not a constant known at compile time: it is Date.now()',
+      hint: 'pass it as an attribute of the op, or write a number',
+    }))
+  it('refuses a variable without a value', () =>
+    refuses(element('«k»', 'declare const k: number'), {
+      code: 'runtimeValue',
+      message: 'k has its value only at run time',
+      hint: 'pass it as an attribute of the op, or make it a module-level const',
+    }))
+  it('refuses other things a module declares', () =>
+    refuses(element('«K».A', 'enum K { A }'), {
+      code: 'runtimeValue',
+      message: 'K has its value only at run time',
+      hint: 'pass it as an attribute of the op, or make it a module-level const',
+    }))
+  it('refuses values of type any', () =>
+    refuses(element('«k»', 'const k: any = 1'), { code: 'any', message: 'k has the type any', hint: 'give it the type number' }))
+  it('refuses undefined', () =>
+    refuses(element('«undefined»'), {
+      code: 'expression',
+      message: 'undefined is not a value of a kernel',
+      hint: 'every value is a number or a boolean',
+    }))
+})
+
+describe('callees', () => {
+  it('refuses Math functions and names their counterpart', () =>
+    refuses(element('«Math.exp»(1)'), {
+      code: 'callee',
+      message: 'Math.exp has no counterpart on a device',
+      hint: "import { exp } from 'heddle' and call exp(...)",
+    }))
+  it('names counterparts that are called otherwise', () =>
+    refuses(element('«Math.max»(1, 2)'), {
+      code: 'callee',
+      message: 'Math.max has no counterpart on a device',
+      hint: "import { maximum } from 'heddle' and call maximum(...)",
+    }))
+  it('refuses other globals', () =>
+    refuses(element('«performance».now()'), {
+      code: 'unknownIdentifier',
+      message: 'unknown identifier performance',
+      hint: 'declare it, or import it from its module',
+    }))
+  it('refuses functions without a body', () =>
+    refuses(element("«parseFloat»('1')"), {
+      code: 'callee',
+      message: 'parseFloat has no body to compile',
+      hint: 'a body may call the functions of heddle and functions of the same subset',
+    }))
+  it('refuses to call a number', () =>
+    refuses(element('«eps(1)»'), {
+      code: 'callee',
+      message: 'eps is a float, not a function',
+      hint: 'only functions, tensors and rows can be called',
+    }))
+  it('refuses parts of the signature', () =>
+    refuses(element('«int(1)»'), {
+      code: 'callee',
+      message: 'int cannot be called in a body',
+      hint: 'it belongs to the signature',
+    }))
+  it('refuses recursion', () =>
+    refuses(element('f(1)', 'const f = (a: number): number => a > 0 ? «f(a - 1)» : 0'), {
+      code: 'recursion',
+      message: 'f calls itself: f -> f',
+      hint: 'a body has no recursion; repeat with a reduction over a row',
+    }))
+  it('refuses mutual recursion', () =>
+    refuses(element('f(1)', 'function f(a: number): number { return g(a) }\nfunction g(a: number): number { return «f(a)» }'), {
+      code: 'recursion',
+      message: 'f calls itself: f -> g -> f',
+      hint: 'a body has no recursion; repeat with a reduction over a row',
+    }))
+  it('refuses async functions', () =>
+    refuses(element('«f(1)»', 'const f = async (a: number) => a'), {
+      code: 'expression',
+      message: 'f is async or a generator',
+      hint: 'write an ordinary function',
+    }))
+})
+
+describe('arity', () => {
+  it('refuses a wrong number of indices', () =>
+    refuses(element('«x(m)»'), { code: 'arity', message: 'x has 2 dimensions (m n), 1 indices given', hint: 'write x(m, n)' }))
+  it('refuses a wrong number of intrinsic arguments', () =>
+    refuses(element('«exp(1, 2)»'), { code: 'arity', message: 'exp takes 1 arguments, 2 given', hint: 'write exp(a)' }))
+  it('refuses a wrong number of helper arguments', () =>
+    refuses(element('«f(1)»', 'const f = (a: number, b: number) => a + b'), {
+      code: 'arity',
+      message: 'f takes 2 arguments, 1 given',
+      hint: 'its parameters are (a, b)',
+    }))
+  it('refuses a wrong number of row indices', () =>
+    refuses(rowBody(`const v = row(n, (c) => x(m, c))\n    return { y: row(n, (c) => «v(c, 1)») }`), {
+      code: 'arity',
+      message: 'row v takes 1 index, 2 given',
+      hint: 'write v(c)',
+    }))
+  it('refuses a row construct without an element', () =>
+    refuses(element('«sum(n)»'), {
+      code: 'arity',
+      message: 'sum takes 2 arguments, 1 given',
+      hint: 'write sum(n, (c) => x(m, c))',
+    }))
+  it('refuses default parameters', () =>
+    refuses(element('f(1)', 'const f = («a: number = 2») => a'), {
+      code: 'parameter',
+      message: 'parameter a: number = 2 is a default',
+      hint: 'write plain parameters and pass every argument',
+    }))
+  it('refuses optional parameters', () =>
+    refuses(element('f(1)', 'const f = (a: number, «b?: number») => a'), {
+      code: 'parameter',
+      message: 'parameter b?: number is optional',
+      hint: 'write plain parameters and pass every argument',
+    }))
+  it('refuses rest parameters', () =>
+    refuses(element('f(1)', 'const f = («...a: number[]») => 1'), {
+      code: 'parameter',
+      message: 'parameter ...a: number[] is a rest parameter',
+      hint: 'write plain parameters and pass every argument',
+    }))
+  it('refuses destructuring of a number', () =>
+    refuses(rowBody('const «{ toFixed }» = eps\n    return { y: row(n, (c) => x(m, c)) }'), {
+      code: 'parameter',
+      message: '{ toFixed } cannot take a float apart',
+      hint: 'take fields by name: ({ x, gamma }, { n, eps })',
+    }))
+  it('refuses defaults in a pattern', () =>
+    refuses(rowBody(rest).replace('n, eps }', 'n, «eps = 1» }'), {
+      code: 'parameter',
+      message: 'eps = 1: a pattern has neither rest nor default',
+      hint: 'take fields by name: ({ x, gamma }, { n, eps })',
+    }))
+})
+
+describe('statements', () => {
+  const cases: readonly (readonly [name: string, text: string, kind: string, hint: string])[] = [
+    ['if', '«if (eps > 0) { }»', 'IfStatement', 'write condition ? a : b'],
+    ['for', '«for (;;) { }»', 'ForStatement', 'reduce with sum, max, min, or make a row(n, (c) => ...)'],
+    ['for of', '«for (const a of []) { }»', 'ForOfStatement', 'reduce with sum, max, min, or make a row(n, (c) => ...)'],
+    ['while', '«while (true) { }»', 'WhileStatement', 'reduce with sum, max, min, or make a row(n, (c) => ...)'],
+    [
+      'an early return',
+      '«return { y: row(n, (c) => x(m, c)) }»',
+      'ReturnStatement',
+      'return once, at the end; choose with condition ? a : b',
+    ],
+    ['a bare call', '«exp(1)»', 'ExpressionStatement', 'a body has no effects: give the value a name with const'],
+    ['an inner function', '«function f() { }»', 'FunctionDeclaration', 'write it as a const arrow function, or at module level'],
+    ['try', '«try { } catch { }»', 'TryStatement', 'a function holds const declarations and one return at its end'],
+    ['throw', '«throw 1»', 'ThrowStatement', 'a function holds const declarations and one return at its end'],
+    ['switch', '«switch (1) { }»', 'SwitchStatement', 'a function holds const declarations and one return at its end'],
+  ]
+  it.each(cases)('refuses %s', (_, text, kind, hint) =>
+    refuses(rowBody(`${text}\n    ${rest}`), { code: 'statement', message: `${kind} is not part of the language`, hint }),
+  )
+  it('refuses let', () =>
+    refuses(rowBody(`«let a = 1»\n    ${rest}`), {
+      code: 'statement',
+      message: 'let is not part of the language',
+      hint: 'use const',
+    }))
+  it('refuses a body without a result', () =>
+    refuses(rowBody('const a = 1').replace('(m) => {\n    const a = 1\n  }', '(m) => «{\n    const a = 1\n  }»'), {
+      code: 'statement',
+      message: 'the function returns nothing',
+      hint: 'end it with return and a value',
+    }))
+})
+
+describe('expressions', () => {
+  const cases: readonly (readonly [name: string, text: string, what: string, hint: string])[] = [
+    ['a string', "«'a'»", 'a string', 'a body computes numbers and booleans'],
+    ['a template string', `«\`\${eps}\`»`, 'a template string', 'a body computes numbers and booleans'],
+    ['an array', '«[1]»', 'an array', 'make a row: row(n, (c) => ...)'],
+    ['new', '«new Date()»', 'new', 'a body computes numbers and booleans'],
+    ['a prefix increment', '«++eps»', 'an increment or decrement', 'name a new value with const'],
+    ['a postfix increment', '«eps++»', 'an increment or decrement', 'name a new value with const'],
+    ['typeof', '«typeof eps»', 'typeof', 'types are known at compile time'],
+    ['null', '«null»', 'null', 'every value is a number or a boolean'],
+    ['a non-null assertion', '«eps!»', 'a non-null assertion', 'a value of a kernel is never missing'],
+    ['a spread argument', 'exp(«...[1]»)', 'a spread', 'pass every argument'],
+    ['await', '«await eps»', 'await', 'a body is computed at once'],
+    ['a bigint', '«1n»', 'a bigint', 'write a plain number'],
+    ['a regular expression', '«/a/»', 'RegularExpressionLiteral', 'a body holds arithmetic, comparisons, ?: and calls'],
+    ['loose equality', 'eps «==» 1 ? 1 : 2', 'the operator ==', 'write ==='],
+    ['the comma', '1 «,» 2', 'the operator ,', 'give each value a name with const'],
+    ['??', '1 «??» 2', 'the operator ??', 'a value of a kernel is never missing'],
+    ['exclusive or', '1 «^» 2', 'the operator ^', 'the integer operators are & | << >>'],
+    ['a unary plus', '«+eps»', 'the operator + of one operand', 'write it with arithmetic'],
+    ['an optional call', '«exp?.(1)»', 'an optional call', 'write a plain call'],
+  ]
+  it.each(cases)('refuses %s', (_, text, what, hint) =>
+    refuses(element(text), { code: 'expression', message: `${what} is not part of the language`, hint }),
+  )
+  it('refuses an object spread', () =>
+    refuses(rowBody('const a = { y: row(n, (c) => x(m, c)) }\n    return { «...a» }'), {
+      code: 'expression',
+      message: 'an object spread is not part of the language',
+      hint: 'name every field: { y: ... }',
+    }))
+  it('refuses computed fields', () =>
+    refuses(rowBody("return { «['y']: row(n, (c) => x(m, c))» }"), {
+      code: 'expression',
+      message: "the property ['y']: row(n, (c) => x(m, c)) is not part of the language",
+      hint: 'name every field: { y: ... }',
+    }))
+  it('refuses assignment', () =>
+    refuses(element('(«k = 2»)', 'let k = 1'), {
+      code: 'mutable',
+      message: 'k is assigned, but a body changes nothing',
+      hint: 'name the new value with const',
+    }))
+  it('refuses compound assignment', () =>
+    refuses(element('(«k += 2»)', 'let k = 1'), {
+      code: 'mutable',
+      message: 'k is assigned, but a body changes nothing',
+      hint: 'name the new value with const',
+    }))
+})

@@ -1,0 +1,105 @@
+/** Every shipped op: the interpreter runs its kernel to exactly what Node runs its body to, on random small shapes. */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { HeddleError } from '../../src/errors.js'
+import { readSpecsOrThrow } from '../../src/frontend/index.js'
+import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { mapStmt, rewrite } from '../../src/ir/walk.js'
+import { runOp } from '../../src/lang/run.js'
+import type { Op } from '../../src/lang/types.js'
+
+const root = process.cwd()
+const { kernels } = readSpecsOrThrow({ root, specs: ['specs'] })
+const ops = new Map<string, Op>()
+
+const isOp = (value: unknown): value is Op =>
+  typeof value === 'object' && value !== null && 'body' in value && 'inputs' in value && 'name' in value
+
+beforeAll(async () => {
+  const specs = join(root, 'specs')
+  for (const file of readdirSync(specs, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))) {
+    const module: Record<string, unknown> = await import(pathToFileURL(join(specs, file)).href)
+    for (const value of Object.values(module)) if (isOp(value)) ops.set(value.name, value)
+  }
+})
+
+/** Deterministic numbers in [0, 1). */
+function numbers(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+const extents = [1, 2, 3, 5, 7]
+
+interface Case {
+  readonly dims: Record<string, number>
+  readonly inputs: Record<string, HostTensor>
+}
+
+/** Random extents and data. Integers index the smallest dimension, so most reads through them stay inside. */
+function draw(kernel: Kernel, seed: number): Case {
+  const next = numbers(seed)
+  const dims = Object.fromEntries(kernel.dims.map((name) => [name, extents[Math.floor(next() * extents.length)] ?? 1]))
+  const smallest = Math.min(...Object.values(dims))
+  const tensors = kernel.tensors.filter((tensor) => tensor.access === 'in')
+  const inputs = tensors.map(({ name, dims: axes, dtype }): [string, HostTensor] => {
+    const shape = axes.map((axis) => dims[axis] ?? 1)
+    const value = (): number => (dtype === 'i32' ? Math.floor(next() * smallest) : next() * 8 - 4)
+    return [name, { data: Array.from({ length: shape.reduce((a, b) => a * b, 1) }, value), shape }]
+  })
+  return { dims, inputs: Object.fromEntries(inputs) }
+}
+
+type Result = Record<string, { readonly data: ArrayLike<number> }> | 'outside'
+
+/** What a run gives; a read outside a tensor is a result too, which both sides must share. */
+function attempt(run: () => Result): Result {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof HeddleError && error.code === 'evaluate.bounds') return 'outside'
+    throw error
+  }
+}
+
+const interpret = (kernel: Kernel, { dims, inputs }: Case): Result => attempt(() => evaluateKernel(kernel, inputs, dims))
+
+const opOf = (kernel: Kernel): Op => {
+  const op = ops.get(kernel.name)
+  if (op === undefined) throw new Error(`no spec exports ${kernel.name}`)
+  return op
+}
+
+const draws = Array.from({ length: 40 }, (_, seed) => seed)
+
+describe('shipped ops', () => {
+  it('are all found', () => expect(kernels.map(({ name }) => name)).toEqual([...ops.keys()].sort()))
+  it.each(kernels.map((kernel) => [kernel.name, kernel] as const))('%s', (_, kernel) => {
+    let inside = 0
+    for (const seed of draws) {
+      const sample = draw(kernel, seed)
+      const expected = attempt(() => runOp(opOf(kernel), sample.inputs, { dims: sample.dims }))
+      expect(interpret(kernel, sample)).toEqual(expected)
+      if (expected !== 'outside') inside++
+    }
+    expect(inside).toBeGreaterThan(draws.length / 4)
+  })
+  it('differ from a kernel with a planted fault', () => {
+    const layerNorm = kernels.find(({ name }) => name === 'layer_norm')
+    if (layerNorm === undefined) throw new Error('layer_norm is not shipped')
+    const plant = (stmt: Kernel['body'][number]) =>
+      mapStmt(stmt, (expr) =>
+        rewrite(expr, (node) => (node.kind === 'call' && node.fn === 'rsqrt' ? { ...node, fn: 'sqrt' } : node)),
+      )
+    const sample = draw(layerNorm, 1)
+    const expected = runOp(opOf(layerNorm), sample.inputs, { dims: sample.dims })
+    expect(interpret(layerNorm, sample)).toEqual(expected)
+    expect(interpret({ ...layerNorm, body: layerNorm.body.map(plant) }, sample)).not.toEqual(expected)
+  })
+})

@@ -1,0 +1,66 @@
+/** The interpreter: a whole kernel by hand, laziness, and reads outside a tensor. */
+import { describe, expect, it } from 'vitest'
+import { call, constant, f32, i32, index } from '../../src/ir/build.js'
+import { emptyEnv, evaluateExpr, evaluateKernel, forEachPoint } from '../../src/ir/evaluate.js'
+import type { Expr } from '../../src/ir/expr.js'
+import { centre, load } from './kernels.js'
+
+const x = { data: [1, 2, 3, 4, 5, 9], shape: [2, 3] }
+
+describe('evaluateKernel', () => {
+  it('runs every statement', () => {
+    const { y, mean } = evaluateKernel(centre, { x, ids: { data: [1, 0], shape: [2] } }, { m: 2, n: 3 }, { eps: 0 })
+    expect(y).toEqual({ data: Float64Array.of(-2, -1, 3, -1, 0, 1), shape: [2, 3] })
+    expect(mean).toEqual({ data: Float64Array.of(6, 2), shape: [2] })
+  })
+  it('takes attributes from the kernel', () =>
+    expect(evaluateKernel(centre, { x, ids: { data: [0, 0], shape: [2] } }, { m: 2, n: 3 }).y?.data[1]).toBe(0.5))
+  it('does nothing for an empty index space', () =>
+    expect(evaluateKernel(centre, { x, ids: { data: [], shape: [0] } }, { m: 0, n: 3 }).y?.data).toHaveLength(0))
+  it('refuses a read outside a tensor', () =>
+    expect(() => evaluateKernel(centre, { x, ids: { data: [2, 0], shape: [2] } }, { m: 2, n: 3 })).toThrow(
+      'x[2, 0] is outside its shape (2, 3)',
+    ))
+})
+
+describe('evaluateExpr', () => {
+  const env = { ...emptyEnv({}), tensors: { x }, values: new Map([['i', 7]]) }
+  const outside = load('x', index('i'), i32(0))
+  const isFalse = constant('bool', false)
+  const isOutside: Expr = call('lt', outside, f32(0))
+  it('evaluates only the branch taken', () => {
+    expect(evaluateExpr(call('select', isFalse, outside, f32(1)), env)).toBe(1)
+    expect(() => evaluateExpr(call('select', isFalse, f32(1), outside), env)).toThrow('x[7, 0]')
+  })
+  it('evaluates the right of && and || only where it counts', () => {
+    expect(evaluateExpr(call('and', isFalse, isOutside), env)).toBe(false)
+    expect(evaluateExpr(call('or', call('not', isFalse), isOutside), env)).toBe(true)
+    expect(() => evaluateExpr(call('or', isFalse, isOutside), env)).toThrow('x[7, 0]')
+  })
+  it('folds serially', () =>
+    expect(
+      evaluateExpr(
+        { kind: 'fold', type: 'i32', monoid: 'argmax', length: i32(3), index: 'k', value: load('x', i32(1), index('k')) },
+        env,
+      ),
+    ).toBe(2))
+})
+
+describe('forEachPoint', () => {
+  const points = (extents: readonly number[]): number[][] => {
+    const seen: number[][] = []
+    forEachPoint(extents, (point) => seen.push([...point]))
+    return seen
+  }
+  it('visits in row-major order', () =>
+    expect(points([2, 2])).toEqual([
+      [0, 0],
+      [0, 1],
+      [1, 0],
+      [1, 1],
+    ]))
+  it('visits one point of no axes and none of an empty axis', () => {
+    expect(points([])).toEqual([[]])
+    expect(points([3, 0])).toEqual([])
+  })
+})

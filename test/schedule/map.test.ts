@@ -1,0 +1,158 @@
+import { describe, expect, it } from 'vitest'
+import type { DType } from '../../src/ir/dtype.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { describeSchedule } from '../../src/schedule/describe.js'
+import { mapKernel } from '../../src/schedule/map.js'
+import type { MappedKernel, RowProgram, Variant } from '../../src/schedule/mapped.js'
+import type { Pass } from '../../src/schedule/passes.js'
+import * as fixtures from './fixtures.js'
+
+const map = (kernel: Kernel, T: DType = 'f16', dims: Record<string, number> = {}): MappedKernel => {
+  const types: Record<string, DType> = Object.hasOwn(kernel.types, 'T') ? { T } : {}
+  return mapKernel({ kernel, types, dims })
+}
+
+function rows(mapped: MappedKernel): RowProgram {
+  if (mapped.program.kind !== 'rows') throw new Error(`${mapped.key} is not a row program`)
+  return mapped.program
+}
+
+const passes = (steps: RowProgram['kept']): Pass[] => steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+const kept = (steps: RowProgram['kept']): string[] =>
+  passes(steps).flatMap((pass) => pass.rows.filter((row) => row.keep).map((row) => row.name))
+
+describe('which program a kernel becomes', () => {
+  it.each([
+    fixtures.pointwise,
+    fixtures.gatherRows,
+    fixtures.splitHeads,
+    fixtures.transpose,
+    fixtures.concatenate,
+    fixtures.quantize,
+  ])('$name is elementwise', (kernel) => expect(map(kernel).program.kind).toBe('elementwise'))
+  it.each([fixtures.layerNorm, fixtures.softmax, fixtures.argmaxRow, fixtures.difference, fixtures.window, fixtures.raggedSum])(
+    '$name is a row program',
+    (kernel) => expect(map(kernel).program.kind).toBe('rows'),
+  )
+})
+
+describe('passes', () => {
+  it('has one pass more than the longest chain of reductions', () => {
+    expect(passes(rows(map(fixtures.layerNorm)).kept)).toHaveLength(3)
+    expect(passes(rows(map(fixtures.softmax)).kept)).toHaveLength(3)
+    expect(passes(rows(map(fixtures.argmaxRow)).kept)).toHaveLength(1)
+  })
+
+  it('keeps exactly the rows that a later pass uses', () => {
+    expect(kept(rows(map(fixtures.layerNorm)).kept)).toEqual(['v'])
+    expect(kept(rows(map(fixtures.softmax)).kept)).toEqual(['v', 'e'])
+    expect(kept(rows(map(fixtures.argmaxRow)).kept)).toEqual([])
+  })
+
+  it('keeps nothing when rows are read again', () => {
+    const program = rows(map(fixtures.softmax))
+    expect(kept(program.reread)).toEqual([])
+    expect(passes(program.reread).map((pass) => pass.rows.map((row) => row.name))).toEqual([['v'], ['v', 'e'], ['v', 'e']])
+  })
+
+  it('joins loops of one length and parts loops of two', () => {
+    const [first, second, third, ...more] = passes(rows(map(fixtures.twoLengths)).kept)
+    expect([first?.reductions.map((r) => r.name), second?.reductions.map((r) => r.name)]).toEqual([['total'], ['least']])
+    expect([third?.stores.length, more.length]).toEqual([1, 0])
+  })
+
+  it('moves what is the same for the whole row out of the loop, once', () => {
+    const text = describeSchedule(map(fixtures.layerNorm))
+    expect(text).toMatch(/once a row: row_rsqrt = rsqrt\(variance \+ eps\)/)
+    expect(text.match(/rsqrt\(/g)).toHaveLength(1)
+  })
+
+  it('leaves a guarded load where its condition is', () => {
+    const [pass] = passes(map(fixtures.concatenate).program.kind === 'elementwise' ? stepsOf(fixtures.concatenate) : [])
+    expect(pass?.rows).toEqual([])
+  })
+
+  it('recomputes a row element beside the loop index', () => {
+    expect(describeSchedule(map(fixtures.difference))).toContain('x[m, c - 1] * 3.0')
+  })
+})
+
+const stepsOf = (kernel: Kernel) => {
+  const { program } = map(kernel)
+  return program.kind === 'elementwise' ? program.steps : program.kept
+}
+
+describe('vector width', () => {
+  it.each<[string, Kernel, DType, number]>([
+    ['16 bytes of the smallest type', fixtures.layerNorm, 'f32', 4],
+    ['8 halves', fixtures.layerNorm, 'f16', 8],
+    ['at most 8, for int8 too', fixtures.quantize, 'f32', 8],
+    ['the stored side of a transpose counts', fixtures.transpose, 'bf16', 8],
+  ])('%s', (_, kernel, T, vec) => expect(map(kernel, T).vec).toBe(vec))
+})
+
+describe('the choice among variants', () => {
+  const choose = ({ variants }: RowProgram, length: number, count: number): Variant => {
+    const found = variants.find(
+      ({ limit }) => (limit.length === undefined || length <= limit.length) && (limit.rows === undefined || count <= limit.rows),
+    )
+    if (found === undefined) throw new Error(`no variant takes ${count} rows of ${length}`)
+    return found
+  }
+  const laneChunks = ({ team, chunks }: Variant): number =>
+    (team.kind === 'thread' ? 1 : team.kind === 'warp' ? 32 : team.lanes) * (chunks ?? Number.POSITIVE_INFINITY)
+
+  it.each(['f32', 'f16'] as const)('every length and row count has a variant that holds it (%s)', (T) => {
+    for (const kernel of [fixtures.layerNorm, fixtures.softmax, fixtures.argmaxRow, fixtures.twoLengths]) {
+      const mapped = map(kernel, T)
+      for (const length of [0, 1, 16, 17, 255, 256, 257, 1023, 1024, 1025, 8192, 8193, 2 ** 31 - 1]) {
+        for (const count of [1, 528, 529, 100_000]) {
+          const variant = choose(rows(mapped), length, count)
+          expect(laneChunks(variant) * mapped.vec, `${mapped.key} ${count} x ${length}`).toBeGreaterThanOrEqual(length)
+        }
+      }
+    }
+  })
+
+  it('lets the row count choose only where the order of combination is the same', () => {
+    const mapped = map(fixtures.softmax, 'f32')
+    for (let length = 1; length < 20_000; length += 7) {
+      const few = choose(rows(mapped), length, 1)
+      const many = choose(rows(mapped), length, 1_000_000)
+      if (few === many) continue
+      // One chunk a lane and a warp with all chunks fill the same 32 slots in the same order.
+      expect([few.chunks, few.team.kind, many.team.kind]).toEqual([1, 'block', 'warp'])
+    }
+  })
+
+  it('gives up registers when a row needs many values', () => {
+    const values = (kernel: Kernel, T: DType): number => {
+      const mapped = map(kernel, T)
+      return Math.max(...rows(mapped).variants.map((v) => (v.chunks ?? 0) * mapped.vec))
+    }
+    expect(values(fixtures.softmax, 'f32')).toBe(32)
+    expect(values(fixtures.fourRows, 'f32')).toBe(16)
+  })
+
+  it('has one variant where only the row knows its length', () => {
+    expect(rows(map(fixtures.raggedSum)).variants.map((v) => v.chunks)).toEqual([undefined])
+  })
+})
+
+it('puts fixed dimensions into the program', () => {
+  const mapped = map(fixtures.softmax, 'f16', { n: 128 })
+  expect(mapped.key).toBe('softmax__f16__n128')
+  expect(describeSchedule(mapped)).toContain('pass over c < 128')
+})
+
+it('describes a schedule in words', () => {
+  expect(describeSchedule(map(fixtures.pointwise))).toBe(
+    [
+      'gelu__f16: elementwise, rows over (m < m), chunks of 8',
+      '  pass over c < n:',
+      '    a = load x[m, c] in chunks',
+      '    store y[m, c] = 0.5 * a[c] * (1.0 + erf(a[c] * 0.7071067811865476)) in chunks',
+      '  gelu__f16: elementwise: a chunk of 8 elements a thread, 256 threads a block; always',
+    ].join('\n'),
+  )
+})
