@@ -17,7 +17,12 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'nothing', include: ['test/**/*.test.ts'], exclude: groups.map((group) => `test/**/*.${group}.test.ts`) },
+        test: {
+          name: 'nothing',
+          include: ['test/**/*.test.ts'],
+          exclude: groups.map((group) => `test/**/*.${group}.test.ts`),
+          testTimeout: minutes,
+        },
       },
       ...groups.map((group) => ({
         extends: true as const,

@@ -1,5 +1,5 @@
 /**
- * Times encoder plans on a device: whole forward passes, token ids to hidden states, replayed without copies. The plans of a
+ * Times encoder plans on a device: whole forward passes, token ids to outputs, replayed without copies. The plans of a
  * shape take turns, so that a change of the device's clock meets all of them.
  */
 import { layouts } from '../../specs/index.js'

@@ -24,19 +24,21 @@ export interface GenResult {
   readonly changed: readonly string[]
 }
 
+/** Every kernel of a project: those of its ops and those its plans derive. @throws usage errors of the front end and of plans */
+export async function readKernels(root: string, specs = 'specs') {
+  const [{ readSpecsOrThrow }, { planAll }] = await Promise.all([import('../frontend/index.js'), import('../fuse/plans.js')])
+  const { kernels } = readSpecsOrThrow({ root, specs: [specs] })
+  const planned = shipsPlans(kernels) ? planAll(plans, graphs, kernels) : { kernels: [], graphs: {} }
+  return { kernels: [...kernels, ...planned.kernels], graphs: planned.graphs }
+}
+
 /** @throws usage errors of the front end, located; finding `gen.check` when `check` finds a difference */
 export async function gen(options: GenOptions, context: CliContext): Promise<GenResult> {
   const { root } = context
-  const [{ readSpecsOrThrow }, { planAll }, { generate, writeGenerated }] = await Promise.all([
-    import('../frontend/index.js'),
-    import('../fuse/plans.js'),
-    import('../emit/index.js'),
-  ])
-  const { kernels } = readSpecsOrThrow({ root, specs: [options.specs ?? 'specs'] })
+  const { generate, writeGenerated } = await import('../emit/index.js')
+  const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
-  const planned = shipsPlans(kernels) ? planAll(plans, graphs, kernels) : { kernels: [], graphs: {} }
-  const all = [...kernels, ...planned.kernels]
-  const files = generate(all, planned.graphs)
+  const files = generate(read.kernels, read.graphs)
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })
@@ -45,8 +47,10 @@ export async function gen(options: GenOptions, context: CliContext): Promise<Gen
       hint: 'run `heddle gen` and commit the result',
     })
   }
-  context.log(`gen: ${all.length} kernels, ${files.size} files, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`)
-  return { kernels: all.map(({ name }) => name), changed }
+  context.log(
+    `gen: ${read.kernels.length} kernels, ${files.size} files, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`,
+  )
+  return { kernels: read.kernels.map(({ name }) => name), changed }
 }
 
 /** Graphs and plans are run, not compiled: the shipped ones are part of this program. They apply where their ops are what is generated. */

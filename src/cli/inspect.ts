@@ -11,6 +11,7 @@ import type { SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { type BuildReport, installation, readBuildReport } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
+import { readKernels } from './gen.js'
 import { readManifest } from './pipeline.js'
 
 export interface Inspection {
@@ -40,8 +41,7 @@ export async function inspect(name: string, options: { readonly specs?: string }
   const generated = installation(root).generated
   const manifest = await readManifest(root)
   const entry = findEntry(manifest.kernels, name)
-  const { readSpecsOrThrow } = await import('../frontend/index.js')
-  const { kernels } = readSpecsOrThrow({ root, specs: [options.specs ?? 'specs'] })
+  const { kernels } = await readKernels(root, options.specs)
   const kernel = kernels.find((candidate) => candidate.name === entry.op)
   if (kernel === undefined) {
     throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })

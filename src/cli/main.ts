@@ -1,6 +1,6 @@
 /** The `heddle` command: assembles the verbs, and turns what they throw into an exit code. */
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
-import { benchCommand, benchCommand } from './bench.js'
+import { benchCommand } from './bench.js'
 import { buildCommand } from './build.js'
 import { bundleCommand } from './bundle.js'
 import { cleanCommand } from './clean.js'
@@ -32,7 +32,6 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
   const root = new Command('heddle')
     .description('compile transformer kernels from TypeScript to CUDA, and run models with them')
     .version(version)
-    .helpCommand(false)
   const verbs = [
     genCommand,
     buildCommand,
@@ -40,7 +39,6 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     inspectCommand,
     benchCommand,
     selftestCommand,
-    benchCommand,
     doctorCommand,
     demoCommand,
     bundleCommand,
@@ -55,6 +53,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
 function configure(command: CommandUnknownOpts, host: CliHost): void {
   command
     .option('--verbose', 'print the stack of errors')
+    .helpCommand(false)
     .showHelpAfterError('(see --help)')
     .exitOverride()
     .configureOutput({

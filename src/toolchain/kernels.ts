@@ -2,7 +2,7 @@
  * Builds the kernel library of a target: compiles each generated file (or finds its object in the cache), links, checks what
  * ptxas reported, and writes `build.json`. Runs after `gen`; `heddle build` is this and nothing else.
  */
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename, join } from 'node:path'
 import pLimit from 'p-limit'
@@ -162,9 +162,9 @@ async function compile({ recipe, generated, source, cache, headers, signal }: Co
         cause: stderr,
       })
     }
-    await writeFileAtomic(join(temporary, 'resources.json'), JSON.stringify(parsePtxas(stderr)))
+    await writeFile(join(temporary, 'stderr.txt'), stderr)
   })
-  const resources: KernelResources[] = JSON.parse(await readFile(join(folder, 'resources.json'), 'utf8'))
+  const resources = parsePtxas(await readFile(join(folder, 'stderr.txt'), 'utf8'))
   return { source, key, object: join(folder, 'object.o'), made, resources }
 }
 

@@ -1,7 +1,8 @@
 /** Reads what ptxas says with `-v`: the resources of each kernel on each architecture. */
+import { readableName } from './symbol.js'
 
 export interface KernelResources {
-  /** The kernel's name as written in the generated text. */
+  /** The kernel's name with its template arguments: `softmax_kept<WarpTeam<4>, 1>`. */
   readonly kernel: string
   /** `sm_90` */
   readonly arch: string
@@ -10,24 +11,6 @@ export interface KernelResources {
   readonly spillLoadBytes: number
   readonly stackBytes: number
   readonly sharedBytes: number
-}
-
-/**
- * The innermost plain name in an Itanium-mangled symbol: `_ZN6heddle5hello…` is `hello`. Template arguments are dropped.
- * A name that is not mangled is itself.
- */
-export function plainName(symbol: string): string {
-  if (!symbol.startsWith('_Z')) return symbol
-  let at = symbol.startsWith('_ZN') ? 3 : 2
-  let name = symbol
-  for (;;) {
-    const length = /^\d+/.exec(symbol.slice(at))?.[0]
-    if (length === undefined) return name
-    const start = at + length.length
-    name = symbol.slice(start, start + Number(length))
-    at = start + Number(length)
-    if (!symbol.startsWith('_ZN')) return name
-  }
 }
 
 const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
@@ -42,7 +25,7 @@ export function parsePtxas(stderr: string): KernelResources[] {
     const own = part.slice(part.indexOf(`Function properties for ${head[1]}`))
     return [
       {
-        kernel: plainName(head[1]),
+        kernel: readableName(head[1]),
         arch: head[2],
         registers: number(part, /Used (\d+) registers/),
         spillStoreBytes: number(own, /(\d+) bytes spill stores/),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a BERT model with random weights and what HF transformers computes with it in float32.
+"""Writes a BERT model with random weights and what HF transformers computes with it in float64.
 
 Needs PyTorch, transformers and safetensors. The folder holds config.json, model.safetensors, golden.safetensors
 (the first shape) and golden-<batch>x<seq>.safetensors (the others), each with input_ids, attention_mask and
@@ -73,13 +73,11 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
     config = BertConfig(**CONFIGS[args.config], attn_implementation="eager", architectures=["BertModel"])
     model = random_model(config, args.seed)
     args.out.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(args.out, safe_serialization=True)
-    model.to(args.device)
+    model.save_pretrained(args.out)
+    model.to(args.device, torch.float64)
     for position, text in enumerate(args.shapes.split(",")):
         batch, seq = parse_shape(text)
         name = "golden.safetensors" if position == 0 else f"golden-{batch}x{seq}.safetensors"

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest'
-import { parsePtxas, plainName } from '../../src/toolchain/ptxas.js'
+import { expect, test } from 'vitest'
+import { parsePtxas } from '../../src/toolchain/ptxas.js'
 
 const entry = '_ZN6heddle36_GLOBAL__N__b51ce050_4_a_cu_8f6a538820layer_norm__f16_warpEPfi'
 
@@ -14,17 +14,6 @@ ptxas info    : Function properties for plain
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 10 registers, used 1 barriers, 256 bytes smem, 360 bytes cmem[0]
 `
-
-describe('plainName', () => {
-  test.each([
-    ['plain', 'plain'],
-    ['_Z6k_tmplILi3EEvPf', 'k_tmpl'],
-    [entry, 'layer_norm__f16_warp'],
-    ['_ZN6heddle3oneE', 'one'],
-  ])('%s is %s', (symbol, name) => {
-    expect(plainName(symbol)).toBe(name)
-  })
-})
 
 test('reads the resources of every kernel and architecture', () => {
   expect(parsePtxas(report)).toEqual([

@@ -92,6 +92,12 @@ describe('modelTolerance', () => {
     expect(modelTolerance('f32', 4)).toMatchObject({ absolute: 1e-4, labelsDiffer: 0 })
   })
 
+  it('keeps the promise of F1 within 1e-3 in float32 and f16, and widens it in bf16 only', () => {
+    expect(modelTolerance('f32', 4).f1).toBe(1e-3)
+    expect(modelTolerance('f16', 4).f1).toBe(1e-3)
+    expect(modelTolerance('bf16', 4).f1).toBeGreaterThan(1e-3)
+  })
+
   it('orders the storage types', () => {
     const [f32 = 0, f16 = 0, bf16 = 0] = types.map((dtype) => modelTolerance(dtype, 12).relativeL2)
     expect(f32).toBeLessThan(f16)

@@ -1,0 +1,140 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { benchEncoder, type EncoderBench } from '../../src/bench/encoder.js'
+import { lengthsOf } from '../../src/bench/lengths.js'
+import { summarise } from '../../src/bench/statistics.js'
+import { benchConfig, syntheticWeights } from '../../src/bench/synthetic.js'
+import { shapesOf } from '../../src/cli/bench.js'
+import { bertShapes, bertWeights } from '../../src/models/bert.js'
+import { parseBertConfig } from '../../src/models/config.js'
+import { decode } from '../../src/runtime/buffer.js'
+import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime/reference_device.js'
+
+const config = parseBertConfig(
+  {
+    model_type: 'bert',
+    vocab_size: 50,
+    hidden_size: 12,
+    num_hidden_layers: 2,
+    num_attention_heads: 2,
+    intermediate_size: 16,
+    max_position_embeddings: 8,
+    hidden_act: 'gelu',
+  },
+  'tiny',
+)
+
+describe('summarise', () => {
+  it('gives median and quartiles, interpolated, of samples in any order', () => {
+    expect(summarise([5, 1, 4, 2, 3])).toEqual({ median: 3, low: 2, high: 4, best: 1, samples: 5 })
+    expect(summarise([1, 2])).toMatchObject({ median: 1.5, low: 1.25 })
+  })
+
+  it('sorts numbers as numbers and is NaN without samples', () => {
+    expect(summarise([10, 9, 100]).median).toBe(10)
+    expect(summarise([])).toMatchObject({ median: Number.NaN, samples: 0 })
+  })
+})
+
+describe('lengthsOf', () => {
+  it('knows full and half', () => {
+    expect(lengthsOf('full')(3, 7)).toEqual([7, 7, 7])
+    const half = lengthsOf('half')(2000, 100)
+    expect(half.every((length) => Number.isInteger(length) && length >= 1 && length <= 100)).toBe(true)
+    // The mean of 2000 uniform draws lies within five standard deviations, 0.65 each, of 50.5.
+    expect(Math.abs(half.reduce((sum, length) => sum + length, 0) / half.length - 50.5)).toBeLessThan(3.3)
+    expect(lengthsOf('half')(2000, 100)).toEqual(half)
+  })
+
+  it('repeats and cuts a file, and refuses others', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'heddle-lengths-'))
+    const file = join(folder, 'lengths')
+    writeFileSync(file, '3\n90 5\n')
+    expect(lengthsOf(file)(4, 10)).toEqual([3, 10, 5, 3])
+    writeFileSync(file, '3 0')
+    expect(() => lengthsOf(file)).toThrow('holds 0, expected positive integers')
+    writeFileSync(file, '')
+    expect(() => lengthsOf(file)).toThrow('holds no lengths')
+    expect(() => lengthsOf(join(folder, 'none'))).toThrow('cannot read lengths')
+    rmSync(folder, { recursive: true })
+  })
+})
+
+describe('shapesOf', () => {
+  it('reads batch x seq and refuses the rest', () => {
+    expect(shapesOf('1x128,32x5')).toEqual([
+      { batch: 1, seq: 128 },
+      { batch: 32, seq: 5 },
+    ])
+    for (const text of ['3', '0x4', '1x', '1x2,', 'axb']) expect(() => shapesOf(text), text).toThrow('is not a shape')
+  })
+})
+
+describe('synthetic models', () => {
+  it('know their names', async () => {
+    expect(await benchConfig('bert-base', '/')).toMatchObject({ hidden: 768, layers: 12, heads: 12, inner: 3072 })
+    expect(await benchConfig('bert-large', '/')).toMatchObject({ hidden: 1024, layers: 24, headDim: 64 })
+    await expect(benchConfig('bert-none', '/')).rejects.toThrow('neither a known configuration nor a folder')
+  })
+
+  it('have every tensor, filled to its end', () => {
+    const weights = syntheticWeights(config, 'f16')
+    expect(Object.keys(weights)).toEqual(Object.keys(bertShapes(config)))
+    for (const [name, { data, shape }] of Object.entries(weights)) {
+      const values = decode('f16', data)
+      expect(values.length, name).toBe(shape.reduce((product, extent) => product * extent, 1))
+      expect(Array.from(values).filter((value) => value === 0).length, name).toBeLessThan(values.length / 4)
+    }
+    const stored = new Map(
+      Object.entries(syntheticWeights(config, 'f32')).map(([name, tensor]) => [name, { ...tensor, dtype: 'F32' as const }]),
+    )
+    expect(() => bertWeights(config, { tensors: stored, metadata: {} }, 'f32')).not.toThrow()
+  })
+})
+
+describe('benchEncoder', () => {
+  const manifest = referenceManifest()
+  const { device } = referenceDevice(manifest)
+  const bench: EncoderBench = {
+    device: {
+      ...device,
+      program(steps) {
+        const program = device.program(steps)
+        return {
+          ...program,
+          time: async (repeats) => new Float64Array(repeats).fill(2),
+          profile: async () => new Float64Array(steps.length).fill(0.5),
+        }
+      },
+    },
+    library: referenceLibrary(manifest),
+    manifest,
+    config,
+    dtype: 'f32',
+    plans: ['unfused'],
+    shapes: [{ batch: 2, seq: 4 }],
+    lengths: lengthsOf('full'),
+    repeats: 7,
+    profile: true,
+  }
+
+  it('takes exactly the samples asked for and accounts for every step', async () => {
+    const [result] = await benchEncoder(bench)
+    expect(result).toMatchObject({ plan: 'unfused', batch: 2, seq: 4, meanLength: 4, milliseconds: { median: 2, samples: 7 } })
+    const profile = result?.profile ?? []
+    const steps = (result?.kernels ?? 0) + (result?.matmuls ?? 0)
+    expect(profile.reduce((sum, step) => sum + step.count, 0)).toBe(steps)
+    expect(profile.reduce((sum, step) => sum + step.milliseconds, 0)).toBeCloseTo(0.5 * steps, 9)
+    // Eight matmuls a layer.
+    expect(result?.matmuls).toBe(16)
+  })
+
+  it('refuses a sequence beyond the positions and an unknown plan', async () => {
+    await expect(benchEncoder({ ...bench, shapes: [{ batch: 1, seq: 9 }] })).rejects.toThrow(
+      "longer than the model's 8 positions",
+    )
+    await expect(benchEncoder({ ...bench, plans: ['none'] })).rejects.toThrow('unknown plan none')
+  })
+})
