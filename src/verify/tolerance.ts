@@ -81,14 +81,14 @@ export interface ModelTolerance {
 }
 
 /**
- * Naive encoders, measured against float32 and float64: relative L2 error of the last hidden state in roundings of storage
- * times sqrt(layers). f16 and bf16: 0.75 on `kjv-punct-bert` (4 layers), 1.0 on a BERT-base with random weights (12 layers);
- * f32, where arithmetic dominates: 3.1 and 2.5. Labels that flipped on the former's golden batch: none, 1 and 3 of 558.
+ * Naive encoders, measured against float64 by test/peers/naive_error.py: relative L2 error of the last hidden state in
+ * roundings of storage times sqrt(layers). f16 and bf16: 0.75 on `kjv-punct-bert` (4 layers), 0.98 on a BERT-base with random
+ * weights (12 layers); f32, where arithmetic dominates: 2.4 to 2.8, and 2.7 to 5.7. Labels that flipped on the former's golden batch: none, 1 and 3 of 558.
  * F1 over its test set, where one flipped label moves the score by 5e-4: no distance in f16; in bf16 six naive encoders that
  * differ only in which intermediates they store lie 2e-4 to 1.24e-3 away, the farthest being the one that stores them all.
  */
 const naiveModel: Readonly<Record<'f32' | 'f16' | 'bf16', { perLayer: number; labelsDiffer: number; f1: number }>> = {
-  f32: { perLayer: 3.1, labelsDiffer: 0, f1: 0 },
+  f32: { perLayer: 5.7, labelsDiffer: 0, f1: 0 },
   f16: { perLayer: 0.75, labelsDiffer: 1 / 558, f1: 0 },
   bf16: { perLayer: 0.75, labelsDiffer: 3 / 558, f1: 1.24e-3 },
 }
