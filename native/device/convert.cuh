@@ -56,6 +56,18 @@ struct Storage<unsigned char> {
 template <class T>
 using Scalar = typename Storage<T>::Scalar;
 
+/// The unsigned integer of a number of bytes.
+template <int Bytes>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> {
+  using Type = unsigned char;
+};
+template <>
+struct UnsignedOf<2> {
+  using Type = unsigned short;
+};
+
 /// N scalars rounded into a pack.
 template <class T, int N>
 __device__ __forceinline__ void round_into(Pack<T, N>& pack, const Scalar<T>* values) {

@@ -1,9 +1,9 @@
-// The threads that compute one row together: a thread, a warp, a block. Each walks the row in chunks, lane by lane, and all
+// The threads that compute one row together: a thread, some lanes of a warp, a block. Each walks the row in chunks, lane by lane, and all
 // lanes receive the result of a reduction.
 //
-// The order of combination is a function of the row's length alone. Chunk g of a row belongs to slot g mod 32. A slot
-// combines its chunks in ascending order and the 32 slots are then combined pairwise, whether one warp owns all chunks or a
-// block has one chunk a lane. So the number of rows may choose the team without changing a bit of the result.
+// The order of combination follows from the team and the row's length, never from timing. A whole warp and a block agree:
+// chunk g of a row belongs to slot g mod 32, a slot combines its chunks in ascending order, and the 32 slots are combined
+// pairwise. So the number of rows may choose between a warp and a block of one chunk a lane without changing a bit.
 #ifndef HEDDLE_TEAM_CUH
 #define HEDDLE_TEAM_CUH
 
@@ -11,23 +11,25 @@
 
 namespace heddle {
 
-constexpr unsigned int all_lanes = 0xffffffffu;
 constexpr int warp_lanes = 32;
 
 template <class T>
-__device__ __forceinline__ T exchange(T value, int distance) {
-  return __shfl_xor_sync(all_lanes, value, distance);
+__device__ __forceinline__ T exchange(T value, unsigned int lanes, int distance) {
+  return __shfl_xor_sync(lanes, value, distance);
 }
 template <class T>
-__device__ __forceinline__ Placed<T> exchange(Placed<T> placed, int distance) {
-  return {exchange(placed.value, distance), exchange(placed.index, distance)};
+__device__ __forceinline__ Placed<T> exchange(Placed<T> placed, unsigned int lanes, int distance) {
+  return {exchange(placed.value, lanes, distance), exchange(placed.index, lanes, distance)};
 }
 
-/// Combines the 32 values of a warp as a butterfly: every lane ends with the same bits, because `combine` is commutative.
-template <class Monoid>
-__device__ __forceinline__ typename Monoid::Value combine_warp(typename Monoid::Value value) {
+/// Combines the values of Count neighbouring lanes, whose mask is `lanes`, as a butterfly: each of them ends with the same
+/// bits, because `combine` is commutative.
+template <class Monoid, int Count>
+__device__ __forceinline__ typename Monoid::Value combine_lanes(typename Monoid::Value value, unsigned int lanes) {
   HEDDLE_UNROLL
-  for (int distance = warp_lanes / 2; distance > 0; distance /= 2) value = Monoid::combine(value, exchange(value, distance));
+  for (int distance = Count / 2; distance > 0; distance /= 2) {
+    value = Monoid::combine(value, exchange(value, lanes, distance));
+  }
   return value;
 }
 
@@ -48,23 +50,29 @@ struct ThreadTeam {
   }
 };
 
-/// One warp a row.
-template <int Rows>
+/// Lanes neighbours of a warp a row: a whole warp, or a part of it when rows are short.
+template <int Lanes, int Rows>
 struct WarpTeam {
-  static constexpr int lanes = warp_lanes;
+  static_assert(warp_lanes % Lanes == 0, "a power of two of lanes");
+  static_assert(Lanes * Rows % warp_lanes == 0, "whole warps");
+  static constexpr int lanes = Lanes;
   static constexpr int rows = Rows;
-  static constexpr int threads = Rows * warp_lanes;
+  static constexpr int threads = Lanes * Rows;
   static constexpr Sync sync = Sync::warp;
 
   __device__ __forceinline__ int64_t row() const {
-    return static_cast<int64_t>(blockIdx.x) * Rows + static_cast<int>(threadIdx.x) / warp_lanes;
+    return static_cast<int64_t>(blockIdx.x) * Rows + static_cast<int>(threadIdx.x) / Lanes;
   }
-  __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % warp_lanes; }
+  __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % Lanes; }
 
   template <class Monoid>
   __device__ __forceinline__ auto reduce(const Accumulator<Monoid>& accumulator) {
-    return Monoid::result(combine_warp<Monoid>(accumulator.total));
+    const unsigned int own = all_ones >> (warp_lanes - Lanes) << (static_cast<int>(threadIdx.x) % warp_lanes / Lanes * Lanes);
+    return Monoid::result(combine_lanes<Monoid, Lanes>(accumulator.total, own));
   }
+
+ private:
+  static constexpr unsigned int all_ones = 0xffffffffu;
 };
 
 /// One block a row.
@@ -94,7 +102,7 @@ struct BlockTeam {
     for (int warp = 1; warp < Lanes / warp_lanes; ++warp) {
       value = Monoid::combine(value, partial[base + warp * warp_lanes + lane() % warp_lanes]);
     }
-    return Monoid::result(combine_warp<Monoid>(value));
+    return Monoid::result(combine_lanes<Monoid, warp_lanes>(value, 0xffffffffu));
   }
 
  private:

@@ -1,7 +1,10 @@
-// Chunks: Vec consecutive elements of a row, read and written as 16-byte packs where the chunk is whole and its address
-// allows, element by element otherwise.
+// Chunks: Vec consecutive elements of a row, moved as 16-byte packs where the chunk is whole and its address allows, element
+// by element otherwise. A row whose chunks all are (`Whole`) is the common case: without a branch between them, all its
+// loads are under way before the first is needed.
 #ifndef HEDDLE_VECTOR_CUH
 #define HEDDLE_VECTOR_CUH
+
+#include "convert.cuh"
 
 namespace heddle {
 
@@ -9,83 +12,113 @@ namespace heddle {
 template <class T, int Vec>
 constexpr int pack_elements = Vec * static_cast<int>(sizeof(T)) <= 16 ? Vec : 16 / static_cast<int>(sizeof(T));
 
-/// Vec elements in their storage type; reading one converts it. A chunk of halves takes half the registers of its floats.
+/// Whether a chunk of Vec elements at `offset` can be moved in packs.
+template <int Vec, template <class> class Tensor, class T>
+__device__ __forceinline__ bool is_aligned(const Tensor<T>& tensor, int64_t offset) {
+  return tensor.aligned(offset, pack_elements<T, Vec> * static_cast<int>(sizeof(T)));
+}
+
+/// A constant as a type, which picks the instance of a generic lambda.
+template <bool Value>
+struct Constant {
+  static constexpr bool value = Value;
+};
+
+/// What a chunk is kept as: the machine words that loads deliver. Small elements are taken apart where they are used, so a
+/// load does not have to be waited for, and a chunk of halves occupies half the registers of its floats.
+template <class T, bool InWords>
+struct ChunkWord {
+  using Type = T;
+  static __device__ __forceinline__ T get(T word, int) { return word; }
+  static __device__ __forceinline__ void set(T& word, int, T element) { word = element; }
+};
+template <class T>
+struct ChunkWord<T, true> {
+  using Type = unsigned int;
+  static constexpr int bits = 8 * static_cast<int>(sizeof(T));
+  using Bits = typename UnsignedOf<sizeof(T)>::Type;
+
+  static __device__ __forceinline__ T get(unsigned int word, int i) {
+    const Bits element_bits = static_cast<Bits>(word >> (i * bits));
+    T element;
+    memcpy(&element, &element_bits, sizeof element);
+    return element;
+  }
+  /// Sets an element whose bits are still zero.
+  static __device__ __forceinline__ void set(unsigned int& word, int i, T element) {
+    Bits element_bits;
+    memcpy(&element_bits, &element, sizeof element);
+    word |= static_cast<unsigned int>(element_bits) << (i * bits);
+  }
+};
+
+/// Vec elements as they are stored; reading one converts it.
 template <class T, int Vec>
 struct Chunk {
   static constexpr int width = pack_elements<T, Vec>;
-  Pack<T, width> packs[Vec / width];
+  static constexpr bool in_words = sizeof(T) < 4 && Vec * sizeof(T) % 4 == 0;
+  using Words = ChunkWord<T, in_words>;
+  static constexpr int per_word = static_cast<int>(sizeof(typename Words::Type) / sizeof(T));
 
-  __device__ __forceinline__ Scalar<T> operator[](int i) const { return Storage<T>::load(packs[i / width].v[i % width]); }
+  typename Words::Type words[Vec / per_word];
+
+  __device__ __forceinline__ Scalar<T> operator[](int i) const {
+    return Storage<T>::load(Words::get(words[i / per_word], i % per_word));
+  }
+
+  __device__ __forceinline__ void load_packs(const In<T>& tensor, int64_t offset) {
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; i += width) {
+      const Pack<T, width> pack = tensor.template get_pack<width>(offset + i);
+      memcpy(&words[i / per_word], &pack, sizeof pack);
+    }
+  }
+
+  /// Reads the first `valid` elements; the others become zero.
+  __device__ __forceinline__ void load_elements(const In<T>& tensor, int64_t offset, int valid) {
+    HEDDLE_UNROLL
+    for (int w = 0; w < Vec / per_word; ++w) words[w] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) {
+      if (i < valid) Words::set(words[i / per_word], i % per_word, tensor.get(offset + i));
+    }
+  }
 };
 
-template <int Vec, class Tensor>
-__device__ __forceinline__ bool is_whole(const Tensor& tensor, int64_t offset, int valid, int pack_bytes) {
-  return valid >= Vec && tensor.aligned(offset, pack_bytes);
-}
-
-/// The whole-chunk half of a load.
-template <int Vec, class T>
-__device__ __forceinline__ void load_packs(const In<T>& tensor, int64_t offset, Chunk<T, Vec>& chunk) {
-  constexpr int width = Chunk<T, Vec>::width;
-  HEDDLE_UNROLL
-  for (int p = 0; p < Vec / width; ++p) chunk.packs[p] = tensor.template get_pack<width>(offset + p * width);
-}
-
-/// The element by element half: the first `valid` elements; the others are not read.
-template <int Vec, class T>
-__device__ __forceinline__ void load_elements(const In<T>& tensor, int64_t offset, int valid, Chunk<T, Vec>& chunk) {
-  constexpr int width = Chunk<T, Vec>::width;
-  HEDDLE_UNROLL
-  for (int i = 0; i < Vec; ++i) {
-    if (i < valid) chunk.packs[i / width].v[i % width] = tensor.get(offset + i);
-  }
-}
-
-/// Reads elements offset .. offset + valid - 1; the rest of the chunk is zero.
-template <int Vec, class T>
+/// Reads elements offset .. offset + valid - 1; the rest of the chunk is zero. A chunk of a whole row is full.
+template <int Vec, bool Whole = false, class T>
 __device__ __forceinline__ Chunk<T, Vec> load_chunk(const In<T>& tensor, int64_t offset, int valid) {
-  Chunk<T, Vec> chunk = {};
-  if (is_whole<Vec>(tensor, offset, valid, sizeof chunk.packs[0])) {
-    load_packs<Vec>(tensor, offset, chunk);
+  Chunk<T, Vec> chunk;
+  if (Whole || (valid >= Vec && is_aligned<Vec>(tensor, offset))) {
+    chunk.load_packs(tensor, offset);
   } else {
-    load_elements<Vec>(tensor, offset, valid, chunk);
+    chunk.load_elements(tensor, offset, valid);
   }
   return chunk;
 }
 
-/// Reads a lane's chunks of a row of `length` elements; `offset(c)` is the place of element c. The packs of all chunks are
-/// requested before anything waits for one, so the memory latency of a row is paid once.
-template <int Vec, int Chunks, class Team, class T, class Offset>
+/// Reads a lane's chunks of a row of `length` elements; `offset(c)` is the place of element c. Chunks beyond the row stay as
+/// they are.
+template <int Vec, bool Whole, int Chunks, class Team, class T, class Offset>
 __device__ __forceinline__ void load_row(const Team& team, const In<T>& tensor, int length, Chunk<T, Vec> (&chunks)[Chunks],
                                          Offset offset) {
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < Chunks; ++chunk) {
     const int first = (chunk * Team::lanes + team.lane()) * Vec;
-    chunks[chunk] = {};
-    if (length - first >= Vec && tensor.aligned(offset(first), sizeof chunks[chunk].packs[0])) {
-      load_packs<Vec>(tensor, offset(first), chunks[chunk]);
-    }
-  }
-  HEDDLE_UNROLL
-  for (int chunk = 0; chunk < Chunks; ++chunk) {
-    const int first = (chunk * Team::lanes + team.lane()) * Vec;
-    const int valid = length - first;
-    if (valid > 0 && !is_whole<Vec>(tensor, offset(first), valid, sizeof chunks[chunk].packs[0])) {
-      load_elements<Vec>(tensor, offset(first), valid, chunks[chunk]);
-    }
+    if (first < length) chunks[chunk] = load_chunk<Vec, Whole>(tensor, offset(first), length - first);
   }
 }
 
 /// Writes the first `valid` of Vec values to elements offset, offset + 1, ...
-template <int Vec, class T>
+template <int Vec, bool Whole = false, class T>
 __device__ __forceinline__ void store_chunk(const Out<T>& tensor, int64_t offset, int valid, const Scalar<T> (&values)[Vec]) {
   constexpr int width = pack_elements<T, Vec>;
-  if (is_whole<Vec>(tensor, offset, valid, width * sizeof(T))) {
+  if (Whole || (valid >= Vec && is_aligned<Vec>(tensor, offset))) {
     HEDDLE_UNROLL
-    for (int p = 0; p < Vec / width; ++p) {
+    for (int i = 0; i < Vec; i += width) {
       Pack<T, width> pack;
-      round_into(pack, values + p * width);
-      tensor.template set_pack<width>(offset + p * width, pack);
+      round_into(pack, values + i);
+      tensor.template set_pack<width>(offset + i, pack);
     }
   } else {
     HEDDLE_UNROLL

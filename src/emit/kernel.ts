@@ -8,6 +8,7 @@ import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/m
 import type { Pass, Step } from '../schedule/passes.js'
 import { expressionText, offsetText, type Scope } from './expression.js'
 import { createNames, type Names, scalarText, storageText } from './names.js'
+import { wholeRows } from './offsets.js'
 import { type PassContext, type Walk, writePass } from './pass.js'
 import { render } from './templates.js'
 
@@ -24,9 +25,9 @@ export interface KernelTexts {
 }
 
 /** A writer for the body of a function. */
-export function bodyWriter(): CodeBlockWriter {
+export function bodyWriter(level = 1): CodeBlockWriter {
   const writer = new CodeBlockWriter({ indentNumberOfSpaces: 2, newLine: '\n', useTabs: false })
-  writer.setIndentationLevel(1)
+  writer.setIndentationLevel(level)
   return writer
 }
 
@@ -49,7 +50,7 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
 }
 
 /** What was written, ending with a line end. */
-export const lines = (writer: CodeBlockWriter): string => `${writer.toString().trimEnd()}\n`
+export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
 
 interface Body {
   readonly comment: string
@@ -75,7 +76,7 @@ function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used'
     bodies.push({
       comment: 'Any row length: every pass reads and computes the row values it needs again.',
       template: 'template <class Team>',
-      bounds: 'Team::threads, 1',
+      bounds: 'Team::threads, 2',
       name: functionName(mapped, 'reread'),
       body: rowBody(mapped, program.reread, 'reread', used),
     })
@@ -85,14 +86,24 @@ function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used'
 
 function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used: Scope['used']): string {
   const names = createNames(mapped)
-  const inner = newContext(mapped, walk, names, used)
-  for (const step of steps) writeStep(step, inner)
   const frame = bodyWriter()
   frame.writeLine('Team team;')
   frame.writeLine('int64_t position = team.row();')
   frame.writeLine('if (position >= rows) return;')
+
+  // What does not wait for a reduction comes first, so that the row can be judged before its passes.
+  const first = steps.findIndex((step) => step.kind !== 'let')
+  const known = steps.slice(0, first)
+  const head = newContext(mapped, walk, names, used)
+  for (const step of known) writeStep(step, head)
+  const passes = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+  const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))
+  const whole = wholeRows(passes, ready, head.starts, head, head.writer)
+
+  const body: PassContext = { ...head, writer: bodyWriter(2), whole }
+  for (const step of steps.slice(first)) writeStep(step, body)
   writeIndices(mapped, frame, names, used)
-  return lines(frame) + lines(inner.writer)
+  return lines(frame) + lines(head.writer) + render('whole', { condition: whole.condition, body: lines(body.writer) })
 }
 
 function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used: Scope['used']): Body {

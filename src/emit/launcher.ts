@@ -14,7 +14,7 @@ export function teamText(team: Team): string {
     case 'thread':
       return `heddle::ThreadTeam<${team.rowsPerBlock}>`
     case 'warp':
-      return `heddle::WarpTeam<${team.rowsPerBlock}>`
+      return `heddle::WarpTeam<${team.lanes}, ${team.rowsPerBlock}>`
     case 'block':
       return `heddle::BlockTeam<${team.lanes}>`
   }

@@ -6,7 +6,7 @@ import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import { freshName } from '../schedule/normalise.js'
+import { freshName } from '../schedule/normal.js'
 
 export interface Names {
   dim(name: string): string
@@ -31,7 +31,8 @@ const library =
   'abs cosf erff expf fabsf floorf fmaxf fminf heddle logf max min powf rintf rsqrtf sinf sqrtf tanhf ' +
   'INFINITY NAN NULL NDEBUG EOF I assert errno stdin stdout stderr'
 /** The frame's own names. */
-const frame = 'CHUNKS Team VEC arguments chunk error i launch length position row rows run team threads valid work'
+const frame =
+  'CHUNKS Team VEC WHOLE arguments choice chunk compute error i launch length position row rows run team threads valid whole work'
 
 export function createNames({ instance: { kernel }, axes, program }: MappedKernel): Names {
   const taken = new Set(`${keywords} ${library} ${frame}`.split(' '))

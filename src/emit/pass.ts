@@ -4,12 +4,13 @@
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
-import type { LoopStore } from '../schedule/normalise.js'
+import type { LoopStore } from '../schedule/normal.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
-import { contains, sameExpr } from '../schedule/rewrite.js'
+import { contains } from '../schedule/rewrite.js'
 import { mayDivideByZero } from '../schedule/simplify.js'
-import { expressionText, monoidText, offsetText, type Scope, startOf, tensorOf, wideText } from './expression.js'
+import { expressionText, monoidText, offsetText, type Scope, startOf, tensorOf } from './expression.js'
 import { scalarText, storageText } from './names.js'
+import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
 
 /** How the chunks of a row are walked: all of them held by the team, one after the other, or one by this thread. */
 export type Walk = 'kept' | 'reread' | 'single'
@@ -17,8 +18,9 @@ export type Walk = 'kept' | 'reread' | 'single'
 export interface PassContext extends Scope {
   readonly writer: CodeBlockWriter
   readonly walk: Walk
-  /** Row starts declared so far: the expression and its variable. */
-  readonly starts: { readonly start: Expr; readonly name: string }[]
+  readonly starts: RowStarts
+  /** The accesses that need no check of their own in a whole row; absent where a thread has one chunk only. */
+  readonly whole?: WholeRows
 }
 
 /** Names and decisions of the pass being written. */
@@ -39,7 +41,7 @@ export function writePass(pass: Pass, context: PassContext): void {
   const first = names.first(pass.loop.index)
   const length = expressionText(pass.loop.length, context)
   const frame: Frame = { context, pass, first, length, early: earlyRows(pass, context), guarded: mayFault(pass) }
-  declareStarts(frame)
+  for (const access of chunkAccesses(pass)) declareStart(access, context.starts, context, writer)
   for (const row of pass.rows) declareRow(row, frame)
   const accumulators = pass.reductions.map((r) => names.fresh(`${names.value(r.name)}_lanes`))
   pass.reductions.forEach((r, i) => {
@@ -75,43 +77,29 @@ function mayFault({ rows, reductions, stores }: Pass): boolean {
   return stores.some((s) => s.run === undefined) || [...values, ...[...reductions, ...stores].map((s) => s.value)].some(faults)
 }
 
-/** Declares the offsets at which the rows of the pass start, each once per kernel. */
-function declareStarts({ context, pass }: Frame): void {
-  const loads = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [{ ...row.load, run: row.run }] : []))
-  for (const { tensor, indices, run } of [...loads, ...pass.stores]) {
-    if (run !== Number.POSITIVE_INFINITY) continue
-    const start = startOf(tensor, indices, pass.loop.index, context)
-    if (start === undefined || context.starts.some((known) => sameExpr(known.start, start))) continue
-    const name = context.names.fresh('start')
-    context.writer.writeLine(`const int64_t ${name} = ${wideText(start, context)};`)
-    context.starts.push({ start, name })
-  }
-}
+const loadAccess = ({ load, run, loop }: PassRow & { kind: 'loaded' }): ChunkAccess => ({
+  tensor: load.tensor,
+  indices: load.indices,
+  run,
+  index: loop.index,
+})
 
-/** Offset of the element at loop index `at` of a contiguous access. */
-function chunkOffset(tensor: string, indices: readonly Expr[], run: number, at: string, { context, pass }: Frame): string {
-  if (run === Number.POSITIVE_INFINITY) {
-    const start = startOf(tensor, indices, pass.loop.index, context)
-    if (start === undefined) return at
-    const known = context.starts.find((candidate) => sameExpr(candidate.start, start))
-    if (known === undefined) throw new Error(`internal: the start of ${tensor} is not declared`)
-    return `${known.name} + ${at}`
-  }
-  const value = (name: string): string => (name === pass.loop.index ? at : context.names.value(name))
-  return offsetText(tensor, indices, { ...context, names: { ...context.names, value } })
-}
+/** Template arguments of a chunk access: its width, and whether it can do without checks. */
+const widthText = (access: ChunkAccess, { whole }: PassContext): string =>
+  whole === undefined ? 'VEC' : `VEC, ${whole.covers(access) ? 'WHOLE' : 'false'}`
 
 /** Declares what outlives a chunk: rows read early, and computed rows that later passes use. */
 function declareRow(row: PassRow, frame: Frame): void {
   const { writer, names, elements } = frame.context
   const name = names.value(row.name)
   if (row.kind === 'loaded' && frame.early.has(row)) {
-    const { tensor, indices } = row.load
-    const element = names.value(frame.pass.loop.index)
-    const offset = chunkOffset(tensor, indices, row.run, element, frame)
+    const { tensor } = row.load
+    const access = loadAccess(row)
+    const element = names.value(row.loop.index)
+    const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, frame.context.starts, frame.context)}; }`
     writer.writeLine(`heddle::Chunk<${storageText(tensorOf(tensor, frame.context), names)}, VEC> ${name}[CHUNKS];`)
-    const place = `[&](int ${element}) -> int64_t { return ${offset}; }`
-    writer.writeLine(`heddle::load_row<VEC>(team, ${names.tensor(tensor)}, ${frame.length}, ${name}, ${place});`)
+    const width = widthText(access, frame.context)
+    writer.writeLine(`heddle::load_row<${width}>(team, ${names.tensor(tensor)}, ${frame.length}, ${name}, ${place});`)
     elements.set(row.name, `${name}[chunk][i]`)
   } else if (row.kind === 'computed' && row.keep) {
     writer.writeLine(`${scalarText[row.type]} ${name}[CHUNKS][VEC];`)
@@ -146,10 +134,10 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
   const { writer, names } = context
   for (const row of pass.rows) {
     if (row.kind !== 'loaded' || early.has(row)) continue
-    const offset = chunkOffset(row.load.tensor, row.load.indices, row.run, first, frame)
-    writer.writeLine(
-      `const auto ${names.value(row.name)} = heddle::load_chunk<VEC>(${names.tensor(row.load.tensor)}, ${offset}, valid);`,
-    )
+    const access = loadAccess(row)
+    const call = `heddle::load_chunk<${widthText(access, context)}>`
+    const offset = chunkOffset(access, first, context.starts, context)
+    writer.writeLine(`const auto ${names.value(row.name)} = ${call}(${names.tensor(row.load.tensor)}, ${offset}, valid);`)
   }
   const chunkStores = pass.stores.flatMap((s) =>
     s.run === undefined ? [] : [{ ...s, run: s.run, values: names.fresh(`${s.tensor}_${pass.loop.index}`) }],
@@ -168,18 +156,22 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     writer.writeLine('HEDDLE_UNROLL')
     writer.write('for (int i = 0; i < VEC; ++i)').block(() => {
       if (context.used.indices.has(pass.loop.index)) writer.writeLine(`const int ${element} = ${first} + i;`)
+      const exists = context.whole === undefined ? 'i < valid' : 'WHOLE || i < valid'
       if (guarded) {
-        writeGuarded(writer, [...compute, ...collect, ...leave])
+        writeGuarded(writer, exists, [...compute, ...collect, ...leave])
       } else {
         writeLines(writer, compute)
-        writeGuarded(writer, collect)
+        writeGuarded(writer, exists, collect)
         writeLines(writer, leave)
       }
     })
   }
   for (const s of chunkStores) {
-    const offset = chunkOffset(s.tensor, s.indices, s.run, first, frame)
-    writer.writeLine(`heddle::store_chunk<VEC>(${names.tensor(s.tensor)}, ${offset}, valid, ${s.values});`)
+    const access = { ...s, index: pass.loop.index }
+    const offset = chunkOffset(access, first, context.starts, context)
+    writer.writeLine(
+      `heddle::store_chunk<${widthText(access, context)}>(${names.tensor(s.tensor)}, ${offset}, valid, ${s.values});`,
+    )
   }
 }
 
@@ -187,10 +179,10 @@ function writeLines(writer: CodeBlockWriter, lines: readonly string[]): void {
   for (const line of lines) writer.writeLine(line)
 }
 
-function writeGuarded(writer: CodeBlockWriter, lines: readonly string[]): void {
+function writeGuarded(writer: CodeBlockWriter, condition: string, lines: readonly string[]): void {
   if (lines.length === 0) return
-  if (lines.length === 1) writer.writeLine(`if (i < valid) ${lines[0]}`)
-  else writer.write('if (i < valid)').block(() => writeLines(writer, lines))
+  if (lines.length === 1) writer.writeLine(`if (${condition}) ${lines[0]}`)
+  else writer.write(`if (${condition})`).block(() => writeLines(writer, lines))
 }
 
 /** The computed rows of the pass, one line each, in dependency order. */

@@ -70,7 +70,7 @@ function teamText(team: Team): string {
     case 'thread':
       return `a thread a row, ${team.rowsPerBlock} rows a block`
     case 'warp':
-      return `a warp a row, ${team.rowsPerBlock} rows a block`
+      return `${team.lanes === 32 ? 'a warp' : `${team.lanes} lanes`} a row, ${team.rowsPerBlock} rows a block`
     case 'block':
       return `a block of ${team.lanes} threads a row`
   }

@@ -7,7 +7,8 @@ import type { Step } from './passes.js'
 /** The threads that compute one row together. */
 export type Team =
   | { readonly kind: 'thread'; readonly rowsPerBlock: number }
-  | { readonly kind: 'warp'; readonly rowsPerBlock: number }
+  /** A power of two of neighbouring lanes of a warp. */
+  | { readonly kind: 'warp'; readonly lanes: number; readonly rowsPerBlock: number }
   | { readonly kind: 'block'; readonly lanes: number }
 
 /** A bound on a run-time extent, as the launcher tests it. */

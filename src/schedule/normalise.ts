@@ -7,71 +7,16 @@
  * - A row element at another place than the loop index is replaced by its computation.
  * - Loads that can be read as chunks become rows of their own, which the later passes may keep.
  */
-
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
-import type { DType, ScalarType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
-import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../ir/kernel.js'
+import type { Kernel, RowAxis, Stmt, TensorParam } from '../ir/kernel.js'
 import { mapStmt } from '../ir/walk.js'
 import { classify, offsetOf } from './access.js'
+import { freshName, type Loop, type NormalKernel, type NormalStmt, type RowDef } from './normal.js'
 import { keyOf, rewriteDown, rewritePaths, sameExpr, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
 
-/** The index all constructs of one length share. */
-export interface Loop {
-  readonly index: string
-  readonly length: Expr
-}
-
-export type RowDef =
-  /** Consecutive elements of a tensor, read as chunks. */
-  | {
-      readonly kind: 'loaded'
-      readonly name: string
-      readonly type: ScalarType
-      readonly loop: Loop
-      readonly load: ExprOf<'load'>
-      readonly dtype: DType
-      readonly run: number
-    }
-  | { readonly kind: 'computed'; readonly name: string; readonly type: ScalarType; readonly loop: Loop; readonly value: Expr }
-
-export interface Reduction {
-  readonly kind: 'reduce'
-  readonly name: string
-  readonly type: ScalarType
-  readonly monoid: StmtOf<'reduce'>['monoid']
-  readonly loop: Loop
-  readonly value: Expr
-}
-
-/** A store of one element for every loop index. */
-export interface LoopStore {
-  readonly kind: 'loopStore'
-  readonly tensor: string
-  readonly indices: readonly Expr[]
-  readonly loop: Loop
-  readonly value: Expr
-  /** The elements stored for consecutive indices are consecutive, in runs of `run`; undefined when they are not. */
-  readonly run: number | undefined
-}
-
-export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore
-
-export interface NormalKernel {
-  /** No reductions and every store runs over the same loop: nothing ties the elements of a row together. */
-  readonly elementwise: boolean
-  readonly axes: readonly RowAxis[]
-  readonly rows: ReadonlyMap<string, RowDef>
-  /** The loops of reductions and stores, each length once. */
-  readonly loops: readonly Loop[]
-  readonly statements: readonly NormalStmt[]
-  /** True for a load that may be made even where the body would not make it. */
-  readonly inBounds: (load: ExprOf<'load'>) => boolean
-  /** Names already given, for later passes that need fresh ones. */
-  readonly taken: Set<string>
-}
-
+/** Brings an instance's kernel into normal form. The kernel must have passed the IR verifier. */
 export function normalise({ kernel, dims, types }: Instance): NormalKernel {
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
   const body = kernel.body.map((s) => mapStmt(s, (e) => substituteDims(e, fixed)))
@@ -293,12 +238,4 @@ function namesOf(kernel: Kernel): Set<string> {
     if ('index' in s) names.add(s.index)
   }
   return names
-}
-
-/** The name itself, or the name with the first free number. */
-export function freshName(wanted: string, taken: Set<string>): string {
-  let name = wanted
-  for (let n = 2; taken.has(name); n++) name = `${wanted}_${n}`
-  taken.add(name)
-  return name
 }

@@ -6,7 +6,7 @@
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { visit } from '../ir/walk.js'
-import type { Loop, LoopStore, NormalKernel, Reduction, RowDef } from './normalise.js'
+import type { Loop, LoopStore, NormalKernel, Reduction, RowDef } from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {

@@ -2,13 +2,12 @@
  * The rules of a default schedule, each with its reason. Vector width first, then the variants of a row program.
  *
  * Results must not depend on how many rows there are, so a rule that looks at the row count may only choose between
- * variants that combine in the same order. Every team of at least a warp combines by the same tree: 32 slots, chunk g in
- * slot g mod 32, the chunks of a slot in ascending order, then the slots pairwise (native/device/team.cuh).
+ * variants that combine in the same order: a whole warp and a block (native/device/team.cuh).
  */
 import { dtypeInfo } from '../ir/dtype.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Variant } from './mapped.js'
-import type { NormalKernel } from './normalise.js'
+import type { NormalKernel } from './normal.js'
 import type { Step } from './passes.js'
 
 /** A vector access is one 16-byte instruction. More than 8 elements a chunk cost registers and win nothing. */
@@ -39,13 +38,15 @@ export function vectorWidth(instance: Instance, kernel: NormalKernel): number {
 
 export const elementwiseThreads = 256
 
-/** Values a lane keeps of each row: few for short rows, so that more rows run at once; more while registers last. */
+/** Values a lane keeps of each row: few for short rows, so that more rows run at once; many while registers last. */
 const fewValues = 8
+const someValues = 16
 const manyValues = 32
 /** 32-bit registers a lane may spend on kept rows; the rest of 128 is for addresses and temporaries. */
 const registerBudget = 72
 
 const threadLimit = 16
+const groupLanes = 8
 const warp = 32
 const blockThreads = 128
 const wideBlock = 256
@@ -66,17 +67,25 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
   if (!boundedLength) return [reread]
   const many = valuesThatFit(kept)
   const oneChunkLanes = Math.min(maxBlock, (warp * manyValues) / vec)
-  const variants: (Variant | undefined)[] = [
+  const some = Math.min(someValues, many)
+  const variants: Variant[] = [
     {
       name: 'thread',
       team: { kind: 'thread', rowsPerBlock: blockThreads },
       chunks: threadLimit / vec,
       limit: { length: threadLimit, rows: undefined },
-      reason: 'a row this short leaves most lanes of a warp idle',
+      reason: 'a row this short is one or two loads: no lane waits for another',
+    },
+    {
+      name: 'lanes',
+      team: { kind: 'warp', lanes: groupLanes, rowsPerBlock: blockThreads / groupLanes },
+      chunks: some / vec,
+      limit: { length: groupLanes * some, rows: undefined },
+      reason: 'a row this short leaves lanes of a whole warp idle: a warp takes several',
     },
     {
       name: 'warp',
-      team: { kind: 'warp', rowsPerBlock: blockThreads / warp },
+      team: { kind: 'warp', lanes: warp, rowsPerBlock: blockThreads / warp },
       chunks: fewValues / vec,
       limit: { length: warp * fewValues, rows: undefined },
       reason: 'few registers a lane, so many rows run at once, and no barrier',
@@ -90,7 +99,7 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
     },
     {
       name: 'warp_wide',
-      team: { kind: 'warp', rowsPerBlock: blockThreads / warp },
+      team: { kind: 'warp', lanes: warp, rowsPerBlock: blockThreads / warp },
       chunks: many / vec,
       limit: { length: warp * many, rows: undefined },
       reason: 'the row fits the registers of one warp, and no barrier',
@@ -103,7 +112,7 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
       reason: 'the row fits the registers of one block',
     },
   ]
-  const usable = variants.filter((v): v is Variant => v !== undefined && (v.chunks ?? 0) >= 1)
+  const usable = variants.filter((v) => (v.chunks ?? 0) >= 1)
   // A variant that takes no length an earlier one with the same row limit leaves over would never run.
   const reached = usable.filter(
     (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),

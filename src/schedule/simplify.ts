@@ -7,7 +7,7 @@ import { index } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { mapOperands } from '../ir/walk.js'
-import { freshName, type NormalKernel } from './normalise.js'
+import { freshName, type NormalKernel } from './normal.js'
 import type { Pass, PassRow, Step } from './passes.js'
 import { contains, keyOf, rewriteDown, rewritePaths } from './rewrite.js'
 

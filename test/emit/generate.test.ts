@@ -60,13 +60,27 @@ describe('generation', () => {
 describe('kernel text', () => {
   it('reads a row before it computes, and shared weights when it needs them', () => {
     const text = kernelOf('layer_norm__f16')
-    expect(text).toContain('heddle::load_row<VEC>(team, x, n, v, [&](int c) -> int64_t { return start + c; });')
-    expect(text).toContain('heddle::load_chunk<VEC>(gamma, c0, valid)')
+    expect(text).toContain('heddle::load_row<VEC, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });')
+    expect(text).toContain('heddle::load_chunk<VEC, WHOLE>(gamma, c0, valid)')
     expect(text.indexOf('load_row')).toBeLessThan(text.indexOf('team.reduce'))
   })
 
   it('loads each row of a pass once', () => {
     expect(kernelOf('softmax__f32').match(/heddle::load/g)).toHaveLength(1)
+  })
+
+  it('judges once a row whether all of its chunks are whole', () => {
+    expect(kernelOf('layer_norm__f16')).toContain(
+      [
+        'n % VEC == 0',
+        'is_aligned<VEC>(x, start)',
+        'is_aligned<VEC>(gamma, 0)',
+        'is_aligned<VEC>(beta, 0)',
+        'is_aligned<VEC>(y, start);',
+      ]
+        .join(' &&\n      heddle::')
+        .replace('heddle::n', 'n'),
+    )
   })
 
   it('guards what an element outside the row must not do', () => {

@@ -100,7 +100,7 @@ describe('the choice among variants', () => {
     return found
   }
   const laneChunks = ({ team, chunks }: Variant): number =>
-    (team.kind === 'thread' ? 1 : team.kind === 'warp' ? 32 : team.lanes) * (chunks ?? Number.POSITIVE_INFINITY)
+    (team.kind === 'thread' ? 1 : team.lanes) * (chunks ?? Number.POSITIVE_INFINITY)
 
   it.each(['f32', 'f16'] as const)('every length and row count has a variant that holds it (%s)', (T) => {
     for (const kernel of [fixtures.layerNorm, fixtures.softmax, fixtures.argmaxRow, fixtures.twoLengths]) {

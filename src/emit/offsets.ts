@@ -1,0 +1,88 @@
+/**
+ * Where chunks lie: the offset at which each row starts is computed once, and a row all of whose chunks can be moved in
+ * packs is recognised once, before its passes.
+ */
+import type CodeBlockWriter from 'code-block-writer'
+import type { Expr } from '../ir/expr.js'
+import type { Pass } from '../schedule/passes.js'
+import { contains, sameExpr } from '../schedule/rewrite.js'
+import { expressionText, offsetText, type Scope, startOf, wideText } from './expression.js'
+
+/** A load or store of consecutive elements along a loop. */
+export interface ChunkAccess {
+  readonly tensor: string
+  readonly indices: readonly Expr[]
+  readonly run: number
+  /** The loop's index. */
+  readonly index: string
+}
+
+/** Row starts declared so far: the expression and its variable. */
+export type RowStarts = { readonly start: Expr; readonly name: string }[]
+
+/** The accesses of a pass that move chunks, each place once. */
+export function chunkAccesses({ loop, rows, stores }: Pass): ChunkAccess[] {
+  const loads = rows.flatMap((row) => (row.kind === 'loaded' ? [{ ...row.load, run: row.run }] : []))
+  const chunks = stores.flatMap((s) => (s.run === undefined ? [] : [{ tensor: s.tensor, indices: s.indices, run: s.run }]))
+  return [...loads, ...chunks].map(({ tensor, indices, run }) => ({ tensor, indices, run, index: loop.index }))
+}
+
+/** Declares the offset at which the row of an access starts, once. */
+export function declareStart(access: ChunkAccess, starts: RowStarts, scope: Scope, writer: CodeBlockWriter): void {
+  const start = startOf(access.tensor, access.indices, access.index, scope)
+  if (access.run !== Number.POSITIVE_INFINITY || start === undefined) return
+  if (starts.some((known) => sameExpr(known.start, start))) return
+  const name = scope.names.fresh('start')
+  writer.writeLine(`const int64_t ${name} = ${wideText(start, scope)};`)
+  starts.push({ start, name })
+}
+
+/** Offset of the element at loop index `at`. */
+export function chunkOffset(access: ChunkAccess, at: string, starts: RowStarts, scope: Scope): string {
+  if (access.run === Number.POSITIVE_INFINITY) {
+    const start = startName(access, starts, scope)
+    return start === undefined ? at : `${start} + ${at}`
+  }
+  const value = (name: string): string => (name === access.index ? at : scope.names.value(name))
+  return offsetText(access.tensor, access.indices, { ...scope, names: { ...scope.names, value } })
+}
+
+/** The variable that holds the row's start; undefined when the row starts at element 0. */
+function startName(access: ChunkAccess, starts: RowStarts, scope: Scope): string | undefined {
+  const start = startOf(access.tensor, access.indices, access.index, scope)
+  if (start === undefined) return undefined
+  const known = starts.find((candidate) => sameExpr(candidate.start, start))
+  if (known === undefined) throw new Error(`internal: the start of ${access.tensor} is not declared`)
+  return known.name
+}
+
+/** What `whole` stands for: the accesses it covers, and its text. */
+export interface WholeRows {
+  covers(access: ChunkAccess): boolean
+  readonly condition: string
+}
+
+/**
+ * The condition under which every chunk of every pass is full and aligned, as far as it can be told before the first
+ * reduction: rows in one run, whose start depends on no later result.
+ */
+export function wholeRows(
+  passes: readonly Pass[],
+  ready: ReadonlySet<string>,
+  starts: RowStarts,
+  scope: Scope,
+  writer: CodeBlockWriter,
+): WholeRows {
+  const isKnown = (e: Expr): boolean => !contains(e, (node) => node.kind === 'local' && !ready.has(node.name))
+  const lengths = passes.map((pass) => pass.loop.length)
+  const tests = new Set(lengths.map((length) => (isKnown(length) ? `${expressionText(length, scope)} % VEC == 0` : 'false')))
+  const covers = (access: ChunkAccess): boolean => {
+    const start = startOf(access.tensor, access.indices, access.index, scope)
+    return access.run === Number.POSITIVE_INFINITY && (start === undefined || isKnown(start))
+  }
+  for (const access of passes.flatMap(chunkAccesses).filter(covers)) {
+    declareStart(access, starts, scope, writer)
+    tests.add(`heddle::is_aligned<VEC>(${scope.names.tensor(access.tensor)}, ${startName(access, starts, scope) ?? '0'})`)
+  }
+  return { covers, condition: [...tests].join(' &&\n      ') }
+}

@@ -1,0 +1,67 @@
+/** The form of a kernel that scheduling works on: what `normalise` makes and the later passes read. */
+import type { DType, ScalarType } from '../ir/dtype.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import type { RowAxis, StmtOf } from '../ir/kernel.js'
+
+/** The index all constructs of one length share. */
+export interface Loop {
+  readonly index: string
+  readonly length: Expr
+}
+
+export type RowDef =
+  /** Consecutive elements of a tensor, read as chunks. */
+  | {
+      readonly kind: 'loaded'
+      readonly name: string
+      readonly type: ScalarType
+      readonly loop: Loop
+      readonly load: ExprOf<'load'>
+      readonly dtype: DType
+      readonly run: number
+    }
+  | { readonly kind: 'computed'; readonly name: string; readonly type: ScalarType; readonly loop: Loop; readonly value: Expr }
+
+export interface Reduction {
+  readonly kind: 'reduce'
+  readonly name: string
+  readonly type: ScalarType
+  readonly monoid: StmtOf<'reduce'>['monoid']
+  readonly loop: Loop
+  readonly value: Expr
+}
+
+/** A store of one element for every loop index. */
+export interface LoopStore {
+  readonly kind: 'loopStore'
+  readonly tensor: string
+  readonly indices: readonly Expr[]
+  readonly loop: Loop
+  readonly value: Expr
+  /** The elements stored for consecutive indices are consecutive, in runs of `run`; undefined when they are not. */
+  readonly run: number | undefined
+}
+
+export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore
+
+export interface NormalKernel {
+  /** No reductions and every store runs over the same loop: nothing ties the elements of a row together. */
+  readonly elementwise: boolean
+  readonly axes: readonly RowAxis[]
+  readonly rows: ReadonlyMap<string, RowDef>
+  /** The loops of reductions and stores, each length once. */
+  readonly loops: readonly Loop[]
+  readonly statements: readonly NormalStmt[]
+  /** True for a load that may be made even where the body would not make it. */
+  readonly inBounds: (load: ExprOf<'load'>) => boolean
+  /** Names already given, for later passes that need fresh ones. */
+  readonly taken: Set<string>
+}
+
+/** The name itself, or the name with the first free number. */
+export function freshName(wanted: string, taken: Set<string>): string {
+  let name = wanted
+  for (let n = 2; taken.has(name); n++) name = `${wanted}_${n}`
+  taken.add(name)
+  return name
+}
