@@ -17,18 +17,18 @@ __global__ void __launch_bounds__(256, 1) bias_relu_elementwise(
     const heddle::Out<T> y) {
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c22_0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
-  const int valid = n - c22_0;
+  const int c3_0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
+  const int valid = n - c3_0;
   const int i_m = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(i_m) * n;
-  const auto x_c22 = heddle::load_chunk<VEC>(x, start + c22_0, valid);
-  const auto bias_c22 = heddle::load_chunk<VEC>(bias, c22_0, valid);
-  float y_c22[VEC];
+  const auto x_c3 = heddle::load_chunk<VEC>(x, start + c3_0, valid);
+  const auto bias_c3 = heddle::load_chunk<VEC>(bias, c3_0, valid);
+  float y_c3[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c22[i] = fmaxf(x_c22[i] + bias_c22[i], 0.0f);
+    y_c3[i] = fmaxf(x_c3[i] + bias_c3[i], 0.0f);
   }
-  heddle::store_chunk<VEC>(y, start + c22_0, valid, y_c22);
+  heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }
 
 }  // namespace

@@ -25,32 +25,32 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_split_heads_elementwise(
     const heddle::Out<T> y3) {
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c42_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
-  const int valid = d - c42_0;
+  const int c5_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
+  const int valid = d - c5_0;
   const int i_h = heddle::peel(position, h);
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const int64_t start = ((((static_cast<int64_t>(i_b) * s) + i_s) * h) + i_h) * d;
   const int64_t start_2 = static_cast<int64_t>(i_h) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
-  const auto x_c42 = heddle::load_chunk<VEC>(x, start + c42_0, valid);
-  const auto bias_c42 = heddle::load_chunk<VEC>(bias, start_2 + c42_0, valid);
-  const auto x2_c42 = heddle::load_chunk<VEC>(x2, start + c42_0, valid);
-  const auto bias2_c42 = heddle::load_chunk<VEC>(bias2, start_2 + c42_0, valid);
-  const auto x3_c42 = heddle::load_chunk<VEC>(x3, start + c42_0, valid);
-  const auto bias3_c42 = heddle::load_chunk<VEC>(bias3, start_2 + c42_0, valid);
-  float y_c42[VEC];
-  float y2_c42[VEC];
-  float y3_c42[VEC];
+  const auto x_c5 = heddle::load_chunk<VEC>(x, start + c5_0, valid);
+  const auto bias_c5 = heddle::load_chunk<VEC>(bias, start_2 + c5_0, valid);
+  const auto x2_c5 = heddle::load_chunk<VEC>(x2, start + c5_0, valid);
+  const auto bias2_c5 = heddle::load_chunk<VEC>(bias2, start_2 + c5_0, valid);
+  const auto x3_c5 = heddle::load_chunk<VEC>(x3, start + c5_0, valid);
+  const auto bias3_c5 = heddle::load_chunk<VEC>(bias3, start_2 + c5_0, valid);
+  float y_c5[VEC];
+  float y2_c5[VEC];
+  float y3_c5[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c42[i] = x_c42[i] + bias_c42[i];
-    y2_c42[i] = x2_c42[i] + bias2_c42[i];
-    y3_c42[i] = x3_c42[i] + bias3_c42[i];
+    y_c5[i] = x_c5[i] + bias_c5[i];
+    y2_c5[i] = x2_c5[i] + bias2_c5[i];
+    y3_c5[i] = x3_c5[i] + bias3_c5[i];
   }
-  heddle::store_chunk<VEC>(y, start_3 + c42_0, valid, y_c42);
-  heddle::store_chunk<VEC>(y2, start_3 + c42_0, valid, y2_c42);
-  heddle::store_chunk<VEC>(y3, start_3 + c42_0, valid, y3_c42);
+  heddle::store_chunk<VEC>(y, start_3 + c5_0, valid, y_c5);
+  heddle::store_chunk<VEC>(y2, start_3 + c5_0, valid, y2_c5);
+  heddle::store_chunk<VEC>(y3, start_3 + c5_0, valid, y3_c5);
 }
 
 }  // namespace

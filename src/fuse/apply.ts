@@ -9,7 +9,8 @@ import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printShape, type Shape } from '../ir/shape.js'
 import type { PlanDecl } from '../lang/plan.js'
-import { type Binding, type Derived, deriveKernel } from './derive.js'
+import { type Derived, deriveKernel } from './derive.js'
+import type { Binding } from './parameters.js'
 import { illegal, type Member } from './space.js'
 
 export interface PlannedGraph {

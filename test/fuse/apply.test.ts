@@ -77,7 +77,7 @@ describe('ft-v1', () => {
         let mean: f32 = sum0 / toFloat(n)
         let sum1: f32 = sum(c5 < n: square(v[c5] - mean))
         let variance: f32 = sum1 / toFloat(n)
-        y2[i_m, c62] = (v[c62] - mean) * rsqrt(variance + eps) * gamma[c62] + beta[c62] for c62 < n
+        y2[i_m, c7] = (v[c7] - mean) * rsqrt(variance + eps) * gamma[c7] + beta[c7] for c7 < n
       "
     `)
   })

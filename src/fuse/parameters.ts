@@ -1,0 +1,99 @@
+/** Parameters of a fused kernel: the tensors and attributes its members bring, named once, seen over the group's atoms. */
+import type { DType } from '../ir/dtype.js'
+import type { AttrValue, Graph, ValueId } from '../ir/graph.js'
+import type { AttrParam, Kernel, TensorParam } from '../ir/kernel.js'
+import { rowMajor } from '../ir/layout.js'
+import type { Shape } from '../ir/shape.js'
+import type { Names } from './names.js'
+import { boundValue, illegal, type Member, type Space } from './space.js'
+
+/** A parameter of the fused kernel, the graph value it stands for, and the shape the kernel sees it in. */
+export interface Binding {
+  readonly param: string
+  readonly value: ValueId
+  readonly shape: Shape
+}
+
+interface Declared extends Binding {
+  readonly tensor: TensorParam
+}
+
+export class Parameters {
+  readonly attrs: AttrParam[] = []
+  readonly attrValues: Record<string, AttrValue> = {}
+  readonly #declared = new Map<ValueId, Declared>()
+  readonly #graph: Graph
+  readonly #group: string
+  readonly #space: Space
+  readonly #names: Names
+
+  constructor(graph: Graph, group: string, space: Space, names: Names) {
+    this.#graph = graph
+    this.#group = group
+    this.#space = space
+    this.#names = names
+  }
+
+  /** The fused kernel's name of an input of a member; members that read the same value share it. */
+  input(member: Member, param: TensorParam): string {
+    const value = boundValue(member, param.name)
+    return this.#declared.get(value)?.param ?? this.#declare(member, param, value, 'in')
+  }
+
+  output(member: Member, param: TensorParam): string {
+    return this.#declare(member, param, boundValue(member, param.name), 'out')
+  }
+
+  attr(member: Member, attr: AttrParam): string {
+    const name = this.#names.fresh(attr.name)
+    this.attrs.push({ ...attr, name })
+    this.attrValues[name] = member.node.attrs[attr.name] ?? attr.default
+    return name
+  }
+
+  /** Inputs first, as launchers take them. */
+  tensors(): readonly TensorParam[] {
+    const all = [...this.#declared.values()].map(({ tensor }) => tensor)
+    return [...all.filter(({ access }) => access === 'in'), ...all.filter(({ access }) => access === 'out')]
+  }
+
+  bindings(access: 'in' | 'out'): readonly Binding[] {
+    return [...this.#declared.values()]
+      .filter(({ tensor }) => tensor.access === access)
+      .map(({ param, value, shape }) => ({ param, value, shape }))
+  }
+
+  /** Type parameters of the tensors, with the storage types that every member allows. */
+  types(members: readonly Member[]): Kernel['types'] {
+    const types: Record<string, readonly DType[]> = {}
+    for (const { node, kernel } of members) {
+      for (const [param, choices] of Object.entries(kernel.types)) {
+        const ref = node.types[param]
+        if (ref === undefined || typeof ref === 'string') continue
+        types[ref.param] = types[ref.param]?.filter((choice) => choices.includes(choice)) ?? choices
+      }
+    }
+    const used = new Set(this.tensors().flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))
+    return Object.fromEntries(Object.entries(types).filter(([param]) => used.has(param)))
+  }
+
+  /** Declares a tensor over atoms. Only a row-major tensor may be seen in a finer shape: others keep the one their layout is for. */
+  #declare(member: Member, param: TensorParam, value: ValueId, access: 'in' | 'out'): string {
+    const atoms = param.dims.flatMap((dim) => [...this.#space.atomsOf(member, dim)])
+    const dims = atoms.map(this.#names.atom)
+    const row = param.layout.name === 'row'
+    if (!row && atoms.length !== param.dims.length) {
+      throw illegal(
+        this.#group,
+        member.node.name,
+        member.node.name,
+        `layout ${param.layout.name} of ${param.name} cannot be split`,
+      )
+    }
+    const name = this.#names.fresh(param.name)
+    const dtype = this.#graph.values[value]?.dtype ?? param.dtype
+    const tensor: TensorParam = { name, access, dtype, dims, layout: row ? rowMajor(dims) : param.layout }
+    this.#declared.set(value, { param: name, value, tensor, shape: atoms.map((atom) => this.#space.axes.extent(atom)) })
+    return name
+  }
+}
