@@ -1,11 +1,14 @@
 #!/usr/bin/env node
 /** The executable: runs the command line given to the process. */
+import { describeFailure } from './failure.js'
 import { main } from './main.js'
 
-// A reader that has seen enough (`heddle inspect … | head`) is not an error.
+// A reader that has seen enough (`heddle inspect … | head`) is not an error; a full disk is.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-  process.exit(0)
+  if (error.code === 'EPIPE') process.exit(0)
+  const { exitCode, text } = describeFailure(error, { verbose: process.argv.includes('--verbose'), cancelled: false })
+  process.stderr.write(text)
+  process.exit(exitCode)
 })
 
 process.exitCode = await main(process.argv.slice(2))
