@@ -37,6 +37,33 @@ export const argmax = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   attrs: {},
 })
 
+/** Compiled from specs/ops/softmax.ts:4. */
+export const attention = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'lengths' | 'starts' | 'x' | 'y', 'factor' | 's_extent'>({
+  op: 'attention',
+  types: ['T'],
+  tensors: { lengths: ['b_extent'], starts: ['b_extent'], x: ['t_extent', 'extent', 'h_extent', 'd_extent'], y: ['t_extent', 'h_extent', 'd_extent'] },
+  dims: ['b_extent', 't_extent', 'extent', 'h_extent', 'd_extent'],
+  attrs: { factor: 0.125, s_extent: 1 },
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const autoMatmulAddBiasTanhCastF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
+  op: 'auto_matmul_add_bias_tanh_cast_f32',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const biasArgmax = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y' | 'y2', never>({
+  op: 'bias_argmax',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], bias: ['n'], y: ['m', 'n'], y2: ['m'] },
+  dims: ['m', 'n'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/add_bias.ts:4. */
 export const biasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y', never>({
   op: 'bias_gelu',
@@ -73,6 +100,15 @@ export const biasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' |
   attrs: { eps: 1e-12 },
 })
 
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const biasTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y', never>({
+  op: 'bias_tanh',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/cast_f32.ts:4. */
 export const castF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'cast_f32',
@@ -80,6 +116,15 @@ export const castF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   tensors: { x: ['m', 'n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
   attrs: {},
+})
+
+/** Compiled from specs/ops/embedding_lookup.ts:4. */
+export const embedLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'table' | 'ids2' | 'table2' | 'lengths' | 'starts' | 'table3' | 'sequences' | 'positions' | 'gamma' | 'beta' | 'y', 'eps'>({
+  op: 'embed_layer_norm',
+  types: ['T'],
+  tensors: { ids: ['t'], table: ['v', 'n'], ids2: ['t'], table2: ['v2', 'n'], lengths: ['b'], starts: ['b'], table3: ['p', 'n'], sequences: ['t'], positions: ['t'], gamma: ['n'], beta: ['n'], y: ['t', 'n'] },
+  dims: ['t', 'v', 'n', 'v2', 'b', 'p'],
+  attrs: { eps: 1e-12 },
 })
 
 /** Compiled from specs/ops/embedding_lookup.ts:4. */
@@ -136,12 +181,75 @@ export const maskScores = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'lengths' 
   attrs: {},
 })
 
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const matmulBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
+  op: 'matmul_bias',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const matmulBiasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
+  op: 'matmul_bias_gelu',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const matmulBiasGeluTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
+  op: 'matmul_bias_gelu_tanh',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const matmulBiasRelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
+  op: 'matmul_bias_relu',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const matmulBiasResidual = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y' | 'z', never>({
+  op: 'matmul_bias_residual',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'], z: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/merge_heads.ts:5. */
 export const mergeHeads = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'merge_heads',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], y: ['b', 's', 'h', 'd'] },
   dims: ['b', 's', 'h', 'd'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/merge_heads.ts:5. */
+export const mergeHeadsPack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'sequences' | 'positions' | 'y', never>({
+  op: 'merge_heads_pack',
+  types: ['T'],
+  tensors: { x: ['b', 's', 'h', 'd'], sequences: ['t'], positions: ['t'], y: ['t', 'h', 'd'] },
+  dims: ['b', 's', 'h', 'd', 't'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/padding.ts:20. */
+export const packRows = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'sequences' | 'positions' | 'y', never>({
+  op: 'pack_rows',
+  types: ['T'],
+  tensors: { x: ['b', 's', 'n'], sequences: ['t'], positions: ['t'], y: ['t', 'n'] },
+  dims: ['t', 'b', 's', 'n'],
   attrs: {},
 })
 
@@ -154,12 +262,39 @@ export const qkvBiasSplitHeads = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bi
   attrs: {},
 })
 
+/** Compiled from specs/ops/take.ts:4. */
+export const qkvBiasUnpackSplitHeads = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'bias2' | 'bias3' | 'lengths' | 'starts' | 'y' | 'y2' | 'y3', never>({
+  op: 'qkv_bias_unpack_split_heads',
+  types: ['T'],
+  tensors: { x: ['t', 'j', 'h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], bias3: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'], y3: ['b', 's', 'h', 'd'] },
+  dims: ['t', 'j', 'h', 'd', 'b', 's'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/activations.ts:32. */
 export const relu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'relu',
   types: ['T'],
   tensors: { x: ['m', 'n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/padding.ts:44. */
+export const rowPositions = bindOp<{  }, 'starts' | 'sequences' | 'y', never>({
+  op: 'row_positions',
+  types: [],
+  tensors: { starts: ['b'], sequences: ['t'], y: ['t'] },
+  dims: ['t', 'b'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/padding.ts:31. */
+export const rowSequences = bindOp<{  }, 'starts' | 'lengths' | 'y', never>({
+  op: 'row_sequences',
+  types: [],
+  tensors: { starts: ['b'], lengths: ['b'], y: ['t'] },
+  dims: ['t', 'b'],
   attrs: {},
 })
 
@@ -181,6 +316,15 @@ export const scaleMaskSoftmax = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'len
   attrs: { factor: 0.125 },
 })
 
+/** Compiled from specs/ops/sequence_starts.ts:4. */
+export const sequenceStarts = bindOp<{  }, 'lengths' | 'starts', never>({
+  op: 'sequence_starts',
+  types: [],
+  tensors: { lengths: ['o', 'b'], starts: ['o', 'b'] },
+  dims: ['o', 'b'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/softmax.ts:4. */
 export const softmax = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'softmax',
@@ -199,11 +343,38 @@ export const splitHeads = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never
   attrs: {},
 })
 
+/** Compiled from specs/ops/take.ts:4. */
+export const take = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'part'>({
+  op: 'take',
+  types: ['T'],
+  tensors: { x: ['m', 'j', 'n'], y: ['m', 'n'] },
+  dims: ['m', 'j', 'n'],
+  attrs: { part: 0 },
+})
+
 /** Compiled from specs/ops/activations.ts:42. */
 export const tanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'tanh',
   types: ['T'],
   tensors: { x: ['m', 'n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/padding.ts:9. */
+export const unpackFirstToken = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'lengths' | 'starts' | 'x' | 'y', never>({
+  op: 'unpack_first_token',
+  types: ['T'],
+  tensors: { lengths: ['b'], starts: ['b'], x: ['t', 'n'], y: ['b', 'n'] },
+  dims: ['b', 't', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/padding.ts:9. */
+export const unpackRows = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'starts' | 'lengths' | 'y', never>({
+  op: 'unpack_rows',
+  types: ['T'],
+  tensors: { x: ['t', 'n'], starts: ['b'], lengths: ['b'], y: ['b', 's', 'n'] },
+  dims: ['t', 'b', 's', 'n'],
   attrs: {},
 })

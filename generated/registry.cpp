@@ -21,6 +21,15 @@ int32_t heddle_launch_add_position__f32(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_argmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_argmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_argmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
@@ -33,9 +42,15 @@ int32_t heddle_launch_bias_relu__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_tanh__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_tanh__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f32(const heddle_launch* launch, heddle_error* error);
@@ -54,102 +69,189 @@ int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_gelu_tanh__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_relu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_merge_heads_pack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_merge_heads_pack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_merge_heads_pack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_qkv_bias_unpack_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_qkv_bias_unpack_split_heads__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_qkv_bias_unpack_split_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_row_positions(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_row_sequences(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sequence_starts(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_split_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_first_token__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_first_token__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_first_token__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error* error);
 
 __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_kernel_library() {
   static const heddle_kernel kernels[] = {
-      {"add__bf16", "b64c0d437dcdf2f7f799441e6490141101138a2b04360d5d42774e01d532c055", 3, 2, 0, heddle_launch_add__bf16},
-      {"add__f16", "9f2f2900df832a2af64cbf4dc56dec51ea9c23d88959e605236bc0eff8781a83", 3, 2, 0, heddle_launch_add__f16},
-      {"add__f32", "5db98632d717bc2c89e3a4de9a7f6c0b48133045f1efb745813fcee915e0f63e", 3, 2, 0, heddle_launch_add__f32},
-      {"add_bias__bf16", "a5efadf912f0dfeb13a1e1c218b57521154796bc97e5dd3da71f9e804c8346ee", 3, 2, 0, heddle_launch_add_bias__bf16},
-      {"add_bias__f16", "c0b34fb2f1f530e793f6f7173ef45240a66698a520ff7abae5c7f0722265c9f4", 3, 2, 0, heddle_launch_add_bias__f16},
-      {"add_bias__f32", "a9ec0f54e54e1e03a747bde89647cf019b7c6c536fd895920f414f86e71fe198", 3, 2, 0, heddle_launch_add_bias__f32},
-      {"add_position__bf16", "8d5973fb4d79a870c974d024bc112ee03aa9ad524ce7053f45f5635ae45145b1", 3, 4, 1, heddle_launch_add_position__bf16},
-      {"add_position__f16", "dd3583993dfd88dcd4aeae67dc9f8d8e2056689e51e02d56086f7b5c4dfb8253", 3, 4, 1, heddle_launch_add_position__f16},
-      {"add_position__f32", "8e403055cd7427700b75e6f129bb98cb8debefe6d9bd82f8c65183fefb218ca4", 3, 4, 1, heddle_launch_add_position__f32},
-      {"argmax__bf16", "806e0f13f9ae7d11d63a049b43d3c23dff3a95f000a6222487634d6a242f56af", 2, 2, 0, heddle_launch_argmax__bf16},
-      {"argmax__f16", "a7306c526c7aa0466452109e5b97a765b948d43cd91c466dd708ee9c65f619ed", 2, 2, 0, heddle_launch_argmax__f16},
-      {"argmax__f32", "997f480470c426fe5aa5dee07521cde89fd4cf390b695e03804cd50c3582d3cc", 2, 2, 0, heddle_launch_argmax__f32},
-      {"bias_gelu__bf16", "3d77f3ce043c39475d94c918f36f4afac242f863e71a5207ba399c5df291d35f", 3, 2, 0, heddle_launch_bias_gelu__bf16},
-      {"bias_gelu__f16", "e156d621f652d40808e41f93400a0808aa07206cc76105f16c945ea94496642a", 3, 2, 0, heddle_launch_bias_gelu__f16},
-      {"bias_gelu__f32", "8ca571d5dad5032a2f1245260963ccbb7937aa5cd0dcc4b36335a169db983265", 3, 2, 0, heddle_launch_bias_gelu__f32},
-      {"bias_gelu_tanh__bf16", "11fcfe9a02d5e5e1262cba99e47e606121abf1ffa096a7856d11055d41909483", 3, 2, 0, heddle_launch_bias_gelu_tanh__bf16},
-      {"bias_gelu_tanh__f16", "400738ae307488ea328271ffe87045329d7962a3bed8f2f787da91e578b9bb93", 3, 2, 0, heddle_launch_bias_gelu_tanh__f16},
-      {"bias_gelu_tanh__f32", "c696b1f805e12ef4a6cd2249ed1171c972433f8410068cdf56580fb884900760", 3, 2, 0, heddle_launch_bias_gelu_tanh__f32},
-      {"bias_relu__bf16", "1861c20b53076b3f964e4c5cdb1617831e2a90a2e3b0af7ab793f66af015a293", 3, 2, 0, heddle_launch_bias_relu__bf16},
-      {"bias_relu__f16", "d2bdd114e4a0fb94d4cec627b1d440385cd105aeada2eb368a226b9441eb5f18", 3, 2, 0, heddle_launch_bias_relu__f16},
-      {"bias_relu__f32", "de9bec391285a134c1cf651047278de0608d1c75b4bd07ec5a14965269c1b5a0", 3, 2, 0, heddle_launch_bias_relu__f32},
-      {"bias_residual_layer_norm__bf16", "eb12b253ef88852fcd7bad836478a1aae0e63d0d7ec8a09509cc3888c7bce8dd", 6, 2, 1, heddle_launch_bias_residual_layer_norm__bf16},
-      {"bias_residual_layer_norm__f16", "fc84547c24647de57de1b9a90479559b36954de5676a465ca90263fd7e2f555c", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f16},
-      {"bias_residual_layer_norm__f32", "1bceb2bd7e9dcc1f523f8768f2590fa06ab15336c5918f10c2e77587d982b3a1", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f32},
-      {"cast_f32__bf16", "253f616f24fc9ceca15e78f36b6e8f38ff55669792e95cd2f96acc93f6d274b7", 2, 2, 0, heddle_launch_cast_f32__bf16},
-      {"cast_f32__f16", "dc627ea8aadb2ed1efb4e630bebf73f5dea8933a7bbfe9edb6a987ac09723ca0", 2, 2, 0, heddle_launch_cast_f32__f16},
-      {"cast_f32__f32", "296dc61ac8ddb52f9fc585062a436479812dc208451d179d628162168dd4b96d", 2, 2, 0, heddle_launch_cast_f32__f32},
-      {"embedding_lookup__bf16", "b23d919dcd5581c45c47a39d95128fdcfc5855a5f50a387dfffe7e351a05ac3a", 3, 3, 0, heddle_launch_embedding_lookup__bf16},
-      {"embedding_lookup__f16", "1a0e81ad27c1e8f7a65f00d619901f07b35f5cb323929100e08898d4f6241033", 3, 3, 0, heddle_launch_embedding_lookup__f16},
-      {"embedding_lookup__f32", "91ea2727aae4bc1f60fec8ab45db89c89d8fd7f6479371cbdb7066669faa02c0", 3, 3, 0, heddle_launch_embedding_lookup__f32},
-      {"first_token__bf16", "e102476fa4dbb1070ac08ea0dfa27304a084d3037472938b6137f2c078913d93", 2, 3, 0, heddle_launch_first_token__bf16},
-      {"first_token__f16", "f85345e5a19d39ca9201279632d38f7f1b3065b2faf8f50501b2398a8ea2b334", 2, 3, 0, heddle_launch_first_token__f16},
-      {"first_token__f32", "04c0b9ed68b76b4c4df7ddddbeb8226e69cb04cbd8ae5024235a88f4e52ac8ed", 2, 3, 0, heddle_launch_first_token__f32},
-      {"gelu__bf16", "53feef5a87dfaa6988c0c9ac316b34b762999521c814fe00895e2e40087ca47c", 2, 2, 0, heddle_launch_gelu__bf16},
-      {"gelu__f16", "29cac44161ddd4f745eaf67e82114c98d612ba2612dd505912428669e84d0678", 2, 2, 0, heddle_launch_gelu__f16},
-      {"gelu__f32", "51e29487548d6d61a30483b6643a1f0bf95ade946d3baf0cecbd9724c1827420", 2, 2, 0, heddle_launch_gelu__f32},
-      {"gelu_tanh__bf16", "b64e6ab604b547b27cd0d2539590b012e9a0118950c38943281becbd51fee434", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
-      {"gelu_tanh__f16", "7fa4634a2fb999892515d15dbf71c35f8debca164d23e7a8369bbd7c253763b2", 2, 2, 0, heddle_launch_gelu_tanh__f16},
-      {"gelu_tanh__f32", "b5aca421536aa6fec3801f94e56d762ac3846d697afc3b6967a95c36d76764c7", 2, 2, 0, heddle_launch_gelu_tanh__f32},
-      {"layer_norm__bf16", "b2a4ca9c863765739f26fc0a383f07eac939ee8210b7eebbacd25ff19268abfd", 4, 2, 1, heddle_launch_layer_norm__bf16},
-      {"layer_norm__f16", "976b7b4cdc2f0811a8caa0c2b65dc007b22b34ed85e72be8d3a2678f2646d1a4", 4, 2, 1, heddle_launch_layer_norm__f16},
-      {"layer_norm__f32", "3e272238b6b5f333c116672c4e71aa9732f404628ab11d7363f44bf404d7d14d", 4, 2, 1, heddle_launch_layer_norm__f32},
-      {"mask_scores__bf16", "67fa282675ef1c510a775e7f9dc45012408984275bf46de31d387d75d9780487", 3, 4, 0, heddle_launch_mask_scores__bf16},
-      {"mask_scores__f16", "cbf5ca6ed06a6080d724b2e09260aa34fc8be73c11670af774611b68bbc50f1d", 3, 4, 0, heddle_launch_mask_scores__f16},
-      {"mask_scores__f32", "33b1719394e022d47b9cadc177b6269708ad73a1b33fa975811dbaa1e981de04", 3, 4, 0, heddle_launch_mask_scores__f32},
-      {"merge_heads__bf16", "48be2511d51776007d4efd7aecbf83cc3f7d57a5b6a4f5195738c47116cfa1f8", 2, 4, 0, heddle_launch_merge_heads__bf16},
-      {"merge_heads__f16", "13df2ef164ae500ec3824eee2d346f361536a2f404495d51735e7b79d77c4f10", 2, 4, 0, heddle_launch_merge_heads__f16},
-      {"merge_heads__f32", "daf6fbad400b25cf20a54c8aaefcc4f6289891ffc6e6e03493104ce172f869b4", 2, 4, 0, heddle_launch_merge_heads__f32},
-      {"qkv_bias_split_heads__bf16", "075ac643b998902df06840ca614ad8e9f59ef304558407dc3a487cba6cbf8391", 9, 4, 0, heddle_launch_qkv_bias_split_heads__bf16},
-      {"qkv_bias_split_heads__f16", "324c536d846b9efb7815428f34e7feed5afc5f345bbad86ba7465998df7dac06", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f16},
-      {"qkv_bias_split_heads__f32", "594bc574883bbcd5ebe6b63d6509ef831af4900f8a6ddd9bc519347d25f074df", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f32},
-      {"relu__bf16", "b88e663e076d1267832ba9c52acd5d27d28083d7045ab0b9d362a271da0ea22a", 2, 2, 0, heddle_launch_relu__bf16},
-      {"relu__f16", "6623ab9580de7242ece24225ea77d54a73aa70c1fe1fdb1fa7ccf8b3fcef90d0", 2, 2, 0, heddle_launch_relu__f16},
-      {"relu__f32", "864b52d00c0a212c7ff5763fd89d0047bf817694e8be611f0ecfac2f97971f38", 2, 2, 0, heddle_launch_relu__f32},
-      {"scale__bf16", "2971026a424106bd8a0d3d5aad557c626c0acfad177a8743849e3c316054ab98", 2, 2, 1, heddle_launch_scale__bf16},
-      {"scale__f16", "fd9fe572197fa335b4948fc76ca8bae2b5d374db669fdcc691fd6e8da6e83869", 2, 2, 1, heddle_launch_scale__f16},
-      {"scale__f32", "bab48eea467a2ad6b887bc593eefb70abe6e9a9323276ac1dc7473b99f9a7245", 2, 2, 1, heddle_launch_scale__f32},
-      {"scale_mask_softmax__bf16", "7213bb009a088e4174df6bb32b8e6d9f3782d2e9eb7e99438c5f0863ac0a6542", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16},
-      {"scale_mask_softmax__f16", "1fbc3264a0f120776738b4c158f657fec29105f95b5ad8eb2c83b0db30611451", 3, 4, 1, heddle_launch_scale_mask_softmax__f16},
-      {"scale_mask_softmax__f32", "5039024c4c4974841deb6ef101289ca11e5acec73a06d2d955c85f40cdec4379", 3, 4, 1, heddle_launch_scale_mask_softmax__f32},
-      {"softmax__bf16", "bfbe382e6bc11ef45a6bb61f8c2189e21bcb0b6abfa94a3df18a272d3e6e9f46", 2, 2, 0, heddle_launch_softmax__bf16},
-      {"softmax__f16", "1b551d35bc0ae1386efabddede5a0d17ea996e1546f3331be4305d1a22b5be73", 2, 2, 0, heddle_launch_softmax__f16},
-      {"softmax__f32", "328eb73ffed9ea1b348bf629c2f5fb68cc7ec6c563c865bd65366c6b38501183", 2, 2, 0, heddle_launch_softmax__f32},
-      {"split_heads__bf16", "40e7b0c9630b74bcbc6dfebe704f93e911d10d4c26853396ad018a50e70c1991", 2, 4, 0, heddle_launch_split_heads__bf16},
-      {"split_heads__f16", "20883705c6d9aa51287799c5ba8e7e503d49bdb9f58530572956cc9aa3146ad2", 2, 4, 0, heddle_launch_split_heads__f16},
-      {"split_heads__f32", "4cf02daa1e6fee8aea81833c1aad0d838fca3c9db0b515874f3d3788a105f091", 2, 4, 0, heddle_launch_split_heads__f32},
-      {"tanh__bf16", "feca8739764df4318adf52b9e9467d76277d17ff26967ed24a0bd6e2fe5ae3a1", 2, 2, 0, heddle_launch_tanh__bf16},
-      {"tanh__f16", "2a406195a8622abc7ab5d174fc3b1707eaaa0a04a9fb539924f8770194468958", 2, 2, 0, heddle_launch_tanh__f16},
-      {"tanh__f32", "16916033419d0442bd923a1477ddb4819b2fe6b5d9b6761210435d4dbda67e97", 2, 2, 0, heddle_launch_tanh__f32},
+      {"add__bf16", "bf08dfd5629b923908e1cb4be77dc66127bcb6b7ce90d1ac4ffba6aa060bddc1", 3, 2, 0, heddle_launch_add__bf16},
+      {"add__f16", "99753b1b102e1b6bb2cba8ba254650526d5e86ed240d5a6d76ac1b4f01ea7cc3", 3, 2, 0, heddle_launch_add__f16},
+      {"add__f32", "8524a44a91ffa090be99393c980f7e313eae53f7127592e81ff4e1271987d1f9", 3, 2, 0, heddle_launch_add__f32},
+      {"add_bias__bf16", "da6255198071f403da105945d8c14496c7e778919eb52136da1d3daa412e3d7b", 3, 2, 0, heddle_launch_add_bias__bf16},
+      {"add_bias__f16", "210891b508ac636b9f6932011447636f178b21de3cce97c313edb0c633b98080", 3, 2, 0, heddle_launch_add_bias__f16},
+      {"add_bias__f32", "e6c898efd5f84a1f442f6b2b90f5c2cb054b2776d401ac18e5b1125b51764e17", 3, 2, 0, heddle_launch_add_bias__f32},
+      {"add_position__bf16", "714ed8bef1b433ff11b243a3d548a295ab972d30297de16109e9b897af3e8c28", 3, 4, 1, heddle_launch_add_position__bf16},
+      {"add_position__f16", "0062bdfa2dfdcfe8990dc18eaeb3da8e8a698195f366df7ab0c96ac0537f6722", 3, 4, 1, heddle_launch_add_position__f16},
+      {"add_position__f32", "369662be1abefbec25befcb511788309a40d09af88656e27fbd4dad54a052dae", 3, 4, 1, heddle_launch_add_position__f32},
+      {"argmax__bf16", "7b8d75db5a7e6ec5a239a252e668037f96c01ad73f18c77426e1e880343e080a", 2, 2, 0, heddle_launch_argmax__bf16},
+      {"argmax__f16", "de4653f588a24023dc8653a85dbe636e60ef30bc6fd64e315816078e68bb9411", 2, 2, 0, heddle_launch_argmax__f16},
+      {"argmax__f32", "04aa2187fe1889740c086a51d8768bbc782293b06a23fa33204cfda71222bfa8", 2, 2, 0, heddle_launch_argmax__f32},
+      {"attention__bf16", "85eead412901e8f173a16583fce3277ea3f35101528d30e8758cd4a720ce029a", 4, 5, 2, heddle_launch_attention__bf16},
+      {"attention__f16", "a4a9dbbb6343700d9230c7f8088733ff1407a84a9aac6ee301c78e3ef07511c7", 4, 5, 2, heddle_launch_attention__f16},
+      {"attention__f32", "04337787918f3b427c5dd9f33b771f4b630db6c90090ed2cf267508bf61fb8b7", 4, 5, 2, heddle_launch_attention__f32},
+      {"auto_matmul_add_bias_tanh_cast_f32__bf16", "c9729236a2f2dbe3f3e89f40d05cd9d11ae8a346dcc944cfdfdb08be12f1cd46", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16},
+      {"auto_matmul_add_bias_tanh_cast_f32__f16", "7d63efb9d4c542b006cc69d14e1615048fc8cf12c77c77784c47e0c8f623d956", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16},
+      {"auto_matmul_add_bias_tanh_cast_f32__f32", "d6ac58ada6fbbc4ffb6ebbfcabddce40d9ad14344496a45c6db858d2271e852c", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32},
+      {"bias_argmax__bf16", "f88170d133db2df5b49d8191daae5db96bf69dc3b77fd3cfe759986cec899799", 4, 2, 0, heddle_launch_bias_argmax__bf16},
+      {"bias_argmax__f16", "ec1b94dcc42e7d4af9661d3a7222ce168353e46e802cbb27973b15d37cce7e98", 4, 2, 0, heddle_launch_bias_argmax__f16},
+      {"bias_argmax__f32", "8cd15ca64619ee7d75e382595a0d2160e4e91241d11be574f4feae5311c1be74", 4, 2, 0, heddle_launch_bias_argmax__f32},
+      {"bias_gelu__bf16", "fe350c0d2786257b84377c6d9b94a79c5eec0e1231883c277efea8ee380fbb2a", 3, 2, 0, heddle_launch_bias_gelu__bf16},
+      {"bias_gelu__f16", "136582f9839dfdf201936da21958b5726eb725a8f53ad57456978874b52fc209", 3, 2, 0, heddle_launch_bias_gelu__f16},
+      {"bias_gelu__f32", "063072715568ef40c980a3170a6dcb4a4b8529bad882cbd5929944bf094d27c5", 3, 2, 0, heddle_launch_bias_gelu__f32},
+      {"bias_gelu_tanh__bf16", "58ba78ce76ad3c0e8a9785b153ef3b38c3b0845bb0c64ea3115e19ddee9a703e", 3, 2, 0, heddle_launch_bias_gelu_tanh__bf16},
+      {"bias_gelu_tanh__f16", "c1bcd22cc86eed0b7e085bfed4b6861444cc22a70078940c7e08f06b5fd89f41", 3, 2, 0, heddle_launch_bias_gelu_tanh__f16},
+      {"bias_gelu_tanh__f32", "027ded81b33941f20538c26748d1384193f443ffd7bb8b67c27881c9cfc1fb22", 3, 2, 0, heddle_launch_bias_gelu_tanh__f32},
+      {"bias_relu__bf16", "fd7a6d7dc20cd6b98762e70510e66fafbc8d9d313606dbfcd71eb279e1e1fb7c", 3, 2, 0, heddle_launch_bias_relu__bf16},
+      {"bias_relu__f16", "62ec0597ce693930bd64234bee28f11f1b9d91a7ca707d3ec1f4b5d55ba25f0e", 3, 2, 0, heddle_launch_bias_relu__f16},
+      {"bias_relu__f32", "acf6108ad9b66cb727f4de336512b70110b9d51501e7d2202a5c3adec4031c3d", 3, 2, 0, heddle_launch_bias_relu__f32},
+      {"bias_residual_layer_norm__bf16", "49a5b915b87c1a74ac4254f92d972427b71331612ea555d8bfd3c42a9d68f135", 6, 2, 1, heddle_launch_bias_residual_layer_norm__bf16},
+      {"bias_residual_layer_norm__f16", "ddcbcf31b628f8d89ffebacd154fd6307f18eb36afdd9e9ae6442c7cc0e5ea0a", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f16},
+      {"bias_residual_layer_norm__f32", "6ee905643883097a6b5758c08044479ce50337d8921f0ab31a0bbc7c3ff776d5", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f32},
+      {"bias_tanh__bf16", "041886e35e3ddce48c00b8b3b9744c4a786129e6e5065fb8d51150007b9b7824", 3, 2, 0, heddle_launch_bias_tanh__bf16},
+      {"bias_tanh__f16", "04016a79b40e4c89348b35eedcf7252a9e6fa1117905871460d5faa029e10ae0", 3, 2, 0, heddle_launch_bias_tanh__f16},
+      {"bias_tanh__f32", "ff406343a5765bd94e0b45f71e2e06b7ed0293f58017bec49895bd4b9d4f9e0b", 3, 2, 0, heddle_launch_bias_tanh__f32},
+      {"cast_f32__bf16", "0d2972d28bd15f0b75a46b518ad819b83b341cfb6757bb6f8888e74cef7664b8", 2, 2, 0, heddle_launch_cast_f32__bf16},
+      {"cast_f32__f16", "e070de33c9733a28e668b145cb1058f0450f85f855e8052d671d036a15f94812", 2, 2, 0, heddle_launch_cast_f32__f16},
+      {"cast_f32__f32", "2240c5dac17c7d792f7c8e8bda6fa340171d52ab4f4472957573a88d40cc36e6", 2, 2, 0, heddle_launch_cast_f32__f32},
+      {"embed_layer_norm__bf16", "c5f40a8d2666ad1033159dad6bf7b9244c1fc39c9e12320990f0b1a973431744", 12, 6, 1, heddle_launch_embed_layer_norm__bf16},
+      {"embed_layer_norm__f16", "d37096c8e97f2709420e6fecf2267a1fd140740c748995e7e3d75d0623dfb89c", 12, 6, 1, heddle_launch_embed_layer_norm__f16},
+      {"embed_layer_norm__f32", "984ea64969da81e5bbb7ef95a3756dbe977f3f3489b1a4ec68466a64f5e5b7cc", 12, 6, 1, heddle_launch_embed_layer_norm__f32},
+      {"embedding_lookup__bf16", "55abe7076d9c6ef316b9fb1a67e3626f694f9c1fcfdb1d14d150b3c9129fc6ea", 3, 3, 0, heddle_launch_embedding_lookup__bf16},
+      {"embedding_lookup__f16", "ed98b3d94bd301d1fbd247548fa4fa150afca547b15db2b6fbc45ba8c2cc2292", 3, 3, 0, heddle_launch_embedding_lookup__f16},
+      {"embedding_lookup__f32", "0de4020a4aa6550231194c2d0bded8c2ccb1dbad9d72151cecd5dfc6d44a9bfa", 3, 3, 0, heddle_launch_embedding_lookup__f32},
+      {"first_token__bf16", "c68c61a4be5bfebf08d1eca38c1463f6fe5f60e569ab8c5589307cb74260aa1f", 2, 3, 0, heddle_launch_first_token__bf16},
+      {"first_token__f16", "388e955088fa2023899bf26baa07719bb132f3e7f59d141fc2630a7d1290dc48", 2, 3, 0, heddle_launch_first_token__f16},
+      {"first_token__f32", "a5d9bd55f5a6dd4f3a7568ae1df7d903354d66cd4033d634b1f0957c4944d4c7", 2, 3, 0, heddle_launch_first_token__f32},
+      {"gelu__bf16", "38e9746531d7d35cb9fd596461705317c1b3b2d41b7be27a66102cbd71c3f1a7", 2, 2, 0, heddle_launch_gelu__bf16},
+      {"gelu__f16", "bbeb27592aebe24b84923cbf94bf2c0074ac9c4ac6340d985d8f880cafb7b675", 2, 2, 0, heddle_launch_gelu__f16},
+      {"gelu__f32", "468955c0f1488e995a0d8938ad4da26f3c457cb315f978bb3c442fe405aef240", 2, 2, 0, heddle_launch_gelu__f32},
+      {"gelu_tanh__bf16", "9af3d25be765572c2555eb1d8c3e125f92414d44778e10e1b3a06f161a480061", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
+      {"gelu_tanh__f16", "74093e0d3b262e94dad4c9c823d90913991bc5c33a8802977ccbc7d0dabc23d6", 2, 2, 0, heddle_launch_gelu_tanh__f16},
+      {"gelu_tanh__f32", "9f75b38c5770764d66952297f8d3e812a52522839a1e2cbb8db70f4cee7b563c", 2, 2, 0, heddle_launch_gelu_tanh__f32},
+      {"layer_norm__bf16", "8e0c2acbcb2ae1a7e49ee2c7a4aca7944ebdcd032a31e232ccd81ce888eb2025", 4, 2, 1, heddle_launch_layer_norm__bf16},
+      {"layer_norm__f16", "44ba55110ce8d21e3e49ef1eb352074765b39948f43f72eb852e3561f0061451", 4, 2, 1, heddle_launch_layer_norm__f16},
+      {"layer_norm__f32", "1c2d691d6717cc1bf67f5daf739a49363522d7abdd8052cd7da7a67856425d2e", 4, 2, 1, heddle_launch_layer_norm__f32},
+      {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16},
+      {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16},
+      {"mask_scores__f32", "6e9ebf34438d1491cbc9e97f3f1eaf1364f26cac3570277ea70e06de4d307762", 3, 4, 0, heddle_launch_mask_scores__f32},
+      {"matmul_bias__bf16", "639f1d2b3d9524c09671a58fc15417367fb02c5d6b734539d7e39317ed2d82af", 4, 3, 0, heddle_launch_matmul_bias__bf16},
+      {"matmul_bias__f16", "d8f6ba7c8212849665188d52ac3beafbee52e06aeb2457f219f2b70b93f38cca", 4, 3, 0, heddle_launch_matmul_bias__f16},
+      {"matmul_bias__f32", "c456deac9ce41b9d7f2ce8109db5ace98d36c7c02e610423d012ac4f32067817", 4, 3, 0, heddle_launch_matmul_bias__f32},
+      {"matmul_bias_gelu__bf16", "fce762708f0808ddba319572b43556927039f853a7691356d20cd064e1e7bddc", 4, 3, 0, heddle_launch_matmul_bias_gelu__bf16},
+      {"matmul_bias_gelu__f16", "d27730f1074f787456098e7a456e71050447dc7cb37d864dae83a9590500aeb0", 4, 3, 0, heddle_launch_matmul_bias_gelu__f16},
+      {"matmul_bias_gelu__f32", "ed51419a03e758b9ac4260f15d8ff54c58cc2a0abb47e3939454683efa863221", 4, 3, 0, heddle_launch_matmul_bias_gelu__f32},
+      {"matmul_bias_gelu_tanh__bf16", "8452cdc4d027f87c5647e2b590cad3ba3fce09f96b578ee59ef73c5c815bcea5", 4, 3, 0, heddle_launch_matmul_bias_gelu_tanh__bf16},
+      {"matmul_bias_gelu_tanh__f16", "9f5749c19d883c9162ee0578cdce325731be0a63c171f2128399a64429c32c42", 4, 3, 0, heddle_launch_matmul_bias_gelu_tanh__f16},
+      {"matmul_bias_gelu_tanh__f32", "58e096d8bf8c064f8658c2ba5939e1877c158561c2eedc90d7aa78a76d08367d", 4, 3, 0, heddle_launch_matmul_bias_gelu_tanh__f32},
+      {"matmul_bias_relu__bf16", "a54f7a0ced7d88fe07c41779e38fc01e0ad77e53f8ef05574021a4dedaf97177", 4, 3, 0, heddle_launch_matmul_bias_relu__bf16},
+      {"matmul_bias_relu__f16", "6820ef7742c91738681a785718806c1408965ff07bfb2b31a02ab9dfea2183c8", 4, 3, 0, heddle_launch_matmul_bias_relu__f16},
+      {"matmul_bias_relu__f32", "0307757e5252e664e9097f9d5d6686bc1094af181dd389cce0d64bf23f9b2774", 4, 3, 0, heddle_launch_matmul_bias_relu__f32},
+      {"matmul_bias_residual__bf16", "8fc77432384c74a3324a396daece7590810351f3ca53ee0c67aeb5c522002444", 5, 3, 0, heddle_launch_matmul_bias_residual__bf16},
+      {"matmul_bias_residual__f16", "86441e114a8e79f432e263cffe9c801369619c24f5ce8aa8d1465e38e86920e7", 5, 3, 0, heddle_launch_matmul_bias_residual__f16},
+      {"matmul_bias_residual__f32", "a08a18efa1638e5c6216116b8951761260c41cd98330abcce2594b87850df564", 5, 3, 0, heddle_launch_matmul_bias_residual__f32},
+      {"merge_heads__bf16", "87c4a1d8587106b041070e784b76062ed881abcd0c4d8ae61d8a48ccb2c38517", 2, 4, 0, heddle_launch_merge_heads__bf16},
+      {"merge_heads__f16", "53e3e87421018a5e1dab7a3fe657184269849995b65c8b424ddbf0b6f9db2777", 2, 4, 0, heddle_launch_merge_heads__f16},
+      {"merge_heads__f32", "ab14c28b1da0c8ef63de8b6d5bc36a69fe1a5d957b598f7223d9ec8bb1389e7d", 2, 4, 0, heddle_launch_merge_heads__f32},
+      {"merge_heads_pack__bf16", "232e47cd69fd7f570c0bdfa5630fb20863d49d15ff02a4e29435f80e25aeaead", 4, 5, 0, heddle_launch_merge_heads_pack__bf16},
+      {"merge_heads_pack__f16", "3c6eeba3c73ae2d32e8c387aae15af8f4fd355fc03f7bddb63a79d619f01fbc0", 4, 5, 0, heddle_launch_merge_heads_pack__f16},
+      {"merge_heads_pack__f32", "9086b165bf534b64f8461393257fdeefb19dc38b9e99d46eaf698a0d193d8740", 4, 5, 0, heddle_launch_merge_heads_pack__f32},
+      {"pack_rows__bf16", "32a09fa3b64141e996befc23e44741c34d364031aa18660326ce0adbcad4390c", 4, 4, 0, heddle_launch_pack_rows__bf16},
+      {"pack_rows__f16", "f42e0d5d4718582a7be0bdd84162b33211ff7732399b0d8eb8b53593447cbade", 4, 4, 0, heddle_launch_pack_rows__f16},
+      {"pack_rows__f32", "731efdf60c6d540a945b488aa76c8415031710e982fb82236209b52fdc1f6ea1", 4, 4, 0, heddle_launch_pack_rows__f32},
+      {"qkv_bias_split_heads__bf16", "964de843d3848bcd602df75533f8196107e1b28fede9bbc3f505883bbd35da68", 9, 4, 0, heddle_launch_qkv_bias_split_heads__bf16},
+      {"qkv_bias_split_heads__f16", "7dc6757a5c6207dd70f6e679f4295b649ef787fb1650bc09bf89a7668aacd212", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f16},
+      {"qkv_bias_split_heads__f32", "f2faad1afec96c1c5665f76ef7ef306031017d257fbe090282525480ec1d887d", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f32},
+      {"qkv_bias_unpack_split_heads__bf16", "279975891240fb432a8a0e354fb36b7508778076f05f683b4c49e23165609eef", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__bf16},
+      {"qkv_bias_unpack_split_heads__f16", "5bacccb543d75a8f60b0b5fac0e2e7d6cad69c86362d971c1d8d2668d75c7152", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f16},
+      {"qkv_bias_unpack_split_heads__f32", "795078c582ac36ab7546fdeb6d4b1360c287e6f7acb13a0342614a8428e5548b", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f32},
+      {"relu__bf16", "87de6ad181754210ee72c3a433e558bac85bfa7aec75f07dc144e23b0c276c56", 2, 2, 0, heddle_launch_relu__bf16},
+      {"relu__f16", "f66ac5599a48ac1fb71e26cbc9f26f907ce9caa767dc5ad4c3c1e1b1a675e71d", 2, 2, 0, heddle_launch_relu__f16},
+      {"relu__f32", "856aec70a446e99a845ca803ad5c7edae1bca1ca00e50a155dde82f32697181a", 2, 2, 0, heddle_launch_relu__f32},
+      {"row_positions", "55c9a112d227488b7b165353c0478543e70c3821f9f0535798407f7f733e348a", 3, 2, 0, heddle_launch_row_positions},
+      {"row_sequences", "938e5a2b72516da291f932e3341060481e06c8ad07df19c5ccb3fee2ba1baa86", 3, 2, 0, heddle_launch_row_sequences},
+      {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16},
+      {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16},
+      {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32},
+      {"scale_mask_softmax__bf16", "6b8f245c0b654fe0624820955d8f8e236f4d4d0da7b6fb266a423b53aa847bd1", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16},
+      {"scale_mask_softmax__f16", "b7015db456f3f6614139279ee851d0bd962d5c509167e951d0fefd67aca1f2ee", 3, 4, 1, heddle_launch_scale_mask_softmax__f16},
+      {"scale_mask_softmax__f32", "efd57c35cbfa67a87d565303f547a2df2b7eb969d9056155dfac5495d33d05ce", 3, 4, 1, heddle_launch_scale_mask_softmax__f32},
+      {"sequence_starts", "2d725b0ef5a7bf99149e923b68716ca7b2a761028138dd8c869e495ffd054a7f", 2, 2, 0, heddle_launch_sequence_starts},
+      {"softmax__bf16", "af34f0ad272ce7b6ea47c67b3d7d7dc13a11261d5f3381c13edd578a85681c3e", 2, 2, 0, heddle_launch_softmax__bf16},
+      {"softmax__f16", "4326ac2ebc53e2871d537531a6757e3cac52170f5c80ea48042fd2fe17bae00a", 2, 2, 0, heddle_launch_softmax__f16},
+      {"softmax__f32", "a6bd1e342dfd8acccd8e87af84605f442f484b96b4a4be2eb87bb4e8e7b2de90", 2, 2, 0, heddle_launch_softmax__f32},
+      {"split_heads__bf16", "7c2dc38641a49af27cd0f5c6ade7282ee429845771282a060f002f51c0a0f7f0", 2, 4, 0, heddle_launch_split_heads__bf16},
+      {"split_heads__f16", "a3149b4b9c9cefbc8fedc92aaab38e475b8949a11cbfc1eeae3dafbde0981e21", 2, 4, 0, heddle_launch_split_heads__f16},
+      {"split_heads__f32", "b9341e2e21ce7e42f287ff417823f2d5f141ed85cec3444a7babe27a31d6ee7b", 2, 4, 0, heddle_launch_split_heads__f32},
+      {"take__bf16", "0d06bee55383718c97033b561e4bc4bf0144c3d5fb13d195c5b40170fcba8e83", 2, 3, 1, heddle_launch_take__bf16},
+      {"take__f16", "1969340f4cb1e00fe0ab1fd35296e040d137421aa347d50e9a0986c68e83a922", 2, 3, 1, heddle_launch_take__f16},
+      {"take__f32", "a358d15be7f6bcb9de3f19c185ade6e269fff51c8fc4db82dd6c73ff07a26590", 2, 3, 1, heddle_launch_take__f32},
+      {"tanh__bf16", "ae7d732747a9395b0a2a8718906565314b0ce7b616462ff2aaa9ed08db2955f3", 2, 2, 0, heddle_launch_tanh__bf16},
+      {"tanh__f16", "ff42cb174afc3e5e2f5c9bac9a410e2509e3473b70ceac97b2c2b9c03913fec2", 2, 2, 0, heddle_launch_tanh__f16},
+      {"tanh__f32", "d2a9d6e1a8f9cda6fa7166e98adbd15762a38b1835820bd9caccacd3b1ef666a", 2, 2, 0, heddle_launch_tanh__f32},
+      {"unpack_first_token__bf16", "fbfff3a8bb3694494caee72eca70f7c369b2433ab4efd164112fcce97973961f", 4, 3, 0, heddle_launch_unpack_first_token__bf16},
+      {"unpack_first_token__f16", "e76a01e08db065bdcbcea6cea09ec37e52380ba71438413a3e9dd14f604a7b15", 4, 3, 0, heddle_launch_unpack_first_token__f16},
+      {"unpack_first_token__f32", "75fa9770b75f3c3744d322710d794dab6a8b86638d8309472150e5f4dc224e3d", 4, 3, 0, heddle_launch_unpack_first_token__f32},
+      {"unpack_rows__bf16", "777d1d2ba91afa57408fe1ae5bbeaf9bc76d93da2d5f1e5f560e4abd94f8bef7", 4, 4, 0, heddle_launch_unpack_rows__bf16},
+      {"unpack_rows__f16", "c2c4c059d44fa5630c6009178ba37576ed6918360dd5bc66e61fab8e5fa5f6e1", 4, 4, 0, heddle_launch_unpack_rows__f16},
+      {"unpack_rows__f32", "743543aec97b3b72fe15cc440f76d3799fed4706180b2692148ed40950bb0762", 4, 4, 0, heddle_launch_unpack_rows__f32},
   };
   static const heddle_kernel_library_info info = {HEDDLE_ABI_VERSION, HEDDLE_TARGET, sizeof kernels / sizeof kernels[0], kernels};
   return &info;

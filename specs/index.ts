@@ -3,6 +3,7 @@ import type { GraphDecl, LayoutDecl, Op, PlanDecl } from 'heddle'
 import { embeddings } from './graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from './graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
+import { packing, removePadding, restorePadding } from './graphs/padding.js'
 import { splitHeads as splitHeadsLayout } from './layouts/split_heads.js'
 import { gelu, geluTanh, relu, tanh } from './ops/activations.js'
 import { add } from './ops/add.js'
@@ -15,10 +16,16 @@ import { firstToken } from './ops/first_token.js'
 import { layerNorm } from './ops/layer_norm.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
+import { packRows, rowPositions, rowSequences, unpackRows } from './ops/padding.js'
 import { scale } from './ops/scale.js'
+import { sequenceStarts } from './ops/sequence_starts.js'
 import { softmax } from './ops/softmax.js'
 import { splitHeads } from './ops/split_heads.js'
+import { take } from './ops/take.js'
+import { auto } from './plans/auto.js'
+import { bestEncoder } from './plans/best_encoder.js'
 import { ftV1Gelu, ftV1GeluTanh, ftV1Relu } from './plans/ft_v1.js'
+import { ftV21 } from './plans/ft_v2_1.js'
 
 const byName = <T extends { readonly name: string }>(declarations: readonly T[]): Readonly<Record<string, T>> =>
   Object.fromEntries(declarations.map((declaration) => [declaration.name, declaration]))
@@ -36,11 +43,17 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   layerNorm,
   maskScores,
   mergeHeads,
+  packRows,
   relu,
+  rowPositions,
+  rowSequences,
   scale,
+  sequenceStarts,
   softmax,
   splitHeads,
+  take,
   tanh,
+  unpackRows,
 ])
 
 export const layouts: Readonly<Record<string, LayoutDecl>> = byName([splitHeadsLayout])
@@ -51,8 +64,11 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   encoderLayerGeluTanh,
   encoderLayerRelu,
   hiddenStates,
+  packing,
   pooler,
+  removePadding,
+  restorePadding,
   tokenClassifier,
 ])
 
-export const plans: readonly PlanDecl[] = [ftV1Gelu, ftV1GeluTanh, ftV1Relu]
+export const plans: readonly PlanDecl[] = [ftV1Gelu, ftV1GeluTanh, ftV1Relu, ...ftV21, ...bestEncoder, ...auto]

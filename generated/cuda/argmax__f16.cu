@@ -21,6 +21,7 @@ __global__ void __launch_bounds__(Team::threads, 1) argmax_kept(
     const int n,
     const heddle::In<T> x,
     const heddle::Out<int> y) {
+  heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
@@ -61,6 +62,7 @@ __global__ void __launch_bounds__(Team::threads, 2) argmax_reread(
     const int n,
     const heddle::In<T> x,
     const heddle::Out<int> y) {
+  heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;

@@ -15,6 +15,7 @@ __global__ void __launch_bounds__(256, 1) bias_gelu_elementwise(
     const heddle::In<T> x,
     const heddle::In<T> bias,
     const heddle::Out<T> y) {
+  heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
   const int c3_0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
@@ -27,7 +28,7 @@ __global__ void __launch_bounds__(256, 1) bias_gelu_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const float common = x_c3[i] + bias_c3[i];
-    y_c3[i] = (0.5f * common) * (1.0f + erff(common * 0.70710677f));
+    y_c3[i] = (0.5f * common) * (1.0f + heddle::erf(common * 0.70710677f));
   }
   heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }

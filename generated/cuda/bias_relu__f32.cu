@@ -15,6 +15,7 @@ __global__ void __launch_bounds__(256, 1) bias_relu_elementwise(
     const heddle::In<T> x,
     const heddle::In<T> bias,
     const heddle::Out<T> y) {
+  heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
   const int c3_0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;

@@ -14,6 +14,7 @@ __global__ void __launch_bounds__(256, 1) gelu_elementwise(
     const int n,
     const heddle::In<T> x,
     const heddle::Out<T> y) {
+  heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
   const int c0 = heddle::peel(position, heddle::chunks_of<VEC>(n)) * VEC;
@@ -24,7 +25,7 @@ __global__ void __launch_bounds__(256, 1) gelu_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = (0.5f * x_c[i]) * (1.0f + erff(x_c[i] * 0.70710677f));
+    y_c[i] = (0.5f * x_c[i]) * (1.0f + heddle::erf(x_c[i] * 0.70710677f));
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }

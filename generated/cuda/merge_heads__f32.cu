@@ -16,6 +16,7 @@ __global__ void __launch_bounds__(256, 1) merge_heads_elementwise(
     const int d,
     const heddle::In<T> x,
     const heddle::Out<T> y) {
+  heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
   const int d1_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;

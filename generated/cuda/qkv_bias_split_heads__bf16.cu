@@ -23,6 +23,7 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_split_heads_elementwise(
     const heddle::Out<T> y,
     const heddle::Out<T> y2,
     const heddle::Out<T> y3) {
+  heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
   const int c5_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;

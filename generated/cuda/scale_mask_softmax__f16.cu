@@ -25,6 +25,7 @@ __global__ void __launch_bounds__(Team::threads, 1) scale_mask_softmax_kept(
     const heddle::In<T> x,
     const heddle::In<int> lengths,
     const heddle::Out<T> y) {
+  heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
@@ -102,6 +103,7 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_softmax_reread(
     const heddle::In<T> x,
     const heddle::In<int> lengths,
     const heddle::Out<T> y) {
+  heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;

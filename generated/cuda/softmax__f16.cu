@@ -21,6 +21,7 @@ __global__ void __launch_bounds__(Team::threads, 1) softmax_kept(
     const int n,
     const heddle::In<T> x,
     const heddle::Out<T> y) {
+  heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;
@@ -88,6 +89,7 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_reread(
     const int n,
     const heddle::In<T> x,
     const heddle::Out<T> y) {
+  heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
   if (position >= rows) return;

@@ -60,7 +60,7 @@ struct In {
     return pack;
   }
 
-  __device__ __forceinline__ bool aligned(int64_t i, int bytes) const {
+  __host__ __device__ __forceinline__ bool aligned(int64_t i, int bytes) const {
     return reinterpret_cast<uintptr_t>(data + i) % static_cast<unsigned int>(bytes) == 0;
   }
 };
@@ -82,7 +82,7 @@ struct Out {
     *reinterpret_cast<Word*>(data + i) = word;
   }
 
-  __device__ __forceinline__ bool aligned(int64_t i, int bytes) const {
+  __host__ __device__ __forceinline__ bool aligned(int64_t i, int bytes) const {
     return reinterpret_cast<uintptr_t>(data + i) % static_cast<unsigned int>(bytes) == 0;
   }
 };
@@ -96,7 +96,31 @@ struct LaunchConfig {
   dim3 block;
   uint32_t shared_bytes;
   Sync sync;
+  bool starts_early = false;  // before what it depends on is complete: the kernel calls wait_for_producers(); from sm_90
+  uint32_t cluster = 1;       // neighbouring blocks along x that share their shared memory; more than 1 from sm_90
 };
+
+/// Waits until the launches this one depends on are complete and their writes visible. A launch that may start early (see
+/// LaunchConfig) calls it before it reads what they wrote or writes what they read; for others it is free.
+__device__ __forceinline__ void wait_for_producers() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Lets the next launch start once every block has called this or ended; it waits for this launch in wait_for_producers().
+__device__ __forceinline__ void release_consumers() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/// What a kernel that may start early does first. It lets others start only when its own wait is over: blocks that wait behind
+/// blocks that wait take room and gain nothing.
+__device__ __forceinline__ void begin_kernel() {
+  wait_for_producers();
+  release_consumers();
+}
 
 /// Fills `error` (which may be null) and returns `status`. The format is printf's.
 inline int32_t fail(heddle_error* error, heddle_status status, const char* format, ...) {
@@ -122,15 +146,43 @@ Out<T> out(const heddle_launch* launch, uint32_t index, const char*) {
   return {index < launch->buffer_count ? static_cast<T*>(launch->buffers[index].data) : nullptr};
 }
 
+/// A property of the current device; 0 when it cannot be asked.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  const bool known = cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess;
+  return known ? value : 0;
+}
+
 /// Enqueues `kernel(args...)` over the grid. A grid with no blocks succeeds and does nothing.
 template <class... Params, class... Args>
 int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchConfig& config, void (*kernel)(Params...),
                Args... args) {
   static_assert(sizeof...(Params) == sizeof...(Args), "a launch gives each of the kernel's parameters one argument");
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return HEDDLE_OK;
-  kernel<<<config.grid, config.block, config.shared_bytes, static_cast<cudaStream_t>(launch->queue)>>>(args...);
-  const cudaError_t status = cudaGetLastError();
+  // Beyond this size dynamic shared memory is given to kernels that ask for it.
+  constexpr uint32_t always_granted = 48 * 1024;
+  if (config.shared_bytes > always_granted) {
+    const cudaError_t granted =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(config.shared_bytes));
+    if (granted != cudaSuccess) {
+      return fail(error, HEDDLE_DEVICE, "kernel %s asks for %u bytes of shared memory: %s", config.kernel, config.shared_bytes,
+                  cudaGetErrorString(granted));
+    }
+  }
+  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchConfig_t request = {config.grid, config.block, config.shared_bytes, static_cast<cudaStream_t>(launch->queue),
+                                attributes, 0};
+  if (config.starts_early && device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9) {
+    attributes[request.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[request.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (config.cluster > 1) {
+    attributes[request.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[request.numAttrs++].val.clusterDim = {config.cluster, 1, 1};
+  }
+  const cudaError_t status = cudaLaunchKernelEx(&request, kernel, static_cast<Params>(args)...);
   if (status == cudaSuccess) return HEDDLE_OK;
+  cudaGetLastError();  // so that whoever asks next does not meet this one
   return fail(error, HEDDLE_DEVICE, "kernel %s could not be launched: %s", config.kernel, cudaGetErrorString(status));
 }
 

@@ -24,6 +24,7 @@
 #include "convert.cuh"
 #include "index.cuh"
 #include "launcher.cuh"
+#include "math.cuh"
 #include "monoids.cuh"
 #include "team.cuh"
 #include "vector.cuh"

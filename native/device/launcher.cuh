@@ -139,7 +139,8 @@ template <class Kernel, class... Args>
 int32_t launch_elements(const heddle_launch* queue, heddle_error* error, const char* name, int64_t work, int threads,
                         Kernel kernel, Args... args) {
   const dim3 grid(static_cast<unsigned int>((work + threads - 1) / threads));
-  return launch(queue, error, LaunchConfig{name, grid, dim3(static_cast<unsigned int>(threads)), 0, Sync::none}, kernel, args...);
+  return launch(queue, error, LaunchConfig{name, grid, dim3(static_cast<unsigned int>(threads)), 0, Sync::none, true}, kernel,
+                args...);
 }
 
 /// Launches `kernel` with a team for each of `rows`.
@@ -147,7 +148,7 @@ template <class Team, class Kernel, class... Args>
 int32_t launch_rows(Team, const heddle_launch* queue, heddle_error* error, const char* name, int64_t rows, Kernel kernel,
                     Args... args) {
   const dim3 grid(static_cast<unsigned int>((rows + Team::rows - 1) / Team::rows));
-  return launch(queue, error, LaunchConfig{name, grid, dim3(Team::threads), 0, Team::sync}, kernel, args...);
+  return launch(queue, error, LaunchConfig{name, grid, dim3(Team::threads), 0, Team::sync, true}, kernel, args...);
 }
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// The associative combinations a row reduction can use. T is the scalar type of the reduced elements; Value is what threads
-// exchange. `identity` is the value of an empty reduction and of a lane that has no element.
+// The associative combinations a row reduction or scan can use. T is the scalar type of the reduced elements; Value is what
+// threads exchange. `identity` is the value of an empty reduction and of a lane that has no element.
 #ifndef HEDDLE_MONOIDS_CUH
 #define HEDDLE_MONOIDS_CUH
 
@@ -98,6 +98,34 @@ struct Accumulator {
     total = Monoid::combine(total, chunk);
     chunk = Monoid::identity();
   }
+};
+
+/// One thread's share of a scan: its current chunk, and what the row combines to before it. The elements of a chunk are known
+/// once the team has met in `scan`.
+template <class Monoid, int Vec>
+struct Prefix {
+  using Value = typename Monoid::Value;
+
+  Value chunk[Vec];
+  /// The chunk's elements so far.
+  Value total = Monoid::identity();
+  /// Everything before the chunk.
+  Value before = Monoid::identity();
+  /// Everything before the team's next chunks.
+  Value carry = Monoid::identity();
+
+  /// Takes element i of the chunk, in ascending order; `index` is its place in the row.
+  __device__ __forceinline__ void add(int i, typename Monoid::Element element, int index) {
+    total = Monoid::combine(total, Monoid::lift(element, index));
+    chunk[i] = total;
+  }
+  /// Ends the chunk: `own` is what the row combines to before it, `next` what it does before the team's next chunks.
+  __device__ __forceinline__ void end_chunk(Value own, Value next) {
+    before = own;
+    carry = next;
+    total = Monoid::identity();
+  }
+  __device__ __forceinline__ auto operator[](int i) const { return Monoid::result(Monoid::combine(before, chunk[i])); }
 };
 
 /// A reduction inside an element: one thread combines `value(0) .. value(length - 1)` in order.

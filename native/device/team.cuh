@@ -1,9 +1,11 @@
-// The threads that compute one row together: a thread, some lanes of a warp, a block. Each walks the row in chunks, lane by lane, and all
-// lanes receive the result of a reduction.
+// The threads that compute one row together: a thread, some lanes of a warp, a block. Each walks the row in chunks, lane by
+// lane, and all lanes receive the result of a reduction. In a scan all lanes meet at every chunk, those whose own chunk is
+// beyond the row too.
 //
 // The order of combination follows from the team and the row's length, never from timing. A whole warp and a block agree:
 // chunk g of a row belongs to slot g mod 32, a slot combines its chunks in ascending order, and the 32 slots are combined
-// pairwise. So the number of rows may choose between a warp and a block of one chunk a lane without changing a bit.
+// pairwise. So the number of rows may choose between a warp and a block of one chunk a lane without changing a bit. In a scan
+// they agree as well: 32 neighbouring chunks are combined by a warp, such groups one after the other in ascending order.
 #ifndef HEDDLE_TEAM_CUH
 #define HEDDLE_TEAM_CUH
 
@@ -33,6 +35,46 @@ __device__ __forceinline__ typename Monoid::Value combine_lanes(typename Monoid:
   return value;
 }
 
+template <class T>
+__device__ __forceinline__ T from_lane(T value, unsigned int lanes, int lane, int count) {
+  return __shfl_sync(lanes, value, lane, count);
+}
+template <class T>
+__device__ __forceinline__ Placed<T> from_lane(Placed<T> placed, unsigned int lanes, int lane, int count) {
+  return {from_lane(placed.value, lanes, lane, count), from_lane(placed.index, lanes, lane, count)};
+}
+
+template <class T>
+__device__ __forceinline__ T from_below(T value, unsigned int lanes, int distance, int count) {
+  return __shfl_up_sync(lanes, value, distance, count);
+}
+template <class T>
+__device__ __forceinline__ Placed<T> from_below(Placed<T> placed, unsigned int lanes, int distance, int count) {
+  return {from_below(placed.value, lanes, distance, count), from_below(placed.index, lanes, distance, count)};
+}
+
+/// What neighbouring lanes of a warp hold, combined in ascending order.
+template <class Value>
+struct LaneScan {
+  /// The lanes below this one.
+  Value before;
+  /// All of them.
+  Value all;
+};
+
+/// Scans the values of Count neighbouring lanes, whose mask is `lanes`; `lane` is this one's number among them.
+template <class Monoid, int Count>
+__device__ __forceinline__ LaneScan<typename Monoid::Value> scan_lanes(typename Monoid::Value value, unsigned int lanes,
+                                                                      int lane) {
+  HEDDLE_UNROLL
+  for (int distance = 1; distance < Count; distance *= 2) {
+    const auto below = from_below(value, lanes, distance, Count);
+    if (lane >= distance) value = Monoid::combine(below, value);
+  }
+  const auto below = from_below(value, lanes, 1, Count);
+  return {lane > 0 ? below : Monoid::identity(), from_lane(value, lanes, Count - 1, Count)};
+}
+
 /// One thread a row.
 template <int Rows>
 struct ThreadTeam {
@@ -47,6 +89,11 @@ struct ThreadTeam {
   template <class Monoid>
   __device__ __forceinline__ auto reduce(const Accumulator<Monoid>& accumulator) {
     return Monoid::result(accumulator.total);
+  }
+
+  template <class Monoid, int Vec>
+  __device__ __forceinline__ void scan(Prefix<Monoid, Vec>& prefix) {
+    prefix.end_chunk(prefix.carry, Monoid::combine(prefix.carry, prefix.total));
   }
 };
 
@@ -67,11 +114,21 @@ struct WarpTeam {
 
   template <class Monoid>
   __device__ __forceinline__ auto reduce(const Accumulator<Monoid>& accumulator) {
-    const unsigned int own = all_ones >> (warp_lanes - Lanes) << (static_cast<int>(threadIdx.x) % warp_lanes / Lanes * Lanes);
-    return Monoid::result(combine_lanes<Monoid, Lanes>(accumulator.total, own));
+    return Monoid::result(combine_lanes<Monoid, Lanes>(accumulator.total, own_lanes()));
+  }
+
+  template <class Monoid, int Vec>
+  __device__ __forceinline__ void scan(Prefix<Monoid, Vec>& prefix) {
+    const auto chunks = scan_lanes<Monoid, Lanes>(prefix.total, own_lanes(), lane());
+    prefix.end_chunk(Monoid::combine(prefix.carry, chunks.before), Monoid::combine(prefix.carry, chunks.all));
   }
 
  private:
+  /// The mask of the row's lanes.
+  __device__ __forceinline__ static unsigned int own_lanes() {
+    return all_ones >> (warp_lanes - Lanes) << (static_cast<int>(threadIdx.x) % warp_lanes / Lanes * Lanes);
+  }
+
   static constexpr unsigned int all_ones = 0xffffffffu;
 };
 
@@ -102,10 +159,35 @@ struct BlockTeam {
     for (int warp = 1; warp < Lanes / warp_lanes; ++warp) {
       value = Monoid::combine(value, partial[base + warp * warp_lanes + lane() % warp_lanes]);
     }
-    return Monoid::result(combine_lanes<Monoid, warp_lanes>(value, 0xffffffffu));
+    return Monoid::result(combine_lanes<Monoid, warp_lanes>(value, all_ones));
+  }
+
+  /// Each warp scans its lanes, then every thread combines what the warps found, in ascending order. Two buffers take turns
+  /// as in a reduction.
+  template <class Monoid, int Vec>
+  __device__ __forceinline__ void scan(Prefix<Monoid, Vec>& prefix) {
+    using Value = typename Monoid::Value;
+    constexpr int warps = Lanes / warp_lanes;
+    HEDDLE_SHARED(Value, partial, 2 * warps);
+    const int base = turn_ * warps;
+    turn_ ^= 1;
+    const int own = lane() / warp_lanes;
+    const auto chunks = scan_lanes<Monoid, warp_lanes>(prefix.total, all_ones, lane() % warp_lanes);
+    if (lane() % warp_lanes == 0) partial[base + own] = chunks.all;
+    __syncthreads();
+    Value total = prefix.carry;
+    Value before = total;
+    HEDDLE_UNROLL
+    for (int warp = 0; warp < warps; ++warp) {
+      if (warp == own) before = total;
+      total = Monoid::combine(total, partial[base + warp]);
+    }
+    prefix.end_chunk(Monoid::combine(before, chunks.before), total);
   }
 
  private:
+  static constexpr unsigned int all_ones = 0xffffffffu;
+
   int turn_ = 0;
 };
 

@@ -1,156 +1,119 @@
 /**
  * Times encoder plans on a device: whole forward passes, token ids to outputs, replayed without copies. The plans of a
- * shape take turns, so that a change of the device's clock meets all of them.
+ * shape take turns, forwards and backwards, so that a change of the device's clock meets all of them; every round has ids of its
+ * own, and rotation.ts sees to it that no pass finds its inputs and weights in the cache.
  */
-import { layouts } from '../../specs/index.js'
-import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
-import { assembleBert, bertDims, bertInputs } from '../models/bert.js'
-import type { BertConfig } from '../models/config.js'
-import type { FloatType } from '../models/convert.js'
-import { findPlan, type ModelPlan } from '../models/plans.js'
-import { encode } from '../runtime/buffer.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
-import { buildProgram, type Program } from '../runtime/program.js'
-import { openSession, type Session } from '../runtime/session.js'
-import { integer, random } from '../verify/random.js'
-import type { Lengths } from './lengths.js'
-import { type Summary, summarise } from './statistics.js'
-import { syntheticWeights } from './synthetic.js'
+import type { Program } from '../runtime/program.js'
+import { assemble, type Candidate, type EncoderBench, openSessions, prepare, refresh, release } from './candidates.js'
+import { ceilingsOf, floorOf, workloadOf } from './floor.js'
+import { type EncoderTimes, type Shape, type StepTime, shapeName } from './result.js'
+import type { Rotation } from './rotation.js'
+import { summarise } from './statistics.js'
 
-export interface Shape {
-  readonly batch: number
-  readonly seq: number
-}
-
-export interface EncoderBench {
-  readonly device: NativeDevice
-  readonly library: NativeLibrary
-  readonly manifest: Manifest
-  readonly config: BertConfig
-  readonly dtype: FloatType
-  readonly plans: readonly string[]
-  readonly shapes: readonly Shape[]
-  readonly lengths: Lengths
-  /** Timed forward passes of each plan and shape. */
-  readonly repeats: number
-  /** Also times every step by itself. */
-  readonly profile: boolean
-  readonly signal?: AbortSignal | undefined
-}
-
-export interface StepTime {
-  /** What runs: an instance key, or `matmul`. */
-  readonly kernel: string
-  /** How often it runs in a forward pass. */
-  readonly count: number
-  readonly milliseconds: number
-}
-
-export interface EncoderTimes extends Shape {
-  readonly plan: string
-  readonly meanLength: number
-  readonly milliseconds: Summary
-  readonly kernels: number
-  readonly matmuls: number
-  readonly captured: boolean
-  readonly memory: Program['memory']
-  /** Of all steps: bytes of the buffers they touch, arithmetic of the matmuls. */
-  readonly work: { readonly bytes: number; readonly flops: number }
-  /** Time by kernel, longest first. */
-  readonly profile: readonly StepTime[] | undefined
+/** Who watches a benchmark: it can take minutes. */
+export interface BenchObserver {
+  /** What is being done now: `building ft-v1 32x128 (3 of 4)`. */
+  readonly onStage?: (stage: string) => void
+  readonly onResult?: (times: EncoderTimes) => void
 }
 
 const rounds = 5
 const warmup = 3
 
 /** Runs the benchmark and reports each plan and shape as it is measured. @throws usage `plan.unknown`, `bench.shape` */
-export async function benchEncoder(bench: EncoderBench, onResult?: (times: EncoderTimes) => void): Promise<EncoderTimes[]> {
-  const { device, library, manifest, config, dtype, shapes } = bench
+export async function benchEncoder(bench: EncoderBench, observer: BenchObserver = {}): Promise<EncoderTimes[]> {
+  const { config, shapes } = bench
   const tooLong = shapes.find(({ seq }) => seq > config.positions)
   if (tooLong !== undefined) {
     throw usageError('bench.shape', `sequence ${tooLong.seq} is longer than the model's ${config.positions} positions`)
   }
-  const plans = bench.plans.map((name) => findPlan(name, manifest.plans))
-  const session = await openSession({ device, library, manifest, layouts, weights: syntheticWeights(config, dtype) })
+  const models = assemble(bench)
+  const sessions = await openSessions(bench, models)
   const results: EncoderTimes[] = []
   try {
-    for (const shape of shapes) {
-      const programs = new Map<string, Program>()
+    for (const [i, shape] of shapes.entries()) {
+      const candidates: Candidate[] = []
       try {
-        for (const plan of plans) programs.set(plan.name, await prepare(bench, session, plan, shape))
-        for (const times of await measure(bench, shape, programs)) {
-          onResult?.(times)
+        for (const [j, model] of models.entries()) {
+          const place = `(${i * models.length + j + 1} of ${shapes.length * models.length})`
+          observer.onStage?.(`building ${model.plan} ${shapeName(shape)} ${place}`)
+          candidates.push(await prepare(bench, sessions, model, shape))
+        }
+        for (const times of await measure(bench, sessions.rotation, shape, candidates, observer)) {
+          observer.onResult?.(times)
           results.push(times)
         }
       } finally {
-        for (const program of programs.values()) program.release()
+        for (const candidate of candidates) release(candidate)
       }
     }
   } finally {
-    session.release()
+    sessions.single.release()
+    sessions.chain?.release()
   }
   return results
 }
 
-/** The program of a plan and shape, run once, so that its inputs are in place and its graph is captured. */
-async function prepare(
-  { config, dtype, lengths }: EncoderBench,
-  session: Session,
-  plan: ModelPlan,
+async function measure(
+  bench: EncoderBench,
+  rotation: Rotation,
   shape: Shape,
-): Promise<Program> {
-  const program = await buildProgram({
-    session,
-    ...assembleBert(config, plan, false),
-    inputs: bertInputs,
-    dims: bertDims(config, shape),
-    types: { T: dtype },
-  })
-  try {
-    const next = random(`ids ${shape.batch}x${shape.seq}`)
-    const ids = Int32Array.from({ length: shape.batch * shape.seq }, () => integer(next, 0, config.vocab - 1))
-    await program.run({
-      ids: encode('i32', ids),
-      typeIds: encode('i32', new Int32Array(ids.length)),
-      lengths: encode('i32', Int32Array.from(lengths(shape.batch, shape.seq))),
-    })
-    await program.capture()
-    return program
-  } catch (error) {
-    program.release()
-    throw error
-  }
-}
-
-async function measure(bench: EncoderBench, shape: Shape, programs: ReadonlyMap<string, Program>): Promise<EncoderTimes[]> {
-  const samples = new Map<string, number[]>([...programs.keys()].map((plan) => [plan, []]))
+  candidates: readonly Candidate[],
+  { onStage }: BenchObserver,
+): Promise<EncoderTimes[]> {
+  const samples = new Map<Candidate, number[]>(candidates.map((candidate) => [candidate, []]))
   const perRound = Math.ceil(bench.repeats / rounds)
-  for (let done = 0; done < bench.repeats; done += perRound) {
-    for (const [plan, program] of programs) {
+  for (let round = 0; round * perRound < bench.repeats; round++) {
+    onStage?.(`timing ${shapeName(shape)}, round ${round + 1} of ${Math.ceil(bench.repeats / perRound)}`)
+    for (const candidate of round % 2 === 0 ? candidates : candidates.toReversed()) {
       bench.signal?.throwIfAborted()
-      samples.get(plan)?.push(...(await program.time(Math.min(perRound, bench.repeats - done), warmup)))
+      if (round > 0) await refresh(bench, rotation, shape, candidate, round)
+      const times = await candidate.timed.time(Math.min(perRound, bench.repeats - round * perRound), warmup)
+      samples.get(candidate)?.push(...times.map((milliseconds) => milliseconds / rotation.passes))
     }
   }
-  const lengths = bench.lengths(shape.batch, shape.seq)
   const results: EncoderTimes[] = []
-  for (const [plan, program] of programs) {
-    const { steps } = program
-    const total = (of: (step: (typeof steps)[number]) => number): number => steps.reduce((sum, step) => sum + of(step), 0)
-    results.push({
-      plan,
-      ...shape,
-      meanLength: lengths.reduce((sum, length) => sum + length, 0) / lengths.length,
-      milliseconds: summarise(samples.get(plan) ?? []),
-      kernels: steps.filter(({ kind }) => kind === 'kernel').length,
-      matmuls: steps.filter(({ kind }) => kind === 'matmul').length,
-      captured: program.captured,
-      memory: program.memory,
-      work: { bytes: total(({ bytes }) => bytes), flops: total(({ flops }) => flops) },
-      profile: bench.profile ? await profileOf(program, bench.repeats) : undefined,
-    })
+  for (const candidate of candidates) {
+    bench.signal?.throwIfAborted()
+    if (bench.profile) onStage?.(`profiling ${candidate.model.plan} ${shapeName(shape)}`)
+    const profile = bench.profile ? await profileOf(candidate.single, bench.repeats) : undefined
+    results.push(describe(bench, rotation, shape, candidate, samples.get(candidate) ?? [], profile))
   }
   return results
+}
+
+function describe(
+  { config, dtype, lengths: draw, device }: EncoderBench,
+  rotation: Rotation,
+  shape: Shape,
+  { model, single, timed, memory }: Candidate,
+  samples: readonly number[],
+  profile: readonly StepTime[] | undefined,
+): EncoderTimes {
+  const { steps } = single
+  const total = (of: (step: (typeof steps)[number]) => number): number => steps.reduce((sum, step) => sum + of(step), 0)
+  const lengths = draw(shape.batch, shape.seq)
+  const milliseconds = summarise(samples)
+  const workload = workloadOf(config, lengths, dtype)
+  const ceilings = ceilingsOf(device.info())
+  const floor = ceilings === undefined ? undefined : floorOf(workload, ceilings, dtype)
+  return {
+    plan: model.plan,
+    ...shape,
+    meanLength: lengths.reduce((sum, length) => sum + length, 0) / lengths.length,
+    milliseconds,
+    kernels: steps.filter(({ kind }) => kind === 'kernel').length,
+    matmuls: steps.filter(({ kind }) => kind === 'matmul').length,
+    captured: timed.captured,
+    memory,
+    work: { bytes: total(({ bytes }) => bytes), flops: total(({ flops }) => flops) },
+    workload,
+    floor,
+    fraction: floor === undefined ? undefined : floor.milliseconds / milliseconds.median,
+    rotation,
+    profile,
+  }
 }
 
 /** Adds the times of steps that run the same thing. */

@@ -1,13 +1,20 @@
-/** `heddle bench encoder`: how long the plans of an encoder take on a device. */
+/** `heddle bench encoder`: how long the plans of an encoder take on a device, beside the physical floor and beside its peers. */
+import { access, constants, writeFile } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import Table from 'cli-table3'
-import { benchEncoder, type EncoderTimes, type Shape } from '../bench/encoder.js'
+import type { EncoderBench } from '../bench/candidates.js'
+import { type BenchObserver, benchEncoder } from '../bench/encoder.js'
+import { ceilingsOf } from '../bench/floor.js'
 import { lengthsOf } from '../bench/lengths.js'
+import { timeTorch } from '../bench/peers.js'
+import { reportHtml } from '../bench/report/report.js'
+import { type BenchEncoderResult, type Peers, ratiosOf, type Shape } from '../bench/result.js'
 import { benchConfig } from '../bench/synthetic.js'
+import { benchTable, describePeer, describeTimes } from '../bench/table.js'
+import { usageError } from '../errors.js'
 import { defaultPlan } from '../models/plans.js'
 import { openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
-import type { NativeDeviceInfo } from '../runtime/native.js'
 import { installation } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
@@ -24,14 +31,10 @@ export interface BenchEncoderOptions {
   readonly device?: DeviceKind | undefined
   readonly repeats: number
   readonly profile?: boolean | undefined
-}
-
-export interface BenchEncoderResult {
-  readonly device: NativeDeviceInfo
-  readonly config: string
-  readonly dtype: string
-  readonly lengths: string
-  readonly results: readonly EncoderTimes[]
+  /** Also times what this framework offers, where Python has it. */
+  readonly peer?: 'torch' | undefined
+  /** Where to write an HTML report, which holds a profile. */
+  readonly report?: string | undefined
 }
 
 /** `1x128,32x128` as shapes. */
@@ -43,63 +46,37 @@ export function shapesOf(text: string): Shape[] {
   })
 }
 
-const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
-const milliseconds = (value: number): string => value.toPrecision(4)
+/** Stages and results on stderr, as they come. */
+const observer = ({ log }: CliContext): BenchObserver => ({
+  onStage: (stage) => log(`${stage}\n`),
+  onResult: (times) => log(`${describeTimes(times)}\n`),
+})
 
-const describe = ({ plan, batch, seq, milliseconds: { median, low, high } }: EncoderTimes): string =>
-  `${plan} ${batch}x${seq}: ${milliseconds(median)} ms (${milliseconds(low)} to ${milliseconds(high)})\n`
+async function timePeers(bench: EncoderBench, { log }: CliContext): Promise<Peers> {
+  log('timing the torch peers\n')
+  const peers = await timeTorch(bench, (times) => log(`${describePeer('torch', times)}\n`))
+  if (peers.problem !== undefined) log(`torch: ${peers.problem}\n`)
+  return peers
+}
 
-/** The results as a table, and one more for each profile. */
-export function benchTable(results: readonly EncoderTimes[]): string {
-  const style = { head: [], border: [] }
-  const head = [
-    'plan',
-    'shape',
-    'mean length',
-    'median ms',
-    'quartiles ms',
-    'kernels',
-    'matmuls',
-    'arena MiB',
-    'weights MiB',
-    'TFLOP/s',
-  ]
-  const table = new Table({ head, style })
-  for (const { plan, batch, seq, meanLength, milliseconds: time, kernels, matmuls, memory, work } of results) {
-    table.push([
-      plan,
-      `${batch}x${seq}`,
-      meanLength.toFixed(1),
-      milliseconds(time.median),
-      `${milliseconds(time.low)} to ${milliseconds(time.high)}`,
-      kernels,
-      matmuls,
-      mebibytes(memory.arenaBytes),
-      mebibytes(memory.weightBytes),
-      (work.flops / time.median / 1e9).toPrecision(3),
-    ])
-  }
-  const profiles = results.flatMap(({ plan, batch, seq, profile }) => {
-    if (profile === undefined) return []
-    const total = profile.reduce((sum, step) => sum + step.milliseconds, 0)
-    const steps = new Table({ head: [`${plan} ${batch}x${seq}`, 'count', 'ms', 'share'], style })
-    for (const step of profile) {
-      steps.push([
-        step.kernel,
-        step.count,
-        milliseconds(step.milliseconds),
-        `${((100 * step.milliseconds) / total).toFixed(1)} %`,
-      ])
-    }
-    return [steps.toString()]
-  })
-  return `${[table.toString(), ...profiles].join('\n')}\n`
+/** The command line of options, for the report. */
+function commandOf({ config, plans, shapes, lengths, dtype, repeats, peer }: BenchEncoderOptions, kind: DeviceKind): string {
+  const sizes = shapes.map(({ batch, seq }) => `${batch}x${seq}`).join()
+  const common = `heddle bench encoder --config ${config} --plans ${plans.join()} --shapes ${sizes} --lengths ${lengths}`
+  return `${common} --dtype ${dtype} --device ${kind} --repeats ${repeats}${peer === undefined ? '' : ` --peer ${peer}`}`
+}
+
+const noReport = (path: string) => (cause: unknown) => {
+  throw usageError('bench.report', `cannot write a report to ${path}`, { hint: 'name a file in a folder that exists', cause })
 }
 
 /** @throws usage `bench.*`, `plan.unknown`, `manifest.*`; environment for a missing device, addon or kernel library */
 export async function runBenchEncoder(options: BenchEncoderOptions, context: CliContext): Promise<BenchEncoderResult> {
-  const { root, signal } = context
+  const { root, signal, log } = context
   const { dtype, plans, shapes, repeats } = options
+  const report = options.report === undefined ? undefined : resolve(root, options.report)
+  // Hours of measuring are not spent on a report that cannot be written.
+  if (report !== undefined) await access(dirname(report), constants.W_OK).catch(noReport(report))
   const config = await benchConfig(options.config, root)
   const lengths = lengthsOf(options.lengths)
   const manifest = await readManifest(root)
@@ -108,13 +85,18 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
   try {
     const library = loadKernels(device, installation(root).library(kind), manifest)
     const info = device.info()
-    context.log(`${info.name} (${kind}), ${options.config}, ${dtype}, lengths ${options.lengths}\n`)
-    const profile = options.profile ?? false
-    const results = await benchEncoder(
-      { device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal },
-      (times) => context.log(describe(times)),
-    )
-    return { device: info, config: options.config, dtype, lengths: options.lengths, results }
+    log(`${info.name} (${kind}), ${options.config}, ${dtype}, lengths ${options.lengths}\n`)
+    const profile = options.profile ?? report !== undefined
+    const bench = { device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal }
+    const results = await benchEncoder(bench, observer(context))
+    const peers = options.peer === undefined ? undefined : await timePeers(bench, context)
+    const about = { config: options.config, dtype, lengths: options.lengths }
+    const result = { device: info, ceilings: ceilingsOf(info), ...about, results, peers, ratios: ratiosOf(results, peers) }
+    if (report !== undefined) {
+      await writeFile(report, reportHtml(result, commandOf(options, kind))).catch(noReport(report))
+      log(`report: ${report}\n`)
+    }
+    return result
   } finally {
     device.close()
   }
@@ -129,12 +111,14 @@ const encoderCommand = (context: () => CliContext) =>
     .option('--lengths <lengths>', 'full, half (uniform in 1..seq), or a file of lengths', 'full')
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
-    .option('--repeats <count>', 'timed passes of each plan and shape', positive, 30)
+    .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--profile', 'also time every step by itself')
+    .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))
+    .option('--report <file>', 'write an HTML report with charts, which times every step by itself too')
     .option('--json', 'print the results as JSON')
     .action(async (options) => {
       const result = await runBenchEncoder(options, context())
-      context().out(options.json ? json(result) : benchTable(result.results))
+      context().out(options.json ? json(result) : benchTable(result, options.profile ?? false))
     })
 
 export const benchCommand = (context: () => CliContext) =>

@@ -4,10 +4,9 @@
  */
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
-import { graphs, ops, plans } from '../../specs/index.js'
 import { findingError } from '../errors.js'
-import type { Kernel } from '../ir/kernel.js'
 import { type CliContext, json } from './context.js'
+import { readTuning } from './tuning_file.js'
 
 export interface GenOptions {
   /** Compare instead of writing. */
@@ -16,6 +15,8 @@ export interface GenOptions {
   readonly specs?: string | undefined
   /** Folder of the generated text; default `generated`. */
   readonly out?: string | undefined
+  /** Tuning file; default `tuning.json` at the project's root, when there is one. */
+  readonly tuning?: string | undefined
 }
 
 export interface GenResult {
@@ -26,19 +27,23 @@ export interface GenResult {
 
 /** Every kernel of a project: those of its ops and those its plans derive. @throws usage errors of the front end and of plans */
 export async function readKernels(root: string, specs = 'specs') {
-  const [{ readSpecsOrThrow }, { planAll }] = await Promise.all([import('../frontend/index.js'), import('../fuse/plans.js')])
+  const [{ readDeclarations, readSpecsOrThrow }, { planAll }] = await Promise.all([
+    import('../frontend/index.js'),
+    import('../fuse/plans.js'),
+  ])
   const { kernels } = readSpecsOrThrow({ root, specs: [specs] })
-  const planned = shipsPlans(kernels) ? planAll(plans, graphs, kernels) : { kernels: [], graphs: {} }
-  return { kernels: [...kernels, ...planned.kernels], graphs: planned.graphs }
+  const { graphs, plans } = await readDeclarations(root, specs)
+  const planned = planAll(plans, graphs, kernels)
+  return { ...planned, kernels: [...kernels, ...planned.kernels] }
 }
 
-/** @throws usage errors of the front end, located; finding `gen.check` when `check` finds a difference */
+/** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */
 export async function gen(options: GenOptions, context: CliContext): Promise<GenResult> {
   const { root } = context
   const { generate, writeGenerated } = await import('../emit/index.js')
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
-  const files = generate(read.kernels, read.graphs)
+  const files = generate(read.kernels, read.graphs, read.templates, await readTuning(root, options.tuning))
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })
@@ -48,14 +53,10 @@ export async function gen(options: GenOptions, context: CliContext): Promise<Gen
     })
   }
   context.log(
-    `gen: ${read.kernels.length} kernels, ${files.size} files, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`,
+    `gen: ${read.kernels.length + read.templates.length} kernels, ${files.size} files, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`,
   )
-  return { kernels: read.kernels.map(({ name }) => name), changed }
+  return { kernels: [...read.kernels, ...read.templates].map(({ name }) => name), changed }
 }
-
-/** Graphs and plans are run, not compiled: the shipped ones are part of this program. They apply where their ops are what is generated. */
-const shipsPlans = (kernels: readonly Kernel[]): boolean =>
-  Object.keys(ops).every((name) => kernels.some((kernel) => kernel.name === name))
 
 export const genCommand = (context: () => CliContext) =>
   new Command('gen')
@@ -63,6 +64,7 @@ export const genCommand = (context: () => CliContext) =>
     .option('--check', 'change nothing; exit 1 when the generated text is out of date')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--out <dir>', 'folder of the generated text', 'generated')
+    .option('--tuning <file>', 'measured schedules; default: tuning.json at the root of the project, if any')
     .option('--json', 'print the result as JSON')
     .action(async (options) => {
       const result = await gen(options, context())

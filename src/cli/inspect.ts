@@ -2,6 +2,7 @@
  * `heddle inspect KERNEL`: one kernel at every stage of the road: the body as written, its IR, the schedules, the CUDA text and
  * what ptxas said about it.
  */
+import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
@@ -9,6 +10,7 @@ import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
+import { printTemplate } from '../ir/print_template.js'
 import { type BuildReport, installation, readBuildReport } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { readKernels } from './gen.js'
@@ -41,8 +43,8 @@ export async function inspect(name: string, options: { readonly specs?: string }
   const generated = installation(root).generated
   const manifest = await readManifest(root)
   const entry = findEntry(manifest.kernels, name)
-  const { kernels } = await readKernels(root, options.specs)
-  const kernel = kernels.find((candidate) => candidate.name === entry.op)
+  const { kernels, templates } = await readKernels(root, options.specs)
+  const kernel = [...kernels, ...templates].find((candidate) => candidate.name === entry.op)
   if (kernel === undefined) {
     throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
   }
@@ -51,15 +53,16 @@ export async function inspect(name: string, options: { readonly specs?: string }
     key: entry.key,
     source: kernel.source,
     body: await declarationAt(resolve(root, kernel.source.file), kernel.source),
-    ir: printKernel(kernel),
+    ir: 'kind' in kernel ? printTemplate(kernel) : printKernel(kernel),
     schedules: entry.variants,
     cuda: { file: join(generated, entry.file), text: await readFile(join(generated, entry.file), 'utf8') },
     resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
   }
 }
 
-/** The text of the innermost statement around a position. */
+/** The text of the innermost statement around a position; nothing for a kernel no op was written for, such as a bare product. */
 async function declarationAt(path: string, { line, column }: SourceSpan): Promise<string> {
+  if (!existsSync(path)) return ''
   const { Project, Node } = await import('ts-morph')
   const file = new Project({ skipLoadingLibFiles: true, skipFileDependencyResolution: true }).addSourceFileAtPath(path)
   const at = file.compilerNode.getPositionOfLineAndCharacter(line - 1, column - 1)

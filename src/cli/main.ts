@@ -11,8 +11,10 @@ import { describeFailure } from './failure.js'
 import { genCommand } from './gen.js'
 import { inspectCommand } from './inspect.js'
 import { useNativeOf } from './pipeline.js'
+import { planCommand } from './plan.js'
 import { runCommand } from './run.js'
 import { selftestCommand } from './selftest.js'
+import { tuneCommand } from './tune.js'
 import { version } from './version.js'
 
 /** Where a call of `main` writes and works; the process by default. */
@@ -37,7 +39,9 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     buildCommand,
     runCommand,
     inspectCommand,
+    planCommand,
     benchCommand,
+    tuneCommand,
     selftestCommand,
     doctorCommand,
     demoCommand,

@@ -7,3 +7,6 @@ export function positive(text: string): number {
   if (!Number.isInteger(value) || value < 1) throw new InvalidArgumentError('Expected a positive integer.')
   return value
 }
+
+/** Positive integers from the command line, separated by commas. */
+export const countsOf = (text: string): number[] => text.split(',').map(positive)

@@ -5,7 +5,9 @@ import { render } from './templates.js'
 /** Where generated bindings find `bindOp`, seen from `generated/`. */
 const library = '../src/emit/binding.js'
 
-export function bindingsText(kernels: readonly Kernel[]): string {
+type Signature = Pick<Kernel, 'name' | 'source' | 'types' | 'tensors' | 'attrs' | 'dims'>
+
+export function bindingsText(kernels: readonly Signature[]): string {
   const byName = new Map(kernels.map((kernel) => [kernel.name, kernel]))
   const ops = [...byName.values()].map((kernel) => ({
     name: camelCase(kernel.name),
@@ -20,7 +22,7 @@ export function bindingsText(kernels: readonly Kernel[]): string {
   return `${render('bindings', { ops, library }).trimEnd()}\n`
 }
 
-const specText = (kernel: Kernel): string => {
+const specText = (kernel: Signature): string => {
   const tensors = kernel.tensors.map((t) => `${t.name}: ${list(t.dims)}`).join(', ')
   const attrs = kernel.attrs.map((attr) => `${attr.name}: ${attr.default}`).join(', ')
   return [

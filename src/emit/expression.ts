@@ -26,6 +26,9 @@ export interface Scope {
 /** Text of a scalar expression, without needless outer parentheses. */
 export const expressionText = (e: Expr, scope: Scope): string => unwrap(text(e, scope))
 
+/** Text of a scalar expression as an operand of an operator. */
+export const operandText = (e: Expr, scope: Scope): string => text(e, scope)
+
 /** Text of an index expression where 64 bits are wanted; `wide` turns a 32-bit operand into a 64-bit one. */
 export const wideText = (e: Expr, scope: Scope, wide: (operand: string) => string = toInt64): string =>
   unwrap(widen(e, scope, wide, contains(e, mayGrow)))

@@ -7,50 +7,75 @@ import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
+import type { TemplateKernel } from '../ir/template.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
+import { refuseUnknown, type Tuning } from '../schedule/tuning.js'
+import { emitAttention } from './attention_kernel.js'
 import { bindingsText } from './bindings.js'
 import type { PlannedGraphs } from './graphs.js'
+import { jsonText } from './json.js'
 import { kernelTexts } from './kernel.js'
 import { launcherBody } from './launcher.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
+import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
+import { type TemplateInstance, templateInstances } from './template.js'
 import { render } from './templates.js'
 
 /** Files by path relative to `generated/`. */
 export type GeneratedFiles = ReadonlyMap<string, string>
 
-/** Every file for all instances of the given kernels. @throws usage `emit.duplicate` when two kernels have one name */
-export const generate = (kernels: readonly Kernel[], plans: PlannedGraphs = {}): GeneratedFiles =>
-  generateInstances(kernels.flatMap(allInstances), plans)
+/**
+ * Every file for all instances of the given kernels.
+ * @throws usage `emit.duplicate` when two kernels have one name; `tuning.*` when the tuning file does not fit the kernels
+ */
+export function generate(
+  kernels: readonly Kernel[],
+  plans: PlannedGraphs = {},
+  templates: readonly TemplateKernel[] = [],
+  tuning?: Tuning,
+): GeneratedFiles {
+  const instances = kernels.flatMap(allInstances)
+  if (tuning !== undefined) refuseUnknown(tuning, instances)
+  return generateInstances(instances, plans, templates.flatMap(templateInstances), tuning)
+}
 
-/** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key */
-export function generateInstances(instances: readonly Instance[], plans: PlannedGraphs = {}): GeneratedFiles {
-  const mapped = instances.map(mapKernel).sort((a, b) => (a.key < b.key ? -1 : 1))
-  const twin = mapped.find((m, i) => m.key === mapped[i + 1]?.key)
+/** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key; `tuning.choice`, `tuning.order` */
+export function generateInstances(
+  instances: readonly Instance[],
+  plans: PlannedGraphs = {},
+  templates: readonly TemplateInstance[] = [],
+  tuning?: Tuning,
+): GeneratedFiles {
+  const written = [
+    ...instances.map((instance): Written => {
+      const mapped = mapKernel(instance, tuning)
+      const { key } = mapped
+      return { ...instance, key, variants: variantLines(mapped), text: emitInstance(mapped) }
+    }),
+    ...templates.map((template): Written => ({ ...template, dims: {}, variants: [], text: emitTemplate(template) })),
+  ].sort((a, b) => (a.key < b.key ? -1 : 1))
+  const twin = written.find(({ key }, i) => key === written[i + 1]?.key)
   if (twin !== undefined) {
-    const { file, line } = twin.instance.kernel.source
+    const { file, line } = twin.kernel.source
     throw usageError('emit.duplicate', `two kernels are called ${twin.key}; one is at ${file}:${line}`, {
       hint: 'rename one of the ops',
     })
   }
-  const files = new Map<string, string>()
-  const entries = mapped.map((m): KernelEntry => {
-    const text = emitInstance(m)
-    files.set(cudaPath(m), text)
-    return manifestEntry(m, text)
-  })
+  const files = new Map<string, string>(written.map(({ key, text }) => [cudaPath(key), text]))
+  const entries = written.map(manifestEntry)
   const manifest = manifestSchema.parse({ version: 1, kernels: entries, plans })
   files.set('registry.cpp', registryText(entries))
-  files.set('manifest.json', `${JSON.stringify(manifest, null, 2)}\n`)
-  files.set('bindings.ts', bindingsText(mapped.map((m) => m.instance.kernel)))
+  files.set('manifest.json', `${jsonText(manifest)}\n`)
+  files.set('bindings.ts', bindingsText(written.map(({ kernel }) => kernel)))
   return files
 }
 
-/** The CUDA text of one instance. */
-export function emitInstance(mapped: MappedKernel): string {
-  const { instance, key, vec } = mapped
+/** The CUDA text of one instance. The kernels are those of `mapped`; `launchers` may choose among them in several ways, under keys of their own. */
+export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKernel[] = [mapped]): string {
+  const { instance, vec } = mapped
   const { kernel, types } = instance
   const names = createNames(mapped)
   const { text, parameters } = kernelTexts(mapped)
@@ -60,24 +85,43 @@ export function emitInstance(mapped: MappedKernel): string {
     op: kernel.name,
     specialisation: choices.length === 0 ? '' : ` with ${choices.join(', ')}`,
     source: `${kernel.source.file}:${kernel.source.line}`,
-    schedule: variantLines(mapped).map((v) => `${v.name}: ${v.schedule}`),
+    schedule: launchers.flatMap(variantLines).map((v) => `${v.name}: ${v.schedule}`),
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
-    vec,
+    // Where kernels take the width as an argument, a constant of that name would go unused.
+    vec: mapped.generic === true ? '' : vec,
+    tuned: isTuned(mapped),
     kernels: text,
-    launcher: render('launcher', { key, body: launcherBody(mapped, parameters) }),
+    launcher: launchers.map((each) => render('launcher', { key: each.key, body: launcherBody(each, parameters) })).join('\n'),
   })
 }
 
-const cudaPath = ({ key }: MappedKernel): string => `cuda/${key}.cu`
+/** Whether the text needs what tuned.cuh offers. */
+const isTuned = ({ generic, program }: MappedKernel): boolean =>
+  generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
 
-function manifestEntry(mapped: MappedKernel, text: string): KernelEntry {
-  const { kernel, types, dims } = mapped.instance
+/** The CUDA text of one template instance. */
+const emitTemplate = (instance: TemplateInstance): string =>
+  instance.kernel.kind === 'matmul' ? emitMatmul(instance, instance.kernel) : emitAttention(instance, instance.kernel)
+
+/** An instance of either kind, and its text. */
+export interface Written {
+  readonly kernel: Kernel | TemplateKernel
+  readonly types: Instance['types']
+  readonly dims: Instance['dims']
+  readonly key: string
+  readonly variants: readonly { readonly name: string; readonly schedule: string; readonly when: string }[]
+  readonly text: string
+}
+
+export const cudaPath = (key: string): string => `cuda/${key}.cu`
+
+export function manifestEntry({ kernel, types, dims, key, variants, text }: Written): KernelEntry {
   return {
-    key: mapped.key,
+    key,
     op: kernel.name,
     types: { ...types },
     fixedDims: { ...dims },
-    file: cudaPath(mapped),
+    file: cudaPath(key),
     digest: createHash('sha256').update(text).digest('hex'),
     buffers: kernel.tensors.map(({ name, access, dtype, dims: extents, layout }) => ({
       name,
@@ -88,11 +132,11 @@ function manifestEntry(mapped: MappedKernel, text: string): KernelEntry {
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),
-    variants: variantLines(mapped).map(({ name, schedule, when }) => ({ kernel: name, schedule, when })),
+    variants: variants.map(({ name, schedule, when }) => ({ kernel: name, schedule, when })),
   }
 }
 
-const registryText = (entries: readonly KernelEntry[]): string =>
+export const registryText = (entries: readonly KernelEntry[]): string =>
   render('registry', {
     kernels: entries.map(({ key, digest, buffers, dims, attrs }) => ({
       key,

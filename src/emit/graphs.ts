@@ -19,7 +19,7 @@ const node = z.discriminatedUnion('kind', [
     types: z.record(z.string(), dtypeRef),
     inputs: ids,
     outputs: ids,
-    attrs: z.record(z.string(), z.union([z.number(), z.strictObject({ attr: z.string() })])),
+    attrs: z.record(z.string(), z.union([z.number(), z.strictObject({ attr: z.string() }), z.strictObject({ dim: z.string() })])),
   }),
   z.strictObject({
     kind: z.literal('matmul'),
@@ -44,6 +44,7 @@ export const graphSchema = z.strictObject({
   nodes: z.array(node),
   inputs: ids,
   weights: ids,
+  stacked: z.record(z.string(), z.array(z.string())).optional(),
   outputs: ids,
   attrs: z.array(z.string()),
 }) satisfies z.ZodType<Graph>

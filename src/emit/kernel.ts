@@ -6,10 +6,11 @@ import CodeBlockWriter from 'code-block-writer'
 import type { TensorParam } from '../ir/kernel.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
-import { expressionText, offsetText, type Scope } from './expression.js'
+import { expressionText, offsetText, operandText, type Scope, startOf } from './expression.js'
 import { createNames, type Names, scalarText, storageText } from './names.js'
 import { wholeRows } from './offsets.js'
 import { type PassContext, type Walk, writePass } from './pass.js'
+import { isScanned } from './stages.js'
 import { render } from './templates.js'
 
 /** A kernel's parameters besides the amount of work, which is always the first. */
@@ -63,10 +64,11 @@ interface Body {
 
 function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used']): Body[] {
   const bodies: Body[] = []
+  const width = mapped.generic === true ? ', int VEC' : ''
   if (program.variants.some((v) => v.chunks !== undefined)) {
     bodies.push({
       comment: 'Row values stay in registers: CHUNKS chunks of VEC elements a lane.',
-      template: 'template <class Team, int CHUNKS>',
+      template: `template <class Team, int CHUNKS${width}>`,
       bounds: 'Team::threads, 1',
       name: functionName(mapped, 'kept'),
       body: rowBody(mapped, program.kept, 'kept', used),
@@ -75,7 +77,7 @@ function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used'
   if (program.variants.some((v) => v.chunks === undefined)) {
     bodies.push({
       comment: 'Any row length: every pass reads and computes the row values it needs again.',
-      template: 'template <class Team>',
+      template: `template <class Team${width}>`,
       bounds: 'Team::threads, 2',
       name: functionName(mapped, 'reread'),
       body: rowBody(mapped, program.reread, 'reread', used),
@@ -87,6 +89,9 @@ function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used'
 function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used: Scope['used']): string {
   const names = createNames(mapped)
   const frame = bodyWriter()
+  const ahead = newContext(mapped, walk, names, used)
+  for (const line of prefetchLines(steps, ahead)) frame.writeLine(line)
+  frame.writeLine('heddle::begin_kernel();')
   frame.writeLine('Team team;')
   frame.writeLine('int64_t position = team.row();')
   frame.writeLine('if (position >= rows) return;')
@@ -96,14 +101,31 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   const known = steps.slice(0, first)
   const head = newContext(mapped, walk, names, used)
   for (const step of known) writeStep(step, head)
-  const passes = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+  // Passes that scan check every chunk, so a row that is only scanned need not be judged.
+  const passes = steps.flatMap((step) => (step.kind === 'pass' && !step.pass.rows.some(isScanned) ? [step.pass] : []))
   const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))
-  const whole = wholeRows(passes, ready, head.starts, head, head.writer)
+  const whole = passes.length > 0 ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
 
-  const body: PassContext = { ...head, writer: bodyWriter(2), whole }
+  const body: PassContext = whole === undefined ? head : { ...head, writer: bodyWriter(2), whole }
   for (const step of steps.slice(first)) writeStep(step, body)
   writeIndices(mapped, frame, names, used)
-  return lines(frame) + lines(head.writer) + render('whole', { condition: whole.condition, body: lines(body.writer) })
+  const start = lines(frame) + lines(head.writer)
+  return whole === undefined ? start : start + render('whole', { condition: whole.condition, body: lines(body.writer) })
+}
+
+/**
+ * Rows that are the same for every row, such as the weights of a norm, have left the cache since the kernel last ran: they are
+ * asked for before the kernel waits for the one that makes its other inputs.
+ */
+function prefetchLines(steps: readonly Step[], context: PassContext): string[] {
+  const rows = steps.flatMap((step) => (step.kind === 'pass' ? step.pass.rows : []))
+  const shared = rows.flatMap((row) => {
+    if (row.kind !== 'loaded' || row.run !== Number.POSITIVE_INFINITY) return []
+    const { tensor, indices } = row.load
+    if (startOf(tensor, indices, row.loop.index, context) !== undefined) return []
+    return [`heddle::prefetch_row(${context.names.tensor(tensor)}, ${expressionText(row.loop.length, context)});`]
+  })
+  return [...new Set(shared)]
 }
 
 function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used: Scope['used']): Body {
@@ -112,17 +134,19 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
   const inner = newContext(mapped, 'single', names, used)
   for (const step of program.steps) writeStep(step, inner)
   const frame = bodyWriter()
-  const length = expressionText(pass.loop.length, inner)
+  const length = operandText(pass.loop.length, inner)
   const first = names.first(pass.loop.index)
-  frame.writeLine(`int64_t position = static_cast<int64_t>(blockIdx.x) * ${program.threads} + threadIdx.x;`)
+  const threads = mapped.generic === true ? 'THREADS' : `${program.threads}`
+  frame.writeLine('heddle::begin_kernel();')
+  frame.writeLine(`int64_t position = static_cast<int64_t>(blockIdx.x) * ${threads} + threadIdx.x;`)
   frame.writeLine('if (position >= work) return;')
   frame.writeLine(`const int ${first} = heddle::peel(position, heddle::chunks_of<VEC>(${length})) * VEC;`)
   frame.writeLine(`const int valid = ${length} - ${first};`)
   writeIndices(mapped, frame, names, used)
   return {
     comment: 'Each thread computes one chunk of VEC elements.',
-    template: '',
-    bounds: `${program.threads}, 1`,
+    template: mapped.generic === true ? 'template <int VEC, int THREADS>' : '',
+    bounds: `${threads}, 1`,
     name: functionName(mapped, 'single'),
     body: lines(frame) + lines(inner.writer),
   }

@@ -3,7 +3,7 @@ import type CodeBlockWriter from 'code-block-writer'
 import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { sizeOf } from '../schedule/access.js'
-import type { MappedKernel, RowProgram, Team, Variant } from '../schedule/mapped.js'
+import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass, type Parameters } from './kernel.js'
 import { createNames, scalarText, storageText } from './names.js'
@@ -68,6 +68,10 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     ...parameters.tensors.map((tensor) => names.tensor(tensor.name)),
   ].join(', ')
   const extents = mapped.axes.map(({ dim }) => expressionText(extentOf(dim, mapped), scope))
+  if (program.kind === 'elementwise' && mapped.generic === true) {
+    writeGenericElements(mapped, program, args, extents, scope, writer)
+    return
+  }
   if (program.kind === 'elementwise') {
     const { threads } = program
     const chunks = `heddle::chunks_of<VEC>(static_cast<int>(${expressionText(onlyPass(program).loop.length, scope)}))`
@@ -86,6 +90,41 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   writeChoice(mapped, program, scope, writer)
 }
 
+/** Elementwise variants differ in how many chunks there are, so each counts its own. */
+function writeGenericElements(
+  mapped: MappedKernel,
+  program: ElementwiseProgram,
+  args: string,
+  extents: readonly string[],
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
+  const { tuned = [], threads } = program
+  const length = expressionText(onlyPass(program).loop.length, scope)
+  if (tuned.some(({ limit }) => limit.tuned !== undefined)) writer.writeLine(`const int64_t length = ${length};`)
+  if (tuned.some(isLimitedInRows)) {
+    writer.writeLine(`const int64_t rows = arguments.work(${productText(extents)}, 1);`)
+  }
+  writer.write('const auto run = [&](auto width, const char* name, int threads, auto kernel) -> int32_t ').inlineBlock(() => {
+    const chunks = `heddle::chunks_of<decltype(width)::value>(static_cast<int>(${length}))`
+    writer.writeLine(`const int64_t work = arguments.work(${productText([...extents, chunks])}, threads);`)
+    writer.writeLine('if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;')
+    writer.writeLine(`return heddle::launch_elements(launch, error, name, work, threads, kernel, work, ${args});`)
+  })
+  writer.write(';').newLine()
+  const kernel = functionName(mapped, 'single')
+  const call = (name: string, vec: number, block: number) =>
+    `return run(heddle::Width<${vec}>{}, "${name}", ${block}, ${kernel}<${vec}, ${block}>);`
+  for (const variant of tuned) {
+    writer.writeLine(`// ${capitalise(variant.reason)}.`)
+    writer.writeLine(`${conditionText(variant.limit)}${call(`${mapped.key}_${variant.name}`, variant.vec, variant.threads)}`)
+  }
+  if (tuned.every(({ limit }) => limit.tuned !== undefined)) writer.writeLine(call(mapped.key, mapped.vec, threads))
+}
+
+const isLimitedInRows = ({ limit }: { readonly limit: Limit }): boolean =>
+  limit.rows !== undefined || (limit.tuned?.fromRows ?? 1) > 1
+
 const extentOf = (dim: string, { instance }: MappedKernel): Expr => {
   const known = instance.dims[dim]
   return known === undefined ? dimVar(dim) : i32(known)
@@ -95,25 +134,32 @@ const productText = ([first, ...rest]: readonly string[]): string => [toCount(fi
 
 function writeChoice(mapped: MappedKernel, program: RowProgram, scope: Scope, writer: CodeBlockWriter): void {
   const lengths = program.lengths?.map((e) => `int64_t{${expressionText(e, scope)}}`) ?? []
-  if (program.variants.some((v) => v.limit.length !== undefined)) {
+  if (program.variants.some(({ limit }) => (limit.length ?? limit.tuned) !== undefined)) {
     writer.writeLine(`const int64_t length = heddle::longest(${lengths.length === 0 ? '0' : lengths.join(', ')});`)
   }
   for (const variant of program.variants) {
     writer.writeLine(`// ${capitalise(variant.reason)}.`)
-    const kernel =
-      variant.chunks === undefined
-        ? `${functionName(mapped, 'reread')}<${teamText(variant.team)}>`
-        : `${functionName(mapped, 'kept')}<${teamText(variant.team)}, ${variant.chunks}>`
+    const given = [
+      teamText(variant.team),
+      ...(variant.chunks === undefined ? [] : [variant.chunks]),
+      ...(mapped.generic === true ? [variant.vec ?? mapped.vec] : []),
+    ]
+    const kernel = `${functionName(mapped, variant.chunks === undefined ? 'reread' : 'kept')}<${given.join(', ')}>`
     writer.writeLine(
-      `${conditionText(variant)}return run(${teamText(variant.team)}{}, "${mapped.key}_${variant.name}", ${kernel});`,
+      `${conditionText(variant.limit)}return run(${teamText(variant.team)}{}, "${mapped.key}_${variant.name}", ${kernel});`,
     )
   }
 }
 
-function conditionText({ limit }: Variant): string {
+function conditionText(limit: Limit): string {
+  const { tuned } = limit
   const tests = [
+    ...(tuned === undefined ? [] : [`length == ${tuned.length}`]),
+    ...(tuned === undefined || tuned.fromRows === 1 ? [] : [`rows >= ${tuned.fromRows}`]),
     ...(limit.length === undefined ? [] : [`length <= ${limit.length}`]),
     ...(limit.rows === undefined ? [] : [`rows <= ${limit.rows}`]),
+    // Last, since it asks the device.
+    ...(tuned === undefined ? [] : [`heddle::runs_on(${tuned.architecture.replace('sm_', '').replace('simt', '0')})`]),
   ]
   return tests.length === 0 ? '' : `if (${tests.join(' && ')}) `
 }

@@ -32,9 +32,10 @@ const library =
   'INFINITY NAN NULL NDEBUG EOF I assert errno stdin stdout stderr'
 /** The frame's own names. */
 const frame =
-  'CHUNKS Team VEC WHOLE arguments choice chunk compute error i launch length position row rows run team threads valid whole work'
+  'CHUNKS Epilogue Slots Team VEC WHOLE arguments choice chunk column compute error i launch length operands position product row rows run ' +
+  'team threads valid whole width work THREADS'
 
-export function createNames({ instance: { kernel }, axes, program }: MappedKernel): Names {
+export function createNames({ instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>): Names {
   const taken = new Set(`${keywords} ${library} ${frame}`.split(' '))
   const scopes = {
     value: new Map<string, string>(),

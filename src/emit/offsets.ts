@@ -6,7 +6,7 @@ import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
 import type { Pass } from '../schedule/passes.js'
 import { contains, sameExpr } from '../schedule/rewrite.js'
-import { expressionText, offsetText, type Scope, startOf, wideText } from './expression.js'
+import { offsetText, operandText, type Scope, startOf, wideText } from './expression.js'
 
 /** A load or store of consecutive elements along a loop. */
 export interface ChunkAccess {
@@ -75,7 +75,7 @@ export function wholeRows(
 ): WholeRows {
   const isKnown = (e: Expr): boolean => !contains(e, (node) => node.kind === 'local' && !ready.has(node.name))
   const lengths = passes.map((pass) => pass.loop.length)
-  const tests = new Set(lengths.map((length) => (isKnown(length) ? `${expressionText(length, scope)} % VEC == 0` : 'false')))
+  const tests = new Set(lengths.map((length) => (isKnown(length) ? `${operandText(length, scope)} % VEC == 0` : 'false')))
   const covers = (access: ChunkAccess): boolean => {
     const start = startOf(access.tensor, access.indices, access.index, scope)
     return access.run === Number.POSITIVE_INFINITY && (start === undefined || isKnown(start))

@@ -1,6 +1,7 @@
 /**
  * One pass as CUDA text: chunks of the row are loaded, each element is computed, reductions collect, stores leave. The
  * three ways to walk a row (kept in registers, read again, one chunk a thread) differ in the loop around the chunk only.
+ * Where a row is scanned, all threads of the row walk as many chunks, those without elements too: they meet in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
@@ -8,9 +9,10 @@ import type { LoopStore } from '../schedule/normal.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
 import { mayDivideByZero } from '../schedule/simplify.js'
-import { expressionText, monoidText, offsetText, type Scope, startOf, tensorOf } from './expression.js'
+import { expressionText, monoidText, offsetText, operandText, type Scope, startOf, tensorOf } from './expression.js'
 import { scalarText, storageText } from './names.js'
 import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
+import { isScanned, type ScannedRow, type Stages, stagesOf } from './stages.js'
 
 /** How the chunks of a row are walked: all of them held by the team, one after the other, or one by this thread. */
 export type Walk = 'kept' | 'reread' | 'single'
@@ -34,13 +36,22 @@ interface Frame {
   readonly early: ReadonlySet<PassRow>
   /** Every computation of an element stands behind the check that the element exists. */
   readonly guarded: boolean
+  readonly stages: Stages
+  /** The variable that makes the elements of each scan. */
+  readonly prefixes: ReadonlyMap<ScannedRow, string>
 }
 
-export function writePass(pass: Pass, context: PassContext): void {
-  const { writer, names } = context
+export function writePass(pass: Pass, given: PassContext): void {
+  const { writer, names } = given
+  const stages = stagesOf(pass)
+  const { whole, ...checked } = given
+  // A thread may meet the others with a chunk that has no element, so a scan's chunks are checked even in whole rows.
+  const context = whole === undefined || stages.scans.length > 0 ? checked : given
   const first = names.first(pass.loop.index)
-  const length = expressionText(pass.loop.length, context)
-  const frame: Frame = { context, pass, first, length, early: earlyRows(pass, context), guarded: mayFault(pass) }
+  const length = operandText(pass.loop.length, context)
+  const prefixes = new Map(stages.scans.map((row) => [row, names.fresh(`${names.value(row.name)}_lanes`)]))
+  const guarded = mayFault(pass) || stages.scans.length > 0
+  const frame: Frame = { context, pass, first, length, early: earlyRows(pass, context), guarded, stages, prefixes }
   for (const access of chunkAccesses(pass)) declareStart(access, context.starts, context, writer)
   for (const row of pass.rows) declareRow(row, frame)
   const accumulators = pass.reductions.map((r) => names.fresh(`${names.value(r.name)}_lanes`))
@@ -85,10 +96,10 @@ const loadAccess = ({ load, run, loop }: PassRow & { kind: 'loaded' }): ChunkAcc
 })
 
 /** Template arguments of a chunk access: its width, and whether it can do without checks. */
-const widthText = (access: ChunkAccess, { whole }: PassContext): string =>
-  whole === undefined ? 'VEC' : `VEC, ${whole.covers(access) ? 'WHOLE' : 'false'}`
+const widthText = (access: ChunkAccess, { walk, whole }: PassContext): string =>
+  walk === 'single' && whole === undefined ? 'VEC' : `VEC, ${whole?.covers(access) === true ? 'WHOLE' : 'false'}`
 
-/** Declares what outlives a chunk: rows read early, and computed rows that later passes use. */
+/** Declares what outlives a chunk: rows read early, running scans, and computed rows that later passes use. */
 function declareRow(row: PassRow, frame: Frame): void {
   const { writer, names, elements } = frame.context
   const name = names.value(row.name)
@@ -101,36 +112,52 @@ function declareRow(row: PassRow, frame: Frame): void {
     const width = widthText(access, frame.context)
     writer.writeLine(`heddle::load_row<${width}>(team, ${names.tensor(tensor)}, ${frame.length}, ${name}, ${place});`)
     elements.set(row.name, `${name}[chunk][i]`)
-  } else if (row.kind === 'computed' && row.keep) {
+    return
+  }
+  const prefix = isScanned(row) ? frame.prefixes.get(row) : undefined
+  if (isScanned(row)) writer.writeLine(`heddle::Prefix<${monoidText(row.monoid, row.value.type)}, VEC> ${prefix};`)
+  if (row.kind !== 'loaded' && row.keep) {
     writer.writeLine(`${scalarText[row.type]} ${name}[CHUNKS][VEC];`)
     elements.set(row.name, `${name}[chunk][i]`)
+  } else if (prefix !== undefined) {
+    elements.set(row.name, `${prefix}[i]`)
   } else {
-    elements.set(row.name, row.kind === 'loaded' ? `${name}[i]` : name)
+    elements.set(row.name, row.kind === 'loaded' || frame.stages.outlives(row) ? `${name}[i]` : name)
   }
 }
 
-function writeChunkLoop({ context, first, length }: Frame, body: () => void): void {
+function writeChunkLoop({ context, first, length, stages }: Frame, body: () => void): void {
   const { writer, walk } = context
   if (walk === 'single') {
     body()
     return
   }
-  if (walk === 'kept') writer.writeLine('HEDDLE_UNROLL')
-  const bound =
-    walk === 'kept'
-      ? 'int chunk = 0; chunk < CHUNKS; ++chunk'
-      : `int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(${length}); chunk += Team::lanes`
-  writer.write(`for (${bound})`).block(() => {
-    writer.writeLine(`const int ${first} = ${walk === 'kept' ? '(chunk * Team::lanes + team.lane())' : 'chunk'} * VEC;`)
-    writer.writeLine(`const int valid = ${length} - ${first};`)
-    if (walk === 'kept') writer.writeLine('if (valid <= 0) break;')
+  const together = stages.scans.length > 0
+  const chunks = `heddle::chunks_of<VEC>(${length})`
+  if (walk === 'kept') {
+    writer.writeLine('HEDDLE_UNROLL')
+    writer.write('for (int chunk = 0; chunk < CHUNKS; ++chunk)').block(() => {
+      if (together) writer.writeLine(`if (chunk * Team::lanes * VEC >= ${length}) break;`)
+      writer.writeLine(`const int ${first} = (chunk * Team::lanes + team.lane()) * VEC;`)
+      writer.writeLine(`const int valid = ${length} - ${first};`)
+      if (!together) writer.writeLine('if (valid <= 0) break;')
+      body()
+    })
+    return
+  }
+  const start = together ? `int round = 0; round < ${chunks}; round` : `int chunk = team.lane(); chunk < ${chunks}; chunk`
+  writer.write(`for (${start} += Team::lanes)`).block(() => {
+    if (together) writer.writeLine('const int chunk = round + team.lane();')
+    writer.writeLine(`const int ${first} = chunk * VEC;`)
+    // Beyond the last chunk of a very long row, the place itself may not fit 32 bits.
+    writer.writeLine(`const int valid = ${together ? `chunk < ${chunks} ? ` : ''}${length} - ${first}${together ? ' : 0' : ''};`)
     body()
   })
 }
 
 /** The body of the chunk loop. */
 function writeChunk(frame: Frame, accumulators: readonly string[]): void {
-  const { context, pass, first, early, guarded } = frame
+  const { context, pass, first, early, guarded, stages, prefixes } = frame
   const { writer, names } = context
   for (const row of pass.rows) {
     if (row.kind !== 'loaded' || early.has(row)) continue
@@ -143,29 +170,22 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     s.run === undefined ? [] : [{ ...s, run: s.run, values: names.fresh(`${s.tensor}_${pass.loop.index}`) }],
   )
   for (const s of chunkStores) writer.writeLine(`${scalarText[s.value.type]} ${s.values}[VEC]${guarded ? ' = {}' : ''};`)
-
-  const element = names.value(pass.loop.index)
-  context.used.indices.delete(pass.loop.index)
-  const compute = elementLines(frame)
-  const collect = pass.reductions.map((r, i) => `${accumulators[i]}.add(${expressionText(r.value, context)}, ${first} + i);`)
-  const leave = [
-    ...chunkStores.map((s) => `${s.values}[i] = ${expressionText(s.value, context)};`),
-    ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
-  ]
-  if (compute.length + collect.length + leave.length > 0) {
-    writer.writeLine('HEDDLE_UNROLL')
-    writer.write('for (int i = 0; i < VEC; ++i)').block(() => {
-      if (context.used.indices.has(pass.loop.index)) writer.writeLine(`const int ${element} = ${first} + i;`)
-      const exists = context.whole === undefined ? 'i < valid' : 'WHOLE || i < valid'
-      if (guarded) {
-        writeGuarded(writer, exists, [...compute, ...collect, ...leave])
-      } else {
-        writeLines(writer, compute)
-        writeGuarded(writer, exists, collect)
-        writeLines(writer, leave)
-      }
-    })
+  for (const row of pass.rows) {
+    if (row.kind === 'computed' && !row.keep && stages.outlives(row))
+      writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];`)
   }
+  for (let stage = 0; stage < stages.last; stage++) {
+    const finished = [...prefixes].filter(([row]) => stages.known(row) === stage + 1)
+    writeElements(frame, stage, () => ({ collect: finished.map((scan) => addLine(...scan, frame)), leave: [] }))
+    for (const [, prefix] of finished) writer.writeLine(`team.scan(${prefix});`)
+  }
+  writeElements(frame, stages.last, () => ({
+    collect: pass.reductions.map((r, i) => `${accumulators[i]}.add(${expressionText(r.value, context)}, ${first} + i);`),
+    leave: [
+      ...chunkStores.map((s) => `${s.values}[i] = ${expressionText(s.value, context)};`),
+      ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
+    ],
+  }))
   for (const s of chunkStores) {
     const access = { ...s, index: pass.loop.index }
     const offset = chunkOffset(access, first, context.starts, context)
@@ -173,6 +193,33 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
       `heddle::store_chunk<${widthText(access, context)}>(${names.tensor(s.tensor)}, ${offset}, valid, ${s.values});`,
     )
   }
+}
+
+/** The loop over the elements of a chunk in one stage: its rows, then what collects values, then what leaves the chunk. */
+function writeElements(
+  frame: Frame,
+  stage: number,
+  linesOf: () => { readonly collect: readonly string[]; readonly leave: readonly string[] },
+): void {
+  const { context, pass, first, guarded } = frame
+  const { writer, names, used } = context
+  const { index } = pass.loop
+  used.indices.delete(index)
+  const compute = elementLines(frame, stage)
+  const { collect, leave } = linesOf()
+  if (compute.length + collect.length + leave.length === 0) return
+  writer.writeLine('HEDDLE_UNROLL')
+  writer.write('for (int i = 0; i < VEC; ++i)').block(() => {
+    if (used.indices.has(index)) writer.writeLine(`const int ${names.value(index)} = ${first} + i;`)
+    const exists = context.whole === undefined ? 'i < valid' : 'WHOLE || i < valid'
+    if (guarded) {
+      writeGuarded(writer, exists, [...compute, ...collect, ...leave])
+    } else {
+      writeLines(writer, compute)
+      writeGuarded(writer, exists, collect)
+      writeLines(writer, leave)
+    }
+  })
 }
 
 function writeLines(writer: CodeBlockWriter, lines: readonly string[]): void {
@@ -185,14 +232,19 @@ function writeGuarded(writer: CodeBlockWriter, condition: string, lines: readonl
   else writer.write(`if (${condition})`).block(() => writeLines(writer, lines))
 }
 
-/** The computed rows of the pass, one line each, in dependency order. */
-const elementLines = ({ context, pass }: Frame): string[] =>
+/** The rows that become known in a stage, one line each, in dependency order. */
+const elementLines = ({ context, pass, stages, prefixes }: Frame, stage: number): string[] =>
   pass.rows.flatMap((row) => {
-    if (row.kind !== 'computed') return []
-    const value = expressionText(row.value, context)
+    if (row.kind === 'loaded' || stages.known(row) !== stage) return []
     const name = context.names.value(row.name)
-    return [row.keep ? `${name}[chunk][i] = ${value};` : `const ${scalarText[row.type]} ${name} = ${value};`]
+    if (isScanned(row)) return row.keep ? [`${name}[chunk][i] = ${prefixes.get(row)}[i];`] : []
+    const value = expressionText(row.value, context)
+    if (row.keep) return [`${name}[chunk][i] = ${value};`]
+    return [stages.outlives(row) ? `${name}[i] = ${value};` : `const ${scalarText[row.type]} ${name} = ${value};`]
   })
+
+const addLine = (row: ScannedRow, prefix: string, { context, first }: Frame): string =>
+  `${prefix}.add(i, ${expressionText(row.value, context)}, ${first} + i);`
 
 const scatterLine = (s: LoopStore, context: PassContext): string =>
   `heddle::write(${context.names.tensor(s.tensor)}, ${offsetText(s.tensor, s.indices, context)}, ${expressionText(s.value, context)});`

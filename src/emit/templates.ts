@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import Handlebars from 'handlebars'
 import { environmentError } from '../errors.js'
 
-export type TemplateName = 'file' | 'kernel' | 'whole' | 'launcher' | 'registry' | 'bindings'
+export type TemplateName = 'file' | 'kernel' | 'whole' | 'launcher' | 'registry' | 'bindings' | 'template' | 'slots'
 
 const engine = Handlebars.create()
 const compiled = new Map<TemplateName, Handlebars.TemplateDelegate>()

@@ -12,6 +12,7 @@ import { lowerOp } from './ops.js'
 import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
 import { type Declarators, declares } from './static.js'
 
+export { type Declarations, readDeclarations } from './declarations.js'
 export { codes, type Diagnostic, printDiagnostic } from './diagnostics.js'
 export { openProject, type SpecProject } from './project.js'
 

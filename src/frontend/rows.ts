@@ -1,8 +1,9 @@
 /**
- * Row constructs: rows, reductions and the loops over them. At row level they become statements of the kernel; inside
- * an element a reduction becomes a serial fold.
+ * Row constructs: rows, reductions, scans and the loops over them. At row level they become statements of the kernel;
+ * inside an element a reduction becomes a serial fold.
  */
 import type { Node } from 'ts-morph'
+import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type MonoidName, monoid } from '../ir/monoids.js'
 import { quote, reject } from './diagnostics.js'
@@ -39,6 +40,13 @@ export function lengthAndElement(name: string, args: readonly Value[], node: Nod
   return { length: asIndex(length, argumentAt(node, 0), `length of ${name}:`), of, at }
 }
 
+/** The type of combined elements, which must be numbers. */
+function combinedType(construct: string, does: string, name: MonoidName, { type }: Expr, at: Node): ScalarType {
+  const { element: accepted, result } = monoid(name)
+  if (accepted.includes(type)) return result(type)
+  return reject('dtype', at, `${construct} ${does} numbers, its element is a boolean`, mismatchHints['bool to number'])
+}
+
 /** A reduction: a statement at row level, named `wanted` if the author names it; a fold inside an element. */
 export function reduction(
   name: MonoidName,
@@ -59,26 +67,45 @@ export function reduction(
   }
   const result = wanted === undefined || place.level !== 'row' ? undefined : lowering.unique(wanted)
   const { index, value } = loop(length, of, at, place, lowering)
-  const { element: accepted, result: resultType } = monoid(name)
-  if (!accepted.includes(value.type))
-    reject('dtype', at, `${name} reduces numbers, its element is a boolean`, mismatchHints['bool to number'])
-  const type = resultType(value.type)
+  const type = combinedType(name, 'reduces', name, value, at)
   if (place.level === 'element') return scalar({ kind: 'fold', type, monoid: name, length, index, value })
   const local = result ?? lowering.unique(name, 'derived')
   lowering.emit({ kind: 'reduce', name: local, type, monoid: name, length, index, value })
   return scalar({ kind: 'local', type, name: local })
 }
 
+/** Refuses a construct that makes a row value anywhere but at row level. */
+function expectRowLevel(what: string, node: Node, { level }: Place): void {
+  if (level === 'row') return
+  reject(
+    'row',
+    node,
+    `${what} cannot be made inside an element or a branch`,
+    'make it a const at row level, before the row that uses it',
+  )
+}
+
+/** A scan: a row value of the kernel, named `wanted` if the author names it. */
+export function scan(
+  name: MonoidName,
+  args: readonly Value[],
+  node: Node,
+  place: Place,
+  lowering: Lowering,
+  wanted?: string,
+): Value {
+  const { length, of, at } = lengthAndElement('scan', args, node)
+  expectRowLevel('a scan', node, place)
+  const row = wanted === undefined ? lowering.unique('scan', 'derived') : lowering.unique(wanted)
+  const { index, value } = loop(length, of, at, place, lowering)
+  const type = combinedType('scan', 'combines', name, value, at)
+  lowering.emit({ kind: 'scan', name: row, type, monoid: name, length, index, value })
+  return { kind: 'row', name: row, type, length }
+}
+
 /** Gives a pending row its place: a named row of the kernel. */
 export function placeRow(row: ValueOf<'pendingRow'>, wanted: string, place: Place, lowering: Lowering): Value {
-  if (place.level !== 'row') {
-    return reject(
-      'row',
-      row.node,
-      'a row cannot be made inside an element or a branch',
-      'make it a const at row level, before the row that uses it',
-    )
-  }
+  expectRowLevel('a row', row.node, place)
   const name = lowering.unique(wanted)
   const { index, value } = loop(row.length, row.element, row.node, place, lowering)
   lowering.emit({ kind: 'row', name, type: value.type, length: row.length, index, value })

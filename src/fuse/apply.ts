@@ -8,122 +8,142 @@ import type { Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../ir/graph.
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printShape, type Shape } from '../ir/shape.js'
+import type { TemplateKernel } from '../ir/template.js'
 import type { PlanDecl } from '../lang/plan.js'
-import { type Derived, deriveKernel } from './derive.js'
+import { deriveAttention } from './attention.js'
+import type { Derived } from './derive.js'
+import { typeEdges } from './edges.js'
+import { findNode, inputsOf, outputsOf, prune, sortNodes } from './edit.js'
+import { deriveMatmul } from './matmul.js'
+import { deriveMembers } from './members.js'
+import { packGraph } from './pack.js'
 import type { Binding } from './parameters.js'
 import { illegal, type Member } from './space.js'
+import { stackGraph } from './stack.js'
+
+/** A kernel a plan derives: a row program, or a template with compiled slots. */
+export type PlannedKernel = Kernel | TemplateKernel
 
 export interface PlannedGraph {
   readonly graph: Graph
-  /** The kernels the plan derives, by name. */
+  /** The row programs and the templates the plan derives, by name. */
   readonly kernels: ReadonlyMap<string, Kernel>
+  readonly templates: ReadonlyMap<string, TemplateKernel>
 }
 
-const inputsOf = (node: GraphNode): readonly ValueId[] =>
-  node.kind === 'op' ? Object.values(node.inputs) : node.kind === 'matmul' ? [node.a, node.b] : [node.input]
-const outputsOf = (node: GraphNode): readonly ValueId[] => (node.kind === 'op' ? Object.values(node.outputs) : [node.out])
+type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 
 /**
- * @param ops kernels of the graph's ops, by name
- * @throws usage `plan.node` for a name the graph lacks, `plan.overlap`, `plan.cycle`, `plan.illegal`, `plan.differ`
+ * @param ops kernels of the graph's ops, and of those packing and stacking bring in, by name
+ * @throws usage `plan.node` for a name the graph lacks, `plan.packed`, `plan.stack`, `plan.edge`, `plan.overlap`, `plan.cycle`, `plan.illegal`,
+ * `plan.differ`
  */
-export function applyPlan(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): PlannedGraph {
-  const kernels = new Map<string, Kernel>()
+export function applyPlan(original: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): PlannedGraph {
+  const packed = plan.packed === undefined ? original : packGraph(original, plan.packed)
+  const graph = typeEdges(stackGraph(packed, plan, ops), plan)
+  const made = new Map<string, PlannedKernel>()
   const values: GraphValue[] = [...graph.values]
   const replaced = new Map<GraphNode, string>()
   const fused: GraphNode[] = []
   for (const { kernel: name, occurrences } of plan.groups) {
     for (const names of occurrences) {
-      const members = names.map((member) => memberOf(graph, plan.name, name, member, ops))
-      const ordered = graph.nodes.flatMap((node) => members.find((member) => member.node === node) ?? [])
-      for (const { node } of ordered) {
+      const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
+      const ordered = graph.nodes.flatMap((node) => found.find((member) => member === node) ?? [])
+      for (const node of ordered) {
         const other = replaced.get(node)
         if (other !== undefined)
           throw usageError('plan.overlap', `plan ${plan.name}: node ${node.name} is in groups ${other} and ${name}`)
         replaced.set(node, name)
       }
       checkConvex(graph, name, ordered)
-      const derived = deriveKernel(graph, name, ordered, innerViews(graph, ordered), neededOutside(graph, ordered))
-      const known = kernels.get(name)
+      const derived = deriveGroup(graph, plan.name, name, ordered, ops)
+      const known = made.get(name)
       if (known !== undefined && !sameKernel(known, derived.kernel)) {
         throw usageError('plan.differ', `plan ${plan.name}: the occurrences of ${name} derive different kernels`, {
           hint: 'give the occurrences different kernel names',
         })
       }
-      kernels.set(name, known ?? derived.kernel)
+      made.set(name, known ?? derived.kernel)
       fused.push(...fusedNodes(values, name, ordered, derived))
     }
   }
   const kept = graph.nodes.filter((node) => !replaced.has(node))
   const planned = prune({ ...graph, values, nodes: [...kept, ...fused] })
-  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels }
+  const kernels = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [] : [[name, kernel] as const])))
+  const templates = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [[name, kernel] as const] : [])))
+  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates }
 }
 
 /** Equal but for where they were written. */
-export const sameKernel = (a: Kernel, b: Kernel): boolean => printKernel({ ...a, source: b.source }) === printKernel(b)
+export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {
+  if ('kind' in a || 'kind' in b) return withoutSource(a) === withoutSource(b)
+  return printKernel({ ...a, source: b.source }) === printKernel(b)
+}
 
-function memberOf(graph: Graph, plan: string, group: string, name: string, ops: ReadonlyMap<string, Kernel>): Member {
-  const node = graph.nodes.find((candidate) => candidate.name === name)
-  if (node === undefined)
-    throw usageError('plan.node', `plan ${plan}: group ${group} names ${name}, which ${graph.name} does not have`)
-  if (node.kind !== 'op') {
-    throw usageError('plan.node', `plan ${plan}: group ${group} names ${name}, which is a ${node.kind}`, {
-      hint: 'only op nodes fuse into a kernel',
-    })
-  }
+const withoutSource = (kernel: PlannedKernel): string =>
+  JSON.stringify(kernel, (key, value: unknown) => (key === 'source' ? undefined : value))
+
+/** The kernel of a group, by what is in it: a row program, a matmul with its epilogue, or attention. */
+function deriveGroup(
+  graph: Graph,
+  plan: string,
+  name: string,
+  nodes: readonly GroupNode[],
+  ops: ReadonlyMap<string, Kernel>,
+): Derived<PlannedKernel> {
+  const members = nodes.flatMap((node) => (node.kind === 'op' ? [memberOf(plan, node, ops)] : []))
+  const [first, second, third] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
+  if (first === undefined) return deriveMembers(graph, name, members)
+  if (second === undefined) return deriveMatmul(graph, name, first, members)
+  if (third === undefined) return deriveAttention(graph, name, first, second, members)
+  throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
+}
+
+function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Kernel>): Member {
   const kernel = ops.get(node.op)
-  if (kernel === undefined) throw usageError('plan.op', `plan ${plan}: node ${name} uses op ${node.op}, which no spec declares`)
+  if (kernel === undefined)
+    throw usageError('plan.op', `plan ${plan}: node ${node.name} uses op ${node.op}, which no spec declares`)
   return { node, kernel }
 }
 
-/** Views whose input a member computes and whose result a member reads. */
-function innerViews(graph: Graph, members: readonly Member[]): NodeOf<'view'>[] {
-  const made = new Set(members.flatMap(({ node }) => Object.values(node.outputs)))
-  const read = new Set(members.flatMap(({ node }) => Object.values(node.inputs)))
-  return graph.nodes.filter((node): node is NodeOf<'view'> => node.kind === 'view' && made.has(node.input) && read.has(node.out))
-}
-
-/** Values of the group that other nodes or the graph's outputs read, directly or through a view. */
-function neededOutside(graph: Graph, members: readonly Member[]): Set<ValueId> {
-  const inside = new Set<GraphNode>([...members.map(({ node }) => node)])
-  const made = new Set(members.flatMap(({ node }) => Object.values(node.outputs)))
-  const usedBy = (value: ValueId): boolean =>
-    Object.values(graph.outputs).includes(value) ||
-    graph.nodes.some((node) => !inside.has(node) && inputsOf(node).includes(value) && (node.kind !== 'view' || usedBy(node.out)))
-  return new Set([...made].filter(usedBy))
-}
-
 /** No path may leave the group and come back: the fused node would wait for itself. */
-function checkConvex(graph: Graph, group: string, members: readonly Member[]): void {
-  const inside = new Set<GraphNode>(members.map(({ node }) => node))
-  const tainted = new Map<ValueId, string>()
-  for (const node of graph.nodes) {
-    const from = inputsOf(node)
-      .map((id) => tainted.get(id))
+function checkConvex(graph: Graph, group: string, members: readonly GroupNode[]): void {
+  const inside = new Set<GraphNode>(members)
+  // By value: the member that made it, and the member whose result has since been through a node outside.
+  const made = new Map<ValueId, string>()
+  const left = new Map<ValueId, string>()
+  const first = (node: GraphNode, of: ReadonlyMap<ValueId, string>): string | undefined =>
+    inputsOf(node)
+      .map((id) => of.get(id))
       .find((name) => name !== undefined)
-    if (inside.has(node)) {
-      if (from !== undefined) {
-        throw illegal(group, from, node.name, 'another node between them would have to run inside the kernel')
-      }
-      continue
+  for (const node of graph.nodes) {
+    const gone = first(node, left)
+    const own = first(node, made)
+    if (inside.has(node) && gone !== undefined) {
+      throw illegal(group, gone, node.name, 'another node between them would have to run inside the kernel')
     }
-    const leaves = members.find((member) => inputsOf(node).some((id) => outputsOf(member.node).includes(id)))
-    const origin = from ?? (node.kind === 'view' ? undefined : leaves?.node.name)
-    if (origin !== undefined) for (const id of outputsOf(node)) tainted.set(id, origin)
-    if (
-      node.kind === 'view' &&
-      leaves !== undefined &&
-      origin === undefined &&
-      !members.some((m) => inputsOf(m.node).includes(node.out))
-    ) {
-      tainted.set(node.out, leaves.node.name)
+    for (const id of outputsOf(node)) {
+      if (inside.has(node)) made.set(id, node.name)
+      else if (node.kind === 'view') {
+        if (own !== undefined) made.set(id, own)
+        if (gone !== undefined) left.set(id, gone)
+      } else {
+        const origin = gone ?? own
+        if (origin !== undefined) left.set(id, origin)
+      }
     }
   }
 }
 
 /** The fused node, with a view for every value it sees in another shape. */
-function fusedNodes(values: GraphValue[], name: string, members: readonly Member[], derived: Derived): GraphNode[] {
-  const label = members.map(({ node }) => node.name).join('+')
+function fusedNodes(
+  values: GraphValue[],
+  name: string,
+  members: readonly GroupNode[],
+  derived: Derived<PlannedKernel>,
+): GraphNode[] {
+  const all = members.map((node) => node.name)
+  const label = all.length > 3 ? `${name}(${all[0]}..${all.at(-1)})` : all.join('+')
   const views: GraphNode[] = []
   const reshaped = (binding: Binding): ValueId => {
     const value = values[binding.value]
@@ -156,30 +176,4 @@ function fusedNodes(values: GraphValue[], name: string, members: readonly Member
 function pushShape(values: GraphValue[], value: GraphValue, shape: Shape): ValueId {
   values.push({ ...value, shape })
   return values.length - 1
-}
-
-/** Topological order that keeps the given order where it can. */
-function sortNodes(nodes: readonly GraphNode[], graph: Graph): GraphNode[] {
-  const ready = new Set<ValueId>([...Object.values(graph.inputs), ...Object.values(graph.weights)])
-  const rest = [...nodes]
-  const sorted: GraphNode[] = []
-  while (rest.length > 0) {
-    const next = rest.findIndex((node) => inputsOf(node).every((id) => ready.has(id)))
-    const [node] = rest.splice(next, next < 0 ? 0 : 1)
-    if (node === undefined)
-      throw usageError(
-        'plan.cycle',
-        `${graph.name}: the plan makes nodes ${rest.map(({ name }) => name).join(', ')} wait for each other`,
-      )
-    for (const id of outputsOf(node)) ready.add(id)
-    sorted.push(node)
-  }
-  return sorted
-}
-
-/** Drops views nobody reads any more. */
-function prune(graph: Graph): Graph {
-  const used = new Set([...graph.nodes.flatMap(inputsOf), ...Object.values(graph.outputs)])
-  const nodes = graph.nodes.filter((node) => node.kind !== 'view' || used.has(node.out))
-  return nodes.length === graph.nodes.length ? graph : prune({ ...graph, nodes })
 }

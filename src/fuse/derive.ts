@@ -1,7 +1,8 @@
 /**
  * Derives one kernel from the bodies of a group's nodes. Each member's statements are copied in graph order with their
  * indices rewritten to the group's atoms; a load of a value another member computes becomes an element of that member's
- * row, or, where it reads another position, the producer's expression itself. Values used outside the group are stored.
+ * row, or, where it reads another position, the producer's expression itself. An elementwise member that runs over other axes
+ * than the group is never run at all: it only lends its expression. Values used outside the group are stored.
  */
 import { call, dim as dimExpr, index as indexExpr } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -13,27 +14,26 @@ import { inlineRows } from './inline.js'
 import { createNames, type Names } from './names.js'
 import { type Binding, Parameters } from './parameters.js'
 import { equalExprs, Positions } from './positions.js'
-import { boundValue, illegal, isElementwise, type Member, type Space, spaceOf } from './space.js'
+import { ProducedValues } from './produced.js'
+import { boundValue, illegal, isElementwise, iteration, type Member, type Space, spaceOf } from './space.js'
 
-export interface Derived {
-  readonly kernel: Kernel
+export interface Derived<K = Kernel> {
+  readonly kernel: K
   readonly inputs: readonly Binding[]
   readonly outputs: readonly Binding[]
   readonly attrs: Readonly<Record<string, AttrValue>>
 }
 
-/** What a member of the group computes, for the members after it, defined at logical `indices`. */
-type Produced =
-  | { readonly kind: 'scalar'; readonly member: string; readonly indices: readonly Expr[]; readonly value: Expr }
-  | {
-      readonly kind: 'row'
-      readonly member: string
-      /** The row's loop index stands for the inner atom. */
-      readonly row: StmtOf<'row'>
-      readonly indices: readonly Expr[]
-      /** The element as an expression of its indices alone; undefined when it depends on a reduction. */
-      readonly pure: Expr | undefined
-    }
+/** A member while it is copied. */
+interface Copy {
+  readonly member: Member
+  readonly renamed: Map<string, string>
+  readonly attrs: ReadonlyMap<string, Expr>
+  /** Whether its statements become part of the fused body; otherwise its values are only expressions. */
+  readonly runs: boolean
+  /** Scalars of an elementwise member by their fused names. */
+  readonly scalars: Map<string, Expr>
+}
 
 /**
  * @param outside values that nodes outside the group, or the graph's user, still need
@@ -56,9 +56,7 @@ class Derivation {
   readonly #space: Space
   readonly #names: Names
   readonly #parameters: Parameters
-  readonly #produced = new Map<ValueId, Produced>()
-  /** Results of the group's inner views, and what they view. */
-  readonly #viewed: ReadonlyMap<ValueId, ValueId>
+  readonly #produced: ProducedValues
   readonly #body: Stmt[] = []
 
   constructor(
@@ -71,7 +69,7 @@ class Derivation {
     this.#group = group
     this.#members = members
     this.#outside = outside
-    this.#viewed = new Map(views.map((view) => [view.out, view.input]))
+    this.#produced = new ProducedValues(group, new Map(views.map((view) => [view.out, view.input])))
     this.#space = spaceOf(graph, group, members, views)
     this.#names = createNames(this.#space)
     this.#parameters = new Parameters(graph, group, this.#space, this.#names)
@@ -99,28 +97,45 @@ class Derivation {
 
   /** Copies a member's statements into the fused body. */
   #copy(member: Member): void {
-    const renamed = new Map<string, string>()
-    const attrs = new Map(member.kernel.attrs.map((attr) => [attr.name, this.#parameters.attr(member, attr)]))
-    const rename = (name: string): string => {
-      const fresh = renamed.get(name) ?? this.#names.fresh(name)
-      renamed.set(name, fresh)
-      return fresh
+    const copy: Copy = {
+      member,
+      renamed: new Map(),
+      attrs: new Map(member.kernel.attrs.map((attr) => [attr.name, this.#parameters.attr(member, attr)])),
+      runs: this.#runs(member),
+      scalars: new Map(),
     }
-    const group = { name: this.#group, space: this.#space, names: this.#names, members: this.#members }
+    const group = { name: this.#group, space: this.#space, names: this.#names, members: this.#members, lends: !copy.runs }
     for (const stmt of member.kernel.body) {
       const loop =
         'length' in stmt
           ? { index: stmt.index, atoms: this.#loopAtoms(member, stmt.length), inner: this.#names.fresh('c') }
           : undefined
       const positions = new Positions(group, member, loop)
-      const made = mapStmt(stmt, (expr) => this.#convert(member, expr, positions, rename, attrs))
-      this.#emit(member, made, loop, rename, positions)
+      const made = mapStmt(stmt, (expr) => this.#convert(copy, expr, positions))
+      this.#emit(copy, made, loop, positions)
     }
   }
 
-  #emit(member: Member, made: Stmt, loop: Loop | undefined, rename: (name: string) => string, positions: Positions): void {
+  /** Whether a member iterates over the group's axes. One that does not must be elementwise and needed nowhere else, else it is run and refused. */
+  #runs(member: Member): boolean {
+    const axes = [...this.#space.rows, this.#space.inner]
+    const outputs = Object.values(member.node.outputs)
+    const fits = iteration(member, this.#space.atomsOf).every((atom) => axes.includes(atom))
+    return fits || !isElementwise(member.kernel) || outputs.some((id) => this.#outside.has(id))
+  }
+
+  #rename({ renamed }: Copy, name: string): string {
+    const fresh = renamed.get(name) ?? this.#names.fresh(name)
+    renamed.set(name, fresh)
+    return fresh
+  }
+
+  #emit(copy: Copy, made: Stmt, loop: Loop | undefined, positions: Positions): void {
+    const { member } = copy
     if (made.kind === 'let') {
-      this.#body.push({ ...made, name: rename(made.name) })
+      const name = this.#rename(copy, made.name)
+      if (isElementwise(member.kernel)) copy.scalars.set(name, substitute(made.value, copy.scalars))
+      if (copy.runs) this.#body.push({ ...made, name })
       return
     }
     if (made.kind === 'store') {
@@ -133,20 +148,22 @@ class Derivation {
     if (loop === undefined) throw new Error(`internal: ${made.kind} has no loop`)
     const atom = loop.atoms.at(-1)
     const length = atom === undefined ? made.length : dimExpr(this.#names.atom(atom))
-    if (made.kind === 'storeRow') this.#emitRow(member, { ...made, length, index: loop.inner }, loop, positions)
-    else this.#body.push({ ...made, name: rename(made.name), index: loop.inner, length })
+    if (made.kind === 'storeRow') this.#emitRow(copy, { ...made, length, index: loop.inner }, loop, positions)
+    else this.#body.push({ ...made, name: this.#rename(copy, made.name), index: loop.inner, length })
   }
 
   /** A stored row becomes a row value, for the members after it, and a store where the value is needed outside. */
-  #emitRow(member: Member, made: StmtOf<'storeRow'>, loop: Loop, positions: Positions): void {
+  #emitRow(copy: Copy, made: StmtOf<'storeRow'>, loop: Loop, positions: Positions): void {
+    const { member, runs } = copy
     const id = boundValue(member, made.tensor)
     const param = paramOf(member, made.tensor)
     const { length, index, value } = made
     const row: StmtOf<'row'> = { kind: 'row', name: this.#names.fresh('r'), type: value.type, length, index, value }
     const logical = [...made.rows, positions.number(loop.index)]
     const indices = logical.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')) ?? [])
-    const pure = isElementwise(member.kernel) ? this.#pure(value) : undefined
-    this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure })
+    const pure = isElementwise(member.kernel) ? this.#produced.pure(substitute(value, copy.scalars)) : undefined
+    this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure, runs })
+    if (!runs) return
     this.#body.push(row)
     if (!this.#outside.has(id)) return
     if (!equalExprs(indices.at(-1), indexExpr(index))) {
@@ -172,21 +189,16 @@ class Derivation {
     return length.kind === 'dim' ? this.#space.atomsOf(member, length.name) : []
   }
 
-  #convert(
-    member: Member,
-    expr: Expr,
-    positions: Positions,
-    rename: (name: string) => string,
-    attrs: ReadonlyMap<string, string>,
-  ): Expr {
+  #convert(copy: Copy, expr: Expr, positions: Positions): Expr {
+    const { member } = copy
     return rewrite(expr, (node) => {
       switch (node.kind) {
         case 'local':
-          return { ...node, name: rename(node.name) }
+          return { ...node, name: this.#rename(copy, node.name) }
         case 'element':
-          return { ...node, row: rename(node.row) }
+          return { ...node, row: this.#rename(copy, node.row) }
         case 'attr':
-          return { ...node, name: attrs.get(node.name) ?? node.name }
+          return copy.attrs.get(node.name) ?? node
         case 'dim':
           return this.#space
             .atomsOf(member, node.name)
@@ -205,55 +217,22 @@ class Derivation {
   #load(member: Member, load: ExprOf<'load'>, positions: Positions): Expr {
     const param = paramOf(member, load.tensor)
     const value = boundValue(member, load.tensor)
-    const producer = this.#produced.get(this.#viewed.get(value) ?? value)
+    const producer = this.#produced.of(value)
     const indices = load.indices.flatMap((expr, i) => {
-      const split = positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? ''))
-      if (split !== undefined) return split
-      const reason = `${load.tensor} is read at a computed position of a split axis`
-      throw illegal(this.#group, producer?.member ?? member.node.name, member.node.name, reason)
+      const atoms = this.#space.atomsOf(member, param.dims[i] ?? '')
+      return positions.split(expr, atoms) ?? this.#divide(expr, atoms)
     })
     return producer === undefined
       ? { ...load, tensor: this.#parameters.input(member, param), indices }
-      : this.#read(producer, member, indices)
+      : this.#produced.read(producer, member, indices)
   }
 
-  /** Reads what another member computes: its row where the position is the same, its expression where it is not. */
-  #read(producer: Produced, member: Member, indices: readonly Expr[]): Expr {
-    const crosses = () => illegal(this.#group, producer.member, member.node.name, 'a row reduction crosses the row of the group')
-    const moved = indices.filter((index, i) => !equalExprs(index, producer.indices[i]))
-    if (producer.kind === 'scalar') {
-      if (moved.length > 0) throw crosses()
-      return producer.value
-    }
-    const { row, pure } = producer
-    const element = indices[producer.indices.findIndex((index) => index.kind === 'index' && index.name === row.index)]
-    if (element !== undefined && moved.every((index) => index === element)) {
-      return { kind: 'element', type: row.type, row: row.name, index: element }
-    }
-    if (pure === undefined) throw crosses()
-    const values = producer.indices.flatMap((index, i) =>
-      index.kind === 'index' ? [[index.name, indices[i] ?? index] as const] : [],
-    )
-    return substitute(pure, new Map(values))
-  }
-
-  /** The expression with every element of another member's row replaced by what it is; undefined if one depends on a reduction. */
-  #pure(expr: Expr): Expr | undefined {
-    const rows = new Map(
-      [...this.#produced.values()].flatMap((made) => (made.kind === 'row' ? [[made.row.name, made] as const] : [])),
-    )
-    let whole = true
-    const made = rewrite(expr, (node) => {
-      if (node.kind === 'local') whole = false
-      if (node.kind !== 'element') return node
-      const producer = rows.get(node.row)
-      if (producer?.pure === undefined) {
-        whole = false
-        return node
-      }
-      return substitute(producer.pure, new Map([[producer.row.index, node.index]]))
-    })
-    return whole ? made : undefined
+  /** A computed position along a split axis, as one position along each of its atoms. */
+  #divide(expr: Expr, atoms: readonly number[]): readonly Expr[] {
+    const [last, ...outer] = [...atoms].reverse()
+    if (last === undefined || outer.length === 0) return [expr]
+    const extent = dimExpr(this.#names.atom(last))
+    return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
   }
 }
 

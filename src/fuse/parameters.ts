@@ -1,5 +1,7 @@
 /** Parameters of a fused kernel: the tensors and attributes its members bring, named once, seen over the group's atoms. */
+import { i32 } from '../ir/build.js'
 import type { DType } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
 import type { AttrValue, Graph, ValueId } from '../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../ir/kernel.js'
 import { rowMajor } from '../ir/layout.js'
@@ -44,11 +46,14 @@ export class Parameters {
     return this.#declare(member, param, boundValue(member, param.name), 'out')
   }
 
-  attr(member: Member, attr: AttrParam): string {
+  /** An attribute of a member: a parameter of the fused kernel, or the number itself where the graph fixes an integer. */
+  attr(member: Member, attr: AttrParam): Expr {
+    const given = member.node.attrs[attr.name] ?? attr.default
+    if (attr.type === 'i32' && typeof given === 'number') return i32(given)
     const name = this.#names.fresh(attr.name)
     this.attrs.push({ ...attr, name })
-    this.attrValues[name] = member.node.attrs[attr.name] ?? attr.default
-    return name
+    this.attrValues[name] = given
+    return { kind: 'attr', type: attr.type, name }
   }
 
   /** Inputs first, as launchers take them. */

@@ -2,12 +2,15 @@
 import { usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
+import type { TemplateKernel } from '../ir/template.js'
 import type { PlanDecl } from '../lang/plan.js'
-import { applyPlan, sameKernel } from './apply.js'
+import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
+import { graphOf, resolvePlans } from './resolve.js'
 
 export interface Planned {
-  /** Derived kernels of all plans. */
+  /** Derived row programs and templates of all plans. */
   readonly kernels: readonly Kernel[]
+  readonly templates: readonly TemplateKernel[]
   /** The planned graphs: plan name, then graph name. */
   readonly graphs: Readonly<Record<string, Readonly<Record<string, Graph>>>>
 }
@@ -22,23 +25,26 @@ export function planAll(
   ops: readonly Kernel[],
 ): Planned {
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
-  const kernels = new Map<string, Kernel>()
+  const made = new Map<string, PlannedKernel>()
   const planned: Record<string, Record<string, Graph>> = {}
-  for (const plan of plans) {
-    const found = graphs[plan.graph]
-    if (found === undefined) throw usageError('plan.graph', `plan ${plan.name} is for ${plan.graph}, which no spec declares`)
-    const result = applyPlan(found.graph, plan, byName)
-    for (const [name, kernel] of result.kernels) {
-      const known = kernels.get(name)
+  for (const plan of resolvePlans(plans, graphs, byName)) {
+    const result = applyPlan(graphOf(plan, graphs), plan, byName)
+    for (const [name, kernel] of [...result.kernels, ...result.templates]) {
+      const known = made.get(name)
       if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
         throw usageError('plan.differ', `plan ${plan.name} derives a kernel ${name} that differs from another of that name`, {
           hint: 'rename the group',
         })
       }
-      kernels.set(name, known ?? kernel)
+      made.set(name, known ?? kernel)
     }
     const graphsOfPlan = planned[plan.name] ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
-  return { kernels: [...kernels.values()], graphs: planned }
+  const kernels = [...made.values()]
+  return {
+    kernels: kernels.flatMap((kernel) => ('kind' in kernel ? [] : [kernel])),
+    templates: kernels.flatMap((kernel) => ('kind' in kernel ? [kernel] : [])),
+    graphs: planned,
+  }
 }

@@ -21,11 +21,18 @@ export class Positions {
   readonly #byIndex = new Map<string, Position>()
 
   /**
+   * @param group `lends` when the member is not run: axes the fused kernel does not run along get indices that a reader replaces
    * @param loop the statement's loop: the member's index, the atoms it spans, and the fused kernel's index along the last of them
    * @throws usage `plan.illegal` when the member runs along an axis the fused kernel does not
    */
   constructor(
-    group: { readonly name: string; readonly space: Space; readonly names: Names; readonly members: readonly Member[] },
+    group: {
+      readonly name: string
+      readonly space: Space
+      readonly names: Names
+      readonly members: readonly Member[]
+      readonly lends: boolean
+    },
     member: Member,
     loop: { readonly index: string; readonly atoms: readonly number[]; readonly inner: string } | undefined,
   ) {
@@ -34,6 +41,7 @@ export class Positions {
     const along = (atom: number): Expr => {
       if (space.rows.includes(atom)) return indexExpr(names.rowIndex(atom))
       if (atom === space.inner && loop !== undefined) return indexExpr(loop.inner)
+      if (group.lends) return indexExpr(`at_${names.atom(atom)}`)
       const other = group.members.find((candidate) => candidate !== member)?.node.name ?? ''
       throw illegal(group.name, member.node.name, other, 'their iteration spaces differ')
     }

@@ -26,7 +26,7 @@ export interface Space {
 
 /** True when the body has no reduction and no row value: each element stands alone and may be computed anywhere. */
 export const isElementwise = (kernel: Kernel): boolean =>
-  kernel.body.every((stmt) => stmt.kind !== 'reduce' && stmt.kind !== 'row')
+  kernel.body.every((stmt) => stmt.kind !== 'reduce' && stmt.kind !== 'row' && stmt.kind !== 'scan')
 
 export const illegal = (group: string, first: string, second: string, reason: string) =>
   usageError('plan.illegal', `group ${group}: nodes ${first} and ${second} cannot be one kernel: ${reason}`, {
@@ -109,21 +109,22 @@ const loopDims = (kernel: Kernel): readonly string[] => [
 ]
 
 /** Atoms of everything a member iterates over, rows first. */
-const iteration = (member: Member, atomsOf: AtomsOf): readonly number[] =>
+export const iteration = (member: Member, atomsOf: AtomsOf): readonly number[] =>
   [...member.kernel.rows.map((axis) => axis.dim), ...loopDims(member.kernel)].flatMap((dim) => [...atomsOf(member, dim)])
 
 /**
  * Members that touch no common value, such as the biases of query, key and value, may still run side by side: when their
- * iterations have equal extents and no axis in common, they are taken to be the same axes in order. An axis in common means
- * that the values decide which axis is which (a transposed read, say), so such members are left as they are.
+ * iterations have equal extents, they are taken to be the same axes in order. An axis in common at another place means that the
+ * values decide which axis is which (a transposed read, say), so such members are left as they are.
  */
 function joinParallel(axes: Axes, members: readonly Member[], atomsOf: AtomsOf): void {
   const last = members.at(-1)
   if (last === undefined) return
   for (const member of members) {
     const [mine, root] = [iteration(member, atomsOf), iteration(last, atomsOf)]
-    if (mine.length !== root.length || mine.some((atom) => root.includes(atom))) continue
+    if (mine.length !== root.length) continue
     const pairs = mine.map((atom, i) => [atom, root[i] ?? atom] as const)
+    if (pairs.some(([a, b]) => a !== b && (root.includes(a) || mine.includes(b)))) continue
     if (!pairs.every(([a, b]) => sameExtent(axes.extent(a), axes.extent(b)))) continue
     for (const [a, b] of pairs) axes.unify(a, b)
   }

@@ -122,6 +122,15 @@ function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Floa
       )
       return
     }
+    case 'scan': {
+      const element = elements(stmt.index, stmt.value, env)
+      const length = Number(evaluateExpr(stmt.length, env))
+      env.rows.set(
+        stmt.name,
+        monoid(stmt.monoid).scan(length, (at) => Number(element(at))),
+      )
+      return
+    }
     case 'storeRow': {
       const rows = numbers(stmt.rows)
       const length = Number(evaluateExpr(stmt.length, env))

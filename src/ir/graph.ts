@@ -15,8 +15,8 @@ export interface GraphValue {
   readonly layout: string
 }
 
-/** A number, or the name of a graph attribute that the program supplies. */
-export type AttrValue = number | { readonly attr: string }
+/** A number, the name of a graph attribute that the program supplies, or the extent of one of its dimensions. */
+export type AttrValue = number | { readonly attr: string } | { readonly dim: string }
 
 export type GraphNode =
   | {
@@ -49,6 +49,8 @@ export interface Graph {
   readonly nodes: readonly GraphNode[]
   readonly inputs: Readonly<Record<string, ValueId>>
   readonly weights: Readonly<Record<string, ValueId>>
+  /** Weights that are others laid one behind the other, and the names of those. */
+  readonly stacked?: Readonly<Record<string, readonly string[]>> | undefined
   readonly outputs: Readonly<Record<string, ValueId>>
   readonly attrs: readonly string[]
 }

@@ -120,7 +120,7 @@ export const intrinsics = {
   sin: call([f1], (a: number) => Math.sin(a), 'sinf'),
   cos: call([f1], (a: number) => Math.cos(a), 'cosf'),
   tanh: call([f1], (a: number) => Math.tanh(a), 'tanhf'),
-  erf: call([f1], (a: number) => erf(a), 'erff'),
+  erf: call([f1], (a: number) => erf(a), 'heddle::erf'),
   pow: call([f2], (a: number, b: number) => a ** b, 'powf'),
   floor: call([f1], (a: number) => Math.floor(a), 'floorf'),
   /** Nearest integer, ties to even. */

@@ -1,6 +1,6 @@
 /**
  * A kernel: one row program over an index space. `rows` span the space (one program run per point); within a point the
- * statements run in order. Row values are pure, so a schedule may keep them in registers or compute them again.
+ * statements run in order. Row values (`row`, `scan`) are pure, so a schedule may keep them in registers or compute them again.
  */
 import type { DType, ScalarType } from './dtype.js'
 import type { Expr } from './expr.js'
@@ -54,6 +54,16 @@ export type Stmt =
   /** A row reduction, computed by all threads of the row together. */
   | {
       readonly kind: 'reduce'
+      readonly name: string
+      readonly type: ScalarType
+      readonly monoid: MonoidName
+      readonly length: Expr
+      readonly index: string
+      readonly value: Expr
+    }
+  /** A row value: element `index` combines the values of elements 0 to `index`, computed by all threads of the row together. */
+  | {
+      readonly kind: 'scan'
       readonly name: string
       readonly type: ScalarType
       readonly monoid: MonoidName

@@ -1,5 +1,5 @@
 /**
- * The associative combinations a row reduction can use. Like the intrinsics, one row carries meaning, typing and CUDA text.
+ * The associative combinations a row reduction or scan can use. Like the intrinsics, one row carries meaning, typing and CUDA text.
  * `argmax` and `argmin` reduce to the lowest index among equal values, so their result does not depend on the order of combination.
  */
 import type { ScalarType } from './dtype.js'
@@ -13,60 +13,78 @@ export interface Monoid {
   readonly identity: number
   /** Meaning over a whole row, in double precision. */
   readonly evaluate: (length: number, value: (index: number) => number) => number
+  /** For every element of a row, the reduction of the elements up to it, itself included. */
+  readonly scan: (length: number, value: (index: number) => number) => readonly number[]
   /** Name of the functor in `native/device/monoids.cuh`. */
   readonly cuda: string
 }
 
-const fold = (identity: number, combine: (a: number, b: number) => number): Monoid['evaluate'] => {
-  return (length, value) => {
+type Meaning = Pick<Monoid, 'evaluate' | 'scan'>
+
+const fold = (identity: number, combine: (a: number, b: number) => number): Meaning => ({
+  evaluate: (length, value) => {
     let total = identity
     for (let i = 0; i < length; i++) total = combine(total, value(i))
     return total
-  }
-}
+  },
+  scan: (length, value) => {
+    let total = identity
+    return Array.from({ length }, (_, i) => {
+      total = combine(total, value(i))
+      return total
+    })
+  },
+})
 
-const pick = (better: (a: number, b: number) => boolean): Monoid['evaluate'] => {
-  return (length, value) => {
+const pick = (better: (a: number, b: number) => boolean): Meaning => ({
+  evaluate: (length, value) => {
     let best = 0
     for (let i = 1; i < length; i++) if (better(value(i), value(best))) best = i
     return best
-  }
-}
+  },
+  scan: (length, value) => {
+    let best = 0
+    return Array.from({ length }, (_, i) => {
+      if (better(value(i), value(best))) best = i
+      return best
+    })
+  },
+})
 
 export const monoids = {
   sum: {
     element: ['f32', 'i32'],
     result: (t) => t,
     identity: 0,
-    evaluate: fold(0, (a, b) => a + b),
+    ...fold(0, (a, b) => a + b),
     cuda: 'heddle::Sum',
   },
   max: {
     element: ['f32', 'i32'],
     result: (t) => t,
     identity: Number.NEGATIVE_INFINITY,
-    evaluate: fold(Number.NEGATIVE_INFINITY, Math.max),
+    ...fold(Number.NEGATIVE_INFINITY, Math.max),
     cuda: 'heddle::Max',
   },
   min: {
     element: ['f32', 'i32'],
     result: (t) => t,
     identity: Number.POSITIVE_INFINITY,
-    evaluate: fold(Number.POSITIVE_INFINITY, Math.min),
+    ...fold(Number.POSITIVE_INFINITY, Math.min),
     cuda: 'heddle::Min',
   },
   argmax: {
     element: ['f32', 'i32'],
     result: () => 'i32',
     identity: 0,
-    evaluate: pick((a, b) => a > b),
+    ...pick((a, b) => a > b),
     cuda: 'heddle::ArgMax',
   },
   argmin: {
     element: ['f32', 'i32'],
     result: () => 'i32',
     identity: 0,
-    evaluate: pick((a, b) => a < b),
+    ...pick((a, b) => a < b),
     cuda: 'heddle::ArgMin',
   },
 } as const satisfies Record<string, Monoid>

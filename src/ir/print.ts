@@ -86,6 +86,8 @@ export function printStmt(stmt: Stmt): string {
       return `row ${stmt.name}: ${stmt.type} = [${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)}]`
     case 'reduce':
       return `let ${stmt.name}: ${stmt.type} = ${stmt.monoid}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
+    case 'scan':
+      return `row ${stmt.name}: ${stmt.type} = scan ${stmt.monoid}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
     case 'storeRow':
       return `${stmt.tensor}[${[...stmt.rows.map(printExpr), stmt.index].join(', ')}] = ${printExpr(stmt.value)} for ${stmt.index} < ${print(stmt.length, 8)}`
     case 'store':

@@ -130,6 +130,9 @@ function checkStmt(stmt: Stmt, names: Names, outputs: Outputs): Names {
     case 'reduce':
       expectIndex(stmt.length, here)
       return define('local', stmt.name, stmt.type, reductionType(stmt.monoid, element(stmt.index, stmt.value), fail))
+    case 'scan':
+      expectIndex(stmt.length, here)
+      return define('row', stmt.name, stmt.type, reductionType(stmt.monoid, element(stmt.index, stmt.value), fail))
     case 'storeRow':
       for (const at of [...stmt.rows, stmt.length]) expectIndex(at, here)
       checkStore(stmt.tensor, stmt.rows.length + 1, element(stmt.index, stmt.value), outputs, fail)

@@ -6,7 +6,7 @@ import { usageError } from '../errors.js'
 import { isDType } from '../ir/dtype.js'
 import type { AttrValue, Graph, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
-import { multiplyExtents, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
+import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { LayoutDecl } from './layout.js'
 import type { Op, TensorDecl, Tensors } from './types.js'
 
@@ -50,13 +50,19 @@ export class GraphBuilder {
     return this.#value({ dtype: dtypeRef(decl.type), shape: parseShape(decl.dims), layout: decl.layout?.name ?? 'row' })
   }
 
-  /** Applies an op. Its dimensions are bound to the extents of its inputs. @throws usage `graph.*` naming op, tensor and extents. */
+  /**
+   * Applies an op. Its dimensions are bound to the extents of its inputs, and those no input has to `extents`.
+   * @throws usage `graph.*` naming op, tensor and extents
+   */
   apply<I extends Tensors, O extends Tensors, A extends Readonly<Record<string, number>>>(
     op: Op<I, O, A>,
     inputs: Handles<I>,
     attrs: { readonly [K in keyof A]?: AttrValue } = {},
+    extents: Readonly<Record<string, string>> = {},
   ): Handles<O> {
-    const dims: Record<string, Shape[number]> = {}
+    const dims: Record<string, Shape[number]> = Object.fromEntries(
+      Object.entries(extents).map(([dim, extent]) => [dim, parseExtent(extent)]),
+    )
     const types: Record<string, DTypeRef> = {}
     const ids: Record<string, ValueId> = {}
     for (const [name, decl] of Object.entries<TensorDecl>(op.inputs)) {

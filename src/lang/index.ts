@@ -3,6 +3,6 @@ export { GraphBuilder, type GraphDecl, type GraphTensor, graph } from './graph.j
 export * from './intrinsics.js'
 export { type LayoutDecl, layout } from './layout.js'
 export { op } from './op.js'
-export { type PlanDecl, plan } from './plan.js'
+export { autoPlan, type PlanDecl, plan } from './plan.js'
 export { tensor } from './tensor.js'
 export type { Access, Op, Row, TensorDecl } from './types.js'

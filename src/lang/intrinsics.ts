@@ -57,17 +57,28 @@ export const min = reduction('min')
 export const argmax = reduction('argmax')
 export const argmin = reduction('argmin')
 
+const rowOf =
+  (elements: ArrayLike<number>): Row =>
+  (index) => {
+    const element = elements[index]
+    if (element === undefined) throw new RangeError(`index ${index} is outside the row of ${elements.length} elements`)
+    return element
+  }
+
 /** A row value of `length` elements: `row(n, (c) => ...)`. Elements are computed once, in order. */
 export const row: ((length: number, value: Row) => Row) & Branded<'row', 'row'> = Object.assign(
-  (length: number, value: Row): Row => {
-    const elements = Float64Array.from({ length }, (_, index) => value(index))
-    return (index) => {
-      const element = elements[index]
-      if (element === undefined) throw new RangeError(`index ${index} is outside the row of ${length} elements`)
-      return element
-    }
-  },
+  (length: number, value: Row): Row => rowOf(Float64Array.from({ length }, (_, index) => value(index))),
   { heddle: { kind: 'row', name: 'row' } as const },
+)
+
+/**
+ * The inclusive prefix sums of a row: element `c` of `scan(n, (c) => x(m, c))` is the sum of elements 0 to c. The sum of
+ * those before c is `ends(c) - x(m, c)`, that of all is `sum`. On a device, threads combine floats in an order that depends
+ * on the row's length only; an element read at another place than the index of its loop is summed there once more.
+ */
+export const scan: ((length: number, value: Row) => Row) & Branded<'scan', 'sum'> = Object.assign(
+  (length: number, value: Row): Row => rowOf(monoids.sum.scan(length, value)),
+  { heddle: { kind: 'scan', name: 'sum' } as const },
 )
 
 /** Marks the default of an integer attribute: `attrs: { window: int(64) }`. Attributes without it are floats. */

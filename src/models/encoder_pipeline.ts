@@ -10,11 +10,13 @@ import { decode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { openSession } from '../runtime/session.js'
+import { stackWeights } from '../runtime/stacks.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { type FloatType, floatTypes } from './convert.js'
 import { defaultPlan, findPlan } from './plans.js'
 import { readSafetensors } from './safetensors.js'
+import { firstRows, idRows, packedRows } from './token_rows.js'
 
 export interface EncoderOptions {
   readonly device: NativeDevice
@@ -81,7 +83,13 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const config = await readBertConfig(join(dir, 'config.json'))
   const weights = bertWeights(config, await readSafetensors(join(dir, 'model.safetensors')), dtype)
   const assembly = assembleBert(config, plan, hasPooler(weights))
-  const session = await openSession({ device, library, manifest, layouts, weights })
+  const session = await openSession({
+    device,
+    library,
+    manifest,
+    layouts,
+    weights: stackWeights(assembly.applications, weights),
+  })
 
   const captures = device.info().kind === 'cuda'
   const programs = lruCache<Promise<Program>>(
@@ -93,7 +101,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       ),
   )
   const program = (shape: BertShape): Promise<Program> =>
-    programs.get(`${shape.batch}x${shape.seq}`, async () => {
+    programs.get(`${shape.batch}x${shape.seq}x${shape.tokens}`, async () => {
       const built = await buildProgram({
         session,
         ...assembly,
@@ -108,9 +116,14 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   async function runBatch(batch: readonly EncoderCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
     const longest = Math.max(...batch.map(({ inputIds }) => inputIds.length))
     const seq = Math.min(Math.ceil(longest / seqStep) * seqStep, config.positions)
-    const ready = await program({ batch: batch.length, seq })
-    const outputs = await abortable(ready, signal, () => ready.run(packInputs(config, batch, seq)))
-    return batch.map(({ inputIds }, i) => unpackOutputs(config, outputs, i, seq, inputIds.length))
+    const lengths = batch.map(({ inputIds }) => inputIds.length)
+    const tokens = packedRows(lengths, seq)
+    const ready = await program({ batch: batch.length, seq, tokens })
+    const rows = assembly.packed.inputs ? tokens : batch.length * seq
+    const inputs = batchInputs(config, batch, { seq, rows, packed: assembly.packed.inputs })
+    const outputs = await abortable(ready, signal, () => ready.run(inputs))
+    const first = firstRows(lengths, seq, assembly.packed.outputs)
+    return lengths.map((length, i) => unpackOutputs(config, outputs, { index: i, first: first[i] ?? 0, length }))
   }
 
   let queue: Promise<unknown> = Promise.resolve()
@@ -161,19 +174,19 @@ function checkCases(config: BertConfig, cases: readonly EncoderCase[], batch: nu
   }
 }
 
-/** Pads the cases to `seq` tokens. Padded positions are masked by the lengths; what they hold only has to be a valid id. */
-function packInputs(
+/** The inputs of a batch. Rows without a token are masked by the lengths; what they hold only has to be a valid id. */
+function batchInputs(
   config: BertConfig,
   batch: readonly EncoderCase[],
-  seq: number,
+  place: { readonly seq: number; readonly rows: number; readonly packed: boolean },
 ): Record<(typeof bertInputs)[number], Uint8Array> {
-  const ids = new Int32Array(batch.length * seq).fill(Math.min(config.padToken, config.vocab - 1))
-  for (const [i, { inputIds }] of batch.entries()) ids.set(inputIds, i * seq)
+  const filler = Math.min(config.padToken, config.vocab - 1)
+  const sequences = batch.map(({ inputIds }) => inputIds)
   const bytes = (values: Int32Array): Uint8Array => new Uint8Array(values.buffer)
   return {
-    ids: bytes(ids),
-    typeIds: bytes(new Int32Array(ids.length)),
-    lengths: bytes(Int32Array.from(batch, ({ inputIds }) => inputIds.length)),
+    ids: bytes(idRows(sequences, { ...place, filler })),
+    typeIds: bytes(new Int32Array(place.rows)),
+    lengths: bytes(Int32Array.from(sequences, (sequence) => sequence.length)),
   }
 }
 
@@ -181,15 +194,13 @@ function packInputs(
 function unpackOutputs(
   config: BertConfig,
   outputs: Readonly<Record<string, Uint8Array>>,
-  index: number,
-  seq: number,
-  length: number,
+  { index, first, length }: { readonly index: number; readonly first: number; readonly length: number },
 ): EncoderResult {
   const floats = (name: string): Float32Array => decode('f32', outputs[name] ?? new Uint8Array())
   const rows = (values: Float32Array, width: number): Float32Array[] =>
-    Array.from({ length }, (_, token) => values.slice((index * seq + token) * width, (index * seq + token + 1) * width))
+    Array.from({ length }, (_, token) => values.slice((first + token) * width, (first + token + 1) * width))
   if (config.kind === 'token-classifier') {
-    const labelIds = [...decode('i32', outputs.labels ?? new Uint8Array()).subarray(index * seq, index * seq + length)]
+    const labelIds = [...decode('i32', outputs.labels ?? new Uint8Array()).subarray(first, first + length)]
     return {
       kind: config.kind,
       labelIds,

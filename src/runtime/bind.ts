@@ -110,7 +110,7 @@ function bindDims(where: string, entry: KernelEntry, info: (name: string) => Val
 }
 
 function bindAttr(where: string, name: string, value: AttrValue, binding: Binding): number {
-  const number = typeof value === 'number' ? value : binding.attrs[value.attr]
+  const number = typeof value === 'number' ? value : 'dim' in value ? binding.dims[value.dim] : binding.attrs[value.attr]
   if (number === undefined || !Number.isFinite(number)) {
     throw usageError('bind.attr', `${where}: attribute ${name} has no finite value`, {
       hint: `attributes given: ${Object.keys(binding.attrs).join(', ') || 'none'}`,

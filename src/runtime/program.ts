@@ -101,7 +101,7 @@ function assemble(
     steps: flat.steps.map((step) => describeStep(step, slice)),
     inputs: infos(flat.inputs),
     outputs: infos(flat.outputs),
-    memory: { arenaBytes: memory.bytes, lowerBound: memory.lowerBound, weightBytes: session.weightBytes },
+    memory: { arenaBytes: memory.bytes, lowerBound: memory.lowerBound, weightBytes: weightBytes(flat) },
     get captured() {
       return native.captured
     },
@@ -126,6 +126,13 @@ function assemble(
     },
   }
 }
+
+/** Bytes of the weights a program reads, each counted once. */
+const weightBytes = ({ storages }: FlatProgram): number =>
+  [...new Map(storages.flatMap(({ weight, bytes }) => (weight === undefined ? [] : [[weight, bytes] as const]))).values()].reduce(
+    (sum, bytes) => sum + bytes,
+    0,
+  )
 
 /** Poisons the arena and zeroes the inputs in it, so that steps captured or timed before the first run read valid indices. */
 async function initialise(session: Session, arena: NativeBuffer, inputs: readonly NativeSlice[]): Promise<void> {

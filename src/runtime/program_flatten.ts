@@ -190,8 +190,9 @@ function inputStorage(state: State, { label, inputs }: GraphApplication, name: s
   return value.storage
 }
 
-function weightStorage(state: State, { label, weights }: GraphApplication, name: string, info: ValueInfo): StorageId {
-  const tensor = wired(label, 'weight', name, weights)
+function weightStorage(state: State, application: GraphApplication, name: string, info: ValueInfo): StorageId {
+  const { label } = application
+  const tensor = weightTensor(application, name)
   const weight = state.config.weights.get(tensor)
   if (weight === undefined) {
     throw usageError('program.weight', `${label}: weight ${name} is wired to ${tensor}, which does not exist`)
@@ -212,6 +213,25 @@ function storageOf(values: ReadonlyMap<ValueId, StorageId>, id: ValueId): Storag
   if (storage === undefined) throw new Error(`internal: graph value ${id} is used before it is computed`)
   return storage
 }
+
+/** The tensor a graph weight is wired to; a stacked weight is wired to the stack of its parts' tensors. */
+function weightTensor({ graph, label, weights }: GraphApplication, name: string): string {
+  const parts = graph.stacked?.[name]
+  const wire = (part: string): string => wired(label, 'weight', part, weights)
+  return parts === undefined ? wire(name) : stackName(parts.map(wire))
+}
+
+/** Every weight tensor an application reads: its name, and the names of those it is stacked from where it is. */
+export const weightTensors = (application: GraphApplication): { readonly name: string; readonly parts?: readonly string[] }[] =>
+  Object.keys(application.graph.weights).map((name) => {
+    const parts = application.graph.stacked?.[name]
+    const tensor = weightTensor(application, name)
+    return parts === undefined
+      ? { name: tensor }
+      : { name: tensor, parts: parts.map((part) => application.weights[part] ?? part) }
+  })
+
+const stackName = (parts: readonly string[]): string => parts.join('+')
 
 /** Lengthens a storage's life to include a step. */
 function extend(state: State, id: StorageId, step: number): StorageId {

@@ -1,7 +1,7 @@
 /** A schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
 import { printExpr } from '../ir/print.js'
 import type { MappedKernel, Team, Variant } from './mapped.js'
-import type { Pass, Step } from './passes.js'
+import type { Pass, PassRow, Step } from './passes.js'
 
 /** One line a variant: its name, who computes what, and when. */
 export function variantLines(
@@ -9,17 +9,18 @@ export function variantLines(
 ): { readonly name: string; readonly schedule: string; readonly when: string }[] {
   const { program, vec, key } = mapped
   if (program.kind === 'elementwise') {
-    return [
-      {
-        name: key,
-        schedule: `elementwise: a chunk of ${vec} elements a thread, ${program.threads} threads a block`,
-        when: 'always',
-      },
-    ]
+    const text = (width: number, threads: number) =>
+      `elementwise: a chunk of ${width} elements a thread, ${threads} threads a block`
+    const tuned = (program.tuned ?? []).map((v) => ({
+      name: `${key}_${v.name}`,
+      schedule: text(v.vec, v.threads),
+      when: `${limitText(v)}: ${v.reason}`,
+    }))
+    return [...tuned, { name: key, schedule: text(vec, program.threads), when: tuned.length === 0 ? 'always' : 'otherwise' }]
   }
   return program.variants.map((v) => ({
     name: `${key}_${v.name}`,
-    schedule: variantText(v, vec),
+    schedule: variantText(v, v.vec ?? vec),
     when: `${limitText(v)}: ${v.reason}`,
   }))
 }
@@ -51,8 +52,7 @@ function passLines({ loop, rows, reductions, stores }: Pass): string[] {
   return [
     `  pass over ${loop.index} < ${printExpr(loop.length)}:`,
     ...rows.map((row) => {
-      const value = row.kind === 'loaded' ? `load ${printExpr(row.load)} in chunks` : printExpr(row.value)
-      return `    ${row.name} = ${value}${row.keep ? ', kept in registers' : ''}`
+      return `    ${row.name} = ${rowText(row)}${row.keep ? ', kept in registers' : ''}`
     }),
     ...reductions.map((r) => `    ${r.name} = ${r.monoid} of ${printExpr(r.value)}`),
     ...stores.map((s) => {
@@ -60,6 +60,17 @@ function passLines({ loop, rows, reductions, stores }: Pass): string[] {
       return `    store ${s.tensor}[${s.indices.map(printExpr).join(', ')}] = ${printExpr(s.value)} ${how}`
     }),
   ]
+}
+
+function rowText(row: PassRow): string {
+  switch (row.kind) {
+    case 'loaded':
+      return `load ${printExpr(row.load)} in chunks`
+    case 'computed':
+      return printExpr(row.value)
+    case 'scanned':
+      return `scan ${row.monoid} of ${printExpr(row.value)}`
+  }
 }
 
 const variantText = (v: Variant, vec: number): string =>
@@ -76,8 +87,11 @@ function teamText(team: Team): string {
   }
 }
 
-function limitText({ limit }: Variant): string {
+function limitText({ limit }: Pick<Variant, 'limit'>): string {
+  const { tuned } = limit
   const bounds = [
+    ...(tuned === undefined ? [] : [`on ${tuned.architecture} rows of ${tuned.length} elements`]),
+    ...(tuned === undefined || tuned.fromRows === 1 ? [] : [`at least ${tuned.fromRows} rows`]),
     ...(limit.length === undefined ? [] : [`rows of at most ${limit.length} elements`]),
     ...(limit.rows === undefined ? [] : [`at most ${limit.rows} rows`]),
   ]

@@ -1,4 +1,4 @@
-/** The scheduler: normalise, order into passes, simplify, choose the variants. Pure: an instance always maps the same way. */
+/** The scheduler: normalise, order into passes, simplify, choose the variants. Pure: the same instance and tuning map the same way. */
 
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
@@ -9,9 +9,18 @@ import { normalise } from './normalise.js'
 import { planSteps } from './passes.js'
 import { elementwiseThreads, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
+import { applyTuning, type Tuning } from './tuning.js'
 
-/** Maps one instance of a kernel by the default rules. */
-export function mapKernel(instance: Instance): MappedKernel {
+/**
+ * Maps one instance of a kernel: by the default rules, behind what a tuning file has measured for it.
+ * @throws usage `tuning.choice`, `tuning.order` for an entry that the kernel cannot have
+ */
+export function mapKernel(instance: Instance, tuning?: Tuning): MappedKernel {
+  const mapped = mapByRules(instance)
+  return tuning === undefined ? mapped : applyTuning(mapped, tuning)
+}
+
+function mapByRules(instance: Instance): MappedKernel {
   const kernel = normalise(instance)
   const vec = vectorWidth(instance, kernel)
   const base = { instance, key: instanceKey(instance.kernel.name, instance.types, instance.dims), axes: kernel.axes, vec }

@@ -17,6 +17,18 @@ export interface Limit {
   readonly length: number | undefined
   /** Most rows the variant takes; undefined when it takes any. */
   readonly rows: number | undefined
+  /** What a measured variant is limited to besides, because nothing is known about it elsewhere. */
+  readonly tuned?: TunedFor
+}
+
+/** Where a measurement holds. */
+export interface TunedFor {
+  /** `sm_90`, or `simt`. The CPU device takes the variants of every architecture, so that what a GPU would run is checked. */
+  readonly architecture: string
+  /** The one row length. */
+  readonly length: number
+  /** Fewest rows. */
+  readonly fromRows: number
 }
 
 /** One compiled kernel of a row program. The launcher takes the first whose limit holds. */
@@ -25,6 +37,8 @@ export interface Variant {
   readonly team: Team
   /** Row values stay in registers, `chunks` chunks a lane; undefined when each pass reads and computes them again. */
   readonly chunks: number | undefined
+  /** Consecutive elements a lane handles at a time, where they are not the kernel's `vec`. */
+  readonly vec?: number
   readonly limit: Limit
   /** Why rows within the limit are best served this way. */
   readonly reason: string
@@ -36,6 +50,17 @@ export interface ElementwiseProgram {
   /** Scalars of the row, then exactly one pass. */
   readonly steps: readonly Step[]
   readonly threads: number
+  /** Measured variants, which the launcher tries first. */
+  readonly tuned?: readonly ElementwiseVariant[]
+}
+
+/** An elementwise kernel with a width and a block size of its own. */
+export interface ElementwiseVariant {
+  readonly name: string
+  readonly vec: number
+  readonly threads: number
+  readonly limit: Limit
+  readonly reason: string
 }
 
 /** Rows computed by teams of threads. */
@@ -58,5 +83,7 @@ export interface MappedKernel {
   readonly axes: readonly RowAxis[]
   /** Consecutive elements a thread handles at a time. */
   readonly vec: number
+  /** Kernels take their width (elementwise: their block size too) as a template argument, since variants differ in it. */
+  readonly generic?: boolean
   readonly program: ElementwiseProgram | RowProgram
 }

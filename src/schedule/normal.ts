@@ -21,6 +21,15 @@ export type RowDef =
       readonly run: number
     }
   | { readonly kind: 'computed'; readonly name: string; readonly type: ScalarType; readonly loop: Loop; readonly value: Expr }
+  /** Combinations of the values up to each element: the threads of a row make them together, chunk by chunk. */
+  | {
+      readonly kind: 'scanned'
+      readonly name: string
+      readonly type: ScalarType
+      readonly monoid: StmtOf<'scan'>['monoid']
+      readonly loop: Loop
+      readonly value: Expr
+    }
 
 export interface Reduction {
   readonly kind: 'reduce'
@@ -45,7 +54,7 @@ export interface LoopStore {
 export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore
 
 export interface NormalKernel {
-  /** No reductions and every store runs over the same loop: nothing ties the elements of a row together. */
+  /** No reductions, no scans, and every store runs over the same loop: nothing ties the elements of a row together. */
   readonly elementwise: boolean
   readonly axes: readonly RowAxis[]
   readonly rows: ReadonlyMap<string, RowDef>

@@ -8,13 +8,24 @@
  * - Loads that can be read as chunks become rows of their own, which the later passes may keep.
  */
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
-import type { Expr, ExprOf } from '../ir/expr.js'
-import { type Instance, resolveDType } from '../ir/instance.js'
-import type { Kernel, RowAxis, Stmt, TensorParam } from '../ir/kernel.js'
+import type { Expr } from '../ir/expr.js'
+import type { Instance } from '../ir/instance.js'
+import type { Kernel, RowAxis, Stmt } from '../ir/kernel.js'
 import { mapStmt } from '../ir/walk.js'
-import { classify, offsetOf } from './access.js'
-import { freshName, type Loop, type NormalKernel, type NormalStmt, type RowDef } from './normal.js'
-import { keyOf, rewriteDown, rewritePaths, sameExpr, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
+import {
+  addLoadedRow,
+  type Context,
+  inlineElements,
+  isInBounds,
+  loopFor,
+  nameChunkLoads,
+  overLoop,
+  readsScan,
+  rowLoop,
+  runOf,
+} from './elements.js'
+import type { NormalKernel, NormalStmt } from './normal.js'
+import { rewriteDown, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
 
 /** Brings an instance's kernel into normal form. The kernel must have passed the IR verifier. */
 export function normalise({ kernel, dims, types }: Instance): NormalKernel {
@@ -28,6 +39,7 @@ export function normalise({ kernel, dims, types }: Instance): NormalKernel {
     fixed: dims,
     types,
     loops: new Map(),
+    elementIndex: axes === kernel.rows ? undefined : kernel.rows.at(-1)?.index,
     extents: new Map(axes.map(({ index, dim }) => [index, fixed.get(dim) ?? dimVar(dim)])),
     lets: new Map(),
     rows: new Map(),
@@ -35,7 +47,8 @@ export function normalise({ kernel, dims, types }: Instance): NormalKernel {
   }
   const normal = statements.flatMap((s) => normaliseStatement(s, context))
   const loops = [...new Set(normal.flatMap((s) => ('loop' in s ? [s.loop] : [])))]
-  const elementwise = loops.length === 1 && normal.every((s) => s.kind === 'let' || s.kind === 'loopStore')
+  const elementwise =
+    loops.length === 1 && normal.every((s) => s.kind === 'let' || (s.kind === 'loopStore' && !readsScan(s.value, context.rows)))
   return {
     elementwise,
     axes,
@@ -45,18 +58,6 @@ export function normalise({ kernel, dims, types }: Instance): NormalKernel {
     inBounds: (load) => isInBounds(load, context),
     taken: context.taken,
   }
-}
-
-interface Context {
-  readonly kernel: Kernel
-  readonly fixed: Readonly<Record<string, number>>
-  readonly types: Instance['types']
-  readonly loops: Map<string, Loop>
-  /** What each index variable runs up to. */
-  readonly extents: Map<string, Expr>
-  readonly lets: Map<string, Expr>
-  readonly rows: Map<string, RowDef>
-  readonly taken: Set<string>
 }
 
 /** All results are scalars of the row axes and nothing is reduced. */
@@ -113,7 +114,7 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       return [{ ...s, indices: s.indices.map(inline), value: inline(s.value) }]
     }
     case 'row': {
-      const loop = loopFor(s.index, s.length, context)
+      const loop = rowLoop(s, context)
       const value = overLoop(s.value, s.index, loop, context)
       const run = value.kind === 'load' ? runOf(value, loop, context) : undefined
       if (value.kind === 'load' && run !== undefined) addLoadedRow(s.name, value, loop, run, context)
@@ -125,6 +126,12 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
           loop,
           value: nameChunkLoads(value, loop, context),
         })
+      return []
+    }
+    case 'scan': {
+      const loop = rowLoop(s, context)
+      const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
+      context.rows.set(s.name, { kind: 'scanned', name: s.name, type: s.type, monoid: s.monoid, loop, value })
       return []
     }
     case 'reduce': {
@@ -142,88 +149,6 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       return [{ kind: 'loopStore', tensor: s.tensor, indices, loop, value, run }]
     }
   }
-}
-
-/** The loop of a length. Lengths that go through a `let` are written out first, so that the host can compute them. */
-function loopFor(index: string, length: Expr, context: Context): Loop {
-  const written = inlineElements(writeOut(length, context.lets), undefined, context)
-  const key = keyOf(written)
-  const loop = context.loops.get(key) ?? { index, length: written }
-  context.loops.set(key, loop)
-  context.extents.set(loop.index, written)
-  return loop
-}
-
-const writeOut = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
-  rewriteDown(e, (node) => {
-    const value = node.kind === 'local' ? lets.get(node.name) : undefined
-    return value === undefined ? undefined : writeOut(value, lets)
-  })
-
-/** A construct's element over the shared index, with foreign elements written out. */
-const overLoop = (value: Expr, index: string, loop: Loop, context: Context): Expr =>
-  inlineElements(substituteIndex(value, index, indexVar(loop.index)), loop, context)
-
-/** Replaces elements of rows by their computation, except elements at the loop's own index. */
-const inlineElements = (e: Expr, loop: Loop | undefined, context: Context): Expr =>
-  rewriteDown(e, (node) => {
-    if (node.kind !== 'element') return undefined
-    const row = rowOf(node.row, context)
-    if (loop !== undefined && row.loop === loop && sameExpr(node.index, indexVar(loop.index))) return node
-    const definition = row.kind === 'loaded' ? row.load : row.value
-    const index = inlineElements(node.index, loop, context)
-    return inlineElements(substituteIndex(definition, row.loop.index, index), loop, context)
-  })
-
-/** Replaces loads of consecutive elements by elements of a row that is loaded in chunks. */
-function nameChunkLoads(value: Expr, loop: Loop, context: Context): Expr {
-  return rewritePaths(value, (e, always) => {
-    if (e.kind !== 'load') return undefined
-    const run = runOf(e, loop, context)
-    if (run === undefined || !(always || isInBounds(e, context))) return undefined
-    const same = [...context.rows.values()].find((row) => row.kind === 'loaded' && row.loop === loop && sameExpr(row.load, e))
-    const name = same?.name ?? freshName(`${e.tensor}_${loop.index}`, context.taken)
-    if (same === undefined) addLoadedRow(name, e, loop, run, context)
-    return { kind: 'element', type: e.type, row: name, index: indexVar(loop.index) }
-  })
-}
-
-/** The run of consecutive elements a load makes along a loop; undefined when it makes none. */
-function runOf(load: ExprOf<'load'>, loop: Loop, context: Context): number | undefined {
-  const access = classify(offsetOf(tensorOf(load.tensor, context), load.indices, context.fixed), loop.index)
-  return access.kind === 'contiguous' ? access.run : undefined
-}
-
-function addLoadedRow(name: string, load: ExprOf<'load'>, loop: Loop, run: number, context: Context): void {
-  const dtype = resolveDType(tensorOf(load.tensor, context).dtype, context.types)
-  context.rows.set(name, { kind: 'loaded', name, type: load.type, loop, load, dtype, run })
-}
-
-/**
- * True when every index of a load is a variable that runs over exactly that dimension, so that the load may be made
- * even where the body would not make it.
- */
-function isInBounds(load: ExprOf<'load'>, context: Context): boolean {
-  const tensor = tensorOf(load.tensor, context)
-  return load.indices.every((index, i) => {
-    const dim = tensor.dims[i]
-    if (dim === undefined || index.kind !== 'index') return false
-    const known = context.fixed[dim]
-    const extent = context.extents.get(index.name)
-    return extent !== undefined && sameExpr(extent, known === undefined ? dimVar(dim) : i32(known))
-  })
-}
-
-function tensorOf(name: string, { kernel }: Context): TensorParam {
-  const tensor = kernel.tensors.find((t) => t.name === name)
-  if (tensor === undefined) throw new Error(`internal: ${kernel.name} has no tensor ${name}`)
-  return tensor
-}
-
-function rowOf(name: string, { rows, kernel }: Context): RowDef {
-  const row = rows.get(name)
-  if (row === undefined) throw new Error(`internal: ${kernel.name} has no row ${name}`)
-  return row
 }
 
 function namesOf(kernel: Kernel): Set<string> {

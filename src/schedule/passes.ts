@@ -1,7 +1,8 @@
 /**
  * Second pass of the schedule: orders a normalised kernel into steps. A step is a scalar, or a pass: one walk over the
  * elements of a row that feeds as many reductions and stores as it can. A construct waits for the reductions it uses, so a
- * kernel has as many passes over a length as its longest chain of reductions, plus one.
+ * kernel has as many passes over a length as its longest chain of reductions, plus one. A scan is a row like any other: what
+ * uses it needs no pass of its own.
  */
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
@@ -119,7 +120,7 @@ function placeRows(
         return
       }
       const row = rowNamed(kernel, name)
-      if (row.kind === 'computed') needAll(row.value)
+      if (row.kind !== 'loaded') needAll(row.value)
       here.push(row)
     }
     const needAll = (e: Expr): void =>

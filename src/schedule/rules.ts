@@ -53,7 +53,7 @@ const wideBlock = 256
 const rereadBlock = 512
 const maxBlock = 1024
 /** Below this many rows, warps alone leave most of a large GPU (132 multiprocessors, 4 schedulers each) without work. */
-const fewRows = 528
+export const fewRows = 528
 
 /** The variants of a row program, in the order the launcher tries them. */
 export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean): Variant[] {
@@ -121,7 +121,7 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
 }
 
 /** Values of each kept row a lane can hold within the register budget: 32, 16 or 8. */
-function valuesThatFit(steps: readonly Step[]): number {
+export function valuesThatFit(steps: readonly Step[]): number {
   let bytes = 0
   for (const step of steps) {
     if (step.kind !== 'pass') continue

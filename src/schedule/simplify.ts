@@ -35,7 +35,7 @@ export function mayDivideByZero(e: Expr): boolean {
 
 const mapPass = (pass: Pass, f: (e: Expr) => Expr): Pass => ({
   ...pass,
-  rows: pass.rows.map((row) => (row.kind === 'computed' ? { ...row, value: f(row.value) } : row)),
+  rows: pass.rows.map((row) => (row.kind === 'loaded' ? row : { ...row, value: f(row.value) })),
   reductions: pass.reductions.map((r) => ({ ...r, value: f(r.value) })),
   stores: pass.stores.map((s) => ({ ...s, value: f(s.value) })),
 })
@@ -69,7 +69,7 @@ const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
 
 /** Names the computations that several others of a pass use, each right before its first use. */
 function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass {
-  const computed = pass.rows.flatMap((row) => (row.kind === 'computed' ? [row.value] : []))
+  const computed = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [] : [row.value]))
   const rows: PassRow[] = []
   const share = sharer(
     [...computed, ...pass.reductions.map((r) => r.value), ...pass.stores.map((s) => s.value)],
@@ -80,7 +80,7 @@ function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass
       return { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) }
     },
   )
-  for (const row of pass.rows) rows.push(row.kind === 'computed' ? { ...row, value: share(row.value) } : row)
+  for (const row of pass.rows) rows.push(row.kind === 'loaded' ? row : { ...row, value: share(row.value) })
   const reductions = pass.reductions.map((r) => ({ ...r, value: share(r.value) }))
   const stores = pass.stores.map((s) => ({ ...s, value: share(s.value) }))
   return { ...pass, rows, reductions, stores }

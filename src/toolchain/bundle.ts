@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, cp, mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
-import { basename, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { environmentError, findingError, usageError } from '../errors.js'
 import { which } from './compilers.js'
 import { type Installation, installation } from './installation.js'
@@ -73,6 +73,10 @@ async function fill(
   }
   await put(process.execPath, 'node')
   await put(join(packageRoot(), 'dist', 'portable.mjs'), 'heddle.mjs')
+  for (const file of ['templates/report.hbs', 'src/bench/peers/torch_bert.py', 'src/bench/peers/torch_ways.py']) {
+    await mkdir(dirname(join(stage, file)), { recursive: true })
+    await put(join(packageRoot(), file), file)
+  }
   await put(join(built.native, 'heddle.node'), 'heddle.node')
   await mkdir(join(stage, 'generated'))
   await put(join(built.generated, 'manifest.json'), 'generated/manifest.json')

@@ -41,6 +41,8 @@ export interface BuildOptions {
   readonly onProgress?: (progress: BuildProgress) => void
   /** Compilers at a time; defaults to the number of cores. */
   readonly jobs?: number
+  /** The one GPU architecture to compile for, such as `90`; defaults to all of them. */
+  readonly architecture?: string
 }
 
 export interface BuildResult {
@@ -68,7 +70,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   const generated = options.generated ?? installation(root).generated
   const outDir = options.outDir ?? outputs(root).target(target)
   const { sources, digest } = await readSources(generated)
-  const recipe = await recipeFor(target, packageRoot())
+  const recipe = await recipeFor(target, packageRoot(), options.architecture)
   const headers: HeaderCache = new Map()
   const limit = pLimit(options.jobs ?? availableParallelism())
   // The first failure stops the others: their children are ended before this function returns.

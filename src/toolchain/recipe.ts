@@ -1,10 +1,11 @@
 /** How each target turns generated text into objects and objects into a kernel library: the only place with compiler flags. */
 import { join } from 'node:path'
+import { usageError } from '../errors.js'
 import { type Compiler, requireCxx, requireNvcc } from './compilers.js'
 import type { Target } from './paths.js'
 
 /** GPU architectures with machine code in every CUDA kernel library. */
-export const architectures = ['80', '90'] as const
+export const architectures = ['80', '90a'] as const
 
 export interface Recipe {
   readonly target: Target
@@ -24,14 +25,27 @@ const includeFolders = (native: string, target: Target): string[] => [
 /** Contraction into fused multiply-adds is off on the CPU device, so that results do not depend on the host's instruction set. */
 const simtFlags = ['-std=c++17', '-O2', '-DHEDDLE_SIMT=1', '-ffp-contract=off', '-fPIC']
 
-/** Every architecture as machine code; the newest also as PTX, which a later GPU's driver can compile. */
-const codeFor = (arch: string): string => (arch === architectures.at(-1) ? `[sm_${arch},compute_${arch}]` : `sm_${arch}`)
+/** Every architecture as machine code, and PTX that a later GPU's driver can compile: code for 90a itself runs on 9.0 only. */
+const targets: readonly string[] = [
+  ...architectures.map((arch) => `arch=compute_${arch},code=sm_${arch}`),
+  'arch=compute_90,code=compute_90',
+]
 
-const cudaFlags = [
+/** Machine code for one architecture, by its number (`90`). A library for one device travels to it, so its code is compressed. */
+function codeFor(architecture: string): string[] {
+  const known = architectures.find((arch) => arch.replace(/\D/g, '') === architecture)
+  if (known === undefined) {
+    const allowed = architectures.map((arch) => `sm_${arch.replace(/\D/g, '')}`).join(', ')
+    throw usageError('toolchain.architecture', `kernels are not built for sm_${architecture}`, { hint: `known: ${allowed}` })
+  }
+  return ['-gencode', `arch=compute_${known},code=sm_${known}`, '-Xfatbin', '-compress-all']
+}
+
+const cudaFlags = (architecture: string | undefined): string[] => [
   '-std=c++17',
   '-O3',
   '-lineinfo',
-  ...architectures.flatMap((arch) => ['-gencode', `arch=compute_${arch},code=${codeFor(arch)}`]),
+  ...(architecture === undefined ? targets.flatMap((target) => ['-gencode', target]) : codeFor(architecture)),
   ...['-Xcompiler', '-fPIC'],
   ...['-Xptxas', '-v'],
   ...['-Werror', 'all-warnings'],
@@ -43,8 +57,11 @@ const cudaFlags = [
  */
 export const hostRuntime = ['-static-libstdc++', '-static-libgcc', '-Wl,--exclude-libs,ALL'] as const
 
-/** @throws environment `toolchain.cxx` or `toolchain.nvcc` when the target's compiler is missing */
-export async function recipeFor(target: Target, packageRoot: string): Promise<Recipe> {
+/**
+ * @param architecture compiles CUDA for this one only, such as `90`; for all of them by default
+ * @throws environment `toolchain.cxx` or `toolchain.nvcc` when the target's compiler is missing; usage `toolchain.architecture`
+ */
+export async function recipeFor(target: Target, packageRoot: string, architecture?: string): Promise<Recipe> {
   const include = includeFolders(join(packageRoot, 'native'), target)
   return target === 'simt'
     ? {
@@ -58,7 +75,7 @@ export async function recipeFor(target: Target, packageRoot: string): Promise<Re
         target,
         compiler: await requireNvcc(),
         include,
-        compileFlags: cudaFlags,
+        compileFlags: cudaFlags(architecture),
         linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
       }
 }

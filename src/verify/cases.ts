@@ -17,6 +17,7 @@ export interface KernelCase {
   readonly name: string
   readonly entry: KernelEntry
   readonly dims: Readonly<Record<string, number>>
+  readonly attrs: Readonly<Record<string, number>>
   readonly draw: Draw
   /** Elements by which every buffer starts after an aligned address. */
   readonly shift: number
@@ -51,7 +52,7 @@ const largestCase = 330_000
 function dimensionsOf(entry: KernelEntry): { outer: string[]; row: string } {
   const widest = entry.buffers.reduce((best, buffer) => (buffer.dims.length > best.dims.length ? buffer : best))
   const row = widest.dims.at(-1) ?? ''
-  const derived = Object.keys(ruleOf(entry.op).extents ?? {})
+  const derived = Object.keys(ruleOf(entry).extents ?? {})
   return { row, outer: entry.dims.filter((name) => name !== row && !derived.includes(name)) }
 }
 
@@ -63,7 +64,7 @@ const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>):
  * @throws usage `verify.rule` for an op without a rule
  */
 export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[] {
-  const rule = ruleOf(entry.op)
+  const rule = ruleOf(entry)
   const { outer, row } = dimensionsOf(entry)
   const elementBytes = Math.min(...entry.buffers.map(({ dtype }) => dtypeInfo[dtype].bytes))
   const cases = new Map<string, KernelCase>()
@@ -74,10 +75,11 @@ export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[]
     const derived = Object.entries(rule.extents ?? {}).map(([name, extent]) => [name, extent(given)])
     const dims: Readonly<Record<string, number>> = { ...given, ...Object.fromEntries(derived), ...entry.fixedDims }
     if (draw === 'normal' && (dims[row] ?? 0) < (rule.normalFrom ?? 1)) return
-    if (elementsOf(entry, dims) > largest) return
+    if (elementsOf(entry, dims) > largest || length > (rule.longest ?? length)) return
     const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')
     const name = `${entry.key} ${extents} ${draw}${shift > 0 ? ` shift=${shift}` : ''}`
-    cases.set(name, { name, entry, dims, draw, shift })
+    const attrs = Object.fromEntries(entry.attrs.map((attr) => [attr.name, rule.attrs?.[attr.name]?.(dims) ?? attr.default]))
+    cases.set(name, { name, entry, dims, attrs, draw, shift })
   }
 
   for (const length of rowLengths(16 / elementBytes)) {
@@ -90,7 +92,7 @@ export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[]
 
 /** The inputs of a case: logical values, already rounded to their storage types. */
 export function inputsOf({ name, entry, dims, draw }: KernelCase): Readonly<Record<string, HostTensor>> {
-  const rule = ruleOf(entry.op)
+  const rule = ruleOf(entry)
   const value: (next: Random) => number = draw === 'integer' ? smallInteger : normal
   const inputs = entry.buffers.filter(({ access }) => access === 'in')
   return Object.fromEntries(
@@ -99,7 +101,7 @@ export function inputsOf({ name, entry, dims, draw }: KernelCase): Readonly<Reco
       const shape = buffer.dims.map((dim) => dims[dim] ?? 1)
       const special = rule.inputs?.[buffer.name]
       const length = shape.reduce((product, extent) => product * extent, 1)
-      const drawn = Float64Array.from({ length }, () => (special === undefined ? value(next) : special(next, dims)))
+      const drawn = Float64Array.from({ length }, (_, i) => (special === undefined ? value(next) : special(next, dims, i)))
       return [buffer.name, { data: roundTo(buffer.dtype, drawn), shape }]
     }),
   )

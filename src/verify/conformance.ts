@@ -5,9 +5,10 @@
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
+import type { PlannedKernel } from '../fuse/apply.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'
-import type { Kernel } from '../ir/kernel.js'
+import { evaluateTemplate } from '../ir/evaluate_template.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
 import { decode } from '../runtime/buffer.js'
@@ -28,7 +29,7 @@ export interface Subject {
   readonly layouts: Layouts
   readonly ops: Readonly<Record<string, Op>>
   /** The IR by op, where the front end is at hand: the oracle of fused kernels, and what tells a wrong lowering from a wrong schedule. */
-  readonly kernels?: ReadonlyMap<string, Kernel>
+  readonly kernels?: ReadonlyMap<string, PlannedKernel>
 }
 
 export interface CheckResult {
@@ -131,8 +132,8 @@ export function findTrespass(before: Uint8Array, after: Uint8Array, outputs: rea
 
 /** The tolerance of a case: exact ops are exact on small integers only. */
 function toleranceOf({ entry, dims, draw }: KernelCase, dtype: DType): Tolerance {
-  const rule = ruleOf(entry.op)
-  const opClass = rule.class === 'exact' && draw === 'normal' ? 'elementwise' : rule.class
+  const rule = ruleOf(entry)
+  const opClass = rule.class === 'exact' && draw === 'normal' ? (rule.elsewhere ?? 'elementwise') : rule.class
   return tolerance({ dtype, class: opClass, length: rule.length?.(dims) ?? 1, scale: rule.scale ?? 1 })
 }
 
@@ -153,7 +154,7 @@ async function runOnDevice(
   placed: readonly Placed[],
   block: Uint8Array,
 ): Promise<Uint8Array> {
-  const { entry, dims } = test
+  const { entry, dims, attrs } = test
   const buffer = subject.device.allocate(block.byteLength)
   const whole = { buffer, offset: 0, bytes: block.byteLength }
   const program = subject.device.program([
@@ -164,7 +165,7 @@ async function runOnDevice(
       key: entry.key,
       buffers: placed.map(({ offset, bytes }) => ({ buffer, offset, bytes })),
       dims: entry.dims.map((name) => dims[name] ?? 1),
-      attrs: entry.attrs.map((attr) => attr.default),
+      attrs: entry.attrs.map((attr) => attrs[attr.name] ?? attr.default),
     },
   ])
   try {
@@ -187,7 +188,7 @@ export const hasOracle = ({ ops, kernels }: Subject, { op }: KernelEntry): boole
 export async function runCase(subject: Subject, test: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> {
   const { name, entry, dims } = test
   const inputs = inputsOf(test)
-  const expected = expect(subject, entry, inputs, dims)
+  const expected = expect(subject, test, inputs)
   const { placed, bytes } = place(entry, dims, test.shift, subject.layouts)
   const before = initialBlock(placed, bytes, inputs, subject.layouts)
   let after: Uint8Array
@@ -213,23 +214,28 @@ export async function runCase(subject: Subject, test: KernelCase, onBlock?: (blo
   return { name, passed: true, detail: details.join('; ') }
 }
 
-const attrsOf = (entry: KernelEntry): Record<string, number> =>
-  Object.fromEntries(entry.attrs.map((attr) => [attr.name, attr.default]))
-
-function expect({ ops, kernels }: Subject, entry: KernelEntry, inputs: Tensors, dims: Readonly<Record<string, number>>): Tensors {
+function expect({ ops, kernels }: Subject, { entry, dims, attrs }: KernelCase, inputs: Tensors): Tensors {
   const op = Object.hasOwn(ops, entry.op) ? ops[entry.op] : undefined
-  if (op !== undefined) return runOp(op, inputs, { dims, attrs: attrsOf(entry) })
+  if (op !== undefined) return runOp(op, inputs, { dims, attrs })
   const kernel = kernels?.get(entry.op)
   if (kernel === undefined) throw usageError('verify.oracle', `${entry.key}: there is neither a body nor IR of ${entry.op}`)
-  return evaluateKernel(kernel, inputs, dims, attrsOf(entry))
+  return evaluate(kernel, inputs, dims, attrs)
 }
 
+/** What the IR of a kernel of either kind computes. */
+const evaluate = (
+  kernel: PlannedKernel,
+  inputs: Tensors,
+  dims: Readonly<Record<string, number>>,
+  attrs: Readonly<Record<string, number>>,
+) => ('kind' in kernel ? evaluateTemplate(kernel, inputs, dims, attrs) : evaluateKernel(kernel, inputs, dims, attrs))
+
 /** The first stage on the road whose result leaves the oracle's. */
-function rung({ ops, kernels }: Subject, { entry, dims }: KernelCase, inputs: Tensors, expected: Tensors): string {
+function rung({ ops, kernels }: Subject, { entry, dims, attrs }: KernelCase, inputs: Tensors, expected: Tensors): string {
   if (!Object.hasOwn(ops, entry.op)) return 'device differs from IR'
   const kernel = kernels?.get(entry.op)
   if (kernel === undefined) return 'device differs from body'
-  const evaluated = evaluateKernel(kernel, inputs, dims, attrsOf(entry))
+  const evaluated = evaluate(kernel, inputs, dims, attrs)
   const exact = tolerance({ dtype: 'f32', class: 'exact' })
   const same = Object.entries(expected).every(([tensor, { data }]) => compare(evaluated[tensor]?.data ?? [], data, exact).passed)
   return same ? 'device differs from body and IR' : 'IR differs from body'

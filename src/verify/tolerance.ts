@@ -11,9 +11,10 @@ import type { DType } from '../ir/dtype.js'
 /**
  * `exact`: small integers, or data that is only moved. `elementwise`: a few float operations per element, division and
  * square root included. `transcendental`: library functions. `reduction`: statistics over a row of `length` elements.
- * `matmul`: dot products of `length` terms. `model`: a whole encoder of `length` layers.
+ * `matmul`: dot products of `length` terms. `attention`: averages by weights that come from dot products of `length` terms. `model`: a
+ * whole encoder of `length` layers.
  */
-export type OpClass = 'exact' | 'elementwise' | 'transcendental' | 'reduction' | 'matmul' | 'model'
+export type OpClass = 'exact' | 'elementwise' | 'transcendental' | 'reduction' | 'matmul' | 'attention' | 'model'
 
 /** An element passes when `|actual - expected| <= absolute + relative * |expected|`. */
 export interface Tolerance {
@@ -44,6 +45,8 @@ const arithmeticError: Readonly<Record<Exclude<OpClass, 'exact' | 'model'>, (len
   reduction: (n) => 16 + 4 * Math.sqrt(n),
   // The partial sums of k independent terms grow as sqrt(k), so their roundings add up to k / sqrt(6); 2 is the tail of that.
   matmul: (k) => 2 * k,
+  // A score's error is the relative error of its weight; the functions around it are those of a softmax.
+  attention: (k) => 16 + 2 * k,
 }
 
 const float32 = unitRoundoff.f32
@@ -66,7 +69,9 @@ export function tolerance({ dtype, class: opClass, length = 1, scale = 1 }: Tole
   if (opClass === 'exact') return { absolute: 0, relative: 0 }
   if (opClass === 'model') return { absolute: modelTolerance(dtype, length, scale).absolute, relative: 0 }
   const arithmetic = 2 * arithmeticError[opClass](length) * float32
-  return { absolute: arithmetic * scale + underflow[dtype], relative: unitRoundoff[dtype] + arithmetic }
+  // Tensor cores take the weights in storage precision: an average of values up to 4 then errs by half a rounding of each at most.
+  const weights = opClass === 'attention' ? 2 * unitRoundoff[dtype] : 0
+  return { absolute: (arithmetic + weights) * scale + underflow[dtype], relative: unitRoundoff[dtype] + arithmetic }
 }
 
 export interface ModelTolerance {
@@ -117,3 +122,9 @@ export function modelTolerance(dtype: DType, layers: number, scale = 1): ModelTo
     f1: Math.max(f1Promise, 2 * naive.f1),
   }
 }
+
+/** For two results that are each within a tolerance of what is right: they are within twice it of each other. */
+export const betweenResults = ({ absolute, relative }: Tolerance): Tolerance => ({
+  absolute: 2 * absolute,
+  relative: 2 * relative,
+})

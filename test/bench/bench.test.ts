@@ -2,29 +2,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { benchEncoder, type EncoderBench } from '../../src/bench/encoder.js'
+import type { EncoderBench } from '../../src/bench/candidates.js'
+import { benchEncoder } from '../../src/bench/encoder.js'
 import { lengthsOf } from '../../src/bench/lengths.js'
 import { summarise } from '../../src/bench/statistics.js'
 import { benchConfig, syntheticWeights } from '../../src/bench/synthetic.js'
 import { shapesOf } from '../../src/cli/bench.js'
 import { bertShapes, bertWeights } from '../../src/models/bert.js'
-import { parseBertConfig } from '../../src/models/config.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime/reference_device.js'
-
-const config = parseBertConfig(
-  {
-    model_type: 'bert',
-    vocab_size: 50,
-    hidden_size: 12,
-    num_hidden_layers: 2,
-    num_attention_heads: 2,
-    intermediate_size: 16,
-    max_position_embeddings: 8,
-    hidden_act: 'gelu',
-  },
-  'tiny',
-)
+import { tinyConfig as config } from './results.js'
 
 describe('summarise', () => {
   it('gives median and quartiles, interpolated, of samples in any order', () => {
@@ -94,6 +81,8 @@ describe('synthetic models', () => {
   })
 })
 
+const none = { peakBytes: 0, weightBytes: 0, arenaBytes: 0, lowerBound: 0, twoLargestBytes: 0, ratio: 0 }
+
 describe('benchEncoder', () => {
   const manifest = referenceManifest()
   const { device } = referenceDevice(manifest)
@@ -129,6 +118,68 @@ describe('benchEncoder', () => {
     expect(profile.reduce((sum, step) => sum + step.milliseconds, 0)).toBeCloseTo(0.5 * steps, 9)
     // Eight matmuls a layer.
     expect(result?.matmuls).toBe(16)
+  })
+
+  it('knows no floor on simt, and puts the peak beside what it could be', async () => {
+    const [result] = await benchEncoder(bench)
+    expect(result).toMatchObject({ floor: undefined, fraction: undefined, rotation: { passes: 1 } })
+    const { peakBytes, weightBytes, arenaBytes, lowerBound, twoLargestBytes, ratio } = result?.memory ?? none
+    expect(peakBytes).toBe(weightBytes + arenaBytes)
+    // The inner network's activation, 2 x 4 x 16 floats, and the hidden states that the residual keeps, 2 x 4 x 12.
+    expect(twoLargestBytes).toBeGreaterThanOrEqual(4 * 8 * (16 + 12))
+    expect(twoLargestBytes).toBeLessThanOrEqual(lowerBound)
+    expect(ratio).toBe(peakBytes / (weightBytes + twoLargestBytes))
+  })
+
+  it('rotates the weights of a model that the cache would hold, and gives times of one pass', async () => {
+    const info = { ...bench.device.info(), kind: 'cuda' as const, name: 'NVIDIA H200' }
+    const gpu = { ...bench, repeats: 1, profile: false, device: { ...bench.device, info: () => info } }
+    const [result] = await benchEncoder(gpu)
+    const { passes, evicts } = result?.rotation ?? { passes: 0, evicts: undefined }
+    expect(passes).toBeGreaterThan(1)
+    expect(evicts).toBe(false)
+    expect(result?.milliseconds.median).toBe(2 / passes)
+    // Steps and memory are those of one pass.
+    expect(result?.matmuls).toBe(16)
+    expect(result?.fraction).toBe((result?.floor?.milliseconds ?? Number.NaN) / (2 / passes))
+  })
+
+  it('lets the plans take turns in both orders, with ids of their own in every round', async () => {
+    const { device: plain } = referenceDevice(manifest)
+    const [order, ids]: [string[], string[]] = [[], []]
+    let programs = 0
+    const device: typeof plain = {
+      ...plain,
+      program(steps) {
+        const program = plain.program(steps)
+        // Programs of fills only are the runtime's own.
+        const name = steps.some(({ kind }) => kind === 'kernel') ? `program ${programs++}` : 'fill'
+        return {
+          ...program,
+          run: (inputs, outputs) => {
+            if (inputs.length > 0) ids.push(`${name}: ${inputs.map(({ data }) => data.join()).join(';')}`)
+            return program.run(inputs, outputs)
+          },
+          time: async (repeats) => {
+            order.push(name)
+            return new Float64Array(repeats).fill(1)
+          },
+        }
+      },
+    }
+    await benchEncoder({ ...bench, device, plans: ['unfused', 'unfused'], repeats: 5, profile: false })
+    expect(order.slice(0, 6)).toEqual(['program 0', 'program 1', 'program 1', 'program 0', 'program 0', 'program 1'])
+    expect(order).toHaveLength(10)
+    expect(new Set(ids).size).toBe(10)
+    expect(
+      ids.map((text) => text.replace('program 0', 'program 1')).filter((text, i, all) => all.indexOf(text) === i),
+    ).toHaveLength(5)
+  })
+
+  it('tells what it does', async () => {
+    const stages: string[] = []
+    await benchEncoder({ ...bench, repeats: 1 }, { onStage: (stage) => stages.push(stage) })
+    expect(stages).toEqual(['building unfused 2x4 (1 of 1)', 'timing 2x4, round 1 of 1', 'profiling unfused 2x4'])
   })
 
   it('refuses a sequence beyond the positions and an unknown plan', async () => {

@@ -25,7 +25,7 @@ export async function openSubject(manifest: Manifest): Promise<OpenSubject> {
   const device = await openSimt()
   const { library } = await buildKernels({ target: 'simt', root })
   const { kernels } = readSpecsOrThrow({ root, specs: ['specs'] })
-  const fused = planAll(plans, graphs, kernels).kernels
-  const byOp = new Map([...kernels, ...fused].map((kernel) => [kernel.name, kernel]))
+  const planned = planAll(plans, graphs, kernels)
+  const byOp = new Map([...kernels, ...planned.kernels, ...planned.templates].map((kernel) => [kernel.name, kernel]))
   return { device, library: loadKernels(device, library, manifest), layouts, ops, kernels: byOp }
 }

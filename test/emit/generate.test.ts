@@ -2,6 +2,8 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { generate, generateInstances } from '../../src/emit/generate.js'
 import { type Manifest, manifestSchema } from '../../src/emit/manifest.js'
+import { call, i32 } from '../../src/ir/build.js'
+import type { Stmt } from '../../src/ir/kernel.js'
 import * as fixtures from '../schedule/fixtures.js'
 
 const files = generate(fixtures.everything)
@@ -87,6 +89,38 @@ describe('kernel text', () => {
     expect(kernelOf('concatenate__f16')).toMatch(/if \(i < valid\) y_c\[i\] = .*heddle::read\(left/)
     expect(kernelOf('transpose__f16')).toMatch(/if \(i < valid\) y_m\[i\] = heddle::read\(x/)
     expect(kernelOf('gelu__f16')).not.toContain('if (i < valid)')
+  })
+
+  it('walks the chunks of a scanned row together', () => {
+    const text = kernelOf('prefix_sum__f32')
+    expect(text).toContain('if (chunk * Team::lanes * VEC >= n) break;')
+    expect(text).not.toContain('if (valid <= 0) break;')
+    expect(text).not.toContain('WHOLE')
+  })
+
+  it('meets once a scan, after what it scans and before what uses it', () => {
+    const text = fileOf('cuda/scan_of_scan.cu')
+    const [kept = '', reread = ''] = text.split('// Any row length')
+    const steps = (body: string): string[] =>
+      body.match(/\b(ends|sums)_lanes\w*\.add|team\.scan\(\w+\)|\w+_lanes\.end_chunk/g) ?? []
+    const first = ['ends_lanes.add', 'team.scan(ends_lanes)', 'sums_lanes.add', 'team.scan(sums_lanes)', 'top_lanes.end_chunk']
+    expect(steps(kept)).toEqual(first)
+    expect(steps(reread)).toEqual([
+      ...first,
+      'ends_lanes_2.add',
+      'team.scan(ends_lanes_2)',
+      'sums_lanes_2.add',
+      'team.scan(sums_lanes_2)',
+    ])
+  })
+
+  it('gives a compound length its parentheses', () => {
+    const half = fixtures.rowSum.body.map(
+      (s): Stmt => (s.kind === 'reduce' ? { ...s, length: call('shiftRight', s.length, i32(1)) } : s),
+    )
+    const text = generate([{ ...fixtures.rowSum, body: half }]).get('cuda/row_sum__f32.cu')
+    expect(text).toContain('const int valid = (n >> 1) - c0;')
+    expect(text).toContain('(n >> 1) % VEC == 0')
   })
 
   it('stores a scalar of the row from one lane', () => {

@@ -135,6 +135,24 @@ describe('statements', () => {
       /^y\[m1, c\] = x\[m1, c\] .* for c < n$/,
     )
   })
+  it('scans rows, named after their constants', () =>
+    expect(
+      lowered(
+        rowBody(
+          `const ends = scan(n, (c) => x(m, c))\n const counts = scan(rows, ids)\n const top = max(n, scan(n, ends))\n return { y: row(n, (c) => ends(c) + counts(m) + top + ${end}) }`,
+        ),
+      ).slice(1, 5),
+    ).toEqual([
+      'row ends: f32 = scan sum(c < n: x[m1, c])',
+      'row counts: i32 = scan sum(i < m: ids[i])',
+      'row scan0: f32 = scan sum(i1 < n: ends[i1])',
+      'let top: f32 = max(i2 < n: scan0[i2])',
+    ]))
+  it('stores a scan', () =>
+    expect(lowered(rowBody(`return { y: scan(n, (c) => x(m, c) + ${end}) }`)).slice(1)).toEqual([
+      expect.stringMatching(/^row y1: f32 = scan sum\(c < n: x\[m1, c\]/),
+      'y[m1, i] = y1[i] for i < n',
+    ]))
   it('drops what nothing reads', () =>
     expect(
       lowered(rowBody(`const a = sum(n, (c) => x(m, c))\n const b = a * 2\n return { y: row(n, (c) => x(m, c) + ${end}) }`)),

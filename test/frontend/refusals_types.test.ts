@@ -137,6 +137,12 @@ describe('scalars', () => {
       message: 'sum reduces numbers, its element is a boolean',
       hint: 'write condition ? 1 : 0',
     }))
+  it('refuses a scan of booleans', () =>
+    refuses(rowBody('const ends = scan(n, «(k) => x(m, k) > 0»)\n    return { y: row(n, (c) => ends(c)) }'), {
+      code: 'dtype',
+      message: 'scan combines numbers, its element is a boolean',
+      hint: 'write condition ? 1 : 0',
+    }))
   it('refuses a boolean output', () =>
     refuses(rowBody('return { y: «row(n, (c) => x(m, c) > 0)» }'), {
       code: 'dtype',
@@ -181,6 +187,48 @@ describe('rows', () => {
       code: 'row',
       message: 'a row cannot be made inside an element or a branch',
       hint: 'make it a const at row level, before the row that uses it',
+    }))
+  it('refuses a scan inside an element', () =>
+    refuses(element('f(n, c)', 'const f = (n: number, c: number) => { const v = «scan(n, (k) => k)»; return v(c) }'), {
+      code: 'row',
+      message: 'a scan cannot be made inside an element or a branch',
+      hint: 'make it a const at row level, before the row that uses it',
+    }))
+  it('refuses a scan in a branch', () =>
+    refuses(rowBody('const t = eps > 0 ? «scan(n, (c) => x(m, c))»(0) : 0\n    return { y: row(n, (c) => x(m, c) + t) }'), {
+      code: 'row',
+      message: 'a scan cannot be made inside an element or a branch',
+      hint: 'make it a const at row level, before the row that uses it',
+    }))
+  it('refuses a scan as a number', () =>
+    refuses(rowBody('const ends = scan(n, (c) => x(m, c))\n    return { y: row(n, (c) => «ends» + 1) }'), {
+      code: 'row',
+      message: 'ends is a row where a number is expected',
+      hint: 'read an element of it, as in v(c), or reduce it',
+    }))
+  it('refuses to scan a number', () =>
+    refuses(rowBody('const ends = scan(n, «eps»)\n    return { y: row(n, (c) => ends(c) + x(m, c)) }'), {
+      code: 'row',
+      message: 'scan takes a row or a function of an index, eps is a float',
+      hint: 'write scan(n, (c) => x(m, c))',
+    }))
+  it('refuses a scan without an element', () =>
+    refuses(rowBody('const ends = «scan(n)»\n    return { y: row(n, (c) => ends(c) + x(m, c)) }'), {
+      code: 'arity',
+      message: 'scan takes 2 arguments, 1 given',
+      hint: 'write scan(n, (c) => x(m, c))',
+    }))
+  it('refuses a scan of a fractional length', () =>
+    refuses(rowBody('const ends = scan(«eps», (c) => x(m, c))\n    return { y: row(n, (c) => ends(c)) }'), {
+      code: 'index',
+      message: 'length of scan: eps is a float',
+      hint: 'indices and lengths are integers: use idiv, toInt or an integer tensor',
+    }))
+  it('refuses a scan of another length as an output', () =>
+    refuses(rowBody('return { y: «scan(rows, ids)» }'), {
+      code: 'shape',
+      message: 'output y has rows of n elements, this row has m',
+      hint: 'write row(n, (c) => ...)',
     }))
   it('refuses to reduce a number', () =>
     refuses(element('max(n, «eps»)'), {

@@ -152,5 +152,4 @@ describe('refusals', () => {
       'masked',
     ))
   it('an unknown node', () => refuses([['scald']], 'plan.node', 'scald'))
-  it('a matmul in a group', () => refuses([['query', 'queryBias']], 'plan.node', 'query'))
 })

@@ -1,7 +1,8 @@
 /** Runs graphs on the host through the IR evaluator, in double precision: how fused graphs are compared with unfused ones. */
+import type { PlannedKernel } from '../../src/fuse/apply.js'
 import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
+import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
 import type { Graph, GraphNode, ValueId } from '../../src/ir/graph.js'
-import type { Kernel } from '../../src/ir/kernel.js'
 import { evaluateExtent } from '../../src/ir/shape.js'
 
 type Numbers = Readonly<Record<string, number>>
@@ -13,15 +14,17 @@ export const shapeOf = (graph: Graph, id: ValueId, dims: Numbers): number[] =>
 /** Values of the graph's outputs for the given inputs and weights (by name). Layouts play no part: tensors are logical. */
 export function runGraph(
   graph: Graph,
-  kernels: ReadonlyMap<string, Kernel>,
+  kernels: ReadonlyMap<string, PlannedKernel>,
   given: Readonly<Record<string, ArrayLike<number>>>,
   dims: Numbers,
   attrs: Numbers,
+  weights = given,
 ): Record<string, ArrayLike<number>> {
   const data = new Map<ValueId, ArrayLike<number>>()
-  for (const [name, id] of Object.entries({ ...graph.inputs, ...graph.weights })) data.set(id, given[name] ?? [])
+  for (const [name, id] of Object.entries(graph.inputs)) data.set(id, given[name] ?? [])
+  for (const [name, id] of Object.entries(graph.weights)) data.set(id, weights[name] ?? [])
   const tensor = (id: ValueId): HostTensor => ({ data: data.get(id) ?? [], shape: shapeOf(graph, id, dims) })
-  for (const node of graph.nodes) runNode(node, tensor, data, kernels, attrs)
+  for (const node of graph.nodes) runNode(node, tensor, data, kernels, dims, attrs)
   return Object.fromEntries(Object.entries(graph.outputs).map(([name, id]) => [name, data.get(id) ?? []]))
 }
 
@@ -29,7 +32,8 @@ function runNode(
   node: GraphNode,
   tensor: (id: ValueId) => HostTensor,
   data: Map<ValueId, ArrayLike<number>>,
-  kernels: ReadonlyMap<string, Kernel>,
+  kernels: ReadonlyMap<string, PlannedKernel>,
+  dims: Numbers,
   attrs: Numbers,
 ): void {
   switch (node.kind) {
@@ -54,10 +58,11 @@ function runNode(
       const values = Object.fromEntries(
         Object.entries(node.attrs).map(([name, value]) => [
           name,
-          typeof value === 'number' ? value : (attrs[value.attr] ?? Number.NaN),
+          typeof value === 'number' ? value : (('dim' in value ? dims[value.dim] : attrs[value.attr]) ?? Number.NaN),
         ]),
       )
-      const outputs = evaluateKernel(kernel, inputs, sizes, values)
+      const outputs =
+        'kind' in kernel ? evaluateTemplate(kernel, inputs, sizes, values) : evaluateKernel(kernel, inputs, sizes, values)
       for (const [name, id] of Object.entries(node.outputs)) data.set(id, outputs[name]?.data ?? [])
     }
   }

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { call, constant, f32, i32, index } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr, evaluateKernel, forEachPoint } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
-import { centre, load } from './kernels.js'
+import { monoids } from '../../src/ir/monoids.js'
+import { centre, load, running } from './kernels.js'
 
 const x = { data: [1, 2, 3, 4, 5, 9], shape: [2, 3] }
 
@@ -12,6 +13,15 @@ describe('evaluateKernel', () => {
     const { y, mean } = evaluateKernel(centre, { x, ids: { data: [1, 0], shape: [2] } }, { m: 2, n: 3 }, { eps: 0 })
     expect(y).toEqual({ data: Float64Array.of(-2, -1, 3, -1, 0, 1), shape: [2, 3] })
     expect(mean).toEqual({ data: Float64Array.of(6, 2), shape: [2] })
+  })
+  it('scans a row, and a scan', () => {
+    const { y, top } = evaluateKernel(running, { x, ids: { data: [1, 0], shape: [2] } }, { m: 2, n: 3 })
+    expect(y?.data).toEqual(Float64Array.of(4, 9, 18, 1, 3, 6))
+    expect(top?.data).toEqual(Float64Array.of(31, 10))
+  })
+  it('scans an empty row', () => {
+    const empty = { x: { data: [], shape: [1, 0] }, ids: { data: [0], shape: [1] } }
+    expect(evaluateKernel(running, empty, { m: 1, n: 0 }).top?.data).toEqual(Float64Array.of(Number.NEGATIVE_INFINITY))
   })
   it('takes attributes from the kernel', () =>
     expect(evaluateKernel(centre, { x, ids: { data: [0, 0], shape: [2] } }, { m: 2, n: 3 }).y?.data[1]).toBe(0.5))
@@ -63,4 +73,12 @@ describe('forEachPoint', () => {
     expect(points([])).toEqual([[]])
     expect(points([3, 0])).toEqual([])
   })
+})
+
+describe('monoids', () => {
+  const values = [3, -1, 4, 4, -5, 2]
+  const at = (i: number): number => values[i] ?? Number.NaN
+  it.each(Object.entries(monoids))('%s scans to what it reduces each beginning of a row to', (_, monoid) =>
+    expect(monoid.scan(values.length, at)).toEqual(values.map((_, i) => monoid.evaluate(i + 1, at))),
+  )
 })

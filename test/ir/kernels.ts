@@ -44,3 +44,26 @@ export const centre: Kernel = {
     { kind: 'store', tensor: 'mean', indices: [index('r')], value: call('mul', local('a'), f32(1)) },
   ],
 }
+
+/** Running sums of each row and, summed once more, of those; the largest of the latter. */
+export const running: Kernel = {
+  ...centre,
+  name: 'running',
+  attrs: [],
+  tensors: centre.tensors.map((tensor) => (tensor.name === 'mean' ? { ...tensor, name: 'top' } : tensor)),
+  body: [
+    {
+      kind: 'scan',
+      name: 'ends',
+      type: 'f32',
+      monoid: 'sum',
+      length: dim('n'),
+      index: 'c',
+      value: load('x', loadInt('ids', index('r')), index('c')),
+    },
+    { kind: 'scan', name: 'twice', type: 'f32', monoid: 'sum', length: dim('n'), index: 'd', value: element('ends', 'd') },
+    { kind: 'reduce', name: 'most', type: 'f32', monoid: 'max', length: dim('n'), index: 'e', value: element('twice', 'e') },
+    { kind: 'storeRow', tensor: 'y', rows: [index('r')], length: dim('n'), index: 'f', value: element('ends', 'f') },
+    { kind: 'store', tensor: 'top', indices: [index('r')], value: local('most') },
+  ],
+}

@@ -4,7 +4,7 @@ import { call, constant, dim, f32, i32, index, local } from '../../src/ir/build.
 import type { Expr } from '../../src/ir/expr.js'
 import { rowMajor } from '../../src/ir/layout.js'
 import { printExpr, printKernel, printLayout } from '../../src/ir/print.js'
-import { centre, load } from './kernels.js'
+import { centre, load, running } from './kernels.js'
 
 const [a, b, c] = ['a', 'b', 'c'].map((name) => local(name)) as [Expr, Expr, Expr]
 
@@ -55,5 +55,7 @@ for r < m
   y[r, e] = v[e] - a + eps for e < n
   mean[r] = a * 1.0
 `))
+
+it('prints scans', () => expect(printKernel(running)).toContain('\n  row twice: f32 = scan sum(d < n: ends[d])\n'))
 
 it('prints layouts', () => expect(printLayout(rowMajor(['r', 'c']))).toBe('layout row(r, c) = r * #c + c of #r * #c\n'))

@@ -6,7 +6,7 @@ import type { Expr } from '../../src/ir/expr.js'
 import { printExpr } from '../../src/ir/print.js'
 import { simplifyExpr, simplifyKernel } from '../../src/ir/simplify.js'
 import { verifyKernel } from '../../src/ir/verify.js'
-import { centre } from './kernels.js'
+import { centre, running } from './kernels.js'
 
 const a = local('a')
 const i = index('i')
@@ -43,6 +43,11 @@ describe('simplifyKernel', () => {
     const rest = [row, reduce, mean, dead, store].flatMap((stmt) => stmt ?? [])
     expect(simplifyKernel({ ...centre, tensors: y, body: rest }).body).toEqual([row, reduce, mean, store])
     expect(simplifyKernel({ ...centre, tensors: [], body: rest.slice(0, 4) }).body).toEqual([])
+  })
+  it('drops scans nothing reads', () => {
+    const [ends, , , storeRow] = running.body
+    const tensors = running.tensors.filter((tensor) => tensor.name !== 'top')
+    expect(simplifyKernel({ ...running, tensors, body: running.body.slice(0, 4) }).body).toEqual([ends, storeRow])
   })
   it('changes nothing that is computed', () => {
     const tensors = { x: { data: [1, 2, 3, 4, 5, 7], shape: [2, 3] }, ids: { data: [1, 0], shape: [2] } }

@@ -5,7 +5,7 @@ import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { type Layout, rowMajor } from '../../src/ir/layout.js'
 import { verifyKernel, verifyLayout } from '../../src/ir/verify.js'
-import { centre, element, load } from './kernels.js'
+import { centre, element, load, running } from './kernels.js'
 
 const [row, reduce, mean, storeRow, store] = centre.body as [Stmt, Stmt, Stmt, Stmt, Stmt]
 const [x, ids, y, out] = centre.tensors as [
@@ -101,6 +101,27 @@ describe('verifyKernel', () => {
   it('accepts a kernel that keeps the rules', () => expect(() => verifyKernel(centre, 'test')).not.toThrow())
   it.each(twins)('%s', (_, change, problem) => {
     expect(() => verifyKernel({ ...centre, ...change }, 'fusion')).toThrow(`internal: after fusion: kernel centre: ${problem}`)
+  })
+})
+
+describe('scans', () => {
+  const [ends, ...rest] = running.body as [Stmt, ...Stmt[]]
+  const broken: readonly (readonly [rule: string, scan: Partial<Stmt>, problem: string])[] = [
+    ['combine numbers', { value: constant('bool', true) }, 'sum does not reduce bool'],
+    ['have the type of their monoid', { monoid: 'argmax' }, 'ends is i32, but says f32'],
+    ['have integer lengths', { length: f32(1) }, 'index or length 1.0 is f32, not i32'],
+    ['do not read themselves', { value: element('ends', 'c') }, 'row ends is not in scope'],
+    ['have a name of their own', { name: 'm' }, 'name m is introduced twice'],
+  ]
+  it('are accepted', () => expect(() => verifyKernel(running, 'test')).not.toThrow())
+  it.each(broken)('%s', (_, change, problem) =>
+    expect(() => verifyKernel({ ...running, body: [{ ...ends, ...change } as Stmt, ...rest] }, 'test')).toThrow(
+      `internal: after test: kernel running: ${problem}`,
+    ),
+  )
+  it('are rows', () => {
+    const wrong = rest.map((stmt) => (stmt.kind === 'store' ? { ...stmt, value: local('ends') } : stmt))
+    expect(() => verifyKernel({ ...running, body: [ends, ...wrong] }, 'test')).toThrow('ends is read as local, but is row')
   })
 })
 

@@ -1,5 +1,5 @@
 /** Running bodies as they stand: results, defaults, and input that does not fit. */
-import { int, op, row, sum, tensor } from 'heddle'
+import { int, op, row, scan, sum, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { runOp } from '../../src/lang/run.js'
 
@@ -61,4 +61,18 @@ describe('runOp', () => {
     ],
   ]
   it.each(refusals)('refuses %s', (_, run, code, message) => expect(run).toThrow(expect.objectContaining({ code, message })))
+})
+
+describe('scan', () => {
+  const values = [3, -1, 4, 1, -5]
+  const ends = scan(5, (c) => values[c] ?? Number.NaN)
+  it('sums the elements up to each, itself included', () => expect([0, 1, 2, 3, 4].map((c) => ends(c))).toEqual([3, 2, 6, 7, 2]))
+  it('reads each element once', () => {
+    const read: number[] = []
+    scan(3, (c) => read.push(c))(2)
+    expect(read).toEqual([0, 1, 2])
+  })
+  it('takes a row, such as another scan', () => expect(scan(5, ends)(4)).toBe(20))
+  it('may be empty', () => expect(() => scan(0, () => 1)(0)).toThrow('index 0 is outside the row of 0 elements'))
+  it('has no element outside', () => expect(() => ends(5)).toThrow('index 5 is outside the row of 5 elements'))
 })

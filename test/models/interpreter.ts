@@ -41,7 +41,8 @@ function interpretGraph(graph: Graph, values: Map<ValueId, HostTensor>, dims: Nu
   const at = (id: ValueId): HostTensor => known(values.get(id), `value ${id} of ${graph.name}`)
   const shape = (id: ValueId): number[] =>
     known(graph.values[id], `value ${id}`).shape.map((extent) => evaluateExtent(extent, dims))
-  const number = (value: AttrValue): number => (typeof value === 'number' ? value : known(attrs[value.attr], value.attr))
+  const number = (value: AttrValue): number =>
+    typeof value === 'number' ? value : 'dim' in value ? known(dims[value.dim], value.dim) : known(attrs[value.attr], value.attr)
   for (const node of graph.nodes) {
     if (node.kind === 'view') values.set(node.out, { data: at(node.input).data, shape: shape(node.out) })
     else if (node.kind === 'matmul') values.set(node.out, multiply(node, at(node.a), at(node.b)))

@@ -53,6 +53,7 @@ export function kernel(
 export const load = (name: string, ...indices: readonly Expr[]): Expr => ({ kind: 'load', type: 'f32', tensor: name, indices })
 export const loadInt = (name: string, ...indices: readonly Expr[]): Expr => ({ kind: 'load', type: 'i32', tensor: name, indices })
 export const element = (row: string, at: Expr): Expr => ({ kind: 'element', type: 'f32', row, index: at })
+const elementInt = (row: string, at: Expr): Expr => ({ kind: 'element', type: 'i32', row, index: at })
 
 const rowOf = (name: string, over: Expr, i: string, value: Expr): Stmt => ({
   kind: 'row',
@@ -64,6 +65,15 @@ const rowOf = (name: string, over: Expr, i: string, value: Expr): Stmt => ({
 })
 const reduce = (name: string, monoid: MonoidName, over: Expr, i: string, value: Expr, type: 'f32' | 'i32' = 'f32'): Stmt => ({
   kind: 'reduce',
+  name,
+  type,
+  monoid,
+  length: over,
+  index: i,
+  value,
+})
+const scan = (name: string, monoid: MonoidName, over: Expr, i: string, value: Expr, type: 'f32' | 'i32' = 'f32'): Stmt => ({
+  kind: 'scan',
   name,
   type,
   monoid,
@@ -361,6 +371,90 @@ export const fourRows = kernel(
   ],
 )
 
+export const prefixSum = kernel(
+  'prefix_sum',
+  'm n',
+  rowsOverM,
+  [x, tensor('y', 'out', 'm n', 'f32')],
+  [scan('ends', 'sum', n, 'c', load('x', m, index('c'))), storeRow('y', [m], n, 'c1', element('ends', index('c1')))],
+)
+
+const ids = loadInt('ids', m, index('c'))
+
+/** A scan of a scan, and a reduction of both: the second pass finds them kept. A computed row serves before and after a scan. */
+export const scanOfScan = kernel(
+  'scan_of_scan',
+  'm n',
+  rowsOverM,
+  [tensor('ids', 'in', 'm n', 'i32'), tensor('y', 'out', 'm n', 'i32'), tensor('z', 'out', 'm n', 'i32')],
+  [
+    { kind: 'row', name: 'v', type: 'i32', length: n, index: 'c', value: call('mul', ids, i32(3)) },
+    scan('ends', 'sum', n, 'c1', elementInt('v', index('c1')), 'i32'),
+    scan('sums', 'sum', n, 'c2', call('add', elementInt('ends', index('c2')), elementInt('v', index('c2'))), 'i32'),
+    reduce('top', 'max', n, 'c3', call('sub', elementInt('sums', index('c3')), elementInt('v', index('c3'))), 'i32'),
+    storeRow('y', [m], n, 'c4', call('sub', elementInt('sums', index('c4')), local('top', 'i32'))),
+    storeRow('z', [m], n, 'c5', call('sub', elementInt('ends', index('c5')), elementInt('v', index('c5')))),
+  ],
+)
+
+/** Combinations other than sums, in one pass with a reduction. */
+export const runningMost = kernel(
+  'running_most',
+  'm n',
+  rowsOverM,
+  [x, y, tensor('places', 'out', 'm n', 'i32'), tensor('total', 'out', 'm', 'f32')],
+  [
+    scan('least', 'min', n, 'c', load('x', m, index('c'))),
+    scan('best', 'argmax', n, 'c1', load('x', m, index('c1')), 'i32'),
+    reduce('sum', 'sum', n, 'c2', element('least', index('c2'))),
+    storeRow('y', [m], n, 'c3', element('least', index('c3'))),
+    storeRow('places', [m], n, 'c4', elementInt('best', index('c4'))),
+    store('total', [m], local('sum')),
+  ],
+)
+
+/** Elements of a scan beside their own place, and of a row only the row knows the length of. */
+export const scanElsewhere = kernel(
+  'scan_elsewhere',
+  'm n',
+  rowsOverM,
+  [
+    tensor('ids', 'in', 'm n', 'i32'),
+    tensor('lengths', 'in', 'm', 'i32'),
+    tensor('y', 'out', 'm n', 'i32'),
+    tensor('last', 'out', 'm', 'i32'),
+  ],
+  [
+    scan('ends', 'sum', n, 'c', ids, 'i32'),
+    scan('some', 'sum', loadInt('lengths', m), 'c1', loadInt('ids', m, index('c1')), 'i32'),
+    reduce('top', 'max', loadInt('lengths', m), 'c2', elementInt('some', index('c2')), 'i32'),
+    storeRow(
+      'y',
+      [m],
+      n,
+      'c3',
+      call(
+        'sub',
+        elementInt('ends', index('c3')),
+        call('select', call('gt', index('c3'), i32(0)), elementInt('ends', call('sub', index('c3'), i32(1))), i32(0)),
+      ),
+    ),
+    store('last', [m], call('sub', elementInt('ends', call('sub', n, i32(1))), local('top', 'i32'))),
+  ],
+)
+
+/** A scan read at one place only, for every element of an axis: no pass of its own. */
+export const scanPoint = kernel(
+  'scan_point',
+  'm n',
+  [axis('a', 'm'), axis('b', 'n')],
+  [tensor('ids', 'in', 'm n', 'i32'), tensor('y', 'out', 'm n', 'i32')],
+  [
+    scan('ends', 'sum', n, 'c', call('mul', loadInt('ids', index('a'), index('c')), call('add', index('b'), i32(1))), 'i32'),
+    store('y', [index('a'), index('b')], elementInt('ends', index('b'))),
+  ],
+)
+
 export const everything: readonly Kernel[] = [
   layerNorm,
   softmax,
@@ -378,4 +472,9 @@ export const everything: readonly Kernel[] = [
   fourRows,
   quantize,
   integers,
+  prefixSum,
+  scanOfScan,
+  runningMost,
+  scanElsewhere,
+  scanPoint,
 ]

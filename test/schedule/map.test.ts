@@ -77,6 +77,39 @@ describe('passes', () => {
   })
 })
 
+describe('scans', () => {
+  it('need no pass of their own', () => {
+    expect(passes(rows(map(fixtures.prefixSum)).kept)).toHaveLength(1)
+    expect(passes(rows(map(fixtures.scanOfScan)).kept)).toHaveLength(2)
+  })
+
+  it('are rows, computed after what they scan and kept for a later pass', () => {
+    const program = rows(map(fixtures.scanOfScan))
+    expect(passes(program.kept).map((pass) => pass.rows.map((row) => row.name))).toEqual([['ids_c', 'v', 'ends', 'sums'], []])
+    expect(kept(program.kept)).toEqual(['sums'])
+    expect(passes(program.reread).map((pass) => pass.rows.map((row) => row.name))).toEqual([
+      ['ids_c', 'v', 'ends', 'sums'],
+      ['ids_c', 'v', 'ends', 'sums'],
+    ])
+  })
+
+  it('tie the elements of a row together', () => {
+    for (const kernel of [fixtures.prefixSum, fixtures.scanOfScan, fixtures.runningMost, fixtures.scanElsewhere])
+      expect(map(kernel).program.kind).toBe('rows')
+  })
+
+  it('are combined again for an element beside the loop index', () => {
+    const text = describeSchedule(map(fixtures.scanElsewhere))
+    expect(text).toContain('sum(c_2 < c - 1 + 1: ids[m, c_2])')
+    expect(text).toContain('some = scan sum of ids_c1[c1]')
+  })
+
+  it('leave a program elementwise that reads single elements of them, each element from a row of its own', () => {
+    expect(describeSchedule(map(fixtures.scanPoint))).toContain('store y[a, b] = sum(c_2 < b + 1: ids[a, c_2] * (b + 1))')
+    expect(map(fixtures.scanPoint).program.kind).toBe('elementwise')
+  })
+})
+
 const stepsOf = (kernel: Kernel) => {
   const { program } = map(kernel)
   return program.kind === 'elementwise' ? program.steps : program.kept

@@ -29,6 +29,7 @@ describe('ops by definition', () => {
     ['split_heads', { x: at([1, 2, 2, 1], 1, 2, 3, 4) }, {}, at([1, 2, 2, 1], 1, 2, 3, 4)],
     ['relu', { x: matrix }, {}, at([2, 3], 1, 2, 3, 0, 5, 0)],
     ['scale', { x: matrix }, { factor: 0.5 }, at([2, 3], 0.5, 1, 1.5, -2, 2.5, -3)],
+    ['sequence_starts', { lengths: at([2, 4], 3, 0, 2, 5, 1, 1, 1, 1) }, {}, at([2, 4], 0, 3, 3, 5, 0, 1, 2, 3)],
     ['mask_scores', { x: at([2, 1, 1, 2], 1, 2, 3, 4), lengths: at([2], 1, 2) }, {}, at([2, 1, 1, 2], 1, -1e30, 3, 4)],
     ['tanh', { x: at([1, 3], 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY) }, {}, at([1, 3], 0, 1, -1)],
   ])('%s', (name, inputs, attrs, expected) => {

@@ -5,7 +5,7 @@
 //   half.hpp     half and bfloat16 storage                  worker.hpp  one block at a time: its fibers, faults, meetings
 //   fault.hpp    one-line errors                            warp.hpp    __syncthreads, shuffles, votes, atomics
 //   buffer.hpp   checked In / Out handles                   shared.hpp  block-shared arrays, race-checked
-//   launch.hpp   the grid over the plugin's workers
+//   launch.hpp   the grid over the plugin's workers         async.hpp, mma.hpp   tensor-core bodies' instructions (mma.cuh)
 //
 // Nothing here needs a CUDA toolkit or a system package, and headers that are slow to compile stay out.
 #ifndef HEDDLE_SIMT_HPP

@@ -13,9 +13,16 @@ struct LaunchConfig {
   const char* kernel;
   dim3 grid;
   dim3 block;
-  uint32_t shared_bytes;  // dynamic shared memory; unused here
+  uint32_t shared_bytes;  // dynamic shared memory
   Sync sync;
+  bool starts_early = false;  // every launch here starts when the one before is complete
+  uint32_t cluster = 1;       // blocks that share their shared memory: none do here
 };
+
+/// Launches follow one another here: nothing starts early, so nothing is waited for.
+inline void wait_for_producers() {}
+inline void release_consumers() {}
+inline void begin_kernel() {}
 
 namespace simt {
 
@@ -34,6 +41,7 @@ class IdleWorkers {
 
   void give(Worker* worker) {
     worker->shared.clear();
+    worker->copies.clear();
     lock();
     worker->next_idle = first_;
     first_ = worker;
@@ -108,6 +116,7 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   worker->kernel = job.config->kernel;
   worker->sync = job.config->sync;
   worker->threads = job.config->block.x * job.config->block.y * job.config->block.z;
+  worker->shared_bytes = job.config->shared_bytes;
   worker->faulted = false;
   gridDim = job.config->grid;
   blockDim = job.config->block;
@@ -127,6 +136,9 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   return status;
 }
 
+/// What a block can have on the largest devices in use (227 KiB); launchers choose less on others.
+constexpr uint32_t kMaxSharedBytes = 232448;
+
 /// The limits every CUDA device has, so that a launch which works here works there.
 inline int32_t check_config(const LaunchConfig& config, heddle_error* error) {
   const dim3 &grid = config.grid, &block = config.block;
@@ -138,6 +150,13 @@ inline int32_t check_config(const LaunchConfig& config, heddle_error* error) {
   if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
     return fail(error, HEDDLE_INVALID, "kernel %s: grid (%u,%u,%u) is larger than (2147483647,65535,65535)", config.kernel,
                 grid.x, grid.y, grid.z);
+  }
+  if (config.shared_bytes > kMaxSharedBytes) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: %u bytes of dynamic shared memory, allowed are %u", config.kernel,
+                config.shared_bytes, kMaxSharedBytes);
+  }
+  if (config.cluster != 1) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: clusters of %u blocks, this device has none", config.kernel, config.cluster);
   }
   if (order == Order::unknown) {
     return fail(error, HEDDLE_INVALID, "HEDDLE_SIMT_ORDER is '%.64s': forward, reverse or shuffle", getenv("HEDDLE_SIMT_ORDER"));

@@ -25,6 +25,10 @@ inline void settle(Worker& worker, uint32_t warp, Meeting meeting, uint32_t mask
     uint64_t votes = 0;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) votes |= lanes[__builtin_ctz(rest)].value << __builtin_ctz(rest);
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) lanes[__builtin_ctz(rest)].value = votes;
+  } else if (meeting == Meeting::collective) {
+    void* operands[kLanes] = {};
+    for (uint32_t lane = 0; lane < kLanes; lane++) operands[lane] = reinterpret_cast<void*>(lanes[lane].value);
+    (*static_cast<const Collective*>(operands[0]))(operands);
   } else {
     // Only __syncwarp orders memory; CUDA promises nothing of the kind for shuffles and votes.
     worker.stamp++;

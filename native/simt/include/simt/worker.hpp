@@ -4,6 +4,7 @@
 #define HEDDLE_SIMT_WORKER_HPP
 
 #include "arena.hpp"
+#include "async.hpp"
 #include "fault.hpp"
 #include "fiber.hpp"
 #include "types.hpp"
@@ -33,7 +34,10 @@ struct Site {
   }
 };
 
-enum class Meeting : uint8_t { none, barrier, warp_sync, shuffle, vote };
+enum class Meeting : uint8_t { none, barrier, warp_sync, shuffle, vote, collective };
+
+/// A warp's common operation: what a lane brings begins with it, and the last lane to arrive runs it for all 32.
+using Collective = void (*)(void* const (&lanes)[kLanes]);
 
 struct Fiber {
   Context context;
@@ -86,6 +90,9 @@ struct Worker {
   heddle_error error = {};
   bool faulted = false;
   SharedArena shared;
+  uint32_t shared_bytes = 0;                    // dynamic shared memory of the launch
+  const SharedArena::Array* dynamic = nullptr;  // the block's own, once it is declared
+  AsyncCopies copies;
 
   // Order of shared accesses: meetings counted, the last __syncthreads, each warp's last full __syncwarp.
   uint32_t stamp = 0;
@@ -102,6 +109,8 @@ struct Worker {
   void begin_block(uint64_t block) {
     blockIdx = coordinates(block, gridDim);
     shared.begin_block();
+    dynamic = nullptr;
+    copies.begin_block();
     stamp = barrier_stamp = barrier_count = 0;
   }
 

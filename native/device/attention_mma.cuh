@@ -1,0 +1,127 @@
+// The shape of a block of tensor-core attention, and the two products of a warp in it: queries x keys^T, whose sums stay in
+// registers, and weights x values, for which those registers become the left operand. attention_kernel.cuh puts them together.
+#ifndef HEDDLE_ATTENTION_MMA_CUH
+#define HEDDLE_ATTENTION_MMA_CUH
+
+#include "attention_softmax.cuh"
+#include "attention_tiles.cuh"
+#include "attention_wgmma.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Four warps with 16 query rows of HeadDim elements each, which meet keys in tiles. PlainScore: the op's score is arithmetic on
+/// the raw product alone, and so needs few registers.
+template <class T, int HeadDim, bool PlainScore>
+struct AttentionShape {
+  using Rows = SwizzledRows<T, HeadDim>;
+  static constexpr int threads = 128;
+  static constexpr int warp_queries = 16;
+  static constexpr int queries = 64;
+  static constexpr int keys = 64;
+#if defined(HEDDLE_HOPPER_CODE)
+  // The products of a warpgroup read tiles whose rows fill the 128 bytes of a swizzle.
+  static constexpr bool in_warpgroups = HeadDim == 64;
+#else
+  static constexpr bool in_warpgroups = false;
+#endif
+  // Blocks a multiprocessor is to hold, which bounds registers: as many as there can be without spills.
+  static constexpr int resident = in_warpgroups && PlainScore ? 4 : HeadDim <= 64 ? 3 : 2;
+  static constexpr uint32_t key_bytes = keys * Rows::row_bytes;
+  static constexpr uint32_t query_bytes = queries * Rows::row_bytes;
+  static constexpr uint32_t shared_bytes = query_bytes + 4 * key_bytes;  // two stages of keys and values
+  static constexpr int head_tiles = HeadDim / 16;
+  static constexpr int key_tiles = keys / 16;
+
+  /// Raw products, then scores, then weights of a warp's rows and a tile of keys.
+  using Scores = float[2 * key_tiles][4];
+
+  /// What a warp carries from one tile of keys to the next. Fragments of 16 x 8 outputs and scores are as mma_m16n8k16 has them,
+  /// so a lane holds parts of two rows, its quad the rest of them.
+  struct Carried {
+    uint32_t query[head_tiles][4];
+    float output[2 * head_tiles][4] = {};
+    OnlineSoftmax softmax[2];
+  };
+};
+
+/// Raw products of a warp's queries with a tile of keys. Only the first `valid` keys count unless the tile is Whole.
+template <class T, bool Whole, class Shape>
+__device__ __forceinline__ void multiply_keys(const typename Shape::Carried& carried, Shared16 tile, uint32_t corner, int valid,
+                                              typename Shape::Scores& scores) {
+  HEDDLE_UNROLL
+  for (int i = 0; i < 8 * Shape::key_tiles; ++i) scores[i / 4][i % 4] = 0.0f;
+  // Products that accumulate into the same scores are kept apart, so that none waits for the one before.
+  HEDDLE_UNROLL
+  for (int k = 0; k < Shape::head_tiles; ++k) {
+    HEDDLE_UNROLL
+    for (int n = 0; n < Shape::key_tiles; ++n) {
+      if (!Whole && n * 16 >= valid) break;
+      uint32_t keys[4];
+      load_matrix_x4(keys, tile + Shape::Rows::fragment(corner, n, k));
+      mma_m16n8k16<T>(scores[2 * n], carried.query[k], {keys[0], keys[1]});
+      mma_m16n8k16<T>(scores[2 * n + 1], carried.query[k], {keys[2], keys[3]});
+    }
+  }
+}
+
+/// output += weights x values, the weights rounded to T.
+template <class T, bool Whole, class Shape>
+__device__ __forceinline__ void multiply_values(typename Shape::Carried& carried, Shared16 tile, uint32_t corner, int valid,
+                                                const typename Shape::Scores& weights) {
+  HEDDLE_UNROLL
+  for (int k = 0; k < Shape::key_tiles; ++k) {
+    if (!Whole && k * 16 >= valid) break;
+    uint32_t left[4];
+    HEDDLE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float(&pair)[4] = weights[2 * k + i / 2];
+      left[i] = round_pair<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
+    }
+    HEDDLE_UNROLL
+    for (int n = 0; n < Shape::head_tiles; ++n) {
+      uint32_t values[4];
+      load_matrix_x4_transposed(values, tile + Shape::Rows::fragment(corner, k, n));
+      mma_m16n8k16<T>(carried.output[2 * n], left, {values[0], values[1]});
+      mma_m16n8k16<T>(carried.output[2 * n + 1], left, {values[2], values[3]});
+    }
+  }
+}
+
+/// Both products by warpgroups where the code and the shape allow, else by warps.
+template <class T, bool Whole, class Shape>
+__device__ __forceinline__ void multiply_queries_keys(const typename Shape::Carried& carried, Shared16 tile, uint32_t corner,
+                                                      int valid, typename Shape::Scores& scores) {
+#if defined(HEDDLE_HOPPER_CODE)
+  if constexpr (Shape::in_warpgroups) {
+    multiply_keys_wgmma<T>(carried.query, tile, scores);
+  } else
+#endif
+  {
+    multiply_keys<T, Whole, Shape>(carried, tile, corner, valid, scores);
+  }
+}
+
+template <class T, bool Whole, class Shape>
+__device__ __forceinline__ void multiply_weights_values(typename Shape::Carried& carried, Shared16 tile, uint32_t corner,
+                                                        int valid, const typename Shape::Scores& weights) {
+#if defined(HEDDLE_HOPPER_CODE)
+  if constexpr (Shape::in_warpgroups) {
+    multiply_values_wgmma<T>(weights, tile, carried.output);
+  } else
+#endif
+  {
+    multiply_values<T, Whole, Shape>(carried, tile, corner, valid, weights);
+  }
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,99 @@
+// Swizzled shared tiles of 16-bit rows, and the fragments of warp matrix products read from them. A row's 16-byte chunks are
+// permuted by its number, so that eight rows read at one chunk, or copied along, never meet in a bank.
+#ifndef HEDDLE_ATTENTION_TILES_CUH
+#define HEDDLE_ATTENTION_TILES_CUH
+
+#include "mma.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Rows of Width elements (32, 64 or 128) of T, a 16-bit type.
+template <class T, int Width>
+struct SwizzledRows {
+  static_assert(sizeof(T) == 2 && (Width == 32 || Width == 64 || Width == 128), "one, two or four rows of chunks a bank cycle");
+  static constexpr int chunk = 8;  // elements of 16 bytes
+  static constexpr int chunks = Width / chunk;
+  static constexpr uint32_t row_bytes = Width * sizeof(T);
+
+  /// Bytes from a tile's start to a chunk of a row. Rows 8 apart are permuted alike.
+  static __device__ __forceinline__ uint32_t place(int row, int column_chunk) {
+    const int permutation = chunks >= 8 ? row % 8 : row / 2 % 4;
+    return static_cast<uint32_t>(row) * row_bytes + static_cast<uint32_t>(column_chunk ^ permutation) * 16;
+  }
+
+  /// Starts copying Rows rows to `tile` with Threads threads: row i begins at element first + i * stride, and rows from `valid`
+  /// on arrive as zeros.
+  template <int Rows, int Threads>
+  static __device__ __forceinline__ void copy(Shared16 tile, const In<T>& tensor, int64_t first, int64_t stride, int valid) {
+    constexpr int step = Threads / chunks;
+    static_assert(Threads % chunks == 0 && step % 8 == 0 && Rows % step == 0, "every step covers rows that are permuted alike");
+    const int row = static_cast<int>(threadIdx.x) / chunks, column_chunk = static_cast<int>(threadIdx.x) % chunks;
+    const Shared16 to = tile + place(row, column_chunk);
+    const int64_t own = first + row * stride + column_chunk * chunk;
+    if (valid >= Rows) {
+      HEDDLE_UNROLL
+      for (int i = 0; i < Rows / step; ++i) {
+        copy_async_16(to + static_cast<uint32_t>(i * step) * row_bytes, tensor, own + i * step * stride, true);
+      }
+    } else {
+      HEDDLE_UNROLL
+      for (int i = 0; i < Rows / step; ++i) {
+        copy_async_16(to + static_cast<uint32_t>(i * step) * row_bytes, tensor, own + i * step * stride, row + i * step < valid);
+      }
+    }
+  }
+
+  /// Where lane `lane` reads its row of four neighbouring 8 x 8 matrices. Matrices 0 and 1 lie below one another when
+  /// `ColumnMajor`, side by side when not; so do 2 and 3, across. The other fragments of the tile follow by `fragment`.
+  template <bool ColumnMajor>
+  static __device__ __forceinline__ uint32_t corner(int lane) {
+    const int low = lane / 8 % 2, high = lane / 16;
+    return ColumnMajor ? place(low * 8 + lane % 8, high) : place(high * 8 + lane % 8, low);
+  }
+
+  /// The 16 x 16 elements that begin 16 * row16 rows below and 16 * column16 elements right of a lane's corner.
+  static __device__ __forceinline__ uint32_t fragment(uint32_t corner, int row16, int column16) {
+    return (corner ^ static_cast<uint32_t>(column16) * 32) + static_cast<uint32_t>(row16) * 16 * row_bytes;
+  }
+};
+
+/// Two floats rounded to a pair of T, the first in the lower half.
+template <class T>
+__device__ __forceinline__ uint32_t round_pair(float low, float high) {
+  const float values[2] = {low, high};
+  Pack<T, 2> pack;
+  round_into(pack, values);
+  uint32_t word;
+  memcpy(&word, &pack, sizeof word);
+  return word;
+}
+
+/// Transposes 4 x 4 words among the four lanes of a quad: lane l gives words[i] to lane i and ends with what each gave it.
+__device__ __forceinline__ void transpose_quad(uint32_t (&words)[4], int lane) {
+  HEDDLE_UNROLL
+  for (int distance = 1; distance <= 2; distance *= 2) {
+    const bool upper = (lane & distance) != 0;
+    HEDDLE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if ((i & distance) != 0) continue;
+      const uint32_t received = __shfl_xor_sync(0xffffffffu, upper ? words[i] : words[i | distance], distance);
+      if (upper) {
+        words[i] = received;
+      } else {
+        words[i | distance] = received;
+      }
+    }
+  }
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

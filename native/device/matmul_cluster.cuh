@@ -1,0 +1,229 @@
+// The matmul for few rows on Hopper: up to a few hundred rows, where a product is bound by how often the L2 cache is read and by
+// latency. Large tiles read the factors less often; that leaves few tiles, so the blocks of a cluster divide a tile's k. The copy
+// engine brings whole shares of k, the weights while the launch before still runs; warpgroups multiply each step as it lands.
+//
+// A warp's sums fall into units of 8 rows x 32 columns, dealt out to the blocks. A thread keeps its sums of the units its block
+// owns in registers, sends the others to the same thread of their owner, adds what it receives in the order of the senders, so
+// timing changes no bit, and runs the epilogue. Little is sent, and nobody waits for a whole block.
+#ifndef HEDDLE_MATMUL_CLUSTER_CUH
+#define HEDDLE_MATMUL_CLUSTER_CUH
+
+#include <algorithm>
+
+#include "cluster.cuh"
+#include "matmul_cluster_tile.cuh"
+#include "matmul_epilogue.cuh"
+
+#if !defined(HEDDLE_SIMT)
+
+namespace heddle {
+
+/// Blocks of a cluster are neighbours along x. All chunks of the epilogue are whole.
+template <class T, class Tile, class Epilogue>
+__global__ void __launch_bounds__(Tile::threads, 2)
+    matmul_cluster(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, const ClusterWork work,
+                   const Epilogue epilogue) {
+#if defined(HEDDLE_HOPPER_CODE)
+  HEDDLE_DYNAMIC_SHARED(shared);
+  const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0), lane = static_cast<int>(threadIdx.x) % 32;
+  const int rank = static_cast<int>(cluster_rank());
+  const Shared16 sums_here = shared + static_cast<uint32_t>(work.stages) * Tile::stage_bytes;
+  const ClusterStages<Tile> stages{shared, sums_here.address + Tile::sums_bytes};
+  const auto received_by = [&](int w) { return stages.full_of(work.stages + w); };
+  const int begin = work.share * rank + (rank < work.rest ? rank : work.rest), count = work.share + (rank < work.rest ? 1 : 0);
+  const int row0 = static_cast<int>(blockIdx.x) / Tile::split * Tile::rows;
+  const int column0 = static_cast<int>(blockIdx.y) * Tile::columns;
+
+  if (warp == Tile::warps) {
+    if (lane == 0) {
+      prefetch_map(a_map);
+      prefetch_map(b_map);
+    }
+    if (lane < work.stages) {
+      stages.full_of(lane).initialise(1);
+      stages.empty_of(lane).initialise(Tile::warps / 4);
+    }
+    if (lane < Tile::warps) {
+      received_by(lane).initialise(1);
+      received_by(lane).arrive_expecting((Tile::split - 1) * Tile::owned * Tile::unit_bytes);
+    }
+    publish_barriers();
+    __syncwarp();
+  }
+  __syncthreads();
+  announce_to_cluster();
+  if (warp == Tile::warps) {
+    if (lane == 0) fill_stages(stages, a_map, b_map, work, row0, column0, begin, count);
+    __syncwarp();
+    wait_for_producers();
+    release_consumers();
+    return;
+  }
+
+  // Thread q of four neighbours holds, of each unit's rows, columns 8 q and on.
+  using Call = EpilogueCall<Epilogue>;
+  const int first_row = row0 + warp * 16 + lane / 4, first_column = column0 + lane % 4 * 8;
+  const auto row_of = [&](int owned) { return first_row + (rank * Tile::owned + owned) % 2 * Tile::unit_rows; };
+  const auto column_of = [&](int owned) { return first_column + (rank * Tile::owned + owned) / 2 * Tile::unit_columns; };
+  const auto exists = [&](int owned) { return row_of(owned) < work.m && column_of(owned) < work.n; };
+  HEDDLE_UNROLL
+  for (int i = 0; i < Tile::owned; ++i) {
+    if (exists(i)) prefetch_constants(epilogue, column_of(i), 0);
+  }
+  const Shared16 received = sums_here + (static_cast<uint32_t>(warp) * Tile::unit_bytes + static_cast<uint32_t>(lane) * 16);
+  constexpr uint32_t part_bytes = Tile::warps * Tile::unit_bytes, half_bytes = Tile::unit_bytes / 2;
+  uint32_t to[Tile::split], counter[Tile::split];
+  HEDDLE_UNROLL
+  for (int owner = 0; owner < Tile::split; ++owner) {
+    const uint32_t slot = (rank - (rank > owner ? 1 : 0)) * Tile::owned * part_bytes;
+    to[owner] = address_in_block(received.address + slot, owner);
+    counter[owner] = address_in_block(received_by(warp).address, owner);
+  }
+  const uint64_t a_rows = swizzled_rows(shared + static_cast<uint32_t>(warp) / 4 * 64 * step_row_bytes);
+  const uint64_t b_rows = swizzled_rows(shared + Tile::a_bytes);
+  wait_for_cluster();
+
+  // The next launch may start only now: what its blocks brought to the L1 cache before could be older than this launch's input.
+  wait_for_producers();
+  release_consumers();
+  typename Call::Loaded loaded[Tile::owned] = {};
+  HEDDLE_UNROLL
+  for (int i = 0; i < Tile::owned; ++i) {
+    if (exists(i)) loaded[i] = Call::template load<true>(epilogue, row_of(i), column_of(i), 8);
+  }
+
+  float sums[Tile::columns / 8][4] = {};
+  int stage = 0, last_stage = 0;
+  uint32_t parity = 0;
+#pragma unroll 1
+  for (int s = 0; s < count; ++s) {
+    stages.full_of(stage).wait(parity);
+    begin_products();
+    HEDDLE_UNROLL
+    for (int slice = 0; slice < step_elements / 16; ++slice) {
+      const uint64_t at = stage * (Tile::stage_bytes / 16) + 2 * slice;
+      multiply_narrow<T>(sums, a_rows + at, b_rows + at);
+    }
+    commit_products();
+    if (s > 0 && s - 1 + work.stages < count) {
+      wait_products<1>();
+      if (threadIdx.x % warpgroup_threads == 0) stages.empty_of(last_stage).arrive_expecting(0);
+    }
+    last_stage = stage;
+    if (++stage == work.stages) stage = 0, parity ^= 1;
+  }
+  wait_products<0>();
+  pin(sums);
+
+  if (row0 + warp * 16 >= work.m) return;
+  float total[Tile::owned][8];
+  HEDDLE_UNROLL
+  for (int unit = 0; unit < Tile::units; ++unit) {
+    const int owner = unit / Tile::owned, place = unit % Tile::owned;
+    HEDDLE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const float(&first)[4] = sums[unit / 2 * 4 + 2 * half], (&second)[4] = sums[unit / 2 * 4 + 2 * half + 1];
+      const int upper = unit % 2 * 2;
+      const Pack<float, 4> four = {{first[upper], first[upper + 1], second[upper], second[upper + 1]}};
+      if (owner == rank) {
+        HEDDLE_UNROLL
+        for (int i = 0; i < 4; ++i) total[place][4 * half + i] = four.v[i];
+      } else {
+        send_16(to[owner] + place * part_bytes + half * half_bytes, counter[owner], four);
+      }
+    }
+  }
+  received_by(warp).wait(0);
+  HEDDLE_UNROLL
+  for (int i = 0; i < Tile::owned; ++i) {
+    HEDDLE_UNROLL
+    for (int part = 0; part < Tile::split - 1; ++part) {
+      HEDDLE_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const auto four = load_shared_16<float>(received + ((part * Tile::owned + i) * part_bytes + half * half_bytes));
+        HEDDLE_UNROLL
+        for (int c = 0; c < 4; ++c) total[i][4 * half + c] += four.v[c];
+      }
+    }
+    if (exists(i)) Call::template finish<true>(epilogue, row_of(i), column_of(i), 8, total[i], loaded[i]);
+  }
+#else
+  __trap();
+#endif
+}
+
+namespace clusters {
+
+/// Enqueues the matmul with one tile. `most_stages`: steps held in shared memory at most.
+template <class Tile, class T, class Epilogue>
+int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
+                     const In<T>& a, const In<T>& b, const Epilogue& epilogue, bool constant_b, int most_stages) {
+  CUtensorMap a_map, b_map;
+  int32_t status = row_map(&a_map, error, name, a, m, k, Tile::rows);
+  if (status == HEDDLE_OK) status = permuted_map(&b_map, error, name, b, n, k, Tile::columns);
+  if (status != HEDDLE_OK) return status;
+  const int steps = static_cast<int>((k + box_columns - 1) / box_columns);
+  const int stages = std::min((steps + Tile::split - 1) / Tile::split, most_stages);
+  const ClusterWork work{static_cast<int>(m), static_cast<int>(n), steps / Tile::split, steps % Tile::split, stages, constant_b};
+  const dim3 grid(static_cast<unsigned int>((m + Tile::rows - 1) / Tile::rows * Tile::split),
+                  static_cast<unsigned int>((n + Tile::columns - 1) / Tile::columns));
+  const LaunchConfig config{name, grid, dim3(Tile::threads), Tile::shared_bytes(stages), Sync::block, true, Tile::split};
+  return launch(queue, error, config, matmul_cluster<T, Tile, Epilogue>, a_map, b_map, work, epilogue);
+}
+
+/// By how many blocks a tile's k is divided, if that is how to compute the product.
+enum class Choice { none, halves, thirds, quarters, sixths };
+
+/// How to divide a product. The rules come from timing tiles, splits and stages for the matmuls of a 768 wide layer, 1 to 256
+/// rows, on a GPU of 132 multiprocessors.
+inline Choice choose(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+  // A block's share of k is worth the exchange of its sums from three steps on. A share of a long k that fits in shared memory
+  // needs no stage twice; where that takes too many blocks, wider tiles, which read the factors less often, win.
+  constexpr int64_t fewest_steps = 3, held_steps = 8, tile_rows = 64;
+  const int64_t steps = (k + box_columns - 1) / box_columns, down = (m + tile_rows - 1) / tile_rows;
+  const int64_t squares = down * ((n + 63) / 64), wides = down * ((n + 95) / 96);
+  // A quarter of the device stays free for blocks of the next launch, which fetch its weights.
+  const int64_t spare = multiprocessors * 3 / 4, few = multiprocessors / 2;
+  if (steps > 4 * held_steps) {
+    if (6 * wides <= few) return Choice::sixths;
+  } else if (steps >= 4 * fewest_steps && 4 * squares <= spare) {
+    return Choice::quarters;
+  }
+  if (steps >= 3 * fewest_steps && 3 * wides <= spare) return Choice::thirds;
+  // Two blocks share a multiprocessor.
+  if (steps >= 2 * fewest_steps && 2 * wides <= 2 * multiprocessors) return Choice::halves;
+  return Choice::none;
+}
+
+}  // namespace clusters
+
+/// Enqueues epilogue(a x b transposed), if that is how to compute this product: on Hopper, for few rows, when n is a multiple of
+/// 32 and all chunks of the epilogue are whole. Otherwise sets `taken` to false. Rows of a and b are aligned to 16 bytes.
+/// `constant_b`: no launch still under way writes b.
+template <class T, class Epilogue>
+int32_t try_matmul_cluster(bool* taken, const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n,
+                           int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool constant_b) {
+  using clusters::Choice;
+  constexpr int64_t largest = INT32_MAX / 2;
+  const bool fits = m <= largest && n <= largest && k <= largest && n % permuted_rows == 0 &&
+                    EpilogueCall<Epilogue>::whole_chunks(epilogue) && device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
+                    tensor_maps::encoder() != nullptr;
+  const Choice choice = fits ? clusters::choose(m, n, k, device_attribute(cudaDevAttrMultiProcessorCount)) : Choice::none;
+  *taken = choice != Choice::none;
+  const auto run = [&](auto tile, int most_stages) {
+    return clusters::launch_tiles<decltype(tile)>(queue, error, name, m, n, k, a, b, epilogue, constant_b, most_stages);
+  };
+  // Where blocks are few, much shared memory keeps them on multiprocessors of their own; where they are many, little lets the
+  // next launch's blocks start beside them.
+  constexpr int most = 8, few = 4;
+  if (choice == Choice::sixths) return run(ClusterTile<64, 96, 6>(), most);
+  if (choice == Choice::quarters) return run(ClusterTile<64, 64, 4>(), most);
+  if (choice == Choice::thirds) return run(ClusterTile<64, 96, 3>(), most);
+  return choice == Choice::halves ? run(ClusterTile<64, 96, 2>(), few) : HEDDLE_OK;
+}
+
+}  // namespace heddle
+
+#endif
+
+#endif

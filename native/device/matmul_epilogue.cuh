@@ -1,0 +1,81 @@
+// How a matmul hands its sums to a compiled epilogue: parts of k are added, and what the epilogue reads is fetched ahead where it
+// offers that.
+#ifndef HEDDLE_MATMUL_EPILOGUE_CUH
+#define HEDDLE_MATMUL_EPILOGUE_CUH
+
+#include <type_traits>
+
+#include "mma.cuh"
+
+namespace heddle {
+
+/// Adds `slots` partial sums of eight columns, `stride` bytes apart, in their order, which is the order of k.
+__device__ __forceinline__ void add_parts(float (&total)[8], Shared16 from, int slots, uint32_t stride) {
+  constexpr int batch = 4;  // read together, so that their latencies overlap
+  for (int first = 0; first < slots; first += batch) {
+    Pack<float, 4> parts[batch][2] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < batch; ++i) {
+      if (first + i < slots) {
+        parts[i][0] = load_shared_16<float>(from + (first + i) * stride);
+        parts[i][1] = load_shared_16<float>(from + ((first + i) * stride + 16));
+      }
+    }
+    HEDDLE_UNROLL
+    for (int i = 0; i < batch; ++i) {
+      HEDDLE_UNROLL
+      for (int c = 0; c < 8; ++c) total[c] += parts[i][c / 4].v[c % 4];
+    }
+  }
+}
+
+/// Calls an epilogue, in two steps where it has them (see matmul.cuh): what it loads is under way during the product.
+template <class Epilogue, class = void>
+struct EpilogueCall {
+  struct Loaded {};
+  static bool whole_chunks(const Epilogue&) { return true; }
+  template <bool Whole>
+  static __device__ __forceinline__ Loaded load(const Epilogue&, int64_t, int, int) {
+    return {};
+  }
+  template <bool Whole>
+  static __device__ __forceinline__ void finish(const Epilogue& epilogue, int64_t row, int column, int valid,
+                                                const float (&sums)[8], const Loaded&) {
+    epilogue(row, column, valid, sums);
+  }
+};
+template <class Epilogue>
+struct EpilogueCall<Epilogue, std::void_t<typename Epilogue::Loaded>> {
+  using Loaded = typename Epilogue::Loaded;
+  static bool whole_chunks(const Epilogue& epilogue) { return epilogue.whole_chunks(); }
+  template <bool Whole>
+  static __device__ __forceinline__ Loaded load(const Epilogue& epilogue, int64_t row, int column, int valid) {
+    return epilogue.template load<Whole>(row, column, valid);
+  }
+  template <bool Whole>
+  static __device__ __forceinline__ void finish(const Epilogue& epilogue, int64_t row, int column, int valid,
+                                                const float (&sums)[8], const Loaded& loaded) {
+    epilogue.template finish<Whole>(row, column, valid, sums, loaded);
+  }
+};
+
+/// Lets an epilogue that has constants bring those of eight columns near.
+template <class Epilogue>
+__device__ __forceinline__ auto prefetch_constants(const Epilogue& epilogue, int column, int)
+    -> decltype(epilogue.prefetch(column)) {
+  epilogue.prefetch(column);
+}
+template <class Epilogue>
+__device__ __forceinline__ void prefetch_constants(const Epilogue&, int, long) {}
+
+/// Brings the line of element `offset` into the cache all multiprocessors share.
+template <class T>
+__device__ __forceinline__ void prefetch([[maybe_unused]] const In<T>& tensor, [[maybe_unused]] int64_t offset) {
+#if !defined(HEDDLE_SIMT)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(tensor.data + offset));
+#endif
+}
+
+}  // namespace heddle
+
+#endif

@@ -1,0 +1,135 @@
+// How tiles of a matmul's operands come to shared memory and from there to the tensor cores. A stage of the pipeline holds 64
+// elements of k: rows of 128 bytes, their 16-byte words permuted by the low bits of the row, so that neither copies nor matrix
+// loads meet in a bank. It is the layout wgmma calls a 128-byte swizzle.
+#ifndef HEDDLE_MATMUL_PIPELINE_CUH
+#define HEDDLE_MATMUL_PIPELINE_CUH
+
+#include <utility>
+
+#include "mma.cuh"
+
+namespace heddle {
+
+constexpr int step_elements = 64;   // of k in a stage
+constexpr int step_row_bytes = 2 * step_elements;
+
+/// Has a value computed here and kept. What a launch computes before it waits for the one before costs nothing; the compiler
+/// would otherwise compute addresses at their use.
+template <class Value>
+__device__ __forceinline__ void keep([[maybe_unused]] Value& value) {
+#if !defined(HEDDLE_SIMT)
+  if constexpr (sizeof(Value) == 8) {
+    asm volatile("" : "+l"(value));
+  } else {
+    asm volatile("" : "+r"(value));
+  }
+#endif
+}
+
+__device__ __forceinline__ void keep([[maybe_unused]] Shared16& place) {
+#if !defined(HEDDLE_SIMT)
+  keep(place.address);
+#endif
+}
+
+/// A place in a tensor from which copies start.
+template <class T>
+class CopySource {
+ public:
+#if defined(HEDDLE_SIMT)
+  __device__ __forceinline__ CopySource(const In<T>& tensor, int64_t element) : tensor_(tensor), element_(element) {}
+  __device__ __forceinline__ void copy_to(Shared16 to, int64_t offset, bool valid) const {
+    copy_async_16(to, tensor_, element_ + offset, valid);
+  }
+
+ private:
+  In<T> tensor_;
+  int64_t element_;
+#else
+  __device__ __forceinline__ CopySource(const In<T>& tensor, int64_t element) : from_{tensor.data + element} { keep(from_.data); }
+  __device__ __forceinline__ void copy_to(Shared16 to, int64_t offset, bool valid) const {
+    copy_async_16(to, from_, offset, valid);
+  }
+
+ private:
+  In<T> from_;
+#endif
+};
+
+/// One operand's part of the pipeline: this thread's copies of Count rows of `tensor`, from `row0` and k-step `step` on. Rows
+/// beyond the last repeat it or stay as they are, since nobody looks at what comes of them; elements beyond k are zero.
+/// `Whole`: k is a multiple of a step.
+template <class T, int Count, int Threads, bool Whole>
+class OperandCopies {
+ public:
+  __device__ __forceinline__ OperandCopies(const In<T>& tensor, int64_t row0, int64_t rows, int step, int64_t k)
+      : OperandCopies(tensor, row0, rows, static_cast<int64_t>(step) * step_elements + threadIdx.x % words * elements, k,
+                      std::make_integer_sequence<int, per_thread>()) {}
+
+  /// Starts the copies of the `s`-th step into the stage's part at `to`.
+  __device__ __forceinline__ void start(Shared16 to, int s) const {
+    const int64_t offset = static_cast<int64_t>(s) * step_elements;
+    HEDDLE_UNROLL
+    for (int i = 0; i < per_thread; ++i) {
+      if (i < groups_) from_[i].copy_to(to + (place_ + i * row_step * step_row_bytes), offset, Whole || offset < left_);
+    }
+  }
+
+ private:
+  static constexpr int words = 8;     // of 16 bytes, in a row of a stage
+  static constexpr int elements = 8;  // in a word
+  static constexpr int row_step = Threads / words;  // rows from one of the thread's words to the next
+  static constexpr int per_thread = Count / row_step;
+  static_assert(Count % row_step == 0 && row_step % 8 == 0, "every thread copies as much, at one place of the permutation");
+
+  template <int... I>
+  __device__ __forceinline__ OperandCopies(const In<T>& tensor, int64_t row0, int64_t rows, int64_t k0, int64_t k,
+                                           std::integer_sequence<int, I...>)
+      : from_{CopySource<T>(tensor, nearest(row0 + static_cast<int>(threadIdx.x) / words + I * row_step, rows) * k +
+                                        (k0 < k ? k0 : 0))...},
+        left_(k - k0),
+        groups_(static_cast<int>((rows - row0 < Count ? rows - row0 : Count) + row_step - 1) / row_step) {
+    const int row = threadIdx.x / words, word = threadIdx.x % words;
+    place_ = row * step_row_bytes + (word ^ row % 8) * 16;
+    keep(place_);
+  }
+
+  static __device__ __forceinline__ int64_t nearest(int64_t row, int64_t rows) { return row < rows ? row : rows - 1; }
+
+  CopySource<T> from_[per_thread];  // the thread's words at its first step
+  int64_t left_;                    // elements of k from its words on
+  int groups_;                      // how many of its words have a row that exists in some thread
+  uint32_t place_;                  // of its first word in a stage
+};
+
+/// The operands of one 16-element slice of k, as a warp's lanes hold them.
+template <int RowPieces, int ColumnPieces>
+struct Fragments {
+  uint32_t a[RowPieces][4];
+  uint32_t b[ColumnPieces][4];  // two pieces of eight columns each
+
+  __device__ __forceinline__ void load(Shared16 a_row, Shared16 b_row) {
+    constexpr int piece_bytes = 16 * step_row_bytes;
+    HEDDLE_UNROLL
+    for (int i = 0; i < RowPieces; ++i) load_matrix_x4(a[i], a_row + i * piece_bytes);
+    HEDDLE_UNROLL
+    for (int j = 0; j < ColumnPieces; ++j) load_matrix_x4(b[j], b_row + j * piece_bytes);
+  }
+};
+
+template <class T, int RowPieces, int ColumnPieces>
+__device__ __forceinline__ void multiply(float (&sums)[RowPieces][2 * ColumnPieces][4],
+                                         const Fragments<RowPieces, ColumnPieces>& fragments) {
+  HEDDLE_UNROLL
+  for (int i = 0; i < RowPieces; ++i) {
+    HEDDLE_UNROLL
+    for (int j = 0; j < ColumnPieces; ++j) {
+      mma_m16n8k16<T>(sums[i][2 * j], fragments.a[i], {fragments.b[j][0], fragments.b[j][1]});
+      mma_m16n8k16<T>(sums[i][2 * j + 1], fragments.a[i], {fragments.b[j][2], fragments.b[j][3]});
+    }
+  }
+}
+
+}  // namespace heddle
+
+#endif

@@ -1,0 +1,213 @@
+// Matmul for many rows on Hopper: the copy engine feeds a ring of tiles in shared memory, warpgroups multiply them with wgmma and
+// hand their sums to a compiled epilogue. Blocks work in pairs (a cluster) on two tiles one below the other: each reads half of
+// the columns' factor and sends it to both. The grid is as large as the GPU; a block takes tiles until none is left.
+//
+// A block is one warpgroup whose first thread starts the copies and two that multiply. These take turns with tiles of their own,
+// so that one multiplies while the other is in its epilogue; when there is only one tile for each block they share it. Products
+// too small to fill the GPU with such tiles go to wgmma_single.cuh.
+//
+// wgmma is machine code of sm_90a alone: a library for GPUs of compute capability 9.0 is built for that architecture.
+#ifndef HEDDLE_MATMUL_WGMMA_CUH
+#define HEDDLE_MATMUL_WGMMA_CUH
+
+#include <algorithm>
+#include <type_traits>
+
+#include "wgmma_epilogue.cuh"
+#include "wgmma_single.cuh"
+
+#if !defined(HEDDLE_SIMT)
+
+namespace heddle {
+
+#if defined(HEDDLE_HOPPER_CODE)
+
+/// One of the two warpgroups: products and epilogues of its tiles.
+template <class T, class Tile, bool Whole, class Epilogue>
+__device__ __forceinline__ void multiply_and_finish(Ring<Tile> ring, const WgmmaWork& work, const Epilogue& epilogue) {
+  wait_for_producers();
+  const int group = static_cast<int>(threadIdx.x / warpgroup_threads) - 1;
+  const int offset = Tile::in_turns ? 0 : group * Tile::block_rows;
+  const int count = work.count();
+  int turn = 0;
+  for (int index = first_pair(); index < count; index += pair_stride(), turn ^= 1) {
+    if (Tile::in_turns && turn != group) {
+      ring.advance(work.steps);
+      continue;
+    }
+    using Chunks = ThreadChunks<Tile, Whole, Epilogue>;
+    Chunks chunks(epilogue, work);
+    if (Chunks::load_early) {
+      chunks.place(tile_origin<Tile>(work, index), offset);
+      chunks.load(0, Chunks::held);
+    }
+    // A barrier's parity tells the present phase from its neighbours only, so a warpgroup waits for its turn first.
+    if (Tile::in_turns && index != first_pair()) await_warpgroup(1 + group);
+    float sums[Tile::blocks][Tile::columns / 2];
+    multiply_tile<T, Tile>(sums, ring, work.steps, offset, [&] {
+      if (Tile::in_turns && index + pair_stride() < count) signal_warpgroup(2 - group);
+    });
+    if (!Chunks::load_early) chunks.place(tile_origin<Tile>(work, index), offset);
+    chunks.finish(sums);
+  }
+}
+
+#endif
+
+template <class T, class Tile, bool Whole, class Epilogue>
+__global__ void __launch_bounds__(Tile::threads, 1)
+    matmul_wgmma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, const WgmmaWork work,
+                 const Epilogue epilogue) {
+#if defined(HEDDLE_HOPPER_CODE)
+  HEDDLE_DYNAMIC_SHARED(tiles);
+  const Ring<Tile> ring{tiles};
+  if (threadIdx.x == 0) {
+    prefetch_map(a_map);
+    prefetch_map(b_map);
+    for (int stage = 0; stage < Tile::stages; ++stage) {
+      ring.full_of(stage).initialise(1);
+      ring.empty_of(stage).initialise(Tile::pair * (Tile::in_turns ? 1 : 2));
+    }
+    publish_barriers();
+  }
+  cluster_barrier();
+  release_consumers();
+  constexpr int few = 24, many = 240;
+  if (threadIdx.x < warpgroup_threads) {
+    shrink_registers<few>();
+    if (threadIdx.x == 0) fill_ring<Tile>(ring, a_map, b_map, work);
+  } else {
+    grow_registers<many>();
+    multiply_and_finish<T, Tile, Whole>(ring, work, epilogue);
+  }
+  // The other block may still write to this one's shared memory.
+  cluster_barrier();
+#else
+  __trap();
+#endif
+}
+
+namespace wgmma {
+
+template <class Epilogue, class = void>
+constexpr bool in_two_steps = false;
+template <class Epilogue>
+constexpr bool in_two_steps<Epilogue, std::void_t<typename Epilogue::Loaded>> = true;
+
+/// Clusters that run at the same time.
+inline int64_t pairs_at_once() { return std::max(1, device_attribute(cudaDevAttrMultiProcessorCount) / 2); }
+
+inline int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+
+/// Tiles one block computes one after the other.
+template <class Tile>
+int64_t rounds(int64_t m, int64_t n, int64_t pairs_at_once) {
+  return divide_up(divide_up(m, Tile::pair * Tile::rows) * divide_up(n, Tile::columns), pairs_at_once);
+}
+
+template <class T, class Tile, bool Whole, class Epilogue>
+int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
+                     const In<T>& a, const In<T>& b, const Epilogue& epilogue, bool read_b_early, int64_t pairs_at_once) {
+  CUtensorMap a_map, b_map;
+  int32_t status = row_map(&a_map, error, name, a, m, k, Tile::rows);
+  if (status == HEDDLE_OK) status = permuted_map(&b_map, error, name, b, n, k, Tile::columns / Tile::pair);
+  if (status != HEDDLE_OK) return status;
+
+  // A band's factor takes at most half of a 50 MB cache.
+  constexpr int64_t band_bytes = 24 << 20;
+  const int64_t column_bytes = Tile::columns * k * static_cast<int64_t>(sizeof(T));
+  const int64_t pairs = divide_up(m, Tile::pair * Tile::rows), columns = divide_up(n, Tile::columns);
+  const int64_t band = std::min(columns, std::max<int64_t>(1, band_bytes / column_bytes));
+  const WgmmaWork work{static_cast<int>(m),     static_cast<int>(n),       static_cast<int>(divide_up(k, box_columns)),
+                       static_cast<int>(pairs), static_cast<int>(columns), static_cast<int>(band),
+                       read_b_early};
+  const dim3 grid(static_cast<unsigned int>(Tile::pair * std::min(pairs * columns, pairs_at_once)));
+  const LaunchConfig config{name, grid, dim3(Tile::threads), Tile::shared_bytes, Sync::block, true, Tile::pair};
+  return launch(queue, error, config, matmul_wgmma<T, Tile, Whole, Epilogue>, a_map, b_map, work, epilogue);
+}
+
+/// Columns of the tile that launch_wgmma_single() computes this product with, or 0 where another way is faster. From timing all
+/// widths for the matmuls of a 768 wide layer, 192 to 2113 rows, on a GPU of 132 multiprocessors.
+template <class Epilogue>
+int single_columns(int64_t m, int64_t n, int64_t k, [[maybe_unused]] const Epilogue& epilogue) {
+  if constexpr (in_two_steps<Epilogue>) {
+    if (!epilogue.whole_chunks()) return 0;
+    const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
+    const auto tiles = [&](int64_t columns) { return divide_up(m, SingleTile<64>::rows) * divide_up(n, columns); };
+    // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided. matmul_mma.cuh does that.
+    constexpr int64_t few_rows = 256, long_k = 24 * box_columns;
+    if (m < few_rows || 2 * tiles(64) <= at_once || (k >= long_k && 2 * tiles(96) <= at_once)) return 0;
+    // The narrowest of which all run at once takes the least time.
+    if (tiles(64) <= at_once) return 64;
+    if (tiles(96) <= at_once) return 96;
+    // Pairs of tiles read less, but an odd number of rows of tiles may cost them a round.
+    return tiles(128) <= at_once && rounds<WgmmaTile<128, false>>(m, n, pairs_at_once()) > 1 ? 128 : 0;
+  } else {
+    return 0;
+  }
+}
+
+}  // namespace wgmma
+
+/// Whether launch_matmul_wgmma() takes this product, and is the fastest way to compute it.
+template <class T, class Epilogue>
+bool wgmma_applies(int64_t m, int64_t n, int64_t k, const In<T>& a, const In<T>& b, const Epilogue& epilogue) {
+  if constexpr (std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>) {
+    constexpr int64_t largest = INT32_MAX / 2;
+    constexpr int aligned = 16;
+    const int64_t pairs = wgmma::divide_up(m, 256) * wgmma::divide_up(n, 128);
+    const bool fits = m <= largest && n <= largest && k <= largest && pairs <= largest && n % permuted_rows == 0 &&
+                      k * static_cast<int64_t>(sizeof(T)) % aligned == 0 && a.aligned(0, aligned) && b.aligned(0, aligned);
+    if (!fits || device_attribute(cudaDevAttrComputeCapabilityMajor) != 9 || tensor_maps::encoder() == nullptr) return false;
+    if (wgmma::single_columns(m, n, k, epilogue) > 0) return true;
+    // With tiles for less than two thirds of the GPU, smaller ones win.
+    return m >= 512 && pairs * 3 >= wgmma::pairs_at_once() * 2;
+  } else {
+    return false;
+  }
+}
+
+/// Enqueues epilogue(a x b transposed) for operands of which wgmma_applies() holds; n is a multiple of 32. An epilogue in two
+/// steps (see matmul.cuh) whose chunks are all whole is fastest. `read_b_early`: no launch writes b, so that it may be read while
+/// earlier launches run.
+template <class T, class Epilogue>
+int32_t launch_matmul_wgmma(const heddle_launch* launch, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
+                            In<T> a, In<T> b, Epilogue epilogue, bool read_b_early = false) {
+  const int64_t pairs_at_once = wgmma::pairs_at_once();
+  const auto run = [&](auto tile, auto whole) {
+    return wgmma::launch_tiles<T, decltype(tile), decltype(whole)::value>(launch, error, name, m, n, k, a, b, epilogue,
+                                                                          read_b_early, pairs_at_once);
+  };
+  if constexpr (wgmma::in_two_steps<Epilogue>) {
+    const auto run_single = [&](auto columns) {
+      using Tile = SingleTile<decltype(columns)::value>;
+      return launch_wgmma_single<Tile>(launch, error, name, m, n, k, a, b, epilogue, read_b_early);
+    };
+    switch (wgmma::single_columns(m, n, k, epilogue)) {
+      case 64:
+        return run_single(std::integral_constant<int, 64>());
+      case 96:
+        return run_single(std::integral_constant<int, 96>());
+      case 128:
+        return run_single(std::integral_constant<int, 128>());
+    }
+    // Time goes with rounds x columns. A wide tile reads less of the factors, so a narrow one must save something; but its sums
+    // leave no registers for loads that run ahead, so where rows are loaded a tile taken in turns is narrow.
+    constexpr int wide_in_turns = sizeof(typename Epilogue::Loaded) > 16 ? 128 : 192;
+    const int64_t wide = wgmma::rounds<WgmmaTile<192, true>>(m, n, pairs_at_once);
+    const int64_t narrow = wgmma::rounds<WgmmaTile<128, true>>(m, n, pairs_at_once);
+    if (epilogue.whole_chunks()) {
+      if (narrow == 1) return run(WgmmaTile<128, false>(), Constant<true>());
+      if (wide == 1) return run(WgmmaTile<192, false>(), Constant<true>());
+      if (narrow * 128 < wide * 192) return run(WgmmaTile<128, true>(), Constant<true>());
+      return run(WgmmaTile<wide_in_turns, true>(), Constant<true>());
+    }
+  }
+  return run(WgmmaTile<128, true>(), Constant<false>());
+}
+
+}  // namespace heddle
+
+#endif
+
+#endif

@@ -1,0 +1,101 @@
+// From the sums of a tile to the output: how a thread of a Hopper matmul hands its share to the compiled epilogue, eight
+// neighbouring columns of a row at a time, and when it loads what the epilogue needs.
+#ifndef HEDDLE_WGMMA_EPILOGUE_CUH
+#define HEDDLE_WGMMA_EPILOGUE_CUH
+
+#include "matmul_epilogue.cuh"
+#include "wgmma_tile.cuh"
+
+#if !defined(HEDDLE_SIMT)
+
+namespace heddle {
+
+#if defined(HEDDLE_HOPPER_CODE)
+
+/// The part of a tile that one thread hands to the epilogue: chunks of 8 neighbouring columns; permuted_map() says why they are
+/// neighbours. Some columns are finished, then the sums of the others move up into their place and the same code runs again:
+/// unrolled as a whole, an epilogue of 200 instructions a chunk would not fit the instruction cache.
+template <class Tile, bool Whole, class Epilogue>
+struct ThreadChunks {
+  using Call = EpilogueCall<Epilogue>;
+  using Loaded = typename Call::Loaded;
+  static constexpr int vec = 8;
+  static constexpr int group = 2 * Tile::blocks;  // chunks of the same columns
+  static constexpr int groups = 2;
+  static constexpr int count = groups * group;    // of one pass
+  static constexpr int passes = Tile::columns / permuted_rows / groups;
+  static constexpr int pass_columns = groups * permuted_rows, pass_sums = pass_columns / 2;
+  // Loads go out in batches, since waiting for one waits for all before it. Where a tile is shared they are under way while it is
+  // multiplied. Otherwise there are registers for a few when the sums are complete, and the other warpgroup multiplies meanwhile.
+  static constexpr bool load_early = !Tile::in_turns;
+  static constexpr int batch = [] {
+    constexpr int spare = Tile::columns * Tile::blocks > 256 ? 16 : 64, words = static_cast<int>((sizeof(Loaded) + 3) / 4);
+    int fitting = count;
+    while (fitting > 2 && fitting * words > spare) fitting /= 2;
+    return fitting;
+  }();
+  static constexpr int held = load_early ? passes * count : count;
+
+  const Epilogue& epilogue;
+  int rows, columns;  // of the output
+  int row, column;    // the thread's first
+  Loaded loaded[held];
+
+  __device__ __forceinline__ ThreadChunks(const Epilogue& epilogue, const WgmmaWork& work)
+      : epilogue(epilogue), rows(work.m), columns(work.n) {}
+
+  __device__ __forceinline__ void place(TileOrigin origin, int offset) {
+    const int thread = threadIdx.x % warpgroup_threads;
+    row = origin.row + offset + thread / warp_lanes * 16 + thread % warp_lanes / 4;
+    column = origin.column + thread % 4 * vec;
+  }
+
+  __device__ __forceinline__ int row_of(int chunk) const { return row + chunk % group / 2 * Tile::block_rows + chunk % 2 * 8; }
+  __device__ __forceinline__ int column_of(int chunk) const { return column + chunk / group * permuted_rows; }
+
+  /// Loads what chunks `first` up to `end` need. Beyond the output's edge it is what lies at the edge.
+  __device__ __forceinline__ void load(int first, int end) {
+    HEDDLE_UNROLL
+    for (int chunk = first; chunk < end; ++chunk) {
+      loaded[chunk] =
+          Call::template load<Whole>(epilogue, min(row_of(chunk), rows - 1), min(column_of(chunk), columns - vec), vec);
+    }
+  }
+
+  __device__ __forceinline__ void finish(float (&tile_sums)[Tile::blocks][Tile::columns / 2]) {
+#pragma unroll 1
+    for (int pass = 1;; ++pass) {
+      HEDDLE_UNROLL
+      for (int chunk = 0; chunk < count; ++chunk) {
+        // Seen as new now and then, so that no offsets made of it are kept over all chunks: registers are short.
+        if (chunk % batch % 2 == 0) asm volatile("" : "+r"(row));
+        if (!load_early && chunk % batch == 0) load(chunk, chunk + batch);
+        float values[vec];
+        HEDDLE_UNROLL
+        for (int i = 0; i < vec; ++i) {
+          values[i] = tile_sums[chunk % group / 2][chunk / group * 2 * vec + i / 2 * 4 + chunk % 2 * 2 + i % 2];
+        }
+        if (row_of(chunk) < rows && column_of(chunk) < columns) {
+          Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), vec, values, loaded[chunk]);
+        }
+      }
+      if (pass == passes) break;
+      HEDDLE_UNROLL
+      for (int block = 0; block < Tile::blocks; ++block) {
+        HEDDLE_UNROLL
+        for (int i = 0; i + pass_sums < Tile::columns / 2; ++i) tile_sums[block][i] = tile_sums[block][i + pass_sums];
+      }
+      HEDDLE_UNROLL
+      for (int chunk = 0; chunk + count < held; ++chunk) loaded[chunk] = loaded[chunk + count];
+      column += pass_columns;
+    }
+  }
+};
+
+#endif
+
+}  // namespace heddle
+
+#endif
+
+#endif

@@ -1,0 +1,76 @@
+// wgmma for narrow tiles, beside the wide ones of wgmma.cuh: products of few rows, where an instruction for a whole warpgroup
+// replaces dozens of matrix loads and small products. Exists only in passes for sm_90a.
+#ifndef HEDDLE_WGMMA_NARROW_CUH
+#define HEDDLE_WGMMA_NARROW_CUH
+
+#include "wgmma.cuh"
+
+#if defined(HEDDLE_HOPPER_CODE)
+
+namespace heddle {
+
+#define HEDDLE_PIECE(d, j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
+#define HEDDLE_PIECES_4(d, j) HEDDLE_PIECE(d, j), HEDDLE_PIECE(d, j + 1), HEDDLE_PIECE(d, j + 2), HEDDLE_PIECE(d, j + 3)
+#define HEDDLE_PIECES_8(d, j) HEDDLE_PIECES_4(d, j), HEDDLE_PIECES_4(d, j + 4)
+#define HEDDLE_NARROW_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+#define HEDDLE_NARROW_NAMES_32 \
+  HEDDLE_NARROW_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define HEDDLE_NARROW_NAMES_48 \
+  HEDDLE_NARROW_NAMES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define HEDDLE_NARROW_NAMES_64 \
+  HEDDLE_NARROW_NAMES_48 ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define HEDDLE_WGMMA_NARROW(type, columns, names, a, b, ...)                                               \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " {" names "}, %" a \
+               ", %" b ", 1, 1, 1, 0, 0;"                                                                    \
+               : __VA_ARGS__                                                                                 \
+               : "l"(rows_a), "l"(rows_b))
+#define HEDDLE_WGMMA_NARROW_TYPED(...)               \
+  do {                                               \
+    if constexpr (std::is_same_v<T, __half>) {       \
+      HEDDLE_WGMMA_NARROW("f16", __VA_ARGS__);       \
+    } else {                                         \
+      HEDDLE_WGMMA_NARROW("bf16", __VA_ARGS__);      \
+    }                                                \
+  } while (false)
+
+/// d += a x b transposed, asynchronously: a is 64 x 16, b has 8 Pieces rows of 16, both as swizzled_rows() describes them. d[j]
+/// are the sums of columns 8 j and on, laid out as in mma_m16n8k16 for the 16 rows of each warp.
+template <class T, int Pieces>
+__device__ __forceinline__ void multiply_narrow(float (&d)[Pieces][4], uint64_t rows_a, uint64_t rows_b) {
+  static_assert(Pieces == 4 || Pieces == 8 || Pieces == 12 || Pieces == 16, "the widths in use");
+  if constexpr (Pieces == 4) {
+    HEDDLE_WGMMA_NARROW_TYPED("32", HEDDLE_NARROW_NAMES_16, "16", "17", HEDDLE_PIECES_4(d, 0));
+  } else if constexpr (Pieces == 8) {
+    HEDDLE_WGMMA_NARROW_TYPED("64", HEDDLE_NARROW_NAMES_32, "32", "33", HEDDLE_PIECES_8(d, 0));
+  } else if constexpr (Pieces == 12) {
+    HEDDLE_WGMMA_NARROW_TYPED("96", HEDDLE_NARROW_NAMES_48, "48", "49", HEDDLE_PIECES_8(d, 0), HEDDLE_PIECES_4(d, 8));
+  } else {
+    HEDDLE_WGMMA_NARROW_TYPED("128", HEDDLE_NARROW_NAMES_64, "64", "65", HEDDLE_PIECES_8(d, 0), HEDDLE_PIECES_8(d, 8));
+  }
+}
+
+#undef HEDDLE_WGMMA_NARROW_TYPED
+#undef HEDDLE_WGMMA_NARROW
+#undef HEDDLE_NARROW_NAMES_64
+#undef HEDDLE_NARROW_NAMES_48
+#undef HEDDLE_NARROW_NAMES_32
+#undef HEDDLE_NARROW_NAMES_16
+#undef HEDDLE_PIECES_8
+#undef HEDDLE_PIECES_4
+#undef HEDDLE_PIECE
+
+/// Makes shared memory that this thread wrote by ordinary or asynchronous copies visible to wgmma; a barrier follows.
+__device__ __forceinline__ void publish_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/// Keeps the compiler from moving uses of the sums over this place.
+template <int Pieces>
+__device__ __forceinline__ void pin(float (&d)[Pieces][4]) {
+  HEDDLE_UNROLL
+  for (int j = 0; j < Pieces; ++j) asm volatile("" : "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])::"memory");
+}
+
+}  // namespace heddle
+
+#endif
+
+#endif

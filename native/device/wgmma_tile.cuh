@@ -1,0 +1,162 @@
+// The tiles of a Hopper matmul: how a block divides its work, the ring of shared memory that the copy engine fills, and the
+// products of one tile. matmul_wgmma.cuh puts them together.
+#ifndef HEDDLE_WGMMA_TILE_CUH
+#define HEDDLE_WGMMA_TILE_CUH
+
+#include "tensor_map.cuh"
+#include "wgmma.cuh"
+
+#if !defined(HEDDLE_SIMT)
+
+namespace heddle {
+
+/// Blocks of a cluster.
+constexpr int pair_blocks = 2;
+
+/// A tile of 128 rows and `Columns`, and how the two warpgroups divide work: a tile in turns, or half of the rows of each.
+template <int Columns, bool InTurns>
+struct WgmmaTile {
+  static constexpr int rows = 128;
+  static constexpr int columns = Columns;
+  static constexpr bool in_turns = InTurns;
+  static constexpr int block_rows = 64;                // of one wgmma
+  static constexpr int blocks = InTurns ? 2 : 1;       // of one warpgroup
+  static constexpr int threads = 3 * warpgroup_threads;
+  static constexpr int pair = pair_blocks;
+  static constexpr uint32_t row_bytes = box_columns * 2;
+  static constexpr uint32_t a_bytes = rows * row_bytes, b_bytes = columns * row_bytes, stage_bytes = a_bytes + b_bytes;
+  static constexpr uint32_t barrier_bytes = 16;        // of a stage: one for full, one for empty
+  static constexpr uint32_t shared_limit = 227 * 1024;
+  static constexpr int stages = static_cast<int>(shared_limit / (stage_bytes + barrier_bytes));
+  static constexpr uint32_t shared_bytes = stages * (stage_bytes + barrier_bytes);
+};
+
+/// What a launch works on. Tiles are numbered in bands of `band` columns of tiles, whose factor stays in the L2 cache.
+struct WgmmaWork {
+  int m, n, steps;               // steps of 64 along k
+  int tile_pairs, tile_columns;  // down and across
+  int band;
+  bool read_b_early;
+
+  __device__ __forceinline__ int count() const { return tile_pairs * tile_columns; }
+};
+
+#if defined(HEDDLE_HOPPER_CODE)
+
+/// The ring of stages, as one thread walks it.
+template <class Tile>
+struct Ring {
+  Shared16 tiles;
+  int stage = 0;
+  uint32_t parity = 0;
+
+  __device__ __forceinline__ Shared16 a() const { return tiles + static_cast<uint32_t>(stage) * Tile::stage_bytes; }
+  __device__ __forceinline__ Shared16 b() const { return a() + Tile::a_bytes; }
+  __device__ __forceinline__ PhaseBarrier full() const { return full_of(stage); }
+  __device__ __forceinline__ PhaseBarrier empty() const { return empty_of(stage); }
+  __device__ __forceinline__ PhaseBarrier full_of(int s) const {
+    return {tiles.address + Tile::stages * Tile::stage_bytes + static_cast<uint32_t>(s) * Tile::barrier_bytes};
+  }
+  __device__ __forceinline__ PhaseBarrier empty_of(int s) const { return {full_of(s).address + Tile::barrier_bytes / 2}; }
+
+  __device__ __forceinline__ void advance() {
+    if (++stage < Tile::stages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+  __device__ __forceinline__ void advance(int steps) {
+    const unsigned int passed = static_cast<unsigned int>(stage + steps);
+    stage = static_cast<int>(passed % Tile::stages);
+    parity ^= passed / Tile::stages & 1;
+  }
+};
+
+/// The pairs of tiles a cluster takes: the first, and the distance to the next. Read anew where they are needed, since registers
+/// are short.
+__device__ __forceinline__ int first_pair() { return static_cast<int>(blockIdx.x / pair_blocks); }
+__device__ __forceinline__ int pair_stride() { return static_cast<int>(gridDim.x / pair_blocks); }
+
+/// Where the block's tile of pair `index` begins.
+struct TileOrigin {
+  int row, column;
+};
+
+template <class Tile>
+__device__ __forceinline__ TileOrigin tile_origin(const WgmmaWork& work, int index) {
+  const int band = index / (work.band * work.tile_pairs), first = band * work.band;
+  const int width = min(work.band, work.tile_columns - first), place = index - first * work.tile_pairs;
+  const int row = (place / width * Tile::pair + static_cast<int>(cluster_rank())) * Tile::rows;
+  return {row, (first + place % width) * Tile::columns};
+}
+
+/// One thread: fills the ring with the block's tiles of a and its share of those of b.
+template <class Tile>
+__device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& b_map,
+                                          const WgmmaWork& work) {
+  const uint32_t rank = cluster_rank();
+  constexpr int share = Tile::columns / Tile::pair;
+  const auto start_b = [&](const Ring<Tile>& at, int column, int step) {
+    at.full().arrive_expecting(Tile::stage_bytes);
+    copy_permuted_to_both(at.b() + rank * share * Tile::row_bytes, b_map, at.full(), step * box_columns,
+                          (column + static_cast<int>(rank) * share) / permuted_rows);
+  };
+  int early = work.read_b_early ? min(work.steps, Tile::stages) : 0;
+  Ring<Tile> ahead = ring;
+  for (int step = 0; step < early; ++step, ahead.advance()) start_b(ahead, tile_origin<Tile>(work, first_pair()).column, step);
+  wait_for_producers();
+  for (int index = first_pair(); index < work.count(); index += pair_stride()) {
+    const TileOrigin origin = tile_origin<Tile>(work, index);
+    for (int step = 0; step < work.steps; ++step, ring.advance()) {
+      if (early > 0) {
+        --early;
+      } else {
+        ring.empty().wait(ring.parity ^ 1);
+        start_b(ring, origin.column, step);
+      }
+      copy_box(ring.a(), a_map, ring.full(), step * box_columns, origin.row);
+    }
+  }
+}
+
+/// One warpgroup: the products of one tile, `first_row` the first of its rows in the tile. Stages go back to both blocks' copies,
+/// since each fills part of the other's ring. `taken` runs when all stages have arrived and the next tile's may be waited for.
+template <class T, class Tile, class Taken>
+__device__ __forceinline__ void multiply_tile(float (&sums)[Tile::blocks][Tile::columns / 2], Ring<Tile>& ring, int steps,
+                                              int first_row, Taken taken) {
+  const uint32_t thread = threadIdx.x % warpgroup_threads;
+  const auto give_back = [&](PhaseBarrier empty) {
+    if (thread < Tile::pair) empty.arrive_at(thread);
+  };
+  PhaseBarrier previous{};
+  for (int step = 0; step < steps; ++step) {
+    ring.full().wait(ring.parity);
+    begin_products();
+    HEDDLE_UNROLL
+    for (int part = 0; part < 4; ++part) {
+      const uint64_t b = swizzled_rows(ring.b()) + 2 * part;
+      HEDDLE_UNROLL
+      for (int block = 0; block < Tile::blocks; ++block) {
+        const Shared16 a = ring.a() + static_cast<uint32_t>(first_row + block * Tile::block_rows) * Tile::row_bytes;
+        multiply_rows<T, Tile::columns>(sums[block], swizzled_rows(a) + 2 * part, b, step | part);
+      }
+    }
+    commit_products();
+    wait_products<1>();
+    if (step > 0) give_back(previous);
+    previous = ring.empty();
+    ring.advance();
+  }
+  taken();
+  wait_products<0>();
+  HEDDLE_UNROLL
+  for (int block = 0; block < Tile::blocks; ++block) pin(sums[block]);
+  give_back(previous);
+}
+
+#endif
+
+}  // namespace heddle
+
+#endif
+
+#endif

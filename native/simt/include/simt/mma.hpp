@@ -1,0 +1,193 @@
+// CPU twins of the PTX wrappers in mma.cuh, whose comments say what each does. A warp's operation is one meeting: lanes leave
+// their operands on their stacks, the last to arrive computes for all 32, and nobody switches twice. Dynamic shared memory is
+// checked in units of 16 bytes: bounds, races as for HEDDLE_SHARED, poison at the start of a block.
+#ifndef HEDDLE_SIMT_MMA_HPP
+#define HEDDLE_SIMT_MMA_HPP
+
+#include "buffer.hpp"
+#include "shared.hpp"
+#include "warp.hpp"
+
+namespace heddle {
+
+struct Shared16 {
+  uint32_t offset;  // from the start of the block's dynamic shared memory
+
+  Shared16 operator+(uint32_t bytes) const { return {offset + bytes}; }
+};
+
+namespace simt {
+
+inline Shared16 declare_dynamic() {
+  static const char key = 0;
+  Worker& worker = *current;
+  if (worker.dynamic == nullptr) {
+    if (worker.shared_bytes == 0) worker.fault("dynamic shared memory is declared but the launch gives none");
+    worker.dynamic = worker.shared.find(&key, worker.shared_bytes, (worker.shared_bytes + 15) / 16);
+    if (worker.dynamic == nullptr) worker.fault("no memory for %u bytes of dynamic shared memory", worker.shared_bytes);
+  }
+  return {0};
+}
+
+enum class Access { read, write };
+
+/// The 16 bytes at `place`, once they are in bounds, aligned and safe to access for the running thread.
+inline char* shared_16(Shared16 place, Access access) {
+  Worker& worker = *current;
+  const SharedArena::Array* array = worker.dynamic;
+  if (__builtin_expect(array == nullptr || place.offset % 16 != 0 || uint64_t{place.offset} + 16 > array->bytes, 0)) {
+    worker.fault("dynamic shared byte %u is no place for 16 bytes (%u bytes)", place.offset, worker.shared_bytes);
+  }
+  Shadow& shadow = array->shadow[place.offset / 16];
+  if (access == Access::read) {
+    AccessOrder(worker).read(shadow, "16-byte word", place.offset / 16);
+  } else {
+    AccessOrder(worker).write(shadow, "16-byte word", place.offset / 16);
+  }
+  return array->data + place.offset;
+}
+
+/// Meets the whole warp; `operands` begins with the function that serves all lanes.
+template <class Operands>
+inline void run_collective(Operands& operands, Site site) {
+  static_assert(sizeof(void*) <= sizeof(uint64_t), "a lane brings an address");
+  meet(Meeting::collective, ~0u, reinterpret_cast<uint64_t>(&operands), 0, site);
+}
+
+/// Branchless, so that loops over it become vector code.
+inline float wide(__half value) {
+  const uint32_t magnitude = (value.bits & 0x7fffu) << 13;
+  const uint32_t special = (value.bits & 0x7c00u) == 0x7c00u ? 0x7f800000u : 0u;
+  return bit_cast<float>(bit_cast<uint32_t>(bit_cast<float>(magnitude) * 0x1p112f) | special |
+                         static_cast<uint32_t>(value.bits & 0x8000u) << 16);
+}
+inline float wide(__nv_bfloat16 value) { return float_from_bfloat(value.bits); }
+
+struct MatrixLoad {
+  Collective serve;
+  uint32_t row[4];  // brought: the 8 elements this lane's address names
+  uint32_t* to;     // taken away
+};
+
+template <bool Transposed>
+inline void serve_load(void* const (&lanes)[kLanes]) {
+  for (uint32_t lane = 0; lane < kLanes; lane++) {
+    for (uint32_t matrix = 0; matrix < 4; matrix++) {
+      const auto row = [&](uint32_t r) { return static_cast<const MatrixLoad*>(lanes[matrix * 8 + r])->row; };
+      uint32_t& to = static_cast<MatrixLoad*>(lanes[lane])->to[matrix];
+      if (Transposed) {
+        const uint32_t column = lane / 4, shift = 16 * (column % 2), first = 2 * (lane % 4);
+        const uint32_t low = row(first)[column / 2] >> shift & 0xffffu, high = row(first + 1)[column / 2] >> shift & 0xffffu;
+        to = low | high << 16;
+      } else {
+        to = row(lane / 4)[lane % 4];
+      }
+    }
+  }
+}
+
+template <bool Transposed>
+inline void load_matrix(uint32_t (&r)[4], Shared16 row, Site site) {
+  MatrixLoad load = {serve_load<Transposed>, {}, r};
+  memcpy(load.row, shared_16(row, Access::read), sizeof load.row);
+  run_collective(load, site);
+}
+
+struct Product {
+  Collective serve;
+  float* d;
+  const uint32_t* a;
+  const uint32_t* b;
+};
+
+template <class T>
+inline void serve_product(void* const (&lanes)[kLanes]) {
+  T a_bits[16][16], b_bits[16][8];
+  float a[16][16], b[16][8];
+  for (uint32_t lane = 0; lane < kLanes; lane++) {
+    const Product& mine = *static_cast<const Product*>(lanes[lane]);
+    const uint32_t group = lane / 4, pair = 2 * (lane % 4);
+    for (uint32_t i = 0; i < 4; i++) memcpy(&a_bits[group + i % 2 * 8][pair + i / 2 * 8], mine.a + i, 4);
+    for (uint32_t i = 0; i < 4; i++) memcpy(&b_bits[pair + i % 2 + i / 2 * 8][group], reinterpret_cast<const T*>(mine.b) + i, 2);
+  }
+  for (uint32_t i = 0; i < 16 * 16; i++) a[i / 16][i % 16] = wide(a_bits[i / 16][i % 16]);
+  for (uint32_t i = 0; i < 16 * 8; i++) b[i / 8][i % 8] = wide(b_bits[i / 8][i % 8]);
+  for (uint32_t row = 0; row < 16; row++) {
+    using Sums = float __attribute__((vector_size(32)));
+    Sums sums;
+    const auto d = [&](uint32_t column) -> float& {
+      return static_cast<const Product*>(lanes[row % 8 * 4 + column / 2])->d[row / 8 * 2 + column % 2];
+    };
+    for (uint32_t column = 0; column < 8; column++) sums[column] = d(column);
+    for (uint32_t k = 0; k < 16; k++) {
+      Sums terms;
+      memcpy(&terms, b[k], sizeof terms);
+      sums += a[row][k] * terms;
+    }
+    for (uint32_t column = 0; column < 8; column++) d(column) = sums[column];
+  }
+}
+
+}  // namespace simt
+
+// The defaulted arguments are the caller's source line.
+#define HEDDLE_SIMT_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+template <class T>
+inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], HEDDLE_SIMT_HERE) {
+  simt::Product product = {simt::serve_product<T>, d, a, b};
+  simt::run_collective(product, {file, line});
+}
+
+inline void load_matrix_x4(uint32_t (&r)[4], Shared16 row, HEDDLE_SIMT_HERE) { simt::load_matrix<false>(r, row, {file, line}); }
+inline void load_matrix_x4_transposed(uint32_t (&r)[4], Shared16 row, HEDDLE_SIMT_HERE) {
+  simt::load_matrix<true>(r, row, {file, line});
+}
+
+#undef HEDDLE_SIMT_HERE
+
+template <class T>
+inline Pack<T, 16 / sizeof(T)> load_shared_16(Shared16 from) {
+  Pack<T, 16 / sizeof(T)> pack;
+  memcpy(&pack, simt::shared_16(from, simt::Access::read), sizeof pack);
+  return pack;
+}
+
+template <class T, int N>
+inline void store_shared_16(Shared16 to, const Pack<T, N>& pack) {
+  static_assert(sizeof pack == 16, "16 bytes");
+  memcpy(simt::shared_16(to, simt::Access::write), &pack, sizeof pack);
+}
+
+template <class T>
+inline void copy_async_16(Shared16 to, const In<T>& from, int64_t offset, bool valid) {
+  simt::Worker& worker = *simt::current;
+  constexpr int elements = 16 / static_cast<int>(sizeof(T));
+  if (valid) from.buffer().check(offset, elements, sizeof(T), "read");
+  simt::shared_16(to, simt::Access::write);
+  if (!worker.copies.reserve(worker.threads)) worker.fault("no memory for asynchronous copies");
+  const char* const source = valid ? from.buffer().data + offset * static_cast<int64_t>(sizeof(T)) : nullptr;
+  if (!worker.copies.issue(worker.running, to.offset, source)) {
+    worker.fault("more than %u asynchronous copies are under way", simt::AsyncCopies::kMost);
+  }
+}
+
+inline void copy_async_commit() { simt::current->copies.commit(simt::current->running); }
+
+template <int Pending>
+inline void copy_async_wait() {
+  simt::current->copies.wait(simt::current->running, Pending, [](const simt::AsyncCopy& copy) {
+    char* const to = simt::shared_16({copy.to}, simt::Access::write);
+    if (copy.from == nullptr) {
+      memset(to, 0, 16);
+    } else {
+      memcpy(to, copy.from, 16);
+    }
+  });
+}
+
+}  // namespace heddle
+
+#define HEDDLE_DYNAMIC_SHARED(name) const heddle::Shared16 name = heddle::simt::declare_dynamic()
+
+#endif

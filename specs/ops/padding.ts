@@ -1,0 +1,51 @@
+/**
+ * Moving tokens between their padded place (sequence, position) and packed rows, where the tokens of all sequences follow
+ * each other without padding: token `s` of sequence `b` is row `starts(b) + s`. A packed tensor may have more rows than
+ * there are tokens, so that its extent need not be the exact count.
+ */
+import { maximum, op, sum, tensor } from 'heddle'
+
+/** Packed rows to padded tokens; padded positions are zero. */
+export const unpackRows = op('unpack_rows', {
+  dims: ['t', 'b', 's', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 't n'), starts: tensor('i32', 'b'), lengths: tensor('i32', 'b') },
+  outputs: { y: tensor('T', 'b s n') },
+  body:
+    ({ x, starts, lengths }) =>
+    (b, s, c) => ({ y: s < lengths(b) ? x(s < lengths(b) ? starts(b) + s : 0, c) : 0 }),
+})
+
+/** Padded tokens to packed rows; rows beyond the last token are zero. */
+export const packRows = op('pack_rows', {
+  dims: ['t', 'b', 's', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'b s n'), sequences: tensor('i32', 't'), positions: tensor('i32', 't') },
+  outputs: { y: tensor('T', 't n') },
+  body:
+    ({ x, sequences, positions }) =>
+    (t, c) => ({ y: sequences(t) >= 0 ? x(maximum(sequences(t), 0), positions(t), c) : 0 }),
+})
+
+/** The sequence each packed row belongs to: the number of sequences that end at or before it; -1 beyond the last token. */
+export const rowSequences = op('row_sequences', {
+  dims: ['t', 'b'],
+  inputs: { starts: tensor('i32', 'b'), lengths: tensor('i32', 'b') },
+  outputs: { y: tensor('i32', 't') },
+  body:
+    ({ starts, lengths }, { b }) =>
+    (t) => {
+      const ended = sum(b, (c) => (starts(c) + lengths(c) <= t ? 1 : 0))
+      return { y: ended < b ? ended : -1 }
+    },
+})
+
+/** The position of each packed row in its sequence; 0 beyond the last token. */
+export const rowPositions = op('row_positions', {
+  dims: ['t', 'b'],
+  inputs: { starts: tensor('i32', 'b'), sequences: tensor('i32', 't') },
+  outputs: { y: tensor('i32', 't') },
+  body:
+    ({ starts, sequences }) =>
+    (t) => ({ y: sequences(t) >= 0 ? t - starts(maximum(sequences(t), 0)) : 0 }),
+})

@@ -1,0 +1,21 @@
+/**
+ * Plans found by the cost model: which nodes run together is searched for an H200 when CUDA is generated. Packing and stacks are
+ * given, as in `best-encoder`, and packing has to be the same for every graph of a model.
+ */
+import { autoPlan } from 'heddle'
+import { embeddings } from '../graphs/embeddings.js'
+import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../graphs/encoder_layer.js'
+import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
+
+const target = { device: 'h200', packed: { batch: 'b', seq: 's', tokens: 't' } }
+const stacked = { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] } as const
+
+export const auto = [
+  autoPlan('auto', encoderLayerGelu, { ...target, stacked }),
+  autoPlan('auto', encoderLayerGeluTanh, { ...target, stacked }),
+  autoPlan('auto', encoderLayerRelu, { ...target, stacked }),
+  autoPlan('auto', embeddings, target),
+  autoPlan('auto', tokenClassifier, target),
+  autoPlan('auto', pooler, target),
+  autoPlan('auto', hiddenStates, target),
+]

@@ -1,0 +1,148 @@
+/**
+ * What the benchmark times: the programs of each plan and shape, over sessions that all plans share, with their inputs in place. A
+ * candidate also has the single forward pass whose steps and memory are reported, which is not what is replayed when weights rotate.
+ */
+import { layouts } from '../../specs/index.js'
+import type { Manifest } from '../emit/manifest.js'
+import { assembleBert, type BertAssembly, bertDims, bertInputs } from '../models/bert.js'
+import type { BertConfig } from '../models/config.js'
+import type { FloatType } from '../models/convert.js'
+import { findPlan } from '../models/plans.js'
+import { idRows, packedRows } from '../models/token_rows.js'
+import { encode } from '../runtime/buffer.js'
+import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import { buildProgram, type Program } from '../runtime/program.js'
+import { openSession, type Session, type WeightTensor } from '../runtime/session.js'
+import { stackWeights } from '../runtime/stacks.js'
+import { integer, random } from '../verify/random.js'
+import { ceilingsOf, layerBytes } from './floor.js'
+import type { Lengths } from './lengths.js'
+import { type Footprint, footprintOf } from './memory.js'
+import type { Shape } from './result.js'
+import { chain, chained, chainedWeights, type Rotation, rotationOf } from './rotation.js'
+import { syntheticWeights } from './synthetic.js'
+
+export interface EncoderBench {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  readonly config: BertConfig
+  readonly dtype: FloatType
+  readonly plans: readonly string[]
+  readonly shapes: readonly Shape[]
+  readonly lengths: Lengths
+  /** Timed replays of each plan and shape. */
+  readonly repeats: number
+  /** Also times every step by itself. */
+  readonly profile: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+/** A model under a plan. */
+export interface Assembled extends BertAssembly {
+  readonly plan: string
+}
+
+/** A plan at a shape, ready to be timed. */
+export interface Candidate {
+  readonly model: Assembled
+  /** One forward pass. */
+  readonly single: Program
+  /** What is replayed: `single` itself, or a chain of passes over rotating weights and ids. */
+  readonly timed: Program
+  readonly memory: Footprint
+}
+
+/** The sessions of a benchmark: the model, and its copies for chains. */
+export interface Sessions {
+  readonly single: Session
+  readonly chain: Session | undefined
+  readonly rotation: Rotation
+}
+
+/** The model under each of the plans. @throws usage `plan.unknown` */
+export const assemble = ({ config, manifest, plans }: EncoderBench): Assembled[] =>
+  plans.map((plan) => ({ plan, ...assembleBert(config, findPlan(plan, manifest.plans), false) }))
+
+/** Uploads what any of the plans reads. */
+export async function openSessions(
+  { device, library, manifest, config, dtype }: EncoderBench,
+  models: readonly Assembled[],
+): Promise<Sessions> {
+  const rotation = rotationOf(layerBytes(config, dtype), ceilingsOf(device.info())?.cacheBytes)
+  const { passes } = rotation
+  const common = { device, library, manifest, layouts }
+  const open = (applications: BertAssembly['applications'], weights: Record<string, WeightTensor>): Promise<Session> =>
+    openSession({ ...common, weights: stackWeights(applications, weights) })
+  const weights = syntheticWeights(config, dtype)
+  const single = await open(
+    models.flatMap(({ applications }) => applications),
+    weights,
+  )
+  if (passes === 1) return { single, chain: undefined, rotation }
+  try {
+    const chains = models.flatMap((model) => chain(model, bertInputs, passes).applications)
+    return { single, chain: await open(chains, chainedWeights(passes, weights)), rotation }
+  } catch (error) {
+    single.release()
+    throw error
+  }
+}
+
+export const release = ({ single, timed }: Pick<Candidate, 'single' | 'timed'>): void => {
+  single.release()
+  if (timed !== single) timed.release()
+}
+
+/** Builds the programs of a plan and shape. They have run once with real ids, and what is timed is captured. */
+export async function prepare(bench: EncoderBench, sessions: Sessions, model: Assembled, shape: Shape): Promise<Candidate> {
+  const { passes } = sessions.rotation
+  const tokens = packedRows(bench.lengths(shape.batch, shape.seq), shape.seq)
+  const at = { dims: bertDims(bench.config, { ...shape, tokens }), types: { T: bench.dtype } }
+  const flat = { ...model, inputs: bertInputs, ...at }
+  const single = await buildProgram({ session: sessions.single, ...flat })
+  let timed = single
+  try {
+    if (sessions.chain !== undefined) {
+      timed = await buildProgram({ session: sessions.chain, ...chain(model, bertInputs, passes), ...at })
+    }
+    const candidate = { model, single, timed, memory: footprintOf(single, sessions.single, flat) }
+    if (timed !== single) await single.run(inputsOf(bench, model, shape, 'single'))
+    await refresh(bench, sessions.rotation, shape, candidate, 0)
+    await timed.capture()
+    return candidate
+  } catch (error) {
+    release({ single, timed })
+    throw error
+  }
+}
+
+/** Input values of one pass; `draw` names the ids. */
+function inputsOf(
+  { config, lengths: draw }: EncoderBench,
+  { packed }: BertAssembly,
+  { batch, seq }: Shape,
+  name: string,
+): Record<string, Uint8Array> {
+  const next = random(`ids ${batch}x${seq} ${name}`)
+  const lengths = draw(batch, seq)
+  const sequences = lengths.map((length) => Array.from({ length }, () => integer(next, 0, config.vocab - 1)))
+  const rows = packed.inputs ? packedRows(lengths, seq) : batch * seq
+  return {
+    ids: encode('i32', idRows(sequences, { seq, rows, packed: packed.inputs, filler: 0 })),
+    typeIds: encode('i32', new Int32Array(rows)),
+    lengths: encode('i32', Int32Array.from(lengths)),
+  }
+}
+
+/** Puts a round's ids in place, by the run that takes them. Every plan gets the same. */
+export async function refresh(
+  bench: EncoderBench,
+  { passes }: Rotation,
+  shape: Shape,
+  { model, single, timed }: Candidate,
+  round: number,
+): Promise<void> {
+  const of = (pass: number): Record<string, Uint8Array> => inputsOf(bench, model, shape, `${round}/${pass}`)
+  await timed.run(timed === single ? of(0) : chained(passes, of))
+}

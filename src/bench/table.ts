@@ -1,0 +1,115 @@
+/** The benchmark's results as text for a terminal: one table of plans, one of peers, one for each profile. */
+import Table from 'cli-table3'
+import { type BenchEncoderResult, type EncoderTimes, type Peers, type PeerTimes, shapeName } from './result.js'
+import type { Summary } from './statistics.js'
+
+const style = { head: [], border: [] }
+const unknown = '-'
+
+/** Four significant digits. */
+export const milliseconds = (value: number): string => value.toPrecision(4)
+
+export const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
+
+/** Of the arithmetic that the batch asks for: padding and waste do not count. */
+export const teraflops = ({ workload, milliseconds: { median } }: EncoderTimes): string =>
+  (workload.flops / median / 1e9).toPrecision(3)
+
+export const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
+
+export const spread = ({ low, high }: Summary): string => `${milliseconds(low)} to ${milliseconds(high)}`
+
+/** The ratio of a plan to the fastest peer at its shape. */
+export const peerRatio = (times: EncoderTimes, { ratios }: BenchEncoderResult): string | undefined =>
+  ratios.find(({ plan, batch, seq }) => plan === times.plan && batch === times.batch && seq === times.seq)?.ratio.toFixed(2)
+
+/** One line for a plan as it is measured. */
+export const describeTimes = (times: EncoderTimes): string =>
+  `${times.plan} ${shapeName(times)}: ${milliseconds(times.milliseconds.median)} ms (${spread(times.milliseconds)})`
+
+/** One line for a peer as it is measured. */
+export const describePeer = (framework: string, { way, error, milliseconds: time, ...shape }: PeerTimes): string =>
+  `${framework} ${way} ${shapeName(shape)}: ${time === undefined ? error : `${milliseconds(time.median)} ms (${spread(time)})`}`
+
+/** What limits the meaning of the numbers. */
+export function notes({ results, ceilings, device, peers }: BenchEncoderResult): string[] {
+  const rotation = results[0]?.rotation
+  const lines = [
+    ceilings === undefined
+      ? `No physical floor: the limits of ${device.name} (${device.kind}) are not known.`
+      : `Floor: ${ceilings.bandwidth / 1e12} TB/s or the arithmetic peak of the storage type, whichever takes longer.`,
+    'Peak is weights and arena; its ratio is to weights and the two largest activations alive at once.',
+  ]
+  if (rotation?.evicts === true && rotation.passes === 1) lines.push('A pass streams more weights than twice the cache holds.')
+  if (rotation !== undefined && rotation.passes > 1) {
+    lines.push(`A replay is ${rotation.passes} passes over weights and ids of their own; times are of one pass.`)
+  }
+  if (rotation?.evicts === false) lines.push('The rotating weights are less than twice the cache: passes may find some there.')
+  if (peers !== undefined)
+    lines.push(
+      'Peers go from token ids to the last hidden state; plans too, and on through a classifier where the model has one.',
+    )
+  if (peers?.problem !== undefined) lines.push(`${peers.framework} peers: ${peers.problem}.`)
+  return lines
+}
+
+function plansTable(result: BenchEncoderResult): string {
+  const { results, peers } = result
+  const head = ['plan', 'shape', 'mean length', 'median ms', 'quartiles ms', 'of floor', 'TFLOP/s', 'kernels', 'matmuls']
+  const table = new Table({ head: [...head, 'arena MiB', 'peak MiB', 'peak ratio', ...(peers ? ['/ peer'] : [])], style })
+  for (const times of results) {
+    const { plan, meanLength, milliseconds: time, fraction, kernels, matmuls, memory } = times
+    table.push([
+      plan,
+      shapeName(times),
+      meanLength.toFixed(1),
+      milliseconds(time.median),
+      spread(time),
+      fraction === undefined ? unknown : percent(fraction),
+      teraflops(times),
+      kernels,
+      matmuls,
+      mebibytes(memory.arenaBytes),
+      mebibytes(memory.peakBytes),
+      memory.ratio.toFixed(2),
+      ...(peers ? [peerRatio(times, result) ?? unknown] : []),
+    ])
+  }
+  return table.toString()
+}
+
+function peersTable({ framework, about, times }: Peers): string {
+  const table = new Table({ head: [framework, 'shape', 'median ms', 'quartiles ms'], style })
+  for (const peer of times) {
+    const { way, milliseconds: time, error } = peer
+    table.push([
+      way,
+      shapeName(peer),
+      ...(time === undefined ? [error ?? unknown, ''] : [milliseconds(time.median), spread(time)]),
+    ])
+  }
+  const versions = Object.entries(about).map(([name, value]) => `${name} ${value}`)
+  return [table.toString(), ...(versions.length > 0 ? [versions.join(', ')] : [])].join('\n')
+}
+
+function profileTable(times: EncoderTimes): string[] {
+  const { plan, profile } = times
+  if (profile === undefined) return []
+  const total = profile.reduce((sum, step) => sum + step.milliseconds, 0)
+  const table = new Table({ head: [`${plan} ${shapeName(times)}`, 'count', 'ms', 'share'], style })
+  for (const { kernel, count, milliseconds: time } of profile) {
+    table.push([kernel, count, milliseconds(time), percent(time / total)])
+  }
+  return [table.toString()]
+}
+
+/** All results; the time of every kernel too where `profiles` asks for it. */
+export function benchTable(result: BenchEncoderResult, profiles: boolean): string {
+  const { results, peers } = result
+  const tables = [
+    plansTable(result),
+    ...(peers !== undefined && peers.times.length > 0 ? [peersTable(peers)] : []),
+    ...(profiles ? results.flatMap(profileTable) : []),
+  ]
+  return `${[...tables, ...notes(result)].join('\n')}\n`
+}

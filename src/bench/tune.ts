@@ -1,0 +1,204 @@
+/**
+ * `heddle tune`'s measurements: every candidate is first held against the rules' result and refused when it differs, then timed in
+ * turns with the rules, over buffers that together exceed twice the device's cache; the leading ones are timed once more. Runs on the machine with the device; needs no
+ * front end and no compiler.
+ */
+import type { KernelEntry, Manifest } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import { decode } from '../runtime/buffer.js'
+import type { NativeDeviceInfo, NativeProgram } from '../runtime/native.js'
+import type { TuningEntry } from '../schedule/tuning.js'
+import { compare } from '../verify/compare.js'
+import { ruleOf } from '../verify/rules.js'
+import { betweenResults, tolerance } from '../verify/tolerance.js'
+import { ceilingsOf } from './floor.js'
+import { rotationOf } from './rotation.js'
+import { summarise } from './statistics.js'
+import { bytesOf, type Dims, dimsOf, openLaunches, type Stage } from './tune_launch.js'
+import type { TuneCandidate, TuneKernel, TunePlan } from './tune_plan.js'
+import { finalists, selectVariants, type TimesAtRows } from './tune_select.js'
+
+export interface TuneBench extends Stage {
+  /** Of the candidates' library. */
+  readonly manifest: Manifest
+  readonly plan: TunePlan
+  /** Numbers of rows to measure. */
+  readonly rows: readonly number[]
+  /** Timed replays of each candidate. */
+  readonly repeats: number
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface TuneResult {
+  readonly kernel: string
+  readonly dtype: string
+  readonly length: number
+  readonly times: readonly (TimesAtRows & { readonly bytes: number })[]
+  readonly refused: readonly { readonly key: string; readonly detail: string }[]
+  readonly variants: TuningEntry['variants']
+}
+
+/** Rows of the small launch that is compared. */
+const comparedRows = 37
+const rounds = 4
+/** What is assumed of a GPU whose cache nobody has measured: that of the largest known. */
+const assumedCache = 64 * 2 ** 20
+
+/** `sm_90`, or `simt`. */
+export const architectureOf = ({ kind, computeCapability }: NativeDeviceInfo): string =>
+  kind === 'simt' || computeCapability === undefined ? 'simt' : `sm_${computeCapability.replace('.', '')}`
+
+/**
+ * Measures a plan. A candidate that faults or computes something else is refused, and its message kept.
+ * @throws usage `tune.plan` when the manifest lacks a kernel of the plan; environment `device.memory`; the signal's reason
+ */
+export async function tune(bench: TuneBench, onResult?: (result: TuneResult) => void): Promise<TuneResult[]> {
+  const results: TuneResult[] = []
+  for (const kernel of bench.plan.kernels) {
+    const entry = entryOf(bench.manifest, kernel.rules)
+    for (const { length, candidates } of kernel.lengths) {
+      bench.signal?.throwIfAborted()
+      const { accepted, refused } = await examine(bench, kernel, entry, length, candidates)
+      const heat = async (runners: readonly TuneCandidate[]): Promise<TuneResult['times']> => {
+        const times: TuneResult['times'][number][] = []
+        for (const rows of bench.rows) {
+          const dims = dimsOf(kernel, rows, length, entry)
+          times.push({ rows, bytes: bytesOf(entry, dims), ...(await timeAll(bench, kernel.rules, entry, dims, runners)) })
+        }
+        return times
+      }
+      // The fastest of many is often the luckiest: the leading ones run again, and only that counts.
+      const best = finalists(await heat(accepted), accepted)
+      const times = await heat(best)
+      const { kernel: name, dtype } = kernel
+      const result = { kernel: name, dtype, length, times, refused, variants: selectVariants(times, best) }
+      onResult?.(result)
+      results.push(result)
+    }
+  }
+  return results
+}
+
+function entryOf({ kernels }: Manifest, key: string): KernelEntry {
+  const entry = kernels.find((candidate) => candidate.key === key)
+  if (entry === undefined)
+    throw usageError('tune.plan', `the manifest has no kernel ${key}`, { hint: 'run `heddle tune --prepare` again' })
+  return entry
+}
+
+/** Parts the candidates whose results agree with the rules' from the others. */
+async function examine(
+  stage: Stage,
+  kernel: TuneKernel,
+  entry: KernelEntry,
+  length: number,
+  candidates: readonly TuneCandidate[],
+): Promise<{ accepted: TuneCandidate[]; refused: TuneResult['refused'] }> {
+  const dims = dimsOf(kernel, comparedRows, length, entry)
+  const launches = await openLaunches(stage, entry, dims, 1)
+  const results = async (key: string): Promise<Uint8Array[]> => {
+    const program = stage.device.program(launches.steps(key))
+    try {
+      return await program.run(
+        [launches.initial],
+        launches.outputs.map(({ slice }) => slice),
+      )
+    } finally {
+      program.release()
+    }
+  }
+  try {
+    const expected = await results(kernel.rules)
+    const accepted: TuneCandidate[] = []
+    const refused: { key: string; detail: string }[] = []
+    for (const candidate of candidates) {
+      const detail = await results(candidate.key).then(
+        (found) =>
+          difference(
+            entry,
+            launches.outputs.map(({ buffer }) => buffer),
+            found,
+            expected,
+            dims,
+          ),
+        (error: unknown) => (error instanceof Error ? error.message : String(error)),
+      )
+      if (detail === undefined) accepted.push(candidate)
+      else refused.push({ key: candidate.key, detail })
+    }
+    return { accepted, refused }
+  } finally {
+    launches.release()
+  }
+}
+
+/** What differs from the rules' results by more than two right results may, in words. */
+function difference(
+  entry: KernelEntry,
+  outputs: KernelEntry['buffers'],
+  found: readonly Uint8Array[],
+  expected: readonly Uint8Array[],
+  dims: Dims,
+): string | undefined {
+  const { class: own, length, scale = 1 } = ruleOf(entry)
+  // Inputs are not small integers, so the arithmetic of exact ops rounds.
+  const opClass = own === 'exact' ? 'elementwise' : own
+  for (const [i, { name, dtype }] of outputs.entries()) {
+    const bound = betweenResults(tolerance({ dtype, class: opClass, length: length?.(dims) ?? 1, scale }))
+    const { passed, summary } = compare(
+      decode(dtype, found[i] ?? new Uint8Array()),
+      decode(dtype, expected[i] ?? new Uint8Array()),
+      bound,
+    )
+    if (!passed) return `${name}: ${summary}`
+  }
+  return undefined
+}
+
+/** Median microseconds of a launch of the rules and of each candidate. */
+async function timeAll(
+  { device, library, repeats, signal }: TuneBench,
+  rules: string,
+  entry: KernelEntry,
+  dims: Dims,
+  candidates: readonly TuneCandidate[],
+): Promise<Pick<TimesAtRows, 'rules' | 'candidates'>> {
+  const info = device.info()
+  const cache = ceilingsOf(info)?.cacheBytes ?? (info.kind === 'cuda' ? assumedCache : undefined)
+  const sets = rotationOf(bytesOf(entry, dims), cache).passes
+  const launches = await openLaunches({ device, library }, entry, dims, sets)
+  const programs = new Map<string, { program: NativeProgram; samples: number[] }>()
+  try {
+    for (const key of [rules, ...candidates.map((candidate) => candidate.key)]) {
+      const program = device.program(launches.steps(key))
+      programs.set(key, { program, samples: [] })
+      await program.run([], [])
+      await program.capture()
+    }
+    const perRound = Math.ceil(repeats / rounds)
+    for (let round = 0; round * perRound < repeats; round++) {
+      signal?.throwIfAborted()
+      const turn = [...programs.values()]
+      for (const { program, samples } of round % 2 === 0 ? turn : turn.reverse())
+        samples.push(...(await program.time(perRound, 1)))
+    }
+    const median = (key: string): number => (1000 * summarise(programs.get(key)?.samples ?? []).median) / sets
+    return { rules: median(rules), candidates: new Map(candidates.map(({ key }) => [key, median(key)])) }
+  } finally {
+    for (const { program } of programs.values()) program.release()
+    launches.release()
+  }
+}
+
+/** Entries for a tuning file, one for each key with variants. */
+export const tuningEntries = (results: readonly TuneResult[], info: NativeDeviceInfo): TuningEntry[] =>
+  results
+    .filter(({ variants }) => variants.length > 0)
+    .map(({ kernel, dtype, length, variants }) => ({
+      kernel,
+      dtype,
+      length,
+      architecture: architectureOf(info),
+      device: info.name,
+      variants,
+    }))

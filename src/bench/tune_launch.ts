@@ -1,0 +1,150 @@
+/** Buffers and launches of one kernel at one size, for `heddle tune`: small and exact to compare results, large and many to time. */
+import { layouts } from '../../specs/index.js'
+import type { KernelEntry } from '../emit/manifest.js'
+import { dtypeInfo } from '../ir/dtype.js'
+import { findLayout, layoutSize } from '../runtime/layouts.js'
+import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice, NativeStep } from '../runtime/native.js'
+import { poisonByte } from '../verify/conformance.js'
+import { normal, random } from '../verify/random.js'
+import { ruleOf } from '../verify/rules.js'
+import { encodeNumbers } from '../verify/storage.js'
+import type { TuneKernel } from './tune_plan.js'
+
+/** Sizes of a launch, by dimension. */
+export type Dims = Readonly<Record<string, number>>
+
+/** What launches run on. */
+export interface Stage {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+}
+
+const alignment = 256
+/** Values drawn for a large input, which repeats them. */
+const drawn = 1 << 14
+/** Most of the inner dimensions' extents: a sequence, and the heads that share it. */
+const innerExtents = [128, 16]
+
+/** Extents of a launch of `rows` rows: the inner dimensions small, the outermost whatever remains. */
+export function dimsOf({ outer, row }: TuneKernel, rows: number, length: number, entry: KernelEntry): Dims {
+  let rest = rows
+  const inner = outer
+    .slice(1)
+    .reverse()
+    .map((name, i): [string, number] => {
+      let extent = innerExtents[i] ?? 1
+      while (rest % extent !== 0) extent /= 2
+      rest /= extent
+      return [name, extent]
+    })
+  const given: Dims = { ...Object.fromEntries(entry.dims.map((name) => [name, 1])), ...Object.fromEntries(inner), [row]: length }
+  const sized = outer[0] === undefined ? given : { ...given, [outer[0]]: rest }
+  const derived = Object.entries(ruleOf(entry).extents ?? {}).map(([name, extent]) => [name, extent(sized)])
+  return { ...sized, ...Object.fromEntries(derived) }
+}
+
+interface Place {
+  readonly buffer: KernelEntry['buffers'][number]
+  readonly elements: number
+  readonly offset: number
+  readonly bytes: number
+}
+
+function placesOf(entry: KernelEntry, dims: Dims): { places: Place[]; bytes: number } {
+  let end = 0
+  const places = entry.buffers.map((buffer): Place => {
+    const shape = buffer.dims.map((name) => dims[name] ?? 1)
+    const elements = layoutSize(findLayout(layouts, buffer.layout, shape.length), shape)
+    const bytes = elements * dtypeInfo[buffer.dtype].bytes
+    const offset = end
+    end = Math.ceil((offset + bytes) / alignment) * alignment
+    return { buffer, elements, offset, bytes }
+  })
+  return { places, bytes: end }
+}
+
+/** Bytes a launch reads and writes when it touches every buffer once. */
+export const bytesOf = (entry: KernelEntry, dims: Dims): number =>
+  placesOf(entry, dims).places.reduce((sum, { bytes }) => sum + bytes, 0)
+
+/** Inputs as stored, outputs poisoned. */
+function initialBlock(entry: KernelEntry, places: readonly Place[], bytes: number, dims: Dims): Uint8Array {
+  const block = new Uint8Array(bytes)
+  for (const { buffer, elements, offset, bytes: size } of places) {
+    const target = block.subarray(offset, offset + size)
+    if (buffer.access === 'out') {
+      target.fill(poisonByte(buffer.dtype))
+      continue
+    }
+    const special = ruleOf(entry).inputs?.[buffer.name]
+    const next = random(`tune ${entry.op} ${buffer.name}`)
+    const count = special === undefined ? Math.min(elements, drawn) : elements
+    const values = Float64Array.from({ length: count }, (_, i) => (special === undefined ? normal(next) : special(next, dims, i)))
+    const pattern = encodeNumbers(buffer.dtype, values)
+    for (let at = 0; at < size; at += pattern.byteLength) target.set(pattern.subarray(0, size - at), at)
+  }
+  return block
+}
+
+/** One size of a kernel with its buffers, `sets` times over: the copies hold the same values at other addresses. */
+export interface Launches {
+  /** A launch of the kernel `key` for every set. */
+  steps(key: string): NativeStep[]
+  readonly outputs: readonly { readonly buffer: KernelEntry['buffers'][number]; readonly slice: NativeSlice }[]
+  /** The first set as it was before any launch. */
+  readonly initial: { readonly to: NativeSlice; readonly data: Uint8Array }
+  release(): void
+}
+
+/** @param entry of any kernel with the arguments of this one @throws environment `device.memory` */
+export async function openLaunches(stage: Stage, entry: KernelEntry, dims: Dims, sets: number): Promise<Launches> {
+  const { device, library } = stage
+  const { places, bytes } = placesOf(entry, dims)
+  const buffers: NativeBuffer[] = []
+  const release = (): void => {
+    for (const buffer of buffers) buffer.release()
+  }
+  try {
+    for (let set = 0; set < sets; set++) buffers.push(device.allocate(bytes))
+    const whole = (buffer: NativeBuffer): NativeSlice => ({ buffer, offset: 0, bytes })
+    const [first, ...others] = buffers
+    if (first === undefined) throw new Error('internal: launches need a set of buffers')
+    const data = initialBlock(entry, places, bytes, dims)
+    await first.write(0, data)
+    if (others.length > 0)
+      await once(
+        device,
+        others.map((to) => ({ kind: 'copy', label: 'copy', from: whole(first), to: whole(to) })),
+      )
+    const attrs = entry.attrs.map((attr) => ruleOf(entry).attrs?.[attr.name]?.(dims) ?? attr.default)
+    return {
+      steps: (key) =>
+        buffers.map((buffer) => ({
+          kind: 'kernel',
+          label: key,
+          library,
+          key,
+          buffers: places.map((place) => ({ buffer, offset: place.offset, bytes: place.bytes })),
+          dims: entry.dims.map((name) => dims[name] ?? 1),
+          attrs,
+        })),
+      outputs: places
+        .filter(({ buffer }) => buffer.access === 'out')
+        .map((place) => ({ buffer: place.buffer, slice: { buffer: first, offset: place.offset, bytes: place.bytes } })),
+      initial: { to: whole(first), data },
+      release,
+    }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+async function once(device: NativeDevice, steps: readonly NativeStep[]): Promise<void> {
+  const program = device.program(steps)
+  try {
+    await program.run([], [])
+  } finally {
+    program.release()
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * From measured times to entries of a tuning file. Choices of the rules' own order of combination may serve some numbers of rows and
+ * leave the others to the rules; one of another order serves all numbers or none, so that results never depend on how many rows there are.
+ */
+import { fewRows } from '../schedule/rules.js'
+import type { TunedVariant } from '../schedule/tuning.js'
+import type { TuneCandidate } from './tune_plan.js'
+
+/** The share of time a choice must save: less is within what measurements repeat to. */
+export const leastGain = 0.03
+
+/** Times at one number of rows. */
+export interface TimesAtRows {
+  readonly rows: number
+  /** Microseconds of a launch that follows the rules. */
+  readonly rules: number
+  /** Of each candidate that computed what the rules compute, by key. */
+  readonly candidates: ReadonlyMap<string, number>
+}
+
+/** How many lead by each measure. */
+const leading = 3
+
+/** The candidates that may be selected, as far as these times tell: the fastest at some number of rows, and those that save most altogether. */
+export function finalists(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]): TuneCandidate[] {
+  const lead = (group: readonly TuneCandidate[], some: readonly TimesAtRows[]) =>
+    [...group].sort((a, b) => logGain(timesOf(some, b.key)) - logGain(timesOf(some, a.key))).slice(0, leading)
+  const found = [true, false].flatMap((ordered) => {
+    const group = candidates.filter(({ keepsOrder }) => keepsOrder === ordered)
+    return [...lead(group, times), ...times.flatMap((at) => lead(group, [at]))]
+  })
+  return candidates.filter((candidate) => found.includes(candidate))
+}
+
+/** Three digits, as a tuning file holds them. */
+const rounded = (value: number): number => Number(value.toPrecision(3))
+
+/** Where one number of rows is nearer than the other, as ratios go. */
+const between = (a: number, b: number): number => Math.ceil(Math.sqrt(a * b))
+
+/** The variants worth having, fewest rows first; none when the rules are as good. */
+export function selectVariants(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]): TunedVariant[] {
+  const sorted = [...times].sort((a, b) => a.rows - b.rows)
+  const ranges = byRows(
+    sorted,
+    candidates.filter(({ keepsOrder }) => keepsOrder),
+  )
+  const one = forAllRows(
+    sorted,
+    candidates.filter(({ keepsOrder }) => !keepsOrder),
+  )
+  const saved = ranges.reduce((sum, { best }) => sum + logGain(best), 0)
+  if (one !== undefined && logGain(one.at) > saved) {
+    return [{ fromRows: 1, choice: one.choice, measured: one.at.map(measure) }]
+  }
+  return ranges.map(({ choice, fromRows, toRows, best }) => ({
+    fromRows,
+    ...(toRows === undefined ? {} : { toRows }),
+    choice,
+    measured: best.map(measure),
+  }))
+}
+
+interface At {
+  readonly rows: number
+  readonly rules: number
+  readonly time: number
+}
+
+const measure = ({ rows, rules, time }: At) => ({ rows, rules: rounded(rules), choice: rounded(time) })
+
+/** Logarithms of how many times faster, added up. */
+const logGain = (at: readonly At[]): number => at.reduce((sum, { rules, time }) => sum + Math.log(rules / time), 0)
+
+const timesOf = (times: readonly TimesAtRows[], key: string): At[] =>
+  times.flatMap(({ rows, rules, candidates }) => {
+    const time = candidates.get(key)
+    return time === undefined ? [] : [{ rows, rules, time }]
+  })
+
+interface Range {
+  readonly key: string
+  readonly choice: TuneCandidate['choice']
+  readonly fromRows: number
+  readonly toRows: number | undefined
+  readonly best: readonly At[]
+}
+
+/** The best choice at each measured number of rows; neighbours with the same choice are one range. Nothing is claimed below the fewest. */
+function byRows(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]): Range[] {
+  const ranges: Range[] = []
+  times.forEach((at, i) => {
+    const [previous, next] = [times[i - 1], times[i + 1]]
+    const toRows = next === undefined ? undefined : between(at.rows, next.rows) - 1
+    const [best] = candidates
+      .flatMap((candidate) => timesOf([at], candidate.key).map((time) => ({ candidate, time })))
+      .filter(({ time }) => time.time < (1 - leastGain) * time.rules)
+      .sort((a, b) => a.time.time - b.time.time)
+    if (best === undefined) return
+    const { key, choice } = best.candidate
+    const last = ranges.at(-1)
+    if (last?.key === key && last.best.at(-1)?.rows === previous?.rows) {
+      ranges[ranges.length - 1] = { ...last, toRows, best: [...last.best, best.time] }
+      return
+    }
+    const fromRows = previous === undefined ? at.rows : between(previous.rows, at.rows)
+    ranges.push({ key, choice, fromRows, toRows, best: [best.time] })
+  })
+  return ranges
+}
+
+/** The choice that is best over all measured numbers of rows, few among them, and at none worse than measurements can tell. */
+function forAllRows(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]) {
+  if ((times[0]?.rows ?? Number.POSITIVE_INFINITY) > fewRows) return undefined
+  const [best] = candidates
+    .map(({ key, choice }) => ({ choice, at: timesOf(times, key) }))
+    .filter(({ at }) => at.length === times.length && at.every(({ rules, time }) => time <= (1 + leastGain) * rules))
+    .filter(({ at }) => logGain(at) / at.length > -Math.log(1 - leastGain))
+    .sort((a, b) => logGain(b.at) - logGain(a.at))
+  return best
+}

@@ -1,0 +1,49 @@
+/** Tuning results as text for a terminal: for each size the rules' time beside the best candidate's. */
+import Table from 'cli-table3'
+import { choiceName } from '../schedule/choice.js'
+import type { TuneResult } from './tune.js'
+
+const style = { head: [], border: [] }
+const digits = 3
+
+/** The last part of a candidate's key. */
+const shortName = (key: string): string => key.replace(/^.*__/, '')
+
+/** What the tuning file gets of a result, in words. */
+const kept = ({ variants }: TuneResult, rows: number): string =>
+  variants
+    .filter(({ measured }) => measured.some((at) => at.rows === rows))
+    .map(({ choice }) => choiceName(choice))
+    .join()
+
+/** The fastest candidate at a number of rows. */
+const fastest = (candidates: ReadonlyMap<string, number>): readonly [key: string, time: number] | undefined =>
+  [...candidates].sort(([, a], [, b]) => a - b)[0]
+
+/** All results, with what was refused below. */
+export function tuneTable(results: readonly TuneResult[]): string {
+  const head = ['kernel', 'length', 'rows', 'rules us', 'best us', 'best', 'saved', 'rules GB/s', 'best GB/s', 'kept']
+  const table = new Table({ head, style })
+  for (const result of results) {
+    for (const { rows, rules, bytes, candidates } of result.times) {
+      const [key, time] = fastest(candidates) ?? ['rules', rules]
+      const rate = (microseconds: number): string => (bytes / microseconds / 1000).toFixed(0)
+      table.push([
+        `${result.kernel} ${result.dtype}`.trim(),
+        result.length,
+        rows,
+        rules.toPrecision(digits),
+        time.toPrecision(digits),
+        shortName(key),
+        `${(100 * (1 - time / rules)).toFixed(1)} %`,
+        rate(rules),
+        rate(time),
+        kept(result, rows),
+      ])
+    }
+  }
+  const refused = results.flatMap(({ length, refused: list }) =>
+    list.map(({ key, detail }) => `refused ${key} at ${length}: ${detail}`),
+  )
+  return `${[table.toString(), ...refused].join('\n')}\n`
+}

@@ -1,0 +1,110 @@
+/** Reports of plans as text for a terminal. */
+import Table from 'cli-table3'
+import type { PlanDiff, PlanEdge, PlanReport, PlanStep } from '../fuse/explain.js'
+import type { PlanDecl } from '../lang/plan.js'
+
+/** What predictions were made for. */
+export interface PlanSetting {
+  readonly shape: { readonly batch: number; readonly seq: number }
+  readonly dtype: string
+  readonly device: string
+  /** A known configuration or a model folder: where hidden sizes come from. */
+  readonly config: string
+}
+
+const style = { head: [], border: [] }
+
+/** Three significant digits, and at most two behind the point. */
+const short = (value: number): string =>
+  value === 0 ? '-' : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)
+
+const megabytes = (bytes: number): string => short(bytes / 1e6)
+const gigaflop = (flops: number): string => short(flops / 1e9)
+const microseconds = (value: number): string => value.toFixed(2)
+
+/** A line of at most a few names: longer groups are named by their ends. */
+const nodeNames = (nodes: readonly string[]): string =>
+  nodes.length <= 3 ? nodes.join(', ') : `${nodes[0]} .. ${nodes.at(-1)} (${nodes.length})`
+
+const bytesOf = ({ bytesRead, bytesWritten }: PlanStep): number => bytesRead + bytesWritten
+
+const heading = ({ graph }: PlanReport, { shape, dtype, device, config }: PlanSetting): string =>
+  `${graph} of ${config}, ${shape.batch}x${shape.seq} ${dtype}, predicted for ${device}`
+
+const note =
+  'Predictions: for each step a launch and the longer of moving its bytes and doing its arithmetic; no caches, no overlap.'
+
+function stepsTable(report: PlanReport): string {
+  const table = new Table({ head: [report.plan, 'kind', 'nodes', 'MB', 'GFLOP', 'us'], style })
+  for (const step of report.steps) {
+    const kind = step.rereads ? `${step.kind}, rereads` : step.kind
+    table.push([
+      step.kernel,
+      kind,
+      nodeNames(step.nodes),
+      megabytes(bytesOf(step)),
+      gigaflop(step.flops),
+      microseconds(step.microseconds),
+    ])
+  }
+  return table.toString()
+}
+
+function totalsLine({ totals: { kernels, matmuls, launches, bytes, flops, microseconds: time } }: PlanReport): string {
+  const work = `${megabytes(bytes)} MB moved, ${gigaflop(flops)} GFLOP, ${microseconds(time)} us`
+  return `${kernels} kernels and ${matmuls} library matmuls: ${launches} launches, ${work}`
+}
+
+const why = ({ gain, reason }: PlanEdge): string =>
+  gain === undefined || gain < 0.005 ? reason : `${reason} (${microseconds(gain)} us)`
+
+function edgesText(edges: readonly PlanEdge[]): string[] {
+  if (edges.length === 0) return []
+  return [
+    'Edges between steps, and why they are not fused:',
+    ...edges.map((edge) => `  ${edge.producer} -> ${edge.consumer}: ${why(edge)}`),
+  ]
+}
+
+/** Steps, totals, and every edge that stays one. */
+export const showText = (report: PlanReport, options: PlanSetting): string =>
+  `${[heading(report, options), stepsTable(report), totalsLine(report), ...edgesText(report.edges), note].join('\n')}\n`
+
+const describeStep = (step: PlanStep): string =>
+  `${step.kernel}: ${nodeNames(step.nodes)} (${microseconds(step.microseconds)} us)`
+
+/** What differs, side by side, and the totals. */
+export function diffText({ a, b, differences }: PlanDiff, options: PlanSetting): string {
+  const table = new Table({ head: [a.plan, b.plan], style })
+  for (const { a: left, b: right } of differences)
+    table.push([left.map(describeStep).join('\n'), right.map(describeStep).join('\n')])
+  const sums = new Table({ head: ['', a.plan, b.plan, 'ratio'], style })
+  const row = (name: string, one: number, other: number, print: (value: number) => string): void => {
+    sums.push([name, print(one), print(other), one === 0 ? '-' : (other / one).toFixed(2)])
+  }
+  row('kernels', a.totals.kernels, b.totals.kernels, String)
+  row('library matmuls', a.totals.matmuls, b.totals.matmuls, String)
+  row('launches', a.totals.launches, b.totals.launches, String)
+  row('MB moved', a.totals.bytes, b.totals.bytes, megabytes)
+  row('predicted us', a.totals.microseconds, b.totals.microseconds, microseconds)
+  const groups = differences.length === 0 ? 'Both group the nodes alike.' : table.toString()
+  return `${[heading(a, options), groups, sums.toString(), note].join('\n')}\n`
+}
+
+/** A line on each plan. */
+export function describePlans(
+  names: readonly string[],
+  plans: readonly PlanDecl[],
+): readonly { readonly name: string; readonly text: string }[] {
+  return names.map((name) => {
+    const own = plans.filter((plan) => plan.name === name)
+    if (own.length === 0) return { name, text: 'one kernel a primitive: the reference' }
+    const target = own.find(({ auto }) => auto !== undefined)?.auto
+    const traits = [
+      target === undefined ? 'written groups' : `groups searched for ${target.device}`,
+      own.some(({ packed }) => packed !== undefined) ? 'packed tokens' : 'padded tokens',
+      ...(own.some(({ stacked }) => (stacked ?? []).length > 0) ? ['stacked weights'] : []),
+    ]
+    return { name, text: `${traits.join(', ')}; graphs ${own.map(({ graph }) => graph).join(', ')}` }
+  })
+}

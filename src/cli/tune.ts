@@ -1,0 +1,178 @@
+/**
+ * `heddle tune`: measures schedule candidates on a device and writes a tuning file, which `heddle gen` reads. Preparing candidates needs
+ * the front end and a compiler, measuring needs the device: `--prepare` and `--candidates` do them on different machines.
+ */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { Command, Option } from '@commander-js/extra-typings'
+import writeFileAtomic from 'write-file-atomic'
+import { architectureOf, type TuneResult, tune, tuningEntries } from '../bench/tune.js'
+import { planTuning, type TunePlan, tunePlanSchema } from '../bench/tune_plan.js'
+import { tuneTable } from '../bench/tune_table.js'
+import { generateCandidates, writeGenerated } from '../emit/index.js'
+import { manifestSchema } from '../emit/manifest.js'
+import { findingError, usageError } from '../errors.js'
+import { openDevice } from '../runtime/device.js'
+import { loadKernels } from '../runtime/library.js'
+import { formatTuning, mergeTuning, type TuningEntry } from '../schedule/tuning.js'
+import { buildKernels, mebibytes, outputs } from '../toolchain/index.js'
+import { type CliContext, json } from './context.js'
+import { readKernels } from './gen.js'
+import { countsOf, positive } from './options.js'
+import { type DeviceKind, defaultDevice, deviceKinds, dtypes } from './pipeline.js'
+import { buildProgress } from './progress.js'
+import { readTuning, tuningFile } from './tuning_file.js'
+
+export interface TuneOptions {
+  /** Without names, every kernel whose rows have the length of one dimension. */
+  readonly kernels?: readonly string[] | undefined
+  readonly lengths: readonly number[]
+  readonly rows: readonly number[]
+  readonly dtype: (typeof dtypes)[number]
+  readonly device?: DeviceKind | undefined
+  /** Timed replays of each candidate. */
+  readonly repeats: number
+  readonly jobs?: number | undefined
+  /** The one GPU architecture to build candidates for, such as `sm_90`; default: all that kernels are built for. */
+  readonly architecture?: string | undefined
+  /** Folder of the spec modules; default `specs`. */
+  readonly specs?: string | undefined
+  /** The tuning file; default `tuning.json` at the project's root. */
+  readonly out?: string | undefined
+  /** Only prepare candidates, in this folder. */
+  readonly prepare?: string | undefined
+  /** Only measure the candidates of this folder. */
+  readonly candidates?: string | undefined
+}
+
+export interface TuneVerbResult {
+  readonly folder: string
+  /** Absent when candidates were only prepared. */
+  readonly results?: readonly TuneResult[]
+  readonly entries?: readonly TuningEntry[]
+  readonly file?: string
+}
+
+/** A library travels to the machine with the device: what a slow link moves in half a minute. */
+const limitBytes = 20 * 2 ** 20
+
+const planFile = (folder: string): string => join(folder, 'candidates.json')
+
+/** Writes the candidates' texts and their plan to a folder, and builds their library there. */
+async function prepare(folder: string, target: DeviceKind, options: TuneOptions, context: CliContext): Promise<void> {
+  const { root, signal } = context
+  const { kernels } = await readKernels(root, options.specs)
+  const { plan, sets } = planTuning(kernels, { ...options, target })
+  const generated = join(folder, 'generated')
+  await writeGenerated(generated, generateCandidates(sets))
+  await writeFileAtomic(planFile(folder), `${JSON.stringify(plan, null, 2)}\n`)
+  const count = sets.reduce((sum, { choices }) => sum + choices.length, 0)
+  context.log(`tune: ${count} candidates of ${sets.length} kernels, ${folder}\n`)
+  const { jobs, architecture } = options
+  const onProgress = buildProgress(target, context)
+  const built = await buildKernels({
+    target,
+    root,
+    signal,
+    generated,
+    outDir: join(folder, target),
+    onProgress,
+    ...(jobs === undefined ? {} : { jobs }),
+    ...(architecture === undefined ? {} : { architecture: architecture.replace(/^sm_/, '') }),
+  })
+  const { bytes } = built.report.library
+  if (bytes > limitBytes) {
+    throw findingError(
+      'tune.size',
+      `${built.library} is ${mebibytes(bytes)} MiB, at most ${mebibytes(limitBytes)} MiB are allowed`,
+      {
+        hint: 'name fewer kernels or lengths',
+      },
+    )
+  }
+}
+
+/** @throws usage `tune.plan` when the folder holds no plan */
+async function readPlan(folder: string): Promise<TunePlan> {
+  const path = planFile(folder)
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw usageError('tune.plan', `cannot read ${path}`, { hint: 'run `heddle tune --prepare`', cause })
+  })
+  const parsed = tunePlanSchema.safeParse(JSON.parse(text))
+  if (!parsed.success)
+    throw usageError('tune.plan', `${path} is not a plan of candidates`, { hint: 'run `heddle tune --prepare` again' })
+  return parsed.data
+}
+
+/** Measures the candidates of a folder and brings the tuning file up to date. */
+async function measure(folder: string, options: TuneOptions, context: CliContext): Promise<TuneVerbResult> {
+  const { root, signal, log } = context
+  const plan = await readPlan(folder)
+  const file = tuningFile(root, options.out)
+  const old = existsSync(file) ? await readTuning(root, options.out) : undefined
+  const manifest = manifestSchema.parse(JSON.parse(await readFile(join(folder, 'generated', 'manifest.json'), 'utf8')))
+  const device = openDevice(plan.target)
+  try {
+    const library = loadKernels(device, join(folder, plan.target, 'libheddle_kernels.so'), manifest)
+    const info = device.info()
+    log(`${info.name} (${plan.target})\n`)
+    const rows = [...options.rows].sort((a, b) => a - b)
+    const results = await tune(
+      { device, library, manifest, plan, rows, repeats: options.repeats, signal },
+      ({ kernel, length }) => log(`measured ${kernel}, rows of ${length}\n`),
+    )
+    const entries = tuningEntries(results, info)
+    const measured = results.map(({ kernel, dtype, length }) => ({ kernel, dtype, length, architecture: architectureOf(info) }))
+    await writeFileAtomic(file, formatTuning(mergeTuning(old?.entries ?? [], entries, measured)))
+    log(`tune: ${entries.length} of ${results.length} sizes beat the rules, ${file}\n`)
+    return { folder, results, entries, file }
+  } finally {
+    device.close()
+  }
+}
+
+/**
+ * Prepares candidates, measures them and writes the tuning file, or one half of that.
+ * @throws usage `tune.*`, `tuning.*`; what the front end and `buildKernels` throw; environment for a missing device; finding `tune.size`
+ */
+export async function tuneVerb(options: TuneOptions, context: CliContext): Promise<TuneVerbResult> {
+  const { root } = context
+  const given = options.candidates ?? options.prepare
+  const folder = given === undefined ? join(outputs(root).base, 'tune') : resolve(root, given)
+  if (options.candidates === undefined) await prepare(folder, options.device ?? defaultDevice(), options, context)
+  return options.prepare === undefined ? measure(folder, options, context) : { folder }
+}
+
+/** Results hold maps; JSON gets records. */
+const plain = ({ results, ...rest }: TuneVerbResult) => ({
+  ...rest,
+  results: results?.map(({ times, ...result }) => ({
+    ...result,
+    times: times.map(({ candidates, ...at }) => ({ ...at, candidates: Object.fromEntries(candidates) })),
+  })),
+})
+
+const names = (text: string): string[] => text.split(',')
+
+export const tuneCommand = (context: () => CliContext) =>
+  new Command('tune')
+    .description('measure schedule candidates on a device and write a tuning file')
+    .option('--kernels <names>', 'kernels, separated by commas; default: every kernel with rows of one length', names)
+    .option('--lengths <lengths>', 'row lengths, separated by commas', countsOf, [768])
+    .option('--rows <counts>', 'numbers of rows, separated by commas', countsOf, [256, 4096])
+    .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
+    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .option('--repeats <count>', 'timed replays of each candidate', positive, 20)
+    .option('--jobs <count>', 'compilers at a time', positive)
+    .option('--architecture <name>', 'build candidates for this GPU architecture only, such as sm_90')
+    .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--out <file>', 'tuning file; default: tuning.json at the root of the project')
+    .addOption(new Option('--prepare <dir>', 'only generate and build the candidates').conflicts('candidates'))
+    .option('--candidates <dir>', 'only measure the candidates that --prepare left')
+    .option('--json', 'print the results as JSON')
+    .action(async (options) => {
+      const result = await tuneVerb(options, context())
+      if (options.json) context().out(json(plain(result)))
+      else if (result.results !== undefined) context().out(tuneTable(result.results))
+    })

@@ -1,0 +1,95 @@
+/** An attention kernel as CUDA text: where rows lie, which of them count, and what a score is, as a struct of small functions. */
+import { i32 } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
+import { simplifyExpr } from '../ir/simplify.js'
+import type { AttentionKernel, RowAccess } from '../ir/template.js'
+import { offsetOf } from '../schedule/access.js'
+import { contains, dropZeros } from '../schedule/rewrite.js'
+import { expressionText, offsetText, type Scope, tensorOf, wideText } from './expression.js'
+import { bodyWriter, lines } from './kernel.js'
+import { createNames } from './names.js'
+import { declareNames, type TemplateInstance, templateFile } from './template.js'
+
+/** The file of an instance. */
+export function emitAttention(instance: TemplateInstance, kernel: AttentionKernel): string {
+  const names = declareNames(
+    kernel,
+    createNames({
+      instance: { kernel: { ...kernel, rows: [], body: [] }, types: instance.types, dims: {} },
+      axes: ['b', 'h', 'i', 'j'].map((name) => ({ index: name, dim: name })),
+      program: { kind: 'elementwise', steps: [], threads: 0 },
+    }),
+  )
+  const scope: Scope = {
+    names,
+    used: { dims: new Set(), attrs: new Set(), indices: new Set() },
+    tensors: kernel.tensors,
+    fixed: {},
+    elements: new Map(),
+  }
+  const writer = bodyWriter()
+  const define = (result: string, name: string, parameters: readonly string[], text: () => string): void => {
+    scope.used.indices.clear()
+    const value = text()
+    // Parameters a slot does not use have no name, so that no compiler complains about them.
+    const list = parameters.map((parameter) => {
+      const known = parameter === 'raw' ? value.includes(names.value('raw')) : scope.used.indices.has(parameter)
+      return `${parameter === 'raw' ? 'float' : 'int'}${known ? ` ${names.value(parameter)}` : ''}`
+    })
+    writer.writeLine(`__device__ __forceinline__ ${result} ${name}(${list.join(', ')}) const { return ${value}; }`)
+  }
+  if (isPlain(kernel.score)) {
+    writer.writeLine('/// A score depends on its product alone.')
+    writer.writeLine('static constexpr bool plain_score = true;')
+  }
+  define('int', 'keys', ['b'], () => expressionText(kernel.keyCount, scope))
+  define('int', 'queries', ['b'], () => expressionText(kernel.queryCount, scope))
+  define('int', 'owned', ['b'], () => expressionText(kernel.ownedCount, scope))
+  for (const [role, access, row] of [
+    ['query', kernel.query, 'i'],
+    ['key', kernel.key, 'j'],
+    ['value', kernel.value, 'j'],
+    ['out', kernel.out, 'i'],
+  ] as const) {
+    define('int64_t', `${role}_row`, ['b', 'h', row], () => offsetText(access.tensor, access.indices, scope))
+    define('int64_t', `${role}_stride`, [], () => wideText(strideOf(access, row, kernel), scope))
+  }
+  define('float', 'score', ['raw', 'b', 'h', 'i', 'j'], () => expressionText(kernel.score, scope))
+
+  // The launcher knows every parameter by itself; what it reads need not become a member of the slots.
+  const outside: Scope = { ...scope, used: { dims: new Set(), attrs: new Set(), indices: new Set() } }
+  const query = tensorOf(kernel.query.tensor, scope)
+  const type = typeof query.dtype === 'string' ? query.dtype : names.type(query.dtype.param)
+  const extents = [kernel.batch, kernel.heads, kernel.queries, kernel.headDim].map((extent) => expressionText(extent, outside))
+  const tensors = [kernel.query, kernel.key, kernel.value, kernel.out].map(({ tensor }) => names.tensor(tensor))
+  return templateFile(instance, scope, {
+    comment: `${instance.key}: attention main loop of native/device/attention.cuh`,
+    include: 'attention.cuh',
+    slots: { name: 'Slots', comment: 'Where rows lie, which count, and what a score is.', body: lines(writer) },
+    call: (slots) =>
+      `heddle::launch_attention<${type}>(launch, error, "${instance.key}", ${extents.join(', ')}, ${tensors.join(', ')}, ${slots})`,
+    extents: extents.slice(0, 2),
+  })
+}
+
+/** Elements between neighbouring rows: the offset of row 1 of sequence 0, which starts at 0, less that of row 0. */
+function strideOf({ tensor, indices }: RowAccess, row: string, kernel: AttentionKernel): Expr {
+  const param = kernel.tensors.find(({ name }) => name === tensor)
+  if (param === undefined) throw new Error(`internal: no tensor ${tensor}`)
+  const axis = indices.findIndex((expr) => contains(expr, (node) => node.kind === 'index' && node.name === row))
+  const at = (position: number): Expr =>
+    simplifyExpr(
+      dropZeros(
+        offsetOf(
+          param,
+          indices.map((_, i) => i32(i === axis ? position : 0)),
+          {},
+        ),
+      ),
+    )
+  if (JSON.stringify(at(0)) !== JSON.stringify(i32(0))) throw new Error(`internal: ${tensor} does not start at its first element`)
+  return at(1)
+}
+
+/** Whether a score is arithmetic on its product and attributes. */
+const isPlain = (score: Expr): boolean => !contains(score, ({ kind }) => kind === 'load' || kind === 'index' || kind === 'fold')

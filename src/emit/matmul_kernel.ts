@@ -1,0 +1,136 @@
+/**
+ * A matmul kernel as CUDA text: its epilogue is an elementwise pass over chunks of a row that the main loop hands over in
+ * registers. What the pass reads besides the product is loaded by functions of its own, so that the main loop can have these
+ * loads under way before it ends, and those of weights even before it begins.
+ */
+import type { Expr } from '../ir/expr.js'
+import type { MatmulKernel } from '../ir/template.js'
+import { mapKernel } from '../schedule/map.js'
+import type { Pass, PassRow } from '../schedule/passes.js'
+import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
+import { bodyWriter, lines, onlyPass } from './kernel.js'
+import { createNames, type Names, storageText } from './names.js'
+import { writePass } from './pass.js'
+import { declareNames, type TemplateInstance, templateFile } from './template.js'
+
+/** Columns an epilogue takes at a time: what native/device/matmul.cuh hands over. */
+const vec = 8
+
+type Loaded = Extract<PassRow, { kind: 'loaded' }>
+
+/** The file of an instance. */
+export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel): string {
+  const { epilogue, accumulator } = kernel
+  const mapped = { ...mapKernel({ kernel: epilogue, types: instance.types, dims: {} }), vec }
+  const { program } = mapped
+  if (program.kind !== 'elementwise') throw new Error(`internal: ${kernel.name} has no elementwise epilogue`)
+  const pass = onlyPass(program)
+  const names = inFrame(declareNames(kernel, createNames(mapped)), epilogue.rows[0]?.index, pass.loop.index)
+  const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
+  const scope: Scope = { names, used, tensors: epilogue.tensors, fixed: {}, elements: new Map() }
+  const body = epilogueBody(pass, kernel, scope)
+  const product = tensorOf(accumulator, { tensors: epilogue.tensors })
+  const [m, n, k] = [names.dim(kernel.m), names.dim(kernel.n), names.dim(kernel.k)]
+  const [a, b] = [names.tensor(kernel.a), names.tensor(kernel.b)]
+  const given = `launch, error, "${instance.key}", ${m}, ${n}, ${k}, ${a}, ${b}`
+  return templateFile(
+    instance,
+    { ...scope, tensors: kernel.tensors },
+    {
+      comment: `${instance.key}: matmul main loop of native/device/matmul.cuh, epilogue over chunks of ${vec} columns`,
+      include: 'matmul.cuh',
+      slots: { name: 'Epilogue', comment: 'What becomes of the product.', body },
+      call: (slots) => `heddle::launch_matmul<${storageText(product, names)}>(${given}, ${slots}, ${kernel.constantB})`,
+      extents: [m, n],
+    },
+  )
+}
+
+/** The names an epilogue is called with: its row, and the first of its columns. */
+const inFrame = (names: Names, row: string | undefined, column: string): Names => ({
+  ...names,
+  value: (name) => (name === row ? 'row' : names.value(name)),
+  first: (name) => (name === column ? 'column' : names.first(name)),
+})
+
+/** The members of the epilogue's struct that are functions. */
+function epilogueBody(pass: Pass, { accumulator, constants }: MatmulKernel, scope: Scope): string {
+  const { names, elements } = scope
+  const loaded = pass.rows.filter((row) => row.kind === 'loaded')
+  const operands = loaded.filter(({ load }) => load.tensor !== accumulator)
+  if (operands.length === loaded.length) throw new Error('internal: the epilogue does not read the product')
+  for (const row of loaded) {
+    elements.set(row.name, row.load.tensor === accumulator ? 'product[i]' : `operands.${names.value(row.name)}[i]`)
+  }
+  const fixed = operands.filter(({ load }) => constants.includes(load.tensor))
+  const inner = bodyWriter(2)
+  const rest: Pass = { ...pass, rows: pass.rows.filter((row) => row.kind !== 'loaded') }
+  const whole = { covers: () => true, condition: '' }
+  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], whole })
+
+  const writer = bodyWriter()
+  const write = (comment: string, head: string, body: readonly string[]): void => {
+    writer.writeLine(`/// ${comment}`)
+    writer.write(`${head} `).block(() => {
+      for (const line of body) writer.writeLine(line)
+    })
+  }
+  const inline = '__device__ __forceinline__'
+  // Parameters that nothing reads have no name, so that no compiler complains about them.
+  const place = operands.length === 0 ? 'int64_t, int, int' : 'int64_t row, int column, int valid'
+  writer.writeLine(`static constexpr int VEC = ${vec};`)
+  writer.writeLine('/// What is read besides the product.')
+  writer.write('struct Loaded ').inlineBlock(() => {
+    for (const row of operands) {
+      writer.writeLine(`heddle::Chunk<${storageText(tensorOf(row.load.tensor, scope), names)}, VEC> ${names.value(row.name)};`)
+    }
+  })
+  writer.write(';').newLine()
+  write('Whether all chunks are full and aligned.', 'bool whole_chunks() const', [`return ${wholeText(pass, operands, scope)};`])
+  const column = fixed.length === 0 ? 'int' : 'int column'
+  write(
+    'Brings what no launch writes near.',
+    `${inline} void prefetch(${column}) const`,
+    fixed.map(
+      ({ load, loop }) =>
+        `heddle::prefetch(${names.tensor(load.tensor)}, ${placeOf(load.tensor, load.indices, loop.index, scope)});`,
+    ),
+  )
+  writer.writeLine('/// Starts reading for columns [column, column + valid) of a row, of which there are at most VEC.')
+  writer.writeLine('template <bool WHOLE>')
+  writer.write(`${inline} Loaded load(${place}) const `).block(() => {
+    writer.writeLine('Loaded operands;')
+    for (const { load, loop, name } of operands) {
+      const offset = placeOf(load.tensor, load.indices, loop.index, scope)
+      writer.writeLine(
+        `operands.${names.value(name)} = heddle::load_chunk<VEC, WHOLE>(${names.tensor(load.tensor)}, ${offset}, valid);`,
+      )
+    }
+    writer.writeLine('return operands;')
+  })
+  const given = operands.length === 0 ? 'const Loaded&' : 'const Loaded& operands'
+  writer.writeLine('/// Computes and stores these columns from the product.')
+  writer.writeLine('template <bool WHOLE>')
+  writer.write(`${inline} void finish(int64_t row, int column, int valid, const float (&product)[VEC], ${given}) const `)
+  return `${lines(writer).trimEnd()} {\n${lines(inner)}  }\n`
+}
+
+/** Offset of the column the epilogue stands at. */
+function placeOf(tensor: string, indices: readonly Expr[], index: string, scope: Scope): string {
+  const value = (name: string): string => (name === index ? 'column' : scope.names.value(name))
+  return offsetText(tensor, indices, { ...scope, names: { ...scope.names, value } })
+}
+
+/** The condition that chunks are full and aligned: rows of the product are whole chunks, and so are those of every tensor. */
+function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): string {
+  const { names, tensors } = scope
+  const length = pass.loop.length
+  const touched = [...operands.map(({ load }) => load.tensor), ...pass.stores.map(({ tensor }) => tensor)]
+  const params = tensors.filter(({ name }) => touched.includes(name))
+  const rows = params.every(({ layout, dims }) => layout.name === 'row' && length.kind === 'dim' && dims.at(-1) === length.name)
+  if (!rows) return 'false'
+  return [
+    `${expressionText(length, scope)} % VEC == 0`,
+    ...params.map(({ name }) => `${names.tensor(name)}.aligned(0, 16)`),
+  ].join(' && ')
+}

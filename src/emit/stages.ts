@@ -1,0 +1,54 @@
+/**
+ * The stages of a chunk: what the team must finish before the rest can go on. A pass without scans has one stage. An element
+ * of a scan exists once all threads of the row have exchanged what their chunks add up to, so whatever uses it is computed a
+ * stage later than the values scanned. Runs when a pass is written.
+ */
+import type { Expr } from '../ir/expr.js'
+import { visit } from '../ir/walk.js'
+import type { Pass, PassRow } from '../schedule/passes.js'
+
+export type ScannedRow = PassRow & { readonly kind: 'scanned' }
+
+export interface Stages {
+  readonly scans: readonly ScannedRow[]
+  /** The last stage: reductions and stores belong to it. */
+  readonly last: number
+  /** The stage from which on the elements of a row of the pass are known. */
+  known(row: PassRow): number
+  /** True when a later stage than that uses them, so that they must outlive it. */
+  outlives(row: PassRow): boolean
+}
+
+export const isScanned = (row: PassRow): row is ScannedRow => row.kind === 'scanned'
+
+/** Orders the rows of a pass, which stand in dependency order, into stages. */
+export function stagesOf({ rows, reductions, stores }: Pass): Stages {
+  const known = new Map<string, number>()
+  const lastUse = new Map<string, number>()
+  const stageOf = (value: Expr): number => {
+    let stage = 0
+    visit(value, (node) => {
+      if (node.kind === 'element') stage = Math.max(stage, known.get(node.row) ?? 0)
+    })
+    return stage
+  }
+  const use = (value: Expr, stage: number): void => {
+    visit(value, (node) => {
+      if (node.kind === 'element') lastUse.set(node.row, Math.max(stage, lastUse.get(node.row) ?? 0))
+    })
+  }
+  for (const row of rows) {
+    const stage = row.kind === 'loaded' ? 0 : stageOf(row.value)
+    if (row.kind !== 'loaded') use(row.value, stage)
+    known.set(row.name, isScanned(row) ? stage + 1 : stage)
+  }
+  const last = Math.max(0, ...known.values())
+  for (const { value } of [...reductions, ...stores]) use(value, last)
+  const stageKnown = (row: PassRow): number => known.get(row.name) ?? 0
+  return {
+    scans: rows.filter(isScanned),
+    last,
+    known: stageKnown,
+    outlives: (row) => (lastUse.get(row.name) ?? 0) > stageKnown(row),
+  }
+}

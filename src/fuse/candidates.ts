@@ -1,0 +1,128 @@
+/**
+ * Groups of nodes a plan could make of a graph, each derived and priced once: what the search for a plan chooses from, and what
+ * `heddle plan` explains. A group that cannot be one kernel is kept with the reason.
+ */
+import { HeddleError, usageError } from '../errors.js'
+import type { Graph, GraphNode, ValueId } from '../ir/graph.js'
+import type { Kernel } from '../ir/kernel.js'
+import type { PlanDecl } from '../lang/plan.js'
+import { applyPlan, type PlannedKernel } from './apply.js'
+import { type Pricing, type StepCost, stepCost } from './cost.js'
+import { inputsOf, outputsOf } from './edit.js'
+import { packGraph } from './pack.js'
+import { stackGraph } from './stack.js'
+
+/** A node that does something. */
+export type ActiveNode = Exclude<GraphNode, { kind: 'view' }>
+
+export type Candidate =
+  | {
+      readonly kind: 'legal'
+      /** Node names in graph order. */
+      readonly names: readonly string[]
+      /** What is launched; undefined for a product that a library computes. */
+      readonly kernel: PlannedKernel | undefined
+      readonly cost: StepCost
+    }
+  | { readonly kind: 'refused'; readonly names: readonly string[]; readonly error: HeddleError }
+
+/** The name groups are derived under while they have no name of their own. */
+const working = 'fused'
+
+export class Candidates {
+  /** The graph with the plan's packing and stacks, whose nodes groups name. */
+  readonly graph: Graph
+  readonly nodes: readonly ActiveNode[]
+  readonly ops: ReadonlyMap<string, Kernel>
+  readonly #pricing: Pricing
+  readonly #known = new Map<string, Candidate>()
+  readonly #sources: ReadonlyMap<ValueId, ValueId>
+
+  /** @throws usage `plan.packed`, `plan.stack`, `plan.node` for packing and stacks that the graph does not allow */
+  constructor(
+    original: Graph,
+    plan: Pick<PlanDecl, 'name' | 'graph' | 'packed' | 'stacked'>,
+    ops: ReadonlyMap<string, Kernel>,
+    pricing: Pricing,
+  ) {
+    const packed = plan.packed === undefined ? original : packGraph(original, plan.packed)
+    this.graph = stackGraph(packed, { ...plan, groups: [] }, ops)
+    this.nodes = this.graph.nodes.flatMap((node) => (node.kind === 'view' ? [] : [node]))
+    this.ops = ops
+    this.#pricing = pricing
+    const sources = new Map<ValueId, ValueId>()
+    for (const node of this.graph.nodes) if (node.kind === 'view') sources.set(node.out, sources.get(node.input) ?? node.input)
+    this.#sources = sources
+  }
+
+  /** A node by itself, as its op's kernel or the library's product. */
+  alone(node: ActiveNode): Candidate & { readonly kind: 'legal' } {
+    const kernel = node.kind === 'op' ? this.ops.get(node.op) : undefined
+    if (node.kind === 'op' && kernel === undefined)
+      throw usageError('plan.op', `${this.graph.name}: node ${node.name} uses op ${node.op}, which no spec declares`)
+    return { kind: 'legal', names: [node.name], kernel, cost: stepCost(this.graph, node, kernel, this.#pricing) }
+  }
+
+  /** The group of the named nodes: one node is itself, several are derived. @throws usage `plan.node` */
+  of(names: readonly string[]): Candidate {
+    const [only, ...rest] = this.find(names)
+    return only !== undefined && rest.length === 0 ? this.alone(only) : this.fused(names)
+  }
+
+  /** The kernel derived for the named nodes, even for one. */
+  fused(names: readonly string[]): Candidate {
+    const ordered = this.find(names).map(({ name }) => name)
+    const key = ordered.join()
+    const known = this.#known.get(key) ?? this.#derive(ordered)
+    this.#known.set(key, known)
+    return known
+  }
+
+  /** Nodes by name, in graph order. @throws usage `plan.node` */
+  find(names: readonly string[]): readonly ActiveNode[] {
+    const missing = names.find((name) => !this.nodes.some((node) => node.name === name))
+    if (missing !== undefined) {
+      throw usageError('plan.node', `${this.graph.name} has no node ${missing}`, {
+        hint: `nodes: ${this.nodes.map(({ name }) => name).join(', ')}`,
+      })
+    }
+    return this.nodes.filter(({ name }) => names.includes(name))
+  }
+
+  /** Values a node reads, seen through views. */
+  reads = (node: ActiveNode): readonly ValueId[] => inputsOf(node).map((id) => this.#sources.get(id) ?? id)
+
+  /** Whether a node reads what another computes. */
+  feeds = (producer: ActiveNode, consumer: ActiveNode): boolean => {
+    const read = this.reads(consumer)
+    return outputsOf(producer).some((id) => read.includes(id))
+  }
+
+  #derive(names: readonly string[]): Candidate {
+    try {
+      const groups = [{ kernel: working, occurrences: [names] }]
+      const planned = applyPlan(this.graph, { name: working, graph: this.graph.name, groups }, this.ops)
+      const node = planned.graph.nodes.find((made) => made.kind === 'op' && made.op === working)
+      const kernel = planned.kernels.get(working) ?? planned.templates.get(working)
+      if (node?.kind !== 'op' || kernel === undefined) throw new Error(`internal: ${names.join(', ')} derived no kernel`)
+      checkLayouts(planned.graph, node, kernel, names)
+      return { kind: 'legal', names, kernel, cost: stepCost(planned.graph, node, kernel, this.#pricing) }
+    } catch (error) {
+      if (!(error instanceof HeddleError) || !error.code.startsWith('plan.')) throw error
+      return { kind: 'refused', names, error }
+    }
+  }
+}
+
+/** A template reads tensors in the layout its parameters declare: a value stored in another would be misread. */
+function checkLayouts(graph: Graph, node: ActiveNode & { kind: 'op' }, kernel: PlannedKernel, names: readonly string[]): void {
+  for (const tensor of kernel.tensors) {
+    const layout = graph.values[node.inputs[tensor.name] ?? node.outputs[tensor.name] ?? -1]?.layout
+    if (layout === tensor.layout.name) continue
+    const [first, last] = [names.at(0), names.at(-1)]
+    throw usageError(
+      'plan.illegal',
+      `group ${kernel.name}: nodes ${first} and ${last} cannot be one kernel: ${tensor.name} is stored in layout ${layout}, the kernel reads ${tensor.layout.name}`,
+    )
+  }
+}

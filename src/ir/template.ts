@@ -1,0 +1,57 @@
+/**
+ * Template kernels: a hand-written main loop that a row program cannot say (a matmul, attention), with slots compiled from
+ * bodies. To whoever launches one it is a kernel like any other: tensors, dimensions and attributes in a fixed order.
+ */
+import type { Expr } from './expr.js'
+import type { Kernel } from './kernel.js'
+
+/** What a launcher needs to know; the same fields as a row program's. */
+type Signature = Pick<Kernel, 'name' | 'source' | 'dims' | 'types' | 'attrs' | 'tensors'>
+
+/** `out = epilogue(a x b)`: a is `m k`, b is `n k`, both row-major; products are accumulated in float32. */
+export interface MatmulKernel extends Signature {
+  readonly kind: 'matmul'
+  readonly a: string
+  readonly b: string
+  readonly m: string
+  readonly n: string
+  readonly k: string
+  /** Nothing a program computes is in b, so that it may be read before earlier kernels have finished. */
+  readonly constantB: boolean
+  /** What becomes of each element: an elementwise program over `m n` in which the tensor `accumulator` is the product. */
+  readonly epilogue: Kernel
+  readonly accumulator: string
+  /** Other tensors of the epilogue that no program computes. */
+  readonly constants: readonly string[]
+}
+
+/** Where the row of one head of one token lies: a tensor and its logical indices, the last of which is element 0 of the row. */
+export interface RowAccess {
+  readonly tensor: string
+  readonly indices: readonly Expr[]
+}
+
+/**
+ * `out = softmax(score(query x key)) x value` for each sequence and head. Slots are expressions of the indices `b` (sequence),
+ * `h` (head), `i` (query) and `j` (key), and `score` also of the local `raw`, the product of a query and a key.
+ */
+export interface AttentionKernel extends Signature {
+  readonly kind: 'attention'
+  /** Extents by role: dimensions, or attributes where no tensor has the extent. `queries` is the most rows a sequence has. */
+  readonly batch: Expr
+  readonly heads: Expr
+  readonly queries: Expr
+  readonly headDim: Expr
+  readonly query: RowAccess
+  readonly key: RowAccess
+  readonly value: RowAccess
+  readonly out: RowAccess
+  readonly score: Expr
+  /** How many keys of sequence `b` are attended. */
+  readonly keyCount: Expr
+  /** How many query rows of sequence `b` are computed, and how many are written: those beyond the first number as zero. */
+  readonly queryCount: Expr
+  readonly ownedCount: Expr
+}
+
+export type TemplateKernel = MatmulKernel | AttentionKernel

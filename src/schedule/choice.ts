@@ -1,0 +1,115 @@
+/**
+ * A schedule choice as data: which threads compute a row and how wide, apart from any kernel. It is what `heddle tune` measures and
+ * a tuning file holds; `mapKernel` turns it into a variant, after holding it against what the kernel can have.
+ */
+import { z } from 'zod'
+import type { ElementwiseVariant, Limit, MappedKernel, Team, Variant } from './mapped.js'
+import { valuesThatFit } from './rules.js'
+
+const count = z.number().int().positive()
+
+const teamSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('thread'), rowsPerBlock: count }),
+  z.strictObject({ kind: z.literal('warp'), lanes: count, rowsPerBlock: count }),
+  z.strictObject({ kind: z.literal('block'), lanes: count }),
+])
+
+export const choiceSchema = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('rows'),
+    team: teamSchema,
+    /** Chunks of `vec` values a lane keeps in registers, or `reread` when every pass reads the row again. */
+    chunks: z.union([count, z.literal('reread')]),
+    vec: count,
+  }),
+  z.strictObject({ kind: z.literal('elementwise'), vec: count, threads: count }),
+])
+
+export type ScheduleChoice = z.infer<typeof choiceSchema>
+export type RowChoice = ScheduleChoice & { readonly kind: 'rows' }
+
+const warp = 32
+const maxThreads = 1024
+/** A block of more threads leaves each less than the registers that the budget of kept rows counts on. */
+const maxThreadsOfMany = 512
+
+const isPowerOfTwo = (n: number): boolean => Number.isInteger(Math.log2(n))
+const lanesOf = (team: Team): number => (team.kind === 'thread' ? 1 : team.lanes)
+const threadsOf = (team: Team): number =>
+  team.kind === 'thread' ? team.rowsPerBlock : team.lanes * (team.kind === 'warp' ? team.rowsPerBlock : 1)
+
+/** A name for text and files: `warp32x4_c3_v8`, `block512_reread_v8`, `threads256_v4`. */
+export function choiceName(choice: ScheduleChoice): string {
+  if (choice.kind === 'elementwise') return `threads${choice.threads}_v${choice.vec}`
+  const { team, chunks, vec } = choice
+  const who = team.kind === 'thread' ? `thread${team.rowsPerBlock}` : `${team.kind}${team.lanes}`
+  return `${who}${team.kind === 'warp' ? `x${team.rowsPerBlock}` : ''}_${chunks === 'reread' ? chunks : `c${chunks}`}_v${vec}`
+}
+
+/** Why a kernel cannot have a choice for rows of `length` elements, in words; undefined when it can. */
+export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel, length: number): string | undefined {
+  if (choice.kind !== program.kind)
+    return `the kernel has ${program.kind === 'rows' ? 'row programs' : 'elementwise programs'} only`
+  if (!isPowerOfTwo(choice.vec) || choice.vec > vec) return `vec is ${choice.vec}, allowed are powers of two up to ${vec}`
+  if (choice.kind === 'elementwise') {
+    const { threads } = choice
+    return threads % warp === 0 && threads <= maxThreads
+      ? undefined
+      : `threads is ${threads}, allowed are multiples of 32 up to 1024`
+  }
+  return program.kind === 'rows'
+    ? (teamProblem(choice.team) ?? valuesProblem(choice, valuesThatFit(program.kept), length))
+    : undefined
+}
+
+function teamProblem(team: Team): string | undefined {
+  const threads = threadsOf(team)
+  if (threads % warp !== 0 || threads > maxThreads)
+    return `a block has ${threads} threads, allowed are multiples of 32 up to 1024`
+  if (team.kind !== 'warp' || (isPowerOfTwo(team.lanes) && team.lanes > 1 && team.lanes <= warp)) return undefined
+  return `${team.lanes} lanes of a warp, allowed are 2, 4, 8, 16 and 32`
+}
+
+function valuesProblem({ team, chunks, vec }: RowChoice, most: number, length: number): string | undefined {
+  if (chunks === 'reread') return undefined
+  const holds = lanesOf(team) * chunks * vec
+  if (holds < length) return `the team holds ${holds} values, rows have ${length}`
+  if (chunks * vec > most) return `a lane keeps ${chunks * vec} values of a row, at most ${most} fit its registers`
+  return chunks > 1 && threadsOf(team) > maxThreadsOfMany
+    ? `lanes of a block over ${maxThreadsOfMany} threads keep one chunk`
+    : undefined
+}
+
+/**
+ * Names the order in which the values of a row of `length` elements are combined. Choices of one order give the same bits
+ * (native/device/team.cuh), so the number of rows may choose between them; choices of different orders differ in rounding.
+ */
+export function orderOf(choice: ScheduleChoice, length: number): string {
+  if (choice.kind === 'elementwise') return 'none'
+  const { team, vec } = choice
+  const oneChunk = team.kind === 'block' && team.lanes * vec >= length
+  if (oneChunk || (team.kind === 'warp' && team.lanes === warp)) return `32 slots of ${vec}`
+  return `${team.kind} of ${lanesOf(team)}, ${vec}`
+}
+
+/** The choice a variant of a row program with chunks of `vec` embodies. */
+export const choiceOf = ({ team, chunks, vec }: Variant, kernelVec: number): RowChoice => ({
+  kind: 'rows',
+  team,
+  chunks: chunks ?? 'reread',
+  vec: vec ?? kernelVec,
+})
+
+/** A choice for a row program as a variant. */
+export const rowVariant = ({ team, chunks, vec }: RowChoice, about: { name: string; limit: Limit; reason: string }): Variant => ({
+  ...about,
+  team,
+  chunks: chunks === 'reread' ? undefined : chunks,
+  vec,
+})
+
+/** A choice for an elementwise program as a variant. */
+export const elementwiseVariant = (
+  { vec, threads }: ScheduleChoice & { readonly kind: 'elementwise' },
+  about: { name: string; limit: Limit; reason: string },
+): ElementwiseVariant => ({ ...about, vec, threads })

@@ -1,0 +1,135 @@
+/**
+ * The elements of rows while a kernel is brought into normal form: which loop a construct belongs to, what an element read
+ * beside its loop is, and which loads move chunks. Runs for every statement that `normalise` takes up.
+ */
+import { call, dim as dimVar, i32, index as indexVar } from '../ir/build.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import { type Instance, resolveDType } from '../ir/instance.js'
+import type { Kernel, TensorParam } from '../ir/kernel.js'
+import { classify, offsetOf } from './access.js'
+import { freshName, type Loop, type RowDef } from './normal.js'
+import { contains, keyOf, rewriteDown, rewritePaths, sameExpr, substituteIndex } from './rewrite.js'
+
+/** A kernel while its statements are taken up, one after the other. */
+export interface Context {
+  readonly kernel: Kernel
+  readonly fixed: Readonly<Record<string, number>>
+  readonly types: Instance['types']
+  readonly loops: Map<string, Loop>
+  /** The index of the row axis that became the loop; undefined when none did. */
+  readonly elementIndex: string | undefined
+  /** What each index variable runs up to. */
+  readonly extents: Map<string, Expr>
+  readonly lets: Map<string, Expr>
+  readonly rows: Map<string, RowDef>
+  readonly taken: Set<string>
+}
+
+/** True when an element depends on a scan at its own index. */
+export const readsScan = (e: Expr, rows: ReadonlyMap<string, RowDef>): boolean =>
+  contains(e, (node) => {
+    const row = node.kind === 'element' ? rows.get(node.row) : undefined
+    return row?.kind === 'scanned' || (row?.kind === 'computed' && readsScan(row.value, rows))
+  })
+
+/**
+ * The loop of a row value. Where a row axis became the loop, every element of that axis has a row of its own, so the row
+ * shares no loop with anything: its elements are written out wherever they are read.
+ */
+export const rowLoop = (row: { readonly index: string; readonly length: Expr }, context: Context): Loop =>
+  context.elementIndex === undefined || context.elementIndex === row.index
+    ? loopFor(row.index, row.length, context)
+    : { index: row.index, length: lengthOf(row.length, context) }
+
+/** A length over dimensions and attributes where it can be: what goes through a `let` is written out for the host. */
+const lengthOf = (length: Expr, context: Context): Expr => inlineElements(writeOut(length, context.lets), undefined, context)
+
+/** The loop of a length. */
+export function loopFor(index: string, length: Expr, context: Context): Loop {
+  const written = lengthOf(length, context)
+  const key = keyOf(written)
+  const loop = context.loops.get(key) ?? { index, length: written }
+  context.loops.set(key, loop)
+  context.extents.set(loop.index, written)
+  return loop
+}
+
+const writeOut = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
+  rewriteDown(e, (node) => {
+    const value = node.kind === 'local' ? lets.get(node.name) : undefined
+    return value === undefined ? undefined : writeOut(value, lets)
+  })
+
+/** A construct's element over the shared index, with foreign elements written out. */
+export const overLoop = (value: Expr, index: string, loop: Loop, context: Context): Expr =>
+  inlineElements(substituteIndex(value, index, indexVar(loop.index)), loop, context)
+
+/** Replaces elements of rows by their computation, except elements at the loop's own index. */
+export const inlineElements = (e: Expr, loop: Loop | undefined, context: Context): Expr =>
+  rewriteDown(e, (node) => {
+    if (node.kind !== 'element') return undefined
+    const row = rowOf(node.row, context)
+    if (loop !== undefined && row.loop === loop && sameExpr(node.index, indexVar(loop.index))) return node
+    const index = inlineElements(node.index, loop, context)
+    return inlineElements(elementAt(row, index, context), loop, context)
+  })
+
+/** The computation of one element of a row, on its own. One of a scan combines all elements up to it once more. */
+function elementAt(row: RowDef, at: Expr, context: Context): Expr {
+  if (row.kind === 'loaded') return substituteIndex(row.load, row.loop.index, at)
+  if (row.kind === 'computed') return substituteIndex(row.value, row.loop.index, at)
+  const index = freshName(row.loop.index, context.taken)
+  const value = substituteIndex(row.value, row.loop.index, indexVar(index))
+  return { kind: 'fold', type: row.type, monoid: row.monoid, length: call('add', at, i32(1)), index, value }
+}
+
+/** Replaces loads of consecutive elements by elements of a row that is loaded in chunks. */
+export function nameChunkLoads(value: Expr, loop: Loop, context: Context): Expr {
+  return rewritePaths(value, (e, always) => {
+    if (e.kind !== 'load') return undefined
+    const run = runOf(e, loop, context)
+    if (run === undefined || !(always || isInBounds(e, context))) return undefined
+    const same = [...context.rows.values()].find((row) => row.kind === 'loaded' && row.loop === loop && sameExpr(row.load, e))
+    const name = same?.name ?? freshName(`${e.tensor}_${loop.index}`, context.taken)
+    if (same === undefined) addLoadedRow(name, e, loop, run, context)
+    return { kind: 'element', type: e.type, row: name, index: indexVar(loop.index) }
+  })
+}
+
+/** The run of consecutive elements a load makes along a loop; undefined when it makes none. */
+export function runOf(load: ExprOf<'load'>, loop: Loop, context: Context): number | undefined {
+  const access = classify(offsetOf(tensorOf(load.tensor, context), load.indices, context.fixed), loop.index)
+  return access.kind === 'contiguous' ? access.run : undefined
+}
+
+export function addLoadedRow(name: string, load: ExprOf<'load'>, loop: Loop, run: number, context: Context): void {
+  const dtype = resolveDType(tensorOf(load.tensor, context).dtype, context.types)
+  context.rows.set(name, { kind: 'loaded', name, type: load.type, loop, load, dtype, run })
+}
+
+/**
+ * True when every index of a load is a variable that runs over exactly that dimension, so that the load may be made
+ * even where the body would not make it.
+ */
+export function isInBounds(load: ExprOf<'load'>, context: Context): boolean {
+  const tensor = tensorOf(load.tensor, context)
+  return load.indices.every((index, i) => {
+    const dim = tensor.dims[i]
+    if (dim === undefined || index.kind !== 'index') return false
+    const known = context.fixed[dim]
+    const extent = context.extents.get(index.name)
+    return extent !== undefined && sameExpr(extent, known === undefined ? dimVar(dim) : i32(known))
+  })
+}
+
+function tensorOf(name: string, { kernel }: Context): TensorParam {
+  const tensor = kernel.tensors.find((t) => t.name === name)
+  if (tensor === undefined) throw new Error(`internal: ${kernel.name} has no tensor ${name}`)
+  return tensor
+}
+
+function rowOf(name: string, { rows, kernel }: Context): RowDef {
+  const row = rows.get(name)
+  if (row === undefined) throw new Error(`internal: ${kernel.name} has no row ${name}`)
+  return row
+}

@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+import { ceilingsOf, floorOf, layerBytes, workloadOf } from '../../src/bench/floor.js'
+import { benchConfig } from '../../src/bench/synthetic.js'
+
+const config = await benchConfig('bert-base', '/')
+const h200 = ceilingsOf({ kind: 'cuda', name: 'NVIDIA H200' })
+
+describe('workloadOf', () => {
+  it('counts what each matmul of each layer multiplies, and attention by the square of each length', () => {
+    const { hidden, inner, heads, headDim, layers } = config
+    const lengths = [5, 128, 1]
+    const matmul = (m: number, n: number, k: number): number => 2 * m * n * k
+    let flops = 0
+    for (const length of lengths) {
+      // Query, key, value and projection; both of the inner network; scores and context of each head.
+      flops += 4 * matmul(length, hidden, hidden) + matmul(length, inner, hidden) + matmul(length, hidden, inner)
+      flops += heads * (matmul(length, length, headDim) + matmul(length, headDim, length))
+    }
+    expect(workloadOf(config, lengths, 'f16').flops).toBe(layers * flops)
+  })
+
+  it('counts weights once and hidden states twice, at the storage type', () => {
+    const [weights, token] = [12 * (4 * 768 * 768 + 2 * 768 * 3072), 2 * 768]
+    expect(layerBytes(config, 'bf16')).toBe(2 * weights)
+    expect(workloadOf(config, [3, 4], 'f32').bytes).toBe(4 * (weights + 7 * token))
+  })
+})
+
+describe('floorOf', () => {
+  const microseconds = (batch: number, seq: number): readonly [number, string] => {
+    if (h200 === undefined) throw new Error('no ceilings')
+    const lengths = Array.from({ length: batch }, () => seq)
+    const { milliseconds, bound } = floorOf(workloadOf(config, lengths, 'f16'), h200, 'f16')
+    return [Math.round(1000 * milliseconds), bound]
+  }
+
+  it('is bandwidth at few tokens and arithmetic at many', () => {
+    expect(microseconds(1, 32)).toEqual([40, 'bandwidth'])
+    expect(microseconds(1, 128)).toEqual([40, 'bandwidth'])
+    expect(microseconds(8, 128)).toEqual([226, 'arithmetic'])
+    expect(microseconds(32, 128)).toEqual([905, 'arithmetic'])
+    expect(microseconds(32, 512)).toEqual([3914, 'arithmetic'])
+    expect(microseconds(128, 128)).toEqual([3621, 'arithmetic'])
+  })
+})
+
+describe('ceilingsOf', () => {
+  it('knows measured GPUs only', () => {
+    expect(h200).toBeDefined()
+    expect(ceilingsOf({ kind: 'cuda', name: 'NVIDIA GH200 480GB' })).toBeUndefined()
+    expect(ceilingsOf({ kind: 'simt', name: 'NVIDIA H200' })).toBeUndefined()
+  })
+})

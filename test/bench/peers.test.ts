@@ -1,0 +1,87 @@
+import { existsSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { lengthsOf } from '../../src/bench/lengths.js'
+import { type PeerBench, timeTorch, torchCommand } from '../../src/bench/peers.js'
+import { fastestPeer, type PeerTimes, ratiosOf } from '../../src/bench/result.js'
+import { planTimes, tinyConfig } from './results.js'
+
+const bench: PeerBench = {
+  config: tinyConfig,
+  dtype: 'f16',
+  shapes: [{ batch: 2, seq: 4 }],
+  lengths: lengthsOf('full'),
+  repeats: 3,
+}
+
+/** A stand-in for the script, written in JavaScript. */
+const script = (code: string): readonly [string, ...string[]] => [process.execPath, '-e', code]
+
+const print = (...lines: readonly unknown[]): string => lines.map((line) => `console.log(${JSON.stringify(line)});`).join('')
+
+const timed = { way: 'graph', batch: 2, seq: 4, samples: [3, 1, 2] }
+const failed = { way: 'nested', batch: 2, seq: 4, error: 'RuntimeError: no' }
+
+describe('timeTorch', () => {
+  it('takes times, failures and versions, and passes over what libraries print', async () => {
+    const heard: PeerTimes[] = []
+    const lines = [
+      JSON.stringify({ gpu: 'G', torch: '2' }),
+      'a warning',
+      '{"half":',
+      JSON.stringify(timed),
+      JSON.stringify(failed),
+    ]
+    const peers = await timeTorch(bench, (times) => heard.push(times), script(print(...lines)))
+    expect(peers).toMatchObject({ framework: 'torch', about: { gpu: 'G', torch: '2' }, problem: undefined })
+    expect(peers.times).toMatchObject([
+      { way: 'graph', batch: 2, seq: 4, milliseconds: { median: 2, best: 1, samples: 3 }, error: undefined },
+      { way: 'nested', milliseconds: undefined, error: 'RuntimeError: no' },
+    ])
+    expect(heard).toEqual(peers.times)
+    expect(fastestPeer(peers, { batch: 2, seq: 4 })?.way).toBe('graph')
+    expect(fastestPeer(peers, { batch: 2, seq: 5 })).toBeUndefined()
+    const plans = [planTimes('fused', [2, 4], 0.5, 0.1, undefined), planTimes('fused', [2, 5], 0.5, 0.1, undefined)]
+    expect(ratiosOf(plans, peers)).toEqual([{ plan: 'fused', batch: 2, seq: 4, way: 'graph', ratio: 0.25 }])
+  })
+
+  it('sends configuration, lengths and counts', async () => {
+    const echo =
+      'let text = ""; process.stdin.on("data", (d) => { text += d }).on("end", () => console.log(JSON.stringify({ request: text })))'
+    const { about } = await timeTorch(bench, undefined, script(echo))
+    const request: unknown = JSON.parse(about.request ?? '')
+    expect(request).toMatchObject({
+      config: { hidden: 12, layers: 2, heads: 2, inner: 16, vocab: 50, positions: 8, tokenTypes: 2, activation: 'gelu' },
+      dtype: 'f16',
+      repeats: 3,
+      shapes: [{ batch: 2, seq: 4, lengths: [4, 4] }],
+    })
+  })
+
+  it('keeps what it has when the script breaks, and says why it ended', async () => {
+    const broken = `${print(JSON.stringify(timed))} console.error('Traceback\\nMemoryError: all of it'); process.exitCode = 1`
+    const peers = await timeTorch(bench, undefined, script(broken))
+    expect(peers.times).toHaveLength(1)
+    expect(peers.problem).toContain('MemoryError: all of it')
+  })
+
+  it('reports a missing Python and a Python without PyTorch', async () => {
+    expect(await timeTorch(bench, undefined, ['/nowhere/python3'])).toMatchObject({
+      times: [],
+      problem: expect.stringContaining('/nowhere/python3'),
+    })
+    const lacking = script(print(JSON.stringify({ problem: 'this Python has no PyTorch' })))
+    expect(await timeTorch(bench, undefined, lacking)).toMatchObject({ times: [], problem: 'this Python has no PyTorch' })
+  })
+
+  it('ends with the signal', async () => {
+    const cancel = new AbortController()
+    const endless = script(`${print(JSON.stringify(timed))} setInterval(() => {}, 1000)`)
+    const running = timeTorch({ ...bench, signal: cancel.signal }, () => cancel.abort(new Error('cancelled')), endless)
+    await expect(running).rejects.toThrow('cancelled')
+  })
+})
+
+it('the script travels with the sources', () => {
+  const [, file] = torchCommand()
+  expect(existsSync(file ?? '')).toBe(true)
+})

@@ -1,0 +1,106 @@
+/** `heddle plan`: the numbers of its tables and its JSON, and what it refuses. */
+import { describe, expect, test } from 'vitest'
+import type { PlanDiff, PlanReport } from '../../src/fuse/explain.js'
+import { heddle } from './host.js'
+
+const small = ['--shape', '1x32']
+
+async function show(...argv: readonly string[]): Promise<PlanReport> {
+  const { exitCode, out, log } = await heddle(['plan', 'show', ...argv, '--json'])
+  expect({ exitCode, log }).toEqual({ exitCode: 0, log: '' })
+  return JSON.parse(out)
+}
+
+describe('plan show', () => {
+  test('as JSON holds steps, totals and edges', async () => {
+    const { steps, totals, edges } = await show('ft-v1', ...small)
+    expect(totals).toMatchObject({ kernels: 6, matmuls: 8, launches: 14 })
+    // 32 tokens of 768, 12 heads of 32 x 32 scores, f16; the length of the sequence is i32.
+    const softmax = steps.find(({ kernel }) => kernel === 'scale_mask_softmax')
+    expect(softmax).toMatchObject({ kind: 'row program', bytesRead: 2 * 12 * 32 * 32 + 4, bytesWritten: 2 * 12 * 32 * 32 })
+    expect(steps.find(({ kernel }) => kernel === 'fc1')).toMatchObject({ kind: 'library matmul', flops: 2 * 32 * 768 * 3072 })
+    const refused = edges.find(({ producer, consumer }) => producer === 'probabilities' && consumer === 'context')
+    expect(refused).toMatchObject({
+      legal: false,
+      reason: expect.stringContaining('nodes context and probabilities cannot be one kernel'),
+    })
+    expect(totals.bytes).toBe(steps.reduce((sum, { bytesRead, bytesWritten }) => sum + bytesRead + bytesWritten, 0))
+    expect(totals.microseconds).toBe(steps.reduce((sum, { microseconds }) => sum + microseconds, 0))
+  })
+
+  test('as text says the same', async () => {
+    const { exitCode, out } = await heddle(['plan', 'show', 'ft-v1', '--shape', '32x128'])
+    expect(exitCode).toBe(0)
+    expect(out).toContain('encoder_layer_gelu of bert-base, 32x128 f16, predicted for h200')
+    expect(out).toMatch(/scale_mask_softmax\s+│ row program\s+│ scaled, masked, probabilities\s+│ 25\.2\s+│ -\s+│ 7\.11/)
+    expect(out).toContain('6 kernels and 8 library matmuls: 14 launches, 341 MB moved, 59.6 GFLOP, 166.62 us')
+    expect(out).toMatch(/ {2}probabilities -> context: nodes context and probabilities cannot be one kernel: /)
+    expect(out).toMatch(/ {2}fc1 -> fc1Bias: legal, the plan leaves it \(13\.02 us\)/)
+  })
+
+  test('prices another type, device and configuration', async () => {
+    const { steps } = await show('unfused', ...small, '--dtype', 'f32', '--device', 'a100', '--config', 'bert-large')
+    const norm = steps.find(({ nodes }) => nodes.includes('outputNorm'))
+    const bytes = [4 * (32 * 1024 + 2 * 1024), 4 * 32 * 1024] as const
+    expect(norm).toMatchObject({ bytesRead: bytes[0], bytesWritten: bytes[1] })
+    expect(norm?.microseconds).toBe(1e6 * (1.2e-6 + (bytes[0] + bytes[1]) / 2.039e12))
+  })
+
+  test('a graph the plan says nothing of stays unfused', async () => {
+    const { totals } = await show('ft-v1', '--graph', 'embeddings', ...small)
+    expect(totals).toMatchObject({ kernels: 5, matmuls: 0 })
+  })
+})
+
+describe('plan diff', () => {
+  test('as JSON holds both reports and the steps that differ', async () => {
+    const { exitCode, out } = await heddle(['plan', 'diff', 'unfused', 'ft-v1', ...small, '--json'])
+    expect(exitCode).toBe(0)
+    const { a, b, differences }: PlanDiff = JSON.parse(out)
+    expect([a.totals.launches, b.totals.launches]).toEqual([26, 14])
+    expect(differences).toHaveLength(5)
+    const covered = differences.map(({ a: left, b: right }) => [left.length, right.map(({ kernel }) => kernel)])
+    expect(covered).toContainEqual([3, ['scale_mask_softmax']])
+    expect(covered).toContainEqual([6, ['qkv_bias_split_heads']])
+  })
+
+  test('as text sets totals side by side; the found plan is not worse', async () => {
+    const { exitCode, out } = await heddle(['plan', 'diff', 'ft-v1', 'auto'])
+    expect(exitCode).toBe(0)
+    expect(out).toMatch(/launches\s+│ 14\s+│ 7\s+│ 0\.50/)
+    const ratio = /predicted us\s+│ [\d.]+\s+│ [\d.]+\s+│ ([\d.]+)/.exec(out)?.[1]
+    expect(Number(ratio)).toBeLessThanOrEqual(1)
+  })
+
+  test('of a plan with itself says so', async () => {
+    const { out } = await heddle(['plan', 'diff', 'ft-v1', 'ft-v1', ...small])
+    expect(out).toContain('Both group the nodes alike.')
+  })
+})
+
+test('plan list names every plan', async () => {
+  const { exitCode, out } = await heddle(['plan', 'list'])
+  expect(exitCode).toBe(0)
+  expect(out.split('\n').map((line) => line.split(' ')[0])).toEqual(expect.arrayContaining(['unfused', 'ft-v1', 'auto']))
+})
+
+test.each([
+  ['an unknown plan', ['plan', 'show', 'ft-v9'], 'plan.unknown', 'ft-v1'],
+  ['an unknown plan of two', ['plan', 'diff', 'ft-v1', 'ft-v9'], 'plan.unknown', 'ft-v1'],
+  ['an unknown graph', ['plan', 'show', 'ft-v1', '--graph', 'decoder'], 'plan.graph', 'encoder_layer_gelu'],
+  ['an unknown configuration', ['plan', 'show', 'ft-v1', '--config', 'gpt'], 'bench.config', 'bert-base'],
+])('%s is refused with what there is', async (_, argv, code, hint) => {
+  const { exitCode, out, log } = await heddle(argv)
+  expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
+  expect(log).toMatch(new RegExp(`^error\\[${code}\\]: .+\nhint: .*${hint}.*\n$`))
+})
+
+test.each([
+  [['plan', 'show', 'ft-v1', '--device', 'abacus']],
+  [['plan', 'show', 'ft-v1', '--shape', '1x32,2x32']],
+  [['plan', 'show']],
+])('%j is a usage error', async (argv) => {
+  const { exitCode, log } = await heddle(argv)
+  expect(exitCode).toBe(2)
+  expect(log).toMatch(/^error\[cli\.usage\]: /)
+})

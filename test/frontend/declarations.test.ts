@@ -1,0 +1,51 @@
+/** Graphs and plans of a project are read by running its `index.ts`; what cannot be run or is none is refused, and nothing is left behind. */
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { graphs, plans } from '../../specs/index.js'
+import { readDeclarations } from '../../src/frontend/index.js'
+
+let root: string
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'heddle-specs-'))
+  await mkdir(join(root, 'specs/deep'), { recursive: true })
+})
+afterEach(() => rm(root, { recursive: true }))
+
+const write = (files: Readonly<Record<string, string>>) =>
+  Promise.all(Object.entries(files).map(([path, text]) => writeFile(join(root, 'specs', path), text)))
+
+describe('readDeclarations', () => {
+  it('gives what the shipped specs export', async () => {
+    const found = await readDeclarations(process.cwd())
+    expect(Object.keys(found.graphs).sort()).toEqual(Object.keys(graphs).sort())
+    expect(found.plans.map(({ name, graph }) => [name, graph])).toEqual(plans.map(({ name, graph }) => [name, graph]))
+  })
+
+  it('follows imports below the folder, with types stripped, and leaves nothing behind', async () => {
+    await write({
+      'deep/part.ts': "export const name: string = 'mine' as const\n",
+      'index.ts': "import { name } from './deep/part.js'\nexport const plans = [{ name, graph: 'g', groups: [] }]\n",
+    })
+    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [{ name: 'mine', graph: 'g', groups: [] }] })
+    expect(await readdir(join(root, '.heddle'))).toEqual([])
+  })
+
+  it('is empty without an index, and with one that declares neither', async () => {
+    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [] })
+    await write({ 'index.ts': 'export const other = 1\n' })
+    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [] })
+  })
+
+  it.each([
+    ['a module that throws', "throw new Error('no such luck')\n", 'cannot be imported: no such luck'],
+    ['a module that is missing', "import './nowhere.js'\n", 'cannot be imported'],
+    ['plans that are none', 'export const plans = [1]\n', 'that are none'],
+    ['graphs that are none', 'export const graphs = { a: {} }\n', 'that are none'],
+  ])('refuses %s', async (_, text, message) => {
+    await write({ 'index.ts': text })
+    await expect(readDeclarations(root)).rejects.toMatchObject({ code: 'specs.run', message: expect.stringContaining(message) })
+    expect(await readdir(join(root, '.heddle'))).toEqual([])
+  })
+})

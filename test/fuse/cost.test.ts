@@ -1,0 +1,155 @@
+/** The cost model against numbers worked out by hand, and its registers against what the schedule does. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { embeddings } from '../../specs/graphs/embeddings.js'
+import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
+import { bestEncoder } from '../../specs/plans/best_encoder.js'
+import { ftV1Gelu } from '../../specs/plans/ft_v1.js'
+import { readSpecsOrThrow } from '../../src/frontend/index.js'
+import { applyPlan } from '../../src/fuse/apply.js'
+import { Candidates } from '../../src/fuse/candidates.js'
+import { costDevice, type Pricing } from '../../src/fuse/cost.js'
+import { explainPlan, type PlanStep } from '../../src/fuse/explain.js'
+import { walkOf } from '../../src/fuse/registers.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import type { PlanDecl } from '../../src/lang/plan.js'
+import { mapKernel } from '../../src/schedule/map.js'
+
+const dims = { b: 2, s: 3, t: 6, h: 2, d: 4, i: 5, v: 100, u: 2, p: 7 }
+const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2 }, launch: 3, product: 5 }
+const pricing: Pricing = { device, dims, dtype: 'f16' }
+let ops: ReadonlyMap<string, Kernel>
+
+beforeAll(() => {
+  ops = new Map(readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] }).kernels.map((kernel) => [kernel.name, kernel]))
+})
+
+/** Elements of f16 read and written, further bytes read, and arithmetic of each step of a layer. */
+type ByHand = readonly (readonly [kernel: string, read: number, written: number, further: number, flops: number])[]
+
+const [rows, hidden, inner, pairs] = [2 * 3, 2 * 4, 5, 2 * 2 * 3 * 3]
+const linear = (name: string, n: number, k: number) => [name, rows * k + n * k, rows * n, 0, 2 * rows * n * k] as const
+const heads = [rows * hidden + pairs, rows * hidden, 2 * pairs * 4] as const
+const norm = ['bias_residual_layer_norm', 2 * rows * hidden + 3 * hidden, rows * hidden, 0, 0] as const
+
+const ftV1ByHand: ByHand = [
+  linear('query', hidden, hidden),
+  linear('key', hidden, hidden),
+  linear('value', hidden, hidden),
+  ['qkv_bias_split_heads', 3 * (rows * hidden + hidden), 3 * rows * hidden, 0, 0],
+  ['scores', 2 * rows * hidden, pairs, 0, heads[2]],
+  // The lengths of both sequences are i32.
+  ['scale_mask_softmax', pairs, pairs, 2 * 4, 0],
+  ['context', heads[0], heads[1], 0, heads[2]],
+  ['merge_heads', rows * hidden, rows * hidden, 0, 0],
+  linear('projection', hidden, hidden),
+  norm,
+  linear('fc1', inner, hidden),
+  ['bias_gelu', rows * inner + inner, rows * inner, 0, 0],
+  linear('fc2', hidden, inner),
+  norm,
+]
+
+function compare(steps: readonly PlanStep[], expected: ByHand): void {
+  expect(steps.map(({ kernel, bytesRead, bytesWritten, flops }) => [kernel, bytesRead, bytesWritten, flops])).toEqual(
+    expected.map(([kernel, read, written, further, flops]) => [kernel, 2 * read + further, 2 * written, flops]),
+  )
+}
+
+describe('a layer under ft-v1', () => {
+  it('moves the bytes and does the arithmetic worked out by hand', () => {
+    const { steps, totals } = explainPlan(encoderLayerGelu.graph, ftV1Gelu, ops, pricing)
+    compare(steps, ftV1ByHand)
+    const times = ftV1ByHand.map(
+      ([, read, written, further, flops]) => (flops > 0 ? 5 : 3) + Math.max((2 * (read + written) + further) / 4, flops / 2),
+    )
+    expect(totals).toEqual({
+      kernels: 6,
+      matmuls: 8,
+      launches: 14,
+      bytes: ftV1ByHand.reduce((sum, [, read, written, further]) => sum + 2 * (read + written) + further, 0),
+      flops: ftV1ByHand.reduce((sum, [, , , , flops]) => sum + flops, 0),
+      microseconds: 1e6 * times.reduce((sum, time) => sum + time, 0),
+    })
+  })
+
+  it('a step that counts its result as read too is noticed', () => {
+    const { steps } = explainPlan(encoderLayerGelu.graph, ftV1Gelu, ops, pricing)
+    const wrong = steps.map((step) =>
+      step.kernel === 'bias_gelu' ? { ...step, bytesRead: step.bytesRead + step.bytesWritten } : step,
+    )
+    expect(() => compare(wrong, ftV1ByHand)).toThrow()
+  })
+})
+
+describe('templates', () => {
+  const plan = bestEncoder.find(({ graph }) => graph === encoderLayerGelu.name)
+  const stepOf = (kernel: string) => {
+    if (plan === undefined) throw new Error('no plan')
+    return explainPlan(encoderLayerGelu.graph, plan, ops, pricing).steps.find((step) => step.kernel === kernel)
+  }
+
+  it('attention reads query, key and value once and keeps scores to itself', () => {
+    // The parts of a stack of three, lengths and starts of two sequences.
+    const [bytesRead, bytesWritten] = [2 * 3 * rows * hidden + 2 * 2 * 4, 2 * rows * hidden]
+    expect(stepOf('attention')).toMatchObject({ bytesRead, bytesWritten, flops: 4 * pairs * 4 })
+  })
+
+  it('a matmul with an epilogue reads its operands, the bias and the residual', () => {
+    const [bytesRead, bytesWritten] = [2 * (2 * rows * hidden + hidden * hidden + hidden), 2 * rows * hidden]
+    expect(stepOf('matmul_bias_residual')).toMatchObject({ bytesRead, bytesWritten, flops: 2 * rows * hidden * hidden })
+  })
+})
+
+describe('gathers', () => {
+  it('count the rows they fetch, not the table', () => {
+    const plan: PlanDecl = { name: 'unfused', graph: embeddings.name, groups: [] }
+    const { steps } = explainPlan(embeddings.graph, plan, ops, pricing)
+    const lookup = { bytesRead: 2 * rows * hidden + 4 * rows, bytesWritten: 2 * rows * hidden }
+    expect(steps.find(({ nodes }) => nodes.includes('words'))).toMatchObject(lookup)
+    // A table of two rows is read at most once.
+    const small = { bytesRead: 2 * 2 * hidden + 4 * rows, bytesWritten: 2 * rows * hidden }
+    expect(steps.find(({ nodes }) => nodes.includes('types'))).toMatchObject(small)
+  })
+})
+
+describe('registers', () => {
+  /** Whether the schedule takes the variant that reads rows again, on a device full of rows. */
+  const scheduled = (kernel: Kernel, length: number): boolean => {
+    const { program } = mapKernel({ kernel, types: { T: 'f16' }, dims: {} })
+    if (program.kind === 'elementwise') return false
+    const fits = program.variants.find(
+      ({ limit }) => limit.rows === undefined && length <= (limit.length ?? Number.POSITIVE_INFINITY),
+    )
+    return fits?.chunks === undefined
+  }
+
+  it('hold rows of every fused and unfused kernel as long as the schedule holds them', () => {
+    const fused = applyPlan(encoderLayerGelu.graph, ftV1Gelu, ops).kernels
+    const seen = new Set<boolean>()
+    for (const kernel of [
+      ...fused.values(),
+      ...['softmax', 'layer_norm', 'gelu', 'add_bias'].flatMap((name) => ops.get(name) ?? []),
+    ]) {
+      for (const length of [64, 2048, 2049, 4096, 4097, 8192, 8193, 100_000]) {
+        const sizes = { dims: Object.fromEntries(kernel.dims.map((dim) => [dim, length])), attrs: {} }
+        const { rereads } = walkOf(kernel, { T: 'f16' }, sizes)
+        expect(`${kernel.name} ${length} ${rereads}`).toBe(`${kernel.name} ${length} ${scheduled(kernel, length)}`)
+        seen.add(rereads)
+      }
+    }
+    expect(seen.size).toBe(2)
+  })
+
+  it('a group whose rows do not fit reads them in every pass', () => {
+    const wide = { ...pricing, dims: { ...dims, h: 1024, d: 64 } }
+    const candidates = new Candidates(encoderLayerGelu.graph, { name: 'p', graph: encoderLayerGelu.name }, ops, wide)
+    const group = candidates.of(['projectionBias', 'attentionResidual', 'attentionNorm'])
+    const [length, passes] = [1024 * 64, 3]
+    const bytesRead = 2 * (passes * (2 * rows * length + length) + 2 * length)
+    expect(group).toMatchObject({ kind: 'legal', cost: { rereads: true, bytesRead, bytesWritten: 2 * rows * length } })
+  })
+})
+
+it('an unknown device is a usage error that names the known ones', () => {
+  expect(() => costDevice('abacus')).toThrow('no cost model of device abacus')
+})

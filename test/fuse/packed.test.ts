@@ -1,0 +1,204 @@
+/**
+ * Packed and stacked plans compute for every token what unfused graphs do: the shipped ones with their templates, random legal
+ * groupings over packed rows, ragged lengths, and rows beyond the last token, which are defined.
+ */
+import fc from 'fast-check'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { embeddings } from '../../specs/graphs/embeddings.js'
+import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
+import { hiddenStates, pooler, tokenClassifier } from '../../specs/graphs/heads.js'
+import { packing, restorePadding } from '../../specs/graphs/padding.js'
+import { plans } from '../../specs/index.js'
+import { HeddleError } from '../../src/errors.js'
+import { readSpecsOrThrow } from '../../src/frontend/index.js'
+import { applyPlan, type PlannedKernel } from '../../src/fuse/apply.js'
+import type { Graph } from '../../src/ir/graph.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import type { GraphDecl } from '../../src/lang/graph.js'
+import type { PlanDecl } from '../../src/lang/plan.js'
+import { exactly, reordered } from './compare.js'
+import { runGraph, shapeOf } from './host.js'
+
+const lengths = [3, 1, 5]
+const dims = { b: 3, s: 5, t: 11, h: 2, d: 4, i: 6, v: 17, u: 2, p: 5, c: 3 }
+const attrs = { scale: 0.5, eps: 1e-6 }
+const tokens = lengths.reduce((sum, length) => sum + length, 0)
+/** The padded place of each packed token. */
+const places = lengths.flatMap((length, b) => Array.from({ length }, (_, s) => b * dims.s + s))
+
+let ops: ReadonlyMap<string, Kernel>
+let packed: Readonly<Record<string, ArrayLike<number>>>
+
+beforeAll(() => {
+  ops = new Map(readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] }).kernels.map((kernel) => [kernel.name, kernel]))
+  packed = { lengths, ...runGraph(packing.graph, ops, { lengths }, dims, attrs) }
+})
+
+/** Rows of a padded matrix that hold tokens, in packed order; the rows behind them are zero. */
+function pack(values: ArrayLike<number>, rows: number): Float64Array {
+  const width = values.length / (dims.b * dims.s)
+  const result = new Float64Array(rows * width)
+  for (const [row, place] of places.entries())
+    for (let c = 0; c < width; c++) result[row * width + c] = values[place * width + c] ?? Number.NaN
+  return result
+}
+
+/** Random inputs and weights of a graph, by name; ids and lengths are small integers. */
+function inputsOf(graph: Graph): Record<string, ArrayLike<number>> {
+  let state = 1
+  const next = () => {
+    state = (Math.imul(state, 48271) >>> 0) % 2147483647
+    return state / 2147483647
+  }
+  const ranges: Readonly<Record<string, number>> = { ids: dims.v, typeIds: dims.u }
+  return Object.fromEntries(
+    Object.entries({ ...graph.inputs, ...graph.weights }).map(([name, id]) => {
+      const size = shapeOf(graph, id, dims).reduce((a, b) => a * b, 1)
+      const range = ranges[name]
+      const value = range === undefined ? () => next() - 0.5 : () => Math.floor(next() * range)
+      return [name, name === 'lengths' ? lengths : Float64Array.from({ length: size }, value)]
+    }),
+  )
+}
+
+/** Runs a planned graph on the packed form of the inputs of the graph it was made from. */
+function run(decl: GraphDecl, planned: Graph, kernels: ReadonlyMap<string, PlannedKernel>): Record<string, ArrayLike<number>> {
+  const given = inputsOf(decl.graph)
+  const inputs = Object.fromEntries(
+    Object.entries(planned.inputs).map(([name, id]) => {
+      const own = decl.graph.inputs[name] === undefined ? undefined : given[name]
+      if (own === undefined || name === 'lengths') return [name, packed[name] ?? []]
+      const [first] = planned.values[id]?.shape ?? []
+      return [name, first?.dims.join() === 't' ? pack(own, dims.t) : own]
+    }),
+  )
+  const weights = Object.fromEntries(
+    Object.keys(planned.weights).map((name) => {
+      const parts = planned.stacked?.[name]
+      return [name, parts === undefined ? (given[name] ?? []) : parts.flatMap((part) => Array.from(given[part] ?? []))]
+    }),
+  )
+  // Weights and packing inputs may share a name, so that they are told apart by where the graph lists them.
+  return runGraph(planned, kernels, inputs, dims, attrs, weights)
+}
+
+const reference = (decl: GraphDecl) => runGraph(decl.graph, ops, inputsOf(decl.graph), dims, attrs)
+
+/** Compares the rows that hold tokens; the rest only has to be defined. */
+function expectTokens(actual: ArrayLike<number>, expected: ArrayLike<number>, same: typeof exactly): void {
+  const padded = expected.length / (dims.b * dims.s)
+  expect(Array.from(actual).every(Number.isFinite)).toBe(true)
+  same(Array.from(actual).slice(0, tokens * padded), Array.from(pack(expected, dims.t)).slice(0, tokens * padded))
+}
+
+const planOf = (name: string, decl: GraphDecl): PlanDecl => {
+  const found = plans.find((plan) => plan.name === name && plan.graph === decl.name)
+  if (found === undefined) throw new Error(`no plan ${name} for ${decl.name}`)
+  return found
+}
+
+function planned(plan: PlanDecl, decl: GraphDecl) {
+  const { graph, kernels, templates } = applyPlan(decl.graph, plan, ops)
+  return { graph, templates, all: new Map<string, PlannedKernel>([...ops, ...kernels, ...templates]) }
+}
+
+describe('packing', () => {
+  it('places every token once, and marks the rows behind the last', () => {
+    expect(Array.from(packed.starts ?? [])).toEqual([0, 3, 4])
+    expect(Array.from(packed.sequences ?? [])).toEqual([0, 0, 0, 1, 2, 2, 2, 2, 2, -1, -1])
+    expect(Array.from(packed.positions ?? [])).toEqual([0, 1, 2, 0, 0, 1, 2, 3, 4, 0, 0])
+  })
+
+  it('restored padding is zero', () => {
+    const width = dims.h * dims.d
+    const x = Float64Array.from({ length: dims.t * width }, (_, i) => i + 1)
+    const restored = runGraph(restorePadding.graph, ops, { x, ...packed }, dims, attrs).tokens ?? []
+    const row = (at: number) => Array.from(restored).slice(at * width, (at + 1) * width)
+    expect(row(0)).toEqual(Array.from(x.slice(0, width)))
+    expect(row(3)).toEqual(new Array(width).fill(0))
+    expect(row(dims.s)).toEqual(Array.from(x.slice(3 * width, 4 * width)))
+  })
+})
+
+describe('shipped plans', () => {
+  it('ft-v2.1 is 6 matmuls and 6 kernels a layer, and equals unfused bit for bit', () => {
+    const { graph, all } = planned(planOf('ft-v2.1', encoderLayerGelu), encoderLayerGelu)
+    expect(graph.nodes.filter((node) => node.kind === 'matmul')).toHaveLength(6)
+    expect(graph.nodes.filter((node) => node.kind === 'op')).toHaveLength(6)
+    expectTokens(run(encoderLayerGelu, graph, all).hidden ?? [], reference(encoderLayerGelu).hidden ?? [], exactly)
+  })
+
+  it('best-encoder is 7 kernels a layer, and equals unfused', () => {
+    const { graph, all } = planned(planOf('best-encoder', encoderLayerGelu), encoderLayerGelu)
+    expect(graph.nodes.filter((node) => node.kind !== 'view').map((node) => node.kind)).toEqual(new Array(7).fill('op'))
+    expectTokens(run(encoderLayerGelu, graph, all).hidden ?? [], reference(encoderLayerGelu).hidden ?? [], reordered)
+  })
+
+  it('a planted wrong score is noticed', () => {
+    const { graph, templates, all } = planned(planOf('best-encoder', encoderLayerGelu), encoderLayerGelu)
+    const attention = templates.get('attention')
+    if (attention?.kind !== 'attention') throw new Error('no attention kernel')
+    const wrong = { ...attention, score: { kind: 'local', type: 'f32', name: 'raw' } as const }
+    const values = run(encoderLayerGelu, graph, new Map([...all, ['attention', wrong]])).hidden ?? []
+    const compare = () => expectTokens(values, reference(encoderLayerGelu).hidden ?? [], reordered)
+    expect(compare).toThrow()
+  })
+
+  it.each([
+    ['embeddings', embeddings, 'hidden'],
+    ['token_classifier', tokenClassifier, 'logits'],
+    ['token_classifier', tokenClassifier, 'labels'],
+    ['hidden_states', hiddenStates, 'states'],
+  ] as const)('best-encoder packs %s', (_, decl, output) => {
+    const { graph, all } = planned(planOf('best-encoder', decl), decl)
+    expectTokens(run(decl, graph, all)[output] ?? [], reference(decl)[output] ?? [], exactly)
+  })
+
+  it('best-encoder pools the first token of each sequence', () => {
+    const { graph, all } = planned(planOf('best-encoder', pooler), pooler)
+    exactly(Array.from(run(pooler, graph, all).pooled ?? []), Array.from(reference(pooler).pooled ?? []))
+  })
+})
+
+describe('random groupings of the packed, stacked layer', () => {
+  const base = { packed: { batch: 'b', seq: 's', tokens: 't' }, stacked: [{ name: 'qkv', nodes: ['query', 'key', 'value'] }] }
+  /** Chains that may be cut anywhere; parallel chains are cut alike and may be fused side by side. */
+  const chains = [
+    ['query', 'key', 'value'].map((part) => [part, `${part}Bias`, `${part}Heads.unpack`, `${part}Heads`]),
+    [['scaled', 'masked', 'probabilities']],
+    [['merged', 'merged.pack']],
+    [['projectionBias', 'attentionResidual', 'attentionNorm']],
+    [['fc1Bias', 'fc1Activation']],
+    [['fc2Bias', 'outputResidual', 'outputNorm']],
+  ]
+  /** The groups that cutting behind each position whose bit is set leaves. */
+  const segments = (columns: readonly (readonly string[])[], cuts: readonly boolean[], together: boolean): string[][] => {
+    const starts = [0, ...cuts.flatMap((cut, i) => (cut ? [i + 1] : []))]
+    const split = columns.map((names) => starts.map((start, i) => names.slice(start, starts[i + 1])))
+    return together ? starts.map((_, i) => split.flatMap((column) => column[i] ?? [])) : split.flat()
+  }
+
+  it('every legal grouping equals unfused bit for bit; every refusal is a plan error', () => {
+    const expected = reference(encoderLayerGelu).hidden ?? []
+    let legal = 0
+    const cuts = fc.tuple(fc.boolean(), fc.boolean(), fc.boolean())
+    fc.assert(
+      fc.property(fc.array(cuts, { minLength: 6, maxLength: 6 }), fc.boolean(), (bits, together) => {
+        const groups = chains.flatMap((columns, chain) => {
+          const length = columns[0]?.length ?? 0
+          const found = segments(columns, bits[chain]?.slice(0, length - 1) ?? [], together)
+          return found.map((names, i) => ({ kernel: `group${chain}_${i}`, occurrences: [names] }))
+        })
+        try {
+          const { graph, all } = planned({ name: 'random', graph: encoderLayerGelu.name, ...base, groups }, encoderLayerGelu)
+          expectTokens(run(encoderLayerGelu, graph, all).hidden ?? [], expected, exactly)
+          legal += 1
+        } catch (error) {
+          if (!(error instanceof HeddleError && error.code.startsWith('plan.'))) throw error
+        }
+      }),
+      { numRuns: 120, seed: 11 },
+    )
+    expect(legal).toBeGreaterThanOrEqual(100)
+  })
+})

@@ -1,0 +1,122 @@
+/**
+ * Every plan equals unfused on the CPU device, token by token: ragged lengths around a warp and a full one, in every storage type,
+ * for head sizes with and without tensor cores. The reference is the interpreter, so that unfused is held to the same bound.
+ */
+import { rm } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { readManifest } from '../../src/cli/pipeline.js'
+import { floatTypes } from '../../src/models/convert.js'
+import type { EncoderResult } from '../../src/models/encoder_pipeline.js'
+import { planNames } from '../../src/models/plans.js'
+import { compare } from '../../src/verify/compare.js'
+import { modelTolerance } from '../../src/verify/tolerance.js'
+import { exampleModel, goldenSentences, interpretBert, randomBert, writeModel } from './fixtures.js'
+import { simtEncoders } from './simt.js'
+
+const { plans } = await readManifest(fileURLToPath(new URL('../..', import.meta.url)))
+
+let load: Awaited<ReturnType<typeof simtEncoders>>
+beforeAll(async () => {
+  load = await simtEncoders()
+})
+
+const full = 64
+const lengths = [31, 1, full, 33, 32]
+const sequences = lengths.map((length, i) => Array.from({ length }, (_, s) => (7 * s + 3 * i) % 50))
+const cases = sequences.map((inputIds) => ({ inputIds }))
+const rowsOf = (results: readonly EncoderResult[]): number[] =>
+  results.flatMap((result) => (result.kind === 'encoder' ? result.states : result.logits).flatMap((row) => [...row]))
+
+const models = [
+  { hidden_size: 128, num_attention_heads: 2 },
+  { hidden_size: 128, num_attention_heads: 4, hidden_act: 'gelu_new' },
+  { hidden_size: 256, num_attention_heads: 2, hidden_act: 'relu' },
+  { hidden_size: 130, num_attention_heads: 5, hidden_act: 'relu' },
+  { hidden_size: 208, num_attention_heads: 8, intermediate_size: 77 },
+]
+
+describe.each(models)('%o', (changes) => {
+  it.each(planNames(plans))('%s computes the model', async (plan) => {
+    const model = randomBert({ max_position_embeddings: full, ...changes }, true)
+    const { config } = model
+    const values = interpretBert(config, { tensors: model.tensors, metadata: {} }, sequences)
+    const states = Array.from(values.get('states')?.data ?? [])
+    const wanted = lengths.flatMap((length, b) => states.slice(b * full * config.hidden, (b * full + length) * config.hidden))
+    const dir = await writeModel(model)
+    try {
+      for (const dtype of floatTypes) {
+        const encoder = await load(dir, { dtype, plan })
+        const results = await encoder.run(cases)
+        const bound = { absolute: modelTolerance(dtype, config.layers).absolute, relative: 0 }
+        const found = compare(rowsOf(results), wanted, bound)
+        expect(found.passed, `${dtype}: ${found.summary}`).toBe(true)
+        const pooled = results.flatMap((item) => (item.kind === 'encoder' ? [...(item.pooled ?? [])] : []))
+        const head = compare(pooled, values.get('pooled')?.data ?? [], bound)
+        expect(head.passed, `${dtype} pooled: ${head.summary}`).toBe(true)
+        encoder.release()
+      }
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+})
+
+describe('the example model', () => {
+  it('has the labels of unfused under every plan', async () => {
+    const sentences = (await goldenSentences()).map((inputIds) => ({ inputIds }))
+    const labels = async (plan: string) => {
+      const encoder = await load(exampleModel, { plan })
+      const results = await encoder.run(sentences)
+      encoder.release()
+      return results.map((result) => (result.kind === 'token-classifier' ? result.labelIds : []))
+    }
+    const expected = await labels('unfused')
+    for (const plan of planNames(plans)) expect(await labels(plan), plan).toEqual(expected)
+  })
+})
+
+describe('launches of a layer', () => {
+  it.each([
+    ['unfused', 8, 18],
+    ['ft-v1', 8, 6],
+    ['ft-v2.1', 6, 6],
+    ['best-encoder', 0, 7],
+    ['auto', 0, 7],
+  ])('%s has %i matmuls and %i kernels', async (plan, matmuls, kernels) => {
+    const encoder = await load(exampleModel, { plan })
+    const { steps } = await encoder.program({ batch: 2, seq: 16 })
+    const layer = steps.filter(({ label }) => label.startsWith('layer1/'))
+    expect(layer.filter(({ kind }) => kind === 'matmul')).toHaveLength(matmuls)
+    expect(layer.filter(({ kind }) => kind === 'kernel')).toHaveLength(kernels)
+    encoder.release()
+  })
+})
+
+describe('a packed batch', () => {
+  it('gives a case the same bits alone and in any batch', async () => {
+    const dir = await writeModel(randomBert({ max_position_embeddings: full, num_hidden_layers: 2 }))
+    try {
+      const encoder = await load(dir, { dtype: 'f16', plan: 'best-encoder' })
+      const together = await encoder.run(cases)
+      const turned = await encoder.run(cases.toReversed())
+      expect(turned.map((result) => rowsOf([result])).toReversed()).toEqual(together.map((result) => rowsOf([result])))
+      for (const [i, one] of cases.entries()) {
+        const [alone] = await encoder.run([one])
+        expect(rowsOf(alone === undefined ? [] : [alone])).toEqual(rowsOf(together.slice(i, i + 1)))
+      }
+      encoder.release()
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+
+  it('refuses an empty sequence before anything runs', async () => {
+    const encoder = await load(exampleModel, { plan: 'best-encoder' })
+    await expect(encoder.run([{ inputIds: [5] }, { inputIds: [] }])).rejects.toMatchObject({
+      code: 'run.sequence',
+      message: expect.stringContaining('case 1 is empty'),
+    })
+    encoder.release()
+  })
+})

@@ -1,0 +1,62 @@
+/**
+ * The generated matmul's body on the CPU device: exact on small integers for every storage type, with tails in every direction,
+ * through the function generated text calls and through each tile; in every order of threads.
+ */
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Check, checks, status, type Workshop, workshop } from './fixtures.js'
+
+const device = fileURLToPath(new URL('../../native/device', import.meta.url))
+
+let shop: Workshop
+let program: string
+
+beforeAll(async () => {
+  shop = await workshop()
+  program = await shop.program('matmul_body', ['matmul_body.cu'], ['-DHEDDLE_SIMT', '-I', device])
+})
+
+afterAll(() => shop.remove())
+
+const run = (env: Record<string, string>): Promise<ReadonlyMap<string, Check>> => checks(program, [], env)
+
+const shapes = ['1x1x1', '17x33x40', '32x48x64', '65x100x72', '5x30x7', '3x770x136', '64x64x1000', '130x8x24', '70x104x192']
+const kinds = ['f32', 'f16', 'f16_two_steps', 'bf16_two_steps']
+const tiles = ['tile_two_k', 'tile_square', 'tile_large']
+
+const elements = (shape: string): number => {
+  const [m = 0, n = 0] = shape.split('x').map(Number)
+  return m * n
+}
+
+describe.each([
+  { HEDDLE_SIMT_ORDER: 'forward', HEDDLE_SIMT_RACE: '1' },
+  { HEDDLE_SIMT_ORDER: 'reverse' },
+  { HEDDLE_SIMT_ORDER: 'shuffle' },
+])('with %o', (env) => {
+  let results: ReadonlyMap<string, Check>
+  beforeAll(async () => {
+    results = await run(env)
+  })
+
+  const expectExact = (name: string, shape: string): void => {
+    expect(results.get(name)).toEqual({ name, status: status.ok, message: '', values: [elements(shape), 0] })
+  }
+
+  test.each(shapes)('%s is exact in every storage type and with both kinds of epilogue', (shape) => {
+    for (const kind of kinds) expectExact(`${kind}_${shape}`, shape)
+  })
+
+  test.each(shapes.filter((shape) => Number(shape.split('x')[2]) % 8 === 0))('%s is exact with every tile', (shape) => {
+    for (const tile of tiles) expectExact(`${tile}_${shape}`, shape)
+  })
+
+  test('rows that are not aligned are multiplied all the same', () => expectExact('f16_17x33x40_misaligned', '17x33x40'))
+
+  test('no rows are no work', () => expectExact('f16_empty_0x8x8', '0x8x8'))
+
+  test('a wrong product and a missing row are found', () => {
+    expect(results.get('term_too_many_17x33x40')?.values[1]).toBeGreaterThan(300)
+    expect(results.get('rows_unwritten_17x33x40')?.values).toEqual([17 * 33, 33])
+  })
+})

@@ -1,0 +1,87 @@
+/**
+ * CPU twins of the tensor-core wrappers: fragments in, out and transposed as the hardware lays them out, copies that arrive when
+ * they are waited for, and one line for each misuse. Every working case runs in every order of threads.
+ */
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type Check, checks, status, type Workshop, workshop } from './fixtures.js'
+
+const device = fileURLToPath(new URL('../../native/device', import.meta.url))
+
+let shop: Workshop
+let plugin: string
+let driver: string
+
+beforeAll(async () => {
+  shop = await workshop()
+  plugin = await shop.plugin()
+  driver = await shop.program('driver', ['driver.cpp', 'mma.cu'], ['-DHEDDLE_SIMT', '-I', device])
+})
+
+afterAll(() => shop.remove())
+
+const run = (cases: 'working' | 'failing', env: Record<string, string> = {}): Promise<ReadonlyMap<string, Check>> =>
+  checks(driver, [plugin, cases], env)
+
+/** What the driver puts into inputs. */
+const inputValue = (i: number): number => ((i * 5) % 7) - 3
+
+/** Twice the product of the 16 x 16 input with one whose element (k, n) is at `place`. */
+const product = (place: (k: number, n: number) => number): number[] =>
+  Array.from({ length: 128 }, (_, at) => {
+    const [row, n] = [Math.floor(at / 8), at % 8]
+    const terms = Array.from({ length: 16 }, (_, k) => inputValue(row * 16 + k) * inputValue(place(k, n)))
+    return 2 * terms.reduce((a, b) => a + b, 0)
+  })
+
+/** 48 copied floats, with zeros where a copy is not valid; what is still under way has not arrived. */
+const copied = (arrived: number): (number | null)[] =>
+  Array.from({ length: 48 }, (_, i) => (i >= arrived ? null : i >= 8 && i < 12 ? 0 : inputValue(i)))
+
+describe.each(['forward', 'reverse', 'shuffle'])('in %s order', (order) => {
+  let results: ReadonlyMap<string, Check>
+  beforeAll(async () => {
+    results = await run('working', { HEDDLE_SIMT_ORDER: order })
+  })
+
+  const expected: Record<string, (number | null)[]> = {
+    product_f16: product((k, n) => n * 16 + k),
+    product_bf16: product((k, n) => n * 16 + k),
+    product_f16_transposed: product((k, n) => k * 8 + n),
+    product_bf16_transposed: product((k, n) => k * 8 + n),
+    copies: copied(48),
+    copies_one_pending: copied(32),
+  }
+  test.each(Object.entries(expected))('%s', (name, values) => {
+    expect(results.get(name)).toEqual({ name, status: status.ok, message: '', values })
+  })
+})
+
+describe('refusals', () => {
+  const refusals: Record<string, RegExp> = {
+    copies_no_barrier:
+      /data race: shared 16-byte word\[\d+\] is written here and was read by thread \(\d,0,0\) with no barrier between/,
+    copies_short_input: /read of x\[44\.\.47\] is out of bounds \(47 elements\)/,
+    early_exit:
+      /warp divergence in block \(0,0,0\), warp 0: lanes 0xffffffdf wait at mma\.cu:\d+ .* lanes 0x00000020 have exited$/,
+    beyond: /dynamic shared byte 4096 is no place for 16 bytes \(4096 bytes\)/,
+    misaligned: /dynamic shared byte 8 is no place for 16 bytes \(4096 bytes\)/,
+    undeclared: /dynamic shared memory is declared but the launch gives none/,
+    too_large: /232449 bytes of dynamic shared memory, allowed are 232448$/,
+  }
+  let results: ReadonlyMap<string, Check>
+  beforeAll(async () => {
+    results = await run('failing', { HEDDLE_SIMT_THREADS: '1' })
+  })
+  test.each(Object.entries(refusals))('%s', (name, message) => {
+    const check = results.get(name)
+    expect(check?.status).toBe(name === 'too_large' ? status.invalid : status.fault)
+    expect(check?.message).toMatch(message)
+  })
+})
+
+test.each(['working', 'failing'] as const)('%s kernels leave no memory behind', async (cases) => {
+  // The allocator counts what its per-thread cache holds as in use.
+  const results = await run(cases, { HEDDLE_SIMT_THREADS: '1', GLIBC_TUNABLES: 'glibc.malloc.tcache_count=0' })
+  expect(results.get('leaked')?.values).toEqual([0])
+})
