@@ -172,6 +172,15 @@ export const layerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'gamma' | '
   attrs: { eps: 1e-12 },
 })
 
+/** Compiled from specs/ops/padding.ts:34. */
+export const locateRows = bindOp<{  }, 'starts' | 'lengths' | 'sequences' | 'positions', never>({
+  op: 'locate_rows',
+  types: [],
+  tensors: { starts: ['b'], lengths: ['b'], sequences: ['t'], positions: ['t'] },
+  dims: ['t', 'b'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/mask_scores.ts:7. */
 export const maskScores = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'lengths' | 'y', never>({
   op: 'mask_scores',
@@ -277,24 +286,6 @@ export const relu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   types: ['T'],
   tensors: { x: ['m', 'n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
-  attrs: {},
-})
-
-/** Compiled from specs/ops/padding.ts:44. */
-export const rowPositions = bindOp<{  }, 'starts' | 'sequences' | 'y', never>({
-  op: 'row_positions',
-  types: [],
-  tensors: { starts: ['b'], sequences: ['t'], y: ['t'] },
-  dims: ['t', 'b'],
-  attrs: {},
-})
-
-/** Compiled from specs/ops/padding.ts:31. */
-export const rowSequences = bindOp<{  }, 'starts' | 'lengths' | 'y', never>({
-  op: 'row_sequences',
-  types: [],
-  tensors: { starts: ['b'], lengths: ['b'], y: ['t'] },
-  dims: ['t', 'b'],
   attrs: {},
 })
 

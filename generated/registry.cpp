@@ -66,6 +66,7 @@ int32_t heddle_launch_gelu_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f32(const heddle_launch* launch, heddle_error* error);
@@ -102,8 +103,6 @@ int32_t heddle_launch_qkv_bias_unpack_split_heads__f32(const heddle_launch* laun
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_row_positions(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_row_sequences(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* error);
@@ -150,9 +149,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"auto_matmul_add_bias_tanh_cast_f32__bf16", "c9729236a2f2dbe3f3e89f40d05cd9d11ae8a346dcc944cfdfdb08be12f1cd46", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16},
       {"auto_matmul_add_bias_tanh_cast_f32__f16", "7d63efb9d4c542b006cc69d14e1615048fc8cf12c77c77784c47e0c8f623d956", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16},
       {"auto_matmul_add_bias_tanh_cast_f32__f32", "d6ac58ada6fbbc4ffb6ebbfcabddce40d9ad14344496a45c6db858d2271e852c", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32},
-      {"bias_argmax__bf16", "f88170d133db2df5b49d8191daae5db96bf69dc3b77fd3cfe759986cec899799", 4, 2, 0, heddle_launch_bias_argmax__bf16},
-      {"bias_argmax__f16", "ec1b94dcc42e7d4af9661d3a7222ce168353e46e802cbb27973b15d37cce7e98", 4, 2, 0, heddle_launch_bias_argmax__f16},
-      {"bias_argmax__f32", "8cd15ca64619ee7d75e382595a0d2160e4e91241d11be574f4feae5311c1be74", 4, 2, 0, heddle_launch_bias_argmax__f32},
+      {"bias_argmax__bf16", "0e506b0ad25eec57dbc20b6135d104afe22b03e9de9cfcda4c65f9c87bd7a19b", 4, 2, 0, heddle_launch_bias_argmax__bf16},
+      {"bias_argmax__f16", "b97515ed4bf4b459e88d7c41d779bed14118a0900208341d4769a5052a8236e4", 4, 2, 0, heddle_launch_bias_argmax__f16},
+      {"bias_argmax__f32", "443fe1c76928d0788380a6dbc058bc1a2db96e657b6df73b7b1e0d3043e5a0f7", 4, 2, 0, heddle_launch_bias_argmax__f32},
       {"bias_gelu__bf16", "fe350c0d2786257b84377c6d9b94a79c5eec0e1231883c277efea8ee380fbb2a", 3, 2, 0, heddle_launch_bias_gelu__bf16},
       {"bias_gelu__f16", "136582f9839dfdf201936da21958b5726eb725a8f53ad57456978874b52fc209", 3, 2, 0, heddle_launch_bias_gelu__f16},
       {"bias_gelu__f32", "063072715568ef40c980a3170a6dcb4a4b8529bad882cbd5929944bf094d27c5", 3, 2, 0, heddle_launch_bias_gelu__f32},
@@ -162,18 +161,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"bias_relu__bf16", "fd7a6d7dc20cd6b98762e70510e66fafbc8d9d313606dbfcd71eb279e1e1fb7c", 3, 2, 0, heddle_launch_bias_relu__bf16},
       {"bias_relu__f16", "62ec0597ce693930bd64234bee28f11f1b9d91a7ca707d3ec1f4b5d55ba25f0e", 3, 2, 0, heddle_launch_bias_relu__f16},
       {"bias_relu__f32", "acf6108ad9b66cb727f4de336512b70110b9d51501e7d2202a5c3adec4031c3d", 3, 2, 0, heddle_launch_bias_relu__f32},
-      {"bias_residual_layer_norm__bf16", "49a5b915b87c1a74ac4254f92d972427b71331612ea555d8bfd3c42a9d68f135", 6, 2, 1, heddle_launch_bias_residual_layer_norm__bf16},
-      {"bias_residual_layer_norm__f16", "ddcbcf31b628f8d89ffebacd154fd6307f18eb36afdd9e9ae6442c7cc0e5ea0a", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f16},
-      {"bias_residual_layer_norm__f32", "6ee905643883097a6b5758c08044479ce50337d8921f0ab31a0bbc7c3ff776d5", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f32},
+      {"bias_residual_layer_norm__bf16", "e0dc16a915e7c758360e5b5f99de7ea16b56b3eb647d9c3836b4d9f5b1bcbbe0", 6, 2, 1, heddle_launch_bias_residual_layer_norm__bf16},
+      {"bias_residual_layer_norm__f16", "55fb1bf298c4012df35f2978049a62c1defeec827550c14cc1518408fb40e6e6", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f16},
+      {"bias_residual_layer_norm__f32", "c921dde46a5a2e5388a0b217fef5ef74382be0e23b038e756344db7b4c2c61a9", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f32},
       {"bias_tanh__bf16", "041886e35e3ddce48c00b8b3b9744c4a786129e6e5065fb8d51150007b9b7824", 3, 2, 0, heddle_launch_bias_tanh__bf16},
       {"bias_tanh__f16", "04016a79b40e4c89348b35eedcf7252a9e6fa1117905871460d5faa029e10ae0", 3, 2, 0, heddle_launch_bias_tanh__f16},
       {"bias_tanh__f32", "ff406343a5765bd94e0b45f71e2e06b7ed0293f58017bec49895bd4b9d4f9e0b", 3, 2, 0, heddle_launch_bias_tanh__f32},
       {"cast_f32__bf16", "0d2972d28bd15f0b75a46b518ad819b83b341cfb6757bb6f8888e74cef7664b8", 2, 2, 0, heddle_launch_cast_f32__bf16},
       {"cast_f32__f16", "e070de33c9733a28e668b145cb1058f0450f85f855e8052d671d036a15f94812", 2, 2, 0, heddle_launch_cast_f32__f16},
       {"cast_f32__f32", "2240c5dac17c7d792f7c8e8bda6fa340171d52ab4f4472957573a88d40cc36e6", 2, 2, 0, heddle_launch_cast_f32__f32},
-      {"embed_layer_norm__bf16", "c5f40a8d2666ad1033159dad6bf7b9244c1fc39c9e12320990f0b1a973431744", 12, 6, 1, heddle_launch_embed_layer_norm__bf16},
-      {"embed_layer_norm__f16", "d37096c8e97f2709420e6fecf2267a1fd140740c748995e7e3d75d0623dfb89c", 12, 6, 1, heddle_launch_embed_layer_norm__f16},
-      {"embed_layer_norm__f32", "984ea64969da81e5bbb7ef95a3756dbe977f3f3489b1a4ec68466a64f5e5b7cc", 12, 6, 1, heddle_launch_embed_layer_norm__f32},
+      {"embed_layer_norm__bf16", "2393dd5fe7771a02ec055687215e000e9284ff5ff264b388310d7fd610a12d04", 12, 6, 1, heddle_launch_embed_layer_norm__bf16},
+      {"embed_layer_norm__f16", "1734253ea77282ccfcbff66f70238352d6f17ad3bbe7451b5e79e9ab5a7ebbc0", 12, 6, 1, heddle_launch_embed_layer_norm__f16},
+      {"embed_layer_norm__f32", "5e19b779f970459ceba32f80d3be2f094787123abfb470149a9ed7477e80ee95", 12, 6, 1, heddle_launch_embed_layer_norm__f32},
       {"embedding_lookup__bf16", "55abe7076d9c6ef316b9fb1a67e3626f694f9c1fcfdb1d14d150b3c9129fc6ea", 3, 3, 0, heddle_launch_embedding_lookup__bf16},
       {"embedding_lookup__f16", "ed98b3d94bd301d1fbd247548fa4fa150afca547b15db2b6fbc45ba8c2cc2292", 3, 3, 0, heddle_launch_embedding_lookup__f16},
       {"embedding_lookup__f32", "0de4020a4aa6550231194c2d0bded8c2ccb1dbad9d72151cecd5dfc6d44a9bfa", 3, 3, 0, heddle_launch_embedding_lookup__f32},
@@ -186,9 +185,10 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"gelu_tanh__bf16", "9af3d25be765572c2555eb1d8c3e125f92414d44778e10e1b3a06f161a480061", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
       {"gelu_tanh__f16", "74093e0d3b262e94dad4c9c823d90913991bc5c33a8802977ccbc7d0dabc23d6", 2, 2, 0, heddle_launch_gelu_tanh__f16},
       {"gelu_tanh__f32", "9f75b38c5770764d66952297f8d3e812a52522839a1e2cbb8db70f4cee7b563c", 2, 2, 0, heddle_launch_gelu_tanh__f32},
-      {"layer_norm__bf16", "8e0c2acbcb2ae1a7e49ee2c7a4aca7944ebdcd032a31e232ccd81ce888eb2025", 4, 2, 1, heddle_launch_layer_norm__bf16},
-      {"layer_norm__f16", "44ba55110ce8d21e3e49ef1eb352074765b39948f43f72eb852e3561f0061451", 4, 2, 1, heddle_launch_layer_norm__f16},
-      {"layer_norm__f32", "1c2d691d6717cc1bf67f5daf739a49363522d7abdd8052cd7da7a67856425d2e", 4, 2, 1, heddle_launch_layer_norm__f32},
+      {"layer_norm__bf16", "03d4f35b999e1568ad76884a96609b2136bda352a7c7a7de0d9e882b8ddf2dcf", 4, 2, 1, heddle_launch_layer_norm__bf16},
+      {"layer_norm__f16", "aeea900b335be4e7437fbbfa1a233619f61945e48eda53d8ee6238ae97cb922b", 4, 2, 1, heddle_launch_layer_norm__f16},
+      {"layer_norm__f32", "b03713b13033ff8799834520356f886a3ecda636c10d9788580e6744dbb62b31", 4, 2, 1, heddle_launch_layer_norm__f32},
+      {"locate_rows", "3b359291e33c9900e2fdb4bf9c3009b507e7fd56250e8947925d0c1aa6c49cdd", 4, 2, 0, heddle_launch_locate_rows},
       {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16},
       {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16},
       {"mask_scores__f32", "6e9ebf34438d1491cbc9e97f3f1eaf1364f26cac3570277ea70e06de4d307762", 3, 4, 0, heddle_launch_mask_scores__f32},
@@ -225,8 +225,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"relu__bf16", "87de6ad181754210ee72c3a433e558bac85bfa7aec75f07dc144e23b0c276c56", 2, 2, 0, heddle_launch_relu__bf16},
       {"relu__f16", "f66ac5599a48ac1fb71e26cbc9f26f907ce9caa767dc5ad4c3c1e1b1a675e71d", 2, 2, 0, heddle_launch_relu__f16},
       {"relu__f32", "856aec70a446e99a845ca803ad5c7edae1bca1ca00e50a155dde82f32697181a", 2, 2, 0, heddle_launch_relu__f32},
-      {"row_positions", "55c9a112d227488b7b165353c0478543e70c3821f9f0535798407f7f733e348a", 3, 2, 0, heddle_launch_row_positions},
-      {"row_sequences", "938e5a2b72516da291f932e3341060481e06c8ad07df19c5ccb3fee2ba1baa86", 3, 2, 0, heddle_launch_row_sequences},
       {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16},
       {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16},
       {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32},

@@ -16,7 +16,7 @@ import { firstToken } from './ops/first_token.js'
 import { layerNorm } from './ops/layer_norm.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
-import { packRows, rowPositions, rowSequences, unpackRows } from './ops/padding.js'
+import { locateRows, packRows, unpackRows } from './ops/padding.js'
 import { scale } from './ops/scale.js'
 import { sequenceStarts } from './ops/sequence_starts.js'
 import { softmax } from './ops/softmax.js'
@@ -41,12 +41,11 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   gelu,
   geluTanh,
   layerNorm,
+  locateRows,
   maskScores,
   mergeHeads,
   packRows,
   relu,
-  rowPositions,
-  rowSequences,
   scale,
   sequenceStarts,
   softmax,

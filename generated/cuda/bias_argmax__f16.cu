@@ -23,7 +23,6 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_argmax_kept(
     const heddle::In<T> bias,
     const heddle::Out<float> y,
     const heddle::Out<int> y2) {
-  heddle::prefetch_row(bias, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -75,7 +74,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_argmax_reread(
     const heddle::In<T> bias,
     const heddle::Out<float> y,
     const heddle::Out<int> y2) {
-  heddle::prefetch_row(bias, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

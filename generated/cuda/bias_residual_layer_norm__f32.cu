@@ -26,9 +26,6 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
     const heddle::In<T> gamma,
     const heddle::In<T> beta,
     const heddle::Out<T> y2) {
-  heddle::prefetch_row(bias, n);
-  heddle::prefetch_row(gamma, n);
-  heddle::prefetch_row(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -114,9 +111,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_layer_norm_rer
     const heddle::In<T> gamma,
     const heddle::In<T> beta,
     const heddle::Out<T> y2) {
-  heddle::prefetch_row(bias, n);
-  heddle::prefetch_row(gamma, n);
-  heddle::prefetch_row(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

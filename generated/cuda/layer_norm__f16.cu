@@ -24,8 +24,6 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_kept(
     const heddle::In<T> gamma,
     const heddle::In<T> beta,
     const heddle::Out<T> y) {
-  heddle::prefetch_row(gamma, n);
-  heddle::prefetch_row(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();
@@ -102,8 +100,6 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_reread(
     const heddle::In<T> gamma,
     const heddle::In<T> beta,
     const heddle::Out<T> y) {
-  heddle::prefetch_row(gamma, n);
-  heddle::prefetch_row(beta, n);
   heddle::begin_kernel();
   Team team;
   int64_t position = team.row();

@@ -109,17 +109,6 @@ __device__ __forceinline__ void load_row(const Team& team, const In<T>& tensor, 
   }
 }
 
-/// Brings the first `length` elements of a tensor into the cache all multiprocessors share; the block's threads take a line each.
-template <class T>
-__device__ __forceinline__ void prefetch_row([[maybe_unused]] const In<T>& tensor, [[maybe_unused]] int length) {
-#if !defined(HEDDLE_SIMT)
-  constexpr int line = 128 / static_cast<int>(sizeof(T));
-  for (int i = static_cast<int>(threadIdx.x) * line; i < length; i += static_cast<int>(blockDim.x) * line) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(tensor.data + i));
-  }
-#endif
-}
-
 /// Writes the first `valid` of Vec values to elements offset, offset + 1, ...
 template <int Vec, bool Whole = false, class T>
 __device__ __forceinline__ void store_chunk(const Out<T>& tensor, int64_t offset, int valid, const Scalar<T> (&values)[Vec]) {

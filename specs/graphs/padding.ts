@@ -1,6 +1,6 @@
 /** Around packed layers: where the tokens of each sequence lie, and padding removed from and restored to activations. */
 import { graph, tensor } from 'heddle'
-import { packRows, rowPositions, rowSequences, unpackRows } from '../ops/padding.js'
+import { locateRows, packRows, unpackRows } from '../ops/padding.js'
 import { sequenceStarts } from '../ops/sequence_starts.js'
 
 /** From the lengths of sequences to the places of their tokens in `t` packed rows. The number of tokens stays on the device. */
@@ -10,9 +10,8 @@ export const packing = graph('packing', {
   build: (g, { lengths }) => {
     const scanned = g.apply(sequenceStarts, { lengths: g.view(lengths, '1 b') }).starts
     const starts = g.view(scanned, 'b')
-    const sequences = g.apply(rowSequences, { starts, lengths }, {}, { t: 't' }).y
-    const positions = g.apply(rowPositions, { starts, sequences }).y
-    return { nodes: { scanned, sequences, positions }, outputs: { starts, sequences, positions } }
+    const { sequences, positions } = g.apply(locateRows, { starts, lengths }, {}, { t: 't' })
+    return { nodes: { scanned, sequences }, outputs: { starts, sequences, positions } }
   },
 })
 

@@ -27,25 +27,19 @@ export const packRows = op('pack_rows', {
     (t, c) => ({ y: sequences(t) >= 0 ? x(maximum(sequences(t), 0), positions(t), c) : 0 }),
 })
 
-/** The sequence each packed row belongs to: the number of sequences that end at or before it; -1 beyond the last token. */
-export const rowSequences = op('row_sequences', {
+/**
+ * The place of each packed row: its sequence, which is the number of sequences that end at or before it, and its position there;
+ * -1 and 0 beyond the last token.
+ */
+export const locateRows = op('locate_rows', {
   dims: ['t', 'b'],
   inputs: { starts: tensor('i32', 'b'), lengths: tensor('i32', 'b') },
-  outputs: { y: tensor('i32', 't') },
+  outputs: { sequences: tensor('i32', 't'), positions: tensor('i32', 't') },
   body:
     ({ starts, lengths }, { b }) =>
     (t) => {
       const ended = sum(b, (c) => (starts(c) + lengths(c) <= t ? 1 : 0))
-      return { y: ended < b ? ended : -1 }
+      const inside = ended < b
+      return { sequences: inside ? ended : -1, positions: inside ? t - starts(inside ? ended : 0) : 0 }
     },
-})
-
-/** The position of each packed row in its sequence; 0 beyond the last token. */
-export const rowPositions = op('row_positions', {
-  dims: ['t', 'b'],
-  inputs: { starts: tensor('i32', 'b'), sequences: tensor('i32', 't') },
-  outputs: { y: tensor('i32', 't') },
-  body:
-    ({ starts, sequences }) =>
-    (t) => ({ y: sequences(t) >= 0 ? t - starts(maximum(sequences(t), 0)) : 0 }),
 })

@@ -6,7 +6,7 @@ import CodeBlockWriter from 'code-block-writer'
 import type { TensorParam } from '../ir/kernel.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
-import { expressionText, offsetText, operandText, type Scope, startOf } from './expression.js'
+import { expressionText, offsetText, operandText, type Scope } from './expression.js'
 import { createNames, type Names, scalarText, storageText } from './names.js'
 import { wholeRows } from './offsets.js'
 import { type PassContext, type Walk, writePass } from './pass.js'
@@ -89,8 +89,6 @@ function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used'
 function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used: Scope['used']): string {
   const names = createNames(mapped)
   const frame = bodyWriter()
-  const ahead = newContext(mapped, walk, names, used)
-  for (const line of prefetchLines(steps, ahead)) frame.writeLine(line)
   frame.writeLine('heddle::begin_kernel();')
   frame.writeLine('Team team;')
   frame.writeLine('int64_t position = team.row();')
@@ -111,21 +109,6 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   writeIndices(mapped, frame, names, used)
   const start = lines(frame) + lines(head.writer)
   return whole === undefined ? start : start + render('whole', { condition: whole.condition, body: lines(body.writer) })
-}
-
-/**
- * Rows that are the same for every row, such as the weights of a norm, have left the cache since the kernel last ran: they are
- * asked for before the kernel waits for the one that makes its other inputs.
- */
-function prefetchLines(steps: readonly Step[], context: PassContext): string[] {
-  const rows = steps.flatMap((step) => (step.kind === 'pass' ? step.pass.rows : []))
-  const shared = rows.flatMap((row) => {
-    if (row.kind !== 'loaded' || row.run !== Number.POSITIVE_INFINITY) return []
-    const { tensor, indices } = row.load
-    if (startOf(tensor, indices, row.loop.index, context) !== undefined) return []
-    return [`heddle::prefetch_row(${context.names.tensor(tensor)}, ${expressionText(row.loop.length, context)});`]
-  })
-  return [...new Set(shared)]
 }
 
 function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used: Scope['used']): Body {

@@ -117,6 +117,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   gelu: transcendental,
   gelu_tanh: transcendental,
   layer_norm: { class: 'reduction', length: rowOf, normalFrom: 31 },
+  locate_rows: { class: 'exact', ...packed('b', 't'), longest: 1025 },
   mask_scores: { class: 'exact', inputs: { lengths: (next, dims) => integer(next, 1, at(dims, 't')) } },
   matmul_bias: exactProduct,
   matmul_bias_gelu: product,
@@ -133,8 +134,6 @@ export const rules: Readonly<Record<string, OpRule>> = {
     extents: { ...packed('b', 't').extents, j: () => 3 },
   },
   relu: exact,
-  row_positions: { class: 'exact', extents: gathered.extents, inputs: { ...packed('b', 't').inputs, ...gathered.inputs } },
-  row_sequences: { class: 'exact', ...packed('b', 't'), longest: 1025 },
   scale: exact,
   scale_mask_softmax: {
     class: 'reduction',
