@@ -27,8 +27,7 @@ __global__ void __launch_bounds__(256, 1) bias_gelu_elementwise(
   float y_c3[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const float common = x_c3[i] + bias_c3[i];
-    y_c3[i] = (0.5f * common) * (1.0f + heddle::erf(common * 0.70710677f));
+    y_c3[i] = heddle::gelu(x_c3[i] + bias_c3[i]);
   }
   heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(256, 1) gelu_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = (0.5f * x_c[i]) * (1.0f + heddle::erf(x_c[i] * 0.70710677f));
+    y_c[i] = heddle::gelu(x_c[i]);
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }

@@ -40,8 +40,7 @@ struct Epilogue {
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      const float common = product[i] + operands.bias_c3[i];
-      y_c3[i] = (0.5f * common) * (1.0f + heddle::erf(common * 0.70710677f));
+      y_c3[i] = heddle::gelu(product[i] + operands.bias_c3[i]);
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
   }

@@ -30,6 +30,19 @@ __device__ __forceinline__ float erf(float x) {
   return copysignf(1.0f - exp2_flushed(q * t), x);
 }
 
+/// x times the normal distribution function of x, within 1e-6 (absolute). The lesser of the two tails is 2^q(|x|) / 2 with a
+/// polynomial fitted so that its product with x errs least.
+__device__ __forceinline__ float gelu(float x) {
+  const float z = fabsf(x);
+  float q = -0.000488102203f;
+  q = fmaf(q, z, 0.00719871838f);
+  q = fmaf(q, z, -0.0521466322f);
+  q = fmaf(q, z, -0.459595859f);
+  q = fmaf(q, z, -1.15100050f);
+  const float tail = exp2_flushed(fmaf(q, z, -1.0f));
+  return x * (x < 0.0f ? tail : 1.0f - tail);
+}
+
 }  // namespace heddle
 
 #endif

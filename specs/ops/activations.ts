@@ -1,8 +1,8 @@
 /** Activation functions as ordinary functions; any op body may call them, and each is an op of its own. */
-import { erf, maximum, op, tanh as tanhOf, tensor } from 'heddle'
+import { gelu as geluOf, maximum, op, tanh as tanhOf, tensor } from 'heddle'
 
-/** GELU by the error function: BERT's `gelu`. */
-export const geluErf = (x: number): number => 0.5 * x * (1 + erf(x * Math.SQRT1_2))
+/** GELU by the error function, 0.5 x (1 + erf(x / sqrt 2)): BERT's `gelu`. */
+export const geluErf = (x: number): number => geluOf(x)
 
 /** GELU by tanh: BERT's `gelu_new`, FasterTransformer's GELU (Hendrycks, Gimpel 2016). */
 export const geluByTanh = (x: number): number => 0.5 * x * (1 + tanhOf(0.7978845608028654 * (x + 0.044715 * x * x * x)))

@@ -121,6 +121,8 @@ export const intrinsics = {
   cos: call([f1], (a: number) => Math.cos(a), 'cosf'),
   tanh: call([f1], (a: number) => Math.tanh(a), 'tanhf'),
   erf: call([f1], (a: number) => erf(a), 'heddle::erf'),
+  /** x times the normal distribution function of x. */
+  gelu: call([f1], (a: number) => 0.5 * a * (1 + erf(a * Math.SQRT1_2)), 'heddle::gelu'),
   pow: call([f2], (a: number, b: number) => a ** b, 'powf'),
   floor: call([f1], (a: number) => Math.floor(a), 'floorf'),
   /** Nearest integer, ties to even. */

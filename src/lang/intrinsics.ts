@@ -37,6 +37,8 @@ export const sin = scalar<'sin', Unary>('sin')
 export const cos = scalar<'cos', Unary>('cos')
 export const tanh = scalar<'tanh', Unary>('tanh')
 export const erf = scalar<'erf', Unary>('erf')
+/** x times the normal distribution function of x: 0.5 x (1 + erf(x / sqrt 2)), in fewer instructions than that takes. */
+export const gelu = scalar<'gelu', Unary>('gelu')
 export const floor = scalar<'floor', Unary>('floor')
 export const round = scalar<'round', Unary>('round')
 export const pow = scalar<'pow', Binary>('pow')
