@@ -69,6 +69,8 @@ const gathered = {
 } as const
 
 const product: OpRule = { class: 'matmul', length: (dims) => at(dims, 'k') }
+/** A product whose epilogue calls functions: they err as those of a `transcendental` op do, which is what eight more terms are allowed. */
+const transcendentalProduct: OpRule = { ...product, length: (dims) => at(dims, 'k') + 8 }
 /** A product whose epilogue neither divides nor calls a function: integers stay integers. */
 const exactProduct: OpRule = { ...product, class: 'exact', elsewhere: 'matmul' }
 
@@ -88,7 +90,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
     attrs: { s_extent: (dims) => Math.max(...Array.from({ length: at(dims, 'b_extent') }, (_, i) => raggedLength(i))) },
     longest: 1024,
   },
-  auto_matmul_add_bias_tanh_cast_f32: product,
+  auto_matmul_add_bias_tanh_cast_f32: transcendentalProduct,
   bias_argmax: exact,
   bias_gelu: transcendental,
   bias_gelu_tanh: transcendental,
@@ -120,8 +122,8 @@ export const rules: Readonly<Record<string, OpRule>> = {
   locate_rows: { class: 'exact', ...packed('b', 't'), longest: 1025 },
   mask_scores: { class: 'exact', inputs: { lengths: (next, dims) => integer(next, 1, at(dims, 't')) } },
   matmul_bias: exactProduct,
-  matmul_bias_gelu: product,
-  matmul_bias_gelu_tanh: product,
+  matmul_bias_gelu: transcendentalProduct,
+  matmul_bias_gelu_tanh: transcendentalProduct,
   matmul_bias_relu: exactProduct,
   matmul_bias_residual: exactProduct,
   merge_heads: exact,
