@@ -10,17 +10,6 @@
 
 namespace heddle {
 
-/// 2^x, with results below the normal range as zero: a weight that small changes no sum. One instruction.
-__device__ __forceinline__ float exp2_fast(float x) {
-#if defined(HEDDLE_SIMT)
-  return exp2f(x);
-#else
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#endif
-}
-
 /// A row's softmax so far, in units of log 2. Weights are relative to a `base` near the largest score met, and sums made with
 /// them are to be multiplied by what `admit` returns: 1 unless a score is so much larger that weights could leave the range of a
 /// half.
@@ -35,14 +24,14 @@ struct OnlineSoftmax {
   __device__ __forceinline__ float admit(float largest) {
     const float level = largest * log2_e;
     if (level <= base + slack) return 1.0f;
-    const float factor = exp2_fast(base - level);
+    const float factor = exp2_flushed(base - level);
     base = level;
     total *= factor;
     return factor;
   }
 
   /// The weight of a score that `admit` has seen, to be added to `total`.
-  __device__ __forceinline__ float weight(float score) const { return exp2_fast(fmaf(score, log2_e, -base)); }
+  __device__ __forceinline__ float weight(float score) const { return exp2_flushed(fmaf(score, log2_e, -base)); }
 };
 
 }  // namespace heddle

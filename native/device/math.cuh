@@ -4,7 +4,7 @@
 
 namespace heddle {
 
-/// 2^x within 2 roundings; results below 2^-126 become 0.
+/// 2^x within 2 roundings in one instruction; results below the normal range become 0.
 __device__ __forceinline__ float exp2_flushed(float x) {
 #if defined(HEDDLE_SIMT)
   return x < -126.0f ? 0.0f : exp2f(x);

@@ -4,7 +4,7 @@
  * would make a cycle, or whose bodies cannot be merged.
  */
 import { usageError } from '../errors.js'
-import type { Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../ir/graph.js'
+import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printShape, type Shape } from '../ir/shape.js'
@@ -13,7 +13,7 @@ import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttention } from './attention.js'
 import type { Derived } from './derive.js'
 import { typeEdges } from './edges.js'
-import { findNode, inputsOf, outputsOf, prune, sortNodes } from './edit.js'
+import { findNode, prune, sortNodes } from './edit.js'
 import { deriveMatmul } from './matmul.js'
 import { deriveMembers } from './members.js'
 import { packGraph } from './pack.js'

@@ -1,9 +1,8 @@
 /** Finding one's way around the two products of attention: their axes, what feeds them, what follows them, and guards of padding. */
 import { constant, index } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
+import { type Graph, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import { rewrite } from '../ir/walk.js'
-import { inputsOf, outputsOf } from './edit.js'
 import { equalExprs } from './positions.js'
 import type { Member } from './space.js'
 

@@ -3,12 +3,11 @@
  * `heddle plan` explains. A group that cannot be one kernel is kept with the reason.
  */
 import { HeddleError, usageError } from '../errors.js'
-import type { Graph, GraphNode, ValueId } from '../ir/graph.js'
+import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel } from './apply.js'
 import { type Pricing, type StepCost, stepCost } from './cost.js'
-import { inputsOf, outputsOf } from './edit.js'
 import { packGraph } from './pack.js'
 import { stackGraph } from './stack.js'
 
@@ -105,24 +104,10 @@ export class Candidates {
       const node = planned.graph.nodes.find((made) => made.kind === 'op' && made.op === working)
       const kernel = planned.kernels.get(working) ?? planned.templates.get(working)
       if (node?.kind !== 'op' || kernel === undefined) throw new Error(`internal: ${names.join(', ')} derived no kernel`)
-      checkLayouts(planned.graph, node, kernel, names)
       return { kind: 'legal', names, kernel, cost: stepCost(planned.graph, node, kernel, this.#pricing) }
     } catch (error) {
       if (!(error instanceof HeddleError) || !error.code.startsWith('plan.')) throw error
       return { kind: 'refused', names, error }
     }
-  }
-}
-
-/** A template reads tensors in the layout its parameters declare: a value stored in another would be misread. */
-function checkLayouts(graph: Graph, node: ActiveNode & { kind: 'op' }, kernel: PlannedKernel, names: readonly string[]): void {
-  for (const tensor of kernel.tensors) {
-    const layout = graph.values[node.inputs[tensor.name] ?? node.outputs[tensor.name] ?? -1]?.layout
-    if (layout === tensor.layout.name) continue
-    const [first, last] = [names.at(0), names.at(-1)]
-    throw usageError(
-      'plan.illegal',
-      `group ${kernel.name}: nodes ${first} and ${last} cannot be one kernel: ${tensor.name} is stored in layout ${layout}, the kernel reads ${tensor.layout.name}`,
-    )
   }
 }

@@ -4,9 +4,9 @@
  * an op of its own does not, because its signature gives all its tensors one type. Runs before nodes are grouped.
  */
 import { usageError } from '../errors.js'
-import type { Graph, ValueId } from '../ir/graph.js'
+import { type Graph, inputsOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
-import { findNode, inputsOf, outputsOf } from './edit.js'
+import { findNode } from './edit.js'
 
 /** The graph with the plan's edge types. @throws usage `plan.node` for an unknown node, `plan.edge` naming the node that cannot take the type */
 export function typeEdges(graph: Graph, plan: PlanDecl): Graph {

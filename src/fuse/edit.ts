@@ -1,14 +1,7 @@
-/** Editing graphs: what reads and writes what, new values and views, order. Passes over a graph share these. */
+/** Editing graphs: new values and views, order. Passes over a graph share these. */
 import { usageError } from '../errors.js'
-import type { Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../ir/graph.js'
+import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import { printShape, type Shape } from '../ir/shape.js'
-
-/** Values a node reads. */
-export const inputsOf = (node: GraphNode): readonly ValueId[] =>
-  node.kind === 'op' ? Object.values(node.inputs) : node.kind === 'matmul' ? [node.a, node.b] : [node.input]
-
-/** Values a node computes. */
-export const outputsOf = (node: GraphNode): readonly ValueId[] => (node.kind === 'op' ? Object.values(node.outputs) : [node.out])
 
 /** A graph value. */
 export function valueAt(values: readonly GraphValue[], id: ValueId): GraphValue {

@@ -1,7 +1,6 @@
 /** A group of op nodes and its surroundings: the views between its members, and which of its values others need. */
-import type { Graph, GraphNode, NodeOf, ValueId } from '../ir/graph.js'
+import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../ir/graph.js'
 import { type Derived, deriveKernel } from './derive.js'
-import { inputsOf } from './edit.js'
 import type { Member } from './space.js'
 
 /** The row program of a group of ops. @throws usage `plan.illegal` naming the two nodes that conflict and why */

@@ -4,10 +4,10 @@
  * `pack_rows`; everything that treats rows one by one stays as it is. Runs before a plan groups nodes.
  */
 import { usageError } from '../errors.js'
-import type { Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../ir/graph.js'
+import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { Packing } from '../lang/plan.js'
-import { inputsOf, mapInputs, outputsOf, pushValue, reshape, valueAt } from './edit.js'
+import { mapInputs, pushValue, reshape, valueAt } from './edit.js'
 
 /** Inputs a packed graph takes besides its own: where each sequence starts and how long it is, and the place of each row. */
 export const packingInputs = ['lengths', 'starts', 'sequences', 'positions'] as const

@@ -54,3 +54,10 @@ export interface Graph {
   readonly outputs: Readonly<Record<string, ValueId>>
   readonly attrs: readonly string[]
 }
+
+/** Values a node reads. */
+export const inputsOf = (node: GraphNode): readonly ValueId[] =>
+  node.kind === 'op' ? Object.values(node.inputs) : node.kind === 'matmul' ? [node.a, node.b] : [node.input]
+
+/** Values a node computes. */
+export const outputsOf = (node: GraphNode): readonly ValueId[] => (node.kind === 'op' ? Object.values(node.outputs) : [node.out])

@@ -4,7 +4,7 @@
  */
 import { usageError } from '../errors.js'
 import { isDType } from '../ir/dtype.js'
-import type { AttrValue, Graph, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
+import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { LayoutDecl } from './layout.js'
@@ -257,8 +257,6 @@ export function graph<
     },
   }
 }
-
-const outputsOf = (node: GraphNode): readonly ValueId[] => (node.kind === 'op' ? Object.values(node.outputs) : [node.out])
 
 /** Gives each node the key its result was returned under. Views need no name. */
 function nameNodes(graphName: string, nodes: readonly GraphNode[], names: Readonly<Record<string, ValueId>>): GraphNode[] {

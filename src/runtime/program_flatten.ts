@@ -6,7 +6,7 @@
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
-import type { Graph, GraphNode, NodeOf, ValueId } from '../ir/graph.js'
+import { type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import { type Binding, bindKernel, type ValueInfo, valueInfo } from './bind.js'
 import { findLayout, type Layouts, layoutSize, layoutStrides } from './layouts.js'
 import { lowerMatmul, type StridedMatmul, type StridedOperand } from './matmul.js'
@@ -243,8 +243,6 @@ function extend(state: State, id: StorageId, step: number): StorageId {
 }
 
 const list = (names: Iterable<string>): string => [...names].join(', ') || 'none'
-
-const outputsOf = (node: GraphNode): readonly ValueId[] => (node.kind === 'op' ? Object.values(node.outputs) : [node.out])
 
 function wired(label: string, what: string, name: string, wires: Readonly<Record<string, string>>): string {
   const wire = wires[name]
