@@ -34,6 +34,15 @@ const product = (place: (k: number, n: number) => number): number[] =>
     return 2 * terms.reduce((a, b) => a + b, 0)
   })
 
+/** `first` plus twice the product of the 16 x 32 input with the transpose of the 8 x 32 one, as int32 that wraps around. */
+const productInt8 = (scale: number, first = 0): number[] => {
+  const byte = (i: number): number => Math.max(-128, Math.min(127, inputValue(i) * scale))
+  return Array.from({ length: 128 }, (_, at) => {
+    const terms = Array.from({ length: 32 }, (_, k) => byte(Math.floor(at / 8) * 32 + k) * byte((at % 8) * 32 + k))
+    return (first + 2 * terms.reduce((a, b) => a + b, 0)) | 0
+  })
+}
+
 /** 48 copied floats, with zeros where a copy is not valid; what is still under way has not arrived. */
 const copied = (arrived: number): (number | null)[] =>
   Array.from({ length: 48 }, (_, i) => (i >= arrived ? null : i >= 8 && i < 12 ? 0 : inputValue(i)))
@@ -49,6 +58,9 @@ describe.each(['forward', 'reverse', 'shuffle'])('in %s order', (order) => {
     product_bf16: product((k, n) => n * 16 + k),
     product_f16_transposed: product((k, n) => k * 8 + n),
     product_bf16_transposed: product((k, n) => k * 8 + n),
+    product_int8: productInt8(1),
+    product_int8_extremes: productInt8(64),
+    product_int8_wraps: productInt8(1, 2 ** 31 - 1),
     copies: copied(48),
     copies_one_pending: copied(32),
   }
@@ -57,12 +69,20 @@ describe.each(['forward', 'reverse', 'shuffle'])('in %s order', (order) => {
   })
 })
 
+test('a product of other factors is found', () => {
+  const wrong = productInt8(2).filter((value, i) => value !== productInt8(1)[i])
+  expect(wrong.length).toBeGreaterThan(100)
+  expect(productInt8(1, 2 ** 31 - 1).some((value) => value < 0)).toBe(true)
+})
+
 describe('refusals', () => {
   const refusals: Record<string, RegExp> = {
     copies_no_barrier:
       /data race: shared 16-byte word\[\d+\] is written here and was read by thread \(\d,0,0\) with no barrier between/,
     copies_short_input: /read of x\[44\.\.47\] is out of bounds \(47 elements\)/,
     early_exit:
+      /warp divergence in block \(0,0,0\), warp 0: lanes 0xffffffdf wait at mma\.cu:\d+ .* lanes 0x00000020 have exited$/,
+    early_exit_int8:
       /warp divergence in block \(0,0,0\), warp 0: lanes 0xffffffdf wait at mma\.cu:\d+ .* lanes 0x00000020 have exited$/,
     beyond: /dynamic shared byte 4096 is no place for 16 bytes \(4096 bytes\)/,
     misaligned: /dynamic shared byte 8 is no place for 16 bytes \(4096 bytes\)/,

@@ -93,9 +93,11 @@ inline void load_matrix(uint32_t (&r)[4], Shared16 row, Site site) {
   run_collective(load, site);
 }
 
+/// What a lane brings to a product: its fragments of the factors, and of the sums.
+template <class Sum>
 struct Product {
   Collective serve;
-  float* d;
+  Sum* d;
   const uint32_t* a;
   const uint32_t* b;
 };
@@ -105,7 +107,7 @@ inline void serve_product(void* const (&lanes)[kLanes]) {
   T a_bits[16][16], b_bits[16][8];
   float a[16][16], b[16][8];
   for (uint32_t lane = 0; lane < kLanes; lane++) {
-    const Product& mine = *static_cast<const Product*>(lanes[lane]);
+    const auto& mine = *static_cast<const Product<float>*>(lanes[lane]);
     const uint32_t group = lane / 4, pair = 2 * (lane % 4);
     for (uint32_t i = 0; i < 4; i++) memcpy(&a_bits[group + i % 2 * 8][pair + i / 2 * 8], mine.a + i, 4);
     for (uint32_t i = 0; i < 4; i++) memcpy(&b_bits[pair + i % 2 + i / 2 * 8][group], reinterpret_cast<const T*>(mine.b) + i, 2);
@@ -116,7 +118,7 @@ inline void serve_product(void* const (&lanes)[kLanes]) {
     using Sums = float __attribute__((vector_size(32)));
     Sums sums;
     const auto d = [&](uint32_t column) -> float& {
-      return static_cast<const Product*>(lanes[row % 8 * 4 + column / 2])->d[row / 8 * 2 + column % 2];
+      return static_cast<const Product<float>*>(lanes[row % 8 * 4 + column / 2])->d[row / 8 * 2 + column % 2];
     };
     for (uint32_t column = 0; column < 8; column++) sums[column] = d(column);
     for (uint32_t k = 0; k < 16; k++) {
@@ -128,6 +130,25 @@ inline void serve_product(void* const (&lanes)[kLanes]) {
   }
 }
 
+/// Adds without sign, since the device's sums wrap around.
+inline void serve_product_int8(void* const (&lanes)[kLanes]) {
+  int8_t a[16][32], b[8][32];  // b by columns
+  for (uint32_t lane = 0; lane < kLanes; lane++) {
+    const auto& mine = *static_cast<const Product<int>*>(lanes[lane]);
+    const uint32_t group = lane / 4, four = 4 * (lane % 4);
+    for (uint32_t i = 0; i < 4; i++) memcpy(&a[group + i % 2 * 8][four + i / 2 * 16], mine.a + i, 4);
+    for (uint32_t i = 0; i < 2; i++) memcpy(&b[group][four + i * 16], mine.b + i, 4);
+  }
+  for (uint32_t row = 0; row < 16; row++) {
+    for (uint32_t column = 0; column < 8; column++) {
+      int terms = 0;
+      for (uint32_t k = 0; k < 32; k++) terms += a[row][k] * b[column][k];
+      int& d = static_cast<const Product<int>*>(lanes[row % 8 * 4 + column / 2])->d[row / 8 * 2 + column % 2];
+      d = static_cast<int>(static_cast<uint32_t>(d) + static_cast<uint32_t>(terms));
+    }
+  }
+}
+
 }  // namespace simt
 
 // The defaulted arguments are the caller's source line.
@@ -135,7 +156,12 @@ inline void serve_product(void* const (&lanes)[kLanes]) {
 
 template <class T>
 inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], HEDDLE_SIMT_HERE) {
-  simt::Product product = {simt::serve_product<T>, d, a, b};
+  simt::Product<float> product = {simt::serve_product<T>, d, a, b};
+  simt::run_collective(product, {file, line});
+}
+
+inline void mma_m16n8k32(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], HEDDLE_SIMT_HERE) {
+  simt::Product<int> product = {simt::serve_product_int8, d, a, b};
   simt::run_collective(product, {file, line});
 }
 
