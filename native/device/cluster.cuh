@@ -35,6 +35,11 @@ __device__ __forceinline__ void send_16(uint32_t to, uint32_t counter, const Pac
                "f"(pack.v[0]), "f"(pack.v[1]), "f"(pack.v[2]), "f"(pack.v[3]), "r"(counter)
                : "memory");
 }
+__device__ __forceinline__ void send_16(uint32_t to, uint32_t counter, const Pack<int, 4>& pack) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.s32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+               "r"(pack.v[0]), "r"(pack.v[1]), "r"(pack.v[2]), "r"(pack.v[3]), "r"(counter)
+               : "memory");
+}
 
 #endif
 
@@ -88,8 +93,8 @@ class ClusterExchange {
   }
 
   /// Writes 16 bytes, `bytes` after the destination. `Clustered`: the cluster has more than one block.
-  template <bool Clustered>
-  __device__ __forceinline__ void send(const Destination& to, uint32_t bytes, const Pack<float, 4>& pack) const {
+  template <bool Clustered, class T>
+  __device__ __forceinline__ void send(const Destination& to, uint32_t bytes, const Pack<T, 4>& pack) const {
 #if HEDDLE_CLUSTERS
     if constexpr (Clustered) {
       send_16(to.place.address + bytes, to.barrier, pack);

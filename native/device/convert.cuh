@@ -56,6 +56,15 @@ struct Storage<unsigned char> {
 template <class T>
 using Scalar = typename Storage<T>::Scalar;
 
+/// What a matmul sums products of T in: int32 for int8, which is exact, float32 for the rest.
+template <class T>
+using SumOf = std::conditional_t<std::is_same_v<T, signed char>, int, float>;
+
+/// Whether matmuls of T run on tensor cores.
+template <class T>
+constexpr bool tensor_core_type =
+    std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, signed char>;
+
 /// The unsigned integer of a number of bytes.
 template <int Bytes>
 struct UnsignedOf;

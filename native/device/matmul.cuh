@@ -1,10 +1,11 @@
 // Matmul with a compiled epilogue: the one function generated text calls, and the choice of how to run it.
 //
-//   acc[m, n] = sum over k of a[m, k] * b[n, k], in float32; rows of a and b are k long: b is a weight as checkpoints store it.
+//   acc[m, n] = sum over k of a[m, k] * b[n, k]; rows of a and b are k long: b is a weight as checkpoints store it. Sums are
+//   float32, of int8 int32: exact while k is at most 131,071, and wrapping around beyond what int32 holds.
 //
 // An epilogue is a struct with `static constexpr int VEC = 8` and, const and __device__,
 //
-//   operator()(int64_t row, int column, int valid, const float (&acc)[8])
+//   operator()(int64_t row, int column, int valid, const float (&acc)[8])       of int8: const int (&acc)[8], also in finish()
 //
 // which is given the first `valid` of eight neighbouring columns of a row, every one of them exactly once. One that reads tensors
 // does better in two steps, so that its loads are under way during the product:
@@ -51,7 +52,7 @@ inline MatmulDevice matmul_device() {
 #endif
 }
 
-/// Enqueues the matmul on tensor cores; k is a multiple of 8 and both operands are aligned to 16 bytes. The rules come from
+/// Enqueues the matmul on tensor cores; rows of both operands are aligned to 16 bytes. The rules come from
 /// timing all tiles and splits for the matmuls of a 768 wide layer, 8 to 1024 rows, on a GPU of 132 multiprocessors.
 template <class T, class Epilogue>
 int32_t launch_matmul_mma(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
@@ -68,20 +69,21 @@ int32_t launch_matmul_mma(const heddle_launch* queue, heddle_error* error, const
   using Square = MmaTile<64, 64, 4, 1, 1, 6, 2>;
   using Large = MmaTile<128, 96, 8, 1, 1, 7, 1>;
   const MatmulDevice device = matmul_device();
+  const int64_t steps = steps_of<T>(k);
   const auto tiles = [&](auto tile) {
     return (m + tile.rows - 1) / tile.rows * ((n + tile.columns - 1) / tile.columns);
   };
   const auto fits = [&](auto tile, int64_t split) {
-    return decltype(tile)::shared_bytes(m, k, static_cast<int>(split)) <= device.shared_bytes;
+    return decltype(tile)::shared_bytes(m, steps, static_cast<int>(split)) <= device.shared_bytes;
   };
   // Tails are rare: one tile serves them, so that a kernel file does not compile every tile twice.
-  const bool whole = is_whole(n, k, epilogue);
+  const bool whole = is_whole<T>(n, k, epilogue);
   const auto run = [&](auto tile, int64_t split) {
     const int parts = static_cast<int>(split);
     return whole ? launch_matmul_tile<decltype(tile), true>(queue, error, name, m, n, k, a, b, epilogue, constant_b, parts)
                  : launch_matmul_tile<Narrow, false>(queue, error, name, m, n, k, a, b, epilogue, constant_b, parts);
   };
-  const int64_t squares = tiles(Square()), narrows = tiles(Narrow()), steps = Square::steps(k);
+  const int64_t squares = tiles(Square()), narrows = tiles(Narrow());
 
   if (device.clusters) {
     // A quarter of the device stays free for blocks of the next launch, which fetch its weights. A share of k below three steps
@@ -107,7 +109,7 @@ int32_t launch_matmul(const heddle_launch* queue, heddle_error* error, const cha
                       In<T> b, Epilogue epilogue, bool constant_b = false) {
   static_assert(Epilogue::VEC == 8, "an epilogue takes eight columns");
   if (m <= 0 || n <= 0 || k <= 0) return HEDDLE_OK;
-  if constexpr (std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>) {
+  if constexpr (tensor_core_type<T>) {
     constexpr int word = 16;
     if (k * static_cast<int64_t>(sizeof(T)) % word == 0 && a.aligned(0, word) && b.aligned(0, word)) {
 #if !defined(HEDDLE_SIMT)

@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
   __syncthreads();
   announce_to_cluster();
   if (warp == Tile::warps) {
-    if (lane == 0) fill_stages(stages, a_map, b_map, work, row0, column0, begin, count);
+    if (lane == 0) fill_stages<T>(stages, a_map, b_map, work, row0, column0, begin, count);
     __syncwarp();
     wait_for_producers();
     release_consumers();
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
     if (exists(i)) loaded[i] = Call::template load<true>(epilogue, row_of(i), column_of(i), 8);
   }
 
-  float sums[Tile::columns / 8][4] = {};
+  SumOf<T> sums[Tile::columns / 8][4] = {};
   int stage = 0, last_stage = 0;
   uint32_t parity = 0;
 #pragma unroll 1
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
     stages.full_of(stage).wait(parity);
     begin_products();
     HEDDLE_UNROLL
-    for (int slice = 0; slice < step_elements / 16; ++slice) {
+    for (int slice = 0; slice < step_slices; ++slice) {
       const uint64_t at = stage * (Tile::stage_bytes / 16) + 2 * slice;
       multiply_narrow<T>(sums, a_rows + at, b_rows + at);
     }
@@ -116,15 +116,15 @@ __global__ void __launch_bounds__(Tile::threads, 2)
   pin(sums);
 
   if (row0 + warp * 16 >= work.m) return;
-  float total[Tile::owned][8];
+  SumOf<T> total[Tile::owned][8];
   HEDDLE_UNROLL
   for (int unit = 0; unit < Tile::units; ++unit) {
     const int owner = unit / Tile::owned, place = unit % Tile::owned;
     HEDDLE_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const float(&first)[4] = sums[unit / 2 * 4 + 2 * half], (&second)[4] = sums[unit / 2 * 4 + 2 * half + 1];
+      const SumOf<T>(&first)[4] = sums[unit / 2 * 4 + 2 * half], (&second)[4] = sums[unit / 2 * 4 + 2 * half + 1];
       const int upper = unit % 2 * 2;
-      const Pack<float, 4> four = {{first[upper], first[upper + 1], second[upper], second[upper + 1]}};
+      const Pack<SumOf<T>, 4> four = {{first[upper], first[upper + 1], second[upper], second[upper + 1]}};
       if (owner == rank) {
         HEDDLE_UNROLL
         for (int i = 0; i < 4; ++i) total[place][4 * half + i] = four.v[i];
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
     for (int part = 0; part < Tile::split - 1; ++part) {
       HEDDLE_UNROLL
       for (int half = 0; half < 2; ++half) {
-        const auto four = load_shared_16<float>(received + ((part * Tile::owned + i) * part_bytes + half * half_bytes));
+        const auto four = load_shared_16<SumOf<T>>(received + ((part * Tile::owned + i) * part_bytes + half * half_bytes));
         HEDDLE_UNROLL
         for (int c = 0; c < 4; ++c) total[i][4 * half + c] += four.v[c];
       }
@@ -162,7 +162,7 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
   int32_t status = row_map(&a_map, error, name, a, m, k, Tile::rows);
   if (status == HEDDLE_OK) status = permuted_map(&b_map, error, name, b, n, k, Tile::columns);
   if (status != HEDDLE_OK) return status;
-  const int steps = static_cast<int>((k + box_columns - 1) / box_columns);
+  const int steps = static_cast<int>(steps_of<T>(k));
   const int stages = std::min((steps + Tile::split - 1) / Tile::split, most_stages);
   const ClusterWork work{static_cast<int>(m), static_cast<int>(n), steps / Tile::split, steps % Tile::split, stages, constant_b};
   const dim3 grid(static_cast<unsigned int>((m + Tile::rows - 1) / Tile::rows * Tile::split),
@@ -176,11 +176,11 @@ enum class Choice { none, halves, thirds, quarters, sixths };
 
 /// How to divide a product. The rules come from timing tiles, splits and stages for the matmuls of a 768 wide layer, 1 to 256
 /// rows, on a GPU of 132 multiprocessors.
-inline Choice choose(int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+inline Choice choose(int64_t m, int64_t n, int64_t steps, int64_t multiprocessors) {
   // A block's share of k is worth the exchange of its sums from three steps on. A share of a long k that fits in shared memory
   // needs no stage twice; where that takes too many blocks, wider tiles, which read the factors less often, win.
   constexpr int64_t fewest_steps = 3, held_steps = 8, tile_rows = 64;
-  const int64_t steps = (k + box_columns - 1) / box_columns, down = (m + tile_rows - 1) / tile_rows;
+  const int64_t down = (m + tile_rows - 1) / tile_rows;
   const int64_t squares = down * ((n + 63) / 64), wides = down * ((n + 95) / 96);
   // A quarter of the device stays free for blocks of the next launch, which fetch its weights.
   const int64_t spare = multiprocessors * 3 / 4, few = multiprocessors / 2;
@@ -208,7 +208,7 @@ int32_t try_matmul_cluster(bool* taken, const heddle_launch* queue, heddle_error
   const bool fits = m <= largest && n <= largest && k <= largest && n % permuted_rows == 0 &&
                     EpilogueCall<Epilogue>::whole_chunks(epilogue) && device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
                     tensor_maps::encoder() != nullptr;
-  const Choice choice = fits ? clusters::choose(m, n, k, device_attribute(cudaDevAttrMultiProcessorCount)) : Choice::none;
+  const Choice choice = fits ? clusters::choose(m, n, steps_of<T>(k), device_attribute(cudaDevAttrMultiProcessorCount)) : Choice::none;
   *taken = choice != Choice::none;
   const auto run = [&](auto tile, int most_stages) {
     return clusters::launch_tiles<decltype(tile)>(queue, error, name, m, n, k, a, b, epilogue, constant_b, most_stages);

@@ -67,15 +67,15 @@ struct ClusterStages {
 };
 
 /// The copies of a block, by one thread: steps [begin, begin + count) of the rows from row0 and the columns from column0.
-template <class Tile>
+template <class T, class Tile>
 __device__ __forceinline__ void fill_stages(const ClusterStages<Tile>& stages, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                             const ClusterWork& work, int row0, int column0, int begin, int count) {
   const auto start_b = [&](int s, int stage) {
     stages.full_of(stage).arrive_expecting(Tile::stage_bytes);
-    copy_permuted_box(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns, column0 / permuted_rows);
+    copy_permuted_box(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns<T>, column0 / permuted_rows);
   };
   const auto start_a = [&](int s, int stage) {
-    copy_box(stages.a_of(stage), a_map, stages.full_of(stage), (begin + s) * box_columns, row0);
+    copy_box(stages.a_of(stage), a_map, stages.full_of(stage), (begin + s) * box_columns<T>, row0);
   };
   const int first = count < work.stages ? count : work.stages;
   if (!work.constant_b) wait_for_producers();

@@ -10,15 +10,16 @@
 namespace heddle {
 
 /// Adds `slots` partial sums of eight columns, `stride` bytes apart, in their order, which is the order of k.
-__device__ __forceinline__ void add_parts(float (&total)[8], Shared16 from, int slots, uint32_t stride) {
+template <class S>
+__device__ __forceinline__ void add_parts(S (&total)[8], Shared16 from, int slots, uint32_t stride) {
   constexpr int batch = 4;  // read together, so that their latencies overlap
   for (int first = 0; first < slots; first += batch) {
-    Pack<float, 4> parts[batch][2] = {};
+    Pack<S, 4> parts[batch][2] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < batch; ++i) {
       if (first + i < slots) {
-        parts[i][0] = load_shared_16<float>(from + (first + i) * stride);
-        parts[i][1] = load_shared_16<float>(from + ((first + i) * stride + 16));
+        parts[i][0] = load_shared_16<S>(from + (first + i) * stride);
+        parts[i][1] = load_shared_16<S>(from + ((first + i) * stride + 16));
       }
     }
     HEDDLE_UNROLL
@@ -38,9 +39,9 @@ struct EpilogueCall {
   static __device__ __forceinline__ Loaded load(const Epilogue&, int64_t, int, int) {
     return {};
   }
-  template <bool Whole>
+  template <bool Whole, class S>
   static __device__ __forceinline__ void finish(const Epilogue& epilogue, int64_t row, int column, int valid,
-                                                const float (&sums)[8], const Loaded&) {
+                                                const S (&sums)[8], const Loaded&) {
     epilogue(row, column, valid, sums);
   }
 };
@@ -52,9 +53,9 @@ struct EpilogueCall<Epilogue, std::void_t<typename Epilogue::Loaded>> {
   static __device__ __forceinline__ Loaded load(const Epilogue& epilogue, int64_t row, int column, int valid) {
     return epilogue.template load<Whole>(row, column, valid);
   }
-  template <bool Whole>
+  template <bool Whole, class S>
   static __device__ __forceinline__ void finish(const Epilogue& epilogue, int64_t row, int column, int valid,
-                                                const float (&sums)[8], const Loaded& loaded) {
+                                                const S (&sums)[8], const Loaded& loaded) {
     epilogue.template finish<Whole>(row, column, valid, sums, loaded);
   }
 };

@@ -2,7 +2,7 @@
 // blocks of a cluster to keep every multiprocessor loading, weights are fetched while the launch before still runs, addresses
 // are computed before the wait for it, and partial sums meet in shared memory, never in a second kernel.
 //
-// A block multiplies its share of k in steps of 64 elements. Its sums then go to the blocks of the cluster that own their rows;
+// A block multiplies its share of k in steps of 128 bytes. Its sums then go to the blocks of the cluster that own their rows;
 // owners add them in the order of k, so timing changes no bit, and run the epilogue.
 #ifndef HEDDLE_MATMUL_MMA_CUH
 #define HEDDLE_MATMUL_MMA_CUH
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   const int rank = static_cast<int>(blockIdx.x) % split;
   const int64_t row0 = static_cast<int64_t>(blockIdx.x / split) * Tile::rows;
   const int64_t column0 = static_cast<int64_t>(blockIdx.y) * Tile::columns;
-  const int steps = static_cast<int>(Tile::steps(k));
+  const int steps = static_cast<int>(steps_of<T>(k));
   const int begin = steps * rank / split, count = steps * (rank + 1) / split - begin;
 
   // The tile's rows are dealt out to the blocks of the cluster, eight at a time; a block receives everybody's sums of its own.
@@ -113,10 +113,10 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     for (int i = 0; i < Tile::row_pieces; ++i) {
       HEDDLE_UNROLL
       for (int j = 0; j < 2 * Tile::column_pieces; ++j) {
-        const float(&d)[4] = multiplier.sums[i][j];
-        const float first = __shfl_xor_sync(0xffffffffu, odd ? d[0] : d[2], 1);
-        const float second = __shfl_xor_sync(0xffffffffu, odd ? d[1] : d[3], 1);
-        using Four = Pack<float, 4>;
+        const SumOf<T>(&d)[4] = multiplier.sums[i][j];
+        const SumOf<T> first = __shfl_xor_sync(0xffffffffu, odd ? d[0] : d[2], 1);
+        const SumOf<T> second = __shfl_xor_sync(0xffffffffu, odd ? d[1] : d[3], 1);
+        using Four = Pack<SumOf<T>, 4>;
         const Four four = odd ? Four{{first, second, d[2], d[3]}} : Four{{d[0], d[1], first, second}};
         const uint32_t place = piece_place(own_piece + j, lane / 4) + lane % 4 / 2 * 16;
         if (own_group + 2 * i < groups) exchange.send<decltype(clustered)::value>(to[i], place, four);
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
       if (next_valid > 0) next_loaded = Call::template load<Whole>(epilogue, row_of(next), column_of(next), next_valid);
     }
     if (valid > 0) {
-      float total[8] = {};
+      SumOf<T> total[8] = {};
       add_parts(total, own_part, slots, owned * Tile::group_bytes);
       Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), valid, total, loaded);
     }
@@ -155,9 +155,9 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
 }
 
 /// Whether no step of k and no chunk of columns is cut off.
-template <class Epilogue>
+template <class T, class Epilogue>
 bool is_whole(int64_t n, int64_t k, const Epilogue& epilogue) {
-  return k % step_elements == 0 && n % 8 == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue);
+  return k % step_elements<T> == 0 && n % 8 == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue);
 }
 
 /// Enqueues the matmul with one tile and k split over clusters of `split` blocks (1 to 8, at most the steps of k; more than 1
@@ -175,11 +175,11 @@ int32_t launch_matmul_tile(const heddle_launch* queue, heddle_error* error, cons
                 static_cast<long long>(most_n));
   }
   LaunchConfig config{name, dim3(static_cast<unsigned int>(tiles_m * split), static_cast<unsigned int>(tiles_n)),
-                      dim3(Tile::threads), Tile::shared_bytes(m, k, split), Sync::block};
+                      dim3(Tile::threads), Tile::shared_bytes(m, steps_of<T>(k), split), Sync::block};
   config.starts_early = true;
   config.cluster = static_cast<uint32_t>(split);
   const uint32_t barrier_at = config.shared_bytes - ClusterExchange::barrier_bytes;
-  return launch(queue, error, config, matmul_mma<T, Tile, Whole, Epilogue>, m, n, k, split, Tile::sums_at(k, split), barrier_at,
+  return launch(queue, error, config, matmul_mma<T, Tile, Whole, Epilogue>, m, n, k, split, Tile::sums_at(steps_of<T>(k), split), barrier_at,
                 constant_b, a, b, epilogue);
 }
 

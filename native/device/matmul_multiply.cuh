@@ -20,7 +20,7 @@ constexpr bool warpgroup_code = false;
 template <class T, class Tile, bool Warpgroup = warpgroup_code && Tile::warpgroup>
 struct Multiplier {
   static constexpr int ahead = Tile::stages - 1;  // steps whose copies are under way
-  float sums[Tile::row_pieces][2 * Tile::column_pieces][4] = {};
+  SumOf<T> sums[Tile::row_pieces][2 * Tile::column_pieces][4] = {};
 
   __device__ __forceinline__ explicit Multiplier(Shared16 shared) {
     // Lanes give addresses of matrix rows; the low bits of a row, the lane's, permute its words.
@@ -66,7 +66,7 @@ struct Multiplier {
   }
 
  private:
-  static constexpr int slices = step_elements / 16 / Tile::warps_k;
+  static constexpr int slices = step_slices / Tile::warps_k;
 
   __device__ __forceinline__ void load(Fragments<Tile::row_pieces, Tile::column_pieces>& fragments, int stage, int slice) const {
     fragments.load(a_row_ + (stage * Tile::stage_bytes + a_word_[slice]), b_row_ + (stage * Tile::stage_bytes + b_word_[slice]));
@@ -82,7 +82,7 @@ struct Multiplier {
 template <class T, class Tile>
 struct Multiplier<T, Tile, true> {
   static constexpr int ahead = Tile::stages - 2;
-  float sums[1][2 * Tile::column_pieces][4] = {};
+  SumOf<T> sums[1][2 * Tile::column_pieces][4] = {};
 
   __device__ __forceinline__ explicit Multiplier(Shared16 shared) {
     const int group = Tile::warps_m == 4 ? 0 : __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
@@ -101,7 +101,7 @@ struct Multiplier<T, Tile, true> {
       if (!resident) arrive<ahead - 1>();
       begin_products();
       HEDDLE_UNROLL
-      for (int slice = 0; slice < step_elements / 16; ++slice) {
+      for (int slice = 0; slice < step_slices; ++slice) {
         const uint64_t place = stage * (Tile::stage_bytes / 16) + 2 * slice;
         multiply_narrow<T>(sums[0], a_rows_ + place, b_rows_ + place);
       }

@@ -1,6 +1,7 @@
-// How tiles of a matmul's operands come to shared memory and from there to the tensor cores. A stage of the pipeline holds 64
-// elements of k: rows of 128 bytes, their 16-byte words permuted by the low bits of the row, so that neither copies nor matrix
-// loads meet in a bank. It is the layout wgmma calls a 128-byte swizzle.
+// How tiles of a matmul's operands come to shared memory and from there to the tensor cores. A stage of the pipeline holds
+// rows of 128 bytes of k, their 16-byte words permuted by the low bits of the row, so that neither copies nor matrix loads meet
+// in a bank. It is the layout wgmma calls a 128-byte swizzle. Bytes are what counts: a slice of 32 bytes of k, which one
+// instruction multiplies, is 16 elements of 16 bits or 32 of 8, and its words go to the same lanes.
 #ifndef HEDDLE_MATMUL_PIPELINE_CUH
 #define HEDDLE_MATMUL_PIPELINE_CUH
 
@@ -10,8 +11,18 @@
 
 namespace heddle {
 
-constexpr int step_elements = 64;   // of k in a stage
-constexpr int step_row_bytes = 2 * step_elements;
+constexpr int step_row_bytes = 128;                        // of k in a stage
+constexpr int step_slices = step_row_bytes / 32;
+
+/// Elements of k in a stage.
+template <class T>
+constexpr int step_elements = step_row_bytes / static_cast<int>(sizeof(T));
+
+/// Steps it takes to multiply rows of k elements.
+template <class T>
+constexpr __host__ __device__ int64_t steps_of(int64_t k) {
+  return (k + step_elements<T> - 1) / step_elements<T>;
+}
 
 /// Has a value computed here and kept. What a launch computes before it waits for the one before costs nothing; the compiler
 /// would otherwise compute addresses at their use.
@@ -63,12 +74,12 @@ template <class T, int Count, int Threads, bool Whole>
 class OperandCopies {
  public:
   __device__ __forceinline__ OperandCopies(const In<T>& tensor, int64_t row0, int64_t rows, int step, int64_t k)
-      : OperandCopies(tensor, row0, rows, static_cast<int64_t>(step) * step_elements + threadIdx.x % words * elements, k,
+      : OperandCopies(tensor, row0, rows, static_cast<int64_t>(step) * step_elements<T> + threadIdx.x % words * elements, k,
                       std::make_integer_sequence<int, per_thread>()) {}
 
   /// Starts the copies of the `s`-th step into the stage's part at `to`.
   __device__ __forceinline__ void start(Shared16 to, int s) const {
-    const int64_t offset = static_cast<int64_t>(s) * step_elements;
+    const int64_t offset = static_cast<int64_t>(s) * step_elements<T>;
     HEDDLE_UNROLL
     for (int i = 0; i < per_thread; ++i) {
       if (i < groups_) from_[i].copy_to(to + (place_ + i * row_step * step_row_bytes), offset, Whole || offset < left_);
@@ -76,8 +87,8 @@ class OperandCopies {
   }
 
  private:
-  static constexpr int words = 8;     // of 16 bytes, in a row of a stage
-  static constexpr int elements = 8;  // in a word
+  static constexpr int words = step_row_bytes / 16;                        // in a row of a stage
+  static constexpr int elements = 16 / static_cast<int>(sizeof(T));        // in a word
   static constexpr int row_step = Threads / words;  // rows from one of the thread's words to the next
   static constexpr int per_thread = Count / row_step;
   static_assert(Count % row_step == 0 && row_step % 8 == 0, "every thread copies as much, at one place of the permutation");
@@ -102,7 +113,7 @@ class OperandCopies {
   uint32_t place_;                  // of its first word in a stage
 };
 
-/// The operands of one 16-element slice of k, as a warp's lanes hold them.
+/// The operands of one slice of k, as a warp's lanes hold them.
 template <int RowPieces, int ColumnPieces>
 struct Fragments {
   uint32_t a[RowPieces][4];
@@ -117,15 +128,25 @@ struct Fragments {
   }
 };
 
+/// d += a x b for a warp and one slice.
+template <class T>
+__device__ __forceinline__ void multiply_slice(SumOf<T> (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  if constexpr (std::is_same_v<T, signed char>) {
+    mma_m16n8k32(d, a, b);
+  } else {
+    mma_m16n8k16<T>(d, a, b);
+  }
+}
+
 template <class T, int RowPieces, int ColumnPieces>
-__device__ __forceinline__ void multiply(float (&sums)[RowPieces][2 * ColumnPieces][4],
+__device__ __forceinline__ void multiply(SumOf<T> (&sums)[RowPieces][2 * ColumnPieces][4],
                                          const Fragments<RowPieces, ColumnPieces>& fragments) {
   HEDDLE_UNROLL
   for (int i = 0; i < RowPieces; ++i) {
     HEDDLE_UNROLL
     for (int j = 0; j < ColumnPieces; ++j) {
-      mma_m16n8k16<T>(sums[i][2 * j], fragments.a[i], {fragments.b[j][0], fragments.b[j][1]});
-      mma_m16n8k16<T>(sums[i][2 * j + 1], fragments.a[i], {fragments.b[j][2], fragments.b[j][3]});
+      multiply_slice<T>(sums[i][2 * j], fragments.a[i], {fragments.b[j][0], fragments.b[j][1]});
+      multiply_slice<T>(sums[i][2 * j + 1], fragments.a[i], {fragments.b[j][2], fragments.b[j][3]});
     }
   }
 }

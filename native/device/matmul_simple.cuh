@@ -1,5 +1,5 @@
-// The matmul that takes anything: every storage type, every m, n and k, every alignment. 64 x 64 tiles, plain fused multiply-adds
-// in float32. It serves float32 and rows that tensor cores cannot read.
+// The matmul that takes anything: every storage type, every m, n and k, every alignment. 64 x 64 tiles, plain multiply-adds
+// in float32, or int32 for int8. It serves float32 and rows that tensor cores cannot read.
 #ifndef HEDDLE_MATMUL_SIMPLE_CUH
 #define HEDDLE_MATMUL_SIMPLE_CUH
 
@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(SimpleTile::threads, 1) matmul_simple(const in
   using Tile = SimpleTile;
   using Call = EpilogueCall<Epilogue>;
   static_assert(Epilogue::VEC == Tile::columns, "an epilogue takes eight columns");
-  HEDDLE_SHARED(float, a_piece, Tile::depth * Tile::stride);
-  HEDDLE_SHARED(float, b_piece, Tile::depth * Tile::stride);
+  HEDDLE_SHARED(SumOf<T>, a_piece, Tile::depth * Tile::stride);
+  HEDDLE_SHARED(SumOf<T>, b_piece, Tile::depth * Tile::stride);
   const int64_t row0 = blockIdx.x % tiles_m * Tile::edge;
   const int64_t column0 = blockIdx.x / tiles_m * Tile::edge;
   const int loaded_row = threadIdx.x * Tile::load / Tile::depth;
@@ -54,14 +54,14 @@ __global__ void __launch_bounds__(SimpleTile::threads, 1) matmul_simple(const in
   // In this order for the reason given in matmul_mma.cuh.
   wait_for_producers();
   release_consumers();
-  float sums[Tile::rows][Tile::columns] = {};
+  SumOf<T> sums[Tile::rows][Tile::columns] = {};
   auto a_next = load_piece(a, row0, m, 0, k);
   auto b_next = load_piece(b, column0, n, 0, k);
   for (int64_t k0 = 0; k0 < k; k0 += Tile::depth) {
     HEDDLE_UNROLL
     for (int i = 0; i < Tile::load; ++i) {
-      a_piece[(loaded_k + i) * Tile::stride + loaded_row] = a_next[i];
-      b_piece[(loaded_k + i) * Tile::stride + loaded_row] = b_next[i];
+      a_piece[(loaded_k + i) * Tile::stride + loaded_row] = static_cast<SumOf<T>>(a_next[i]);
+      b_piece[(loaded_k + i) * Tile::stride + loaded_row] = static_cast<SumOf<T>>(b_next[i]);
     }
     __syncthreads();
     // The loads of the next piece are under way while this one is multiplied.
@@ -69,12 +69,12 @@ __global__ void __launch_bounds__(SimpleTile::threads, 1) matmul_simple(const in
     b_next = load_piece(b, column0, n, k0 + Tile::depth, k);
     HEDDLE_UNROLL
     for (int inner = 0; inner < Tile::depth; ++inner) {
-      float b_values[Tile::columns];
+      SumOf<T> b_values[Tile::columns];
       HEDDLE_UNROLL
       for (int j = 0; j < Tile::columns; ++j) b_values[j] = b_piece[inner * Tile::stride + column + j];
       HEDDLE_UNROLL
       for (int i = 0; i < Tile::rows; ++i) {
-        const float a_value = a_piece[inner * Tile::stride + row + i];
+        const SumOf<T> a_value = a_piece[inner * Tile::stride + row + i];
         HEDDLE_UNROLL
         for (int j = 0; j < Tile::columns; ++j) sums[i][j] += a_value * b_values[j];
       }

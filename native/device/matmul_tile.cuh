@@ -22,24 +22,22 @@ struct MmaTile {
   static constexpr int stage_bytes = (Rows + Columns) * step_row_bytes;
   static constexpr int group_bytes = 8 * 4 * Columns;  // partial sums of eight rows
   static_assert(warp_rows % 16 == 0 && warp_columns % 16 == 0, "a warp multiplies 16 x 16 pieces");
-  static_assert(WarpsK <= 2, "a warp has two slices of 16 in a step: one is multiplied while the other is loaded");
-
-  static constexpr __host__ __device__ int64_t steps(int64_t k) { return (k + step_elements - 1) / step_elements; }
+  static_assert(WarpsK <= 2, "a warp has two slices of a step: one is multiplied while the other is loaded");
 
   /// Eight rows at a time are dealt out to the blocks of a cluster.
   static constexpr __host__ __device__ int owned_groups(int rows, int split) { return ((rows + 7) / 8 + split - 1) / split; }
 
   /// Where partial sums go in a block's dynamic shared memory: other blocks send theirs while this one still multiplies, so they
   /// come after the pipeline; a block alone has finished with it.
-  static constexpr uint32_t sums_at(int64_t k, int split) {
-    const int64_t share = (steps(k) + split - 1) / split;
+  static constexpr uint32_t sums_at(int64_t steps, int split) {
+    const int64_t share = (steps + split - 1) / split;
     return split == 1 ? 0 : static_cast<uint32_t>(stage_bytes * (share < Stages ? share : Stages));
   }
   /// Dynamic shared memory of a block that multiplies m rows: the pipeline, partial sums, and last the exchange's barrier.
-  static constexpr uint32_t shared_bytes(int64_t m, int64_t k, int split) {
-    const int64_t pipeline = stage_bytes * (steps(k) < Stages ? steps(k) : Stages);
+  static constexpr uint32_t shared_bytes(int64_t m, int64_t steps, int split) {
+    const int64_t pipeline = stage_bytes * (steps < Stages ? steps : Stages);
     const int groups = owned_groups(m < Rows ? static_cast<int>(m) : Rows, split);
-    const int64_t sums = sums_at(k, split) + group_bytes * split * WarpsK * groups;
+    const int64_t sums = sums_at(steps, split) + group_bytes * split * WarpsK * groups;
     return static_cast<uint32_t>((split > 1 || sums > pipeline ? sums : pipeline) + ClusterExchange::barrier_bytes);
   }
 };

@@ -43,7 +43,7 @@ __device__ __forceinline__ void multiply_and_finish(Ring<Tile> ring, const Wgmma
     }
     // A barrier's parity tells the present phase from its neighbours only, so a warpgroup waits for its turn first.
     if (Tile::in_turns && index != first_pair()) await_warpgroup(1 + group);
-    float sums[Tile::blocks][Tile::columns / 2];
+    SumOf<T> sums[Tile::blocks][Tile::columns / 2];
     multiply_tile<T, Tile>(sums, ring, work.steps, offset, [&] {
       if (Tile::in_turns && index + pair_stride() < count) signal_warpgroup(2 - group);
     });
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   constexpr int few = 24, many = 240;
   if (threadIdx.x < warpgroup_threads) {
     shrink_registers<few>();
-    if (threadIdx.x == 0) fill_ring<Tile>(ring, a_map, b_map, work);
+    if (threadIdx.x == 0) fill_ring<T>(ring, a_map, b_map, work);
   } else {
     grow_registers<many>();
     multiply_and_finish<T, Tile, Whole>(ring, work, epilogue);
@@ -118,7 +118,7 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
   const int64_t column_bytes = Tile::columns * k * static_cast<int64_t>(sizeof(T));
   const int64_t pairs = divide_up(m, Tile::pair * Tile::rows), columns = divide_up(n, Tile::columns);
   const int64_t band = std::min(columns, std::max<int64_t>(1, band_bytes / column_bytes));
-  const WgmmaWork work{static_cast<int>(m),     static_cast<int>(n),       static_cast<int>(divide_up(k, box_columns)),
+  const WgmmaWork work{static_cast<int>(m),     static_cast<int>(n),       static_cast<int>(divide_up(k, box_columns<T>)),
                        static_cast<int>(pairs), static_cast<int>(columns), static_cast<int>(band),
                        read_b_early};
   const dim3 grid(static_cast<unsigned int>(Tile::pair * std::min(pairs * columns, pairs_at_once)));
@@ -128,14 +128,14 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
 
 /// Columns of the tile that launch_wgmma_single() computes this product with, or 0 where another way is faster. From timing all
 /// widths for the matmuls of a 768 wide layer, 192 to 2113 rows, on a GPU of 132 multiprocessors.
-template <class Epilogue>
+template <class T, class Epilogue>
 int single_columns(int64_t m, int64_t n, int64_t k, [[maybe_unused]] const Epilogue& epilogue) {
   if constexpr (in_two_steps<Epilogue>) {
     if (!epilogue.whole_chunks()) return 0;
     const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
     const auto tiles = [&](int64_t columns) { return divide_up(m, SingleTile<64>::rows) * divide_up(n, columns); };
     // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided. matmul_mma.cuh does that.
-    constexpr int64_t few_rows = 256, long_k = 24 * box_columns;
+    constexpr int64_t few_rows = 256, long_k = 24 * box_columns<T>;
     if (m < few_rows || 2 * tiles(64) <= at_once || (k >= long_k && 2 * tiles(96) <= at_once)) return 0;
     // The narrowest of which all run at once takes the least time.
     if (tiles(64) <= at_once) return 64;
@@ -152,14 +152,14 @@ int single_columns(int64_t m, int64_t n, int64_t k, [[maybe_unused]] const Epilo
 /// Whether launch_matmul_wgmma() takes this product, and is the fastest way to compute it.
 template <class T, class Epilogue>
 bool wgmma_applies(int64_t m, int64_t n, int64_t k, const In<T>& a, const In<T>& b, const Epilogue& epilogue) {
-  if constexpr (std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>) {
+  if constexpr (tensor_core_type<T>) {
     constexpr int64_t largest = INT32_MAX / 2;
     constexpr int aligned = 16;
     const int64_t pairs = wgmma::divide_up(m, 256) * wgmma::divide_up(n, 128);
     const bool fits = m <= largest && n <= largest && k <= largest && pairs <= largest && n % permuted_rows == 0 &&
                       k * static_cast<int64_t>(sizeof(T)) % aligned == 0 && a.aligned(0, aligned) && b.aligned(0, aligned);
     if (!fits || device_attribute(cudaDevAttrComputeCapabilityMajor) != 9 || tensor_maps::encoder() == nullptr) return false;
-    if (wgmma::single_columns(m, n, k, epilogue) > 0) return true;
+    if (wgmma::single_columns<T>(m, n, k, epilogue) > 0) return true;
     // With tiles for less than two thirds of the GPU, smaller ones win.
     return m >= 512 && pairs * 3 >= wgmma::pairs_at_once() * 2;
   } else {
@@ -183,7 +183,7 @@ int32_t launch_matmul_wgmma(const heddle_launch* launch, heddle_error* error, co
       using Tile = SingleTile<decltype(columns)::value>;
       return launch_wgmma_single<Tile>(launch, error, name, m, n, k, a, b, epilogue, read_b_early);
     };
-    switch (wgmma::single_columns(m, n, k, epilogue)) {
+    switch (wgmma::single_columns<T>(m, n, k, epilogue)) {
       case 64:
         return run_single(std::integral_constant<int, 64>());
       case 96:

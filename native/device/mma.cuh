@@ -58,8 +58,8 @@ __device__ __forceinline__ void mma_m16n8k16<__nv_bfloat16>(float (&d)[4], const
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-/// d += a x b for a warp: a is 16 x 32, b 32 x 8, both int8, d 16 x 8 in int32, which wraps around. Lane l holds, with g = l / 4 and
-/// q = 4 (l % 4), four elements a register, the lowest column (of b: row) in the lowest byte:
+/// d += a x b for a warp: a is 16 x 32, b 32 x 8, both int8, d 16 x 8 in int32, which wraps around. Lane l holds, with g = l / 4
+/// and q = 4 (l % 4), four elements a register, the lowest column (of b: row) in the lowest byte:
 ///   a[0..3]: a(g, q..), a(g + 8, q..), a(g, q + 16..), a(g + 8, q + 16..)    b[0..1]: b(q.., g), b(q + 16.., g)
 ///   d[0..3]: d(g, q / 2), d(g, q / 2 + 1), d(g + 8, q / 2), d(g + 8, q / 2 + 1)
 /// Byte for byte it is the layout of mma_m16n8k16(): load_matrix_x4() of rows of bytes, and of b's columns, gives such fragments.

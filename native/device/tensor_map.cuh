@@ -10,8 +10,10 @@
 
 namespace heddle {
 
-/// How many elements of a row a box is wide: 128 bytes of 16-bit elements, what the swizzle works on.
-constexpr int box_columns = 64;
+/// How many elements of a row a box is wide: 128 bytes, what the swizzle works on.
+constexpr int box_row_bytes = 128;
+template <class T>
+constexpr int box_columns = box_row_bytes / static_cast<int>(sizeof(T));
 
 /// Rows a permuted map is made of; see permuted_map().
 constexpr int permuted_rows = 32;
@@ -42,6 +44,9 @@ constexpr CUtensorMapDataType type_of = CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
 template <>
 inline constexpr CUtensorMapDataType type_of<__nv_bfloat16> = CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 
+template <>
+inline constexpr CUtensorMapDataType type_of<signed char> = CU_TENSOR_MAP_DATA_TYPE_UINT8;
+
 /// `strides` are in elements and begin with that of the second dimension.
 template <class T, int Rank>
 int32_t encode(CUtensorMap* map, heddle_error* error, const char* name, const In<T>& tensor, const cuuint64_t (&extents)[Rank],
@@ -62,13 +67,13 @@ int32_t encode(CUtensorMap* map, heddle_error* error, const char* name, const In
 
 }  // namespace tensor_maps
 
-/// Describes a rows x k row-major matrix in boxes of box_rows x box_columns. Rows are aligned to 16 bytes.
+/// Describes a rows x k row-major matrix in boxes of box_rows x 128 bytes. Rows are aligned to 16 bytes.
 template <class T>
 int32_t row_map(CUtensorMap* map, heddle_error* error, const char* name, const In<T>& tensor, int64_t rows, int64_t k,
                 int box_rows) {
   const auto width = static_cast<cuuint64_t>(k);
   return tensor_maps::encode<T, 2>(map, error, name, tensor, {width, static_cast<cuuint64_t>(rows)}, {width},
-                                   {box_columns, static_cast<cuuint32_t>(box_rows)});
+                                   {box_columns<T>, static_cast<cuuint32_t>(box_rows)});
 }
 
 /// The same for a factor whose rows become the columns of a wgmma. In every 32 rows, row 8 q + 2 j + e of the matrix arrives as
@@ -81,7 +86,7 @@ int32_t permuted_map(CUtensorMap* map, heddle_error* error, const char* name, co
   return tensor_maps::encode<T, 5>(
       map, error, name, tensor, {width, 2, 4, 4, static_cast<cuuint64_t>(rows / permuted_rows)},
       {width, 8 * width, 2 * width, permuted_rows * width},
-      {box_columns, 2, 4, 4, static_cast<cuuint32_t>(box_rows / permuted_rows)});
+      {box_columns<T>, 2, 4, 4, static_cast<cuuint32_t>(box_rows / permuted_rows)});
 }
 
 }  // namespace heddle

@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-/// What wgmma takes for rows of 64 16-bit elements in shared memory, written by the copy engine with its 128-byte swizzle at an
+/// What wgmma takes for rows of 128 bytes in shared memory, written by the copy engine with its 128-byte swizzle at an
 /// address aligned to 1024: eight rows, then the next eight 1024 bytes on. `+` moves along the row, in units of 16 bytes.
 __device__ __forceinline__ uint64_t swizzled_rows(Shared16 tile) {
   constexpr uint64_t swizzle_128 = uint64_t{1} << 62, next_eight_rows = uint64_t{1024 / 16} << 32, unused = uint64_t{1} << 16;
@@ -36,65 +36,83 @@ __device__ __forceinline__ void pin(float (&sums)[Count]) {
   HEDDLE_UNROLL
   for (int i = 0; i < Count; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
+template <int Count>
+__device__ __forceinline__ void pin(int (&sums)[Count]) {
+  HEDDLE_UNROLL
+  for (int i = 0; i < Count; ++i) asm volatile("" : "+r"(sums[i])::"memory");
+}
 
-#define HEDDLE_SUMS_8(d, i) \
-  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define HEDDLE_SUMS_32(d, i) HEDDLE_SUMS_8(d, i), HEDDLE_SUMS_8(d, i + 8), HEDDLE_SUMS_8(d, i + 16), HEDDLE_SUMS_8(d, i + 24)
-#define HEDDLE_NAMES_0                                                                                                      \
+// Sums as operands, where `c` is "+f" for floats and "+r" for integers.
+#define HEDDLE_SUMS_8(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3]), c(d[i + 4]), c(d[i + 5]), c(d[i + 6]), c(d[i + 7])
+#define HEDDLE_SUMS_32(c, i) HEDDLE_SUMS_8(c, i), HEDDLE_SUMS_8(c, i + 8), HEDDLE_SUMS_8(c, i + 16), HEDDLE_SUMS_8(c, i + 24)
+#define HEDDLE_SUMS_48(c, i) HEDDLE_SUMS_32(c, i), HEDDLE_SUMS_8(c, i + 32), HEDDLE_SUMS_8(c, i + 40)
+#define HEDDLE_SUMS_64(c, i) HEDDLE_SUMS_32(c, i), HEDDLE_SUMS_32(c, i + 32)
+#define HEDDLE_SUMS_96(c, i) HEDDLE_SUMS_64(c, i), HEDDLE_SUMS_32(c, i + 64)
+#define HEDDLE_NAMES_0 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25," \
   " %26, %27, %28, %29, %30, %31"
 #define HEDDLE_NAMES_48 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define HEDDLE_NAMES_32                                                                                                       \
+#define HEDDLE_NAMES_32 \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55," \
   " %56, %57, %58, %59, %60, %61, %62, %63"
-#define HEDDLE_NAMES_64                                                                                                       \
+#define HEDDLE_NAMES_64 \
   "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87," \
   " %88, %89, %90, %91, %92, %93, %94, %95"
 
-/// One instruction: `names` lists the registers of the sums, which come last; `a`, `b` and `add` number the operands after them.
-#define HEDDLE_WGMMA(type, columns, names, a, b, add, ...)                                                                  \
-  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" add ", 0;\nwgmma.mma_async.sync.aligned.m64n" columns "k16.f32." \
-               type "." type " {" names "}, %" a ", %" b ", adds, 1, 1, 0, 0;\n}\n"                                         \
-               : __VA_ARGS__                                                                                                \
+/// One instruction: `types` names the slice and the types, `flags` the signs of the factors and their order, where it has those;
+/// `names` lists the registers of the sums, which come last; `a`, `b` and `add` number the operands after them.
+#define HEDDLE_WGMMA(types, flags, columns, names, a, b, add, ...)                                                \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, %" add ", 0;\nwgmma.mma_async.sync.aligned.m64n" columns \
+               types " {" names "}, %" a ", %" b ", adds" flags ";\n}\n"                                          \
+               : __VA_ARGS__                                                                                      \
                : "l"(rows_a), "l"(rows_b), "r"(adds))
+#define HEDDLE_WGMMA_INT8(...) HEDDLE_WGMMA("k32.s32.s8.s8", "", __VA_ARGS__)
+#define HEDDLE_WGMMA_FLOATS(...)                                          \
+  do {                                                                    \
+    if constexpr (std::is_same_v<T, __half>) {                            \
+      HEDDLE_WGMMA("k16.f32.f16.f16", ", 1, 1, 0, 0", __VA_ARGS__);       \
+    } else {                                                              \
+      HEDDLE_WGMMA("k16.f32.bf16.bf16", ", 1, 1, 0, 0", __VA_ARGS__);     \
+    }                                                                     \
+  } while (false)
+/// The instruction of the widths in use, as `wgmma` issues it.
+#define HEDDLE_WGMMA_OF_WIDTH(wgmma, c)                                                                                      \
+  static_assert(Columns == 64 || Columns == 96 || Columns == 128 || Columns == 192, "the widths in use");                    \
+  if constexpr (Columns == 64) {                                                                                             \
+    wgmma("64", HEDDLE_NAMES_0, "32", "33", "34", HEDDLE_SUMS_32(c, 0));                                                     \
+  } else if constexpr (Columns == 96) {                                                                                      \
+    wgmma("96", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_48, "48", "49", "50", HEDDLE_SUMS_48(c, 0));                                \
+  } else if constexpr (Columns == 128) {                                                                                     \
+    wgmma("128", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32, "64", "65", "66", HEDDLE_SUMS_64(c, 0));                               \
+  } else {                                                                                                                   \
+    wgmma("192", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32 ", " HEDDLE_NAMES_64, "96", "97", "98", HEDDLE_SUMS_96(c, 0));          \
+  }
 
-/// d = a x b transposed, plus d when `adds` is not 0: a is 64 x 16, b Columns x 16. Thread t of the warpgroup holds, with
-/// row = 16 (t / 32) + t % 32 / 4, for every j: d[4 j], d[4 j + 1] = columns 8 j + 2 (t % 4) and the next of `row`, d[4 j + 2],
-/// d[4 j + 3] those of `row + 8`.
+/// d = a x b transposed, plus d when `adds` is not 0, of one slice of k, 32 bytes: 16 elements, or 32 of int8. a has 64 rows, b
+/// Columns. Thread t of the warpgroup holds, with row = 16 (t / 32) + t % 32 / 4, for every j: d[4 j], d[4 j + 1] = columns
+/// 8 j + 2 (t % 4) and the next of `row`, d[4 j + 2], d[4 j + 3] those of `row + 8`.
 template <class T, int Columns>
 __device__ __forceinline__ void multiply_rows(float (&d)[Columns / 2], uint64_t rows_a, uint64_t rows_b, int adds) {
-  static_assert(Columns == 64 || Columns == 96 || Columns == 128 || Columns == 192, "the widths in use");
-  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, "the types of the instruction in use");
-  if constexpr (Columns == 64 && std::is_same_v<T, __half>) {
-    HEDDLE_WGMMA("f16", "64", HEDDLE_NAMES_0, "32", "33", "34", HEDDLE_SUMS_32(d, 0));
-  } else if constexpr (Columns == 64) {
-    HEDDLE_WGMMA("bf16", "64", HEDDLE_NAMES_0, "32", "33", "34", HEDDLE_SUMS_32(d, 0));
-  } else if constexpr (Columns == 96 && std::is_same_v<T, __half>) {
-    HEDDLE_WGMMA("f16", "96", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_48, "48", "49", "50", HEDDLE_SUMS_32(d, 0), HEDDLE_SUMS_8(d, 32),
-                 HEDDLE_SUMS_8(d, 40));
-  } else if constexpr (Columns == 96) {
-    HEDDLE_WGMMA("bf16", "96", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_48, "48", "49", "50", HEDDLE_SUMS_32(d, 0), HEDDLE_SUMS_8(d, 32),
-                 HEDDLE_SUMS_8(d, 40));
-  } else if constexpr (Columns == 128 && std::is_same_v<T, __half>) {
-    HEDDLE_WGMMA("f16", "128", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32, "64", "65", "66", HEDDLE_SUMS_32(d, 0),
-                 HEDDLE_SUMS_32(d, 32));
-  } else if constexpr (Columns == 128) {
-    HEDDLE_WGMMA("bf16", "128", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32, "64", "65", "66", HEDDLE_SUMS_32(d, 0),
-                 HEDDLE_SUMS_32(d, 32));
-  } else if constexpr (std::is_same_v<T, __half>) {
-    HEDDLE_WGMMA("f16", "192", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32 ", " HEDDLE_NAMES_64, "96", "97", "98", HEDDLE_SUMS_32(d, 0),
-                 HEDDLE_SUMS_32(d, 32), HEDDLE_SUMS_32(d, 64));
-  } else {
-    HEDDLE_WGMMA("bf16", "192", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32 ", " HEDDLE_NAMES_64, "96", "97", "98", HEDDLE_SUMS_32(d, 0),
-                 HEDDLE_SUMS_32(d, 32), HEDDLE_SUMS_32(d, 64));
-  }
+  static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, "the types summed in float");
+  HEDDLE_WGMMA_OF_WIDTH(HEDDLE_WGMMA_FLOATS, "+f")
+}
+template <class T, int Columns>
+__device__ __forceinline__ void multiply_rows(int (&d)[Columns / 2], uint64_t rows_a, uint64_t rows_b, int adds) {
+  static_assert(std::is_same_v<T, signed char>, "the type summed in int");
+  HEDDLE_WGMMA_OF_WIDTH(HEDDLE_WGMMA_INT8, "+r")
 }
 
+#undef HEDDLE_WGMMA_OF_WIDTH
+#undef HEDDLE_WGMMA_FLOATS
+#undef HEDDLE_WGMMA_INT8
 #undef HEDDLE_WGMMA
 #undef HEDDLE_NAMES_64
 #undef HEDDLE_NAMES_48
 #undef HEDDLE_NAMES_32
 #undef HEDDLE_NAMES_0
+#undef HEDDLE_SUMS_96
+#undef HEDDLE_SUMS_64
+#undef HEDDLE_SUMS_48
 #undef HEDDLE_SUMS_32
 #undef HEDDLE_SUMS_8
 

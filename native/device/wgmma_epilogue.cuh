@@ -62,7 +62,8 @@ struct ThreadChunks {
     }
   }
 
-  __device__ __forceinline__ void finish(float (&tile_sums)[Tile::blocks][Tile::columns / 2]) {
+  template <class S>
+  __device__ __forceinline__ void finish(S (&tile_sums)[Tile::blocks][Tile::columns / 2]) {
 #pragma unroll 1
     for (int pass = 1;; ++pass) {
       HEDDLE_UNROLL
@@ -70,7 +71,7 @@ struct ThreadChunks {
         // Seen as new now and then, so that no offsets made of it are kept over all chunks: registers are short.
         if (chunk % batch % 2 == 0) asm volatile("" : "+r"(row));
         if (!load_early && chunk % batch == 0) load(chunk, chunk + batch);
-        float values[vec];
+        S values[vec];
         HEDDLE_UNROLL
         for (int i = 0; i < vec; ++i) {
           values[i] = tile_sums[chunk % group / 2][chunk / group * 2 * vec + i / 2 * 4 + chunk % 2 * 2 + i % 2];

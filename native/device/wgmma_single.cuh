@@ -18,7 +18,7 @@ struct SingleTile {
   static constexpr int block_rows = 64;  // of one wgmma
   static constexpr int multiplying = rows / block_rows * warpgroup_threads;
   static constexpr int threads = multiplying + 32;
-  static constexpr uint32_t row_bytes = box_columns * 2;
+  static constexpr uint32_t row_bytes = box_row_bytes;
   static constexpr uint32_t a_bytes = rows * row_bytes, b_bytes = columns * row_bytes, stage_bytes = a_bytes + b_bytes;
   static constexpr uint32_t barrier_bytes = 16;  // of a stage: one for full, one for empty
   static constexpr uint32_t shared_limit = 227 * 1024;
@@ -29,7 +29,7 @@ struct SingleTile {
 
 /// What a launch works on.
 struct SingleWork {
-  int m, n, steps;  // steps of 64 along k
+  int m, n, steps;  // steps of 128 bytes along k
   bool read_b_early;
 };
 
@@ -41,13 +41,13 @@ __device__ __forceinline__ TileOrigin single_origin() {
 }
 
 /// One thread: fills the ring with the block's tiles of a and b.
-template <class Tile>
+template <class T, class Tile>
 __device__ __forceinline__ void fill_single_ring(Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                                  const SingleWork& work) {
   const TileOrigin origin = single_origin<Tile>();
   const auto start_b = [&](const Ring<Tile>& at, int step) {
     at.full().arrive_expecting(Tile::stage_bytes);
-    copy_permuted(at.b(), b_map, at.full(), step * box_columns, origin.column / permuted_rows);
+    copy_permuted(at.b(), b_map, at.full(), step * box_columns<T>, origin.column / permuted_rows);
   };
   const int early = work.read_b_early ? min(work.steps, Tile::stages) : 0;
   Ring<Tile> ahead = ring;
@@ -58,14 +58,14 @@ __device__ __forceinline__ void fill_single_ring(Ring<Tile> ring, const CUtensor
       ring.empty().wait(ring.parity ^ 1);
       start_b(ring, step);
     }
-    copy_box(ring.a(), a_map, ring.full(), step * box_columns, origin.row);
+    copy_box(ring.a(), a_map, ring.full(), step * box_columns<T>, origin.row);
   }
 }
 
 /// One warpgroup: the products of its 64 rows. A stage is given back once the next step's products are under way, so that the
 /// tensor cores always have some.
 template <class T, class Tile>
-__device__ __forceinline__ void multiply_single(float (&sums)[Tile::columns / 2], Ring<Tile> ring, int steps) {
+__device__ __forceinline__ void multiply_single(SumOf<T> (&sums)[Tile::columns / 2], Ring<Tile> ring, int steps) {
   // Known to be the same in a warp, so that what describes the tiles is computed once for it.
   const uint32_t group = __shfl_sync(0xffffffffu, threadIdx.x / warpgroup_threads, 0);
   const uint32_t first_row = group * Tile::block_rows;
@@ -124,8 +124,9 @@ struct SingleChunks {
   }
 
   /// Both halves run through the same code: unrolled as a whole it would not fit the instruction cache.
-  __device__ __forceinline__ void finish(const float (&sums)[Tile::columns / 2]) {
-    float values[Tile::chunks][vec];
+  template <class S>
+  __device__ __forceinline__ void finish(const S (&sums)[Tile::columns / 2]) {
+    S values[Tile::chunks][vec];
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < Tile::chunks; ++chunk) {
       HEDDLE_UNROLL
@@ -167,7 +168,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   }
   __syncthreads();
   if (threadIdx.x >= Tile::multiplying) {
-    if (threadIdx.x == Tile::multiplying) fill_single_ring(ring, a_map, b_map, work);
+    if (threadIdx.x == Tile::multiplying) fill_single_ring<T>(ring, a_map, b_map, work);
     return;
   }
   SingleChunks<Tile, Epilogue> chunks(epilogue, work);
@@ -175,7 +176,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   wait_for_producers();
   release_consumers();
   chunks.load_first();
-  float sums[Tile::columns / 2];
+  SumOf<T> sums[Tile::columns / 2];
   multiply_single<T>(sums, ring, work.steps);
   chunks.finish(sums);
 #else
@@ -193,7 +194,7 @@ int32_t launch_wgmma_single(const heddle_launch* queue, heddle_error* error, con
   if (status == HEDDLE_OK) status = permuted_map(&b_map, error, name, b, n, k, Tile::columns);
   if (status != HEDDLE_OK) return status;
   const auto divide_up = [](int64_t count, int64_t by) { return static_cast<int>((count + by - 1) / by); };
-  const SingleWork work{static_cast<int>(m), static_cast<int>(n), divide_up(k, box_columns), read_b_early};
+  const SingleWork work{static_cast<int>(m), static_cast<int>(n), divide_up(k, box_columns<T>), read_b_early};
   const dim3 grid(divide_up(n, Tile::columns), divide_up(m, Tile::rows));
   const LaunchConfig config{name, grid, dim3(Tile::threads), Tile::shared_bytes, Sync::block, true};
   return launch(queue, error, config, matmul_wgmma_single<T, Tile, Epilogue>, a_map, b_map, work, epilogue);

@@ -23,7 +23,7 @@ struct WgmmaTile {
   static constexpr int blocks = InTurns ? 2 : 1;       // of one warpgroup
   static constexpr int threads = 3 * warpgroup_threads;
   static constexpr int pair = pair_blocks;
-  static constexpr uint32_t row_bytes = box_columns * 2;
+  static constexpr uint32_t row_bytes = box_row_bytes;
   static constexpr uint32_t a_bytes = rows * row_bytes, b_bytes = columns * row_bytes, stage_bytes = a_bytes + b_bytes;
   static constexpr uint32_t barrier_bytes = 16;        // of a stage: one for full, one for empty
   static constexpr uint32_t shared_limit = 227 * 1024;
@@ -33,7 +33,7 @@ struct WgmmaTile {
 
 /// What a launch works on. Tiles are numbered in bands of `band` columns of tiles, whose factor stays in the L2 cache.
 struct WgmmaWork {
-  int m, n, steps;               // steps of 64 along k
+  int m, n, steps;               // steps of 128 bytes along k
   int tile_pairs, tile_columns;  // down and across
   int band;
   bool read_b_early;
@@ -90,14 +90,14 @@ __device__ __forceinline__ TileOrigin tile_origin(const WgmmaWork& work, int ind
 }
 
 /// One thread: fills the ring with the block's tiles of a and its share of those of b.
-template <class Tile>
+template <class T, class Tile>
 __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                           const WgmmaWork& work) {
   const uint32_t rank = cluster_rank();
   constexpr int share = Tile::columns / Tile::pair;
   const auto start_b = [&](const Ring<Tile>& at, int column, int step) {
     at.full().arrive_expecting(Tile::stage_bytes);
-    copy_permuted_to_both(at.b() + rank * share * Tile::row_bytes, b_map, at.full(), step * box_columns,
+    copy_permuted_to_both(at.b() + rank * share * Tile::row_bytes, b_map, at.full(), step * box_columns<T>,
                           (column + static_cast<int>(rank) * share) / permuted_rows);
   };
   int early = work.read_b_early ? min(work.steps, Tile::stages) : 0;
@@ -113,7 +113,7 @@ __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_
         ring.empty().wait(ring.parity ^ 1);
         start_b(ring, origin.column, step);
       }
-      copy_box(ring.a(), a_map, ring.full(), step * box_columns, origin.row);
+      copy_box(ring.a(), a_map, ring.full(), step * box_columns<T>, origin.row);
     }
   }
 }
@@ -121,7 +121,7 @@ __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_
 /// One warpgroup: the products of one tile, `first_row` the first of its rows in the tile. Stages go back to both blocks' copies,
 /// since each fills part of the other's ring. `taken` runs when all stages have arrived and the next tile's may be waited for.
 template <class T, class Tile, class Taken>
-__device__ __forceinline__ void multiply_tile(float (&sums)[Tile::blocks][Tile::columns / 2], Ring<Tile>& ring, int steps,
+__device__ __forceinline__ void multiply_tile(SumOf<T> (&sums)[Tile::blocks][Tile::columns / 2], Ring<Tile>& ring, int steps,
                                               int first_row, Taken taken) {
   const uint32_t thread = threadIdx.x % warpgroup_threads;
   const auto give_back = [&](PhaseBarrier empty) {
