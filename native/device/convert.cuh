@@ -107,6 +107,31 @@ __device__ __forceinline__ void round_into(Pack<__nv_bfloat16, N>& pack, const f
     for (int i = 0; i < N / 2; ++i) pairs[i] = __floats2bfloat162_rn(values[2 * i], values[2 * i + 1]);
   }
 }
+
+/// The bits of a float in whose lowest byte is what Storage<signed char> stores: beyond 2^23 floats are integers, so the addition
+/// rounds. A conversion takes four times as long.
+__device__ __forceinline__ unsigned int int8_bits(float x) {
+  constexpr float rounds = 12582912.0f;  // 1.5 * 2^23, so that negative sums stay in the binade
+  return __float_as_uint(fminf(fmaxf(x, -127.0f), 127.0f) + rounds);
+}
+
+template <int N>
+__device__ __forceinline__ void round_into(Pack<signed char, N>& pack, const float* values) {
+  if constexpr (N % 4 == 0) {
+    unsigned int words[N / 4];
+    HEDDLE_UNROLL
+    for (int i = 0; i < N / 4; ++i) {
+      constexpr unsigned int low_bytes = 0x0040, low_halves = 0x5410;
+      const unsigned int first = __byte_perm(int8_bits(values[4 * i]), int8_bits(values[4 * i + 1]), low_bytes);
+      const unsigned int second = __byte_perm(int8_bits(values[4 * i + 2]), int8_bits(values[4 * i + 3]), low_bytes);
+      words[i] = __byte_perm(first, second, low_halves);
+    }
+    memcpy(pack.v, words, sizeof words);
+  } else {
+    HEDDLE_UNROLL
+    for (int i = 0; i < N; ++i) pack.v[i] = Storage<signed char>::store(values[i]);
+  }
+}
 #endif
 
 /// One element as a scalar, and a scalar into one element.

@@ -135,7 +135,8 @@ int single_columns(int64_t m, int64_t n, int64_t k, [[maybe_unused]] const Epilo
     const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
     const auto tiles = [&](int64_t columns) { return divide_up(m, SingleTile<64>::rows) * divide_up(n, columns); };
     // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided. matmul_mma.cuh does that.
-    constexpr int64_t few_rows = 256, long_k = 24 * box_columns<T>;
+    // Of int8, dividing a k of 24 and of 32 steps was slower than not to.
+    constexpr int64_t few_rows = 256, long_k = (std::is_same_v<T, signed char> ? 40 : 24) * box_columns<T>;
     if (m < few_rows || 2 * tiles(64) <= at_once || (k >= long_k && 2 * tiles(96) <= at_once)) return 0;
     // The narrowest of which all run at once takes the least time.
     if (tiles(64) <= at_once) return 64;
@@ -193,7 +194,8 @@ int32_t launch_matmul_wgmma(const heddle_launch* launch, heddle_error* error, co
     }
     // Time goes with rounds x columns. A wide tile reads less of the factors, so a narrow one must save something; but its sums
     // leave no registers for loads that run ahead, so where rows are loaded a tile taken in turns is narrow.
-    constexpr int wide_in_turns = sizeof(typename Epilogue::Loaded) > 16 ? 128 : 192;
+    // Of int8 too: a step takes as long as that of wider types and there are half as many, so epilogues take more of the time.
+    constexpr int wide_in_turns = sizeof(typename Epilogue::Loaded) > 16 || std::is_same_v<T, signed char> ? 128 : 192;
     const int64_t wide = wgmma::rounds<WgmmaTile<192, true>>(m, n, pairs_at_once);
     const int64_t narrow = wgmma::rounds<WgmmaTile<128, true>>(m, n, pairs_at_once);
     if (epilogue.whole_chunks()) {
