@@ -118,6 +118,33 @@ export const castF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   attrs: {},
 })
 
+/** Compiled from specs/ops/int8.ts:21. */
+export const dequantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'step'>({
+  op: 'dequantize',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const dequantizeChannels = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'y', 'step'>({
+  op: 'dequantize_channels',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], steps: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:45. */
+export const dequantizeProduct = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'step' | 'otherStep'>({
+  op: 'dequantize_product',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1, otherStep: 1 },
+})
+
 /** Compiled from specs/ops/embedding_lookup.ts:4. */
 export const embedLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'table' | 'ids2' | 'table2' | 'lengths' | 'starts' | 'table3' | 'sequences' | 'positions' | 'gamma' | 'beta' | 'y', 'eps'>({
   op: 'embed_layer_norm',
@@ -125,6 +152,15 @@ export const embedLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'tab
   tensors: { ids: ['t'], table: ['v', 'n'], ids2: ['t'], table2: ['v2', 'n'], lengths: ['b'], starts: ['b'], table3: ['p', 'n'], sequences: ['t'], positions: ['t'], gamma: ['n'], beta: ['n'], y: ['t', 'n'] },
   dims: ['t', 'v', 'n', 'v2', 'b', 'p'],
   attrs: { eps: 1e-12 },
+})
+
+/** Compiled from specs/ops/embedding_lookup.ts:4. */
+export const embedLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'table' | 'ids2' | 'table2' | 'lengths' | 'starts' | 'table3' | 'sequences' | 'positions' | 'gamma' | 'beta' | 'y' | 'y2', 'eps' | 'inverse'>({
+  op: 'embed_layer_norm_quantize',
+  types: ['T'],
+  tensors: { ids: ['t'], table: ['v', 'n'], ids2: ['t'], table2: ['v2', 'n'], lengths: ['b'], starts: ['b'], table3: ['p', 'n'], sequences: ['t'], positions: ['t'], gamma: ['n'], beta: ['n'], y: ['t', 'n'], y2: ['t', 'n'] },
+  dims: ['t', 'v', 'n', 'v2', 'b', 'p'],
+  attrs: { eps: 1e-12, inverse: 1 },
 })
 
 /** Compiled from specs/ops/embedding_lookup.ts:4. */
@@ -163,6 +199,276 @@ export const geluTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>(
   attrs: {},
 })
 
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+  op: 'int8_bias_gelu',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasQk2r4r4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+  op: 'int8_bias_qk_2r4r4',
+  types: ['T'],
+  tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], x2: ['b', 's', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
+  dims: ['b', 's', 'h', 'd'],
+  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasQk2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+  op: 'int8_bias_qk_2r4r4_unpack',
+  types: ['T'],
+  tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
+  dims: ['t', 'h', 'd', 't2', 'b', 's'],
+  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasQkCol4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+  op: 'int8_bias_qk_col4',
+  types: ['T'],
+  tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], x2: ['b', 's', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
+  dims: ['b', 's', 'h', 'd'],
+  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasQkCol4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+  op: 'int8_bias_qk_col4_unpack',
+  types: ['T'],
+  tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
+  dims: ['t', 'h', 'd', 't2', 'b', 's'],
+  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'step' | 'eps'>({
+  op: 'int8_bias_residual_layer_norm',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1, eps: 1e-12 },
+})
+
+/** Compiled from specs/ops/int8.ts:21. */
+export const int8BiasResidualLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'x2' | 'steps' | 'bias' | 'gamma' | 'beta' | 'y', 'step' | 'step2' | 'eps' | 'inverse'>({
+  op: 'int8_bias_residual_layer_norm_quantize',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], x2: ['m', 'n'], steps: ['n'], bias: ['n'], gamma: ['n'], beta: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1, step2: 1, eps: 1e-12, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasV2r4r4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+  op: 'int8_bias_v_2r4r4',
+  types: ['T'],
+  tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], y: ['b', 's', 'h', 'd'] },
+  dims: ['b', 's', 'h', 'd'],
+  attrs: { step: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasV2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+  op: 'int8_bias_v_2r4r4_unpack',
+  types: ['T'],
+  tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
+  dims: ['t', 'h', 'd', 'b', 's'],
+  attrs: { step: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasVCol4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+  op: 'int8_bias_v_col4',
+  types: ['T'],
+  tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], y: ['b', 's', 'h', 'd'] },
+  dims: ['b', 's', 'h', 'd'],
+  attrs: { step: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8BiasVCol4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+  op: 'int8_bias_v_col4_unpack',
+  types: ['T'],
+  tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
+  dims: ['t', 'h', 'd', 'b', 's'],
+  attrs: { step: 1, inverse: 1 },
+})
+
+/** Compiled from encoder_layer_gelu:1. */
+export const int8Context2r4r4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
+  op: 'int8_context_2r4r4',
+  types: [],
+  tensors: { a: ['b0', 'b1', 'm', 'k'], b: ['b0', 'k', 'b1', 'n'], y: ['b0', 'm', 'b1', 'n'] },
+  dims: ['b0', 'b1', 'm', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from encoder_layer_gelu:1. */
+export const int8ContextCol4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
+  op: 'int8_context_col4',
+  types: [],
+  tensors: { a: ['b0', 'b1', 'm', 'k'], b: ['b0', 'k', 'b1', 'n'], y: ['b0', 'm', 'b1', 'n'] },
+  dims: ['b0', 'b1', 'm', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from encoder_layer_gelu:1. */
+export const int8Matmul2r4r4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
+  op: 'int8_matmul_2r4r4',
+  types: [],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8MatmulBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y', 'step'>({
+  op: 'int8_matmul_bias',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: { step: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8MatmulBiasGeluQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+  op: 'int8_matmul_bias_gelu_quantize',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: { step: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8MatmulBiasResidual = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y' | 'z', 'step'>({
+  op: 'int8_matmul_bias_residual',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], steps: ['n'], bias: ['n'], y: ['m', 'n'], z: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: { step: 1 },
+})
+
+/** Compiled from encoder_layer_gelu:1. */
+export const int8MatmulCol4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
+  op: 'int8_matmul_col4',
+  types: [],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/int8.ts:45. */
+export const int8MergeHeads = bindOp<{  }, 'x' | 'y', 'step' | 'otherStep' | 'inverse'>({
+  op: 'int8_merge_heads',
+  types: [],
+  tensors: { x: ['n', 'n2', 'n3', 'n4'], y: ['n', 'n2', 'n3', 'n4'] },
+  dims: ['n', 'n2', 'n3', 'n4'],
+  attrs: { step: 1, otherStep: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:45. */
+export const int8MergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' | 'y', 'step' | 'otherStep' | 'inverse'>({
+  op: 'int8_merge_heads_pack',
+  types: [],
+  tensors: { x: ['n3', 'n4', 'n', 'n2'], sequences: ['m'], positions: ['m'], y: ['m', 'n', 'n2'] },
+  dims: ['n3', 'n4', 'n', 'n2', 'm'],
+  attrs: { step: 1, otherStep: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8RowBiasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+  op: 'int8_row_bias_gelu',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8RowBiasQk = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+  op: 'int8_row_bias_qk',
+  types: ['T'],
+  tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
+  dims: ['t', 'h', 'd', 't2', 'b', 's'],
+  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8RowBiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2' | 'y3', 'step' | 'eps' | 'inverse'>({
+  op: 'int8_row_bias_residual_layer_norm',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'], y3: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1, eps: 1e-12, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8RowBiasResidualLayerNormFloat = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'step' | 'eps'>({
+  op: 'int8_row_bias_residual_layer_norm_float',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { step: 1, eps: 1e-12 },
+})
+
+/** Compiled from specs/ops/int8.ts:33. */
+export const int8RowBiasV = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+  op: 'int8_row_bias_v',
+  types: ['T'],
+  tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
+  dims: ['t', 'h', 'd', 'b', 's'],
+  attrs: { step: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:45. */
+export const int8RowMergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' | 'y', 'step' | 'otherStep' | 'inverse'>({
+  op: 'int8_row_merge_heads_pack',
+  types: [],
+  tensors: { x: ['n3', 'n4', 'n', 'n2'], sequences: ['m'], positions: ['m'], y: ['m', 'n', 'n2'] },
+  dims: ['n3', 'n4', 'n', 'n2', 'm'],
+  attrs: { step: 1, otherStep: 1, inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:45. */
+export const int8RowSoftmax = bindOp<{  }, 'x' | 'lengths' | 'y', 'step' | 'otherStep' | 'factor' | 'inverse'>({
+  op: 'int8_row_softmax',
+  types: [],
+  tensors: { x: ['b', 'h', 's', 'n'], lengths: ['b'], y: ['b', 'h', 's', 'n'] },
+  dims: ['b', 'h', 's', 'n'],
+  attrs: { step: 1, otherStep: 1, factor: 0.125, inverse: 1 },
+})
+
+/** Compiled from encoder_layer_gelu:1. */
+export const int8Scores2r4r4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
+  op: 'int8_scores_2r4r4',
+  types: [],
+  tensors: { a: ['b0', 'm', 'b1', 'k'], b: ['b0', 'n', 'b1', 'k'], y: ['b0', 'b1', 'm', 'n'] },
+  dims: ['b0', 'b1', 'm', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from encoder_layer_gelu:1. */
+export const int8ScoresCol4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
+  op: 'int8_scores_col4',
+  types: [],
+  tensors: { a: ['b0', 'm', 'b1', 'k'], b: ['b0', 'n', 'b1', 'k'], y: ['b0', 'b1', 'm', 'n'] },
+  dims: ['b0', 'b1', 'm', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/int8.ts:45. */
+export const int8Softmax = bindOp<{  }, 'x' | 'lengths' | 'y', 'step' | 'otherStep' | 'factor' | 'inverse'>({
+  op: 'int8_softmax',
+  types: [],
+  tensors: { x: ['n', 'n2', 'n3', 'n4'], lengths: ['n'], y: ['n', 'n2', 'n3', 'n4'] },
+  dims: ['n', 'n2', 'n3', 'n4'],
+  attrs: { step: 1, otherStep: 1, factor: 0.125, inverse: 1 },
+})
+
 /** Compiled from specs/ops/layer_norm.ts:4. */
 export const layerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'gamma' | 'beta' | 'y', 'eps'>({
   op: 'layer_norm',
@@ -170,6 +476,15 @@ export const layerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'gamma' | '
   tensors: { x: ['m', 'n'], gamma: ['n'], beta: ['n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
   attrs: { eps: 1e-12 },
+})
+
+/** Compiled from specs/ops/layer_norm.ts:4. */
+export const layerNormQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'gamma' | 'beta' | 'y' | 'y2', 'eps' | 'inverse'>({
+  op: 'layer_norm_quantize',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], gamma: ['n'], beta: ['n'], y: ['m', 'n'], y2: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { eps: 1e-12, inverse: 1 },
 })
 
 /** Compiled from specs/ops/padding.ts:34. */
@@ -278,6 +593,24 @@ export const qkvBiasUnpackSplitHeads = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x'
   tensors: { x: ['t', 'j', 'h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], bias3: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'], y3: ['b', 's', 'h', 'd'] },
   dims: ['t', 'j', 'h', 'd', 'b', 's'],
   attrs: {},
+})
+
+/** Compiled from specs/ops/int8.ts:10. */
+export const quantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'inverse'>({
+  op: 'quantize',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { inverse: 1 },
+})
+
+/** Compiled from specs/ops/int8.ts:10. */
+export const quantizeCol32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'inverse'>({
+  op: 'quantize_col32',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { inverse: 1 },
 })
 
 /** Compiled from specs/ops/activations.ts:32. */

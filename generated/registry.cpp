@@ -48,9 +48,21 @@ int32_t heddle_launch_bias_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_channels__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_channels__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_channels__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_product__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_product__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_product__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f32(const heddle_launch* launch, heddle_error* error);
@@ -63,9 +75,80 @@ int32_t heddle_launch_gelu__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_gelu_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_context_2r4r4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_context_col4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_2r4r4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_col4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_merge_heads(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_qk__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_qk__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_qk__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_layer_norm_float__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_layer_norm_float__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_layer_norm_float__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_v__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_v__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_v__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_softmax(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_scores_2r4r4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_scores_col4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_softmax(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f16(const heddle_launch* launch, heddle_error* error);
@@ -100,6 +183,12 @@ int32_t heddle_launch_qkv_bias_split_heads__f32(const heddle_launch* launch, hed
 int32_t heddle_launch_qkv_bias_unpack_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_unpack_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_unpack_split_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize_col32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize_col32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize_col32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error);
@@ -170,9 +259,21 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"cast_f32__bf16", "0d2972d28bd15f0b75a46b518ad819b83b341cfb6757bb6f8888e74cef7664b8", 2, 2, 0, heddle_launch_cast_f32__bf16},
       {"cast_f32__f16", "e070de33c9733a28e668b145cb1058f0450f85f855e8052d671d036a15f94812", 2, 2, 0, heddle_launch_cast_f32__f16},
       {"cast_f32__f32", "2240c5dac17c7d792f7c8e8bda6fa340171d52ab4f4472957573a88d40cc36e6", 2, 2, 0, heddle_launch_cast_f32__f32},
+      {"dequantize__bf16", "f525c4f2bd8e72864ae643fc748c8654565ed0983b7c9b5362c9d35efb60f122", 2, 2, 1, heddle_launch_dequantize__bf16},
+      {"dequantize__f16", "7b91683dbee29a46bec6a317580e9a653b14a91fe76f404d0a66449934e7b398", 2, 2, 1, heddle_launch_dequantize__f16},
+      {"dequantize__f32", "4b28e04dbb1736970189d2e7b5c207f3e03a689f1e93470504b0294f6a45fd38", 2, 2, 1, heddle_launch_dequantize__f32},
+      {"dequantize_channels__bf16", "e95fa9893a5bcbf4d8b09b9ee0ae78feb51eb246064702c9a52b805a415132a2", 3, 2, 1, heddle_launch_dequantize_channels__bf16},
+      {"dequantize_channels__f16", "563041522bd1ffdfe5ae7a0f6c9ceee614d8bcc90e9ec3fae2da217c9b1d5601", 3, 2, 1, heddle_launch_dequantize_channels__f16},
+      {"dequantize_channels__f32", "c91757652dbc907e0bf63ea91fb3fa7146ed12deaed08ce32b0ef88af79f405f", 3, 2, 1, heddle_launch_dequantize_channels__f32},
+      {"dequantize_product__bf16", "0816b1624d39e24cbfe3e3db202797894b2b8bdeeb7fa639ebe5b0da32736046", 2, 2, 2, heddle_launch_dequantize_product__bf16},
+      {"dequantize_product__f16", "4540f3583445c8f27eefc8fee75ef91f751db23f75dbeaa3571df194cb36f5eb", 2, 2, 2, heddle_launch_dequantize_product__f16},
+      {"dequantize_product__f32", "320a939270c578519f6b5b46482a52d9d38ead6dece1f41d036a69a67e2b2ee4", 2, 2, 2, heddle_launch_dequantize_product__f32},
       {"embed_layer_norm__bf16", "2393dd5fe7771a02ec055687215e000e9284ff5ff264b388310d7fd610a12d04", 12, 6, 1, heddle_launch_embed_layer_norm__bf16},
       {"embed_layer_norm__f16", "1734253ea77282ccfcbff66f70238352d6f17ad3bbe7451b5e79e9ab5a7ebbc0", 12, 6, 1, heddle_launch_embed_layer_norm__f16},
       {"embed_layer_norm__f32", "5e19b779f970459ceba32f80d3be2f094787123abfb470149a9ed7477e80ee95", 12, 6, 1, heddle_launch_embed_layer_norm__f32},
+      {"embed_layer_norm_quantize__bf16", "d566f40a7880e39c0e675c4f15050357696278818f3405a31db5a0559c6f3ead", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__bf16},
+      {"embed_layer_norm_quantize__f16", "a5cf0cc9a9ac649552c8e74f8f6e229aaf62abc6678378a1855b97d9278c89ec", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__f16},
+      {"embed_layer_norm_quantize__f32", "b708cc2ca826664e88eeae7a6f58900c5f42ec666db243c7121e9e1c0863877d", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__f32},
       {"embedding_lookup__bf16", "55abe7076d9c6ef316b9fb1a67e3626f694f9c1fcfdb1d14d150b3c9129fc6ea", 3, 3, 0, heddle_launch_embedding_lookup__bf16},
       {"embedding_lookup__f16", "ed98b3d94bd301d1fbd247548fa4fa150afca547b15db2b6fbc45ba8c2cc2292", 3, 3, 0, heddle_launch_embedding_lookup__f16},
       {"embedding_lookup__f32", "0de4020a4aa6550231194c2d0bded8c2ccb1dbad9d72151cecd5dfc6d44a9bfa", 3, 3, 0, heddle_launch_embedding_lookup__f32},
@@ -185,9 +286,80 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"gelu_tanh__bf16", "9af3d25be765572c2555eb1d8c3e125f92414d44778e10e1b3a06f161a480061", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
       {"gelu_tanh__f16", "74093e0d3b262e94dad4c9c823d90913991bc5c33a8802977ccbc7d0dabc23d6", 2, 2, 0, heddle_launch_gelu_tanh__f16},
       {"gelu_tanh__f32", "9f75b38c5770764d66952297f8d3e812a52522839a1e2cbb8db70f4cee7b563c", 2, 2, 0, heddle_launch_gelu_tanh__f32},
+      {"int8_bias_gelu__bf16", "566f8da8b1af4af8aceaae9596c41cb61858b1d2b1497f0e2f45d88998569e8d", 4, 2, 2, heddle_launch_int8_bias_gelu__bf16},
+      {"int8_bias_gelu__f16", "9399a7b9bf4d5a18cc544c6c1df51f2eb9a3088b3ea9e1793b8ad8ffe6119318", 4, 2, 2, heddle_launch_int8_bias_gelu__f16},
+      {"int8_bias_gelu__f32", "44543f7cf4935990fb21437f7b7d4dbe5f6ea8147f8044bdad8b80671b6fb7b5", 4, 2, 2, heddle_launch_int8_bias_gelu__f32},
+      {"int8_bias_qk_2r4r4__bf16", "a22683c7aab8159c498e0269d959935ff0a0fa46f32d64defb7110305e030e6c", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__bf16},
+      {"int8_bias_qk_2r4r4__f16", "ae4f8edf13fea44e7302a5cdabadc08f7f99583e5c3c4bc2d9d0e508e7822b06", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f16},
+      {"int8_bias_qk_2r4r4__f32", "2422b43383e240ae311cd07e2584448797b32390c1fbb9fd6ebbc9b5dfd8372c", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f32},
+      {"int8_bias_qk_2r4r4_unpack__bf16", "dba7901fd40e12d0b43b4aaa62c64a526b1be23ac7fcbf7342c39c9681b13296", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__bf16},
+      {"int8_bias_qk_2r4r4_unpack__f16", "e10cdffb8af4d39c1445518eb04df18a7f5989b74d65d2d613556e85710ae1ae", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f16},
+      {"int8_bias_qk_2r4r4_unpack__f32", "e99c3066f429527396eb45be9fb1790262e6edc473481f9db2f8dffe74e9af7e", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f32},
+      {"int8_bias_qk_col4__bf16", "6faba113082353a857d84530c57608e704525ba836aa7a94c969cae01ad2f32f", 8, 4, 4, heddle_launch_int8_bias_qk_col4__bf16},
+      {"int8_bias_qk_col4__f16", "564d169f1eadeb3fd1dccabcc4da56779eb4d072bb259d946faec382985cb23a", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f16},
+      {"int8_bias_qk_col4__f32", "50ef783b628f5fb2e6b01920531f37d396cce1d85a525a85bab4ae928b932006", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f32},
+      {"int8_bias_qk_col4_unpack__bf16", "5f6aba3011a2834044ef8a5848f5b75219922a634cf2e59932c121932beb726f", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__bf16},
+      {"int8_bias_qk_col4_unpack__f16", "4a9970cebb5f951edd8e536dc5052874f109f8b0ff8d28064aa0ad40f5aa07d0", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f16},
+      {"int8_bias_qk_col4_unpack__f32", "0703ba99bf6eccbbe660f5e41ec3b0400354e38b9df85b5364417b4cc31c0851", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f32},
+      {"int8_bias_residual_layer_norm__bf16", "9fb791a6a2daa94a8ecdbc75f0967cd5e0248af336f25bed6403b3fbb6728072", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__bf16},
+      {"int8_bias_residual_layer_norm__f16", "f231004adc7a946047df33b394a3f4cc11c4b7fac05db2b27124eda7cdd83cd5", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__f16},
+      {"int8_bias_residual_layer_norm__f32", "f767b87287c5b6c43e8da11e21b304908b7128df180c94a7ef835945717a805b", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__f32},
+      {"int8_bias_residual_layer_norm_quantize__bf16", "d7e7adbe5991f73e1845cba90569c0ce935b94a91ff120aaf92e4a4a34efa6e2", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__bf16},
+      {"int8_bias_residual_layer_norm_quantize__f16", "2fff03b86f6e3c8c69a9831ba8932e3a76a81c5c25873af3f2ebfa29ebb69b62", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__f16},
+      {"int8_bias_residual_layer_norm_quantize__f32", "4185995f67e950617c94e6f9f82cecf9758527f4c198564c161d800eb3a64301", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__f32},
+      {"int8_bias_v_2r4r4__bf16", "3adb1319868bde4c17ddaa4fdbb37ba26844cfd8973910910a7a117321152622", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__bf16},
+      {"int8_bias_v_2r4r4__f16", "3f86797b14d368ed9a380976ea4c4a8a3981ea4d38799e098b2e09523ca3da10", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f16},
+      {"int8_bias_v_2r4r4__f32", "894db2c6a53d91d870ddf19c99cdd722097312cf7784b05a43b8fc4c5bfc14e1", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f32},
+      {"int8_bias_v_2r4r4_unpack__bf16", "02a988f87cdbb2d3b76f8e08a018c08863987f3cf74253601cae517f98b9debd", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__bf16},
+      {"int8_bias_v_2r4r4_unpack__f16", "e5a259de9d1c84e05a848436838e8313cd1677e056e0bf90067a14e621fb9b4d", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f16},
+      {"int8_bias_v_2r4r4_unpack__f32", "0c72a80b7de9cc604d26774006802f490562a3bb884c365869a501c82b863716", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f32},
+      {"int8_bias_v_col4__bf16", "11aa6a15b44ed0c5471f1248f4fd127bf30e81e50856c8f7b6adacab08faf7ff", 4, 4, 2, heddle_launch_int8_bias_v_col4__bf16},
+      {"int8_bias_v_col4__f16", "67268cfcc0d59ca4f206f851a6befc049e626d0c2f51aea1803804e11442527f", 4, 4, 2, heddle_launch_int8_bias_v_col4__f16},
+      {"int8_bias_v_col4__f32", "87dd306c1e97f81b84ebbbc13661afdb6e25948489b1bd3d7d998aab1632c297", 4, 4, 2, heddle_launch_int8_bias_v_col4__f32},
+      {"int8_bias_v_col4_unpack__bf16", "ebc78f6d8c2ba940d96d9eea441a5ba594de6e1059ae084aa965b14bae11f10b", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__bf16},
+      {"int8_bias_v_col4_unpack__f16", "16a22389b7092f6deb40c67f4be707278a1a3570af0c1dfc73e81ea9af9954bc", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f16},
+      {"int8_bias_v_col4_unpack__f32", "657815a59df34f8b10f8a0536a4921d64b3a4c7c01d7f05c61ed1e6fcc04a859", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f32},
+      {"int8_context_2r4r4", "4ddd1bd09b5c394ecb971f80c03c2b6f8eaf8991d0f675ad5a21e3cbd0df0ed7", 3, 5, 0, heddle_launch_int8_context_2r4r4},
+      {"int8_context_col4", "c2ca3d0feafce103e5ab040bc911fe9ef75d87e1ad59334142a3e1c5271994f7", 3, 5, 0, heddle_launch_int8_context_col4},
+      {"int8_matmul_2r4r4", "d9b2bd5b1bc205343c98672d3df39bddfa232c968076e2bd3e815371a1465c9f", 3, 3, 0, heddle_launch_int8_matmul_2r4r4},
+      {"int8_matmul_bias__bf16", "e7c77ef3f2ad1a77a51432922172a9f1eb49c29935d2ca4c0cbda53ef89a5050", 5, 3, 1, heddle_launch_int8_matmul_bias__bf16},
+      {"int8_matmul_bias__f16", "f64d48ab578a385ffd40530d5cbe3204e26470f8360cc069d305ce4d42c7e102", 5, 3, 1, heddle_launch_int8_matmul_bias__f16},
+      {"int8_matmul_bias__f32", "70e957c7795e5032da6c01eb1e06a0ed1ee5ac8cc82100704ef08eb3f5215bfd", 5, 3, 1, heddle_launch_int8_matmul_bias__f32},
+      {"int8_matmul_bias_gelu_quantize__bf16", "8f43060176d900bc793fc8b2eb7091d80b9a08da267e4b49da50349c98d939e4", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__bf16},
+      {"int8_matmul_bias_gelu_quantize__f16", "54d53b48190aee49b5fb013f47cd8ddf6968d987538f4fef61d5e5ba0826c412", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__f16},
+      {"int8_matmul_bias_gelu_quantize__f32", "964faaff698c433b79fdbb8c12dd49ee2a86af5858d9341a2d07e58debb22869", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__f32},
+      {"int8_matmul_bias_residual__bf16", "8dc1dfb5f3798eccf7938e2d8a732e55fa2feefeeaea0412ab4f43dbf328345a", 6, 3, 1, heddle_launch_int8_matmul_bias_residual__bf16},
+      {"int8_matmul_bias_residual__f16", "c2eb9d1066aa3dfbe2be0dbfb00f537ed2c564fdc5a847b80902dbeede7e59ec", 6, 3, 1, heddle_launch_int8_matmul_bias_residual__f16},
+      {"int8_matmul_bias_residual__f32", "9aaa499aac6ff2176dc2ac1be0f59ad8941e2c36062157075f60d7f9eb110ed2", 6, 3, 1, heddle_launch_int8_matmul_bias_residual__f32},
+      {"int8_matmul_col4", "a32b0104075520818a5aa30ac069cc92c0ff23c200ca4ba0dd1fc125d2555972", 3, 3, 0, heddle_launch_int8_matmul_col4},
+      {"int8_merge_heads", "5b6061613f69feebcaf497bd0f1d41fb807717a6ba4d0875d22ce1ccff01942c", 2, 4, 3, heddle_launch_int8_merge_heads},
+      {"int8_merge_heads_pack", "3ccd6f92f8449bff0317c6ab7c00d02c7263db08d7ae3b86e94023c1122e07d3", 4, 5, 3, heddle_launch_int8_merge_heads_pack},
+      {"int8_row_bias_gelu__bf16", "5542022fd2c01f0b5dd7274a0ba24df6a159ca633dd378661d4ad0bbcec42903", 4, 2, 2, heddle_launch_int8_row_bias_gelu__bf16},
+      {"int8_row_bias_gelu__f16", "f6a896f111e00ff61048aa4f61b6b6246950b2a6d243893cf25092c8ff3410e7", 4, 2, 2, heddle_launch_int8_row_bias_gelu__f16},
+      {"int8_row_bias_gelu__f32", "398ec31c6cb486607837bb667db24f01b6bcd02581da37c892b172ed2f68c71e", 4, 2, 2, heddle_launch_int8_row_bias_gelu__f32},
+      {"int8_row_bias_qk__bf16", "618e483105058c007eb72eee0f5a76c36e6739c447fecad1900acd15890958d0", 10, 6, 4, heddle_launch_int8_row_bias_qk__bf16},
+      {"int8_row_bias_qk__f16", "d863a72b25eb195821340562fdc2893b1ab0a0b419f213c51cb20e09441a0cc5", 10, 6, 4, heddle_launch_int8_row_bias_qk__f16},
+      {"int8_row_bias_qk__f32", "4b2e478e9121c255b9f880f7c5158171a7f59e7b137342318a0c920e78e0621c", 10, 6, 4, heddle_launch_int8_row_bias_qk__f32},
+      {"int8_row_bias_residual_layer_norm__bf16", "705de52d2ef70741ce62fdfc272d476d2145633a517518cd1a3943737951d4b7", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__bf16},
+      {"int8_row_bias_residual_layer_norm__f16", "e86c3564b14e384d273a770b096ef7c369fb34de8f718fe6d16bc8e5b2c001fa", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__f16},
+      {"int8_row_bias_residual_layer_norm__f32", "a6f411593afd41b4728b2b568578d105a22173f5753ba03e4e3940f2b033456d", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__f32},
+      {"int8_row_bias_residual_layer_norm_float__bf16", "25a2211d691c42fb8008d13f35e60ca3e429cff65a0197c84de3c15c97f9a9a5", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__bf16},
+      {"int8_row_bias_residual_layer_norm_float__f16", "ac91f95b907f3648f09f5ec79db4cc979ff3a4de36242acf445acd8bc4ab7a4c", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__f16},
+      {"int8_row_bias_residual_layer_norm_float__f32", "21a54834afd5aa39c18fbbd31996d0a37addd0f8ea2502b4b370c6b648181004", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__f32},
+      {"int8_row_bias_v__bf16", "d56d1753f2721b814fe7e01e63e7ba096d202b5b9c18483d1c6fbe96474895ad", 6, 5, 2, heddle_launch_int8_row_bias_v__bf16},
+      {"int8_row_bias_v__f16", "02f55120e8c9de09ce15f84db555a07f071d3f2613fbcd457d109140c0f08b57", 6, 5, 2, heddle_launch_int8_row_bias_v__f16},
+      {"int8_row_bias_v__f32", "9990d64268bfe7bb0925a422c9f7bf501e21b8199c58fbc1a5701634351d839a", 6, 5, 2, heddle_launch_int8_row_bias_v__f32},
+      {"int8_row_merge_heads_pack", "f785affd0189d2c1313c45aa89fcf6de22c2b1b3db4a848e99d82cedf5913b0f", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack},
+      {"int8_row_softmax", "b67ac82518df1a06c6fbcb0f081f9edaa8c2e76f26582882dc488a78eaa9c123", 3, 4, 4, heddle_launch_int8_row_softmax},
+      {"int8_scores_2r4r4", "736473d49a1563328662a30160768251796a12e0012f2138afe7cd22264d3f12", 3, 5, 0, heddle_launch_int8_scores_2r4r4},
+      {"int8_scores_col4", "7e9ddb8b566a020773c68416e1648d9e74ce1ebb4c6189fc0ab41e68a994aff3", 3, 5, 0, heddle_launch_int8_scores_col4},
+      {"int8_softmax", "5a3fda76cf98affd987c4e289b5ee84b23c92bd213db7ef0a2f19d3f74339a7a", 3, 4, 4, heddle_launch_int8_softmax},
       {"layer_norm__bf16", "03d4f35b999e1568ad76884a96609b2136bda352a7c7a7de0d9e882b8ddf2dcf", 4, 2, 1, heddle_launch_layer_norm__bf16},
       {"layer_norm__f16", "aeea900b335be4e7437fbbfa1a233619f61945e48eda53d8ee6238ae97cb922b", 4, 2, 1, heddle_launch_layer_norm__f16},
       {"layer_norm__f32", "b03713b13033ff8799834520356f886a3ecda636c10d9788580e6744dbb62b31", 4, 2, 1, heddle_launch_layer_norm__f32},
+      {"layer_norm_quantize__bf16", "616dfe6601f43da6782b308da8b86991dcb76175dc49490798934e084fce9820", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16},
+      {"layer_norm_quantize__f16", "da29ad520b60cb9c0cc43e43be5001654e14ad8712b9235eff83a282715eb29e", 5, 2, 2, heddle_launch_layer_norm_quantize__f16},
+      {"layer_norm_quantize__f32", "6fe77e242a97c0431da311709dbd863a98ec08bf87d2d80eb167a8e0169b195b", 5, 2, 2, heddle_launch_layer_norm_quantize__f32},
       {"locate_rows", "3b359291e33c9900e2fdb4bf9c3009b507e7fd56250e8947925d0c1aa6c49cdd", 4, 2, 0, heddle_launch_locate_rows},
       {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16},
       {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16},
@@ -222,6 +394,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"qkv_bias_unpack_split_heads__bf16", "279975891240fb432a8a0e354fb36b7508778076f05f683b4c49e23165609eef", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__bf16},
       {"qkv_bias_unpack_split_heads__f16", "5bacccb543d75a8f60b0b5fac0e2e7d6cad69c86362d971c1d8d2668d75c7152", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f16},
       {"qkv_bias_unpack_split_heads__f32", "795078c582ac36ab7546fdeb6d4b1360c287e6f7acb13a0342614a8428e5548b", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f32},
+      {"quantize__bf16", "da222c447244e095987364cbf3b47931dc01020e9a278c2fed523162065d9b78", 2, 2, 1, heddle_launch_quantize__bf16},
+      {"quantize__f16", "9dfcc3c9a4c3fd44cc734e956dc85486939fad061d9e565328da159a26ae779f", 2, 2, 1, heddle_launch_quantize__f16},
+      {"quantize__f32", "747f6479b646dc6a8760a8aa0c2fd7ef605de3d6252f9f9236c44e64be052646", 2, 2, 1, heddle_launch_quantize__f32},
+      {"quantize_col32__bf16", "56e6f3d075315c27e712d166514c654a854c51a8b473818a658b409936b8412e", 2, 2, 1, heddle_launch_quantize_col32__bf16},
+      {"quantize_col32__f16", "9ceeb5420cf7a6e752a9845de42a51658fb018d80995613ce6c6664049c0125a", 2, 2, 1, heddle_launch_quantize_col32__f16},
+      {"quantize_col32__f32", "8ade4dbde16712de474c11279ecdd5a2919cb6a583b4136fc5772c9bab90b204", 2, 2, 1, heddle_launch_quantize_col32__f32},
       {"relu__bf16", "87de6ad181754210ee72c3a433e558bac85bfa7aec75f07dc144e23b0c276c56", 2, 2, 0, heddle_launch_relu__bf16},
       {"relu__f16", "f66ac5599a48ac1fb71e26cbc9f26f907ce9caa767dc5ad4c3c1e1b1a675e71d", 2, 2, 0, heddle_launch_relu__f16},
       {"relu__f32", "856aec70a446e99a845ca803ad5c7edae1bca1ca00e50a155dde82f32697181a", 2, 2, 0, heddle_launch_relu__f32},

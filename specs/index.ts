@@ -3,7 +3,10 @@ import type { GraphDecl, LayoutDecl, Op, PlanDecl } from 'heddle'
 import { embeddings } from './graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from './graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
+import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from './graphs/int8.js'
 import { packing, removePadding, restorePadding } from './graphs/padding.js'
+import * as headLayouts from './layouts/heads.js'
+import * as matrixLayouts from './layouts/matrix.js'
 import { splitHeads as splitHeadsLayout } from './layouts/split_heads.js'
 import { gelu, geluTanh, relu, tanh } from './ops/activations.js'
 import { add } from './ops/add.js'
@@ -13,6 +16,8 @@ import { argmaxRow } from './ops/argmax.js'
 import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup } from './ops/embedding_lookup.js'
 import { firstToken } from './ops/first_token.js'
+import { dequantize, dequantizeChannels, dequantizeProduct, quantize } from './ops/int8.js'
+import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
@@ -26,6 +31,8 @@ import { auto } from './plans/auto.js'
 import { bestEncoder } from './plans/best_encoder.js'
 import { ftV1Gelu, ftV1GeluTanh, ftV1Relu } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
+import { ftV3 } from './plans/ft_v3.js'
+import { bestEncoderInt8, int8Row } from './plans/int8.js'
 
 const byName = <T extends { readonly name: string }>(declarations: readonly T[]): Readonly<Record<string, T>> =>
   Object.fromEntries(declarations.map((declaration) => [declaration.name, declaration]))
@@ -36,16 +43,24 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   addPosition,
   argmaxRow,
   castF32,
+  col32FromRows,
+  dequantize,
+  dequantizeChannels,
+  dequantizeProduct,
   embeddingLookup,
   firstToken,
   gelu,
   geluTanh,
+  int8Col32FromRows,
   layerNorm,
   locateRows,
   maskScores,
   mergeHeads,
   packRows,
+  quantize,
   relu,
+  rowsFromCol32,
+  rowsFromInt8Col32,
   scale,
   sequenceStarts,
   softmax,
@@ -55,19 +70,38 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   unpackRows,
 ])
 
-export const layouts: Readonly<Record<string, LayoutDecl>> = byName([splitHeadsLayout])
+export const layouts: Readonly<Record<string, LayoutDecl>> = byName([
+  splitHeadsLayout,
+  ...Object.values(headLayouts),
+  ...Object.values(matrixLayouts),
+])
 
 export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   embeddings,
   encoderLayerGelu,
   encoderLayerGeluTanh,
   encoderLayerRelu,
+  ...fromCol32,
+  ...fromInt8Col32,
   hiddenStates,
   packing,
   pooler,
   removePadding,
   restorePadding,
+  ...toCol32,
+  ...toInt8,
+  ...toInt8Col32,
   tokenClassifier,
 ])
 
-export const plans: readonly PlanDecl[] = [ftV1Gelu, ftV1GeluTanh, ftV1Relu, ...ftV21, ...bestEncoder, ...auto]
+export const plans: readonly PlanDecl[] = [
+  ftV1Gelu,
+  ftV1GeluTanh,
+  ftV1Relu,
+  ...ftV21,
+  ...ftV3,
+  int8Row,
+  ...bestEncoder,
+  ...bestEncoderInt8,
+  ...auto,
+]

@@ -4,7 +4,8 @@
  */
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
-import { assembleBert, type BertAssembly, bertDims, bertInputs } from '../models/bert.js'
+import { assembleBert, bertDims, bertInputs } from '../models/bert.js'
+import type { BertAssembly } from '../models/wiring.js'
 import type { BertConfig } from '../models/config.js'
 import type { FloatType } from '../models/convert.js'
 import { findPlan } from '../models/plans.js'
@@ -13,7 +14,7 @@ import { encode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { openSession, type Session, type WeightTensor } from '../runtime/session.js'
-import { stackWeights } from '../runtime/stacks.js'
+import { prepareWeights } from '../models/prepare_weights.js'
 import { integer, random } from '../verify/random.js'
 import { ceilingsOf, layerBytes } from './floor.js'
 import type { Lengths } from './lengths.js'
@@ -73,7 +74,7 @@ export async function openSessions(
   const { passes } = rotation
   const common = { device, library, manifest, layouts }
   const open = (applications: BertAssembly['applications'], weights: Record<string, WeightTensor>): Promise<Session> =>
-    openSession({ ...common, weights: stackWeights(applications, weights) })
+    openSession({ ...common, weights: prepareWeights(applications, weights) })
   const weights = syntheticWeights(config, dtype)
   const single = await open(
     models.flatMap(({ applications }) => applications),

@@ -6,7 +6,7 @@
  * replay's time divided by their number. Activations are rewritten by every pass and stay shared. Such a chain pays
  * for one graph launch instead of one a pass; `passes` in the result says that it was used.
  */
-import type { BertAssembly } from '../models/bert.js'
+import type { BertAssembly } from '../models/wiring.js'
 import type { WeightTensor } from '../runtime/session.js'
 
 export interface Rotation {

@@ -31,9 +31,9 @@ export async function readKernels(root: string, specs = 'specs') {
     import('../frontend/index.js'),
     import('../fuse/plans.js'),
   ])
-  const { kernels } = readSpecsOrThrow({ root, specs: [specs] })
+  const { kernels, layouts } = readSpecsOrThrow({ root, specs: [specs] })
   const { graphs, plans } = await readDeclarations(root, specs)
-  const planned = planAll(plans, graphs, kernels)
+  const planned = planAll(plans, graphs, kernels, layouts)
   return { ...planned, kernels: [...kernels, ...planned.kernels] }
 }
 

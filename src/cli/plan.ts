@@ -8,7 +8,6 @@ import { usageError } from '../errors.js'
 import { costDevice, costDevices, type Pricing } from '../fuse/cost.js'
 import { diffReports, explainPlan, type PlanDiff, type PlanReport } from '../fuse/explain.js'
 import { resolvePlans } from '../fuse/resolve.js'
-import type { Kernel } from '../ir/kernel.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { BertConfig } from '../models/config.js'
 import { shapesOf } from './bench.js'
@@ -34,9 +33,13 @@ function planFor(name: string, graph: string, known: readonly string[], resolved
   return resolved.find((plan) => plan.name === name && plan.graph === graph) ?? { name, graph, groups: [] }
 }
 
-async function readOps(root: string, specs = 'specs'): Promise<ReadonlyMap<string, Kernel>> {
+async function readCompiled(root: string, specs = 'specs') {
   const { readSpecsOrThrow } = await import('../frontend/index.js')
-  return new Map(readSpecsOrThrow({ root, specs: [specs] }).kernels.map((kernel) => [kernel.name, kernel]))
+  const { kernels, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+  return {
+    ops: new Map(kernels.map((kernel) => [kernel.name, kernel])),
+    layouts: new Map(layouts.map((layout) => [layout.name, layout])),
+  }
 }
 
 async function readPlans(root: string, specs = 'specs') {
@@ -60,13 +63,13 @@ async function explain(names: readonly string[], options: PlanOptions, { root }:
   const known = namesOf(plans)
   for (const name of names) planFor(name, options.graph, known, [])
   const config = await benchConfig(options.config, root)
-  const ops = await readOps(root, options.specs)
+  const { ops, layouts } = await readCompiled(root, options.specs)
   const pricing = { device: costDevice(options.device), dims: dimsOf(options.shape, config), dtype: options.dtype }
   const ofGraph = plans.filter(({ graph }) => graph === options.graph)
   const asked = ofGraph.filter(({ name }) => names.includes(name))
   // A search needs the written plans beside it; written plans need no search.
-  const resolved = asked.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops) : asked
-  return names.map((name) => explainPlan(found.graph, planFor(name, options.graph, known, resolved), ops, pricing))
+  const resolved = asked.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops, layouts) : asked
+  return names.map((name) => explainPlan(found.graph, planFor(name, options.graph, known, resolved), ops, pricing, layouts))
 }
 
 /** @throws usage `plan.unknown`, `plan.graph`, `bench.config`, and what the front end throws */

@@ -3,15 +3,21 @@
  * registers. What the pass reads besides the product is loaded by functions of its own, so that the main loop can have these
  * loads under way before it ends, and those of weights even before it begins.
  */
+import { usageError } from '../errors.js'
+import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
+import { resolveDType } from '../ir/instance.js'
+import type { TensorParam } from '../ir/kernel.js'
+import { proveLayout } from '../ir/layout_proof.js'
+import { type MatrixOrder, matricesOf } from '../ir/matrix_order.js'
 import type { MatmulKernel } from '../ir/template.js'
 import { mapKernel } from '../schedule/map.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
 import { bodyWriter, lines, onlyPass } from './kernel.js'
-import { createNames, type Names, storageText } from './names.js'
+import { createNames, type Names, scalarText, storageText } from './names.js'
 import { writePass } from './pass.js'
-import { declareNames, type TemplateInstance, templateFile } from './template.js'
+import { declareNames, type TemplateInstance, type TemplateText, templateFile } from './template.js'
 
 /** Columns an epilogue takes at a time: what native/device/matmul.cuh hands over. */
 const vec = 8
@@ -20,41 +26,99 @@ type Loaded = Extract<PassRow, { kind: 'loaded' }>
 
 /** The file of an instance. */
 export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel): string {
-  const { epilogue, accumulator } = kernel
+  const { epilogue } = kernel
   const mapped = { ...mapKernel({ kernel: epilogue, types: instance.types, dims: {} }), vec }
   const { program } = mapped
   if (program.kind !== 'elementwise') throw new Error(`internal: ${kernel.name} has no elementwise epilogue`)
   const pass = onlyPass(program)
-  const names = inFrame(declareNames(kernel, createNames(mapped)), epilogue.rows[0]?.index, pass.loop.index)
+  const names = inFrame(declareNames(kernel, createNames(mapped)), kernel, pass.loop.index)
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
   const scope: Scope = { names, used, tensors: epilogue.tensors, fixed: {}, elements: new Map() }
-  const body = epilogueBody(pass, kernel, scope)
-  const product = tensorOf(accumulator, { tensors: epilogue.tensors })
-  const [m, n, k] = [names.dim(kernel.m), names.dim(kernel.n), names.dim(kernel.k)]
-  const [a, b] = [names.tensor(kernel.a), names.tensor(kernel.b)]
-  const given = `launch, error, "${instance.key}", ${m}, ${n}, ${k}, ${a}, ${b}`
+  const body = epilogueBody(pass, kernel, scope, instance.types)
+  const { include, call } = mainLoop(instance, kernel, { ...scope, tensors: kernel.tensors })
   return templateFile(
     instance,
     { ...scope, tensors: kernel.tensors },
     {
-      comment: `${instance.key}: matmul main loop of native/device/matmul.cuh, epilogue over chunks of ${vec} columns`,
-      include: 'matmul.cuh',
+      comment: `${instance.key}: matmul main loop of native/device/${include}, epilogue over chunks of ${vec} columns`,
+      include,
       slots: { name: 'Epilogue', comment: 'What becomes of the product.', body },
-      call: (slots) => `heddle::launch_matmul<${storageText(product, names)}>(${given}, ${slots}, ${kernel.constantB})`,
-      extents: [m, n],
+      call,
+      extents: [...kernel.batch, kernel.m, kernel.n].map(names.dim),
     },
   )
 }
 
-/** The names an epilogue is called with: its row, and the first of its columns. */
-const inFrame = (names: Names, row: string | undefined, column: string): Names => ({
-  ...names,
-  value: (name) => (name === row ? 'row' : names.value(name)),
-  first: (name) => (name === column ? 'column' : names.first(name)),
-})
+/** The main loop for the operands' types and orders, and its call. */
+function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope): Pick<TemplateText, 'include' | 'call'> {
+  const { names } = scope
+  const { batch, constantB } = kernel
+  const [m, n, k] = [names.dim(kernel.m), names.dim(kernel.n), names.dim(kernel.k)]
+  const operands = [kernel.a, kernel.b].map((name) => tensorOf(name, scope))
+  const rows = operands.every(({ layout }) => layout.name === 'row')
+  if (rows && batch.length === 0) {
+    const [a] = operands
+    const type = a === undefined ? '' : storageText(a, names)
+    const given = `launch, error, "${instance.key}", ${m}, ${n}, ${k}, ${names.tensor(kernel.a)}, ${names.tensor(kernel.b)}`
+    return { include: 'matmul.cuh', call: (slots) => `heddle::launch_matmul<${type}>(${given}, ${slots}, ${constantB})` }
+  }
+  const parts = operands.map((tensor, i) => {
+    const row = i === 0 ? kernel.m : kernel.n
+    const found = matricesOf(tensor, { batch, row, column: kernel.k })
+    if (found === undefined) {
+      throw usageError(
+        'emit.matmul',
+        `${instance.key}: the layout ${tensor.layout.name} of ${tensor.name} is none that matmuls load`,
+        {
+          hint: 'operands are row-major, COL32, COL4_4R2_8C or COL32_2R_4R4, one matrix behind the other',
+        },
+      )
+    }
+    const at = (indices: readonly Expr[]): string => offsetText(tensor.name, indices, scope)
+    const next = batch.length === 0 ? '0' : at(found.nextAt)
+    return { order: orderTypes[found.order], given: `${names.tensor(tensor.name)}, ${next}, ${at(found.pitchAt)}` }
+  })
+  const matrices = batch.length === 0 ? '1' : batch.map(names.dim).join(' * ')
+  const given = `launch, error, "${instance.key}", ${matrices}, ${m}, ${n}, ${k}, ${parts.map((part) => part.given).join(', ')}`
+  const types = parts.map(({ order }) => `heddle::${order}`).join(', ')
+  return { include: 'matmul_int8.cuh', call: (slots) => `heddle::launch_matmul_int8<${types}>(${given}, ${slots}, ${constantB})` }
+}
+
+/** Names of the orders in native/device/int8_order.cuh. */
+const orderTypes: Readonly<Record<MatrixOrder, string>> = {
+  row: 'RowOrder',
+  col32: 'Col32Order',
+  col4_4r2_8c: 'Col4Order',
+  col32_2r_4r4: 'Col32TwoRowOrder',
+}
+
+/** The names an epilogue is called with: its row, which counts through all matrices, and the first of its columns. */
+function inFrame(names: Names, { epilogue }: MatmulKernel, column: string): Names {
+  const at = (row: string): string | undefined => {
+    const axis = epilogue.rows.findIndex(({ index }) => index === row)
+    if (axis < 0) return undefined
+    const below = epilogue.rows.slice(axis + 1).map(({ dim }) => names.dim(dim))
+    const whole = below.length === 0 ? 'row' : `row / (${below.join(' * ')})`
+    return epilogue.rows.length === 1
+      ? 'row'
+      : axis === 0
+        ? `(${whole})`
+        : `(${whole} % ${names.dim(epilogue.rows[axis]?.dim ?? '')})`
+  }
+  return {
+    ...names,
+    value: (name) => at(name) ?? names.value(name),
+    first: (name) => (name === column ? 'column' : names.first(name)),
+  }
+}
 
 /** The members of the epilogue's struct that are functions. */
-function epilogueBody(pass: Pass, { accumulator, constants }: MatmulKernel, scope: Scope): string {
+function epilogueBody(
+  pass: Pass,
+  { accumulator, constants }: MatmulKernel,
+  scope: Scope,
+  types: TemplateInstance['types'],
+): string {
   const { names, elements } = scope
   const loaded = pass.rows.filter((row) => row.kind === 'loaded')
   const operands = loaded.filter(({ load }) => load.tensor !== accumulator)
@@ -109,9 +173,10 @@ function epilogueBody(pass: Pass, { accumulator, constants }: MatmulKernel, scop
     writer.writeLine('return operands;')
   })
   const given = operands.length === 0 ? 'const Loaded&' : 'const Loaded& operands'
+  const sum = scalarText[dtypeInfo[resolveDType(tensorOf(accumulator, scope).dtype, types)].scalar]
   writer.writeLine('/// Computes and stores these columns from the product.')
   writer.writeLine('template <bool WHOLE>')
-  writer.write(`${inline} void finish(int64_t row, int column, int valid, const float (&product)[VEC], ${given}) const `)
+  writer.write(`${inline} void finish(int64_t row, int column, int valid, const ${sum} (&product)[VEC], ${given}) const `)
   return `${lines(writer).trimEnd()} {\n${lines(inner)}  }\n`
 }
 
@@ -127,10 +192,18 @@ function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): strin
   const length = pass.loop.length
   const touched = [...operands.map(({ load }) => load.tensor), ...pass.stores.map(({ tensor }) => tensor)]
   const params = tensors.filter(({ name }) => touched.includes(name))
-  const rows = params.every(({ layout, dims }) => layout.name === 'row' && length.kind === 'dim' && dims.at(-1) === length.name)
-  if (!rows) return 'false'
+  const columns = length.kind === 'dim' ? length.name : undefined
+  if (!params.every((param) => columns !== undefined && inChunks(param, columns))) return 'false'
   return [
     `${expressionText(length, scope)} % VEC == 0`,
     ...params.map(({ name }) => `${names.tensor(name)}.aligned(0, 16)`),
   ].join(' && ')
+}
+
+/** Whether chunks that start at multiples of their size lie whole and aligned in a tensor whose last dimension is a multiple of it. */
+function inChunks({ layout, dims }: TensorParam, columns: string): boolean {
+  if (dims.at(-1) !== columns) return false
+  if (layout.name === 'row') return true
+  const { contiguousRun, alignedRun } = proveLayout(layout)
+  return contiguousRun === 'all' ? alignedRun >= vec : contiguousRun >= vec && alignedRun >= vec
 }

@@ -12,12 +12,13 @@ import type { TemplateKernel } from '../ir/template.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttention } from './attention.js'
 import type { Derived } from './derive.js'
-import { typeEdges } from './edges.js'
-import { findNode, prune, sortNodes } from './edit.js'
+import { placeEdges } from './edges.js'
+import { findNode, type LayoutsByName, prune, sortNodes } from './edit.js'
 import { deriveMatmul } from './matmul.js'
 import { deriveMembers } from './members.js'
 import { packGraph } from './pack.js'
 import type { Binding } from './parameters.js'
+import { quantiseGraph } from './quantise.js'
 import { illegal, type Member } from './space.js'
 import { stackGraph } from './stack.js'
 
@@ -34,13 +35,31 @@ export interface PlannedGraph {
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 
 /**
- * @param ops kernels of the graph's ops, and of those packing and stacking bring in, by name
- * @throws usage `plan.node` for a name the graph lacks, `plan.packed`, `plan.stack`, `plan.edge`, `plan.overlap`, `plan.cycle`, `plan.illegal`,
- * `plan.differ`
+ * The graph whose nodes a plan's groups name: padding removed, nodes stacked, values quantised, edges stored as the plan says.
+ * @param ops kernels of the graph's ops, and of those packing, stacking and quantising bring in, by name
+ * @throws usage `plan.node` for a name the graph lacks, `plan.packed`, `plan.stack`, `plan.quantised`, `plan.edge`
  */
-export function applyPlan(original: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): PlannedGraph {
+export function prepareGraph(
+  original: Graph,
+  plan: PlanDecl,
+  ops: ReadonlyMap<string, Kernel>,
+  layouts: LayoutsByName = new Map(),
+): Graph {
   const packed = plan.packed === undefined ? original : packGraph(original, plan.packed)
-  const graph = typeEdges(stackGraph(packed, plan, ops), plan)
+  return placeEdges(quantiseGraph(stackGraph(packed, plan, ops), plan, ops), plan, layouts)
+}
+
+/**
+ * @param ops as `prepareGraph` takes them
+ * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.cycle`, `plan.illegal`, `plan.differ`
+ */
+export function applyPlan(
+  original: Graph,
+  plan: PlanDecl,
+  ops: ReadonlyMap<string, Kernel>,
+  layouts: LayoutsByName = new Map(),
+): PlannedGraph {
+  const graph = prepareGraph(original, plan, ops, layouts)
   const made = new Map<string, PlannedKernel>()
   const values: GraphValue[] = [...graph.values]
   const replaced = new Map<GraphNode, string>()
@@ -56,7 +75,7 @@ export function applyPlan(original: Graph, plan: PlanDecl, ops: ReadonlyMap<stri
         replaced.set(node, name)
       }
       checkConvex(graph, name, ordered)
-      const derived = deriveGroup(graph, plan.name, name, ordered, ops)
+      const derived = deriveGroup(graph, plan.name, name, ordered, ops, layouts)
       const known = made.get(name)
       if (known !== undefined && !sameKernel(known, derived.kernel)) {
         throw usageError('plan.differ', `plan ${plan.name}: the occurrences of ${name} derive different kernels`, {
@@ -90,12 +109,13 @@ function deriveGroup(
   name: string,
   nodes: readonly GroupNode[],
   ops: ReadonlyMap<string, Kernel>,
+  layouts: LayoutsByName,
 ): Derived<PlannedKernel> {
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [memberOf(plan, node, ops)] : []))
   const [first, second, third] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
-  if (first === undefined) return deriveMembers(graph, name, members)
-  if (second === undefined) return deriveMatmul(graph, name, first, members)
-  if (third === undefined) return deriveAttention(graph, name, first, second, members)
+  if (first === undefined) return deriveMembers(graph, name, members, layouts)
+  if (second === undefined) return deriveMatmul(graph, name, first, members, layouts)
+  if (third === undefined) return deriveAttention(graph, name, first, second, members, layouts)
   throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
 }
 

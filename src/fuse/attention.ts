@@ -11,6 +11,7 @@ import { rewrite, substitute } from '../ir/walk.js'
 import { areAttention, Surroundings, unguard } from './attention_parts.js'
 import { AttentionSlots, type Piece } from './attention_slots.js'
 import { type Derived, deriveKernel } from './derive.js'
+import type { LayoutsByName } from './edit.js'
 import { valueAt } from './edit.js'
 import { innerViews, isUsed } from './members.js'
 import { equalExprs } from './positions.js'
@@ -28,8 +29,9 @@ export function deriveAttention(
   scores: Matmul,
   context: Matmul,
   members: readonly Member[],
+  layouts: LayoutsByName,
 ): Derived<AttentionKernel> {
-  return new Attention(graph, name, scores, context, members).run()
+  return new Attention(graph, name, scores, context, members, layouts).run()
 }
 
 class Attention {
@@ -40,8 +42,10 @@ class Attention {
   readonly #members: readonly Member[]
   readonly #around: Surroundings
   readonly #slots: AttentionSlots
+  readonly #layouts: LayoutsByName
 
-  constructor(graph: Graph, name: string, scores: Matmul, context: Matmul, members: readonly Member[]) {
+  constructor(graph: Graph, name: string, scores: Matmul, context: Matmul, members: readonly Member[], layouts: LayoutsByName) {
+    this.#layouts = layouts
     this.#graph = graph
     this.#name = name
     this.#scores = scores
@@ -114,7 +118,14 @@ class Attention {
 
   /** The one element a group of ops stores, as an expression of the template's indices, with the tensors it loads declared. */
   #expression(members: readonly Member[], value: ValueId, indices: readonly string[]): Piece {
-    const derived = deriveKernel(this.#graph, this.#name, members, innerViews(this.#graph, members), new Set([value]))
+    const derived = deriveKernel(
+      this.#graph,
+      this.#name,
+      members,
+      innerViews(this.#graph, members),
+      new Set([value]),
+      this.#layouts,
+    )
     const { kernel } = derived
     const [stmt, ...more] = kernel.body
     const first = members[0]?.node.name ?? ''

@@ -42,14 +42,15 @@ type Group = Candidate & { readonly kind: 'legal' }
 export function searchPlan(name: string, graph: Graph, options: SearchOptions): PlanDecl {
   const { ops, packed, stacked, known = [], kernels } = options
   const pricing = { device: costDevice(options.device), dims: options.dims ?? defaultDims, dtype: options.dtype ?? 'f16' }
-  const candidates = new Candidates(graph, { name, graph: graph.name, packed, stacked }, ops, pricing)
+  const candidates = new Candidates(graph, { name, graph: graph.name, packed, stacked, groups: [] }, ops, pricing)
   const groups = new Search(candidates).run()
   let found: { readonly cost: number; readonly plan: PlanDecl } = {
     cost: total(groups),
     plan: { name, graph: graph.name, packed, stacked, groups: nameGroups(candidates, groups, kernels) },
   }
   for (const plan of known) {
-    if (plan.graph !== graph.name || JSON.stringify(plan.packed) !== JSON.stringify(packed)) continue
+    if (plan.quantised !== undefined || plan.graph !== graph.name || JSON.stringify(plan.packed) !== JSON.stringify(packed))
+      continue
     const cost = planSeconds(graph, plan, ops, pricing)
     // At the same price a written plan wins: its kernels exist already.
     if (cost < found.cost + leastGain)
@@ -168,7 +169,7 @@ class Search {
  * Why groups that are legal one by one cannot be steps of one graph, which is that they wait for each other; undefined when
  * they can.
  */
-export function cycleOf({ graph, ops }: Candidates, groups: readonly (readonly string[])[]): HeddleError | undefined {
+export function cycleOf({ graph, ops, layouts }: Candidates, groups: readonly (readonly string[])[]): HeddleError | undefined {
   const merged = groups.filter((names) => names.length > 1)
   const decl = {
     name: 'search',
@@ -176,7 +177,7 @@ export function cycleOf({ graph, ops }: Candidates, groups: readonly (readonly s
     groups: merged.map((names, i) => ({ kernel: `group${i}`, occurrences: [names] })),
   }
   try {
-    applyPlan(graph, decl, ops)
+    applyPlan(graph, decl, ops, layouts)
     return undefined
   } catch (error) {
     if (error instanceof HeddleError && error.code === 'plan.cycle') return error

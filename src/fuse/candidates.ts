@@ -6,10 +6,9 @@ import { HeddleError, usageError } from '../errors.js'
 import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { PlanDecl } from '../lang/plan.js'
-import { applyPlan, type PlannedKernel } from './apply.js'
+import { applyPlan, type PlannedKernel, prepareGraph } from './apply.js'
 import { type Pricing, type StepCost, stepCost } from './cost.js'
-import { packGraph } from './pack.js'
-import { stackGraph } from './stack.js'
+import type { LayoutsByName } from './edit.js'
 
 /** A node that does something. */
 export type ActiveNode = Exclude<GraphNode, { kind: 'view' }>
@@ -29,23 +28,25 @@ export type Candidate =
 const working = 'fused'
 
 export class Candidates {
-  /** The graph with the plan's packing and stacks, whose nodes groups name. */
+  /** The graph whose nodes the plan's groups name. */
   readonly graph: Graph
   readonly nodes: readonly ActiveNode[]
   readonly ops: ReadonlyMap<string, Kernel>
+  readonly layouts: LayoutsByName
   readonly #pricing: Pricing
   readonly #known = new Map<string, Candidate>()
   readonly #sources: ReadonlyMap<ValueId, ValueId>
 
-  /** @throws usage `plan.packed`, `plan.stack`, `plan.node` for packing and stacks that the graph does not allow */
+  /** @throws usage what preparing the graph for the plan throws */
   constructor(
     original: Graph,
-    plan: Pick<PlanDecl, 'name' | 'graph' | 'packed' | 'stacked'>,
+    plan: PlanDecl,
     ops: ReadonlyMap<string, Kernel>,
     pricing: Pricing,
+    layouts: LayoutsByName = new Map(),
   ) {
-    const packed = plan.packed === undefined ? original : packGraph(original, plan.packed)
-    this.graph = stackGraph(packed, { ...plan, groups: [] }, ops)
+    this.graph = prepareGraph(original, plan, ops, layouts)
+    this.layouts = layouts
     this.nodes = this.graph.nodes.flatMap((node) => (node.kind === 'view' ? [] : [node]))
     this.ops = ops
     this.#pricing = pricing
@@ -100,7 +101,7 @@ export class Candidates {
   #derive(names: readonly string[]): Candidate {
     try {
       const groups = [{ kernel: working, occurrences: [names] }]
-      const planned = applyPlan(this.graph, { name: working, graph: this.graph.name, groups }, this.ops)
+      const planned = applyPlan(this.graph, { name: working, graph: this.graph.name, groups }, this.ops, this.layouts)
       const node = planned.graph.nodes.find((made) => made.kind === 'op' && made.op === working)
       const kernel = planned.kernels.get(working) ?? planned.templates.get(working)
       if (node?.kind !== 'op' || kernel === undefined) throw new Error(`internal: ${names.join(', ')} derived no kernel`)

@@ -10,6 +10,7 @@ import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../ir/kernel.js'
 import { verifyKernel } from '../ir/verify.js'
 import { mapStmt, rewrite, substitute } from '../ir/walk.js'
+import type { LayoutsByName } from './edit.js'
 import { inlineRows } from './inline.js'
 import { createNames, type Names } from './names.js'
 import { type Binding, Parameters } from './parameters.js'
@@ -45,8 +46,9 @@ export function deriveKernel(
   members: readonly Member[],
   views: readonly NodeOf<'view'>[],
   outside: ReadonlySet<ValueId>,
+  layouts: LayoutsByName,
 ): Derived {
-  return new Derivation(graph, group, members, views, outside).run()
+  return new Derivation(graph, group, members, views, outside, layouts).run()
 }
 
 class Derivation {
@@ -65,6 +67,7 @@ class Derivation {
     members: readonly Member[],
     views: readonly NodeOf<'view'>[],
     outside: ReadonlySet<ValueId>,
+    layouts: LayoutsByName,
   ) {
     this.#group = group
     this.#members = members
@@ -72,7 +75,7 @@ class Derivation {
     this.#produced = new ProducedValues(group, new Map(views.map((view) => [view.out, view.input])))
     this.#space = spaceOf(graph, group, members, views)
     this.#names = createNames(this.#space)
-    this.#parameters = new Parameters(graph, group, this.#space, this.#names)
+    this.#parameters = new Parameters(graph, group, this.#space, this.#names, layouts)
   }
 
   run(): Derived {

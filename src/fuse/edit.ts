@@ -1,7 +1,11 @@
 /** Editing graphs: new values and views, order. Passes over a graph share these. */
 import { usageError } from '../errors.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
-import { printShape, type Shape } from '../ir/shape.js'
+import type { Layout } from '../ir/layout.js'
+import { multiplyExtents, printShape, type Shape, sameExtent } from '../ir/shape.js'
+
+/** Declared layouts by name: those that edges and int8 weights may have. */
+export type LayoutsByName = ReadonlyMap<string, Layout>
 
 /** A graph value. */
 export function valueAt(values: readonly GraphValue[], id: ValueId): GraphValue {
@@ -70,4 +74,31 @@ export function prune(graph: Graph, mayDrop: (node: GraphNode) => boolean = ({ k
   const used = new Set([...graph.nodes.flatMap(inputsOf), ...Object.values(graph.outputs)])
   const nodes = graph.nodes.filter((node) => !mayDrop(node) || outputsOf(node).some((id) => used.has(id)))
   return nodes.length === graph.nodes.length ? graph : prune({ ...graph, nodes }, mayDrop)
+}
+
+/** A value and everything that is the same elements under another shape, through views in both directions. */
+export function aliasesOf(nodes: readonly GraphNode[], id: ValueId): ReadonlySet<ValueId> {
+  const found = new Set([id])
+  for (const known of found) {
+    for (const node of nodes) {
+      if (node.kind !== 'view') continue
+      if (node.input === known) found.add(node.out)
+      if (node.out === known) found.add(node.input)
+    }
+  }
+  return found
+}
+
+/** How many consecutive extents of the finer shape make up each extent of the other; undefined where they do not. */
+export function runsBetween(coarse: Shape, fine: Shape): readonly number[] | undefined {
+  const runs: number[] = []
+  let at = 0
+  for (const extent of coarse) {
+    let run = 1
+    while (at + run <= fine.length && !sameExtent(multiplyExtents(fine.slice(at, at + run)), extent)) run++
+    if (at + run > fine.length) return undefined
+    runs.push(run)
+    at += run
+  }
+  return at === fine.length ? runs : undefined
 }

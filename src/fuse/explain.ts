@@ -8,6 +8,7 @@ import type { PlanDecl } from '../lang/plan.js'
 import { cycleOf, planGroups } from './auto.js'
 import { Candidates } from './candidates.js'
 import { leastGain, type Pricing } from './cost.js'
+import type { LayoutsByName } from './edit.js'
 
 export interface PlanStep {
   readonly kind: 'row program' | 'matmul' | 'attention' | 'library matmul'
@@ -57,8 +58,14 @@ export interface PlanReport {
 const micro = 1e6
 
 /** @throws usage `plan.*` for a plan that cannot be applied, `graph.dim` for dimensions `pricing` lacks */
-export function explainPlan(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>, pricing: Pricing): PlanReport {
-  const candidates = new Candidates(graph, plan, ops, pricing)
+export function explainPlan(
+  graph: Graph,
+  plan: PlanDecl,
+  ops: ReadonlyMap<string, Kernel>,
+  pricing: Pricing,
+  layouts: LayoutsByName = new Map(),
+): PlanReport {
+  const candidates = new Candidates(graph, plan, ops, pricing, layouts)
   const steps = planGroups(candidates, plan).map(({ group: { names, kernel, cost }, kernel: name }): PlanStep => {
     const { bytesRead, bytesWritten, flops, rereads, seconds } = cost
     const kind = kernel === undefined ? 'library matmul' : 'kind' in kernel ? kernel.kind : 'row program'

@@ -4,8 +4,9 @@ import type { DType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { AttrValue, Graph, ValueId } from '../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../ir/kernel.js'
-import { rowMajor } from '../ir/layout.js'
-import type { Shape } from '../ir/shape.js'
+import { type Layout, parseLayoutName, rowMajor, splitLayout } from '../ir/layout.js'
+import { printShape, type Shape } from '../ir/shape.js'
+import { aliasesOf, type LayoutsByName, runsBetween } from './edit.js'
 import type { Names } from './names.js'
 import { boundValue, illegal, type Member, type Space } from './space.js'
 
@@ -28,8 +29,10 @@ export class Parameters {
   readonly #group: string
   readonly #space: Space
   readonly #names: Names
+  readonly #layouts: LayoutsByName
 
-  constructor(graph: Graph, group: string, space: Space, names: Names) {
+  constructor(graph: Graph, group: string, space: Space, names: Names, layouts: LayoutsByName) {
+    this.#layouts = layouts
     this.#graph = graph
     this.#group = group
     this.#space = space
@@ -82,23 +85,31 @@ export class Parameters {
     return Object.fromEntries(Object.entries(types).filter(([param]) => used.has(param)))
   }
 
-  /** Declares a tensor over atoms. Only a row-major tensor may be seen in a finer shape: others keep the one their layout is for. */
+  /** Declares a tensor over atoms. */
   #declare(member: Member, param: TensorParam, value: ValueId, access: 'in' | 'out'): string {
     const atoms = param.dims.flatMap((dim) => [...this.#space.atomsOf(member, dim)])
     const dims = atoms.map(this.#names.atom)
-    const row = param.layout.name === 'row'
-    if (!row && atoms.length !== param.dims.length) {
-      throw illegal(
-        this.#group,
-        member.node.name,
-        member.node.name,
-        `layout ${param.layout.name} of ${param.name} cannot be split`,
-      )
-    }
+    const shape = atoms.map((atom) => this.#space.axes.extent(atom))
     const name = this.#names.fresh(param.name)
     const dtype = this.#graph.values[value]?.dtype ?? param.dtype
-    const tensor: TensorParam = { name, access, dtype, dims, layout: row ? rowMajor(dims) : param.layout }
-    this.#declared.set(value, { param: name, value, tensor, shape: atoms.map((atom) => this.#space.axes.extent(atom)) })
+    const tensor: TensorParam = { name, access, dtype, dims, layout: this.#layoutOf(member, param, value, shape, dims) }
+    this.#declared.set(value, { param: name, value, tensor, shape })
     return name
+  }
+
+  /** The layout of a value over the given shape, which splits the axes of the shape that the layout is for. */
+  #layoutOf(member: Member, param: TensorParam, value: ValueId, shape: Shape, dims: readonly string[]): Layout {
+    const { name } = parseLayoutName(this.#graph.values[value]?.layout ?? 'row')
+    if (name === 'row') return rowMajor(dims)
+    const layout = param.layout.name === name ? param.layout : this.#layouts.get(name)
+    const stored = [...aliasesOf(this.#graph.nodes, value)]
+      .map((id) => this.#graph.values[id]?.shape ?? [])
+      .find((candidate) => candidate.length === layout?.axes.length)
+    const runs = stored === undefined ? undefined : runsBetween(stored, shape)
+    if (layout === undefined || runs === undefined) {
+      const seen = `"${printShape(shape)}"`
+      throw illegal(this.#group, member.node.name, member.node.name, `layout ${name} of ${param.name} is not one of ${seen}`)
+    }
+    return runs.every((run) => run === 1) ? layout : splitLayout(layout, runs, dims)
   }
 }

@@ -8,6 +8,7 @@ import type { Kernel } from '../ir/kernel.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel } from './apply.js'
 import { searchPlan } from './auto.js'
+import type { LayoutsByName } from './edit.js'
 
 type Graphs = Readonly<Record<string, { readonly graph: Graph }>>
 
@@ -23,12 +24,17 @@ export function graphOf(plan: PlanDecl, graphs: Graphs): Graph {
  * model, than a written one of its graph that packs it alike.
  * @throws usage `plan.*` for a written plan that cannot be applied, `cost.device`, `graph.dim`
  */
-export function resolvePlans(plans: readonly PlanDecl[], graphs: Graphs, ops: ReadonlyMap<string, Kernel>): readonly PlanDecl[] {
+export function resolvePlans(
+  plans: readonly PlanDecl[],
+  graphs: Graphs,
+  ops: ReadonlyMap<string, Kernel>,
+  layouts: LayoutsByName = new Map(),
+): readonly PlanDecl[] {
   const written = plans.filter(({ auto }) => auto === undefined)
   if (written.length === plans.length) return plans
   const kernels = new Map<string, PlannedKernel>()
   const learn = (plan: PlanDecl): void => {
-    const made = applyPlan(graphOf(plan, graphs), plan, ops)
+    const made = applyPlan(graphOf(plan, graphs), plan, ops, layouts)
     for (const [name, kernel] of [...made.kernels, ...made.templates]) kernels.set(name, kernel)
   }
   written.forEach(learn)

@@ -83,8 +83,9 @@ export function spaceOf(graph: Graph, group: string, members: readonly Member[],
   for (const view of views) {
     const user = members.find((member) => Object.values(member.node.inputs).includes(view.out))
     const maker = members.find((member) => Object.values(member.node.outputs).includes(view.input))
-    if (user === undefined) continue
-    related(user, maker?.node.name ?? view.name, () => axes.alignView(valueAxes(view.input), valueAxes(view.out)))
+    const first = user ?? maker
+    if (first === undefined) continue
+    related(first, maker?.node.name ?? view.name, () => axes.alignView(valueAxes(view.input), valueAxes(view.out)))
   }
 
   const atomsOf = (member: Member, dim: string): readonly number[] => {

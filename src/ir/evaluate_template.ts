@@ -1,5 +1,5 @@
 /** What a template kernel computes, by its definition and in double precision: the reference its main loops are held against. */
-import { type Env, emptyEnv, evaluateExpr, evaluateKernel, type HostTensor, position } from './evaluate.js'
+import { type Env, emptyEnv, evaluateExpr, evaluateKernel, forEachPoint, type HostTensor, position } from './evaluate.js'
 import type { AttentionKernel, MatmulKernel, RowAccess, TemplateKernel } from './template.js'
 
 type Numbers = Readonly<Record<string, number>>
@@ -17,15 +17,30 @@ export const evaluateTemplate = (
 const extentOf = (dims: Numbers, name: string): number => dims[name] ?? 0
 
 function evaluateMatmul(kernel: MatmulKernel, inputs: Tensors, dims: Numbers, attrs: Numbers): Record<string, HostTensor> {
-  const [m, n, k] = [extentOf(dims, kernel.m), extentOf(dims, kernel.n), extentOf(dims, kernel.k)]
-  const at = (name: string, index: number): number => inputs[name]?.data[index] ?? Number.NaN
-  const data = Float64Array.from({ length: m * n }, (_, element) => {
-    const [row, column] = [Math.floor(element / n), element % n]
+  const extents = [...kernel.batch, kernel.m, kernel.n].map((name) => extentOf(dims, name))
+  const k = extentOf(dims, kernel.k)
+  const operand = (name: string): ((point: Numbers) => number) => {
+    const axes = kernel.tensors.find((tensor) => tensor.name === name)?.dims ?? []
+    const { data, shape } = inputs[name] ?? { data: [], shape: [] }
+    return (point) =>
+      data[
+        position(
+          name,
+          axes.map((axis) => point[axis] ?? 0),
+          shape,
+        )
+      ] ?? Number.NaN
+  }
+  const [a, b] = [operand(kernel.a), operand(kernel.b)]
+  const data = new Float64Array(extents.reduce((size, extent) => size * extent, 1))
+  let element = 0
+  forEachPoint(extents, (at) => {
+    const point = Object.fromEntries([...kernel.batch, kernel.m, kernel.n].map((name, axis) => [name, at[axis] ?? 0]))
     let sum = 0
-    for (let i = 0; i < k; i++) sum += at(kernel.a, row * k + i) * at(kernel.b, column * k + i)
-    return sum
+    for (let i = 0; i < k; i++) sum += a({ ...point, [kernel.k]: i }) * b({ ...point, [kernel.k]: i })
+    data[element++] = sum
   })
-  return evaluateKernel(kernel.epilogue, { ...inputs, [kernel.accumulator]: { data, shape: [m, n] } }, dims, attrs)
+  return evaluateKernel(kernel.epilogue, { ...inputs, [kernel.accumulator]: { data, shape: extents } }, dims, attrs)
 }
 
 function evaluateAttention(kernel: AttentionKernel, inputs: Tensors, dims: Numbers, attrs: Numbers): Record<string, HostTensor> {

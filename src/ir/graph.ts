@@ -11,7 +11,7 @@ export type ValueId = number
 export interface GraphValue {
   readonly dtype: DTypeRef
   readonly shape: Shape
-  /** Name of the layout the value is stored in: `row` or a declared layout. */
+  /** Name of the layout the value is stored in: `row`, a declared layout, or one whose axes the value splits (see ir/layout.ts). */
   readonly layout: string
 }
 
@@ -29,7 +29,7 @@ export type GraphNode =
       readonly outputs: Readonly<Record<string, ValueId>>
       readonly attrs: Readonly<Record<string, AttrValue>>
     }
-  /** An einsum-style product of two tensors, such as `m k, n k -> m n`; accumulates in float32. */
+  /** An einsum-style product of two tensors, such as `m k, n k -> m n`; accumulates in float32, or of int8 in int32. */
   | {
       readonly kind: 'matmul'
       readonly name: string
@@ -51,6 +51,8 @@ export interface Graph {
   readonly weights: Readonly<Record<string, ValueId>>
   /** Weights that are others laid one behind the other, and the names of those. */
   readonly stacked?: Readonly<Record<string, readonly string[]>> | undefined
+  /** Weights that are the steps of int8 weights, one for each row, and the names of those. */
+  readonly steps?: Readonly<Record<string, string>> | undefined
   readonly outputs: Readonly<Record<string, ValueId>>
   readonly attrs: readonly string[]
 }

@@ -10,6 +10,8 @@ import type { Layout } from './layout.js'
 export interface LayoutProof {
   /** Largest power of two R up to 32 with offset(c0 + j) = offset(c0) + j for every aligned c0 and j < R; `all` if whole rows are contiguous. */
   readonly contiguousRun: number | 'all'
+  /** Largest power of two R up to 32 such that offset(c0) is a multiple of R for every c0 that is one, whatever the extents. */
+  readonly alignedRun: number
   /** Combinations of extents that were evaluated. */
   readonly combinations: number
 }
@@ -23,14 +25,14 @@ const totalBudget = 150_000
 
 type Numbers = Record<string, number>
 
-/** Combinations of extents from small to large, within the budgets. */
-function domain(rank: number): number[][] {
+/** Combinations of extents for a layout of the given rank, from small to large, within a budget of elements. */
+export function extentsToTry(rank: number, budget = totalBudget): number[][] {
   let combos: number[][] = [[]]
   for (let axis = 0; axis < rank; axis++) combos = combos.flatMap((combo) => extents.map((extent) => [...combo, extent]))
   const elements = (combo: readonly number[]): number => combo.reduce((a, b) => a * b, 1)
   const sized = combos.filter((combo) => elements(combo) <= elementBudget)
   // When there are more combinations than the budget allows, an odd stride samples every extent of every axis.
-  const stride = Math.ceil(sized.reduce((total, combo) => total + elements(combo), 0) / totalBudget) | 1
+  const stride = Math.ceil(sized.reduce((total, combo) => total + elements(combo), 0) / budget) | 1
   return sized.filter((_, at) => at % stride === 0)
 }
 
@@ -80,20 +82,26 @@ function runsOf(length: number, offsets: readonly number[], width: number): bool
   })
 }
 
+/** Whether every run of `length` that starts aligned in a row starts at a multiple of it. */
+const alignedAt = (length: number, offsets: readonly number[], width: number): boolean =>
+  offsets.every((offset, at) => (at % width) % length !== 0 || offset % length === 0)
+
 /**
  * Proves over the domain that a layout maps different indices to different offsets inside its size, and finds its
  * contiguous run along the last axis.
  * @throws finding `layout.range` or `layout.injective` with a counterexample.
  */
 export function proveLayout(layout: Layout): LayoutProof {
-  const combos = domain(layout.axes.length)
+  const combos = extentsToTry(layout.axes.length)
   let run = longestRun
   let all = true
+  let aligned = longestRun
   for (const shape of combos) {
     const offsets = offsetsAt(layout, named(layout.axes, shape), shape)
     const width = shape.at(-1) ?? 1
     all &&= runsOf(width, offsets, width)
     while (!runsOf(run, offsets, width)) run /= 2
+    while (!alignedAt(aligned, offsets, width)) aligned /= 2
   }
-  return { contiguousRun: all ? 'all' : run, combinations: combos.length }
+  return { contiguousRun: all ? 'all' : run, alignedRun: aligned, combinations: combos.length }
 }

@@ -29,11 +29,12 @@ export interface GraphConfig<I extends Tensors, W extends Tensors, A extends str
   ) => { readonly nodes: { readonly [K in N]: GraphTensor }; readonly outputs: { readonly [K in O]: GraphTensor } }
 }
 
-export interface GraphDecl<N extends string = string> {
+export interface GraphDecl<N extends string = string, I extends string = string> {
   readonly name: string
   readonly graph: Graph
-  /** Carries the node names in the type. */
+  /** These carry the names of nodes and inputs in the type. */
   readonly nodes: readonly N[]
+  readonly inputs: readonly I[]
 }
 
 const dtypeRef = (type: string): DTypeRef => (isDType(type) ? type : { param: type })
@@ -51,7 +52,8 @@ export class GraphBuilder {
   }
 
   /**
-   * Applies an op. Its dimensions are bound to the extents of its inputs, and those no input has to `extents`.
+   * Applies an op. Its dimensions are bound to the extents of its inputs, and those no input has to `extents`; likewise its type
+   * parameters, and those no input has to `results`.
    * @throws usage `graph.*` naming op, tensor and extents
    */
   apply<I extends Tensors, O extends Tensors, A extends Readonly<Record<string, number>>>(
@@ -59,11 +61,14 @@ export class GraphBuilder {
     inputs: Handles<I>,
     attrs: { readonly [K in keyof A]?: AttrValue } = {},
     extents: Readonly<Record<string, string>> = {},
+    results: Readonly<Record<string, string>> = {},
   ): Handles<O> {
     const dims: Record<string, Shape[number]> = Object.fromEntries(
       Object.entries(extents).map(([dim, extent]) => [dim, parseExtent(extent)]),
     )
-    const types: Record<string, DTypeRef> = {}
+    const types: Record<string, DTypeRef> = Object.fromEntries(
+      Object.entries(results).map(([param, type]) => [param, dtypeRef(type)]),
+    )
     const ids: Record<string, ValueId> = {}
     for (const [name, decl] of Object.entries<TensorDecl>(op.inputs)) {
       const handle = (inputs as Readonly<Record<string, GraphTensor>>)[name]
@@ -230,7 +235,7 @@ export function graph<
   const N extends string,
   const O extends string,
   const A extends string = never,
->(name: string, config: GraphConfig<I, W, A, N, O>): GraphDecl<N> {
+>(name: string, config: GraphConfig<I, W, A, N, O>): GraphDecl<N, keyof I & string> {
   const builder = new GraphBuilder()
   const declareAll = <T extends Tensors>(decls: T): Handles<T> =>
     Object.fromEntries(Object.entries<TensorDecl>(decls).map(([key, decl]) => [key, builder.declare(decl)])) as Handles<T>
@@ -246,6 +251,7 @@ export function graph<
   return {
     name,
     nodes: Object.keys(built.nodes) as N[],
+    inputs: Object.keys(config.inputs) as (keyof I & string)[],
     graph: {
       name,
       values: builder.values,

@@ -4,9 +4,16 @@
  * changes what is computed for a token, only how it is grouped and stored.
  */
 import type { GraphDecl } from './graph.js'
+import type { LayoutDecl } from './layout.js'
 
 /** Types an edge may have: bodies compute in float32 whatever they load. */
 export type EdgeType = 'f32' | 'f16' | 'bf16'
+
+/** How the result of a node is stored, where that is not as the graph says. */
+export interface EdgeConfig {
+  readonly dtype?: EdgeType
+  readonly layout?: LayoutDecl
+}
 
 /**
  * Removal of padding: every value with one row a token of a padded batch (extent `batch*seq`) is stored with one row a
@@ -21,26 +28,52 @@ export interface Packing {
 }
 
 /** A node of the graph, a stack the plan makes, or a padding step beside one of them. */
-type NodeName<N extends string> = N | `${N}.pack` | `${N}.unpack`
+type Placed<N extends string> = N | `${N}.pack` | `${N}.unpack`
 
-export interface PlanConfig<N extends string, S extends string> {
+/** One of these, or a step between floats and int8 behind it. */
+type NodeName<N extends string> = Placed<N> | `${Placed<N>}.int8` | `${Placed<N>}.float`
+
+/**
+ * Values stored as int8. Each gets a quantising step (`node.int8`) whose attributes `site.inverse` and `site.step` the model supplies,
+ * a site being the node without `.pack`. A matmul of which every operand is a weight or comes from such values multiplies integers;
+ * its int32 result is brought back to floats by a step of its own (`matmul.float`).
+ */
+export interface Quantisation<V extends string> {
+  /** Nodes and inputs of the graph. */
+  readonly values: readonly V[]
+  /** Those of them that are kept as int8 only: what needs floats reads them back (`node.float`). */
+  readonly only?: readonly NoInfer<V>[]
+  /** Inputs of which the int8 form is supplied beside the float one (`input.int8`), and results of which both are returned. */
+  readonly across?: readonly NoInfer<V>[]
+  /** How int8 weights are stored; row-major where undefined. */
+  readonly weights?: LayoutDecl
+}
+
+export interface PlanConfig<N extends string, S extends string, I extends string = never> {
   readonly packed?: Packing
   /**
    * Stack name to nodes that do the same to different weights: matmuls of one input become one matmul of the stacked weights,
    * ops on the parts of a stack become one op on the whole. Stacked in the order given.
    */
   readonly stacked?: Readonly<Record<S, readonly N[]>>
-  /** Node to the type its result is stored in, where that is not the model's; both ends of the edge must be in groups. */
-  readonly edges?: Readonly<Partial<Record<NodeName<N | NoInfer<S>>, EdgeType>>>
+  readonly quantised?: Quantisation<Placed<N | NoInfer<S>> | I>
+  /**
+   * Node to how its result is stored, where that is not as the graph says; both ends of the edge must be in groups. Inputs and
+   * results of the graph may have a layout, which whoever runs the graph has to supply.
+   */
+  readonly edges?: Readonly<Partial<Record<NodeName<N | NoInfer<S>> | I | `${I}.int8`, EdgeType | EdgeConfig>>>
   /**
    * Kernel name to the nodes it fuses. A kernel used several times in a layer lists one group per occurrence: the
    * occurrences must derive the same kernel. A group with a matmul becomes a matmul kernel with the rest as its epilogue; one
    * with two matmuls around a softmax becomes an attention kernel.
    */
   readonly groups: Readonly<
-    Record<string, readonly NodeName<N | NoInfer<S>>[] | readonly (readonly NodeName<N | NoInfer<S>>[])[]>
+    Record<string, readonly GroupName<N | NoInfer<S>, I>[] | readonly (readonly GroupName<N | NoInfer<S>, I>[])[]>
   >
 }
+
+/** What a group may hold: inputs are no nodes, but the steps behind them are. */
+type GroupName<N extends string, I extends string> = NodeName<N> | `${I}.int8` | `${I}.float`
 
 export interface PlanDecl {
   readonly name: string
@@ -48,11 +81,20 @@ export interface PlanDecl {
   readonly graph: string
   readonly packed?: Packing | undefined
   readonly stacked?: readonly { readonly name: string; readonly nodes: readonly string[] }[] | undefined
-  readonly edges?: readonly { readonly node: string; readonly dtype: EdgeType }[] | undefined
+  readonly quantised?: QuantisedDecl | undefined
+  readonly edges?: readonly { readonly node: string; readonly dtype?: EdgeType; readonly layout?: string }[] | undefined
   /** Each fused kernel with its occurrences. */
   readonly groups: readonly { readonly kernel: string; readonly occurrences: readonly (readonly string[])[] }[]
   /** For what the groups are searched when CUDA is generated; undefined where they are written out. */
   readonly auto?: AutoTarget | undefined
+}
+
+/** `Quantisation` with layouts by name. */
+export interface QuantisedDecl {
+  readonly values: readonly string[]
+  readonly only: readonly string[]
+  readonly across: readonly string[]
+  readonly weights: string
 }
 
 /** What an automatic plan is made for, by the cost model of src/fuse/cost.ts. */
@@ -70,11 +112,12 @@ export interface AutoPlanConfig<N extends string, S extends string>
     Pick<PlanConfig<N, S>, 'packed' | 'stacked'> {}
 
 /** Declares a plan over a graph: `plan('ft-v1', encoderLayer, { groups: { bias_gelu: ['fc1Bias', 'gelu'] } })`. */
-export function plan<const N extends string, const S extends string = never>(
+export function plan<const N extends string, const S extends string = never, const I extends string = never>(
   name: string,
-  graph: GraphDecl<N>,
-  config: PlanConfig<N, S>,
+  graph: GraphDecl<N, I>,
+  config: PlanConfig<N, S, I>,
 ): PlanDecl {
+  const { quantised } = config
   const nested = (nodes: readonly string[] | readonly (readonly string[])[]): nodes is readonly (readonly string[])[] =>
     Array.isArray(nodes[0])
   return {
@@ -82,8 +125,17 @@ export function plan<const N extends string, const S extends string = never>(
     graph: graph.name,
     packed: config.packed,
     stacked: stacksOf(config.stacked),
-    edges: Object.entries<EdgeType | undefined>(config.edges ?? {}).flatMap(([node, dtype]) =>
-      dtype === undefined ? [] : [{ node, dtype }],
+    quantised:
+      quantised === undefined
+        ? undefined
+        : {
+            values: quantised.values,
+            only: quantised.only ?? [],
+            across: quantised.across ?? [],
+            weights: quantised.weights?.name ?? 'row',
+          },
+    edges: Object.entries<EdgeType | EdgeConfig | undefined>(config.edges ?? {}).flatMap(([node, edge]) =>
+      edge === undefined ? [] : [{ node, ...edgeOf(edge) }],
     ),
     groups: Object.entries<readonly string[] | readonly (readonly string[])[]>(config.groups).map(([kernel, nodes]) => ({
       kernel,
@@ -103,6 +155,14 @@ export function autoPlan<const N extends string, const S extends string = never>
 ): PlanDecl {
   return { name, graph: graph.name, packed, stacked: stacksOf(stacked), groups: [], auto: { device, dims, dtype } }
 }
+
+const edgeOf = (edge: EdgeType | EdgeConfig): { readonly dtype?: EdgeType; readonly layout?: string } =>
+  typeof edge === 'string'
+    ? { dtype: edge }
+    : {
+        ...(edge.dtype === undefined ? {} : { dtype: edge.dtype }),
+        ...(edge.layout === undefined ? {} : { layout: edge.layout.name }),
+      }
 
 const stacksOf = (stacks: Readonly<Record<string, readonly string[]>> = {}): NonNullable<PlanDecl['stacked']> =>
   Object.entries(stacks).map(([name, nodes]) => ({ name, nodes }))

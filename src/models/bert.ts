@@ -5,16 +5,14 @@
 import { embeddings } from '../../specs/graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../../specs/graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from '../../specs/graphs/heads.js'
-import { packing, removePadding, restorePadding } from '../../specs/graphs/padding.js'
 import { usageError } from '../errors.js'
-import { printExtent } from '../ir/shape.js'
 import type { GraphDecl } from '../lang/graph.js'
-import type { GraphApplication } from '../runtime/program.js'
 import type { WeightTensor } from '../runtime/session.js'
 import type { BertConfig } from './config.js'
 import { convertTensor, type FloatType } from './convert.js'
 import type { ModelPlan } from './plans.js'
 import type { Safetensors, StoredTensor } from './safetensors.js'
+import { type BertAssembly, Wiring } from './wiring.js'
 
 const layerGraphs: Readonly<Record<BertConfig['activation'], GraphDecl>> = {
   gelu: encoderLayerGelu,
@@ -145,105 +143,45 @@ export const bertDims = (config: BertConfig, { batch, seq, tokens }: BertShape):
 /** Values the caller supplies: i32, `ids` and `typeIds` of batch*seq or, where the embeddings are packed, of the packed rows; `lengths` of batch. */
 export const bertInputs = ['ids', 'typeIds', 'lengths'] as const
 
-export interface BertAssembly {
-  readonly applications: readonly GraphApplication[]
-  readonly outputs: readonly string[]
-  /** Whether ids are supplied, and results of tokens returned, in packed rows. */
-  readonly packed: { readonly inputs: boolean; readonly outputs: boolean }
-}
+/** For each layer, the magnitude of each quantised value that becomes 127. */
+export type LayerScales = readonly Readonly<Record<string, number>>[]
 
 /**
  * Wires the graphs of a whole model under a plan. A token classifier yields `logits` and `labels`; an encoder `states`, and
  * `pooled` if it has a pooler. `hidden` holds every layer's input: `hidden0` are the embeddings. Between a graph the plan packs and
- * one it does not, padding is removed or restored.
+ * one it does not, padding is removed or restored; likewise where their values differ in storage type or layout.
+ * @param scales what a quantised plan needs
+ * @throws usage `run.scales` for a quantised plan without scales for each of its values
  */
-export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boolean): BertAssembly {
+export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): BertAssembly {
   const { eps, layers } = config
+  if (scales !== undefined && scales.length !== layers) {
+    throw usageError('run.scales', `there are scales of ${scales.length} layers, the model has ${layers}`)
+  }
   const wiring = new Wiring(plan)
-  wiring.apply('embeddings', embeddings, { ids: 'ids', typeIds: 'typeIds' }, embeddingNames, { hidden: 'hidden0' }, { eps })
+  const amax = (at: number, site: string): number | undefined => scales?.[at]?.[site]
+  /** A layer's input is the result of the one before. */
+  const hidden = (at: number) => (): number | undefined => (at < layers ? amax(at, 'x') : amax(at - 1, 'outputNorm'))
+  const first = { hidden: { name: 'hidden0', amax: hidden(0) } }
+  wiring.apply('embeddings', embeddings, { ids: 'ids', typeIds: 'typeIds' }, embeddingNames, first, { eps }, hidden(0))
   const layer = layerGraphs[config.activation]
   for (let i = 0; i < layers; i++) {
     const attrs = { eps, scale: 1 / Math.sqrt(config.headDim) }
-    wiring.apply(`layer${i}`, layer, { x: `hidden${i}`, lengths: 'lengths' }, layerNames(i), { hidden: `hidden${i + 1}` }, attrs)
+    const result = { hidden: { name: `hidden${i + 1}`, amax: hidden(i + 1) } }
+    const of = (site: string) => amax(i, site)
+    wiring.apply(`layer${i}`, layer, { x: `hidden${i}`, lengths: 'lengths' }, layerNames(i), result, attrs, of)
   }
   const last = { x: `hidden${layers}` }
+  const result = (name: string) => ({ name })
   if (config.kind === 'token-classifier') {
-    wiring.apply('classifier', tokenClassifier, last, classifierNames, { logits: 'logits', labels: 'labels' })
+    const outputs = { logits: result('logits'), labels: result('labels') }
+    wiring.apply('classifier', tokenClassifier, last, classifierNames, outputs)
     return wiring.assembly(['logits', 'labels'])
   }
-  wiring.apply('states', hiddenStates, last, {}, { states: 'states' })
+  wiring.apply('states', hiddenStates, last, {}, { states: result('states') })
   if (!hasPooler) return wiring.assembly(['states'])
-  wiring.apply('pooler', pooler, last, poolerNames, { pooled: 'pooled' })
+  wiring.apply('pooler', pooler, last, poolerNames, { pooled: result('pooled') })
   return wiring.assembly(['states', 'pooled'])
-}
-
-type Names = Readonly<Record<string, string>>
-
-/** Collects applications in order, and adds the padding steps that the plan's choices ask for. */
-class Wiring {
-  readonly #applications: GraphApplication[] = []
-  readonly #plan: ModelPlan
-  /** Whether a value has packed rows. */
-  readonly #packed = new Map<string, boolean>()
-
-  constructor(plan: ModelPlan) {
-    this.#plan = plan
-  }
-
-  apply(
-    label: string,
-    decl: GraphDecl,
-    inputs: Names,
-    weights: Names,
-    outputs: Names,
-    attrs: Readonly<Record<string, number>> = {},
-  ): void {
-    const graph = this.#plan.rewrite(decl.graph)
-    const wired: Record<string, string> = {}
-    for (const name of Object.keys(graph.inputs)) {
-      const value = inputs[name]
-      wired[name] = value === undefined ? this.#place(name) : this.#formOf(value, isPacked(graph, graph.inputs[name]))
-    }
-    for (const [name, value] of Object.entries(outputs)) this.#packed.set(value, isPacked(graph, graph.outputs[name]))
-    this.#applications.push({ label, graph, inputs: wired, weights, outputs, attrs })
-  }
-
-  assembly(outputs: readonly [string, ...string[]]): BertAssembly {
-    const inputs = this.#applications.some(({ graph, inputs: wired }) => {
-      const name = Object.keys(wired).find((input) => wired[input] === 'ids')
-      return name !== undefined && isPacked(graph, graph.inputs[name])
-    })
-    return { applications: this.#applications, outputs, packed: { inputs, outputs: this.#packed.get(outputs[0]) ?? false } }
-  }
-
-  /** A value with packed or padded rows, as wanted; values the caller supplies come as the graph wants them. */
-  #formOf(value: string, packed: boolean): string {
-    const known = this.#packed.get(value)
-    if (known === undefined || known === packed) return value
-    const label = packed ? 'removePadding' : 'restorePadding'
-    const made = `${value}.${packed ? 'packed' : 'padded'}`
-    if (!this.#packed.has(made)) {
-      const graph = packed ? removePadding : restorePadding
-      this.apply(`${label}(${value})`, graph, { x: value }, {}, { [packed ? 'rows' : 'tokens']: made })
-    }
-    return made
-  }
-
-  /** Where tokens lie: computed from the lengths before it is first needed. */
-  #place(name: string): string {
-    if (name === 'lengths') return name
-    if (!this.#applications.some(({ label }) => label === packing.name)) {
-      const outputs = { starts: 'starts', sequences: 'sequences', positions: 'positions' }
-      this.apply(packing.name, packing, { lengths: 'lengths' }, {}, outputs)
-    }
-    return name
-  }
-}
-
-/** Whether a value of a graph has one row a token of the packed batch. */
-function isPacked({ values }: GraphDecl['graph'], id: number | undefined): boolean {
-  const [first] = values[id ?? -1]?.shape ?? []
-  return first !== undefined && printExtent(first) === 't'
 }
 
 /** Whether converted weights hold a pooler. */

@@ -10,13 +10,14 @@ import { decode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { openSession } from '../runtime/session.js'
-import { stackWeights } from '../runtime/stacks.js'
-import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
+import { prepareWeights } from './prepare_weights.js'
+import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler, type LayerScales } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { type FloatType, floatTypes } from './convert.js'
 import { defaultPlan, findPlan } from './plans.js'
 import { readSafetensors } from './safetensors.js'
 import { firstRows, idRows, packedRows } from './token_rows.js'
+import type { BertAssembly } from './wiring.js'
 
 export interface EncoderOptions {
   readonly device: NativeDevice
@@ -27,6 +28,8 @@ export interface EncoderOptions {
   readonly dtype?: FloatType
   /** `unfused` by default. */
   readonly plan?: string
+  /** For each layer, the magnitude of each quantised value that becomes 127; a quantised plan needs them. */
+  readonly scales?: LayerScales
   /** Padded lengths are rounded up to a multiple of this, so that fewer programs are built. 8 by default. */
   readonly seqStep?: number
   /** How many programs are kept. 16 by default. */
@@ -72,7 +75,7 @@ export interface Encoder {
 
 /**
  * Loads a BERT model folder: `config.json` and `model.safetensors`.
- * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.unknown`, `run.dtype`; what the device rejects with
+ * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.unknown`, `run.dtype`, `run.scales`; what the device rejects with
  */
 export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
   const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16 } = options
@@ -81,14 +84,16 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
   }
   const config = await readBertConfig(join(dir, 'config.json'))
-  const weights = bertWeights(config, await readSafetensors(join(dir, 'model.safetensors')), dtype)
-  const assembly = assembleBert(config, plan, hasPooler(weights))
+  const file = await readSafetensors(join(dir, 'model.safetensors'))
+  const weights = bertWeights(config, file, dtype)
+  const assembly = assembleBert(config, plan, hasPooler(weights), options.scales)
+  const exact = dtype === 'f32' ? weights : isQuantised(assembly) ? bertWeights(config, file, 'f32') : {}
   const session = await openSession({
     device,
     library,
     manifest,
     layouts,
-    weights: stackWeights(assembly.applications, weights),
+    weights: prepareWeights(assembly.applications, weights, layouts, exact),
   })
 
   const captures = device.info().kind === 'cuda'
@@ -153,6 +158,10 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     },
   }
 }
+
+/** Whether weights are int8 under the plan. */
+const isQuantised = ({ applications }: BertAssembly): boolean =>
+  applications.some(({ graph }) => Object.keys(graph.steps ?? {}).length > 0)
 
 /** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
 function checkCases(config: BertConfig, cases: readonly EncoderCase[], batch: number): void {

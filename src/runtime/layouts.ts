@@ -3,13 +3,45 @@
  * Kernels carry their layouts compiled in; this serves buffer sizes and matmuls, which address operands by strides.
  */
 import { usageError } from '../errors.js'
+import { parseLayoutName } from '../ir/layout.js'
 import { type LayoutDecl, rowMajorDecl } from '../lang/layout.js'
 
 /** Declared layouts by name; `row` needs no entry. */
 export type Layouts = Readonly<Record<string, LayoutDecl>>
 
 /** The layout a graph value names, for a tensor of the given rank. @throws usage `layout.unknown`, `layout.rank` */
-export function findLayout(layouts: Layouts, name: string, rank: number): LayoutDecl {
+export function findLayout(layouts: Layouts, text: string, rank: number): LayoutDecl {
+  const { name, runs } = parseLayoutName(text)
+  if (runs === undefined) return findWhole(layouts, name, rank)
+  return split(findWhole(layouts, name, runs.length), runs, rank)
+}
+
+/** A layout over the axes of a finer shape: each of its axes is the row-major combination of a run of them. */
+function split(layout: LayoutDecl, runs: readonly number[], rank: number): LayoutDecl {
+  const axes = Array.from({ length: rank }, (_, i) => `axis${i}`)
+  if (runs.reduce((total, run) => total + run, 0) !== rank) {
+    throw usageError(
+      'layout.rank',
+      `layout ${layout.name} is split into ${runs.join('+')} axes, the tensor has ${rank} dimensions`,
+    )
+  }
+  const parts = runs.map((run, i) => {
+    const first = runs.slice(0, i).reduce((total, length) => total + length, 0)
+    return { axis: layout.axes[i] ?? '', decl: rowMajorDecl(axes.slice(first, first + run)) }
+  })
+  type Numbers = Readonly<Record<string, number>>
+  const index = (at: Numbers, extent: Numbers) =>
+    Object.fromEntries(parts.map(({ axis, decl }) => [axis, decl.offset(at, extent)]))
+  const extents = (extent: Numbers) => Object.fromEntries(parts.map(({ axis, decl }) => [axis, decl.size(extent)]))
+  return {
+    name: layout.name,
+    axes,
+    offset: (at, extent) => layout.offset(index(at, extent), extents(extent)),
+    size: (extent) => layout.size(extents(extent)),
+  }
+}
+
+function findWhole(layouts: Layouts, name: string, rank: number): LayoutDecl {
   if (name === 'row') return rowMajorDecl(Array.from({ length: rank }, (_, i) => `axis${i}`))
   const layout = layouts[name]
   if (layout === undefined) {

@@ -10,6 +10,7 @@ import { type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js
 import { type Binding, bindKernel, type ValueInfo, valueInfo } from './bind.js'
 import { findLayout, type Layouts, layoutSize, layoutStrides } from './layouts.js'
 import { lowerMatmul, type StridedMatmul, type StridedOperand } from './matmul.js'
+import { weightSource } from './weight_tensors.js'
 
 /** One use of a graph in a program. Program values are named; a graph's inputs and outputs are wired through these names. */
 export interface GraphApplication {
@@ -33,7 +34,7 @@ export interface FlattenConfig {
   readonly outputs: readonly string[]
   readonly dims: Readonly<Record<string, number>>
   readonly types: Readonly<Record<string, DType>>
-  readonly weights: ReadonlyMap<string, { readonly dtype: DType; readonly shape: readonly number[] }>
+  readonly weights: ReadonlyMap<string, { readonly dtype: DType; readonly shape: readonly number[]; readonly layout?: string }>
   readonly layouts: Layouts
   readonly manifest: Manifest
 }
@@ -192,12 +193,12 @@ function inputStorage(state: State, { label, inputs }: GraphApplication, name: s
 
 function weightStorage(state: State, application: GraphApplication, name: string, info: ValueInfo): StorageId {
   const { label } = application
-  const tensor = weightTensor(application, name)
+  const { name: tensor } = weightSource(application, name)
   const weight = state.config.weights.get(tensor)
   if (weight === undefined) {
     throw usageError('program.weight', `${label}: weight ${name} is wired to ${tensor}, which does not exist`)
   }
-  expectSame(`${label}: weight ${name} (${tensor})`, info, { ...weight, layout: 'row' })
+  expectSame(`${label}: weight ${name} (${tensor})`, info, { ...weight, layout: weight.layout ?? 'row' })
   return allocate(state, info, tensor)
 }
 
@@ -213,25 +214,6 @@ function storageOf(values: ReadonlyMap<ValueId, StorageId>, id: ValueId): Storag
   if (storage === undefined) throw new Error(`internal: graph value ${id} is used before it is computed`)
   return storage
 }
-
-/** The tensor a graph weight is wired to; a stacked weight is wired to the stack of its parts' tensors. */
-function weightTensor({ graph, label, weights }: GraphApplication, name: string): string {
-  const parts = graph.stacked?.[name]
-  const wire = (part: string): string => wired(label, 'weight', part, weights)
-  return parts === undefined ? wire(name) : stackName(parts.map(wire))
-}
-
-/** Every weight tensor an application reads: its name, and the names of those it is stacked from where it is. */
-export const weightTensors = (application: GraphApplication): { readonly name: string; readonly parts?: readonly string[] }[] =>
-  Object.keys(application.graph.weights).map((name) => {
-    const parts = application.graph.stacked?.[name]
-    const tensor = weightTensor(application, name)
-    return parts === undefined
-      ? { name: tensor }
-      : { name: tensor, parts: parts.map((part) => application.weights[part] ?? part) }
-  })
-
-const stackName = (parts: readonly string[]): string => parts.join('+')
 
 /** Lengthens a storage's life to include a step. */
 function extend(state: State, id: StorageId, step: number): StorageId {

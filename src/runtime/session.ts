@@ -5,17 +5,19 @@ import type { Layouts } from './layouts.js'
 import type { NativeDevice, NativeLibrary, NativeSlice } from './native.js'
 import { arenaAlignment } from './planner.js'
 
-/** A row-major tensor in host memory, in its storage type. */
+/** A tensor in host memory, in its storage type; row-major unless a layout is named. */
 export interface WeightTensor {
   readonly dtype: DType
   readonly shape: readonly number[]
+  readonly layout?: string
   readonly data: Uint8Array
 }
 
-/** A row-major tensor in device memory. */
+/** A tensor in device memory; row-major unless a layout is named. */
 export interface DeviceTensor {
   readonly dtype: DType
   readonly shape: readonly number[]
+  readonly layout?: string
   readonly slice: NativeSlice
 }
 
@@ -54,10 +56,10 @@ export async function openSession(config: SessionConfig): Promise<Session> {
   const buffer = config.device.allocate(Math.max(bytes, arenaAlignment))
   const weights = new Map<string, DeviceTensor>()
   try {
-    for (const [i, [name, { dtype, shape, data }]] of tensors.entries()) {
+    for (const [i, [name, { data, ...tensor }]] of tensors.entries()) {
       const offset = offsets[i] ?? 0
       await buffer.write(offset, data)
-      weights.set(name, { dtype, shape, slice: { buffer, offset, bytes: data.byteLength } })
+      weights.set(name, { ...tensor, slice: { buffer, offset, bytes: data.byteLength } })
     }
   } catch (error) {
     buffer.release()

@@ -60,18 +60,19 @@ function motion(e: Expr, index: string): Motion {
   if (e.kind === 'fold') return isStill(e.length, index) && isStill(e.value, index) ? still : unknown
   if (e.kind === 'element') return unknown
   if (e.kind !== 'call') return still
-  if (e.args.every((arg) => isStill(arg, index))) return still
+  const motions = e.args.map((arg) => motion(arg, index))
+  const run = Math.min(...motions.map((each) => each.run))
+  // What is computed from values that stand still within a block stands still there too.
+  if (motions.every(({ step }) => step === 0)) return { step: 0, run }
   const [a, b] = e.args
-  if (a === undefined || b === undefined) return unknown
-  const [ma, mb] = [motion(a, index), motion(b, index)]
-  const run = Math.min(ma.run, mb.run)
+  const [ma, mb] = motions
+  if (a === undefined || b === undefined || ma === undefined || mb === undefined) return unknown
   switch (e.fn) {
     case 'add':
       return ma.step === undefined || mb.step === undefined ? unknown : { step: ma.step + mb.step, run }
     case 'sub':
       return ma.step === undefined || mb.step === undefined ? unknown : { step: ma.step - mb.step, run }
     case 'mul': {
-      if (ma.step === 0 && mb.step === 0) return { step: 0, run }
       const factor = numberOf(b) ?? numberOf(a)
       const step = numberOf(b) === undefined ? mb.step : ma.step
       return factor === undefined || step === undefined ? unknown : { step: step * factor, run }

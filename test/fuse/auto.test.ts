@@ -219,7 +219,7 @@ describe('groups that wait for each other', () => {
   const known = new Map([['double', doubleKernel]])
 
   it('are a reason not to merge', () => {
-    const candidates = new Candidates(crossed.graph, { name: 'p', graph: 'crossed' }, known, {
+    const candidates = new Candidates(crossed.graph, { name: 'p', graph: 'crossed', groups: [] }, known, {
       device: costDevice('h200'),
       dims: { o: 2, b: 4 },
       dtype: 'f16',

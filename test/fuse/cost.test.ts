@@ -142,7 +142,7 @@ describe('registers', () => {
 
   it('a group whose rows do not fit reads them in every pass', () => {
     const wide = { ...pricing, dims: { ...dims, h: 1024, d: 64 } }
-    const candidates = new Candidates(encoderLayerGelu.graph, { name: 'p', graph: encoderLayerGelu.name }, ops, wide)
+    const candidates = new Candidates(encoderLayerGelu.graph, { name: 'p', graph: encoderLayerGelu.name, groups: [] }, ops, wide)
     const group = candidates.of(['projectionBias', 'attentionResidual', 'attentionNorm'])
     const [length, passes] = [1024 * 64, 3]
     const bytesRead = 2 * (passes * (2 * rows * length + length) + 2 * length)

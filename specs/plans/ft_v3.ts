@@ -1,0 +1,143 @@
+/**
+ * FasterTransformer v3.0's INT8 encoder, kernel for kernel: everything between two matmuls is one kernel that brings int32 sums back
+ * to floats, computes, and quantises for the next matmul; matrices are stored in COL32, weights and keys in an order of tensor
+ * cores. In mode 1 the residual is float, and what a matmul reads is quantised by a kernel of its own; in mode 2 the residual is
+ * int8 as well. Packed, padding is removed before the first layer and restored around attention.
+ */
+import { type LayoutDecl, plan } from 'heddle'
+import { encoderLayerGelu } from '../graphs/encoder_layer.js'
+import {
+  headsCol4,
+  headsCol32,
+  headsCol32TwoRows,
+  matricesCol32,
+  transposedHeadsCol4,
+  transposedHeadsCol32TwoRows,
+} from '../layouts/heads.js'
+import { col4, col32, col32TwoRows } from '../layouts/matrix.js'
+
+/** An order of weights, keys and transposed values, and what it adds to names. */
+interface Order {
+  readonly suffix: string
+  readonly kernel: string
+  readonly weights: LayoutDecl
+  readonly keys: LayoutDecl
+  readonly values: LayoutDecl
+}
+
+/** For Turing; and the order that came with Ampere. */
+const turing: Order = { suffix: '', kernel: 'col4', weights: col4, keys: headsCol4, values: transposedHeadsCol4 }
+const ampere: Order = {
+  suffix: '-2r4r4',
+  kernel: '2r4r4',
+  weights: col32TwoRows,
+  keys: headsCol32TwoRows,
+  values: transposedHeadsCol32TwoRows,
+}
+
+const packing = { batch: 'b', seq: 's', tokens: 't' }
+
+/** Matrices stored in COL32 between kernels in both modes. */
+const stored = {
+  query: { layout: col32 },
+  key: { layout: col32 },
+  value: { layout: col32 },
+  scores: { layout: matricesCol32 },
+  'probabilities.int8': { layout: matricesCol32 },
+  context: { layout: headsCol32 },
+  projection: { layout: col32 },
+  fc1: { layout: col32 },
+  'fc1Activation.int8': { layout: col32 },
+  fc2: { layout: col32 },
+} as const
+
+const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, packed: boolean) => {
+  const [name, padded] = [`ft-v3-mode${mode}${suffix}`, packed ? '_unpack' : '']
+  const heads = { queryHeads: { layout: headsCol32 }, keyHeads: { layout: keys }, valueHeads: { layout: values } } as const
+  const shared = {
+    [`int8_matmul_${kernel}`]: [['query'], ['key'], ['value'], ['projection'], ['fc1'], ['fc2']],
+    [`int8_scores_${kernel}`]: ['scores'],
+    [`int8_context_${kernel}`]: ['context'],
+    int8_softmax: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
+    int8_bias_gelu: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
+  } as const
+  const qk = [
+    'query.float',
+    'queryBias',
+    'queryBias.int8',
+    'queryHeads',
+    'key.float',
+    'keyBias',
+    'keyBias.int8',
+    'keyHeads',
+  ] as const
+  const v = ['value.float', 'valueBias', 'valueBias.int8', 'valueHeads'] as const
+  const attention = packed
+    ? ({
+        [`int8_bias_qk_${kernel}${padded}`]: [...qk, 'queryHeads.unpack', 'keyHeads.unpack'],
+        [`int8_bias_v_${kernel}${padded}`]: [...v, 'valueHeads.unpack'],
+        int8_merge_heads_pack: ['context.float', 'merged', 'merged.pack', 'merged.pack.int8'],
+      } as const)
+    : ({
+        [`int8_bias_qk_${kernel}`]: qk,
+        [`int8_bias_v_${kernel}`]: v,
+        int8_merge_heads: ['context.float', 'merged', 'merged.int8'],
+      } as const)
+  const merged = packed ? 'merged.pack' : 'merged'
+  const quantised = ['queryBias', 'keyBias', 'valueBias', 'probabilities', merged, 'fc1Activation'] as const
+  const common = packed ? { packed: packing } : {}
+  const context = packed ? ({ 'merged.pack.int8': { layout: col32 } } as const) : ({ 'merged.int8': { layout: col32 } } as const)
+  if (mode === 1) {
+    return plan(`${name}${packed ? '-packed' : ''}`, encoderLayerGelu, {
+      ...common,
+      quantised: { values: ['x', 'attentionNorm', ...quantised], weights },
+      edges: {
+        ...stored,
+        ...heads,
+        ...context,
+        x: { layout: col32 },
+        'x.int8': { layout: col32 },
+        attentionNorm: { layout: col32 },
+        'attentionNorm.int8': { layout: col32 },
+        outputNorm: { layout: col32 },
+      },
+      groups: {
+        quantize_col32: [['x.int8'], ['attentionNorm.int8']],
+        ...shared,
+        ...attention,
+        int8_bias_residual_layer_norm: [
+          ['projection.float', 'projectionBias', 'attentionResidual', 'attentionNorm'],
+          ['fc2.float', 'fc2Bias', 'outputResidual', 'outputNorm'],
+        ],
+      },
+    })
+  }
+  return plan(`${name}${packed ? '-packed' : ''}`, encoderLayerGelu, {
+    ...common,
+    quantised: {
+      values: ['x', 'attentionNorm', 'outputNorm', ...quantised],
+      only: ['x', 'attentionNorm', 'outputNorm'],
+      weights,
+    },
+    edges: {
+      ...stored,
+      ...heads,
+      ...context,
+      x: { layout: col32 },
+      'attentionNorm.int8': { layout: col32 },
+      'outputNorm.int8': { layout: col32 },
+    },
+    groups: {
+      ...shared,
+      ...attention,
+      int8_bias_residual_layer_norm_quantize: [
+        ['projection.float', 'projectionBias', 'x.float', 'attentionResidual', 'attentionNorm', 'attentionNorm.int8'],
+        ['fc2.float', 'fc2Bias', 'attentionNorm.float', 'outputResidual', 'outputNorm', 'outputNorm.int8'],
+      ],
+    },
+  })
+}
+
+export const ftV3 = ([1, 2] as const).flatMap((mode) =>
+  [turing, ampere].flatMap((order) => [false, true].map((packed) => over(mode, order, packed))),
+)

@@ -1,0 +1,102 @@
+/**
+ * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, the library's or the generated ones, with the
+ * kernels of FasterTransformer v3.0 between them. `best-encoder-int8` keeps attention in floats, where it is one kernel, and
+ * quantises in the epilogues of the other matmuls and in the norms, so that no kernel only converts but the one behind attention.
+ */
+import { plan } from 'heddle'
+import { embeddings } from '../graphs/embeddings.js'
+import { encoderLayerGelu } from '../graphs/encoder_layer.js'
+import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
+import { headsRows16, transposedHeadsRows16 } from '../layouts/heads.js'
+import { rows16 } from '../layouts/matrix.js'
+
+const packed = { batch: 'b', seq: 's', tokens: 't' }
+
+export const int8Row = plan('int8-row', encoderLayerGelu, {
+  packed,
+  quantised: {
+    values: ['x', 'queryBias', 'keyBias', 'valueBias', 'probabilities', 'merged.pack', 'attentionNorm', 'fc1Activation'],
+  },
+  edges: {
+    queryHeads: { layout: headsRows16 },
+    keyHeads: { layout: headsRows16 },
+    valueHeads: { layout: transposedHeadsRows16 },
+    'probabilities.int8': { layout: rows16 },
+  },
+  groups: {
+    int8_row_bias_qk: [
+      'query.float',
+      'queryBias',
+      'queryBias.int8',
+      'queryHeads.unpack',
+      'queryHeads',
+      'key.float',
+      'keyBias',
+      'keyBias.int8',
+      'keyHeads.unpack',
+      'keyHeads',
+    ],
+    int8_row_bias_v: ['value.float', 'valueBias', 'valueBias.int8', 'valueHeads.unpack', 'valueHeads'],
+    int8_row_softmax: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
+    int8_row_merge_heads_pack: ['context.float', 'merged', 'merged.pack', 'merged.pack.int8'],
+    int8_row_bias_residual_layer_norm: [
+      ['projection.float', 'projectionBias', 'attentionResidual', 'attentionNorm', 'attentionNorm.int8'],
+    ],
+    int8_row_bias_gelu: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
+    int8_row_bias_residual_layer_norm_float: ['fc2.float', 'fc2Bias', 'outputResidual', 'outputNorm'],
+  },
+})
+
+export const bestEncoderInt8 = [
+  plan('best-encoder-int8', encoderLayerGelu, {
+    packed,
+    stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
+    quantised: {
+      values: ['x', 'merged.pack', 'attentionNorm', 'fc1Activation', 'outputNorm'],
+      across: ['x', 'outputNorm'],
+    },
+    groups: {
+      int8_matmul_bias: ['qkv', 'qkv.float', 'qkvBias'],
+      attention: [
+        'queryBias',
+        'keyBias',
+        'valueBias',
+        'queryHeads.unpack',
+        'keyHeads.unpack',
+        'valueHeads.unpack',
+        'queryHeads',
+        'keyHeads',
+        'valueHeads',
+        'scores',
+        'scaled',
+        'masked',
+        'probabilities',
+        'context',
+        'merged',
+        'merged.pack',
+      ],
+      int8_matmul_bias_residual: [
+        ['projection', 'projection.float', 'projectionBias', 'attentionResidual'],
+        ['fc2', 'fc2.float', 'fc2Bias', 'outputResidual'],
+      ],
+      layer_norm_quantize: [
+        ['attentionNorm', 'attentionNorm.int8'],
+        ['outputNorm', 'outputNorm.int8'],
+      ],
+      int8_matmul_bias_gelu_quantize: ['fc1', 'fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
+    },
+  }),
+  plan('best-encoder-int8', embeddings, {
+    packed,
+    quantised: { values: ['norm'], across: ['norm'] },
+    groups: {
+      embed_layer_norm_quantize: ['words', 'types', 'typed', 'placed.unpack', 'placed', 'placed.pack', 'norm', 'norm.int8'],
+    },
+  }),
+  plan('best-encoder-int8', tokenClassifier, { packed, groups: { bias_argmax: ['classesBias', 'logits', 'labels'] } }),
+  plan('best-encoder-int8', pooler, {
+    packed,
+    groups: { unpack_first_token: ['first.unpack', 'first'], bias_tanh: ['denseBias', 'activated', 'pooled'] },
+  }),
+  plan('best-encoder-int8', hiddenStates, { packed, groups: {} }),
+]

@@ -1,0 +1,45 @@
+/**
+ * Which tensors an application's weights are: the model's own by name, several of them laid one behind the other, or one of these in
+ * int8 with the steps of its rows. Programs look tensors up by these names, and whoever loads a model makes them.
+ */
+import { usageError } from '../errors.js'
+import type { GraphApplication } from './program_flatten.js'
+
+/** A weight tensor of a program, by how it is made. */
+export interface WeightSource {
+  /** Unique among the tensors of a session. */
+  readonly name: string
+  /** Tensors of the model, of which several are laid one behind the other along their first axis. */
+  readonly parts: readonly string[]
+  /** `int8`: each row quantised by itself; `steps`: what a step of each row is worth. As it is where undefined. */
+  readonly made?: 'int8' | 'steps'
+  /** Name of the layout it is stored in. */
+  readonly layout: string
+}
+
+/** @throws usage `program.wire` for a weight that is wired to nothing */
+export function weightSource(application: GraphApplication, weight: string): WeightSource {
+  const { graph } = application
+  const quantised = graph.steps?.[weight]
+  const parts = partsOf(application, quantised ?? weight)
+  const base = parts.join('+')
+  if (quantised !== undefined) return { name: `${base}:steps`, parts, made: 'steps', layout: 'row' }
+  const value = graph.values[graph.weights[weight] ?? -1]
+  const layout = value?.layout ?? 'row'
+  return value?.dtype === 'i8' ? { name: `${base}:int8:${layout}`, parts, made: 'int8', layout } : { name: base, parts, layout }
+}
+
+/** Every weight tensor an application reads. */
+export const weightSources = (application: GraphApplication): WeightSource[] =>
+  Object.keys(application.graph.weights).map((name) => weightSource(application, name))
+
+const partsOf = ({ graph, label, weights }: GraphApplication, weight: string): readonly string[] =>
+  (graph.stacked?.[weight] ?? [weight]).map((part) => {
+    const wire = weights[part]
+    if (wire === undefined) {
+      throw usageError('program.wire', `${label}: weight ${part} is not wired`, {
+        hint: `wired: ${Object.keys(weights).join(', ') || 'none'}`,
+      })
+    }
+    return wire
+  })
