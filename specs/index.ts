@@ -13,6 +13,7 @@ import { add } from './ops/add.js'
 import { addBias } from './ops/add_bias.js'
 import { addPosition } from './ops/add_position.js'
 import { argmaxRow } from './ops/argmax.js'
+import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
 import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup } from './ops/embedding_lookup.js'
 import { firstToken } from './ops/first_token.js'
@@ -38,12 +39,14 @@ const byName = <T extends { readonly name: string }>(declarations: readonly T[])
   Object.fromEntries(declarations.map((declaration) => [declaration.name, declaration]))
 
 export const ops: Readonly<Record<string, Op>> = byName<Op>([
+  absMax,
   add,
   addBias,
   addPosition,
   argmaxRow,
   castF32,
   col32FromRows,
+  columnSum,
   dequantize,
   dequantizeChannels,
   dequantizeProduct,
@@ -54,6 +57,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   int8Col32FromRows,
   layerNorm,
   locateRows,
+  magnitudeHistogram,
   maskScores,
   mergeHeads,
   packRows,

@@ -74,6 +74,9 @@ struct Out {
 
   __device__ __forceinline__ void set(int64_t i, T value) const { data[i] = value; }
 
+  /// Adds to an element that other threads may add to at the same time.
+  __device__ __forceinline__ void add(int64_t i, T value) const { atomicAdd(data + i, value); }
+
   template <int N>
   __device__ __forceinline__ void set_pack(int64_t i, Pack<T, N> pack) const {
     using Word = typename PackWord<N * sizeof(T)>::Type;

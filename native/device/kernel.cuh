@@ -24,6 +24,7 @@
 #pragma GCC visibility push(hidden)
 #endif
 #include "convert.cuh"
+#include "histogram.cuh"
 #include "index.cuh"
 #include "launcher.cuh"
 #include "math.cuh"

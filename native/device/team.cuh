@@ -1,6 +1,6 @@
 // The threads that compute one row together: a thread, some lanes of a warp, a block. Each walks the row in chunks, lane by
 // lane, and all lanes receive the result of a reduction. In a scan all lanes meet at every chunk, those whose own chunk is
-// beyond the row too.
+// beyond the row too. After `meet` every lane of the row sees what the others wrote before.
 //
 // The order of combination follows from the team and the row's length, never from timing. A whole warp and a block agree:
 // chunk g of a row belongs to slot g mod 32, a slot combines its chunks in ascending order, and the 32 slots are combined
@@ -85,6 +85,7 @@ struct ThreadTeam {
 
   __device__ __forceinline__ int64_t row() const { return static_cast<int64_t>(blockIdx.x) * Rows + threadIdx.x; }
   __device__ __forceinline__ int lane() const { return 0; }
+  __device__ __forceinline__ void meet() const {}
 
   template <class Monoid>
   __device__ __forceinline__ auto reduce(const Accumulator<Monoid>& accumulator) {
@@ -111,6 +112,7 @@ struct WarpTeam {
     return static_cast<int64_t>(blockIdx.x) * Rows + static_cast<int>(threadIdx.x) / Lanes;
   }
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % Lanes; }
+  __device__ __forceinline__ void meet() const { __syncwarp(own_lanes()); }
 
   template <class Monoid>
   __device__ __forceinline__ auto reduce(const Accumulator<Monoid>& accumulator) {
@@ -143,6 +145,7 @@ struct BlockTeam {
 
   __device__ __forceinline__ int64_t row() const { return blockIdx.x; }
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x); }
+  __device__ __forceinline__ void meet() const { __syncthreads(); }
 
   /// Lane l of every warp combines what lanes l of all warps hold, then each warp finishes alone. Two buffers take turns: a
   /// thread that is a reduction ahead writes the one nobody reads, so one barrier a reduction is enough.

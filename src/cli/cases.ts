@@ -1,4 +1,4 @@
-/** Cases for `heddle run`: what is asked of a model, one JSON object a line. All lines are checked before anything runs. */
+/** Cases for `heddle run` and `heddle calibrate`: what is asked of a model, one JSON object a line. All lines are checked before anything runs. */
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
@@ -33,8 +33,33 @@ function reason(value: unknown): string {
   return `${issue.message}${at}`
 }
 
-/** Parses the text of a cases file. Blank lines are skipped. @throws usage `run.case` with file and line, `run.empty` without a case */
+/** A labelled set, such as the example model's `test-set.json`: only what its items are fed with matters here. */
+const setSchema = z.looseObject({
+  items: z.array(z.looseObject({ input_ids: z.array(z.int().nonnegative()).nonempty() })).min(1),
+})
+
+/** The cases of a text that is one labelled set; undefined for any other text. */
+function casesOfSet(text: string, file: string): Case[] | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // One case a line.
+    return undefined
+  }
+  if (typeof value !== 'object' || value === null || !('items' in value)) return undefined
+  const parsed = setSchema.safeParse(value)
+  if (parsed.success) return parsed.data.items.map(({ input_ids }) => ({ input_ids }))
+  const issue = parsed.error.issues[0]
+  throw usageError('run.case', `${file}: ${issue?.message ?? 'is not a set'} at ${issue?.path.map(String).join('.')}`, {
+    hint: 'a set is {"items":[{"input_ids":[1,2,3]},...]}',
+  })
+}
+
+/** Parses the text of a cases file, or of a labelled set. Blank lines are skipped. @throws usage `run.case` with file and line, `run.empty` without a case */
 export function parseCases(text: string, file: string): Case[] {
+  const set = casesOfSet(text, file)
+  if (set !== undefined) return set
   const cases = text.split('\n').flatMap((line, index) => (line.trim() === '' ? [] : [parseLine(line, `${file}:${index + 1}`)]))
   if (cases.length === 0) throw usageError('run.empty', `empty batch: ${file} holds no case`, { hint: allowed })
   return cases

@@ -1,6 +1,7 @@
 /** The verbs as functions: what `import ... from 'heddle/commands'` offers. */
 export { type BuildVerbOptions, type BuildVerbResult, build } from './build.js'
 export { bundle } from './bundle.js'
+export { type CalibrateOptions, type CalibrateResult, calibrate } from './calibrate.js'
 export { clean } from './clean.js'
 export type { CliContext } from './context.js'
 export { demo } from './demo.js'

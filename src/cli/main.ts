@@ -3,6 +3,7 @@ import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/
 import { benchCommand } from './bench.js'
 import { buildCommand } from './build.js'
 import { bundleCommand } from './bundle.js'
+import { calibrateCommand } from './calibrate.js'
 import { cleanCommand } from './clean.js'
 import type { CliContext } from './context.js'
 import { demoCommand } from './demo.js'
@@ -38,6 +39,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     genCommand,
     buildCommand,
     runCommand,
+    calibrateCommand,
     inspectCommand,
     planCommand,
     benchCommand,

@@ -1,11 +1,13 @@
-/** Progress of a build: every file on a terminal, where a line is rewritten in place; a few lines elsewhere (CI logs). */
+/** Progress of a build or other long work: every step on a terminal, where a line is rewritten in place; a few lines elsewhere (CI logs). */
 import type { BuildProgress } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
 
 const plainLines = 5
 
+type Step = Pick<BuildProgress, 'done' | 'total' | 'source'>
+
 /** A callback for `buildKernels` that passes on what is worth a line. */
-export function milestones(terminal: boolean, report: (text: string, last: boolean) => void): (progress: BuildProgress) => void {
+export function milestones(terminal: boolean, report: (text: string, last: boolean) => void): (progress: Step) => void {
   let announced = 0
   return ({ done, total, source }) => {
     const part = Math.floor((done * plainLines) / total)
@@ -16,9 +18,15 @@ export function milestones(terminal: boolean, report: (text: string, last: boole
 }
 
 /** Progress on stderr. */
-export function buildProgress(label: string, context: CliContext): (progress: BuildProgress) => void {
+export function buildProgress(label: string, context: CliContext): (progress: Step) => void {
   const terminal = process.stderr.isTTY === true
   return milestones(terminal, (text, last) =>
     context.log(terminal ? `\r\x1b[K${label}: ${text}${last ? '\n' : ''}` : `${label}: ${text}\n`),
   )
+}
+
+/** Progress of counted work on stderr, named by what is under way. */
+export function countProgress(label: string, context: CliContext): (done: number, total: number, what: string) => void {
+  const report = buildProgress(label, context)
+  return (done, total, what) => report({ done, total, source: what })
 }

@@ -47,7 +47,8 @@ function resultLine(result: EncoderResult): string {
 const marksText = ({ config: { labels } }: Encoder): boolean =>
   labels.length > 1 && labels.every((label) => label === 'O' || /^\p{P}$/u.test(label))
 
-async function tokenIds(model: string, cases: readonly Case[]): Promise<{ inputIds: readonly number[] }[]> {
+/** Cases as token ids; texts go through the model's tokenizer. */
+export async function tokenIds(model: string, cases: readonly Case[]): Promise<{ inputIds: readonly number[] }[]> {
   const tokenizer = cases.some((item) => 'text' in item) ? await loadTokenizer(model) : undefined
   return cases.map((item) => ({ inputIds: 'text' in item ? (tokenizer?.encode(item.text).ids ?? []) : item.input_ids }))
 }

@@ -4,12 +4,12 @@
  * Where a row is scanned, all threads of the row walk as many chunks, those without elements too: they meet in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
-import type { Expr } from '../ir/expr.js'
 import type { LoopStore } from '../schedule/normal.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
-import { mayDivideByZero } from '../schedule/simplify.js'
 import { expressionText, monoidText, offsetText, operandText, type Scope, startOf, tensorOf } from './expression.js'
+import { mayFault } from './faults.js'
+import { clearLine, countLine } from './histogram.js'
 import { scalarText, storageText } from './names.js'
 import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
 import { isScanned, type ScannedRow, type Stages, stagesOf } from './stages.js'
@@ -58,6 +58,7 @@ export function writePass(pass: Pass, given: PassContext): void {
   pass.reductions.forEach((r, i) => {
     writer.writeLine(`heddle::Accumulator<${monoidText(r.monoid, r.value.type)}> ${accumulators[i]};`)
   })
+  for (const h of pass.histograms) writer.writeLine(clearLine(h, context))
   writeChunkLoop(frame, () => {
     writeChunk(frame, accumulators)
     for (const accumulator of accumulators) writer.writeLine(`${accumulator}.end_chunk();`)
@@ -79,13 +80,6 @@ function earlyRows(pass: Pass, { walk, ...scope }: PassContext): ReadonlySet<Pas
     return row.keep || (start !== undefined && contains(start, (e) => ['index', 'local', 'load'].includes(e.kind)))
   })
   return new Set(early)
-}
-
-/** True when computing an element that does not exist could read out of bounds or divide by zero. */
-function mayFault({ rows, reductions, stores }: Pass): boolean {
-  const values = rows.flatMap((row) => (row.kind === 'computed' ? [row.value] : []))
-  const faults = (e: Expr): boolean => contains(e, (node) => node.kind === 'load' || mayDivideByZero(node))
-  return stores.some((s) => s.run === undefined) || [...values, ...[...reductions, ...stores].map((s) => s.value)].some(faults)
 }
 
 const loadAccess = ({ load, run, loop }: PassRow & { kind: 'loaded' }): ChunkAccess => ({
@@ -180,7 +174,10 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     for (const [, prefix] of finished) writer.writeLine(`team.scan(${prefix});`)
   }
   writeElements(frame, stages.last, () => ({
-    collect: pass.reductions.map((r, i) => `${accumulators[i]}.add(${expressionText(r.value, context)}, ${first} + i);`),
+    collect: [
+      ...pass.reductions.map((r, i) => `${accumulators[i]}.add(${expressionText(r.value, context)}, ${first} + i);`),
+      ...pass.histograms.map((h) => countLine(h, context)),
+    ],
     leave: [
       ...chunkStores.map((s) => `${s.values}[i] = ${expressionText(s.value, context)};`),
       ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),

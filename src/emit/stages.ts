@@ -5,13 +5,13 @@
  */
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
-import type { Pass, PassRow } from '../schedule/passes.js'
+import { type Pass, type PassRow, passValues } from '../schedule/passes.js'
 
 export type ScannedRow = PassRow & { readonly kind: 'scanned' }
 
 export interface Stages {
   readonly scans: readonly ScannedRow[]
-  /** The last stage: reductions and stores belong to it. */
+  /** The last stage: reductions, histograms and stores belong to it. */
   readonly last: number
   /** The stage from which on the elements of a row of the pass are known. */
   known(row: PassRow): number
@@ -22,7 +22,8 @@ export interface Stages {
 export const isScanned = (row: PassRow): row is ScannedRow => row.kind === 'scanned'
 
 /** Orders the rows of a pass, which stand in dependency order, into stages. */
-export function stagesOf({ rows, reductions, stores }: Pass): Stages {
+export function stagesOf(pass: Pass): Stages {
+  const { rows } = pass
   const known = new Map<string, number>()
   const lastUse = new Map<string, number>()
   const stageOf = (value: Expr): number => {
@@ -43,7 +44,7 @@ export function stagesOf({ rows, reductions, stores }: Pass): Stages {
     known.set(row.name, isScanned(row) ? stage + 1 : stage)
   }
   const last = Math.max(0, ...known.values())
-  for (const { value } of [...reductions, ...stores]) use(value, last)
+  for (const value of passValues(pass)) use(value, last)
   const stageKnown = (row: PassRow): number => known.get(row.name) ?? 0
   return {
     scans: rows.filter(isScanned),

@@ -74,6 +74,18 @@ function outputNode(record: Node, name: string): Node {
   return Node.isPropertyAssignment(property) ? (property.getInitializer() ?? property) : (property ?? record)
 }
 
+/** Refuses a row of another length than the output's last dimension. */
+function expectLength(length: Expr, wanted: string, output: string, node: Node, hint: string): void {
+  if (length.kind === 'dim' && length.name === wanted) return
+  const given =
+    length.kind === 'dim' || length.kind === 'attr'
+      ? length.name
+      : length.kind === 'const'
+        ? String(length.value)
+        : 'another length'
+  reject('shape', node, `output ${output} has rows of ${wanted} elements, this row has ${given}`, hint)
+}
+
 /** The statement that stores one output. */
 function storeOf(
   tensor: TensorParam,
@@ -104,21 +116,16 @@ function storeOf(
   if (dims.length !== rows.length + 1)
     reject('shape', node, `${shape}: it is a number, not a row`, 'reduce the row, or take one row index less')
   const wanted = dims.at(-1) ?? ''
-  const length = value.kind === 'row' || value.kind === 'pendingRow' ? value.length : dim(wanted)
-  if (length.kind !== 'dim' || length.name !== wanted) {
-    const given =
-      length.kind === 'dim' || length.kind === 'attr'
-        ? length.name
-        : length.kind === 'const'
-          ? String(length.value)
-          : 'another length'
-    reject(
-      'shape',
-      node,
-      `output ${name} has rows of ${wanted} elements, this row has ${given}`,
-      `write row(${wanted}, (c) => ...)`,
-    )
+  if (value.kind === 'histogram') {
+    expectLength(value.bins, wanted, name, node, `write histogram(${wanted}, n, (c) => ...)`)
+    if (type !== 'i32') reject('dtype', node, `output ${name} holds floats, a histogram counts integers`, 'declare it as i32')
+    const counted = loop(value.length, value.element, value.node, place, context)
+    if (counted.value.type !== 'i32')
+      reject('dtype', value.node, `a histogram counts integers, its element is ${describe(scalar(counted.value))}`, 'use toInt')
+    return { kind: 'histogram', tensor: name, rows, bins: value.bins, length: value.length, ...counted }
   }
+  const length = value.kind === 'row' || value.kind === 'pendingRow' ? value.length : dim(wanted)
+  expectLength(length, wanted, name, node, `write row(${wanted}, (c) => ...)`)
   const of = value.kind === 'pendingRow' ? value.element : value
   const { index: at, value: element } = loop(length, of, node, place, context)
   return { kind: 'storeRow', tensor: name, rows, length, index: at, value: convert(element) }

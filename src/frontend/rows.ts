@@ -1,5 +1,5 @@
 /**
- * Row constructs: rows, reductions, scans and the loops over them. At row level they become statements of the kernel;
+ * Row constructs: rows, reductions, scans, histograms and the loops over them. At row level they become statements of the kernel;
  * inside an element a reduction becomes a serial fold.
  */
 import type { Node } from 'ts-morph'
@@ -101,6 +101,25 @@ export function scan(
   const type = combinedType('scan', 'combines', name, value, at)
   lowering.emit({ kind: 'scan', name: row, type, monoid: name, length, index, value })
   return { kind: 'row', name: row, type, length }
+}
+
+/** A histogram, which waits for the output that holds it. */
+export function histogram(args: readonly Value[], node: Node, place: Place): Value {
+  const [bins, length, of] = args
+  const example = 'write histogram(bins, n, (c) => toInt(x(m, c)))'
+  if (bins === undefined || length === undefined || of === undefined || args.length !== 3)
+    return reject('arity', node, `histogram takes 3 arguments, ${args.length} given`, example)
+  expectRowLevel('a histogram', node, place)
+  const at = argumentAt(node, 2)
+  if (of.kind === 'scalar' || of.kind === 'record' || of.kind === 'histogram')
+    return reject('row', at, `histogram takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, example)
+  return {
+    kind: 'histogram',
+    bins: asIndex(bins, argumentAt(node, 0), 'bins of histogram:'),
+    length: asIndex(length, argumentAt(node, 1), 'length of histogram:'),
+    element: of,
+    node: at,
+  }
 }
 
 /** Gives a pending row its place: a named row of the kernel. */

@@ -33,6 +33,14 @@ export function asScalar(value: Value, node: Node): Expr {
       'read an element of it, as in v(c), or reduce it',
     )
   }
+  if (value.kind === 'histogram') {
+    return reject(
+      'row',
+      node,
+      `${quote(node)} is a histogram where a number is expected`,
+      'return it as an output; another op reads its counts',
+    )
+  }
   return reject(
     'dtype',
     node,

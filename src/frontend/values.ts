@@ -23,6 +23,8 @@ export type Value =
   | { readonly kind: 'row'; readonly name: string; readonly type: ScalarType; readonly length: Expr }
   /** `row(length, element)` before a place has been chosen for it: a named row, or an output. */
   | { readonly kind: 'pendingRow'; readonly length: Expr; readonly element: Value; readonly node: Node }
+  /** Counts of a row's integers, which only an output can hold. */
+  | { readonly kind: 'histogram'; readonly bins: Expr; readonly length: Expr; readonly element: Value; readonly node: Node }
   | { readonly kind: 'function'; readonly node: FunctionNode; readonly scope: Scope }
   | { readonly kind: 'brand'; readonly brand: Brand }
   /** The inputs, the environment, or an object literal. */
@@ -93,6 +95,8 @@ export function describe(value: Value): string {
     case 'row':
     case 'pendingRow':
       return 'a row'
+    case 'histogram':
+      return 'a histogram'
     case 'function':
     case 'brand':
       return 'a function'

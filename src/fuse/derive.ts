@@ -148,6 +148,10 @@ class Derivation {
         this.#body.push({ ...made, tensor: this.#parameters.output(member, paramOf(member, made.tensor)) })
       return
     }
+    if (made.kind === 'histogram') {
+      const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
+      throw illegal(this.#group, member.node.name, other, `${member.node.name} counts a histogram, which is a kernel of its own`)
+    }
     if (loop === undefined) throw new Error(`internal: ${made.kind} has no loop`)
     const atom = loop.atoms.at(-1)
     const length = atom === undefined ? made.length : dimExpr(this.#names.atom(atom))

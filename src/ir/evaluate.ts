@@ -7,7 +7,7 @@ import { findingError } from '../errors.js'
 import type { Expr } from './expr.js'
 import { intrinsic } from './intrinsics.js'
 import type { Kernel, Stmt, TensorParam } from './kernel.js'
-import { monoid } from './monoids.js'
+import { countValues, monoid } from './monoids.js'
 
 /** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
 export interface HostTensor {
@@ -136,6 +136,15 @@ function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Floa
       const length = Number(evaluateExpr(stmt.length, env))
       const element = elements(stmt.index, stmt.value, env)
       for (let at = 0; at < length; at++) write(stmt.tensor, [...rows, at], element(at))
+      return
+    }
+    case 'histogram': {
+      const rows = numbers(stmt.rows)
+      const element = elements(stmt.index, stmt.value, env)
+      const counts = countValues(Number(evaluateExpr(stmt.bins, env)), Number(evaluateExpr(stmt.length, env)), (at) =>
+        Number(element(at)),
+      )
+      for (const [bin, count] of counts.entries()) write(stmt.tensor, [...rows, bin], count)
       return
     }
     case 'store':

@@ -80,6 +80,19 @@ export type Stmt =
       readonly index: string
       readonly value: Expr
     }
+  /**
+   * Stores a row of `bins` counts: element b of the tensor's last dimension is how many values are b. Values outside [0, bins) are
+   * not counted. The one statement that a value does not own: the threads of a row add to its counts in any order.
+   */
+  | {
+      readonly kind: 'histogram'
+      readonly tensor: string
+      readonly rows: readonly Expr[]
+      readonly bins: Expr
+      readonly length: Expr
+      readonly index: string
+      readonly value: Expr
+    }
   /** Stores one scalar per row. */
   | { readonly kind: 'store'; readonly tensor: string; readonly indices: readonly Expr[]; readonly value: Expr }
 

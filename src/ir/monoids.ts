@@ -1,5 +1,5 @@
 /**
- * The associative combinations a row reduction or scan can use. Like the intrinsics, one row carries meaning, typing and CUDA text.
+ * The associative combinations a row reduction or scan can use, and the histogram of a row. Like the intrinsics, one row carries meaning, typing and CUDA text.
  * `argmax` and `argmin` reduce to the lowest index among equal values, so their result does not depend on the order of combination.
  */
 import type { ScalarType } from './dtype.js'
@@ -88,6 +88,17 @@ export const monoids = {
     cuda: 'heddle::ArgMin',
   },
 } as const satisfies Record<string, Monoid>
+
+/** What a histogram of a row is: for each of `bins` integers from 0, how many values are that integer. Other values count nowhere. */
+export function countValues(bins: number, length: number, value: (index: number) => number): number[] {
+  const counts = Array.from({ length: bins }, () => 0)
+  for (let i = 0; i < length; i++) {
+    const bin = value(i)
+    const before = counts[bin]
+    if (before !== undefined) counts[bin] = before + 1
+  }
+  return counts
+}
 
 export type MonoidName = keyof typeof monoids
 

@@ -90,6 +90,8 @@ export function printStmt(stmt: Stmt): string {
       return `row ${stmt.name}: ${stmt.type} = scan ${stmt.monoid}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
     case 'storeRow':
       return `${stmt.tensor}[${[...stmt.rows.map(printExpr), stmt.index].join(', ')}] = ${printExpr(stmt.value)} for ${stmt.index} < ${print(stmt.length, 8)}`
+    case 'histogram':
+      return `${stmt.tensor}[${[...stmt.rows.map(printExpr), '*'].join(', ')}] = histogram(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)}) of ${print(stmt.bins, 8)}`
     case 'store':
       return `${stmt.tensor}[${stmt.indices.map(printExpr).join(', ')}] = ${printExpr(stmt.value)}`
   }

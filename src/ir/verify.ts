@@ -137,6 +137,11 @@ function checkStmt(stmt: Stmt, names: Names, outputs: Outputs): Names {
       for (const at of [...stmt.rows, stmt.length]) expectIndex(at, here)
       checkStore(stmt.tensor, stmt.rows.length + 1, element(stmt.index, stmt.value), outputs, fail)
       return names
+    case 'histogram':
+      for (const at of [...stmt.rows, stmt.bins, stmt.length]) expectIndex(at, here)
+      if (element(stmt.index, stmt.value) !== 'i32') fail('a histogram counts integers')
+      checkStore(stmt.tensor, stmt.rows.length + 1, 'i32', outputs, fail)
+      return names
     case 'store':
       for (const at of stmt.indices) expectIndex(at, here)
       checkStore(stmt.tensor, stmt.indices.length, checkExpr(stmt.value, here), outputs, fail)
@@ -196,7 +201,7 @@ export function verifyKernel(kernel: Kernel, pass: string): void {
   }
   for (const stmt of kernel.body) names = checkStmt(stmt, names, outputs)
   for (const name of outputs.keys()) {
-    const stores = kernel.body.filter((stmt) => (stmt.kind === 'store' || stmt.kind === 'storeRow') && stmt.tensor === name)
+    const stores = kernel.body.filter((stmt) => 'tensor' in stmt && stmt.tensor === name)
     if (stores.length !== 1) fail(`output ${name} is stored ${stores.length} times`)
   }
 }

@@ -94,6 +94,8 @@ export function rowExprs(stmt: Stmt): readonly Expr[] {
       return [...stmt.indices, stmt.value]
     case 'storeRow':
       return [...stmt.rows, stmt.length]
+    case 'histogram':
+      return [...stmt.rows, stmt.bins, stmt.length]
     default:
       return [stmt.length]
   }
@@ -118,6 +120,8 @@ export function mapStmt(stmt: Stmt, map: (expr: Expr) => Expr): Stmt {
       return { ...stmt, indices: stmt.indices.map(map), value: map(stmt.value) }
     case 'storeRow':
       return { ...stmt, rows: stmt.rows.map(map), length: map(stmt.length), value: map(stmt.value) }
+    case 'histogram':
+      return { ...stmt, rows: stmt.rows.map(map), bins: map(stmt.bins), length: map(stmt.length), value: map(stmt.value) }
     default:
       return { ...stmt, length: map(stmt.length), value: map(stmt.value) }
   }

@@ -3,7 +3,7 @@
  * its name in its type, so that the front end recognises it through any import, alias or re-export.
  */
 import { type IntrinsicName, intrinsics } from '../ir/intrinsics.js'
-import { type MonoidName, monoids } from '../ir/monoids.js'
+import { countValues, type MonoidName, monoids } from '../ir/monoids.js'
 import type { Row } from './types.js'
 
 /** The brand the front end reads from a callee's type. */
@@ -81,6 +81,16 @@ export const row: ((length: number, value: Row) => Row) & Branded<'row', 'row'> 
 export const scan: ((length: number, value: Row) => Row) & Branded<'scan', 'sum'> = Object.assign(
   (length: number, value: Row): Row => rowOf(monoids.sum.scan(length, value)),
   { heddle: { kind: 'scan', name: 'sum' } as const },
+)
+
+/**
+ * Counts the integers of a row: element b of `histogram(bins, n, (c) => toInt(x(m, c)))` is how many of them are b. Integers outside
+ * [0, bins) are not counted. It can only be an output, whose last dimension is `bins`: on a device, threads count where the result
+ * is stored.
+ */
+export const histogram: ((bins: number, length: number, value: Row) => Row) & Branded<'histogram', 'histogram'> = Object.assign(
+  (bins: number, length: number, value: Row): Row => rowOf(countValues(bins, length, value)),
+  { heddle: { kind: 'histogram', name: 'histogram' } as const },
 )
 
 /** Marks the default of an integer attribute: `attrs: { window: int(64) }`. Attributes without it are floats. */

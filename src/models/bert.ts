@@ -51,6 +51,12 @@ const layerNames = (layer: number) => {
   }
 }
 
+/** Tensors of a layer's matmuls by the weights in them: query, key, value, projection, FC1, FC2. */
+export function layerMatrices(layer: number): string[] {
+  const names = layerNames(layer)
+  return [names.queryWeight, names.keyWeight, names.valueWeight, names.projectionWeight, names.fc1Weight, names.fc2Weight]
+}
+
 const poolerNames = { weight: 'pooler.dense.weight', bias: 'pooler.dense.bias' }
 const classifierNames = { weight: 'classifier.weight', bias: 'classifier.bias' }
 

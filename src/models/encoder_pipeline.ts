@@ -10,11 +10,11 @@ import { decode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { openSession } from '../runtime/session.js'
-import { prepareWeights } from './prepare_weights.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler, type LayerScales } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { type FloatType, floatTypes } from './convert.js'
 import { defaultPlan, findPlan } from './plans.js'
+import { prepareWeights } from './prepare_weights.js'
 import { readSafetensors } from './safetensors.js'
 import { firstRows, idRows, packedRows } from './token_rows.js'
 import type { BertAssembly } from './wiring.js'
@@ -164,7 +164,7 @@ const isQuantised = ({ applications }: BertAssembly): boolean =>
   applications.some(({ graph }) => Object.keys(graph.steps ?? {}).length > 0)
 
 /** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
-function checkCases(config: BertConfig, cases: readonly EncoderCase[], batch: number): void {
+export function checkCases(config: BertConfig, cases: readonly EncoderCase[], batch: number): void {
   if (!Number.isSafeInteger(batch) || batch < 1) throw usageError('run.batch', `batch is ${batch}, expected a positive integer`)
   if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
   for (const [i, { inputIds }] of cases.entries()) {

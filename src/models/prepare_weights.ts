@@ -1,7 +1,7 @@
 /** The weights that applications read, made in host memory before they are uploaded: stacked where a plan stacks, int8 where it quantises. */
 import { usageError } from '../errors.js'
-import { decode } from '../runtime/buffer.js'
 import { type QuantisedWeights, quantiseWeights } from '../quant/weights.js'
+import { decode } from '../runtime/buffer.js'
 import { findLayout, type Layouts } from '../runtime/layouts.js'
 import type { GraphApplication } from '../runtime/program.js'
 import type { WeightTensor } from '../runtime/session.js'

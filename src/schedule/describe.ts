@@ -48,13 +48,17 @@ function stepLines(step: Step): string[] {
   }
 }
 
-function passLines({ loop, rows, reductions, stores }: Pass): string[] {
+function passLines({ loop, rows, reductions, histograms, stores }: Pass): string[] {
   return [
     `  pass over ${loop.index} < ${printExpr(loop.length)}:`,
     ...rows.map((row) => {
       return `    ${row.name} = ${rowText(row)}${row.keep ? ', kept in registers' : ''}`
     }),
     ...reductions.map((r) => `    ${r.name} = ${r.monoid} of ${printExpr(r.value)}`),
+    ...histograms.map((h) => {
+      const at = h.indices.map(printExpr).join(', ')
+      return `    count ${h.tensor}[${at}] for ${h.bin} = ${printExpr(h.value)}, below ${printExpr(h.bins)}`
+    }),
     ...stores.map((s) => {
       const how = s.run === undefined ? 'element by element' : 'in chunks'
       return `    store ${s.tensor}[${s.indices.map(printExpr).join(', ')}] = ${printExpr(s.value)} ${how}`

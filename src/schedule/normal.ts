@@ -51,10 +51,21 @@ export interface LoopStore {
   readonly run: number | undefined
 }
 
-export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore
+/** Counts of the integers of a row: `indices` are those of the count of `bin`, the variable that is each of them in turn. */
+export interface Histogram {
+  readonly kind: 'histogram'
+  readonly tensor: string
+  readonly indices: readonly Expr[]
+  readonly bin: string
+  readonly bins: Expr
+  readonly loop: Loop
+  readonly value: Expr
+}
+
+export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram
 
 export interface NormalKernel {
-  /** No reductions, no scans, and every store runs over the same loop: nothing ties the elements of a row together. */
+  /** No reductions, scans or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
   readonly elementwise: boolean
   readonly axes: readonly RowAxis[]
   readonly rows: ReadonlyMap<string, RowDef>

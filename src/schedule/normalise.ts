@@ -24,7 +24,7 @@ import {
   rowLoop,
   runOf,
 } from './elements.js'
-import type { NormalKernel, NormalStmt } from './normal.js'
+import { freshName, type NormalKernel, type NormalStmt } from './normal.js'
 import { rewriteDown, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
 
 /** Brings an instance's kernel into normal form. The kernel must have passed the IR verifier. */
@@ -61,7 +61,8 @@ export function normalise({ kernel, dims, types }: Instance): NormalKernel {
 }
 
 /** All results are scalars of the row axes and nothing is reduced. */
-const isPointwise = (body: readonly Stmt[]): boolean => body.every((s) => s.kind !== 'reduce' && s.kind !== 'storeRow')
+const isPointwise = (body: readonly Stmt[]): boolean =>
+  body.every((s) => s.kind !== 'reduce' && s.kind !== 'storeRow' && s.kind !== 'histogram')
 
 /** Turns the innermost row axis into the loop: lets that depend on it become rows, stores become loop stores. */
 function loopOverLastAxis(
@@ -138,6 +139,14 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       const loop = loopFor(s.index, s.length, context)
       const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
       return [{ kind: 'reduce', name: s.name, type: s.type, monoid: s.monoid, loop, value }]
+    }
+    case 'histogram': {
+      const loop = loopFor(s.index, s.length, context)
+      const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
+      const bin = freshName('bin', context.taken)
+      const [bins, ...rows] = [s.bins, ...s.rows].map((e) => inlineElements(e, undefined, context))
+      const indices = [...rows, indexVar(bin)]
+      return [{ kind: 'histogram', tensor: s.tensor, indices, bin, bins: bins ?? s.bins, loop, value }]
     }
     case 'storeRow':
       return normaliseStatement({ ...s, kind: 'loopStore', indices: [...s.rows, indexVar(s.index)] }, context)

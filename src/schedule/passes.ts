@@ -7,7 +7,7 @@
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { visit } from '../ir/walk.js'
-import type { Loop, LoopStore, NormalKernel, Reduction, RowDef } from './normal.js'
+import type { Histogram, Loop, LoopStore, NormalKernel, Reduction, RowDef } from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {
@@ -15,8 +15,13 @@ export interface Pass {
   /** Rows this pass needs and no earlier pass has kept, in dependency order. */
   readonly rows: readonly PassRow[]
   readonly reductions: readonly Reduction[]
+  readonly histograms: readonly Histogram[]
   readonly stores: readonly LoopStore[]
 }
+
+/** The expressions a pass computes for each element, apart from its rows. */
+export const passValues = ({ reductions, histograms, stores }: Pick<Pass, 'reductions' | 'histograms' | 'stores'>): Expr[] =>
+  [...reductions, ...histograms, ...stores].map((s) => s.value)
 
 /** A row value within a pass; `keep` when a later pass uses it too and finds it in registers. */
 export type PassRow = RowDef & { readonly keep: boolean }
@@ -40,6 +45,7 @@ export function planSteps(kernel: NormalKernel, keep: boolean): Step[] {
 interface DraftPass {
   readonly loop: Loop
   readonly reductions: Reduction[]
+  readonly histograms: Histogram[]
   readonly stores: LoopStore[]
 }
 
@@ -68,7 +74,7 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   }
   const passAt = (level: number, loop: Loop): DraftPass => {
     const { passes } = at(level)
-    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, reductions: [], stores: [] }
+    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, reductions: [], histograms: [], stores: [] }
     passes.set(keyOf(loop.length), pass)
     return pass
   }
@@ -77,6 +83,8 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
     if (s.kind === 'reduce') {
       passAt(level, s.loop).reductions.push(s)
       levels.set(s.name, level + 1)
+    } else if (s.kind === 'histogram') {
+      passAt(level, s.loop).histograms.push(s)
     } else if (s.kind === 'loopStore') {
       passAt(level, s.loop).stores.push(s)
     } else {
@@ -97,6 +105,8 @@ function expressionsOf(s: NormalKernel['statements'][number]): Expr[] {
       return [s.value, ...s.indices]
     case 'reduce':
       return [s.value, s.loop.length]
+    case 'histogram':
+      return [s.value, s.bins, s.loop.length, ...s.indices]
     case 'loopStore':
       return [s.value, s.loop.length, ...s.indices]
   }
@@ -127,7 +137,7 @@ function placeRows(
       visit(e, (node) => {
         if (node.kind === 'element') need(node.row)
       })
-    for (const { value } of [...pass.reductions, ...pass.stores]) needAll(value)
+    for (const value of passValues(pass)) needAll(value)
     for (const row of here) done.add(row.name)
     needed.set(pass, here)
   }

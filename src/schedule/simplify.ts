@@ -8,7 +8,7 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { mapOperands } from '../ir/walk.js'
 import { freshName, type NormalKernel } from './normal.js'
-import type { Pass, PassRow, Step } from './passes.js'
+import { type Pass, type PassRow, passValues, type Step } from './passes.js'
 import { contains, keyOf, rewriteDown, rewritePaths } from './rewrite.js'
 
 export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Step[] {
@@ -37,6 +37,7 @@ const mapPass = (pass: Pass, f: (e: Expr) => Expr): Pass => ({
   ...pass,
   rows: pass.rows.map((row) => (row.kind === 'loaded' ? row : { ...row, value: f(row.value) })),
   reductions: pass.reductions.map((r) => ({ ...r, value: f(r.value) })),
+  histograms: pass.histograms.map((h) => ({ ...h, value: f(h.value) })),
   stores: pass.stores.map((s) => ({ ...s, value: f(s.value) })),
 })
 
@@ -71,19 +72,16 @@ const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
 function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass {
   const computed = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [] : [row.value]))
   const rows: PassRow[] = []
-  const share = sharer(
-    [...computed, ...pass.reductions.map((r) => r.value), ...pass.stores.map((s) => s.value)],
-    kernel,
-    (value) => {
-      const name = freshName('common', taken)
-      rows.push({ kind: 'computed', name, type: value.type, loop: pass.loop, value, keep: false })
-      return { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) }
-    },
-  )
+  const share = sharer([...computed, ...passValues(pass)], kernel, (value) => {
+    const name = freshName('common', taken)
+    rows.push({ kind: 'computed', name, type: value.type, loop: pass.loop, value, keep: false })
+    return { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) }
+  })
   for (const row of pass.rows) rows.push(row.kind === 'loaded' ? row : { ...row, value: share(row.value) })
   const reductions = pass.reductions.map((r) => ({ ...r, value: share(r.value) }))
+  const histograms = pass.histograms.map((h) => ({ ...h, value: share(h.value) }))
   const stores = pass.stores.map((s) => ({ ...s, value: share(s.value) }))
-  return { ...pass, rows, reductions, stores }
+  return { ...pass, rows, reductions, histograms, stores }
 }
 
 /** The same within one scalar. */

@@ -78,6 +78,7 @@ const exact: OpRule = { class: 'exact' }
 const transcendental: OpRule = { class: 'transcendental' }
 
 export const rules: Readonly<Record<string, OpRule>> = {
+  abs_max: exact,
   add: exact,
   add_bias: exact,
   add_position: { class: 'exact', extents: { p: (dims) => at(dims, 's') + 3 } },
@@ -98,6 +99,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   bias_residual_layer_norm: { class: 'reduction', length: rowOf, normalFrom: 31 },
   bias_tanh: transcendental,
   cast_f32: exact,
+  column_sum: { class: 'exact', inputs: { x: (next) => integer(next, 0, 1000) } },
   embed_layer_norm: {
     class: 'reduction',
     length: rowOf,
@@ -120,6 +122,8 @@ export const rules: Readonly<Record<string, OpRule>> = {
   gelu_tanh: transcendental,
   layer_norm: { class: 'reduction', length: rowOf, normalFrom: 31 },
   locate_rows: { class: 'exact', ...packed('b', 't'), longest: 1025 },
+  // The default scale is a power of two, so a magnitude falls in the same bin in any precision; some lie beyond the last.
+  magnitude_histogram: { class: 'exact', extents: { bins: () => 40 } },
   mask_scores: { class: 'exact', inputs: { lengths: (next, dims) => integer(next, 1, at(dims, 't')) } },
   matmul_bias: exactProduct,
   matmul_bias_gelu: transcendentalProduct,

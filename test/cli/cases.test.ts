@@ -23,6 +23,16 @@ describe('parseCases', () => {
     expect(() => parseCases(`{"input_ids":[1]}\n${line}\n`, 'c.jsonl')).toThrow(message)
   })
 
+  test('takes the items of a labelled set', () => {
+    const text = JSON.stringify({ labels: ['O'], items: [{ input_ids: [1, 2], labels: [0, 0] }, { input_ids: [3] }] }, null, 1)
+    expect(parseCases(text, 'set.json')).toEqual([{ input_ids: [1, 2] }, { input_ids: [3] }])
+  })
+  test.each([
+    ['{"items":[]}', /^set\.json: .* at items$/],
+    ['{"items":[{"input_ids":[]}]}', /^set\.json: .* at items\.0\.input_ids$/],
+    ['{"items":[{"text":"x"}]}', /^set\.json: .* at items\.0\.input_ids$/],
+  ])('refuses the set %s', (text, message) => expect(() => parseCases(text, 'set.json')).toThrow(message))
+
   test.each(['', '\n \n'])('an empty file is an empty batch', (text) => {
     expect(() => parseCases(text, 'c.jsonl')).toThrow('empty batch: c.jsonl holds no case')
   })

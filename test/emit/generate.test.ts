@@ -91,6 +91,19 @@ describe('kernel text', () => {
     expect(kernelOf('gelu__f16')).not.toContain('if (i < valid)')
   })
 
+  it('clears the counts of a row before its pass, and counts what exists', () => {
+    const text = kernelOf('tally')
+    expect(text.match(/clear_counts\(team, (counts|below)|for \(int chunk|heddle::count\((counts|below)/g)).toEqual([
+      'clear_counts(team, counts',
+      'for (int chunk',
+      'heddle::count(counts',
+      'clear_counts(team, below',
+      'for (int chunk',
+      'heddle::count(below',
+    ])
+    expect(kernelOf('tally_scan')).toContain('return (static_cast<int64_t>(bin) * m_extent) + m;')
+  })
+
   it('walks the chunks of a scanned row together', () => {
     const text = kernelOf('prefix_sum__f32')
     expect(text).toContain('if (chunk * Team::lanes * VEC >= n) break;')

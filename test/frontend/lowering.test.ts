@@ -153,6 +153,19 @@ describe('statements', () => {
       expect.stringMatching(/^row y1: f32 = scan sum\(c < n: x\[m1, c\]/),
       'y[m1, i] = y1[i] for i < n',
     ]))
+  it('stores histograms, named or not', () => {
+    const counted = (statements: string) =>
+      rowBody(`return { y: row(n, (c) => x(m, c) + ${end}) }`) +
+      `export const u = op('u', {
+        dims: ['m', 'n', 'k'],
+        inputs: { x: tensor('f32', 'm n') },
+        outputs: { y: tensor('i32', 'm k') },
+        body: ({ x }, { n, k }) => (m) => { ${statements} },
+      })`
+    const text = 'y[m1, *] = histogram(c < n: toInt(x[m1, c])) of k'
+    expect(lowered(counted('return { y: histogram(k, n, (c) => toInt(x(m, c))) }')).at(-1)).toBe(text)
+    expect(lowered(counted('const y = histogram(k, n, (c) => toInt(x(m, c)))\n return { y }')).at(-1)).toBe(text)
+  })
   it('drops what nothing reads', () =>
     expect(
       lowered(rowBody(`const a = sum(n, (c) => x(m, c))\n const b = a * 2\n return { y: row(n, (c) => x(m, c) + ${end}) }`)),

@@ -230,6 +230,54 @@ describe('rows', () => {
       message: 'output y has rows of n elements, this row has m',
       hint: 'write row(n, (c) => ...)',
     }))
+  it('refuses a histogram inside an element', () =>
+    refuses(element('f(n, c)', 'const f = (n: number, c: number) => { const v = «histogram(n, n, (k) => k)»; return v(c) }'), {
+      code: 'row',
+      message: 'a histogram cannot be made inside an element or a branch',
+      hint: 'make it a const at row level, before the row that uses it',
+    }))
+  it('refuses to read a histogram', () =>
+    refuses(rowBody('const h = histogram(n, n, ids)\n    return { y: row(n, (c) => «h(c)» + x(m, c)) }'), {
+      code: 'callee',
+      message: 'h is a histogram, not a function',
+      hint: 'only functions, tensors and rows can be called',
+    }))
+  it('refuses a histogram as a number', () =>
+    refuses(rowBody('const h = histogram(n, n, ids)\n    return { y: row(n, (c) => x(m, c) + «h») }'), {
+      code: 'row',
+      message: 'h is a histogram where a number is expected',
+      hint: 'return it as an output; another op reads its counts',
+    }))
+  it('refuses a histogram without bins', () =>
+    refuses(rowBody('const h = «histogram(n, ids)»\n    return { y: h }'), {
+      code: 'arity',
+      message: 'histogram takes 3 arguments, 2 given',
+      hint: 'write histogram(bins, n, (c) => toInt(x(m, c)))',
+    }))
+  it('refuses a histogram of a number', () =>
+    refuses(rowBody('return { y: histogram(n, n, «eps») }'), {
+      code: 'row',
+      message: 'histogram takes a row or a function of an index, eps is a float',
+      hint: 'write histogram(bins, n, (c) => toInt(x(m, c)))',
+    }))
+  it('refuses a histogram of other bins than its output has', () =>
+    refuses(rowBody('return { y: «histogram(rows, n, (c) => c)» }'), {
+      code: 'shape',
+      message: 'output y has rows of n elements, this row has m',
+      hint: 'write histogram(n, n, (c) => ...)',
+    }))
+  it('refuses a histogram in a tensor of floats', () =>
+    refuses(rowBody('return { y: «histogram(n, n, (c) => c)» }'), {
+      code: 'dtype',
+      message: 'output y holds floats, a histogram counts integers',
+      hint: 'declare it as i32',
+    }))
+  it('refuses a histogram of floats', () =>
+    refuses(rowBody('return { y: histogram(n, n, «(c) => x(m, c)») }').replace("y: tensor('f32'", "y: tensor('i32'"), {
+      code: 'dtype',
+      message: 'a histogram counts integers, its element is a float',
+      hint: 'use toInt',
+    }))
   it('refuses to reduce a number', () =>
     refuses(element('max(n, «eps»)'), {
       code: 'row',

@@ -47,7 +47,7 @@ export function refuses(sources: string | Readonly<Record<string, string>>, { co
 }
 
 const imports =
-  "import { argmax, exp, idiv, int, max, maximum, op, row, rsqrt, scan, square, sum, tensor, toInt, layout } from 'heddle'"
+  "import { argmax, exp, histogram, idiv, int, max, maximum, op, row, rsqrt, scan, square, sum, tensor, toInt, layout } from 'heddle'"
 
 /** An op over `x: m n` and `ids: m` whose rows run `statements`, with further module text in front. */
 export const rowBody = (statements: string, module = ''): string => `${imports}

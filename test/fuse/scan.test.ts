@@ -1,5 +1,5 @@
-/** Groups with a scan: one kernel along the scan's axis, and refusals of what reads a scanned row elsewhere. */
-import { graph, op, row, scan, tensor } from 'heddle'
+/** Groups with a scan: one kernel along the scan's axis, and refusals of what reads a scanned row elsewhere. Histograms are refused. */
+import { graph, histogram, op, row, scan, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
 import { call, dim, i32, index } from '../../src/ir/build.js'
@@ -36,6 +36,12 @@ const back = op('back', {
     ({ x }, { b }) =>
     (o) => ({ y: row(b, (c) => x(o, b - 1 - c)) }),
 })
+const tally = op('tally', {
+  ...signature,
+  body:
+    ({ x }, { b }) =>
+    (o) => ({ y: histogram(b, b, (c) => x(o, c)) }),
+})
 /** The transposed tensor: its rows are the columns of what it reads. */
 const turn = op('turn', {
   dims: ['o', 'b'],
@@ -71,12 +77,22 @@ const turned: Stmt = {
   index: 'c',
   value: loadInt('x', index('c'), index('r')),
 }
+const counted: Stmt = {
+  kind: 'histogram',
+  tensor: 'y',
+  rows: [index('r')],
+  bins: dim('b'),
+  length: dim('b'),
+  index: 'c',
+  value: x,
+}
 const kernels = new Map(
   [
     elementwise('twice', call('mul', x, i32(2))),
     kernel('ends', 'o b', [axis('r', 'o')], tensors, scanned),
     elementwise('back', loadInt('x', index('r'), call('sub', call('sub', dim('b'), i32(1)), index('c')))),
     kernel('turn', 'o b', [axis('r', 'b')], [parameter('x', 'in', 'o b', 'i32'), parameter('y', 'out', 'b o', 'i32')], [turned]),
+    kernel('tally', 'o b', [axis('r', 'o')], tensors, [counted]),
   ].map((made) => [made.name, made]),
 )
 
@@ -135,4 +151,10 @@ describe('a group with a scan', () => {
   it('may not read it along another axis', () => {
     expect(() => fuse(ends, turn)).toThrow('group fused: nodes n0 and n1 cannot be one kernel')
   })
+})
+
+it('refuses a group with a histogram', () => {
+  expect(() => fuse(twice, tally)).toThrow(
+    'group fused: nodes n1 and n0 cannot be one kernel: n1 counts a histogram, which is a kernel of its own',
+  )
 })

@@ -4,7 +4,7 @@ import { call, constant, f32, i32, index } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr, evaluateKernel, forEachPoint } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
 import { monoids } from '../../src/ir/monoids.js'
-import { centre, load, running } from './kernels.js'
+import { centre, load, running, tally } from './kernels.js'
 
 const x = { data: [1, 2, 3, 4, 5, 9], shape: [2, 3] }
 
@@ -22,6 +22,10 @@ describe('evaluateKernel', () => {
   it('scans an empty row', () => {
     const empty = { x: { data: [], shape: [1, 0] }, ids: { data: [0], shape: [1] } }
     expect(evaluateKernel(running, empty, { m: 1, n: 0 }).top?.data).toEqual(Float64Array.of(Number.NEGATIVE_INFINITY))
+  })
+  it('counts the integers of each row', () => {
+    const ids = { data: [0, 2, 2, -1, 1, 3], shape: [2, 3] }
+    expect(evaluateKernel(tally, { ids }, { m: 2, n: 3, k: 3 }).counts?.data).toEqual(Float64Array.of(1, 0, 2, 0, 1, 0))
   })
   it('takes attributes from the kernel', () =>
     expect(evaluateKernel(centre, { x, ids: { data: [0, 0], shape: [2] } }, { m: 2, n: 3 }).y?.data[1]).toBe(0.5))

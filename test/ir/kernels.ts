@@ -45,6 +45,30 @@ export const centre: Kernel = {
   ],
 }
 
+/** How many ids of each row of `ids: m n` are 0, 1 and so on. */
+export const tally: Kernel = {
+  ...centre,
+  name: 'tally',
+  dims: ['m', 'n', 'k'],
+  types: {},
+  attrs: [],
+  tensors: [
+    { name: 'ids', access: 'in', dtype: 'i32', dims: ['m', 'n'], layout: rowMajor(['m', 'n']) },
+    { name: 'counts', access: 'out', dtype: 'i32', dims: ['m', 'k'], layout: rowMajor(['m', 'k']) },
+  ],
+  body: [
+    {
+      kind: 'histogram',
+      tensor: 'counts',
+      rows: [index('r')],
+      bins: dim('k'),
+      length: dim('n'),
+      index: 'c',
+      value: loadInt('ids', index('r'), index('c')),
+    },
+  ],
+}
+
 /** Running sums of each row and, summed once more, of those; the largest of the latter. */
 export const running: Kernel = {
   ...centre,

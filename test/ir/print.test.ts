@@ -4,7 +4,7 @@ import { call, constant, dim, f32, i32, index, local } from '../../src/ir/build.
 import type { Expr } from '../../src/ir/expr.js'
 import { rowMajor } from '../../src/ir/layout.js'
 import { printExpr, printKernel, printLayout } from '../../src/ir/print.js'
-import { centre, load, running } from './kernels.js'
+import { centre, load, running, tally } from './kernels.js'
 
 const [a, b, c] = ['a', 'b', 'c'].map((name) => local(name)) as [Expr, Expr, Expr]
 
@@ -57,5 +57,7 @@ for r < m
 `))
 
 it('prints scans', () => expect(printKernel(running)).toContain('\n  row twice: f32 = scan sum(d < n: ends[d])\n'))
+
+it('prints histograms', () => expect(printKernel(tally)).toContain('\n  counts[r, *] = histogram(c < n: ids[r, c]) of k\n'))
 
 it('prints layouts', () => expect(printLayout(rowMajor(['r', 'c']))).toBe('layout row(r, c) = r * #c + c of #r * #c\n'))

@@ -5,7 +5,7 @@ import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { type Layout, rowMajor } from '../../src/ir/layout.js'
 import { verifyKernel, verifyLayout } from '../../src/ir/verify.js'
-import { centre, element, load, running } from './kernels.js'
+import { centre, element, load, running, tally } from './kernels.js'
 
 const [row, reduce, mean, storeRow, store] = centre.body as [Stmt, Stmt, Stmt, Stmt, Stmt]
 const [x, ids, y, out] = centre.tensors as [
@@ -123,6 +123,30 @@ describe('scans', () => {
     const wrong = rest.map((stmt) => (stmt.kind === 'store' ? { ...stmt, value: local('ends') } : stmt))
     expect(() => verifyKernel({ ...running, body: [ends, ...wrong] }, 'test')).toThrow('ends is read as local, but is row')
   })
+})
+
+describe('histograms', () => {
+  const [counted] = tally.body as [Stmt]
+  const [given, counts] = tally.tensors as [Kernel['tensors'][0], Kernel['tensors'][0]]
+  const broken: readonly (readonly [rule: string, change: Partial<Kernel>, problem: string])[] = [
+    ['count integers', { body: [{ ...counted, value: f32(1) } as Stmt] }, 'a histogram counts integers'],
+    ['have integer bins', { body: [{ ...counted, bins: f32(1) } as Stmt] }, 'index or length 1.0 is f32, not i32'],
+    [
+      'have the rank of the output',
+      { body: [{ ...counted, rows: [] } as Stmt] },
+      'the store to counts has 1 indices, the rank is 2',
+    ],
+    ['are integers', { tensors: [given, { ...counts, dtype: 'f32' }] }, 'the store to counts is i32, the tensor holds f32'],
+    [
+      'store their output',
+      { body: [counted, { ...counted, index: 'd', value: index('d') } as Stmt] },
+      'output counts is stored 2 times',
+    ],
+  ]
+  it('are accepted', () => expect(() => verifyKernel(tally, 'test')).not.toThrow())
+  it.each(broken)('%s', (_, change, problem) =>
+    expect(() => verifyKernel({ ...tally, ...change }, 'test')).toThrow(`internal: after test: kernel tally: ${problem}`),
+  )
 })
 
 describe('verifyLayout', () => {

@@ -1,5 +1,5 @@
 /** Running bodies as they stand: results, defaults, and input that does not fit. */
-import { int, op, row, scan, sum, tensor } from 'heddle'
+import { histogram, int, op, row, scan, sum, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { runOp } from '../../src/lang/run.js'
 
@@ -75,4 +75,12 @@ describe('scan', () => {
   it('takes a row, such as another scan', () => expect(scan(5, ends)(4)).toBe(20))
   it('may be empty', () => expect(() => scan(0, () => 1)(0)).toThrow('index 0 is outside the row of 0 elements'))
   it('has no element outside', () => expect(() => ends(5)).toThrow('index 5 is outside the row of 5 elements'))
+})
+
+describe('histogram', () => {
+  const values = [0, 2, 2, -1, 3, 2, 1.5]
+  const counts = histogram(3, 7, (c) => values[c] ?? Number.NaN)
+  it('counts integers in [0, bins), others nowhere', () => expect([0, 1, 2].map((b) => counts(b))).toEqual([1, 0, 3]))
+  it('has an element for each bin only', () => expect(() => counts(3)).toThrow('index 3 is outside the row of 3 elements'))
+  it('of an empty row is zero', () => expect(histogram(1, 0, () => 0)(0)).toBe(0))
 })

@@ -47,11 +47,16 @@ function interpretGraph(graph: Graph, values: Map<ValueId, HostTensor>, dims: Nu
     if (node.kind === 'view') values.set(node.out, { data: at(node.input).data, shape: shape(node.out) })
     else if (node.kind === 'matmul') values.set(node.out, multiply(node, at(node.a), at(node.b)))
     else {
-      const results = runOp(
-        known(ops[node.op], node.op),
-        Object.fromEntries(Object.entries(node.inputs).map(([name, id]) => [name, at(id)])),
-        { attrs: Object.fromEntries(Object.entries(node.attrs).map(([name, value]) => [name, number(value)])) },
-      )
+      const op = known(ops[node.op], node.op)
+      // Extents that no input has are those of the outputs.
+      const extents = Object.entries(op.outputs).flatMap(([name, decl]) => {
+        const found = shape(known(node.outputs[name], name))
+        return decl.dims.split(' ').map((dim, i) => [dim, found[i] ?? 0] as const)
+      })
+      const results = runOp(op, Object.fromEntries(Object.entries(node.inputs).map(([name, id]) => [name, at(id)])), {
+        attrs: Object.fromEntries(Object.entries(node.attrs).map(([name, value]) => [name, number(value)])),
+        dims: Object.fromEntries(extents),
+      })
       for (const [name, id] of Object.entries(node.outputs)) values.set(id, known(results[name], name))
     }
   }

@@ -8,12 +8,17 @@ import { buildKernels } from '../../src/toolchain/index.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Loads a model folder on simt; what `options` names overrides the defaults. */
-export async function simtEncoders(): Promise<(dir: string, options?: Partial<EncoderOptions>) => Promise<Encoder>> {
+/** The simt device with the project's kernels. */
+export async function openSimtKernels(): Promise<Pick<EncoderOptions, 'device' | 'library' | 'manifest'>> {
   useNativeOf(root)
   const { library: path } = await buildKernels({ target: 'simt', root, jobs: 2 })
   const manifest = await readManifest(root)
   const device = openDevice('simt')
-  const library = loadKernels(device, path, manifest)
-  return (dir, options = {}) => loadEncoder(dir, { device, library, manifest, ...options })
+  return { device, library: loadKernels(device, path, manifest), manifest }
+}
+
+/** Loads a model folder on simt; what `options` names overrides the defaults. */
+export async function simtEncoders(): Promise<(dir: string, options?: Partial<EncoderOptions>) => Promise<Encoder>> {
+  const opened = await openSimtKernels()
+  return (dir, options = {}) => loadEncoder(dir, { ...opened, ...options })
 }

@@ -455,6 +455,46 @@ export const scanPoint = kernel(
   ],
 )
 
+const histogram = (name: string, value: Expr, i: string): Stmt => ({
+  kind: 'histogram',
+  tensor: name,
+  rows: [m],
+  bins: dim('k'),
+  length: n,
+  index: i,
+  value,
+})
+
+/** Two histograms of a row: of its integers, and of their distance from the largest, which takes a pass of its own. */
+export const tally = kernel(
+  'tally',
+  'm n k',
+  rowsOverM,
+  [tensor('ids', 'in', 'm n', 'i32'), tensor('counts', 'out', 'm k', 'i32'), tensor('below', 'out', 'm k', 'i32')],
+  [
+    reduce('top', 'max', n, 'c', ids, 'i32'),
+    histogram('counts', loadInt('ids', m, index('c1')), 'c1'),
+    histogram('below', call('sub', local('top', 'i32'), loadInt('ids', m, index('c2'))), 'c2'),
+  ],
+)
+
+/** Counts of what a scan finds, stored transposed: a row's counts are not neighbours. */
+export const tallyScan = kernel(
+  'tally_scan',
+  'm n k',
+  rowsOverM,
+  [
+    tensor('ids', 'in', 'm n', 'i32'),
+    tensor('counts', 'out', 'm k', 'i32', {
+      name: 'turned',
+      axes: ['r', 'c'],
+      offset: call('add', call('mul', index('c'), dim('r')), index('r')),
+      size: call('mul', dim('r'), dim('c')),
+    }),
+  ],
+  [scan('ends', 'sum', n, 'c', ids, 'i32'), histogram('counts', elementInt('ends', index('c1')), 'c1')],
+)
+
 export const everything: readonly Kernel[] = [
   layerNorm,
   softmax,
@@ -477,4 +517,6 @@ export const everything: readonly Kernel[] = [
   runningMost,
   scanElsewhere,
   scanPoint,
+  tally,
+  tallyScan,
 ]

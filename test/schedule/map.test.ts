@@ -77,6 +77,17 @@ describe('passes', () => {
   })
 })
 
+describe('histograms', () => {
+  it('count in the pass of what they count', () => {
+    const found = passes(rows(map(fixtures.tally)).kept).map((pass) => pass.histograms.map((h) => h.tensor))
+    expect(found).toEqual([['counts'], ['below']])
+    expect(rows(map(fixtures.tally)).reread).toHaveLength(2)
+  })
+
+  it('are named in the schedule', () =>
+    expect(describeSchedule(map(fixtures.tally))).toContain('count below[m, bin_2] for bin_2 = top - ids_c[c], below k'))
+})
+
 describe('scans', () => {
   it('need no pass of their own', () => {
     expect(passes(rows(map(fixtures.prefixSum)).kept)).toHaveLength(1)

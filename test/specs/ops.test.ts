@@ -32,8 +32,20 @@ describe('ops by definition', () => {
     ['sequence_starts', { lengths: at([2, 4], 3, 0, 2, 5, 1, 1, 1, 1) }, {}, at([2, 4], 0, 3, 3, 5, 0, 1, 2, 3)],
     ['mask_scores', { x: at([2, 1, 1, 2], 1, 2, 3, 4), lengths: at([2], 1, 2) }, {}, at([2, 1, 1, 2], 1, -1e30, 3, 4)],
     ['tanh', { x: at([1, 3], 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY) }, {}, at([1, 3], 0, 1, -1)],
+    ['abs_max', { x: matrix }, {}, at([2], 3, 6)],
+    ['abs_max', { x: at([3, 2], 1, Number.NaN, Number.NEGATIVE_INFINITY, 1, 0, -0) }, {}, at([3], 3e38, 3e38, 0)],
+    ['column_sum', { x: at([3, 2], 1, 2, 3, 4, 5, 6) }, {}, at([2], 9, 12)],
   ])('%s', (name, inputs, attrs, expected) => {
     expect(run(name, inputs, attrs)).toEqual(expected)
+  })
+
+  it('a magnitude counts in the bin it falls in, the largest in the last', () => {
+    const op = ops.magnitude_histogram
+    if (op === undefined) throw new Error('no op')
+    const x = at([2, 5], 0.49, -0.5, 1.5, -2, 9, 0, 0, 0, 0, Number.NaN)
+    const count = (scale: number) => Array.from(runOp(op, { x }, { attrs: { scale }, dims: { bins: 4 } }).counts?.data ?? [])
+    expect(count(2)).toEqual([1, 1, 0, 3, 4, 0, 0, 1])
+    expect(count(0)).toEqual([5, 0, 0, 0, 5, 0, 0, 0])
   })
 
   it('softmax sums to one, ignores a shift, and gives masked entries exactly zero', () => {

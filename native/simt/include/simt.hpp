@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include <new>
+#include <type_traits>
 
 #include "heddle/abi.h"
 

@@ -124,6 +124,13 @@ class Out {
     memcpy(buffer_.data + i * static_cast<int64_t>(sizeof(T)), &pack, sizeof pack);
   }
 
+  /// Adds to an integer that other threads may add to at the same time. Whoever else writes it must have met them before.
+  void add(int64_t i, T value) const {
+    static_assert(std::is_integral<T>::value, "sums of floats would depend on their order");
+    buffer_.check(i, 1, sizeof(T), "write");
+    __atomic_fetch_add(reinterpret_cast<T*>(buffer_.data) + i, value, __ATOMIC_RELAXED);
+  }
+
   bool aligned(int64_t i, int bytes) const { return buffer_.aligned(i, sizeof(T), bytes); }
 
   const simt::Buffer& buffer() const { return buffer_; }

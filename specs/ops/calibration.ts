@@ -1,0 +1,50 @@
+/**
+ * What calibration observes of an activation: its largest magnitude, and how its magnitudes are distributed. Activations stay on the
+ * device; only these leave it.
+ */
+import { abs, histogram, max, minimum, op, row, sum, tensor, toInt } from 'heddle'
+
+/** What stands for a magnitude that is not finite: larger than any that can be calibrated. */
+const notFinite = 3e38
+
+/** The magnitude of a value; a value that is NaN or infinite counts as `notFinite`, which no maximum hides. */
+const magnitude = (x: number): number => {
+  const finite = abs(x) < notFinite
+  return finite ? abs(x) : notFinite
+}
+
+/** The largest magnitude of each row; at least 3e38 where a value is not finite. */
+export const absMax = op('abs_max', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('f32', 'm') },
+  body:
+    ({ x }, { n }) =>
+    (m) => ({ y: max(n, (c) => magnitude(x(m, c))) }),
+})
+
+/**
+ * The magnitudes of each row, counted in bins of width 1 / `scale`: a magnitude counts in the bin it falls in, those beyond the last
+ * in the last. With a scale of bins / amax the bins span [0, amax]; with a scale of 0 all count in the first.
+ */
+export const magnitudeHistogram = op('magnitude_histogram', {
+  dims: ['m', 'n', 'bins'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { counts: tensor('i32', 'm bins') },
+  attrs: { scale: 16 },
+  body:
+    ({ x }, { n, bins, scale }) =>
+    (m) => ({ counts: histogram(bins, n, (c) => toInt(minimum(magnitude(x(m, c)) * scale, bins - 1))) }),
+})
+
+/** Sums of integers over the rows, column by column. */
+export const columnSum = op('column_sum', {
+  dims: ['m', 'n'],
+  inputs: { x: tensor('i32', 'm n') },
+  outputs: { y: tensor('i32', 'n') },
+  body:
+    ({ x }, { m, n }) =>
+    () => ({ y: row(n, (c) => sum(m, (r) => x(r, c))) }),
+})

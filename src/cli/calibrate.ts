@@ -1,0 +1,192 @@
+/**
+ * `heddle calibrate`: runs the float model over cases and chooses for every activation the magnitude that becomes 127 in INT8; or
+ * takes such choices from a list that was made elsewhere. Everything is checked before the model runs, and files appear when all is done.
+ */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import Table from 'cli-table3'
+import writeFileAtomic from 'write-file-atomic'
+import { usageError } from '../errors.js'
+import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/calibration.js'
+import type { FloatType } from '../models/convert.js'
+import { checkCases } from '../models/encoder_pipeline.js'
+import {
+  collect,
+  defaultPercentile,
+  formatAmaxList,
+  formatScales,
+  type Histogram,
+  type Method,
+  magnitude,
+  methodNames,
+  parseAmaxList,
+  perSite,
+  type Scales,
+  sites,
+  type Thresholds,
+  threshold,
+  thresholdChart,
+} from '../quant/index.js'
+import { openDevice } from '../runtime/device.js'
+import { loadKernels } from '../runtime/library.js'
+import { installation } from '../toolchain/index.js'
+import { readCases } from './cases.js'
+import { type CliContext, json } from './context.js'
+import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
+import { countProgress } from './progress.js'
+import { tokenIds } from './run.js'
+
+export interface CalibrateOptions {
+  /** A file of cases, as `heddle run` takes them. */
+  readonly cases?: string | undefined
+  /** A list of maxima in FasterTransformer v3.0's order, instead of cases. */
+  readonly import?: string | undefined
+  readonly method?: Method['name'] | undefined
+  /** Of the method `percentile`; 99.99 by default. */
+  readonly percentile?: number | undefined
+  readonly device?: DeviceKind | undefined
+  /** Storage type of the float model; f32 by default. */
+  readonly dtype?: FloatType | undefined
+  /** The scales file to write. */
+  readonly out: string
+  /** A list of maxima to write besides. */
+  readonly amaxList?: string | undefined
+}
+
+export interface CalibrateResult {
+  readonly scales: Scales
+  /** What was observed and chosen, by layer. For imported scales the two are the same. */
+  readonly layers: readonly Thresholds[]
+}
+
+/** @throws usage `calibrate.*`, `run.*`, `scales.*`, `amax.*`, …; environment for what the machine lacks */
+export async function calibrate(model: string, options: CalibrateOptions, context: CliContext): Promise<CalibrateResult> {
+  const { root } = context
+  if ((options.cases === undefined) === (options.import === undefined)) {
+    throw usageError('calibrate.input', 'give either cases to run or a list to import', {
+      hint: '--cases FILE.jsonl, or --import LIST',
+    })
+  }
+  const method = methodOf(options)
+  const folder = resolve(root, model)
+  if (!existsSync(folder)) {
+    throw usageError('run.model', `there is no model folder ${folder}`, {
+      hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
+    })
+  }
+  const checkpoint = await readCheckpoint(folder)
+  const result =
+    options.import === undefined
+      ? await observe(checkpoint, folder, method, options, context)
+      : await importList(checkpoint, resolve(root, options.import))
+  const files = [[options.out, formatScales(result.scales)]]
+  if (options.amaxList !== undefined) files.push([options.amaxList, formatAmaxList(result.scales, checkpoint.weightMaxima())])
+  for (const [path = '', text = ''] of files) {
+    await writeFileAtomic(resolve(root, path), text)
+    context.log(`written: ${resolve(root, path)}\n`)
+  }
+  return result
+}
+
+/** @throws usage `calibrate.percentile` for one outside (0, 100], or of another method */
+function methodOf({ method = 'percentile', percentile }: CalibrateOptions): Method {
+  if (method !== 'percentile') {
+    if (percentile === undefined) return { name: method }
+    throw usageError('calibrate.percentile', `the method ${method} has no percentile`, {
+      hint: 'leave it out, or use --method percentile',
+    })
+  }
+  const share = percentile ?? defaultPercentile
+  if (share > 0 && share <= 100) return { name: method, percentile: share }
+  throw usageError('calibrate.percentile', `percentile is ${share}`, { hint: 'more than 0 and at most 100, such as 99.99' })
+}
+
+async function observe(
+  checkpoint: BertCheckpoint,
+  folder: string,
+  method: Method,
+  { cases: file = '', device: wanted, dtype = 'f32' }: CalibrateOptions,
+  context: CliContext,
+): Promise<CalibrateResult> {
+  const { root, signal } = context
+  const cases = await tokenIds(folder, await readCases(resolve(root, file)))
+  checkCases(checkpoint.config, cases, 1)
+  const manifest = await readManifest(root)
+  const kind = wanted ?? defaultDevice()
+  const device = openDevice(kind)
+  try {
+    const library = loadKernels(device, installation(root).library(kind), manifest)
+    const tokens = cases.reduce((sum, { inputIds }) => sum + inputIds.length, 0)
+    context.log(`${device.info().name} (${kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)
+    const model = await openCalibration(checkpoint, { device, library, manifest, dtype })
+    const progress = countProgress('calibrate', context)
+    const ids = cases.map(({ inputIds }) => inputIds)
+    const histograms = await collect(model, ids, { signal, progress }).finally(() => model.session.release())
+    // A layer's input has the histogram of the output before it, for which the work is done once.
+    const chosen = new Map<Histogram, number>()
+    const choose = (histogram: Histogram): number => {
+      const value = chosen.get(histogram) ?? threshold(histogram, method)
+      chosen.set(histogram, value)
+      return value
+    }
+    const layers = histograms.map((layer) => ({
+      amax: perSite((site) => layer[site].amax),
+      threshold: perSite((site) => choose(layer[site])),
+    }))
+    const scales: Scales = {
+      model: checkpoint.identity,
+      method,
+      calibration: { cases: cases.length, tokens, dtype },
+      layers: layers.map((layer) => layer.threshold),
+    }
+    return { scales, layers }
+  } finally {
+    device.close()
+  }
+}
+
+async function importList({ identity }: BertCheckpoint, path: string): Promise<CalibrateResult> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw usageError('amax.read', `cannot read ${path}`, { hint: 'give a list in the order of FasterTransformer v3.0', cause })
+  })
+  const scales = parseAmaxList(text, path, identity)
+  return { scales, layers: scales.layers.map((layer) => ({ amax: layer, threshold: layer })) }
+}
+
+/** The thresholds, a column a site; with what was observed where that is more. */
+function thresholdTable(layers: readonly Thresholds[]): string {
+  const table = new Table({ head: ['layer', ...sites], style: { head: [], border: [] } })
+  for (const [at, { amax, threshold: chosen }] of layers.entries()) {
+    const cell = (site: (typeof sites)[number]): string =>
+      chosen[site] < amax[site] ? `${magnitude(chosen[site])}\nof ${magnitude(amax[site])}` : magnitude(chosen[site])
+    table.push([String(at), ...sites.map(cell)])
+  }
+  return `${table.toString()}\n`
+}
+
+function percent(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
+  return value
+}
+
+export const calibrateCommand = (context: () => CliContext) =>
+  new Command('calibrate')
+    .description('choose the scales of INT8 activations from what a float model computes')
+    .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
+    .option('--cases <file>', 'one {"input_ids":[...]} or {"text":"..."} a line, or a labelled set')
+    .addOption(new Option('--import <list>', "take the scales from a list in FasterTransformer v3.0's order").conflicts('cases'))
+    .addOption(new Option('--method <method>', 'how thresholds are chosen; default: percentile').choices(methodNames))
+    .option('--percentile <share>', `of the method percentile; default: ${defaultPercentile}`, percent)
+    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(new Option('--dtype <dtype>', 'storage type of the float model; default: f32').choices(dtypes))
+    .requiredOption('--out <file>', 'the scales file to write')
+    .option('--amax-list <file>', "also write a list in FasterTransformer v3.0's order")
+    .option('--json', 'print the result as JSON instead of a table and a chart')
+    .action(async (model, options) => {
+      const result = await calibrate(model, options, context())
+      if (options.json) context().out(json(result))
+      else context().out(`${thresholdTable(result.layers)}${thresholdChart(result.layers)}`)
+    })

@@ -1,0 +1,126 @@
+/**
+ * FasterTransformer v3.0's list of maxima, so that scales move between the two. A layer is 80 activation slots, of which each site has
+ * four in the order of `sites`: amax, amax / 127, amax / 127^2, 127 / amax; the rest is reserved and 0. Behind them follow the largest
+ * magnitudes of every output channel of the weights: query, key, value, projection, FC1, FC2, which is 9 x hidden where inner is 4 x
+ * hidden. Two forms are read: JSON `{"layers":[[...],...]}`, which is also written, and the plain numbers of all layers one after the
+ * other, separated by blanks, commas or lines.
+ */
+import { z } from 'zod'
+import { usageError } from '../errors.js'
+import { negligible } from './histogram.js'
+import type { ModelIdentity, ModelSizes } from './identity.js'
+import { checkScales, type Scales } from './scales.js'
+import { type PerSite, perSite, sites } from './sites.js'
+
+const slots = 80
+const perSlot = 4
+const steps = 127
+
+const listSchema = z.strictObject({ layers: z.array(z.array(z.number())).min(1) })
+
+/** Numbers of one layer. */
+const layerLength = ({ hidden, inner }: ModelSizes): number => slots + 5 * hidden + inner
+
+/** What a site's four slots hold. */
+const slotsOf = (amax: number): readonly number[] =>
+  amax < negligible ? [0, 0, 0, 0] : [amax, amax / steps, amax / steps / steps, steps / amax]
+
+/**
+ * The text of a list. `weightMaxima` holds for each layer the channel maxima of its matmul weights, in the order query, key, value,
+ * projection, FC1, FC2.
+ * @throws usage `amax.weights` for maxima of another number of channels than the model has
+ */
+export function formatAmaxList(scales: Scales, weightMaxima: readonly (readonly Float32Array[])[]): string {
+  const wanted = layerLength(scales.model)
+  const layers = scales.layers.map((layer, at) => {
+    const activations = sites.flatMap((site) => slotsOf(layer[site]))
+    const reserved = Array.from({ length: slots - activations.length }, () => 0)
+    const numbers = [...activations, ...reserved, ...(weightMaxima[at] ?? []).flatMap((maxima) => [...maxima])]
+    if (numbers.length !== wanted) {
+      throw usageError(
+        'amax.weights',
+        `layer ${at} has ${numbers.length - slots} channels of weights, expected ${wanted - slots}`,
+      )
+    }
+    return numbers.map(Math.fround)
+  })
+  return `${JSON.stringify({ layers })}\n`
+}
+
+/**
+ * The scales of a list; its weight maxima are left to the weights themselves.
+ * @throws usage `amax.json`, `amax.number`, `amax.length`, `amax.slots`, and what `checkScales` throws
+ */
+export function parseAmaxList(text: string, file: string, model: ModelIdentity): Scales {
+  const wanted = layerLength(model)
+  const layers = text.trimStart().startsWith('{') ? fromJson(text, file) : fromNumbers(text, file, wanted, model.layers)
+  if (layers.length !== model.layers) {
+    throw usageError('amax.length', `${file} has ${layers.length} layers, the model has ${model.layers}`)
+  }
+  const read = layers.map((numbers, at) => {
+    if (numbers.length !== wanted) {
+      throw usageError('amax.length', `${file}: layer ${at} has ${numbers.length} numbers, expected ${wanted}`, {
+        hint: `80 for activations, then one for each output channel of the weights: ${wanted - slots}`,
+      })
+    }
+    return layerOf(numbers, at, file)
+  })
+  return checkScales({ model, method: { name: 'imported' }, layers: read }, file)
+}
+
+/** How far the derived slots may be from what the first says: they are rounded to float32, or printed with few digits. */
+const derivedError = 1e-3
+
+function layerOf(numbers: readonly number[], at: number, file: string): PerSite<number> {
+  return perSite((site) => {
+    const first = perSlot * sites.indexOf(site)
+    const amax = numbers[first] ?? Number.NaN
+    const wrong = slotsOf(amax).findIndex((expected, i) => {
+      const found = numbers[first + i] ?? Number.NaN
+      return !(Math.abs(found - expected) <= derivedError * Math.abs(expected))
+    })
+    // Where the largest magnitude is 0, the reciprocal of other writers is not a number to hold against anything.
+    if (wrong > 0 && amax >= negligible) {
+      const names = ['amax', 'amax / 127', 'amax / 127^2', '127 / amax']
+      throw usageError(
+        'amax.slots',
+        `${file}: layer ${at}, ${site}: slot ${first + wrong} is ${numbers[first + wrong]}, not ${names[wrong]} of ${amax}`,
+        { hint: `each site has four slots: ${names.join(', ')}; the sites are ${sites.join(', ')}` },
+      )
+    }
+    return amax
+  })
+}
+
+function fromJson(text: string, file: string): readonly (readonly number[])[] {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw usageError('amax.json', `${file} is not JSON`, { hint: 'write {"layers":[[...],...]}, or plain numbers', cause })
+  }
+  const parsed = listSchema.safeParse(value)
+  if (parsed.success) return parsed.data.layers
+  const issue = parsed.error.issues[0]
+  throw usageError('amax.json', `${file}: ${issue?.path.map(String).join('.') || 'the file'}: ${issue?.message ?? 'no list'}`, {
+    hint: 'write {"layers":[[...],...]}, or plain numbers',
+  })
+}
+
+function fromNumbers(text: string, file: string, wanted: number, layers: number): readonly (readonly number[])[] {
+  const words = text.split(/[\s,]+/).filter((word) => word !== '')
+  const numbers = words.map((word) => (/^[+-]?inf(inity)?$/i.test(word) ? Number.POSITIVE_INFINITY : Number(word)))
+  const wrong = numbers.findIndex(Number.isNaN)
+  if (wrong >= 0) {
+    throw usageError('amax.number', `${file}: ${JSON.stringify(words[wrong])} is not a number`, {
+      hint: 'write {"layers":[[...],...]}, or plain numbers',
+    })
+  }
+  if (numbers.length !== wanted * layers) {
+    throw usageError(
+      'amax.length',
+      `${file} has ${numbers.length} numbers, expected ${wanted * layers}: ${wanted} for each layer`,
+    )
+  }
+  return Array.from({ length: layers }, (_, at) => numbers.slice(at * wanted, (at + 1) * wanted))
+}

@@ -1,0 +1,50 @@
+/**
+ * Which model scales belong to. Sizes alone do not tell a fine-tuned model from its origin, and reading every weight takes longer
+ * than it is worth: the digest covers the name and shape of every tensor and a sample of its values.
+ */
+import { createHash } from 'node:crypto'
+import { dtypeInfo } from '../ir/dtype.js'
+import { decode, encode } from '../runtime/buffer.js'
+import type { WeightTensor } from '../runtime/session.js'
+
+export interface ModelSizes {
+  readonly layers: number
+  readonly hidden: number
+  readonly heads: number
+  readonly inner: number
+}
+
+export interface ModelIdentity extends ModelSizes {
+  /** SHA-256 in hexadecimal. */
+  readonly digest: string
+}
+
+/** Values taken of each tensor, at even distances. Training moves them all. */
+const sampled = 64
+
+/**
+ * The identity of a model by the weights that its activations follow from. Values count as the float32 they are or widen to, so give
+ * weights as the checkpoint has them: rounded to another storage type they are another model.
+ */
+export function modelIdentity(
+  { layers, hidden, heads, inner }: ModelSizes,
+  weights: Readonly<Record<string, WeightTensor>>,
+): ModelIdentity {
+  const hash = createHash('sha256')
+  for (const name of Object.keys(weights).sort()) {
+    const tensor = weights[name]
+    if (tensor === undefined) continue
+    hash.update(`${name} ${tensor.shape.join('x')}\n`)
+    hash.update(encode('f32', sample(tensor)))
+  }
+  return { layers, hidden, heads, inner, digest: hash.digest('hex') }
+}
+
+function sample({ dtype, data }: WeightTensor): Float32Array {
+  const { bytes } = dtypeInfo[dtype]
+  const length = data.byteLength / bytes
+  return Float32Array.from({ length: Math.min(sampled, length) }, (_, i) => {
+    const at = Math.floor((i * length) / Math.min(sampled, length)) * bytes
+    return decode(dtype, data.slice(at, at + bytes))[0] ?? 0
+  })
+}

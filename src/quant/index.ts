@@ -1,0 +1,10 @@
+/** Calibration and quantisation: what pipelines and the command use of this room. */
+export { formatAmaxList, parseAmaxList } from './amax_list.js'
+export { magnitude, type Thresholds, thresholdChart } from './chart.js'
+export { type CalibrationModel, type CollectOptions, collect } from './collect.js'
+export { type Histogram, merge } from './histogram.js'
+export { type ModelIdentity, modelIdentity } from './identity.js'
+export { expectModel, formatScales, parseScales, readScales, type Scales, stepOf, stepsPerUnit } from './scales.js'
+export { type PerSite, perSite, type Site, sites } from './sites.js'
+export { defaultPercentile, type Method, methodNames, threshold } from './thresholds.js'
+export { channelMaxima, type QuantisedWeights, quantiseWeights, type WeightMatrix } from './weights.js'

@@ -1,0 +1,55 @@
+/**
+ * Observers: a layer's graph with more outputs, which say how large its activations are and how they are distributed. What the graph
+ * computed before, it computes still. Activations stay on the device; a maximum and a row of counts for each site leave it.
+ */
+import { absMax, columnSum, magnitudeHistogram } from '../../specs/ops/calibration.js'
+import { type Graph, type GraphNode, outputsOf } from '../ir/graph.js'
+import { GraphBuilder, type GraphTensor } from '../lang/graph.js'
+import { type Site, siteRows } from './sites.js'
+
+/** The dimension of counts. */
+export const binsDim = 'bins'
+
+/** Observes the largest magnitude of each site, float32 of one element: the output `x.max` of site `x`. */
+export const observeMaxima = (graph: Graph, sites: readonly Site[]): Graph =>
+  observe(graph, sites, 'max', (builder, rows, site) => {
+    const ofRows = builder.apply(absMax, { x: rows }).y
+    const [extent = ''] = siteRows[site].split(' ')
+    return builder.apply(absMax, { x: builder.view(ofRows, `1 ${extent}`) }).y
+  })
+
+/** Observes how the magnitudes of each site fall into bins, `scaleOf(site)` bins a unit: i32 of `bins`, the output `x.counts` of site `x`. */
+export const observeHistograms = (graph: Graph, sites: readonly Site[], scaleOf: (site: Site) => number): Graph =>
+  observe(graph, sites, 'counts', (builder, rows, site) => {
+    const ofRows = builder.apply(magnitudeHistogram, { x: rows }, { scale: scaleOf(site) }, { bins: binsDim }).counts
+    return builder.apply(columnSum, { x: ofRows }).y
+  })
+
+/** Extends a graph by what `measure` makes of each site's rows. */
+function observe(
+  graph: Graph,
+  sites: readonly Site[],
+  what: 'max' | 'counts',
+  measure: (builder: GraphBuilder, rows: GraphTensor, site: Site) => GraphTensor,
+): Graph {
+  const builder = new GraphBuilder()
+  builder.values.push(...graph.values)
+  builder.nodes.push(...graph.nodes)
+  const outputs: Record<string, number> = { ...graph.outputs }
+  for (const site of sites) {
+    const known = builder.nodes.length
+    const rows = builder.view(siteTensor(graph, site), siteRows[site])
+    outputs[`${site}.${what}`] = measure(builder, rows, site).value
+    const made = builder.nodes.splice(known)
+    builder.nodes.push(...made.map((node, i): GraphNode => ({ ...node, name: `${site}.${what}${i}` })))
+  }
+  return { ...graph, values: builder.values, nodes: builder.nodes, outputs }
+}
+
+/** The value of a site: a graph input, or what the node of its name computes. */
+function siteTensor(graph: Graph, site: Site): GraphTensor {
+  const node = graph.nodes.find(({ name }) => name === site)
+  const value = graph.inputs[site] ?? (node === undefined ? undefined : outputsOf(node)[0])
+  if (value === undefined) throw new Error(`internal: graph ${graph.name} has no value ${site}`)
+  return { value }
+}

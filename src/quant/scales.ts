@@ -1,0 +1,164 @@
+/**
+ * The scales file: for each layer and site the magnitude that becomes 127, the model they belong to and how they were chosen. Written
+ * by `heddle calibrate`, read by what runs a model in INT8; its text is stable, so that it can be compared and committed.
+ */
+import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
+import { type HeddleError, usageError } from '../errors.js'
+import { negligible } from './histogram.js'
+import type { ModelIdentity } from './identity.js'
+import { type PerSite, perSite, type Site, sites } from './sites.js'
+import { methodNames } from './thresholds.js'
+
+const format = 'heddle-scales'
+const size = z.int().positive()
+
+const headSchema = z.object({
+  format: z.literal(format),
+  version: z.literal(1),
+  model: z.strictObject({
+    layers: size,
+    hidden: size,
+    heads: size,
+    inner: size,
+    digest: z.string().regex(/^[0-9a-f]{64}$/, 'expected a SHA-256 in hexadecimal'),
+  }),
+  method: z.strictObject({
+    /** `imported` scales were chosen elsewhere, such as by quantisation-aware training. */
+    name: z.enum([...methodNames, 'imported']),
+    percentile: z.number().gt(0).lte(100).optional(),
+  }),
+  /** What was run; absent for imported scales. */
+  calibration: z.strictObject({ cases: size, tokens: size, dtype: z.enum(['f32', 'f16', 'bf16']) }).optional(),
+})
+
+/** Layers are checked one by one, so that messages name layer and site. */
+const fileSchema = headSchema.extend({ layers: z.array(z.record(z.string(), z.unknown())).min(1) }).strict()
+
+export interface Scales {
+  readonly model: ModelIdentity
+  readonly method: { readonly name: z.infer<typeof headSchema>['method']['name']; readonly percentile?: number | undefined }
+  readonly calibration?: z.infer<typeof headSchema>['calibration']
+  /** The magnitude that becomes 127, finite and at least 0. 0 quantises everything to 0. */
+  readonly layers: readonly PerSite<number>[]
+}
+
+/** What one step of a quantised value is worth: float32. 0 for an amax of 0, whose values are all 0. */
+export const stepOf = (amax: number): number => (amax < negligible ? 0 : Math.fround(amax / 127))
+
+/** Quantised steps of a unit: float32, the reciprocal of a step. 0 for an amax of 0, so that everything becomes 0. */
+export const stepsPerUnit = (amax: number): number => (amax < negligible ? 0 : Math.fround(127 / amax))
+
+/** @throws usage `scales.read`, and what `parseScales` throws */
+export async function readScales(path: string, model?: ModelIdentity): Promise<Scales> {
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw usageError('scales.read', `cannot read ${path}`, { hint: 'write one with `heddle calibrate`', cause })
+  })
+  return parseScales(text, path, model)
+}
+
+/**
+ * Parses a scales file; `file` is used in messages. With `model`, scales of any other are refused.
+ * @throws usage `scales.json`, `scales.schema`, `scales.layers`, `scales.site`, `scales.value`, `scales.chain`, `scales.model`
+ */
+export function parseScales(text: string, file: string, model?: ModelIdentity): Scales {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw usageError('scales.json', `${file} is not JSON`, { hint: 'write it again with `heddle calibrate`', cause })
+  }
+  const parsed = fileSchema.safeParse(value)
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]
+    throw usageError(
+      'scales.schema',
+      `${file}: ${issue?.path.map(String).join('.') || 'the file'}: ${issue?.message ?? 'not scales'}`,
+      {
+        hint: 'write it again with `heddle calibrate`',
+      },
+    )
+  }
+  const { model: identity, method, calibration, layers } = parsed.data
+  const scales = checkScales(
+    { model: identity, method, calibration, layers: layers.map((layer, i) => checkSites(layer, i, file)) },
+    file,
+  )
+  if (model !== undefined) expectModel(scales, model, file)
+  return scales
+}
+
+/** Every site of a layer, and nothing else. */
+function checkSites(layer: Readonly<Record<string, unknown>>, at: number, file: string): PerSite<number> {
+  const unknown = Object.keys(layer).find((name) => !(sites as readonly string[]).includes(name))
+  if (unknown !== undefined) {
+    throw usageError('scales.site', `${file}: layer ${at} has a scale for ${unknown}, which is no site`, {
+      hint: `sites: ${sites.join(', ')}`,
+    })
+  }
+  return perSite((site) => {
+    const value = layer[site]
+    if (value === undefined || value === null) {
+      throw usageError('scales.site', `${file}: layer ${at} has no scale for ${site}`, { hint: `sites: ${sites.join(', ')}` })
+    }
+    return typeof value === 'number' ? value : refuseValue(file, at, site, value)
+  })
+}
+
+const refuseValue = (file: string, layer: number, site: Site, value: unknown): never => {
+  throw usageError('scales.value', `${file}: layer ${layer}, ${site}: the scale is ${JSON.stringify(value) ?? String(value)}`, {
+    hint: 'a scale is the largest magnitude of the activation: a finite number that is at least 0',
+  })
+}
+
+/** How far the two names of one activation may be apart: the rounding of a list in float32. */
+const sameActivation = 1e-6
+
+/**
+ * Scales that keep every rule.
+ * @throws usage `scales.layers`, `scales.value`, `scales.chain` naming file, layer and site
+ */
+export function checkScales(scales: Scales, file: string): Scales {
+  const { layers, model } = scales
+  if (layers.length !== model.layers) {
+    throw usageError('scales.layers', `${file}: scales of ${layers.length} layers, the model has ${model.layers}`)
+  }
+  for (const [at, layer] of layers.entries()) {
+    for (const site of sites) {
+      const value = layer[site]
+      if (!Number.isFinite(value) || value < 0) refuseValue(file, at, site, Number.isNaN(value) ? 'NaN' : value)
+    }
+    const next = layers[at + 1]
+    if (next === undefined || Math.abs(next.x - layer.outputNorm) <= sameActivation * layer.outputNorm) continue
+    throw usageError(
+      'scales.chain',
+      `${file}: outputNorm of layer ${at} is ${layer.outputNorm}, x of layer ${at + 1} is ${next.x}: they are the same activation`,
+      { hint: 'give both the same scale' },
+    )
+  }
+  return scales
+}
+
+/** @throws usage `scales.model` naming what differs when scales belong to another model */
+export function expectModel({ model }: Pick<Scales, 'model'>, wanted: ModelIdentity, file: string): void {
+  const differs = (['layers', 'hidden', 'heads', 'inner', 'digest'] as const).find((field) => model[field] !== wanted[field])
+  if (differs === undefined) return
+  throw otherModel(differs, model, wanted, file)
+}
+
+function otherModel(field: keyof ModelIdentity, found: ModelIdentity, wanted: ModelIdentity, file: string): HeddleError {
+  const what =
+    field === 'digest'
+      ? `weights ${found.digest.slice(0, 12)}, this model has ${wanted.digest.slice(0, 12)}`
+      : `${field} ${found[field]}, this model has ${wanted[field]}`
+  return usageError('scales.model', `${file}: the scales belong to a model with ${what}`, {
+    hint: 'calibrate this model, or name the one they were made for',
+  })
+}
+
+/** The text of a scales file, ending with a line end. Equal scales are equal texts. */
+export function formatScales(scales: Scales): string {
+  const { model, method, calibration, layers } = checkScales(scales, 'scales')
+  const head = headSchema.parse({ format, version: 1, model, method, calibration })
+  return `${JSON.stringify({ ...head, layers: layers.map((layer) => perSite((site) => layer[site])) }, null, 2)}\n`
+}

@@ -1,0 +1,99 @@
+/**
+ * Quantising weights on the host: every output channel by itself, symmetrically, so that its largest magnitude becomes 127. Runs once
+ * when a model is loaded.
+ */
+import { usageError } from '../errors.js'
+import type { LayoutDecl } from '../lang/layout.js'
+
+/** A weight matrix as checkpoints have it: row-major, one row an output channel. */
+export interface WeightMatrix {
+  /** For messages. */
+  readonly name: string
+  readonly values: Float32Array
+  /** Output channels. */
+  readonly rows: number
+  /** Inputs of each. */
+  readonly columns: number
+}
+
+export interface QuantisedWeights {
+  /** In the layout asked for; its padding is zero. */
+  readonly values: Int8Array
+  /** What a step of each channel is worth: float32, 0 for a channel of zeros. */
+  readonly scales: Float32Array
+}
+
+const largest = 127
+
+/** Adding and subtracting it rounds a double of moderate size to the nearest integer, halves to the even one. */
+const rounder = 1.5 * 2 ** 52
+
+/**
+ * The largest magnitude of each output channel.
+ * @throws usage `quant.weights` for a value that is not finite, naming tensor and place; `quant.shape` for another number of values
+ */
+export function channelMaxima({ name, values, rows, columns }: WeightMatrix): Float32Array {
+  if (values.length !== rows * columns) {
+    throw usageError('quant.shape', `tensor ${name} has ${values.length} values, expected ${rows} x ${columns}`)
+  }
+  const maxima = new Float32Array(rows)
+  for (let row = 0; row < rows; row++) {
+    let amax = 0
+    for (let at = row * columns; at < (row + 1) * columns; at++) {
+      const magnitude = Math.abs(values[at] ?? 0)
+      if (!(magnitude < Number.POSITIVE_INFINITY)) {
+        const place = `[${row}, ${at - row * columns}]`
+        throw usageError('quant.weights', `tensor ${name} is ${values[at]} at ${place}`, { hint: 'weights must be finite' })
+      }
+      if (magnitude > amax) amax = magnitude
+    }
+    maxima[row] = amax
+  }
+  return maxima
+}
+
+/**
+ * Quantises a matrix, row-major or into a layout over (output channel, input): `w * 127 / amax` of the channel, rounded to nearest,
+ * ties to even.
+ * @throws usage `quant.weights`, `quant.shape`; `quant.layout` for a layout that does not have two axes
+ */
+export function quantiseWeights(matrix: WeightMatrix, layout?: LayoutDecl): QuantisedWeights {
+  const maxima = channelMaxima(matrix)
+  const values =
+    layout === undefined || layout.name === 'row' ? quantiseRows(matrix, maxima) : quantiseInto(layout, matrix, maxima)
+  return { values, scales: maxima.map((amax) => amax / largest) }
+}
+
+/** A weight in steps of its channel. Never beyond 127: in doubles, 127 times the largest magnitude divided by it is 127 exactly. */
+const quantise = (value: number, amax: number): number => (value * largest) / amax + rounder - rounder
+
+function quantiseRows({ values, rows, columns }: WeightMatrix, maxima: Float32Array): Int8Array {
+  const quantised = new Int8Array(values.length)
+  for (let row = 0; row < rows; row++) {
+    const amax = maxima[row] ?? 0
+    if (amax === 0) continue
+    const end = (row + 1) * columns
+    for (let at = row * columns; at < end; at++) quantised[at] = quantise(values[at] ?? 0, amax)
+  }
+  return quantised
+}
+
+function quantiseInto(layout: LayoutDecl, { name, values, rows, columns }: WeightMatrix, maxima: Float32Array): Int8Array {
+  const [r, c] = layout.axes
+  if (r === undefined || c === undefined || layout.axes.length !== 2) {
+    throw usageError('quant.layout', `layout ${layout.name} of ${name} has axes (${layout.axes.join(' ')}), a matrix has two`)
+  }
+  const extent = { [r]: rows, [c]: columns }
+  const quantised = new Int8Array(layout.size(extent))
+  const index = { [r]: 0, [c]: 0 }
+  for (let row = 0; row < rows; row++) {
+    const amax = maxima[row] ?? 0
+    if (amax === 0) continue
+    index[r] = row
+    for (let column = 0; column < columns; column++) {
+      index[c] = column
+      quantised[layout.offset(index, extent)] = quantise(values[row * columns + column] ?? 0, amax)
+    }
+  }
+  return quantised
+}
