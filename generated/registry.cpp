@@ -9,6 +9,9 @@
 
 extern "C" {
 
+int32_t heddle_launch_abs_max__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_abs_max__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_abs_max__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add__f32(const heddle_launch* launch, heddle_error* error);
@@ -48,6 +51,10 @@ int32_t heddle_launch_bias_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_col32_from_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_col32_from_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_col32_from_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_column_sum(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize__f32(const heddle_launch* launch, heddle_error* error);
@@ -108,6 +115,9 @@ int32_t heddle_launch_int8_bias_v_col4__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_int8_bias_v_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_col32_from_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_col32_from_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_col32_from_rows__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_context_2r4r4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_context_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_2r4r4(const heddle_launch* launch, heddle_error* error);
@@ -150,6 +160,9 @@ int32_t heddle_launch_layer_norm_quantize__bf16(const heddle_launch* launch, hed
 int32_t heddle_launch_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f32(const heddle_launch* launch, heddle_error* error);
@@ -192,6 +205,12 @@ int32_t heddle_launch_quantize_col32__f32(const heddle_launch* launch, heddle_er
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rows_from_col32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rows_from_col32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rows_from_col32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rows_from_int8_col32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rows_from_int8_col32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rows_from_int8_col32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* error);
@@ -220,6 +239,9 @@ int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error
 
 __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_kernel_library() {
   static const heddle_kernel kernels[] = {
+      {"abs_max__bf16", "4c0b833e2ea1787bd3c1fedd19d290fa7f890b8db35c43df198e0e5d8525c979", 2, 2, 0, heddle_launch_abs_max__bf16},
+      {"abs_max__f16", "85fcb45dadd239322b2e86a4cb879ec550ad18c92b09a7a39143d5d1acb18ac6", 2, 2, 0, heddle_launch_abs_max__f16},
+      {"abs_max__f32", "592862cbde38085f827580553ad92595a65c21f896cd8431a71a2f50c47dc8b4", 2, 2, 0, heddle_launch_abs_max__f32},
       {"add__bf16", "bf08dfd5629b923908e1cb4be77dc66127bcb6b7ce90d1ac4ffba6aa060bddc1", 3, 2, 0, heddle_launch_add__bf16},
       {"add__f16", "99753b1b102e1b6bb2cba8ba254650526d5e86ed240d5a6d76ac1b4f01ea7cc3", 3, 2, 0, heddle_launch_add__f16},
       {"add__f32", "8524a44a91ffa090be99393c980f7e313eae53f7127592e81ff4e1271987d1f9", 3, 2, 0, heddle_launch_add__f32},
@@ -259,6 +281,10 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"cast_f32__bf16", "0d2972d28bd15f0b75a46b518ad819b83b341cfb6757bb6f8888e74cef7664b8", 2, 2, 0, heddle_launch_cast_f32__bf16},
       {"cast_f32__f16", "e070de33c9733a28e668b145cb1058f0450f85f855e8052d671d036a15f94812", 2, 2, 0, heddle_launch_cast_f32__f16},
       {"cast_f32__f32", "2240c5dac17c7d792f7c8e8bda6fa340171d52ab4f4472957573a88d40cc36e6", 2, 2, 0, heddle_launch_cast_f32__f32},
+      {"col32_from_rows__bf16", "31aba48330e589df6dc9dc71c02e7eb00495271421680a5f6a5921e5eb7fc94f", 2, 2, 0, heddle_launch_col32_from_rows__bf16},
+      {"col32_from_rows__f16", "69db08d4707c77d04d9368f289d8c134ebdb9f8acd528f4f524d63f24bfa12fe", 2, 2, 0, heddle_launch_col32_from_rows__f16},
+      {"col32_from_rows__f32", "fb9d86a38d61d0c9f5aa9675f74776be2f0d8bc00c347efc5bc13923d491e868", 2, 2, 0, heddle_launch_col32_from_rows__f32},
+      {"column_sum", "e0ebadbbd548e53b0c57d6f42790832cb27264949c6b0551124d6e357576a10f", 2, 2, 0, heddle_launch_column_sum},
       {"dequantize__bf16", "f525c4f2bd8e72864ae643fc748c8654565ed0983b7c9b5362c9d35efb60f122", 2, 2, 1, heddle_launch_dequantize__bf16},
       {"dequantize__f16", "7b91683dbee29a46bec6a317580e9a653b14a91fe76f404d0a66449934e7b398", 2, 2, 1, heddle_launch_dequantize__f16},
       {"dequantize__f32", "4b28e04dbb1736970189d2e7b5c207f3e03a689f1e93470504b0294f6a45fd38", 2, 2, 1, heddle_launch_dequantize__f32},
@@ -319,6 +345,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_bias_v_col4_unpack__bf16", "ebc78f6d8c2ba940d96d9eea441a5ba594de6e1059ae084aa965b14bae11f10b", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__bf16},
       {"int8_bias_v_col4_unpack__f16", "16a22389b7092f6deb40c67f4be707278a1a3570af0c1dfc73e81ea9af9954bc", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f16},
       {"int8_bias_v_col4_unpack__f32", "657815a59df34f8b10f8a0536a4921d64b3a4c7c01d7f05c61ed1e6fcc04a859", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f32},
+      {"int8_col32_from_rows__bf16", "285e4d49737cec037d72490f164d18825a38283c54af9b678018803c5a9b365a", 2, 2, 1, heddle_launch_int8_col32_from_rows__bf16},
+      {"int8_col32_from_rows__f16", "7bd4c8d03c0fc1c4da62e7ce9e3b8faf39a56079c1bf0d8bf643160b99616318", 2, 2, 1, heddle_launch_int8_col32_from_rows__f16},
+      {"int8_col32_from_rows__f32", "5bad8517c4e687d93cfcd4c888372abcbd6048cd406ef15189373634f06df9e7", 2, 2, 1, heddle_launch_int8_col32_from_rows__f32},
       {"int8_context_2r4r4", "4ddd1bd09b5c394ecb971f80c03c2b6f8eaf8991d0f675ad5a21e3cbd0df0ed7", 3, 5, 0, heddle_launch_int8_context_2r4r4},
       {"int8_context_col4", "c2ca3d0feafce103e5ab040bc911fe9ef75d87e1ad59334142a3e1c5271994f7", 3, 5, 0, heddle_launch_int8_context_col4},
       {"int8_matmul_2r4r4", "d9b2bd5b1bc205343c98672d3df39bddfa232c968076e2bd3e815371a1465c9f", 3, 3, 0, heddle_launch_int8_matmul_2r4r4},
@@ -361,6 +390,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"layer_norm_quantize__f16", "da29ad520b60cb9c0cc43e43be5001654e14ad8712b9235eff83a282715eb29e", 5, 2, 2, heddle_launch_layer_norm_quantize__f16},
       {"layer_norm_quantize__f32", "6fe77e242a97c0431da311709dbd863a98ec08bf87d2d80eb167a8e0169b195b", 5, 2, 2, heddle_launch_layer_norm_quantize__f32},
       {"locate_rows", "3b359291e33c9900e2fdb4bf9c3009b507e7fd56250e8947925d0c1aa6c49cdd", 4, 2, 0, heddle_launch_locate_rows},
+      {"magnitude_histogram__bf16", "5f1afeb5e8b3036125e4b626ab62dcbb2f55fca5a9f4da224fad12408293b31a", 2, 3, 1, heddle_launch_magnitude_histogram__bf16},
+      {"magnitude_histogram__f16", "b7ecaf100a70b422165f1d9824fd2a47432bc6eb7351844bd48fed19e387a6af", 2, 3, 1, heddle_launch_magnitude_histogram__f16},
+      {"magnitude_histogram__f32", "f6b13dd3c93cc19279e61beb3f352e2270c75557236d9664cc72451ce3ae645d", 2, 3, 1, heddle_launch_magnitude_histogram__f32},
       {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16},
       {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16},
       {"mask_scores__f32", "6e9ebf34438d1491cbc9e97f3f1eaf1364f26cac3570277ea70e06de4d307762", 3, 4, 0, heddle_launch_mask_scores__f32},
@@ -403,6 +435,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"relu__bf16", "87de6ad181754210ee72c3a433e558bac85bfa7aec75f07dc144e23b0c276c56", 2, 2, 0, heddle_launch_relu__bf16},
       {"relu__f16", "f66ac5599a48ac1fb71e26cbc9f26f907ce9caa767dc5ad4c3c1e1b1a675e71d", 2, 2, 0, heddle_launch_relu__f16},
       {"relu__f32", "856aec70a446e99a845ca803ad5c7edae1bca1ca00e50a155dde82f32697181a", 2, 2, 0, heddle_launch_relu__f32},
+      {"rows_from_col32__bf16", "789ebe4aa0b4b34d4c320789276be489abc12f40dc34948e6b78c3785e8bc951", 2, 2, 0, heddle_launch_rows_from_col32__bf16},
+      {"rows_from_col32__f16", "8be044c26f30863a22b220e3b8ba8bec7f27445240523896b31baf9b77f16da6", 2, 2, 0, heddle_launch_rows_from_col32__f16},
+      {"rows_from_col32__f32", "016d12d41ad6b552e0975edb5a7a0aeefcd65cc0cffb83937dd6e6473784c38c", 2, 2, 0, heddle_launch_rows_from_col32__f32},
+      {"rows_from_int8_col32__bf16", "d2b936961fd7206de8f14b2c194f1e8d3ffc85daa1c63d2954fff3c5fe24d2ca", 2, 2, 1, heddle_launch_rows_from_int8_col32__bf16},
+      {"rows_from_int8_col32__f16", "68fb44f767911c415cb2eef6f2d8742d87b4519d3ef71b8da9324d54a32cf5aa", 2, 2, 1, heddle_launch_rows_from_int8_col32__f16},
+      {"rows_from_int8_col32__f32", "331ba0548372dde3e7d707cee7c8c4b30d75d38256ccb51dc807cb03cbe36418", 2, 2, 1, heddle_launch_rows_from_int8_col32__f32},
       {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16},
       {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16},
       {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32},

@@ -1,11 +1,12 @@
 /** Opens what a model needs to run: device, kernel library, manifest, and the model itself. Shared by `run` and `demo`. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { type Manifest, manifestSchema } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { type FloatType, floatTypes } from '../models/convert.js'
 import { type Encoder, loadEncoder } from '../models/encoder_pipeline.js'
+import { readScales } from '../quant/index.js'
 import { type Device, type DeviceKind, detectDevices, openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
 import { installation } from '../toolchain/index.js'
@@ -18,6 +19,8 @@ export interface PipelineOptions {
   readonly device?: DeviceKind | undefined
   readonly dtype?: FloatType | undefined
   readonly plan?: string | undefined
+  /** A scales file, for quantised plans. */
+  readonly scales?: string | undefined
 }
 
 export interface Pipeline {
@@ -64,12 +67,14 @@ export async function openPipeline(model: string, options: PipelineOptions, root
   try {
     const library = loadKernels(device, installation(root).library(kind), manifest)
     const { dtype, plan } = options
+    const scales = options.scales === undefined ? undefined : await readScales(resolve(root, options.scales))
     const encoder = await loadEncoder(model, {
       device,
       library,
       manifest,
       ...(dtype === undefined ? {} : { dtype }),
       ...(plan === undefined ? {} : { plan }),
+      ...(scales === undefined ? {} : { scales }),
     })
     return {
       device,

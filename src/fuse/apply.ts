@@ -7,13 +7,13 @@ import { usageError } from '../errors.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
-import { printShape, type Shape } from '../ir/shape.js'
+import { printShape } from '../ir/shape.js'
 import type { TemplateKernel } from '../ir/template.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttention } from './attention.js'
 import type { Derived } from './derive.js'
 import { placeEdges } from './edges.js'
-import { findNode, type LayoutsByName, prune, sortNodes } from './edit.js'
+import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './edit.js'
 import { deriveMatmul } from './matmul.js'
 import { deriveMembers } from './members.js'
 import { packGraph } from './pack.js'
@@ -165,10 +165,11 @@ function fusedNodes(
   const all = members.map((node) => node.name)
   const label = all.length > 3 ? `${name}(${all[0]}..${all.at(-1)})` : all.join('+')
   const views: GraphNode[] = []
-  const reshaped = (binding: Binding): ValueId => {
-    const value = values[binding.value]
-    if (value === undefined || printShape(value.shape) === printShape(binding.shape)) return binding.value
-    return pushShape(values, value, binding.shape)
+  const reshaped = ({ param, value: id, shape }: Binding): ValueId => {
+    const value = values[id]
+    if (value === undefined || printShape(value.shape) === printShape(shape)) return id
+    const layout = derived.kernel.tensors.find(({ name: tensor }) => tensor === param)?.layout.name ?? value.layout
+    return pushValue(values, { ...value, shape, layout })
   }
   const inputs = derived.inputs.map((binding) => {
     const id = reshaped(binding)
@@ -191,9 +192,4 @@ function fusedNodes(
     attrs: derived.attrs,
   }
   return [...views, node]
-}
-
-function pushShape(values: GraphValue[], value: GraphValue, shape: Shape): ValueId {
-  values.push({ ...value, shape })
-  return values.length - 1
 }

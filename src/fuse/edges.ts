@@ -5,8 +5,8 @@
  */
 import { usageError } from '../errors.js'
 import { type Graph, inputsOf, outputsOf, type ValueId } from '../ir/graph.js'
-import { splitLayoutName } from '../ir/layout.js'
 import { printShape } from '../ir/shape.js'
+import { splitLayoutName } from '../ir/split_layout.js'
 import type { EdgeType, PlanDecl } from '../lang/plan.js'
 import { aliasesOf, findNode, type LayoutsByName, runsBetween, valueAt } from './edit.js'
 

@@ -5,12 +5,14 @@
 import { join } from 'node:path'
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
-import { HeddleError, usageError } from '../errors.js'
+import { environmentError, HeddleError, usageError } from '../errors.js'
+import { expectModel, type Scales } from '../quant/scales.js'
 import { decode } from '../runtime/buffer.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { NativeDevice, NativeDeviceInfo, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { openSession } from '../runtime/session.js'
-import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler, type LayerScales } from './bert.js'
+import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
+import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { type FloatType, floatTypes } from './convert.js'
 import { defaultPlan, findPlan } from './plans.js'
@@ -28,8 +30,8 @@ export interface EncoderOptions {
   readonly dtype?: FloatType
   /** `unfused` by default. */
   readonly plan?: string
-  /** For each layer, the magnitude of each quantised value that becomes 127; a quantised plan needs them. */
-  readonly scales?: LayerScales
+  /** Of this model; a quantised plan needs them. */
+  readonly scales?: Scales
   /** Padded lengths are rounded up to a multiple of this, so that fewer programs are built. 8 by default. */
   readonly seqStep?: number
   /** How many programs are kept. 16 by default. */
@@ -75,7 +77,7 @@ export interface Encoder {
 
 /**
  * Loads a BERT model folder: `config.json` and `model.safetensors`.
- * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.unknown`, `run.dtype`, `run.scales`; what the device rejects with
+ * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.unknown`, `run.dtype`, `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
  */
 export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
   const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16 } = options
@@ -86,8 +88,11 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const config = await readBertConfig(join(dir, 'config.json'))
   const file = await readSafetensors(join(dir, 'model.safetensors'))
   const weights = bertWeights(config, file, dtype)
-  const assembly = assembleBert(config, plan, hasPooler(weights), options.scales)
-  const exact = dtype === 'f32' ? weights : isQuantised(assembly) ? bertWeights(config, file, 'f32') : {}
+  const { scales } = options
+  const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
+  if (scales !== undefined) expectModel(scales, bertIdentity(config, exact), 'scales')
+  const assembly = assembleBert(config, plan, hasPooler(weights), scales?.layers)
+  if (isQuantised(assembly)) expectInt8(device.info(), plan.name)
   const session = await openSession({
     device,
     library,
@@ -157,6 +162,17 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       session.release()
     },
   }
+}
+
+/** Compute capability from which tensor cores multiply int8. */
+const firstInt8 = 7.5
+
+/** @throws environment `device.int8` on a GPU without int8 tensor cores */
+export function expectInt8({ kind, name, computeCapability }: NativeDeviceInfo, plan: string): void {
+  if (kind !== 'cuda' || Number(computeCapability) >= firstInt8) return
+  throw environmentError('device.int8', `plan ${plan} multiplies int8, ${name} has compute capability ${computeCapability}`, {
+    hint: `int8 needs ${firstInt8} or newer: choose a plan of floats`,
+  })
 }
 
 /** Whether weights are int8 under the plan. */

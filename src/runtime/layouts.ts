@@ -3,7 +3,7 @@
  * Kernels carry their layouts compiled in; this serves buffer sizes and matmuls, which address operands by strides.
  */
 import { usageError } from '../errors.js'
-import { parseLayoutName } from '../ir/layout.js'
+import { parseLayoutName } from '../ir/split_layout.js'
 import { type LayoutDecl, rowMajorDecl } from '../lang/layout.js'
 
 /** Declared layouts by name; `row` needs no entry. */

@@ -10,7 +10,7 @@ import { planMemory } from './planner.js'
 import { type FlatProgram, type FlatStep, type FlattenConfig, flatten, type StorageId } from './program_flatten.js'
 import { type Session, tensorBytes } from './session.js'
 
-export type { GraphApplication } from './program_flatten.js'
+export type { GraphApplication } from './application.js'
 
 /** What a new arena is filled with: NaN in every float type, so that a read before a write shows in the result. */
 const poison = 0xff

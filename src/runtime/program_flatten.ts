@@ -7,24 +7,11 @@ import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
+import type { GraphApplication } from './application.js'
 import { type Binding, bindKernel, type ValueInfo, valueInfo } from './bind.js'
 import { findLayout, type Layouts, layoutSize, layoutStrides } from './layouts.js'
 import { lowerMatmul, type StridedMatmul, type StridedOperand } from './matmul.js'
 import { weightSource } from './weight_tensors.js'
-
-/** One use of a graph in a program. Program values are named; a graph's inputs and outputs are wired through these names. */
-export interface GraphApplication {
-  /** Names the application in step labels: `layer0`. */
-  readonly label: string
-  readonly graph: Graph
-  /** Graph input to program value. */
-  readonly inputs: Readonly<Record<string, string>>
-  /** Graph weight to tensor name. */
-  readonly weights: Readonly<Record<string, string>>
-  /** Graph output to program value. */
-  readonly outputs: Readonly<Record<string, string>>
-  readonly attrs: Readonly<Record<string, number>>
-}
 
 export interface FlattenConfig {
   readonly applications: readonly GraphApplication[]

@@ -3,7 +3,7 @@
  * int8 with the steps of its rows. Programs look tensors up by these names, and whoever loads a model makes them.
  */
 import { usageError } from '../errors.js'
-import type { GraphApplication } from './program_flatten.js'
+import type { GraphApplication } from './application.js'
 
 /** A weight tensor of a program, by how it is made. */
 export interface WeightSource {

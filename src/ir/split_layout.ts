@@ -1,0 +1,36 @@
+/**
+ * Layouts of tensors that are seen in a finer shape than the layout is for: its axes split into runs of the tensor's, `col32:2+2`
+ * being `col32` over a matrix whose rows are the first two dimensions and whose columns are the other two.
+ */
+import type { Expr } from './expr.js'
+import { type Layout, rowMajor } from './layout.js'
+import { rewrite, substitute } from './walk.js'
+
+/** The name of a layout whose axes are split into runs of the given lengths. */
+export const splitLayoutName = (name: string, runs: readonly number[]): string =>
+  runs.every((run) => run === 1) || name === 'row' ? name : `${name}:${runs.join('+')}`
+
+/** The layout a name is made of, and how its axes are split; undefined where they are not. */
+export function parseLayoutName(text: string): { readonly name: string; readonly runs: readonly number[] | undefined } {
+  const [name = '', runs] = text.split(':')
+  return { name, runs: runs?.split('+').map(Number) }
+}
+
+/** A layout over finer axes: each of its axes is the row-major combination of a run of them. */
+export function splitLayout(layout: Layout, runs: readonly number[], axes: readonly string[]): Layout {
+  let at = 0
+  const indices = new Map<string, Expr>()
+  const extents = new Map<string, Expr>()
+  for (const [i, axis] of layout.axes.entries()) {
+    const part = axes.slice(at, at + (runs[i] ?? 0))
+    at += part.length
+    const combined = rowMajor(part)
+    indices.set(axis, combined.offset)
+    extents.set(axis, combined.size)
+  }
+  const split = (expr: Expr): Expr => substitute(substituteExtents(expr, extents), indices)
+  return { name: splitLayoutName(layout.name, runs), axes, offset: split(layout.offset), size: split(layout.size) }
+}
+
+const substituteExtents = (expr: Expr, extents: ReadonlyMap<string, Expr>): Expr =>
+  rewrite(expr, (node) => (node.kind === 'dim' ? (extents.get(node.name) ?? node) : node))

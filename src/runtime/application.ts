@@ -1,0 +1,16 @@
+/** What a program is made of: graphs, and how they are wired to each other and to a model's tensors. */
+import type { Graph } from '../ir/graph.js'
+
+/** One use of a graph in a program. Program values are named; a graph's inputs and outputs are wired through these names. */
+export interface GraphApplication {
+  /** Names the application in step labels: `layer0`. */
+  readonly label: string
+  readonly graph: Graph
+  /** Graph input to program value. */
+  readonly inputs: Readonly<Record<string, string>>
+  /** Graph weight to tensor name. */
+  readonly weights: Readonly<Record<string, string>>
+  /** Graph output to program value. */
+  readonly outputs: Readonly<Record<string, string>>
+  readonly attrs: Readonly<Record<string, number>>
+}
