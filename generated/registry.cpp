@@ -86,17 +86,29 @@ int32_t heddle_launch_int8_bias_gelu__bf16(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4__f32__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4__f32__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_qk_col4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
@@ -104,17 +116,29 @@ int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__bf16(const heddle_
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4__f32__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4__f32__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_v_col4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_col32_from_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_col32_from_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_col32_from_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -132,7 +156,9 @@ int32_t heddle_launch_int8_matmul_bias_residual__f16(const heddle_launch* launch
 int32_t heddle_launch_int8_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_merge_heads__n464(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_merge_heads_pack__n264(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
@@ -297,9 +323,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"embed_layer_norm__bf16", "2393dd5fe7771a02ec055687215e000e9284ff5ff264b388310d7fd610a12d04", 12, 6, 1, heddle_launch_embed_layer_norm__bf16},
       {"embed_layer_norm__f16", "1734253ea77282ccfcbff66f70238352d6f17ad3bbe7451b5e79e9ab5a7ebbc0", 12, 6, 1, heddle_launch_embed_layer_norm__f16},
       {"embed_layer_norm__f32", "5e19b779f970459ceba32f80d3be2f094787123abfb470149a9ed7477e80ee95", 12, 6, 1, heddle_launch_embed_layer_norm__f32},
-      {"embed_layer_norm_quantize__bf16", "d566f40a7880e39c0e675c4f15050357696278818f3405a31db5a0559c6f3ead", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__bf16},
-      {"embed_layer_norm_quantize__f16", "a5cf0cc9a9ac649552c8e74f8f6e229aaf62abc6678378a1855b97d9278c89ec", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__f16},
-      {"embed_layer_norm_quantize__f32", "b708cc2ca826664e88eeae7a6f58900c5f42ec666db243c7121e9e1c0863877d", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__f32},
+      {"embed_layer_norm_quantize__bf16", "f266adaf4a6250fd8e19bb56325079426e3ed46d88259c3aa659991ca5c281e1", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__bf16},
+      {"embed_layer_norm_quantize__f16", "ccd888c8ce27ae7d7dd7ebe36b449e5d319e0618380601c8cebad2553c022cc0", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__f16},
+      {"embed_layer_norm_quantize__f32", "596ab0e8f119a51fcf7d712beaedee5b0d85160b29936870edc402a4a809dc18", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__f32},
       {"embedding_lookup__bf16", "55abe7076d9c6ef316b9fb1a67e3626f694f9c1fcfdb1d14d150b3c9129fc6ea", 3, 3, 0, heddle_launch_embedding_lookup__bf16},
       {"embedding_lookup__f16", "ed98b3d94bd301d1fbd247548fa4fa150afca547b15db2b6fbc45ba8c2cc2292", 3, 3, 0, heddle_launch_embedding_lookup__f16},
       {"embedding_lookup__f32", "0de4020a4aa6550231194c2d0bded8c2ccb1dbad9d72151cecd5dfc6d44a9bfa", 3, 3, 0, heddle_launch_embedding_lookup__f32},
@@ -312,83 +338,109 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"gelu_tanh__bf16", "9af3d25be765572c2555eb1d8c3e125f92414d44778e10e1b3a06f161a480061", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
       {"gelu_tanh__f16", "74093e0d3b262e94dad4c9c823d90913991bc5c33a8802977ccbc7d0dabc23d6", 2, 2, 0, heddle_launch_gelu_tanh__f16},
       {"gelu_tanh__f32", "9f75b38c5770764d66952297f8d3e812a52522839a1e2cbb8db70f4cee7b563c", 2, 2, 0, heddle_launch_gelu_tanh__f32},
-      {"int8_bias_gelu__bf16", "566f8da8b1af4af8aceaae9596c41cb61858b1d2b1497f0e2f45d88998569e8d", 4, 2, 2, heddle_launch_int8_bias_gelu__bf16},
-      {"int8_bias_gelu__f16", "9399a7b9bf4d5a18cc544c6c1df51f2eb9a3088b3ea9e1793b8ad8ffe6119318", 4, 2, 2, heddle_launch_int8_bias_gelu__f16},
-      {"int8_bias_gelu__f32", "44543f7cf4935990fb21437f7b7d4dbe5f6ea8147f8044bdad8b80671b6fb7b5", 4, 2, 2, heddle_launch_int8_bias_gelu__f32},
-      {"int8_bias_qk_2r4r4__bf16", "a22683c7aab8159c498e0269d959935ff0a0fa46f32d64defb7110305e030e6c", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__bf16},
-      {"int8_bias_qk_2r4r4__f16", "ae4f8edf13fea44e7302a5cdabadc08f7f99583e5c3c4bc2d9d0e508e7822b06", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f16},
-      {"int8_bias_qk_2r4r4__f32", "2422b43383e240ae311cd07e2584448797b32390c1fbb9fd6ebbc9b5dfd8372c", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f32},
-      {"int8_bias_qk_2r4r4_unpack__bf16", "dba7901fd40e12d0b43b4aaa62c64a526b1be23ac7fcbf7342c39c9681b13296", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__bf16},
-      {"int8_bias_qk_2r4r4_unpack__f16", "e10cdffb8af4d39c1445518eb04df18a7f5989b74d65d2d613556e85710ae1ae", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f16},
-      {"int8_bias_qk_2r4r4_unpack__f32", "e99c3066f429527396eb45be9fb1790262e6edc473481f9db2f8dffe74e9af7e", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f32},
-      {"int8_bias_qk_col4__bf16", "6faba113082353a857d84530c57608e704525ba836aa7a94c969cae01ad2f32f", 8, 4, 4, heddle_launch_int8_bias_qk_col4__bf16},
-      {"int8_bias_qk_col4__f16", "564d169f1eadeb3fd1dccabcc4da56779eb4d072bb259d946faec382985cb23a", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f16},
-      {"int8_bias_qk_col4__f32", "50ef783b628f5fb2e6b01920531f37d396cce1d85a525a85bab4ae928b932006", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f32},
-      {"int8_bias_qk_col4_unpack__bf16", "5f6aba3011a2834044ef8a5848f5b75219922a634cf2e59932c121932beb726f", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__bf16},
-      {"int8_bias_qk_col4_unpack__f16", "4a9970cebb5f951edd8e536dc5052874f109f8b0ff8d28064aa0ad40f5aa07d0", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f16},
-      {"int8_bias_qk_col4_unpack__f32", "0703ba99bf6eccbbe660f5e41ec3b0400354e38b9df85b5364417b4cc31c0851", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f32},
+      {"int8_bias_gelu__bf16", "0fd6846779d0962b44ff83f3cc2bdce7b6253774d17a77c89afbc960d0d74da0", 4, 2, 2, heddle_launch_int8_bias_gelu__bf16},
+      {"int8_bias_gelu__f16", "14933e7213e8d739fd6e3b5b0eec70a12431731ff19968448ad5b04ffd03ff27", 4, 2, 2, heddle_launch_int8_bias_gelu__f16},
+      {"int8_bias_gelu__f32", "10b84618c819edf132e32f602a14d86f5a2020c3e28e7270b61265c8301576d2", 4, 2, 2, heddle_launch_int8_bias_gelu__f32},
+      {"int8_bias_qk_2r4r4__bf16", "5c7e82128bc86a81542f73be43e30bca69602f2436204df912f65b879b9ab997", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__bf16},
+      {"int8_bias_qk_2r4r4__bf16__d64", "f7a54ce1df8db38179a7e843cd2fe758b3f61a957c4f84a1b81c8af2130a70a8", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__bf16__d64},
+      {"int8_bias_qk_2r4r4__f16", "bce13aed5be4731c74be25da5585cf4ceb1cd7e95177bd7cb88d58abba47cff4", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f16},
+      {"int8_bias_qk_2r4r4__f16__d64", "08fb89fc493791987c972c11b53356accf0f8bb5b2732fd8aa7bbf6c8197bb34", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f16__d64},
+      {"int8_bias_qk_2r4r4__f32", "da5b0afb2d71c4e38646716b0ed7db516c8fb3c3f455a2df7307000b087f114d", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f32},
+      {"int8_bias_qk_2r4r4__f32__d64", "86827f7c056dd406ba39029d9f4a8f2326c9e01f012f9fea30e36b9a13d1d4f6", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f32__d64},
+      {"int8_bias_qk_2r4r4_unpack__bf16", "dcf40f73e4471b5a501c9954f0a9710b4a2896f5e015dba1cf3d6214c531ef7a", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__bf16},
+      {"int8_bias_qk_2r4r4_unpack__bf16__d64", "428c1ea0bb27e024edbedb3e33c111318748bba187e19e713f51a76f29005843", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__bf16__d64},
+      {"int8_bias_qk_2r4r4_unpack__f16", "68484a09d7f917bda97047b6489c8f3f82f4cc884c71609fb4f991bfe23438aa", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f16},
+      {"int8_bias_qk_2r4r4_unpack__f16__d64", "bf3cc4ece604a36c5ed10157de87735bb06e922d18ecb1d86262fc29389cbe53", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64},
+      {"int8_bias_qk_2r4r4_unpack__f32", "bd228c17400e0448f9477e4615354bcf96b62f095f4c150c8106fed2aa782393", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f32},
+      {"int8_bias_qk_2r4r4_unpack__f32__d64", "54b901ad03816a3b52b248d4205fbf6c18cd182c195103bda37f62d2932420d2", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64},
+      {"int8_bias_qk_col4__bf16", "66127877f6c4cd64875eb41647b715c1d2ac609cddf4d512b169014710c5bf6f", 8, 4, 4, heddle_launch_int8_bias_qk_col4__bf16},
+      {"int8_bias_qk_col4__bf16__d64", "368a1831d88544c4312899ae96a53614a5e66d0ed287472abf74ee0af71ad9e9", 8, 4, 4, heddle_launch_int8_bias_qk_col4__bf16__d64},
+      {"int8_bias_qk_col4__f16", "a9ae8cd8e089a39154f7f2ff45fd343c8050842807835eb6c688d52665d87254", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f16},
+      {"int8_bias_qk_col4__f16__d64", "5442a27a8a1ae3b9924dcb848dfa7414b686a6a56a2c3b3783f9ef4abd1c9e35", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f16__d64},
+      {"int8_bias_qk_col4__f32", "38d8bb7835894b2d363ded1c70075b59e4abd66fc0bb6c44b318932660c6cf76", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f32},
+      {"int8_bias_qk_col4__f32__d64", "c2f95442fdb0913b8c24224b49c0eac1dd80c4c15e8af61660dc4c0843054674", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f32__d64},
+      {"int8_bias_qk_col4_unpack__bf16", "c62c170041dce1a8fbfc0ed897b7ca9d3e2e6b453c4774278e2a568b675a8b9e", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__bf16},
+      {"int8_bias_qk_col4_unpack__bf16__d64", "67f75093a9a5b6405357a524a85d35b52ea920a45fc42e63230c759fd6742f14", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__bf16__d64},
+      {"int8_bias_qk_col4_unpack__f16", "3893f4cfc6d9f506efb17fba5c5b7d023b858c8a6c79c3b7ed320cb7608f1ba3", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f16},
+      {"int8_bias_qk_col4_unpack__f16__d64", "bb71b4f25a77b854519da0486526ce035460638a58e96af7a9b015f45b0846e5", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f16__d64},
+      {"int8_bias_qk_col4_unpack__f32", "4a9ffda31015aaeba92ef6885dd2cd175073617f160aad086b291aea3bfa5255", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f32},
+      {"int8_bias_qk_col4_unpack__f32__d64", "b2a4f89576482e2a5662498854a4062d25982858ff0cdc74a3da040ff310eb1f", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f32__d64},
       {"int8_bias_residual_layer_norm__bf16", "9fb791a6a2daa94a8ecdbc75f0967cd5e0248af336f25bed6403b3fbb6728072", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__bf16},
       {"int8_bias_residual_layer_norm__f16", "f231004adc7a946047df33b394a3f4cc11c4b7fac05db2b27124eda7cdd83cd5", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__f16},
       {"int8_bias_residual_layer_norm__f32", "f767b87287c5b6c43e8da11e21b304908b7128df180c94a7ef835945717a805b", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__f32},
-      {"int8_bias_residual_layer_norm_quantize__bf16", "d7e7adbe5991f73e1845cba90569c0ce935b94a91ff120aaf92e4a4a34efa6e2", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__bf16},
-      {"int8_bias_residual_layer_norm_quantize__f16", "2fff03b86f6e3c8c69a9831ba8932e3a76a81c5c25873af3f2ebfa29ebb69b62", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__f16},
-      {"int8_bias_residual_layer_norm_quantize__f32", "4185995f67e950617c94e6f9f82cecf9758527f4c198564c161d800eb3a64301", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__f32},
-      {"int8_bias_v_2r4r4__bf16", "3adb1319868bde4c17ddaa4fdbb37ba26844cfd8973910910a7a117321152622", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__bf16},
-      {"int8_bias_v_2r4r4__f16", "3f86797b14d368ed9a380976ea4c4a8a3981ea4d38799e098b2e09523ca3da10", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f16},
-      {"int8_bias_v_2r4r4__f32", "894db2c6a53d91d870ddf19c99cdd722097312cf7784b05a43b8fc4c5bfc14e1", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f32},
-      {"int8_bias_v_2r4r4_unpack__bf16", "02a988f87cdbb2d3b76f8e08a018c08863987f3cf74253601cae517f98b9debd", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__bf16},
-      {"int8_bias_v_2r4r4_unpack__f16", "e5a259de9d1c84e05a848436838e8313cd1677e056e0bf90067a14e621fb9b4d", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f16},
-      {"int8_bias_v_2r4r4_unpack__f32", "0c72a80b7de9cc604d26774006802f490562a3bb884c365869a501c82b863716", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f32},
-      {"int8_bias_v_col4__bf16", "11aa6a15b44ed0c5471f1248f4fd127bf30e81e50856c8f7b6adacab08faf7ff", 4, 4, 2, heddle_launch_int8_bias_v_col4__bf16},
-      {"int8_bias_v_col4__f16", "67268cfcc0d59ca4f206f851a6befc049e626d0c2f51aea1803804e11442527f", 4, 4, 2, heddle_launch_int8_bias_v_col4__f16},
-      {"int8_bias_v_col4__f32", "87dd306c1e97f81b84ebbbc13661afdb6e25948489b1bd3d7d998aab1632c297", 4, 4, 2, heddle_launch_int8_bias_v_col4__f32},
-      {"int8_bias_v_col4_unpack__bf16", "ebc78f6d8c2ba940d96d9eea441a5ba594de6e1059ae084aa965b14bae11f10b", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__bf16},
-      {"int8_bias_v_col4_unpack__f16", "16a22389b7092f6deb40c67f4be707278a1a3570af0c1dfc73e81ea9af9954bc", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f16},
-      {"int8_bias_v_col4_unpack__f32", "657815a59df34f8b10f8a0536a4921d64b3a4c7c01d7f05c61ed1e6fcc04a859", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f32},
-      {"int8_col32_from_rows__bf16", "285e4d49737cec037d72490f164d18825a38283c54af9b678018803c5a9b365a", 2, 2, 1, heddle_launch_int8_col32_from_rows__bf16},
-      {"int8_col32_from_rows__f16", "7bd4c8d03c0fc1c4da62e7ce9e3b8faf39a56079c1bf0d8bf643160b99616318", 2, 2, 1, heddle_launch_int8_col32_from_rows__f16},
-      {"int8_col32_from_rows__f32", "5bad8517c4e687d93cfcd4c888372abcbd6048cd406ef15189373634f06df9e7", 2, 2, 1, heddle_launch_int8_col32_from_rows__f32},
+      {"int8_bias_residual_layer_norm_quantize__bf16", "c3d09242f841ed345df4dc75ef3243dec3b6c9d74d682827d2beff1894331d12", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__bf16},
+      {"int8_bias_residual_layer_norm_quantize__f16", "8c882d0945866e1a965f2de2e7db7a4ed39cab610d5e54795538d704fcdf9f06", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__f16},
+      {"int8_bias_residual_layer_norm_quantize__f32", "7df9ec6bfcc6624c10fe24c664d1fc5d062ef3b72db9fef960270ace6fee40c3", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__f32},
+      {"int8_bias_v_2r4r4__bf16", "6380a2bf7339afaf36eea95a64acc0b8e5a7ef29816065326018f63599cc050f", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__bf16},
+      {"int8_bias_v_2r4r4__bf16__d64", "f62efb2160eb4eecac2ce47278419622da9facb68054a205dbbd185d5fab06dc", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__bf16__d64},
+      {"int8_bias_v_2r4r4__f16", "dfa346d2fe93d86625c80f3ecbda2048aaa485a2f4106de1a378b0aa4d1364c1", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f16},
+      {"int8_bias_v_2r4r4__f16__d64", "c3c0e634fa776f175ce2af1e41fe0cffdc07a181bc12820bb7fda7b5118ecb50", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f16__d64},
+      {"int8_bias_v_2r4r4__f32", "b17d30e9e8c69261c4aea4ab4ad7bd84329df8984fa75cd5f015f7312381c7cf", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f32},
+      {"int8_bias_v_2r4r4__f32__d64", "a51aadb9b809cf59fd59b3ab72cf076beba5a4192af9b36830edfaaff8f90429", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f32__d64},
+      {"int8_bias_v_2r4r4_unpack__bf16", "2b99f0ca0057a67c681e65991d8acd9fa9c2f1a560af5b7524aa20570f407b20", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__bf16},
+      {"int8_bias_v_2r4r4_unpack__bf16__d64", "f2dd6f20501fd4978e294a7d8b3a0faf6ceeedb52ecdffab69a355c27f54ee05", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__bf16__d64},
+      {"int8_bias_v_2r4r4_unpack__f16", "27ac51b1e0702b5b7c8c626b8f00a24e80a6e028b8804c196715518ede854974", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f16},
+      {"int8_bias_v_2r4r4_unpack__f16__d64", "3b59fb8bb9377dcc6d8ab33d3e745385ab94082bb8d261f885eaaf6cd8885292", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f16__d64},
+      {"int8_bias_v_2r4r4_unpack__f32", "bfd2e0fbec61f2c14c27a81aa121ded64f9909699a90cbf142fca630006319a5", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f32},
+      {"int8_bias_v_2r4r4_unpack__f32__d64", "05e648ce9f8f49974facc30b7574b50258bc7e757c421ee2d9a39526b1e8a4e4", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f32__d64},
+      {"int8_bias_v_col4__bf16", "9936560d58cd3422e623969c50344aa6d03b1ffe42a0b92279cc7ed5ce2fa679", 4, 4, 2, heddle_launch_int8_bias_v_col4__bf16},
+      {"int8_bias_v_col4__bf16__d64", "4503e3edb15b826dd97ac509c3ef2496ace099abad1ed9d53e197a0a78baac9c", 4, 4, 2, heddle_launch_int8_bias_v_col4__bf16__d64},
+      {"int8_bias_v_col4__f16", "6aa64a09d7615b28130b04413dae1ad42c8e2c8698d6a9857616c8ed54a184aa", 4, 4, 2, heddle_launch_int8_bias_v_col4__f16},
+      {"int8_bias_v_col4__f16__d64", "b447677be19dfbcb17eff8a9b2dd3b121b0fe4610dc2cf099c635ad55aed5291", 4, 4, 2, heddle_launch_int8_bias_v_col4__f16__d64},
+      {"int8_bias_v_col4__f32", "e97c2377ef0e3d7eca6f5decfd9bca30ca775950688c4eec09799eca7037c7c3", 4, 4, 2, heddle_launch_int8_bias_v_col4__f32},
+      {"int8_bias_v_col4__f32__d64", "94c1eae3e4425b97a2ddee88259d1a93ece750dcb5288b4594d6651f5eecfee3", 4, 4, 2, heddle_launch_int8_bias_v_col4__f32__d64},
+      {"int8_bias_v_col4_unpack__bf16", "d6f7b7af71892ae130170ad84dd2461c5efe5e091b5de4223409553014888942", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__bf16},
+      {"int8_bias_v_col4_unpack__bf16__d64", "57db00305c57efd911931befa8f454c04c9b1e300f00a8a30f107b9ec4a31fda", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__bf16__d64},
+      {"int8_bias_v_col4_unpack__f16", "a393e6d5ec4024d847ca8c847acb3becbee69a54cf49c8d1c52070cbf1febece", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f16},
+      {"int8_bias_v_col4_unpack__f16__d64", "0165ff7cec784e7fa52d70a410a99a95c8a0f3e1a0dd25413b95c3822de8b16f", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f16__d64},
+      {"int8_bias_v_col4_unpack__f32", "b7cb7d27f92b4e53bec6a6101c8d887c41ff4917a15c4b53a50e7f7c6ca25325", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f32},
+      {"int8_bias_v_col4_unpack__f32__d64", "7bd3efb18333fd79055047b75de8166b994cdb0424a8090acbfa3293a9f0ba7e", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f32__d64},
+      {"int8_col32_from_rows__bf16", "6fb4db27946515604dd40a6132d6f94111c0f80ce7d37fa1d690eb2fa0f51c34", 2, 2, 1, heddle_launch_int8_col32_from_rows__bf16},
+      {"int8_col32_from_rows__f16", "f6bd0ddb30382cae7778bdae9ddf01419f8c0a9c7ba685e2eee4d289c7abee5c", 2, 2, 1, heddle_launch_int8_col32_from_rows__f16},
+      {"int8_col32_from_rows__f32", "b5623c3cf73a066a94645118f480212b91b70ac8f4c207564d9ed9ebb59bab40", 2, 2, 1, heddle_launch_int8_col32_from_rows__f32},
       {"int8_context_2r4r4", "4ddd1bd09b5c394ecb971f80c03c2b6f8eaf8991d0f675ad5a21e3cbd0df0ed7", 3, 5, 0, heddle_launch_int8_context_2r4r4},
       {"int8_context_col4", "c2ca3d0feafce103e5ab040bc911fe9ef75d87e1ad59334142a3e1c5271994f7", 3, 5, 0, heddle_launch_int8_context_col4},
       {"int8_matmul_2r4r4", "d9b2bd5b1bc205343c98672d3df39bddfa232c968076e2bd3e815371a1465c9f", 3, 3, 0, heddle_launch_int8_matmul_2r4r4},
       {"int8_matmul_bias__bf16", "e7c77ef3f2ad1a77a51432922172a9f1eb49c29935d2ca4c0cbda53ef89a5050", 5, 3, 1, heddle_launch_int8_matmul_bias__bf16},
       {"int8_matmul_bias__f16", "f64d48ab578a385ffd40530d5cbe3204e26470f8360cc069d305ce4d42c7e102", 5, 3, 1, heddle_launch_int8_matmul_bias__f16},
       {"int8_matmul_bias__f32", "70e957c7795e5032da6c01eb1e06a0ed1ee5ac8cc82100704ef08eb3f5215bfd", 5, 3, 1, heddle_launch_int8_matmul_bias__f32},
-      {"int8_matmul_bias_gelu_quantize__bf16", "8f43060176d900bc793fc8b2eb7091d80b9a08da267e4b49da50349c98d939e4", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__bf16},
-      {"int8_matmul_bias_gelu_quantize__f16", "54d53b48190aee49b5fb013f47cd8ddf6968d987538f4fef61d5e5ba0826c412", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__f16},
-      {"int8_matmul_bias_gelu_quantize__f32", "964faaff698c433b79fdbb8c12dd49ee2a86af5858d9341a2d07e58debb22869", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__f32},
+      {"int8_matmul_bias_gelu_quantize__bf16", "0f9837ac24f04cbf145e2c093b23bf8207c226d1254dbb8df906b14e78c68f99", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__bf16},
+      {"int8_matmul_bias_gelu_quantize__f16", "bd1f3e9e4852cb45741985b3e2c4500636d69c0019d66521ca730b334eeb1dcc", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__f16},
+      {"int8_matmul_bias_gelu_quantize__f32", "52069afc5fc4460db13fe69350e0030cc398c073adc539c27ea46975810d8787", 5, 3, 2, heddle_launch_int8_matmul_bias_gelu_quantize__f32},
       {"int8_matmul_bias_residual__bf16", "8dc1dfb5f3798eccf7938e2d8a732e55fa2feefeeaea0412ab4f43dbf328345a", 6, 3, 1, heddle_launch_int8_matmul_bias_residual__bf16},
       {"int8_matmul_bias_residual__f16", "c2eb9d1066aa3dfbe2be0dbfb00f537ed2c564fdc5a847b80902dbeede7e59ec", 6, 3, 1, heddle_launch_int8_matmul_bias_residual__f16},
       {"int8_matmul_bias_residual__f32", "9aaa499aac6ff2176dc2ac1be0f59ad8941e2c36062157075f60d7f9eb110ed2", 6, 3, 1, heddle_launch_int8_matmul_bias_residual__f32},
       {"int8_matmul_col4", "a32b0104075520818a5aa30ac069cc92c0ff23c200ca4ba0dd1fc125d2555972", 3, 3, 0, heddle_launch_int8_matmul_col4},
-      {"int8_merge_heads", "5b6061613f69feebcaf497bd0f1d41fb807717a6ba4d0875d22ce1ccff01942c", 2, 4, 3, heddle_launch_int8_merge_heads},
-      {"int8_merge_heads_pack", "3ccd6f92f8449bff0317c6ab7c00d02c7263db08d7ae3b86e94023c1122e07d3", 4, 5, 3, heddle_launch_int8_merge_heads_pack},
-      {"int8_row_bias_gelu__bf16", "5542022fd2c01f0b5dd7274a0ba24df6a159ca633dd378661d4ad0bbcec42903", 4, 2, 2, heddle_launch_int8_row_bias_gelu__bf16},
-      {"int8_row_bias_gelu__f16", "f6a896f111e00ff61048aa4f61b6b6246950b2a6d243893cf25092c8ff3410e7", 4, 2, 2, heddle_launch_int8_row_bias_gelu__f16},
-      {"int8_row_bias_gelu__f32", "398ec31c6cb486607837bb667db24f01b6bcd02581da37c892b172ed2f68c71e", 4, 2, 2, heddle_launch_int8_row_bias_gelu__f32},
-      {"int8_row_bias_qk__bf16", "618e483105058c007eb72eee0f5a76c36e6739c447fecad1900acd15890958d0", 10, 6, 4, heddle_launch_int8_row_bias_qk__bf16},
-      {"int8_row_bias_qk__f16", "d863a72b25eb195821340562fdc2893b1ab0a0b419f213c51cb20e09441a0cc5", 10, 6, 4, heddle_launch_int8_row_bias_qk__f16},
-      {"int8_row_bias_qk__f32", "4b2e478e9121c255b9f880f7c5158171a7f59e7b137342318a0c920e78e0621c", 10, 6, 4, heddle_launch_int8_row_bias_qk__f32},
-      {"int8_row_bias_residual_layer_norm__bf16", "705de52d2ef70741ce62fdfc272d476d2145633a517518cd1a3943737951d4b7", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__bf16},
-      {"int8_row_bias_residual_layer_norm__f16", "e86c3564b14e384d273a770b096ef7c369fb34de8f718fe6d16bc8e5b2c001fa", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__f16},
-      {"int8_row_bias_residual_layer_norm__f32", "a6f411593afd41b4728b2b568578d105a22173f5753ba03e4e3940f2b033456d", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__f32},
+      {"int8_merge_heads", "c21d4351130c596b5efdf4e845f81a17d57765467bdd43347bb74af4376e5187", 2, 4, 3, heddle_launch_int8_merge_heads},
+      {"int8_merge_heads__n464", "7a3e8e4e9173636f59b49e4e37f0516ba7607dfad6bfbf7c1c9ead1936428678", 2, 4, 3, heddle_launch_int8_merge_heads__n464},
+      {"int8_merge_heads_pack", "566c30f44690bee401d9532822b5f62161fd180f22bac39b0432414eb3799855", 4, 5, 3, heddle_launch_int8_merge_heads_pack},
+      {"int8_merge_heads_pack__n264", "09d62ff4d17b0dcb677712cd28ac76b3632a8318550c3381824d4fd5e9f0bed7", 4, 5, 3, heddle_launch_int8_merge_heads_pack__n264},
+      {"int8_row_bias_gelu__bf16", "449e8dc2e26eddfdd2576679460767a7d3da8ed00f02f7e629964b0051222fe0", 4, 2, 2, heddle_launch_int8_row_bias_gelu__bf16},
+      {"int8_row_bias_gelu__f16", "88fd543f3e97f1fbd7fa9ffcbf8953f0f76628283d12282cbf8e1b38abfc442a", 4, 2, 2, heddle_launch_int8_row_bias_gelu__f16},
+      {"int8_row_bias_gelu__f32", "d68e60947f33c880eb3811d484ff5204431d9fd5e480a9bf28b3e263b42a5aba", 4, 2, 2, heddle_launch_int8_row_bias_gelu__f32},
+      {"int8_row_bias_qk__bf16", "a3d2a41d25b42c08646cf567c8af0e86550dc7d3311eb8fe59be1ee7401e618f", 10, 6, 4, heddle_launch_int8_row_bias_qk__bf16},
+      {"int8_row_bias_qk__f16", "0fcabb1af68c093d751df5544b1e47993bd94da6f182478d1c70df4cf73d12e4", 10, 6, 4, heddle_launch_int8_row_bias_qk__f16},
+      {"int8_row_bias_qk__f32", "2d8bc1f67a4a884578a74257aba66eff3d864f6c645f900220074c60e8aa30ce", 10, 6, 4, heddle_launch_int8_row_bias_qk__f32},
+      {"int8_row_bias_residual_layer_norm__bf16", "c072e5c45543b6133560cb2cd2495262a2f51ecab3f5c4ee75448d01f1565193", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__bf16},
+      {"int8_row_bias_residual_layer_norm__f16", "9d48302693df4f62cb3ae06d04f8204d6986cc15f65e42a8d9416041e9c37cc7", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__f16},
+      {"int8_row_bias_residual_layer_norm__f32", "686ff598aa57cc95ef0b97e8e7b72dbb856b1bd396f09f009e0f57c44e6a7b23", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__f32},
       {"int8_row_bias_residual_layer_norm_float__bf16", "25a2211d691c42fb8008d13f35e60ca3e429cff65a0197c84de3c15c97f9a9a5", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__bf16},
       {"int8_row_bias_residual_layer_norm_float__f16", "ac91f95b907f3648f09f5ec79db4cc979ff3a4de36242acf445acd8bc4ab7a4c", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__f16},
       {"int8_row_bias_residual_layer_norm_float__f32", "21a54834afd5aa39c18fbbd31996d0a37addd0f8ea2502b4b370c6b648181004", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__f32},
-      {"int8_row_bias_v__bf16", "d56d1753f2721b814fe7e01e63e7ba096d202b5b9c18483d1c6fbe96474895ad", 6, 5, 2, heddle_launch_int8_row_bias_v__bf16},
-      {"int8_row_bias_v__f16", "02f55120e8c9de09ce15f84db555a07f071d3f2613fbcd457d109140c0f08b57", 6, 5, 2, heddle_launch_int8_row_bias_v__f16},
-      {"int8_row_bias_v__f32", "9990d64268bfe7bb0925a422c9f7bf501e21b8199c58fbc1a5701634351d839a", 6, 5, 2, heddle_launch_int8_row_bias_v__f32},
-      {"int8_row_merge_heads_pack", "f785affd0189d2c1313c45aa89fcf6de22c2b1b3db4a848e99d82cedf5913b0f", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack},
-      {"int8_row_softmax", "b67ac82518df1a06c6fbcb0f081f9edaa8c2e76f26582882dc488a78eaa9c123", 3, 4, 4, heddle_launch_int8_row_softmax},
+      {"int8_row_bias_v__bf16", "c60c18b337878cb3c73a6ef036351d426805192a2569d3d8ea5b6df453df230c", 6, 5, 2, heddle_launch_int8_row_bias_v__bf16},
+      {"int8_row_bias_v__f16", "5cd943031986e008540a45595004e86503360550cf95367fc15b0f15c9160085", 6, 5, 2, heddle_launch_int8_row_bias_v__f16},
+      {"int8_row_bias_v__f32", "490eb6f63fe84be567a94d3b0ae59893291efc993218af068257d066d157a863", 6, 5, 2, heddle_launch_int8_row_bias_v__f32},
+      {"int8_row_merge_heads_pack", "be8c21cb1d5a06ec44358d5a19b909499cf4b990adcca2445e3f90835749b361", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack},
+      {"int8_row_softmax", "14c77ab9e1b673f438a09e6a4edf06514ada7d7f96658ace9f3dea5690a4a372", 3, 4, 4, heddle_launch_int8_row_softmax},
       {"int8_scores_2r4r4", "736473d49a1563328662a30160768251796a12e0012f2138afe7cd22264d3f12", 3, 5, 0, heddle_launch_int8_scores_2r4r4},
       {"int8_scores_col4", "7e9ddb8b566a020773c68416e1648d9e74ce1ebb4c6189fc0ab41e68a994aff3", 3, 5, 0, heddle_launch_int8_scores_col4},
-      {"int8_softmax", "5a3fda76cf98affd987c4e289b5ee84b23c92bd213db7ef0a2f19d3f74339a7a", 3, 4, 4, heddle_launch_int8_softmax},
+      {"int8_softmax", "75af7ef59a74cc9142448575ded2cc9e4b872809ffe9f518d7bec17aebd33488", 3, 4, 4, heddle_launch_int8_softmax},
       {"layer_norm__bf16", "03d4f35b999e1568ad76884a96609b2136bda352a7c7a7de0d9e882b8ddf2dcf", 4, 2, 1, heddle_launch_layer_norm__bf16},
       {"layer_norm__f16", "aeea900b335be4e7437fbbfa1a233619f61945e48eda53d8ee6238ae97cb922b", 4, 2, 1, heddle_launch_layer_norm__f16},
       {"layer_norm__f32", "b03713b13033ff8799834520356f886a3ecda636c10d9788580e6744dbb62b31", 4, 2, 1, heddle_launch_layer_norm__f32},
-      {"layer_norm_quantize__bf16", "616dfe6601f43da6782b308da8b86991dcb76175dc49490798934e084fce9820", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16},
-      {"layer_norm_quantize__f16", "da29ad520b60cb9c0cc43e43be5001654e14ad8712b9235eff83a282715eb29e", 5, 2, 2, heddle_launch_layer_norm_quantize__f16},
-      {"layer_norm_quantize__f32", "6fe77e242a97c0431da311709dbd863a98ec08bf87d2d80eb167a8e0169b195b", 5, 2, 2, heddle_launch_layer_norm_quantize__f32},
+      {"layer_norm_quantize__bf16", "4396dbed2072473e54cc2f4c1cdf3736dd422b1e35c9ef8383e41dbd366eeda3", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16},
+      {"layer_norm_quantize__f16", "86ff336c3175701fa0d68c8d7309c1bb339243d2fd5f9df0b478ad85adea9635", 5, 2, 2, heddle_launch_layer_norm_quantize__f16},
+      {"layer_norm_quantize__f32", "742942bc27d56c13bc1ff5a0c66dd33d1671da765b70ff82ccd069c9bf10aaf5", 5, 2, 2, heddle_launch_layer_norm_quantize__f32},
       {"locate_rows", "3b359291e33c9900e2fdb4bf9c3009b507e7fd56250e8947925d0c1aa6c49cdd", 4, 2, 0, heddle_launch_locate_rows},
       {"magnitude_histogram__bf16", "5f1afeb5e8b3036125e4b626ab62dcbb2f55fca5a9f4da224fad12408293b31a", 2, 3, 1, heddle_launch_magnitude_histogram__bf16},
       {"magnitude_histogram__f16", "b7ecaf100a70b422165f1d9824fd2a47432bc6eb7351844bd48fed19e387a6af", 2, 3, 1, heddle_launch_magnitude_histogram__f16},
@@ -426,12 +478,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"qkv_bias_unpack_split_heads__bf16", "279975891240fb432a8a0e354fb36b7508778076f05f683b4c49e23165609eef", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__bf16},
       {"qkv_bias_unpack_split_heads__f16", "5bacccb543d75a8f60b0b5fac0e2e7d6cad69c86362d971c1d8d2668d75c7152", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f16},
       {"qkv_bias_unpack_split_heads__f32", "795078c582ac36ab7546fdeb6d4b1360c287e6f7acb13a0342614a8428e5548b", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f32},
-      {"quantize__bf16", "da222c447244e095987364cbf3b47931dc01020e9a278c2fed523162065d9b78", 2, 2, 1, heddle_launch_quantize__bf16},
-      {"quantize__f16", "9dfcc3c9a4c3fd44cc734e956dc85486939fad061d9e565328da159a26ae779f", 2, 2, 1, heddle_launch_quantize__f16},
-      {"quantize__f32", "747f6479b646dc6a8760a8aa0c2fd7ef605de3d6252f9f9236c44e64be052646", 2, 2, 1, heddle_launch_quantize__f32},
-      {"quantize_col32__bf16", "56e6f3d075315c27e712d166514c654a854c51a8b473818a658b409936b8412e", 2, 2, 1, heddle_launch_quantize_col32__bf16},
-      {"quantize_col32__f16", "9ceeb5420cf7a6e752a9845de42a51658fb018d80995613ce6c6664049c0125a", 2, 2, 1, heddle_launch_quantize_col32__f16},
-      {"quantize_col32__f32", "8ade4dbde16712de474c11279ecdd5a2919cb6a583b4136fc5772c9bab90b204", 2, 2, 1, heddle_launch_quantize_col32__f32},
+      {"quantize__bf16", "d71f08c5a72d35bfc38a5364d3b38795e9d0ac0fb1ed0b7fbe31952eb8335441", 2, 2, 1, heddle_launch_quantize__bf16},
+      {"quantize__f16", "8176fc7806be61f2103143014533c75ba00ba9e68b28f8e998b6843b2472360b", 2, 2, 1, heddle_launch_quantize__f16},
+      {"quantize__f32", "1af3ce032b0a3ade4d7789520433d2ab7ae8251dbb965527495e6a1952c3664b", 2, 2, 1, heddle_launch_quantize__f32},
+      {"quantize_col32__bf16", "49b22d8aefc4f8574abab8f5495d0cbfe08e323ae5b79e93f376d9ff0005bbb0", 2, 2, 1, heddle_launch_quantize_col32__bf16},
+      {"quantize_col32__f16", "d595531ba112805bdd9b5f7b121c8040762722c6497be5af22a31d37f52b83ff", 2, 2, 1, heddle_launch_quantize_col32__f16},
+      {"quantize_col32__f32", "16cadedc0fa3550a42dc867df50c134d1c114fe9650e98659ff5a9598719735b", 2, 2, 1, heddle_launch_quantize_col32__f32},
       {"relu__bf16", "87de6ad181754210ee72c3a433e558bac85bfa7aec75f07dc144e23b0c276c56", 2, 2, 0, heddle_launch_relu__bf16},
       {"relu__f16", "f66ac5599a48ac1fb71e26cbc9f26f907ce9caa767dc5ad4c3c1e1b1a675e71d", 2, 2, 0, heddle_launch_relu__f16},
       {"relu__f32", "856aec70a446e99a845ca803ad5c7edae1bca1ca00e50a155dde82f32697181a", 2, 2, 0, heddle_launch_relu__f32},

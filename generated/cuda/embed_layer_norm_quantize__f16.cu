@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_quantize_ke
       for (int i = 0; i < VEC; ++i) {
         const float r7 = (((v3[chunk][i] - mean) * row_rsqrt) * gamma_c7[i]) + beta_c7[i];
         y_c7[i] = r7;
-        y2_c7[i] = fmaxf(fminf(rintf(r7 * inverse), 127.0f), -127.0f);
+        y2_c7[i] = r7 * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c7_0, valid, y_c7);
       heddle::store_chunk<VEC, WHOLE>(y2, start + c7_0, valid, y2_c7);
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(Team::threads, 2) embed_layer_norm_quantize_re
           const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(table, (static_cast<int64_t>(heddle::read(ids, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7) + heddle::read(table2, (static_cast<int64_t>(heddle::read(ids2, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7)) : 0.0f) + heddle::read(table3, (static_cast<int64_t>(row_add) * n) + c7)) : 0.0f;
           const float r7 = (((v3 - mean) * row_rsqrt) * gamma_c7[i]) + beta_c7[i];
           y_c7[i] = r7;
-          y2_c7[i] = fmaxf(fminf(rintf(r7 * inverse), 127.0f), -127.0f);
+          y2_c7[i] = r7 * inverse;
         }
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c7_0, valid, y_c7);

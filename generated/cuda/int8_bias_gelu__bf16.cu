@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(256, 1) int8_bias_gelu_elementwise(
   float y_c5[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c5[i] = fmaxf(fminf(rintf(heddle::gelu((static_cast<float>(x_c5[i]) * (step * steps_c5[i])) + bias_c5[i]) * inverse), 127.0f), -127.0f);
+    y_c5[i] = heddle::gelu((static_cast<float>(x_c5[i]) * (step * steps_c5[i])) + bias_c5[i]) * inverse;
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid, y_c5);
 }

@@ -46,8 +46,8 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_2r4r4_elementwise(
   for (int i = 0; i < VEC; ++i) {
     const int c8 = c8_0 + i;
     if (i < valid) {
-      y_c8[i] = fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * (step * steps_c8[i])) + bias_c8[i]) * inverse), 127.0f), -127.0f);
-      y2_c8[i] = fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * (step2 * steps2_c8[i])) + bias2_c8[i]) * inverse2), 127.0f), -127.0f);
+      y_c8[i] = ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * (step * steps_c8[i])) + bias_c8[i]) * inverse;
+      y2_c8[i] = ((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * (step2 * steps2_c8[i])) + bias2_c8[i]) * inverse2;
     }
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c8_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c8_0 & 31)), valid, y_c8);

@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_2r4r4_unpack_elementwise(
   for (int i = 0; i < VEC; ++i) {
     const int c9 = c9_0 + i;
     if (i < valid) {
-      y_c9[i] = row_lt ? fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c9) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c9) & 31))) * (step * steps_c9[i])) + bias_c9[i]) * inverse), 127.0f), -127.0f) : 0.0f;
-      y2_c9[i] = row_lt ? fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c9) >> 5) * 32) * t2) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c9) & 31))) * (step2 * steps2_c9[i])) + bias2_c9[i]) * inverse2), 127.0f), -127.0f) : 0.0f;
+      y_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c9) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c9) & 31))) * (step * steps_c9[i])) + bias_c9[i]) * inverse) : 0.0f;
+      y2_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c9) >> 5) * 32) * t2) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c9) & 31))) * (step2 * steps2_c9[i])) + bias2_c9[i]) * inverse2) : 0.0f;
     }
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c9_0 & 31)), valid, y_c9);

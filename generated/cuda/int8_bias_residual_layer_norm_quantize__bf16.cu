@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
       float y_c5[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c5[i] = fmaxf(fminf(rintf(((((v[chunk][i] - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i]) * inverse), 127.0f), -127.0f);
+        y_c5[i] = ((((v[chunk][i] - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i]) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid, y_c5);
     }
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         const float v = ((static_cast<float>(x2_c5[i]) * (step2 * steps_c5[i])) + bias_c5[i]) + (x_c5[i] * step);
-        y_c5[i] = fmaxf(fminf(rintf(((((v - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i]) * inverse), 127.0f), -127.0f);
+        y_c5[i] = ((((v - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i]) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid, y_c5);
     }

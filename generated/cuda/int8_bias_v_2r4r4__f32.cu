@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_2r4r4_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c5 = c5_0 + i;
-    if (i < valid) heddle::write(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32))) + (((((static_cast<int64_t>(i_s >> 5) * 32) * ((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32)) + (static_cast<int64_t>(c5 >> 5) * 1024)) + (((((static_cast<int64_t>((c5 & 7) >> 1) * 4) + ((c5 & 31) >> 3)) * 2) + (c5 & 1)) * 32)) + (i_s & 31)), fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c5) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c5) & 31))) * (step * steps_c5[i])) + bias_c5[i]) * inverse), 127.0f), -127.0f));
+    if (i < valid) heddle::write(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32))) + (((((static_cast<int64_t>(i_s >> 5) * 32) * ((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32)) + (static_cast<int64_t>(c5 >> 5) * 1024)) + (((((static_cast<int64_t>((c5 & 7) >> 1) * 4) + ((c5 & 31) >> 3)) * 2) + (c5 & 1)) * 32)) + (i_s & 31)), ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c5) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c5) & 31))) * (step * steps_c5[i])) + bias_c5[i]) * inverse);
   }
 }
 

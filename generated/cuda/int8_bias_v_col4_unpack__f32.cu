@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_col4_unpack_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c6 = c6_0 + i;
-    if (i < valid) heddle::write(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(d) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(i_s >> 5) * 32) * ((((static_cast<int64_t>(d) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(c6 >> 3) * 8) + (static_cast<int64_t>(c6 & 1) * 4)) + ((i_s >> 3) & 3)) * 8) + (static_cast<int64_t>((i_s >> 2) & 1) * 4)) + ((c6 & 7) >> 1)) * 4)) + (i_s & 3)), row_lt ? fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c6) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c6) & 31))) * (step * steps_c6[i])) + bias_c6[i]) * inverse), 127.0f), -127.0f) : 0.0f);
+    if (i < valid) heddle::write(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(d) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(i_s >> 5) * 32) * ((((static_cast<int64_t>(d) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(c6 >> 3) * 8) + (static_cast<int64_t>(c6 & 1) * 4)) + ((i_s >> 3) & 3)) * 8) + (static_cast<int64_t>((i_s >> 2) & 1) * 4)) + ((c6 & 7) >> 1)) * 4)) + (i_s & 3)), row_lt ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c6) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * d) + c6) & 31))) * (step * steps_c6[i])) + bias_c6[i]) * inverse) : 0.0f);
   }
 }
 

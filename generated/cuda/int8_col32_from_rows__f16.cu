@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(256, 1) int8_col32_from_rows_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = fmaxf(fminf(rintf(x_c[i] * inverse), 127.0f), -127.0f);
+    y_c[i] = x_c[i] * inverse;
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(c0 >> 5) * 32) * m) + (static_cast<int64_t>(m1) * 32)) + (c0 & 31), valid, y_c);
 }

@@ -46,7 +46,7 @@ struct Epilogue {
     float y_c5[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      y_c5[i] = fmaxf(fminf(rintf(heddle::gelu((static_cast<float>(product[i]) * (step * operands.steps_c5[i])) + operands.bias_c5[i]) * inverse), 127.0f), -127.0f);
+      y_c5[i] = heddle::gelu((static_cast<float>(product[i]) * (step * operands.steps_c5[i])) + operands.bias_c5[i]) * inverse;
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c5);
   }

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(256, 1) int8_merge_heads_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c4 = c4_0 + i;
-    if (i < valid) heddle::write(y, ((((((static_cast<int64_t>(i_n3) * n4) + c4) >> 5) * 32) * (static_cast<int64_t>(n) * n2)) + (((static_cast<int64_t>(i_n) * n2) + i_n2) * 32)) + (((static_cast<int64_t>(i_n3) * n4) + c4) & 31), fmaxf(fminf(rintf((static_cast<float>(x_c4[i]) * row_mul) * inverse), 127.0f), -127.0f));
+    if (i < valid) heddle::write(y, ((((((static_cast<int64_t>(i_n3) * n4) + c4) >> 5) * 32) * (static_cast<int64_t>(n) * n2)) + (((static_cast<int64_t>(i_n) * n2) + i_n2) * 32)) + (((static_cast<int64_t>(i_n3) * n4) + c4) & 31), (static_cast<float>(x_c4[i]) * row_mul) * inverse);
   }
 }
 

@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(256, 1) int8_merge_heads_pack_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c5 = c5_0 + i;
-    if (i < valid) heddle::write(y, ((((((static_cast<int64_t>(i_n) * n2) + c5) >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (((static_cast<int64_t>(i_n) * n2) + c5) & 31), fmaxf(fminf(rintf((row_ge ? (static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_maximum) * n) + i_n) * (((((static_cast<int64_t>(n2) + 32) - 1) / 32) * 32) * n4)) + ((((static_cast<int64_t>(c5 >> 5) * 32) * n4) + (static_cast<int64_t>(row_positions) * 32)) + (c5 & 31)))) * row_mul) : 0.0f) * inverse), 127.0f), -127.0f));
+    if (i < valid) heddle::write(y, ((((((static_cast<int64_t>(i_n) * n2) + c5) >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (((static_cast<int64_t>(i_n) * n2) + c5) & 31), (row_ge ? (static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_maximum) * n) + i_n) * (((((static_cast<int64_t>(n2) + 32) - 1) / 32) * 32) * n4)) + ((((static_cast<int64_t>(c5 >> 5) * 32) * n4) + (static_cast<int64_t>(row_positions) * 32)) + (c5 & 31)))) * row_mul) : 0.0f) * inverse);
   }
 }
 

@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(256, 1) int8_row_bias_qk_elementwise(
   for (int i = 0; i < VEC; ++i) {
     const int c9 = c9_0 + i;
     if (i < valid) {
-      y_c9[i] = row_lt ? fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c9)) * (step * steps_c9[i])) + bias_c9[i]) * inverse), 127.0f), -127.0f) : 0.0f;
-      y2_c9[i] = row_lt ? fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x2, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c9)) * (step2 * steps2_c9[i])) + bias2_c9[i]) * inverse2), 127.0f), -127.0f) : 0.0f;
+      y_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c9)) * (step * steps_c9[i])) + bias_c9[i]) * inverse) : 0.0f;
+      y2_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x2, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c9)) * (step2 * steps2_c9[i])) + bias2_c9[i]) * inverse2) : 0.0f;
     }
   }
   heddle::store_chunk<VEC>(y, start_2 + c9_0, valid, y_c9);

@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
       for (int i = 0; i < VEC; ++i) {
         const float r4 = (((v[chunk][i] - mean) * row_rsqrt) * gamma_c4[i]) + beta_c4[i];
         y2_c4[i] = r4;
-        y3_c4[i] = fmaxf(fminf(rintf(r4 * inverse), 127.0f), -127.0f);
+        y3_c4[i] = r4 * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y2, start + c4_0, valid, y2_c4);
       heddle::store_chunk<VEC, WHOLE>(y3, start + c4_0, valid, y3_c4);
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer
         const float v = ((static_cast<float>(x_c4[i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[i];
         const float r4 = (((v - mean) * row_rsqrt) * gamma_c4[i]) + beta_c4[i];
         y2_c4[i] = r4;
-        y3_c4[i] = fmaxf(fminf(rintf(r4 * inverse), 127.0f), -127.0f);
+        y3_c4[i] = r4 * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y2, start + c4_0, valid, y2_c4);
       heddle::store_chunk<VEC, WHOLE>(y3, start + c4_0, valid, y3_c4);

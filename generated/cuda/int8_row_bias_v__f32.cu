@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(256, 1) int8_row_bias_v_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c6 = c6_0 + i;
-    if (i < valid) heddle::write(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (static_cast<int64_t>(d) * ((((static_cast<int64_t>(s) + 16) - 1) / 16) * 16))) + ((static_cast<int64_t>(c6) * ((((static_cast<int64_t>(s) + 16) - 1) / 16) * 16)) + i_s), row_lt ? fmaxf(fminf(rintf(((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c6)) * (step * steps_c6[i])) + bias_c6[i]) * inverse), 127.0f), -127.0f) : 0.0f);
+    if (i < valid) heddle::write(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (static_cast<int64_t>(d) * ((((static_cast<int64_t>(s) + 16) - 1) / 16) * 16))) + ((static_cast<int64_t>(c6) * ((((static_cast<int64_t>(s) + 16) - 1) / 16) * 16)) + i_s), row_lt ? (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c6)) * (step * steps_c6[i])) + bias_c6[i]) * inverse) : 0.0f);
   }
 }
 

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(256, 1) int8_row_merge_heads_pack_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c5 = c5_0 + i;
-    if (i < valid) y_c5[i] = fmaxf(fminf(rintf((row_ge ? (static_cast<float>(heddle::read(x, (((((static_cast<int64_t>(row_maximum) * n) + i_n) * n4) + row_positions) * n2) + c5)) * row_mul) : 0.0f) * inverse), 127.0f), -127.0f);
+    if (i < valid) y_c5[i] = (row_ge ? (static_cast<float>(heddle::read(x, (((((static_cast<int64_t>(row_maximum) * n) + i_n) * n4) + row_positions) * n2) + c5)) * row_mul) : 0.0f) * inverse;
   }
   heddle::store_chunk<VEC>(y, start + c5_0, valid, y_c5);
 }

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_softmax_kept(
       float y_c4[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c4[i] = fmaxf(fminf(rintf((e[chunk][i] / total) * inverse), 127.0f), -127.0f);
+        y_c4[i] = (e[chunk][i] / total) * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_2 + c4_0, valid, y_c4);
     }
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_softmax_reread(
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-1e+30f);
         const float e = expf(v - top);
-        y_c4[i] = fmaxf(fminf(rintf((e / total) * inverse), 127.0f), -127.0f);
+        y_c4[i] = (e / total) * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start_2 + c4_0, valid, y_c4);
     }

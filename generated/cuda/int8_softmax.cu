@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_softmax_kept(
       float y_c4[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        y_c4[i] = fmaxf(fminf(rintf((e[chunk][i] / total) * inverse), 127.0f), -127.0f);
+        y_c4[i] = (e[chunk][i] / total) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_n) * n2) + i_n2) * (((((static_cast<int64_t>(n4) + 32) - 1) / 32) * 32) * n3)) + ((((static_cast<int64_t>(c4_0 >> 5) * 32) * n3) + (static_cast<int64_t>(i_n3) * 32)) + (c4_0 & 31)), valid, y_c4);
     }
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_softmax_reread(
         const int c4 = c4_0 + i;
         const float v = (c4 < row_lengths) ? ((static_cast<float>(x_c4[i]) * row_mul) * factor) : (-1e+30f);
         const float e = expf(v - top);
-        y_c4[i] = fmaxf(fminf(rintf((e / total) * inverse), 127.0f), -127.0f);
+        y_c4[i] = (e / total) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(i_n) * n2) + i_n2) * (((((static_cast<int64_t>(n4) + 32) - 1) / 32) * 32) * n3)) + ((((static_cast<int64_t>(c4_0 >> 5) * 32) * n3) + (static_cast<int64_t>(i_n3) * 32)) + (c4_0 & 31)), valid, y_c4);
     }

@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_quantize_kept(
       for (int i = 0; i < VEC; ++i) {
         const float r = (((v[chunk][i] - mean) * row_rsqrt) * gamma_c[i]) + beta_c[i];
         y_c[i] = r;
-        y2_c[i] = fmaxf(fminf(rintf(r * inverse), 127.0f), -127.0f);
+        y2_c[i] = r * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
       heddle::store_chunk<VEC, WHOLE>(y2, start + c0, valid, y2_c);
@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_quantize_reread(
       for (int i = 0; i < VEC; ++i) {
         const float r = (((v[i] - mean) * row_rsqrt) * gamma_c[i]) + beta_c[i];
         y_c[i] = r;
-        y2_c[i] = fmaxf(fminf(rintf(r * inverse), 127.0f), -127.0f);
+        y2_c[i] = r * inverse;
       }
       heddle::store_chunk<VEC, WHOLE>(y, start + c0, valid, y_c);
       heddle::store_chunk<VEC, WHOLE>(y2, start + c0, valid, y2_c);

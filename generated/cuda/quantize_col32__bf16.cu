@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(256, 1) quantize_col32_elementwise(
   float y_c2[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c2[i] = fmaxf(fminf(rintf(x_c2[i] * inverse), 127.0f), -127.0f);
+    y_c2[i] = x_c2[i] * inverse;
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(c2_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c2_0 & 31), valid, y_c2);
 }

@@ -13,6 +13,7 @@ import { clearLine, countLine } from './histogram.js'
 import { scalarText, storageText } from './names.js'
 import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
 import { isScanned, type ScannedRow, type Stages, stagesOf } from './stages.js'
+import { beforeStore } from './stored.js'
 
 /** How the chunks of a row are walked: all of them held by the team, one after the other, or one by this thread. */
 export type Walk = 'kept' | 'reread' | 'single'
@@ -179,7 +180,7 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
       ...pass.histograms.map((h) => countLine(h, context)),
     ],
     leave: [
-      ...chunkStores.map((s) => `${s.values}[i] = ${expressionText(s.value, context)};`),
+      ...chunkStores.map((s) => `${s.values}[i] = ${storedText(s, context)};`),
       ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
     ],
   }))
@@ -244,4 +245,7 @@ const addLine = (row: ScannedRow, prefix: string, { context, first }: Frame): st
   `${prefix}.add(i, ${expressionText(row.value, context)}, ${first} + i);`
 
 const scatterLine = (s: LoopStore, context: PassContext): string =>
-  `heddle::write(${context.names.tensor(s.tensor)}, ${offsetText(s.tensor, s.indices, context)}, ${expressionText(s.value, context)});`
+  `heddle::write(${context.names.tensor(s.tensor)}, ${offsetText(s.tensor, s.indices, context)}, ${storedText(s, context)});`
+
+const storedText = ({ tensor, value }: Pick<LoopStore, 'tensor' | 'value'>, context: PassContext): string =>
+  expressionText(beforeStore(value, tensorOf(tensor, context).dtype), context)

@@ -3,7 +3,7 @@
  * the main loop of a device header. No algorithm is written here, only types, names and slots.
  */
 import { type DType, dtypeInfo } from '../ir/dtype.js'
-import { allInstances, type Instance, instanceKey } from '../ir/instance.js'
+import { allTypes, instanceKey } from '../ir/instance.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { sizeOf } from '../schedule/access.js'
 import { type Scope, wideText } from './expression.js'
@@ -20,11 +20,7 @@ export interface TemplateInstance {
 
 /** Every combination of the storage types a template kernel declares. */
 export const templateInstances = (kernel: TemplateKernel): TemplateInstance[] =>
-  allInstances({ ...kernel, rows: [], body: [] }).map(({ types }: Instance) => ({
-    kernel,
-    types,
-    key: instanceKey(kernel.name, types),
-  }))
+  allTypes(kernel).map((types) => ({ kernel, types, key: instanceKey(kernel.name, types) }))
 
 /** What the two kinds of template supply. */
 export interface TemplateText {

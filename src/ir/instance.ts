@@ -4,6 +4,7 @@
  */
 import { type DType, isDType } from './dtype.js'
 import type { DTypeRef, Kernel } from './kernel.js'
+import { parseLayoutName } from './split_layout.js'
 
 export interface Instance {
   readonly kernel: Kernel
@@ -31,11 +32,28 @@ export function resolveDType(ref: DTypeRef, types: Readonly<Record<string, DType
   return name
 }
 
+/**
+ * Extents that pay to know when text is generated, by the size of attention heads in use: where heads lie in the columns of a layout
+ * that interleaves columns, only a known size tells which of them are neighbours.
+ */
+const usualHeadDim = 64
+
+/** Fixed dimensions of a kernel's instances: none, and what pays. */
+function fixedDims(kernel: Kernel): readonly Readonly<Record<string, number>>[] {
+  const split = kernel.tensors.find(({ layout }) => (parseLayoutName(layout.name).runs?.at(-1) ?? 1) > 1)
+  const column = split?.dims.at(-1)
+  return column === undefined ? [{}] : [{}, { [column]: usualHeadDim }]
+}
+
 /** Every combination of the storage types a kernel declares. */
-export function allInstances(kernel: Kernel): Instance[] {
+export function allTypes({ types }: Pick<Kernel, 'types'>): Readonly<Record<string, DType>>[] {
   let combos: Record<string, DType>[] = [{}]
-  for (const [param, choices] of Object.entries(kernel.types)) {
+  for (const [param, choices] of Object.entries(types)) {
     combos = combos.flatMap((combo) => choices.map((choice) => ({ ...combo, [param]: choice })))
   }
-  return combos.map((types) => ({ kernel, types, dims: {} }))
+  return combos
 }
+
+/** An instance for every combination of storage types, and of the dimensions that pay to be fixed. */
+export const allInstances = (kernel: Kernel): Instance[] =>
+  allTypes(kernel).flatMap((types) => fixedDims(kernel).map((dims) => ({ kernel, types, dims })))

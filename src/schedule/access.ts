@@ -92,10 +92,30 @@ function motion(e: Expr, index: string): Motion {
   }
 }
 
-/** `c / q` stands still and `c % q` moves by one while c stays within one block of q: the index itself only, whose blocks begin at multiples of q. */
+/**
+ * `c / q` stands still and `c % q` moves by one while c stays within one block of q: for the index itself, whose blocks begin at
+ * multiples of q, and for what is a multiple of q away from it.
+ */
 function blocked(a: Expr, index: string, block: number | undefined, step: 0 | 1): Motion {
-  const exact = a.kind === 'index' && a.name === index
-  return exact && block !== undefined && block > 0 ? { step, run: block } : unknown
+  return block !== undefined && block > 0 && isAligned(a, index, block) ? { step, run: block } : unknown
+}
+
+function isAligned(e: Expr, index: string, block: number): boolean {
+  if (e.kind === 'index') return e.name === index
+  const [a, b] = e.kind === 'call' && e.fn === 'add' ? e.args : []
+  if (a === undefined || b === undefined) return false
+  const beside = (part: Expr, rest: Expr): boolean =>
+    isAligned(part, index, block) && isStill(rest, index) && isMultiple(rest, block)
+  return beside(a, b) || beside(b, a)
+}
+
+/** Whether a value is a multiple of a number whatever its variables are. */
+function isMultiple(e: Expr, of: number): boolean {
+  const number = numberOf(e)
+  if (number !== undefined) return number % of === 0
+  if (e.kind !== 'call') return false
+  if (e.fn === 'add') return e.args.every((arg) => isMultiple(arg, of))
+  return e.fn === 'mul' && e.args.some((arg) => isMultiple(arg, of))
 }
 
 const isStill = (e: Expr, index: string): boolean => {
