@@ -4,13 +4,13 @@
  */
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
-import { assembleBert, bertDims, bertInputs } from '../models/bert.js'
+import { assembleBert, bertDims, bertInputs, type LayerScales } from '../models/bert.js'
 import type { BertConfig } from '../models/config.js'
 import type { FloatType } from '../models/convert.js'
 import { findPlan } from '../models/plans.js'
 import { prepareWeights } from '../models/prepare_weights.js'
 import { idRows, packedRows } from '../models/token_rows.js'
-import type { BertAssembly } from '../models/wiring.js'
+import { type BertAssembly, isQuantised } from '../models/wiring.js'
 import { encode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
@@ -62,28 +62,32 @@ export interface Sessions {
 }
 
 /** The model under each of the plans. @throws usage `plan.unknown` */
-export const assemble = ({ config, manifest, plans }: EncoderBench): Assembled[] =>
-  plans.map((plan) => ({ plan, ...assembleBert(config, findPlan(plan, manifest.plans), false) }))
+export const assemble = ({ config, manifest, plans }: EncoderBench, scales?: LayerScales): Assembled[] =>
+  plans.map((plan) => ({ plan, ...assembleBert(config, findPlan(plan, manifest.plans), false, scales) }))
 
 /** Uploads what any of the plans reads. */
 export async function openSessions(
   { device, library, manifest, config, dtype }: EncoderBench,
   models: readonly Assembled[],
 ): Promise<Sessions> {
-  const rotation = rotationOf(layerBytes(config, dtype), ceilingsOf(device.info())?.cacheBytes)
+  // All plans rotate alike; int8 weights need more passes than those of floats.
+  const narrow = models.some(isQuantised) ? 'i8' : dtype
+  const rotation = rotationOf(layerBytes(config, narrow), ceilingsOf(device.info())?.cacheBytes)
   const { passes } = rotation
   const common = { device, library, manifest, layouts }
-  const open = (applications: BertAssembly['applications'], weights: Record<string, WeightTensor>): Promise<Session> =>
-    openSession({ ...common, weights: prepareWeights(applications, weights) })
   const weights = syntheticWeights(config, dtype)
+  const exact = dtype === 'f32' || narrow !== 'i8' ? weights : syntheticWeights(config, 'f32')
+  type Copies = (tensors: Record<string, WeightTensor>) => Record<string, WeightTensor>
+  const open = (applications: BertAssembly['applications'], copies: Copies): Promise<Session> =>
+    openSession({ ...common, weights: prepareWeights(applications, copies(weights), layouts, copies(exact)) })
   const single = await open(
     models.flatMap(({ applications }) => applications),
-    weights,
+    (tensors) => tensors,
   )
   if (passes === 1) return { single, chain: undefined, rotation }
   try {
     const chains = models.flatMap((model) => chain(model, bertInputs, passes).applications)
-    return { single, chain: await open(chains, chainedWeights(passes, weights)), rotation }
+    return { single, chain: await open(chains, (tensors) => chainedWeights(passes, tensors)), rotation }
   } catch (error) {
     single.release()
     throw error

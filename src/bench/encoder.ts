@@ -4,12 +4,14 @@
  * own, and rotation.ts sees to it that no pass finds its inputs and weights in the cache.
  */
 import { usageError } from '../errors.js'
+import { isQuantised } from '../models/wiring.js'
 import type { Program } from '../runtime/program.js'
 import { assemble, type Candidate, type EncoderBench, openSessions, prepare, refresh, release } from './candidates.js'
 import { ceilingsOf, floorOf, workloadOf } from './floor.js'
 import { type EncoderTimes, type Shape, type StepTime, shapeName } from './result.js'
 import type { Rotation } from './rotation.js'
 import { summarise } from './statistics.js'
+import { syntheticScales } from './synthetic_scales.js'
 
 /** Who watches a benchmark: it can take minutes. */
 export interface BenchObserver {
@@ -28,7 +30,7 @@ export async function benchEncoder(bench: EncoderBench, observer: BenchObserver 
   if (tooLong !== undefined) {
     throw usageError('bench.shape', `sequence ${tooLong.seq} is longer than the model's ${config.positions} positions`)
   }
-  const models = assemble(bench)
+  const models = assemble(bench, await syntheticScales(bench, observer.onStage))
   const sessions = await openSessions(bench, models)
   const results: EncoderTimes[] = []
   try {
@@ -95,9 +97,10 @@ function describe(
   const total = (of: (step: (typeof steps)[number]) => number): number => steps.reduce((sum, step) => sum + of(step), 0)
   const lengths = draw(shape.batch, shape.seq)
   const milliseconds = summarise(samples)
-  const workload = workloadOf(config, lengths, dtype)
+  const weights = isQuantised(model) ? 'i8' : dtype
+  const workload = workloadOf(config, lengths, dtype, weights)
   const ceilings = ceilingsOf(device.info())
-  const floor = ceilings === undefined ? undefined : floorOf(workload, ceilings, dtype)
+  const floor = ceilings === undefined ? undefined : floorOf(workload, ceilings, weights)
   return {
     plan: model.plan,
     ...shape,

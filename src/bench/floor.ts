@@ -20,8 +20,8 @@ export interface Workload {
 export interface Ceilings {
   /** Bytes a second, read and written, of a large copy. */
   readonly bandwidth: number
-  /** FLOP a second of a large matmul with this storage type. */
-  readonly peak: Readonly<Record<FloatType, number>>
+  /** Multiplications and additions a second of a large matmul with this storage type. */
+  readonly peak: Readonly<Record<FloatType | 'i8', number>>
   /** Bytes of the last-level cache. */
   readonly cacheBytes: number
 }
@@ -36,7 +36,7 @@ export interface Floor {
 const devices: readonly { readonly name: RegExp; readonly ceilings: Ceilings }[] = [
   {
     name: /\bH200\b/,
-    ceilings: { bandwidth: 4.26e12, peak: { f16: 790e12, bf16: 790e12, f32: 60e12 }, cacheBytes: 60 * 2 ** 20 },
+    ceilings: { bandwidth: 4.26e12, peak: { f16: 790e12, bf16: 790e12, f32: 60e12, i8: 1879e12 }, cacheBytes: 60 * 2 ** 20 },
   },
 ]
 
@@ -46,23 +46,31 @@ export function ceilingsOf({ kind, name }: Pick<NativeDeviceInfo, 'kind' | 'name
 }
 
 /** Bytes of the matrices of all layers, which a forward pass reads in full. Embedding tables are only gathered from. */
-export function layerBytes({ layers, hidden, inner }: BertConfig, dtype: FloatType): number {
+export function layerBytes({ layers, hidden, inner }: BertConfig, dtype: FloatType | 'i8'): number {
   return layers * (4 * hidden ** 2 + 2 * hidden * inner) * dtypeInfo[dtype].bytes
 }
 
-/** @param lengths tokens of each sequence of the batch */
-export function workloadOf(config: BertConfig, lengths: readonly number[], dtype: FloatType): Workload {
+/**
+ * @param lengths tokens of each sequence of the batch
+ * @param weights storage type of the weights
+ */
+export function workloadOf(
+  config: BertConfig,
+  lengths: readonly number[],
+  dtype: FloatType,
+  weights: FloatType | 'i8' = dtype,
+): Workload {
   const { layers, hidden, inner } = config
   const tokens = lengths.reduce((sum, length) => sum + length, 0)
   const pairs = lengths.reduce((sum, length) => sum + length ** 2, 0)
   return {
     flops: layers * (2 * tokens * (4 * hidden ** 2 + 2 * hidden * inner) + 4 * pairs * hidden),
-    bytes: layerBytes(config, dtype) + 2 * tokens * hidden * dtypeInfo[dtype].bytes,
+    bytes: layerBytes(config, weights) + 2 * tokens * hidden * dtypeInfo[dtype].bytes,
   }
 }
 
-/** The least time the workload takes on a device with these ceilings. */
-export function floorOf({ flops, bytes }: Workload, { peak, bandwidth }: Ceilings, dtype: FloatType): Floor {
+/** The least time the workload takes on a device with these ceilings, were all its arithmetic of this type. */
+export function floorOf({ flops, bytes }: Workload, { peak, bandwidth }: Ceilings, dtype: FloatType | 'i8'): Floor {
   const [arithmetic, memory] = [(1e3 * flops) / peak[dtype], (1e3 * bytes) / bandwidth]
   return arithmetic >= memory ? { milliseconds: arithmetic, bound: 'arithmetic' } : { milliseconds: memory, bound: 'bandwidth' }
 }

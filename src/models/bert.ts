@@ -10,7 +10,7 @@ import type { GraphDecl } from '../lang/graph.js'
 import type { WeightTensor } from '../runtime/session.js'
 import type { BertConfig } from './config.js'
 import { convertTensor, type FloatType } from './convert.js'
-import type { ModelPlan } from './plans.js'
+import { defaultPlan, type ModelPlan } from './plans.js'
 import type { Safetensors, StoredTensor } from './safetensors.js'
 import { type BertAssembly, Wiring } from './wiring.js'
 
@@ -157,7 +157,7 @@ export type LayerScales = readonly Readonly<Record<string, number>>[]
  * `pooled` if it has a pooler. `hidden` holds every layer's input: `hidden0` are the embeddings. Between a graph the plan packs and
  * one it does not, padding is removed or restored; likewise where their values differ in storage type or layout.
  * @param scales what a quantised plan needs
- * @throws usage `run.scales` for a quantised plan without scales for each of its values
+ * @throws usage `plan.model` for a plan without the model's layers, `run.scales` for a quantised plan without scales for each of its values
  */
 export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): BertAssembly {
   const { eps, layers } = config
@@ -171,6 +171,11 @@ export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boo
   const first = { hidden: { name: 'hidden0', amax: hidden(0) } }
   wiring.apply('embeddings', embeddings, { ids: 'ids', typeIds: 'typeIds' }, embeddingNames, first, { eps }, hidden(0))
   const layer = layerGraphs[config.activation]
+  if (!plan.covers(layer.name)) {
+    throw usageError('plan.model', `plan ${plan.name} has nothing to say about ${layer.name}, the layers of this model`, {
+      hint: `its activation is ${config.activation}; choose a plan made for it, such as ${defaultPlan}`,
+    })
+  }
   for (let i = 0; i < layers; i++) {
     const attrs = { eps, scale: 1 / Math.sqrt(config.headDim) }
     const result = { hidden: { name: `hidden${i + 1}`, amax: hidden(i + 1) } }

@@ -7,7 +7,7 @@ import { type ModelIdentity, modelIdentity } from '../quant/identity.js'
 import { channelMaxima } from '../quant/weights.js'
 import { decode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
-import { openSession, type WeightTensor } from '../runtime/session.js'
+import { openSession, type Session, type WeightTensor } from '../runtime/session.js'
 import { assembleBert, bertDims, bertInputs, bertWeights, layerMatrices } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import type { FloatType } from './convert.js'
@@ -65,6 +65,11 @@ export async function openCalibration(
   { device, library, manifest, dtype }: CalibrationOptions,
 ): Promise<CalibrationModel> {
   const session = await openSession({ device, library, manifest, layouts, weights: weights(dtype) })
+  return calibrationModel(config, session, dtype)
+}
+
+/** A BERT whose weights are in a session, as collection runs it. */
+export function calibrationModel(config: BertConfig, session: Session, dtype: FloatType): CalibrationModel {
   const int32 = (values: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(values).buffer)
   return {
     session,

@@ -19,7 +19,7 @@ import { defaultPlan, findPlan } from './plans.js'
 import { prepareWeights } from './prepare_weights.js'
 import { readSafetensors } from './safetensors.js'
 import { firstRows, idRows, packedRows } from './token_rows.js'
-import type { BertAssembly } from './wiring.js'
+import { isQuantised } from './wiring.js'
 
 export interface EncoderOptions {
   readonly device: NativeDevice
@@ -174,10 +174,6 @@ export function expectInt8({ kind, name, computeCapability }: NativeDeviceInfo, 
     hint: `int8 needs ${firstInt8} or newer: choose a plan of floats`,
   })
 }
-
-/** Whether weights are int8 under the plan. */
-const isQuantised = ({ applications }: BertAssembly): boolean =>
-  applications.some(({ graph }) => Object.keys(graph.steps ?? {}).length > 0)
 
 /** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
 export function checkCases(config: BertConfig, cases: readonly EncoderCase[], batch: number): void {

@@ -11,12 +11,15 @@ export interface ModelPlan {
   readonly name: string
   /** The graph as this plan runs it. Graphs the plan has nothing to say about come back unchanged. */
   readonly rewrite: (graph: Graph) => Graph
+  /** Whether the plan says anything about the graph of a name. */
+  readonly covers: (graph: string) => boolean
 }
 
 /** One kernel a primitive: the baseline and the reference. */
 const unfused: ModelPlan = {
   name: 'unfused',
   rewrite: (graph) => graph,
+  covers: () => true,
 }
 
 export const defaultPlan = 'unfused'
@@ -31,5 +34,5 @@ export function findPlan(name: string, planned: PlannedGraphs = {}): ModelPlan {
   if (graphs === undefined) {
     throw usageError('plan.unknown', `unknown plan ${name}`, { hint: `known: ${planNames(planned).join(', ')}` })
   }
-  return { name, rewrite: (graph) => graphs[graph.name] ?? graph }
+  return { name, rewrite: (graph) => graphs[graph.name] ?? graph, covers: (graph) => Object.hasOwn(graphs, graph) }
 }

@@ -19,6 +19,10 @@ export interface BertAssembly {
   readonly packed: { readonly inputs: boolean; readonly outputs: boolean }
 }
 
+/** Whether weights are int8 under the plan. */
+export const isQuantised = ({ applications }: Pick<BertAssembly, 'applications'>): boolean =>
+  applications.some(({ graph }) => Object.keys(graph.steps ?? {}).length > 0)
+
 type Names = Readonly<Record<string, string>>
 
 /** The magnitude of a value that becomes 127; undefined where nothing says it. */

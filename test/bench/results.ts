@@ -84,7 +84,7 @@ export function benchResult(results: readonly EncoderTimes[], times?: readonly P
       runtimeVersion: 0,
       matmulVersion: 0,
     },
-    ceilings: { bandwidth: 4e12, peak: { f16: 800e12, bf16: 800e12, f32: 60e12 }, cacheBytes: 60 * mebibyte },
+    ceilings: { bandwidth: 4e12, peak: { f16: 800e12, bf16: 800e12, f32: 60e12, i8: 1879e12 }, cacheBytes: 60 * mebibyte },
     config: 'bert-base',
     dtype: 'f16',
     lengths: 'full',

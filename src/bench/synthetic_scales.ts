@@ -1,0 +1,39 @@
+/**
+ * Scales for quantised plans of a model with random weights: the largest magnitudes of one random sequence, so that int8 values
+ * spread over their range. Power, and with it the clock, depends on that.
+ */
+import { layouts } from '../../specs/index.js'
+import type { LayerScales } from '../models/bert.js'
+import { calibrationModel } from '../models/calibration.js'
+import { findPlan } from '../models/plans.js'
+import { collect } from '../quant/collect.js'
+import { perSite } from '../quant/sites.js'
+import { openSession } from '../runtime/session.js'
+import { integer, random } from '../verify/random.js'
+import type { EncoderBench } from './candidates.js'
+import { syntheticWeights } from './synthetic.js'
+
+/** Tokens of the sequence. */
+const tokens = 32
+
+/** Undefined when no plan of the benchmark quantises. @throws usage `plan.unknown` */
+export async function syntheticScales(
+  { device, library, manifest, config, dtype, plans, signal }: EncoderBench,
+  onStage: (stage: string) => void = () => {},
+): Promise<LayerScales | undefined> {
+  for (const name of plans) findPlan(name, manifest.plans)
+  const quantises = plans.some((name) =>
+    Object.values(manifest.plans?.[name] ?? {}).some(({ steps }) => Object.keys(steps ?? {}).length > 0),
+  )
+  if (!quantises) return undefined
+  onStage('calibrating')
+  const session = await openSession({ device, library, manifest, layouts, weights: syntheticWeights(config, dtype) })
+  try {
+    const next = random('calibration')
+    const ids = Array.from({ length: Math.min(tokens, config.positions) }, () => integer(next, 0, config.vocab - 1))
+    const histograms = await collect(calibrationModel(config, session, dtype), [ids], { signal })
+    return histograms.map((layer) => perSite((site) => layer[site].amax))
+  } finally {
+    session.release()
+  }
+}
