@@ -12,6 +12,8 @@
 namespace heddle {
 
 constexpr int panel_columns = 32;
+constexpr int int8_panels = 2;  // of k that bodies multiply at a time
+constexpr int int8_step = int8_panels * panel_columns;
 
 /// What orders share whose 16-byte words hold 16 neighbouring columns of a row.
 struct RowWords {

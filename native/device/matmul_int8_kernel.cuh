@@ -4,7 +4,7 @@
 #ifndef HEDDLE_MATMUL_INT8_KERNEL_CUH
 #define HEDDLE_MATMUL_INT8_KERNEL_CUH
 
-#include "matmul_epilogue.cuh"
+#include "matmul_int8_output.cuh"
 #include "matmul_int8_pipeline.cuh"
 
 namespace heddle {
@@ -15,84 +15,25 @@ struct Int8Tile {
   static constexpr int rows = Rows, columns = Columns, stages = Stages, blocks = BlocksPerMultiprocessor;
   static constexpr int warps_m = WarpsM, threads = 32 * WarpsM * WarpsN;
   static constexpr int warp_rows = Rows / WarpsM, warp_columns = Columns / WarpsN;
-  static constexpr int row_pieces = warp_rows / 16, column_groups = warp_columns / 32;
-  static constexpr int panels = 2;  // of k in a stage
-  static constexpr int step = panels * panel_columns;
+  static constexpr int piece_rows = 16;  // of a product
+  static constexpr int row_pieces = warp_rows / piece_rows, column_groups = warp_columns / 32;
+  static constexpr int panels = int8_panels;  // of k in a stage
   static constexpr int a_panel_bytes = Rows * panel_columns, b_panel_bytes = Columns * panel_columns;
   static constexpr int b_at = panels * a_panel_bytes;  // in a stage
   static constexpr int stage_bytes = b_at + panels * b_panel_bytes;
   static_assert(warp_rows % 16 == 0 && warp_columns % 32 == 0, "a warp multiplies 16 x 32 pieces");
 
-  static constexpr __host__ __device__ int64_t steps(int64_t k) { return (k + step - 1) / step; }
+  static constexpr __host__ __device__ int64_t steps(int64_t k) { return (k + int8_step - 1) / int8_step; }
   static constexpr uint32_t shared_bytes(int64_t k) {
     return static_cast<uint32_t>(stage_bytes * (steps(k) < Stages ? steps(k) : Stages));
   }
 };
 
-/// The matrices of a launch: those of a batch are `a_batch` and `b_batch` elements apart.
-struct Int8Operands {
-  In<signed char> a, b;
-  int64_t a_batch, a_pitch, b_batch, b_pitch;
-};
-
-/// What is multiplied: m x k by n x k.
-struct Int8Shape {
-  int64_t m, n;
-  int k;
-};
-
-/// Calls the epilogue for a warp's sums. What it loads for some chunks is under way while earlier ones are finished: as many as
-/// the registers hold that fragments no longer need.
-template <class Tile, bool Whole, class Epilogue>
-class Int8Output {
- public:
-  /// `first_row` counts through the batch, `rows` is how many follow in the matrix; both are the lane's.
-  __device__ __forceinline__ Int8Output(const Epilogue& epilogue, int64_t first_row, int64_t rows, int64_t column, int64_t n)
-      : epilogue_(epilogue), first_row_(first_row), rows_(rows), column_(column), n_(n) {}
-
-  __device__ __forceinline__ void run(const int (&sums)[Tile::row_pieces][Tile::column_groups][4][4]) const {
-    typename Call::Loaded loaded[ahead] = {};
-    HEDDLE_UNROLL
-    for (int c = 0; c < ahead; ++c) load(loaded[c], c);
-    HEDDLE_UNROLL
-    for (int c = 0; c < chunks; ++c) {
-      const int half = c / groups % 2, valid = valid_in(c);
-      int chunk[8];
-      HEDDLE_UNROLL
-      for (int x = 0; x < 8; ++x) chunk[x] = sums[c / groups / 2][c % groups][x / 2][2 * half + x % 2];
-      if (valid > 0) Call::template finish<Whole>(epilogue_, row(c), column(c), valid, chunk, loaded[c % ahead]);
-      if (c + ahead < chunks) load(loaded[c % ahead], c + ahead);
-    }
-  }
-
- private:
-  using Call = EpilogueCall<Epilogue>;
-  static constexpr int groups = Tile::column_groups, chunks = 2 * Tile::row_pieces * groups;
-  static constexpr int free_bytes = 192, fitting = free_bytes / static_cast<int>(sizeof(typename Call::Loaded));
-  static constexpr int ahead = fitting < 1 ? 1 : fitting < chunks ? fitting : chunks;
-
-  /// Chunks follow along a row, then in every eighth row.
-  static __device__ __forceinline__ int row_in_tile(int c) { return c / groups * 8; }
-  __device__ __forceinline__ int64_t row(int c) const { return first_row_ + row_in_tile(c); }
-  __device__ __forceinline__ int column(int c) const { return static_cast<int>(column_) + c % groups * 32; }
-  __device__ __forceinline__ int valid_in(int c) const {
-    const int64_t left = n_ - column(c);
-    return row_in_tile(c) >= rows_ || left <= 0 ? 0 : Whole || left >= 8 ? 8 : static_cast<int>(left);
-  }
-  __device__ __forceinline__ void load(typename Call::Loaded& loaded, int c) const {
-    const int valid = valid_in(c);
-    if (valid > 0) loaded = Call::template load<Whole>(epilogue_, row(c), column(c), valid);
-  }
-
-  const Epilogue& epilogue_;
-  int64_t first_row_, rows_, column_, n_;
-};
-
 /// The sums of a warp: its share of a tile, panel by panel as the pipeline brings them.
-template <class OrderA, class OrderB, class Tile>
+template <class OrderB, class Tile, bool Whole>
 class Int8Multiplier {
  public:
-  int sums[Tile::row_pieces][Tile::column_groups][4][4] = {};
+  int sums[Tile::row_pieces][4 * Tile::column_groups][4] = {};
 
   /// `row` and `column`: the warp's first in the tile.
   __device__ __forceinline__ Int8Multiplier(Shared16 shared, int row, int column, int k)
@@ -142,7 +83,7 @@ class Int8Multiplier {
     rows_[which].load(a_ + a_at);
     columns_[which].load(b_ + b_at, b_other_ + b_at);
     const int index = s * Tile::panels + panel;
-    if (index == ragged_) rows_[which].clear_from(k_ - index * panel_columns);
+    if (!Whole && index == ragged_) rows_[which].clear_from(k_ - index * panel_columns);
   }
 
   __device__ __forceinline__ void multiply(int which) {
@@ -151,7 +92,7 @@ class Int8Multiplier {
       HEDDLE_UNROLL
       for (int group = 0; group < Tile::column_groups; ++group) {
         HEDDLE_UNROLL
-        for (int j = 0; j < 4; ++j) mma_m16n8k32(sums[i][group][j], rows_[which].a[i], columns_[which].b[group][j]);
+        for (int j = 0; j < 4; ++j) mma_m16n8k32(sums[i][4 * group + j], rows_[which].a[i], columns_[which].b[group][j]);
       }
     }
   }
@@ -163,7 +104,7 @@ class Int8Multiplier {
 };
 
 /// Neighbouring blocks compute neighbouring columns, so that the rows of a they share are read from memory once. `Whole`: no
-/// chunk of columns is cut off. `constant_b`: no launch still under way writes b.
+/// step of k and no chunk of columns is cut off. `constant_b`: no launch still under way writes b.
 template <class OrderA, class OrderB, class Tile, bool Whole, class Epilogue>
 __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
     matmul_int8(const Int8Shape shape, const uint32_t tiles_m, const uint32_t tiles_n, const bool constant_b,
@@ -180,18 +121,19 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   constexpr int ahead = Tile::stages - 1;
 
   // A stage holds the panels of a, then those of b.
-  const Int8Copies<OrderA, false, Tile::rows, Tile::panels, Tile::threads> a_copies(
+  const Int8Copies<OrderA, Int8Use::rows, Tile::rows, Tile::panels, Tile::threads, Whole> a_copies(
       operands.a, batch * operands.a_batch, operands.a_pitch, row0, shape.m, shape.k);
-  const Int8Copies<OrderB, true, Tile::columns, Tile::panels, Tile::threads> b_copies(
+  const Int8Copies<OrderB, Int8Use::columns, Tile::columns, Tile::panels, Tile::threads, Whole> b_copies(
       operands.b, batch * operands.b_batch, operands.b_pitch, column0, shape.n, shape.k);
   if (!constant_b) wait_for_producers();
   HEDDLE_UNROLL
   for (int s = 0; s < ahead; ++s) {
     if (s < steps) b_copies.start(shared + (s * Tile::stage_bytes + Tile::b_at), s);
   }
-  Int8Multiplier<OrderA, OrderB, Tile> multiplier(shared, warp_row, warp_column, shape.k);
+  Int8Multiplier<OrderB, Tile, Whole> multiplier(shared, warp_row, warp_column, shape.k);
   const int64_t row = row0 + warp_row + lane / 4, column = column0 + warp_column + lane % 4 * 8;
-  if (column < shape.n) prefetch_constants(epilogue, static_cast<int>(column), 0);
+  // Once for all rows: thousands of blocks asking for the same lines would wait for each other.
+  if (row < Tile::warp_rows && batch == 0 && column < shape.n) prefetch_constants(epilogue, static_cast<int>(column), 0);
 
   // In this order for the reason given in matmul_mma.cuh.
   wait_for_producers();

@@ -23,21 +23,28 @@ struct Int8Place {
   int row, column;
 };
 
+/// What a panel is staged for: a or b of a product, or to be turned into the other format first.
+enum class Int8Use { rows, columns, turned_columns };
+
 /// Which element begins the word that belongs at a 16-byte place of a staged panel; the column counts within the panel.
-template <class Order, bool IsB>
+template <class Order, Int8Use Use>
 __device__ __forceinline__ Int8Place word_at(int place) {
-  if constexpr (Order::mixes_rows) {
+  if constexpr (Order::mixes_rows && Use == Int8Use::turned_columns) {
+    const int odd = place >> 3 & 1;
+    return {place >> 4 << 3 | odd, ((place & 7) ^ (odd + 2 * (place >> 4 & 1))) * 4};
+  } else if constexpr (Order::mixes_rows) {
     const int odd = place >> 3 & 1;
     return {place >> 4 << 3 | odd, ((place & 7) ^ 4 * odd) * 4};
   } else {
     const int slot = place >> 1, half = (place & 1) ^ (slot >> 2 & 1);
-    return {IsB ? slot / 32 * 32 + Col32TwoRowOrder::row_at(slot % 32) : slot, half * 16};
+    return {Use != Int8Use::rows ? slot / 32 * 32 + Col32TwoRowOrder::row_at(slot % 32) : slot, half * 16};
   }
 }
 
 /// One operand's part of the pipeline: this thread's copies of Rows rows, from `row0` on, Panels panels a step. Words beyond the
-/// last row repeat an earlier one, since nobody looks at what comes of them; words beyond k are zero and not read.
-template <class Order, bool IsB, int Rows, int Panels, int Threads>
+/// last row repeat an earlier one, since nobody looks at what comes of them; words beyond k are zero and not read. `Whole`: k is
+/// a multiple of a step.
+template <class Order, Int8Use Use, int Rows, int Panels, int Threads, bool Whole>
 class Int8Copies {
  public:
   /// `first`: the matrix's first element in the tensor. k is at most 2^31 - 1 less a step.
@@ -50,7 +57,7 @@ class Int8Copies {
     HEDDLE_UNROLL
     for (int panel = 0; panel < Panels; ++panel) {
       const int64_t offset = (s * Panels + panel) * panel_stride_;
-      const bool valid = (s * Panels + panel) * panel_columns < left_;
+      const bool valid = Whole || (s * Panels + panel) * panel_columns < left_;
       HEDDLE_UNROLL
       for (int i = 0; i < per_panel; ++i) {
         from_[i].copy_to(to + (place_ + (panel * words + i * Threads) * 16), offset, valid);
@@ -69,11 +76,11 @@ class Int8Copies {
       : from_{CopySource<signed char>(
             tensor, first + word_offset(static_cast<int>(threadIdx.x) + I * Threads, row0, rows, pitch))...},
         panel_stride_(Order::panel_stride(pitch)),
-        left_(k - word_at<Order, IsB>(static_cast<int>(threadIdx.x)).column),
+        left_(k - word_at<Order, Use>(static_cast<int>(threadIdx.x)).column),
         place_(threadIdx.x * 16) {}
 
   static __device__ __forceinline__ int64_t word_offset(int place, int64_t row0, int64_t rows, int64_t pitch) {
-    const Int8Place at = word_at<Order, IsB>(place);
+    const Int8Place at = word_at<Order, Use>(place);
     const int64_t row = row0 + at.row, last = Order::mixes_rows ? (rows - 1) & ~int64_t{6} : rows - 1;
     return Order::offset(row < rows ? row : last, at.column, pitch);
   }
