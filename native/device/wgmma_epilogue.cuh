@@ -27,9 +27,11 @@ struct ThreadChunks {
   static constexpr int pass_columns = groups * permuted_rows, pass_sums = pass_columns / 2;
   // Loads go out in batches, since waiting for one waits for all before it. Where a tile is shared they are under way while it is
   // multiplied. Otherwise there are registers for a few when the sums are complete, and the other warpgroup multiplies meanwhile.
-  static constexpr bool load_early = !Tile::in_turns;
+  // What is loaded for all chunks must then fit beside the sums.
+  static constexpr int words = static_cast<int>((sizeof(Loaded) + 3) / 4), most_early_words = 12;
+  static constexpr bool load_early = !Tile::in_turns && words <= most_early_words;
   static constexpr int batch = [] {
-    constexpr int spare = Tile::columns * Tile::blocks > 256 ? 16 : 64, words = static_cast<int>((sizeof(Loaded) + 3) / 4);
+    constexpr int spare = Tile::columns * Tile::blocks > 256 ? 16 : 64;
     int fitting = count;
     while (fitting > 2 && fitting * words > spare) fitting /= 2;
     return fitting;

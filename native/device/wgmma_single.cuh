@@ -94,7 +94,10 @@ __device__ __forceinline__ void multiply_single(SumOf<T> (&sums)[Tile::columns /
 template <class Tile, class Epilogue>
 struct SingleChunks {
   using Call = EpilogueCall<Epilogue>;
-  static constexpr int vec = 8, batch = Tile::chunks / 2;
+  static constexpr int vec = 8;
+  // What is loaded for a batch must fit beside the sums.
+  static constexpr int words = static_cast<int>((sizeof(typename Call::Loaded) + 3) / 4), most_words = 64;
+  static constexpr int batch = Tile::chunks / (Tile::chunks / 2 * words > most_words ? 4 : 2);
 
   const Epilogue& epilogue;
   int rows, columns;  // of the output
@@ -117,13 +120,13 @@ struct SingleChunks {
     return Call::template load<true>(epilogue, min(row_of(chunk), rows - 1), min(column_of(chunk), columns - vec), vec);
   }
 
-  /// Starts the loads of the first half, which are under way during the product; there are no registers for more.
+  /// Starts the loads of the first batch, which are under way during the product; there are no registers for more.
   __device__ __forceinline__ void load_first() {
     HEDDLE_UNROLL
     for (int i = 0; i < batch; ++i) loaded[i] = load(i);
   }
 
-  /// Both halves run through the same code: unrolled as a whole it would not fit the instruction cache.
+  /// All batches run through the same code: unrolled as a whole it would not fit the instruction cache.
   template <class S>
   __device__ __forceinline__ void finish(const S (&sums)[Tile::columns / 2]) {
     S values[Tile::chunks][vec];
@@ -141,6 +144,11 @@ struct SingleChunks {
           Call::template finish<true>(epilogue, row_of(chunk), column_of(chunk), vec, values[i], loaded[i]);
         }
         if (chunk + batch < Tile::chunks) loaded[i] = load(chunk + batch);
+        HEDDLE_UNROLL
+        for (int c = 0; c < vec; ++c) values[i][c] = values[i + batch][c];
+      }
+      HEDDLE_UNROLL
+      for (int i = batch; i + batch < Tile::chunks; ++i) {
         HEDDLE_UNROLL
         for (int c = 0; c < vec; ++c) values[i][c] = values[i + batch][c];
       }
