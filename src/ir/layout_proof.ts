@@ -5,6 +5,7 @@
  */
 import { findingError } from '../errors.js'
 import { emptyEnv, evaluateExpr, forEachPoint } from './evaluate.js'
+import { integerFunction } from './integer_function.js'
 import type { Layout } from './layout.js'
 
 export interface LayoutProof {
@@ -24,6 +25,8 @@ const elementBudget = 4096
 const totalBudget = 150_000
 
 type Numbers = Record<string, number>
+/** Offset of a logical index, given before the extents. */
+type OffsetAt = (values: readonly number[]) => number
 
 /** Combinations of extents for a layout of the given rank, from small to large, within a budget of elements. */
 export function extentsToTry(rank: number, budget = totalBudget): number[][] {
@@ -45,29 +48,31 @@ const named = (axes: readonly string[], values: readonly number[]): Numbers =>
   Object.fromEntries(axes.map((axis, i) => [axis, values[i] ?? 0]))
 
 /** Offsets of all logical indices at the given extents, in row-major order of the index, each proved in range and used once. */
-function offsetsAt(layout: Layout, extent: Numbers, shape: readonly number[]): number[] {
-  const env = emptyEnv(extent)
-  const size = Number(evaluateExpr(layout.size, env))
-  const owner = new Map<number, string>()
+function offsetsAt(layout: Layout, offsetAt: OffsetAt, extent: Numbers, shape: readonly number[]): number[] {
+  const size = Number(evaluateExpr(layout.size, emptyEnv(extent)))
+  const owner = new Map<number, readonly number[]>()
   const offsets: number[] = []
   forEachPoint(shape, (point) => {
-    layout.axes.forEach((axis, i) => {
-      env.values.set(axis, point[i] ?? 0)
-    })
-    const offset = Number(evaluateExpr(layout.offset, env))
-    const where = `(${point.join(', ')}) at extents ${describe(extent)}`
+    const offset = offsetAt([...point, ...shape])
+    const where = (at: readonly number[]): string => `(${at.join(', ')})`
     if (!(Number.isInteger(offset) && offset >= 0 && offset < size)) {
-      throw findingError('layout.range', `layout ${layout.name}: index ${where} has offset ${offset}, outside its size ${size}`, {
+      const place = `${where(point)} at extents ${describe(extent)}`
+      throw findingError('layout.range', `layout ${layout.name}: index ${place} has offset ${offset}, outside its size ${size}`, {
         hint: 'size must cover padding: round an extent up before multiplying',
       })
     }
     const other = owner.get(offset)
     if (other !== undefined) {
-      throw findingError('layout.injective', `layout ${layout.name}: indices ${other} and ${where} share offset ${offset}`, {
-        hint: 'different indices need different offsets',
-      })
+      const place = `${where(point)} at extents ${describe(extent)}`
+      throw findingError(
+        'layout.injective',
+        `layout ${layout.name}: indices ${where(other)} and ${place} share offset ${offset}`,
+        {
+          hint: 'different indices need different offsets',
+        },
+      )
     }
-    owner.set(offset, `(${point.join(', ')})`)
+    owner.set(offset, [...point])
     offsets.push(offset)
   })
   return offsets
@@ -94,10 +99,12 @@ const alignedAt = (length: number, offsets: readonly number[], width: number): b
 export function proveLayout(layout: Layout): LayoutProof {
   const combos = extentsToTry(layout.axes.length)
   let run = longestRun
+  const slots = (from: number) => new Map(layout.axes.map((axis, i) => [axis, from + i]))
+  const offsetAt = integerFunction(layout.offset, { index: slots(0), dim: slots(layout.axes.length) })
   let all = true
   let aligned = longestRun
   for (const shape of combos) {
-    const offsets = offsetsAt(layout, named(layout.axes, shape), shape)
+    const offsets = offsetsAt(layout, offsetAt, named(layout.axes, shape), shape)
     const width = shape.at(-1) ?? 1
     all &&= runsOf(width, offsets, width)
     while (!runsOf(run, offsets, width)) run /= 2

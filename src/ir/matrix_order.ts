@@ -3,8 +3,9 @@
  * some distance apart. Found from the layout's function by evaluating it, never from its name, when a matmul kernel is written.
  */
 import { i32, index } from './build.js'
-import { emptyEnv, evaluateExpr, forEachPoint } from './evaluate.js'
+import { forEachPoint } from './evaluate.js'
 import type { Expr } from './expr.js'
+import { integerFunction } from './integer_function.js'
 import type { TensorParam } from './kernel.js'
 import { extentsToTry } from './layout_proof.js'
 import { rewrite, substitute } from './walk.js'
@@ -53,13 +54,12 @@ function asOrder(tensor: TensorParam, { batch, row, column }: MatrixAxes, order:
   const offset = rewrite(substitute(layout.offset, new Map([...names].map(([axis, name]) => [axis, index(name)]))), (node) =>
     node.kind === 'dim' ? { ...node, name: names.get(node.name) ?? node.name } : node,
   )
+  const slots = (from: number) => new Map(dims.map((name, i) => [name, from + i]))
+  const evaluate = integerFunction(offset, { index: slots(0), dim: slots(dims.length) })
   for (const shape of extentsToTry(dims.length, budget)) {
     const extents = Object.fromEntries(dims.map((name, i) => [name, shape[i] ?? 1]))
-    const env = emptyEnv(extents)
-    const offsetAt = (point: Readonly<Record<string, number>>): number => {
-      for (const name of dims) env.values.set(name, point[name] ?? 0)
-      return Number(evaluateExpr(offset, env))
-    }
+    const offsetAt = (point: Readonly<Record<string, number>>): number =>
+      evaluate([...dims.map((name) => point[name] ?? 0), ...shape])
     const pitch = offsetAt(order === 'row' ? { [row]: 1 } : { [column]: 32 })
     const next = inner === undefined ? 0 : offsetAt({ [inner]: 1 })
     let fits = true
