@@ -24,19 +24,20 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_2r4r4_elementwise(
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c5_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
-  const int valid = d - c5_0;
+  const int c5 = heddle::peel(position, d);
+  const int i_s0 = heddle::peel(position, heddle::chunks_of<VEC>(s)) * VEC;
+  const int valid = s - i_s0;
   const int i_h = heddle::peel(position, h);
-  const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
-  const int64_t start = static_cast<int64_t>(i_h) * d;
-  const auto steps_c5 = heddle::load_chunk<VEC>(steps, start + c5_0, valid);
-  const auto bias_c5 = heddle::load_chunk<VEC>(bias, start + c5_0, valid);
+  const float row_mul = step * heddle::read(steps, (static_cast<int64_t>(i_h) * d) + c5);
+  const float row_bias = heddle::read(bias, (static_cast<int64_t>(i_h) * d) + c5);
+  float y_i_s[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c5 = c5_0 + i;
-    if (i < valid) heddle::write(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32))) + (((((static_cast<int64_t>(i_s >> 5) * 32) * ((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32)) + (static_cast<int64_t>(c5 >> 5) * 1024)) + (((((static_cast<int64_t>((c5 & 7) >> 1) * 4) + ((c5 & 31) >> 3)) * 2) + (c5 & 1)) * 32)) + (i_s & 31)), ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c5) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c5) & 31))) * (step * steps_c5[i])) + bias_c5[i]) * inverse);
+    const int i_s = i_s0 + i;
+    if (i < valid) y_i_s[i] = ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c5) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c5) & 31))) * row_mul) + row_bias) * inverse;
   }
+  heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32))) + (((((static_cast<int64_t>(i_s0 >> 5) * 32) * ((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32)) + (static_cast<int64_t>(c5 >> 5) * 1024)) + (((((static_cast<int64_t>((c5 & 7) >> 1) * 4) + ((c5 & 31) >> 3)) * 2) + (c5 & 1)) * 32)) + (i_s0 & 31)), valid, y_i_s);
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ extern "C" int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* lau
   const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * d);
   const auto bias = arguments.in<T>(2, "bias", heddle::Count(h) * d);
   const auto y = arguments.out<signed char>(3, "y", (heddle::Count(b) * h) * (((((heddle::Count(s) + 32) - 1) / 32) * 32) * ((((heddle::Count(d) + 32) - 1) / 32) * 32)));
-  const int64_t work = arguments.work(heddle::Count(b) * s * h * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
+  const int64_t work = arguments.work(heddle::Count(b) * h * d * heddle::chunks_of<VEC>(static_cast<int>(s)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "int8_bias_v_2r4r4__f16", work, 256, int8_bias_v_2r4r4_elementwise, work, static_cast<int>(b), static_cast<int>(s), static_cast<int>(h), static_cast<int>(d), step, inverse, x, steps, bias, y);
 }

@@ -25,21 +25,25 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_col4_unpack_elementwise(
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
   if (position >= work) return;
-  const int c6_0 = heddle::peel(position, heddle::chunks_of<VEC>(64)) * VEC;
-  const int valid = 64 - c6_0;
+  const int c6 = heddle::peel(position, 64);
+  const int i_s0 = heddle::peel(position, heddle::chunks_of<VEC>(s)) * VEC;
+  const int valid = s - i_s0;
   const int i_h = heddle::peel(position, h);
-  const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
-  const bool row_lt = i_s < heddle::read(lengths, i_b);
-  const int row_select = (i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0;
-  const int64_t start = static_cast<int64_t>(i_h) * 64;
-  const auto steps_c6 = heddle::load_chunk<VEC>(steps, start + c6_0, valid);
-  const auto bias_c6 = heddle::load_chunk<VEC>(bias, start + c6_0, valid);
+  const int row_lengths = heddle::read(lengths, i_b);
+  const int row_starts = heddle::read(starts, i_b);
+  const float row_mul = step * heddle::read(steps, (static_cast<int64_t>(i_h) * 64) + c6);
+  const float row_bias = heddle::read(bias, (static_cast<int64_t>(i_h) * 64) + c6);
+  float y_i_s[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c6 = c6_0 + i;
-    if (i < valid) heddle::write(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(64) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(i_s >> 5) * 32) * ((((static_cast<int64_t>(64) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(c6 >> 3) * 8) + (static_cast<int64_t>(c6 & 1) * 4)) + ((i_s >> 3) & 3)) * 8) + (static_cast<int64_t>((i_s >> 2) & 1) * 4)) + ((c6 & 7) >> 1)) * 4)) + (i_s & 3)), row_lt ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * 64) + c6) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c6) & 31))) * (step * steps_c6[i])) + bias_c6[i]) * inverse) : 0.0f);
+    const int i_s = i_s0 + i;
+    if (i < valid) {
+      const bool common = i_s < row_lengths;
+      y_i_s[i] = common ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * 64) + c6) >> 5) * 32) * t) + (static_cast<int64_t>(common ? (row_starts + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c6) & 31))) * row_mul) + row_bias) * inverse) : 0.0f;
+    }
   }
+  heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(64) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(i_s0 >> 5) * 32) * ((((static_cast<int64_t>(64) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(c6 >> 3) * 8) + (static_cast<int64_t>(c6 & 1) * 4)) + ((i_s0 >> 3) & 3)) * 8) + (static_cast<int64_t>((i_s0 >> 2) & 1) * 4)) + ((c6 & 7) >> 1)) * 4)) + (i_s0 & 3)), valid, y_i_s);
 }
 
 }  // namespace
@@ -59,7 +63,7 @@ extern "C" int32_t heddle_launch_int8_bias_v_col4_unpack__f32__d64(const heddle_
   const auto lengths = arguments.in<int>(3, "lengths", b);
   const auto starts = arguments.in<int>(4, "starts", b);
   const auto y = arguments.out<signed char>(5, "y", (heddle::Count(b) * h) * (((((heddle::Count(s) + 32) - 1) / 32) * 32) * ((((heddle::Count(64) + 8) - 1) / 8) * 8)));
-  const int64_t work = arguments.work(heddle::Count(b) * s * h * heddle::chunks_of<VEC>(static_cast<int>(64)), 256);
+  const int64_t work = arguments.work(heddle::Count(b) * h * 64 * heddle::chunks_of<VEC>(static_cast<int>(s)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
   return heddle::launch_elements(launch, error, "int8_bias_v_col4_unpack__f32__d64", work, 256, int8_bias_v_col4_unpack_elementwise, work, static_cast<int>(t), static_cast<int>(h), static_cast<int>(s), step, inverse, x, steps, bias, lengths, starts, y);
 }

@@ -3,7 +3,7 @@
  * program is two templates over the team, one that keeps rows in registers and one that reads them again.
  */
 import CodeBlockWriter from 'code-block-writer'
-import type { TensorParam } from '../ir/kernel.js'
+import type { RowAxis, TensorParam } from '../ir/kernel.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
 import { expressionText, offsetText, operandText, type Scope } from './expression.js'
@@ -123,6 +123,7 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
   frame.writeLine('heddle::begin_kernel();')
   frame.writeLine(`int64_t position = static_cast<int64_t>(blockIdx.x) * ${threads} + threadIdx.x;`)
   frame.writeLine('if (position >= work) return;')
+  if (mapped.across !== undefined) writePeeled(mapped.across, mapped, frame, names, used)
   frame.writeLine(`const int ${first} = heddle::peel(position, heddle::chunks_of<VEC>(${length})) * VEC;`)
   frame.writeLine(`const int valid = ${length} - ${first};`)
   writeIndices(mapped, frame, names, used)
@@ -148,18 +149,26 @@ function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: 
 }
 
 /** Splits `position` into the row's indices, innermost first. */
-function writeIndices({ axes, instance }: MappedKernel, writer: CodeBlockWriter, names: Names, used: Scope['used']): void {
-  const inward = [...axes].reverse()
-  inward.forEach(({ index, dim }, i) => {
-    const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
-    if (i < inward.length - 1) {
-      const fixed = instance.dims[dim]
-      if (fixed === undefined) used.dims.add(dim)
-      writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
-    } else if (declare !== '') {
-      writer.writeLine(`${declare}static_cast<int>(position);`)
-    }
+function writeIndices(mapped: MappedKernel, writer: CodeBlockWriter, names: Names, used: Scope['used']): void {
+  const inward = mapped.axes.filter((axis) => axis !== mapped.across).reverse()
+  inward.forEach((axis, i) => {
+    if (i < inward.length - 1) writePeeled(axis, mapped, writer, names, used)
+    else if (used.indices.has(axis.index)) writer.writeLine(`const int ${names.value(axis.index)} = static_cast<int>(position);`)
   })
+}
+
+/** Splits one index off `position`. */
+function writePeeled(
+  { index, dim }: RowAxis,
+  { instance }: MappedKernel,
+  writer: CodeBlockWriter,
+  names: Names,
+  used: Scope['used'],
+): void {
+  const fixed = instance.dims[dim]
+  if (fixed === undefined) used.dims.add(dim)
+  const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
+  writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
 }
 
 function writeStep(step: Step, context: PassContext): void {

@@ -23,7 +23,13 @@ export function mapKernel(instance: Instance, tuning?: Tuning): MappedKernel {
 function mapByRules(instance: Instance): MappedKernel {
   const kernel = normalise(instance)
   const vec = vectorWidth(instance, kernel)
-  const base = { instance, key: instanceKey(instance.kernel.name, instance.types, instance.dims), axes: kernel.axes, vec }
+  const base = {
+    instance,
+    key: instanceKey(instance.kernel.name, instance.types, instance.dims),
+    axes: kernel.axes,
+    across: kernel.across,
+    vec,
+  }
   const steps = (keep: boolean) => simplifySteps(kernel, planSteps(kernel, keep))
   if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
   const kept = steps(true)

@@ -81,6 +81,8 @@ export interface MappedKernel {
   readonly key: string
   /** The axes one row (elementwise: one row of chunks) is an element of, outermost first. */
   readonly axes: readonly RowAxis[]
+  /** Of these, the one neighbouring threads of an elementwise kernel run along, where that is not the row of chunks. */
+  readonly across?: RowAxis | undefined
   /** Consecutive elements a thread handles at a time. */
   readonly vec: number
   /** Kernels take their width (elementwise: their block size too) as a template argument, since variants differ in it. */

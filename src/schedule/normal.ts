@@ -68,6 +68,8 @@ export interface NormalKernel {
   /** No reductions, scans or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
   readonly elementwise: boolean
   readonly axes: readonly RowAxis[]
+  /** The axis neighbouring threads of an elementwise kernel run along, where it is not the loop. */
+  readonly across: RowAxis | undefined
   readonly rows: ReadonlyMap<string, RowDef>
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]

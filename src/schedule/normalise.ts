@@ -1,6 +1,7 @@
 /**
  * First pass of the schedule: brings a kernel into the one form the later passes work on.
  * - Fixed dimensions become constants.
+ * - A kernel that stores across the order it reads in is turned.
  * - A kernel whose outputs are scalars of all row axes gives its innermost axis up as the loop, so that `gelu` over (m, c)
  *   and over a row of m are the same thing.
  * - Constructs of equal length share one loop index, so equal computations have equal texts.
@@ -26,9 +27,12 @@ import {
 } from './elements.js'
 import { freshName, type NormalKernel, type NormalStmt } from './normal.js'
 import { rewriteDown, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
+import { turn } from './turn.js'
 
 /** Brings an instance's kernel into normal form. The kernel must have passed the IR verifier. */
-export function normalise({ kernel, dims, types }: Instance): NormalKernel {
+export function normalise({ kernel: given, dims, types }: Instance): NormalKernel {
+  const turned = turn(given, dims)
+  const kernel = turned?.kernel ?? given
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
   const body = kernel.body.map((s) => mapStmt(s, (e) => substituteDims(e, fixed)))
   const { axes, statements } =
@@ -52,6 +56,7 @@ export function normalise({ kernel, dims, types }: Instance): NormalKernel {
   return {
     elementwise,
     axes,
+    across: turned?.across,
     rows: context.rows,
     loops,
     statements: normal,

@@ -20,6 +20,7 @@ import { planAll } from '../../src/fuse/plans.js'
 import { resolvePlans } from '../../src/fuse/resolve.js'
 import { call, i32, index } from '../../src/ir/build.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import type { Layout } from '../../src/ir/layout.js'
 import type { GraphDecl } from '../../src/lang/graph.js'
 import { axis, kernel, loadInt, tensor as parameter } from '../schedule/fixtures.js'
 import { reordered } from './compare.js'
@@ -33,10 +34,13 @@ const stacking = {
   ],
 }
 let kernels: readonly Kernel[]
+let layouts: readonly Layout[]
 let ops: ReadonlyMap<string, Kernel>
 
 beforeAll(() => {
-  kernels = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] }).kernels
+  const read = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
+  kernels = read.kernels
+  layouts = read.layouts
   ops = new Map(kernels.map((each) => [each.name, each]))
 })
 
@@ -124,14 +128,14 @@ describe('found plans', () => {
   it('are called after their ops, and after a known kernel where they derive the same', () => {
     const fresh = search(encoderLayerGelu).groups.map((group) => group.kernel)
     expect(fresh).toEqual(['auto_matmul_add_bias', 'auto_attention', 'auto_matmul_add_bias_add', 'auto_matmul_add_bias_gelu'])
-    const { templates } = planAll(plans, graphs, kernels)
+    const { templates } = planAll(plans, graphs, kernels, layouts)
     const known = new Map(templates.map((template) => [template.name, template]))
     const reused = search(encoderLayerGelu, { kernels: known }).groups.map((group) => group.kernel)
     expect(reused).toEqual(['matmul_bias', 'auto_attention', 'matmul_bias_residual', 'matmul_bias_gelu'])
   })
 
   it('in the specs, are resolved whatever the order, and add only kernels no written plan has', () => {
-    const resolved = resolvePlans([...plans].reverse(), graphs, ops)
+    const resolved = resolvePlans([...plans].reverse(), graphs, ops, new Map(layouts.map((layout) => [layout.name, layout])))
     expect(resolved.map(({ name }) => name).sort()).toEqual(plans.map(({ name }) => name).sort())
     const named = (auto: boolean) =>
       new Set(
