@@ -182,15 +182,6 @@ export const embedLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'tab
 })
 
 /** Compiled from specs/ops/embedding_lookup.ts:4. */
-export const embedLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'table' | 'ids2' | 'table2' | 'lengths' | 'starts' | 'table3' | 'sequences' | 'positions' | 'gamma' | 'beta' | 'y' | 'y2', 'eps' | 'inverse'>({
-  op: 'embed_layer_norm_quantize',
-  types: ['T'],
-  tensors: { ids: ['t'], table: ['v', 'n'], ids2: ['t'], table2: ['v2', 'n'], lengths: ['b'], starts: ['b'], table3: ['p', 'n'], sequences: ['t'], positions: ['t'], gamma: ['n'], beta: ['n'], y: ['t', 'n'], y2: ['t', 'n'] },
-  dims: ['t', 'v', 'n', 'v2', 'b', 'p'],
-  attrs: { eps: 1e-12, inverse: 1 },
-})
-
-/** Compiled from specs/ops/embedding_lookup.ts:4. */
 export const embeddingLookup = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'table' | 'y', never>({
   op: 'embedding_lookup',
   types: ['T'],
@@ -227,7 +218,7 @@ export const geluTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>(
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8BiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
   op: 'int8_bias_gelu',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
@@ -236,7 +227,7 @@ export const int8BiasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' 
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasQk2r4r4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8BiasQk2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_2r4r4',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], x2: ['b', 's', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
@@ -245,7 +236,7 @@ export const int8BiasQk2r4r4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'step
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasQk2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8BiasQk2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_2r4r4_unpack',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
@@ -254,7 +245,7 @@ export const int8BiasQk2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' |
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasQkCol4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8BiasQkCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_col4',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], x2: ['b', 's', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
@@ -263,7 +254,7 @@ export const int8BiasQkCol4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasQkCol4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8BiasQkCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_col4_unpack',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
@@ -272,7 +263,7 @@ export const int8BiasQkCol4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'step' | 'eps'>({
+export const int8BiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'step' | 'eps'>({
   op: 'int8_bias_residual_layer_norm',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'] },
@@ -281,7 +272,7 @@ export const int8BiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, '
 })
 
 /** Compiled from specs/ops/int8.ts:21. */
-export const int8BiasResidualLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'x2' | 'steps' | 'bias' | 'gamma' | 'beta' | 'y', 'step' | 'step2' | 'eps' | 'inverse'>({
+export const int8BiasResidualLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'x2' | 'steps' | 'bias' | 'gamma' | 'beta' | 'y', 'step' | 'step2' | 'eps' | 'inverse'>({
   op: 'int8_bias_residual_layer_norm_quantize',
   types: ['T'],
   tensors: { x: ['m', 'n'], x2: ['m', 'n'], steps: ['n'], bias: ['n'], gamma: ['n'], beta: ['n'], y: ['m', 'n'] },
@@ -290,7 +281,7 @@ export const int8BiasResidualLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasV2r4r4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8BiasV2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
   op: 'int8_bias_v_2r4r4',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], y: ['b', 's', 'h', 'd'] },
@@ -299,7 +290,7 @@ export const int8BiasV2r4r4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasV2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+export const int8BiasV2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
   op: 'int8_bias_v_2r4r4_unpack',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
@@ -308,7 +299,7 @@ export const int8BiasV2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasVCol4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8BiasVCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
   op: 'int8_bias_v_col4',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], y: ['b', 's', 'h', 'd'] },
@@ -317,7 +308,7 @@ export const int8BiasVCol4 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps'
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasVCol4Unpack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+export const int8BiasVCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
   op: 'int8_bias_v_col4_unpack',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
@@ -416,7 +407,7 @@ export const int8MergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' |
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8RowBiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
   op: 'int8_row_bias_gelu',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
@@ -425,7 +416,7 @@ export const int8RowBiasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'step
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasQk = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8RowBiasQk = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
   op: 'int8_row_bias_qk',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
@@ -434,7 +425,7 @@ export const int8RowBiasQk = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps'
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2' | 'y3', 'step' | 'eps' | 'inverse'>({
+export const int8RowBiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2' | 'y3', 'step' | 'eps' | 'inverse'>({
   op: 'int8_row_bias_residual_layer_norm',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'], y3: ['m', 'n'] },
@@ -443,16 +434,7 @@ export const int8RowBiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasResidualLayerNormFloat = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'step' | 'eps'>({
-  op: 'int8_row_bias_residual_layer_norm_float',
-  types: ['T'],
-  tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'] },
-  dims: ['m', 'n'],
-  attrs: { step: 1, eps: 1e-12 },
-})
-
-/** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasV = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+export const int8RowBiasV = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
   op: 'int8_row_bias_v',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
@@ -650,7 +632,7 @@ export const quantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'invers
 })
 
 /** Compiled from specs/ops/int8.ts:10. */
-export const quantizeCol32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'inverse'>({
+export const quantizeCol32 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'y', 'inverse'>({
   op: 'quantize_col32',
   types: ['T'],
   tensors: { x: ['m', 'n'], y: ['m', 'n'] },

@@ -67,9 +67,6 @@ int32_t heddle_launch_dequantize_product__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_embed_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_embed_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_embed_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_embed_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f32(const heddle_launch* launch, heddle_error* error);
@@ -82,59 +79,40 @@ int32_t heddle_launch_gelu__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_gelu_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_qk_2r4r4__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_qk_2r4r4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f32__d64(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_qk_col4__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_qk_col4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4__f32__d64(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_qk_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_qk_col4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_v_2r4r4__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_v_2r4r4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f32__d64(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_v_2r4r4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_v_2r4r4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_v_col4__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_v_col4__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4__f32__d64(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_v_col4_unpack__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_bias_v_col4_unpack__bf16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
@@ -159,19 +137,12 @@ int32_t heddle_launch_int8_merge_heads(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_int8_merge_heads__n464(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads_pack__n264(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_row_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_row_bias_qk__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_row_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_row_bias_residual_layer_norm_float__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_row_bias_residual_layer_norm_float__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_row_bias_residual_layer_norm_float__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_int8_row_bias_v__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
@@ -225,7 +196,6 @@ int32_t heddle_launch_qkv_bias_unpack_split_heads__f32(const heddle_launch* laun
 int32_t heddle_launch_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_quantize_col32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
@@ -323,9 +293,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"embed_layer_norm__bf16", "2393dd5fe7771a02ec055687215e000e9284ff5ff264b388310d7fd610a12d04", 12, 6, 1, heddle_launch_embed_layer_norm__bf16},
       {"embed_layer_norm__f16", "1734253ea77282ccfcbff66f70238352d6f17ad3bbe7451b5e79e9ab5a7ebbc0", 12, 6, 1, heddle_launch_embed_layer_norm__f16},
       {"embed_layer_norm__f32", "5e19b779f970459ceba32f80d3be2f094787123abfb470149a9ed7477e80ee95", 12, 6, 1, heddle_launch_embed_layer_norm__f32},
-      {"embed_layer_norm_quantize__bf16", "f266adaf4a6250fd8e19bb56325079426e3ed46d88259c3aa659991ca5c281e1", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__bf16},
-      {"embed_layer_norm_quantize__f16", "ccd888c8ce27ae7d7dd7ebe36b449e5d319e0618380601c8cebad2553c022cc0", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__f16},
-      {"embed_layer_norm_quantize__f32", "596ab0e8f119a51fcf7d712beaedee5b0d85160b29936870edc402a4a809dc18", 13, 6, 2, heddle_launch_embed_layer_norm_quantize__f32},
       {"embedding_lookup__bf16", "55abe7076d9c6ef316b9fb1a67e3626f694f9c1fcfdb1d14d150b3c9129fc6ea", 3, 3, 0, heddle_launch_embedding_lookup__bf16},
       {"embedding_lookup__f16", "ed98b3d94bd301d1fbd247548fa4fa150afca547b15db2b6fbc45ba8c2cc2292", 3, 3, 0, heddle_launch_embedding_lookup__f16},
       {"embedding_lookup__f32", "0de4020a4aa6550231194c2d0bded8c2ccb1dbad9d72151cecd5dfc6d44a9bfa", 3, 3, 0, heddle_launch_embedding_lookup__f32},
@@ -338,59 +305,40 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"gelu_tanh__bf16", "9af3d25be765572c2555eb1d8c3e125f92414d44778e10e1b3a06f161a480061", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
       {"gelu_tanh__f16", "74093e0d3b262e94dad4c9c823d90913991bc5c33a8802977ccbc7d0dabc23d6", 2, 2, 0, heddle_launch_gelu_tanh__f16},
       {"gelu_tanh__f32", "9f75b38c5770764d66952297f8d3e812a52522839a1e2cbb8db70f4cee7b563c", 2, 2, 0, heddle_launch_gelu_tanh__f32},
-      {"int8_bias_gelu__bf16", "0fd6846779d0962b44ff83f3cc2bdce7b6253774d17a77c89afbc960d0d74da0", 4, 2, 2, heddle_launch_int8_bias_gelu__bf16},
       {"int8_bias_gelu__f16", "14933e7213e8d739fd6e3b5b0eec70a12431731ff19968448ad5b04ffd03ff27", 4, 2, 2, heddle_launch_int8_bias_gelu__f16},
       {"int8_bias_gelu__f32", "10b84618c819edf132e32f602a14d86f5a2020c3e28e7270b61265c8301576d2", 4, 2, 2, heddle_launch_int8_bias_gelu__f32},
-      {"int8_bias_qk_2r4r4__bf16", "5c7e82128bc86a81542f73be43e30bca69602f2436204df912f65b879b9ab997", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__bf16},
-      {"int8_bias_qk_2r4r4__bf16__d64", "f7a54ce1df8db38179a7e843cd2fe758b3f61a957c4f84a1b81c8af2130a70a8", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__bf16__d64},
       {"int8_bias_qk_2r4r4__f16", "bce13aed5be4731c74be25da5585cf4ceb1cd7e95177bd7cb88d58abba47cff4", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f16},
       {"int8_bias_qk_2r4r4__f16__d64", "08fb89fc493791987c972c11b53356accf0f8bb5b2732fd8aa7bbf6c8197bb34", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f16__d64},
       {"int8_bias_qk_2r4r4__f32", "da5b0afb2d71c4e38646716b0ed7db516c8fb3c3f455a2df7307000b087f114d", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f32},
       {"int8_bias_qk_2r4r4__f32__d64", "86827f7c056dd406ba39029d9f4a8f2326c9e01f012f9fea30e36b9a13d1d4f6", 8, 4, 4, heddle_launch_int8_bias_qk_2r4r4__f32__d64},
-      {"int8_bias_qk_2r4r4_unpack__bf16", "dcf40f73e4471b5a501c9954f0a9710b4a2896f5e015dba1cf3d6214c531ef7a", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__bf16},
-      {"int8_bias_qk_2r4r4_unpack__bf16__d64", "428c1ea0bb27e024edbedb3e33c111318748bba187e19e713f51a76f29005843", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__bf16__d64},
       {"int8_bias_qk_2r4r4_unpack__f16", "68484a09d7f917bda97047b6489c8f3f82f4cc884c71609fb4f991bfe23438aa", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f16},
       {"int8_bias_qk_2r4r4_unpack__f16__d64", "bf3cc4ece604a36c5ed10157de87735bb06e922d18ecb1d86262fc29389cbe53", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64},
       {"int8_bias_qk_2r4r4_unpack__f32", "bd228c17400e0448f9477e4615354bcf96b62f095f4c150c8106fed2aa782393", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f32},
       {"int8_bias_qk_2r4r4_unpack__f32__d64", "54b901ad03816a3b52b248d4205fbf6c18cd182c195103bda37f62d2932420d2", 10, 6, 4, heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64},
-      {"int8_bias_qk_col4__bf16", "66127877f6c4cd64875eb41647b715c1d2ac609cddf4d512b169014710c5bf6f", 8, 4, 4, heddle_launch_int8_bias_qk_col4__bf16},
-      {"int8_bias_qk_col4__bf16__d64", "368a1831d88544c4312899ae96a53614a5e66d0ed287472abf74ee0af71ad9e9", 8, 4, 4, heddle_launch_int8_bias_qk_col4__bf16__d64},
       {"int8_bias_qk_col4__f16", "a9ae8cd8e089a39154f7f2ff45fd343c8050842807835eb6c688d52665d87254", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f16},
       {"int8_bias_qk_col4__f16__d64", "5442a27a8a1ae3b9924dcb848dfa7414b686a6a56a2c3b3783f9ef4abd1c9e35", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f16__d64},
       {"int8_bias_qk_col4__f32", "38d8bb7835894b2d363ded1c70075b59e4abd66fc0bb6c44b318932660c6cf76", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f32},
       {"int8_bias_qk_col4__f32__d64", "c2f95442fdb0913b8c24224b49c0eac1dd80c4c15e8af61660dc4c0843054674", 8, 4, 4, heddle_launch_int8_bias_qk_col4__f32__d64},
-      {"int8_bias_qk_col4_unpack__bf16", "c62c170041dce1a8fbfc0ed897b7ca9d3e2e6b453c4774278e2a568b675a8b9e", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__bf16},
-      {"int8_bias_qk_col4_unpack__bf16__d64", "67f75093a9a5b6405357a524a85d35b52ea920a45fc42e63230c759fd6742f14", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__bf16__d64},
       {"int8_bias_qk_col4_unpack__f16", "3893f4cfc6d9f506efb17fba5c5b7d023b858c8a6c79c3b7ed320cb7608f1ba3", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f16},
       {"int8_bias_qk_col4_unpack__f16__d64", "bb71b4f25a77b854519da0486526ce035460638a58e96af7a9b015f45b0846e5", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f16__d64},
       {"int8_bias_qk_col4_unpack__f32", "4a9ffda31015aaeba92ef6885dd2cd175073617f160aad086b291aea3bfa5255", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f32},
       {"int8_bias_qk_col4_unpack__f32__d64", "b2a4f89576482e2a5662498854a4062d25982858ff0cdc74a3da040ff310eb1f", 10, 6, 4, heddle_launch_int8_bias_qk_col4_unpack__f32__d64},
-      {"int8_bias_residual_layer_norm__bf16", "9fb791a6a2daa94a8ecdbc75f0967cd5e0248af336f25bed6403b3fbb6728072", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__bf16},
       {"int8_bias_residual_layer_norm__f16", "f231004adc7a946047df33b394a3f4cc11c4b7fac05db2b27124eda7cdd83cd5", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__f16},
       {"int8_bias_residual_layer_norm__f32", "f767b87287c5b6c43e8da11e21b304908b7128df180c94a7ef835945717a805b", 7, 2, 2, heddle_launch_int8_bias_residual_layer_norm__f32},
-      {"int8_bias_residual_layer_norm_quantize__bf16", "c3d09242f841ed345df4dc75ef3243dec3b6c9d74d682827d2beff1894331d12", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__bf16},
       {"int8_bias_residual_layer_norm_quantize__f16", "8c882d0945866e1a965f2de2e7db7a4ed39cab610d5e54795538d704fcdf9f06", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__f16},
       {"int8_bias_residual_layer_norm_quantize__f32", "7df9ec6bfcc6624c10fe24c664d1fc5d062ef3b72db9fef960270ace6fee40c3", 7, 2, 4, heddle_launch_int8_bias_residual_layer_norm_quantize__f32},
-      {"int8_bias_v_2r4r4__bf16", "b2101cceeaf4a572ebbd8a0fd7da014c066f43f58d52e1d58f34938b2c33dbdf", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__bf16},
-      {"int8_bias_v_2r4r4__bf16__d64", "12761b4ae50d119d526b2ce77b970060560ccdf02e739c027a7f28c4bdbf31f2", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__bf16__d64},
       {"int8_bias_v_2r4r4__f16", "2c23c4a14aa9b5570214429ed055baee4d7b55f31cb869923106a876e37b34b9", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f16},
       {"int8_bias_v_2r4r4__f16__d64", "539a2a8fcbc622feea24c2e9ab4bd705a125cb83f7578f5d6ec053de6f09e161", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f16__d64},
       {"int8_bias_v_2r4r4__f32", "ddb125824f91c2d4d81aeebbf8ea496e5daac8882f9dc7cde4255442c9b834a3", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f32},
       {"int8_bias_v_2r4r4__f32__d64", "08c31b56e23d4c8ca567ed17e10b4e2ba6fc40a4eade44c4f6ed5c999067cb7f", 4, 4, 2, heddle_launch_int8_bias_v_2r4r4__f32__d64},
-      {"int8_bias_v_2r4r4_unpack__bf16", "8f457486f94e2d536909218008abb9dc4b4fb41bba60ba38849589ab9f7847f1", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__bf16},
-      {"int8_bias_v_2r4r4_unpack__bf16__d64", "0308bf57c02b5831882b13e391667332413e41afe10fd2ca322f71bf9c6548b8", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__bf16__d64},
       {"int8_bias_v_2r4r4_unpack__f16", "85b03e6c0b358ca3f8268ee3255b23edd4c0759f561e3b78bfb3d66a9cc1cc00", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f16},
       {"int8_bias_v_2r4r4_unpack__f16__d64", "72783bb0df99622b472c73ddeded66d3600b21f56f69fb8bbfe32b5ea735d3b0", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f16__d64},
       {"int8_bias_v_2r4r4_unpack__f32", "8240621211179d1a5a385d558a89d38d21d0774d88dde1c467ae5ac039a91b73", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f32},
       {"int8_bias_v_2r4r4_unpack__f32__d64", "a197e6ffd8b6bcf86fefa6584ff90c598cb4f60a4479612dda1d051e3460a7dd", 6, 5, 2, heddle_launch_int8_bias_v_2r4r4_unpack__f32__d64},
-      {"int8_bias_v_col4__bf16", "64881eff52cc35f3a0674eeb49de585c9b73538b3c4f28b4cb5d925b09b51e57", 4, 4, 2, heddle_launch_int8_bias_v_col4__bf16},
-      {"int8_bias_v_col4__bf16__d64", "ff819c2f098b7d43bb62c0da96cb81588f3b9d36f558bebd628642c1139d0241", 4, 4, 2, heddle_launch_int8_bias_v_col4__bf16__d64},
       {"int8_bias_v_col4__f16", "258e639554abddbb9903a7b76d40d0d55868e370416bb36d0d99741409e023e0", 4, 4, 2, heddle_launch_int8_bias_v_col4__f16},
       {"int8_bias_v_col4__f16__d64", "ef8d25769cc41c8e117f8a0fcc7c04e9149d387a261415b9ed34a98917aee233", 4, 4, 2, heddle_launch_int8_bias_v_col4__f16__d64},
       {"int8_bias_v_col4__f32", "7ac7d1a5e19cdd6905797f94157a70ca576abea3ca950ca6d29255afb5d0abac", 4, 4, 2, heddle_launch_int8_bias_v_col4__f32},
       {"int8_bias_v_col4__f32__d64", "0e23f383cb5d0841fda327a7aa249738970e0fa3e832c6c8aefa621b3cb3129e", 4, 4, 2, heddle_launch_int8_bias_v_col4__f32__d64},
-      {"int8_bias_v_col4_unpack__bf16", "495ed009972abcdb15d721332d0d0f73a0f25fbf09f07398b0a718e1ae53c823", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__bf16},
-      {"int8_bias_v_col4_unpack__bf16__d64", "ce35b59dab5afd63fac873286a3b976f848b5b1fcaa8cab76efa08c6bc7ee91c", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__bf16__d64},
       {"int8_bias_v_col4_unpack__f16", "f1d276024e3cf79e3047930eb4da6072d3367cb738f9a765a9dd4f4119764f19", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f16},
       {"int8_bias_v_col4_unpack__f16__d64", "f980a0c30ed65a6aa6ad08913536a1ce4f210937abf4a8a06e6cbdc4443eb489", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f16__d64},
       {"int8_bias_v_col4_unpack__f32", "dec483bf01a77db319fff38ffd73739c61e9ed4ea55de10e11a9b84e53be3030", 6, 5, 2, heddle_launch_int8_bias_v_col4_unpack__f32},
@@ -415,19 +363,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_merge_heads__n464", "7a3e8e4e9173636f59b49e4e37f0516ba7607dfad6bfbf7c1c9ead1936428678", 2, 4, 3, heddle_launch_int8_merge_heads__n464},
       {"int8_merge_heads_pack", "566c30f44690bee401d9532822b5f62161fd180f22bac39b0432414eb3799855", 4, 5, 3, heddle_launch_int8_merge_heads_pack},
       {"int8_merge_heads_pack__n264", "09d62ff4d17b0dcb677712cd28ac76b3632a8318550c3381824d4fd5e9f0bed7", 4, 5, 3, heddle_launch_int8_merge_heads_pack__n264},
-      {"int8_row_bias_gelu__bf16", "449e8dc2e26eddfdd2576679460767a7d3da8ed00f02f7e629964b0051222fe0", 4, 2, 2, heddle_launch_int8_row_bias_gelu__bf16},
       {"int8_row_bias_gelu__f16", "88fd543f3e97f1fbd7fa9ffcbf8953f0f76628283d12282cbf8e1b38abfc442a", 4, 2, 2, heddle_launch_int8_row_bias_gelu__f16},
       {"int8_row_bias_gelu__f32", "d68e60947f33c880eb3811d484ff5204431d9fd5e480a9bf28b3e263b42a5aba", 4, 2, 2, heddle_launch_int8_row_bias_gelu__f32},
-      {"int8_row_bias_qk__bf16", "a3d2a41d25b42c08646cf567c8af0e86550dc7d3311eb8fe59be1ee7401e618f", 10, 6, 4, heddle_launch_int8_row_bias_qk__bf16},
       {"int8_row_bias_qk__f16", "0fcabb1af68c093d751df5544b1e47993bd94da6f182478d1c70df4cf73d12e4", 10, 6, 4, heddle_launch_int8_row_bias_qk__f16},
       {"int8_row_bias_qk__f32", "2d8bc1f67a4a884578a74257aba66eff3d864f6c645f900220074c60e8aa30ce", 10, 6, 4, heddle_launch_int8_row_bias_qk__f32},
-      {"int8_row_bias_residual_layer_norm__bf16", "c072e5c45543b6133560cb2cd2495262a2f51ecab3f5c4ee75448d01f1565193", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__bf16},
       {"int8_row_bias_residual_layer_norm__f16", "9d48302693df4f62cb3ae06d04f8204d6986cc15f65e42a8d9416041e9c37cc7", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__f16},
       {"int8_row_bias_residual_layer_norm__f32", "686ff598aa57cc95ef0b97e8e7b72dbb856b1bd396f09f009e0f57c44e6a7b23", 8, 2, 3, heddle_launch_int8_row_bias_residual_layer_norm__f32},
-      {"int8_row_bias_residual_layer_norm_float__bf16", "25a2211d691c42fb8008d13f35e60ca3e429cff65a0197c84de3c15c97f9a9a5", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__bf16},
-      {"int8_row_bias_residual_layer_norm_float__f16", "ac91f95b907f3648f09f5ec79db4cc979ff3a4de36242acf445acd8bc4ab7a4c", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__f16},
-      {"int8_row_bias_residual_layer_norm_float__f32", "21a54834afd5aa39c18fbbd31996d0a37addd0f8ea2502b4b370c6b648181004", 7, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm_float__f32},
-      {"int8_row_bias_v__bf16", "845b3a1072c305f04c45be6b989df95a94afd424aae6a50c387026f84de95572", 6, 5, 2, heddle_launch_int8_row_bias_v__bf16},
       {"int8_row_bias_v__f16", "689243ba2cf18d5d4b28c5fd3310f6722767a89231e275d4b586a39909f3f66d", 6, 5, 2, heddle_launch_int8_row_bias_v__f16},
       {"int8_row_bias_v__f32", "3fb897e971683c88d3407f94ddb3cffa6cc3111ba6d9ff5d0a5a1a56e54df389", 6, 5, 2, heddle_launch_int8_row_bias_v__f32},
       {"int8_row_merge_heads_pack", "be8c21cb1d5a06ec44358d5a19b909499cf4b990adcca2445e3f90835749b361", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack},
@@ -481,7 +422,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize__bf16", "d71f08c5a72d35bfc38a5364d3b38795e9d0ac0fb1ed0b7fbe31952eb8335441", 2, 2, 1, heddle_launch_quantize__bf16},
       {"quantize__f16", "8176fc7806be61f2103143014533c75ba00ba9e68b28f8e998b6843b2472360b", 2, 2, 1, heddle_launch_quantize__f16},
       {"quantize__f32", "1af3ce032b0a3ade4d7789520433d2ab7ae8251dbb965527495e6a1952c3664b", 2, 2, 1, heddle_launch_quantize__f32},
-      {"quantize_col32__bf16", "49b22d8aefc4f8574abab8f5495d0cbfe08e323ae5b79e93f376d9ff0005bbb0", 2, 2, 1, heddle_launch_quantize_col32__bf16},
       {"quantize_col32__f16", "d595531ba112805bdd9b5f7b121c8040762722c6497be5af22a31d37f52b83ff", 2, 2, 1, heddle_launch_quantize_col32__f16},
       {"quantize_col32__f32", "16cadedc0fa3550a42dc867df50c134d1c114fe9650e98659ff5a9598719735b", 2, 2, 1, heddle_launch_quantize_col32__f32},
       {"relu__bf16", "87de6ad181754210ee72c3a433e558bac85bfa7aec75f07dc144e23b0c276c56", 2, 2, 0, heddle_launch_relu__bf16},

@@ -35,6 +35,9 @@ const ampere: Order = {
   values: transposedHeadsCol32TwoRows,
 }
 
+/** As v3.0 has them. */
+const dtypes = ['f32', 'f16'] as const
+
 const packing = { batch: 'b', seq: 's', tokens: 't' }
 
 /** Matrices stored in COL32 between kernels in both modes. */
@@ -85,7 +88,7 @@ const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, pac
       } as const)
   const merged = packed ? 'merged.pack' : 'merged'
   const quantised = ['queryBias', 'keyBias', 'valueBias', 'probabilities', merged, 'fc1Activation'] as const
-  const common = packed ? { packed: packing } : {}
+  const common = packed ? { packed: packing, dtypes } : { dtypes }
   const context = packed ? ({ 'merged.pack.int8': { layout: col32 } } as const) : ({ 'merged.int8': { layout: col32 } } as const)
   if (mode === 1) {
     return plan(`${name}${packed ? '-packed' : ''}`, encoderLayerGelu, {

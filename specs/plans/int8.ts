@@ -14,8 +14,20 @@ const packed = { batch: 'b', seq: 's', tokens: 't' }
 
 export const int8Row = plan('int8-row', encoderLayerGelu, {
   packed,
+  dtypes: ['f32', 'f16'],
   quantised: {
-    values: ['x', 'queryBias', 'keyBias', 'valueBias', 'probabilities', 'merged.pack', 'attentionNorm', 'fc1Activation'],
+    values: [
+      'x',
+      'queryBias',
+      'keyBias',
+      'valueBias',
+      'probabilities',
+      'merged.pack',
+      'attentionNorm',
+      'fc1Activation',
+      'outputNorm',
+    ],
+    across: ['x', 'outputNorm'],
   },
   edges: {
     queryHeads: { layout: headsRows16 },
@@ -41,9 +53,9 @@ export const int8Row = plan('int8-row', encoderLayerGelu, {
     int8_row_merge_heads_pack: ['context.float', 'merged', 'merged.pack', 'merged.pack.int8'],
     int8_row_bias_residual_layer_norm: [
       ['projection.float', 'projectionBias', 'attentionResidual', 'attentionNorm', 'attentionNorm.int8'],
+      ['fc2.float', 'fc2Bias', 'outputResidual', 'outputNorm', 'outputNorm.int8'],
     ],
     int8_row_bias_gelu: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
-    int8_row_bias_residual_layer_norm_float: ['fc2.float', 'fc2Bias', 'outputResidual', 'outputNorm'],
   },
 })
 
@@ -88,10 +100,7 @@ export const bestEncoderInt8 = [
   }),
   plan('best-encoder-int8', embeddings, {
     packed,
-    quantised: { values: ['norm'], across: ['norm'] },
-    groups: {
-      embed_layer_norm_quantize: ['words', 'types', 'typed', 'placed.unpack', 'placed', 'placed.pack', 'norm', 'norm.int8'],
-    },
+    groups: { embed_layer_norm: ['words', 'types', 'typed', 'placed.unpack', 'placed', 'placed.pack', 'norm'] },
   }),
   plan('best-encoder-int8', tokenClassifier, { packed, groups: { bias_argmax: ['classesBias', 'logits', 'labels'] } }),
   plan('best-encoder-int8', pooler, {

@@ -75,7 +75,7 @@ export function applyPlan(
         replaced.set(node, name)
       }
       checkConvex(graph, name, ordered)
-      const derived = deriveGroup(graph, plan.name, name, ordered, ops, layouts)
+      const derived = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
       const known = made.get(name)
       if (known !== undefined && !sameKernel(known, derived.kernel)) {
         throw usageError('plan.differ', `plan ${plan.name}: the occurrences of ${name} derive different kernels`, {
@@ -92,6 +92,16 @@ export function applyPlan(
   const templates = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [[name, kernel] as const] : [])))
   return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates }
 }
+
+/** The kernel for fewer storage types. */
+function forTypes(derived: Derived<PlannedKernel>, dtypes: PlanDecl['dtypes']): Derived<PlannedKernel> {
+  if (dtypes === undefined) return derived
+  const { kernel } = derived
+  const types = Object.entries(kernel.types).map(([param, choices]) => [param, choices.filter((type) => isOneOf(dtypes, type))])
+  return { ...derived, kernel: { ...kernel, types: Object.fromEntries(types) } }
+}
+
+const isOneOf = (list: readonly string[], item: string): boolean => list.includes(item)
 
 /** Equal but for where they were written. */
 export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {

@@ -56,6 +56,8 @@ export interface PlanConfig<N extends string, S extends string, I extends string
    * ops on the parts of a stack become one op on the whole. Stacked in the order given.
    */
   readonly stacked?: Readonly<Record<S, readonly N[]>>
+  /** Storage types of models the plan's kernels are generated for; all that their ops have where undefined. */
+  readonly dtypes?: readonly EdgeType[]
   readonly quantised?: Quantisation<Placed<N | NoInfer<S>> | I>
   /**
    * Node to how its result is stored, where that is not as the graph says; both ends of the edge must be in groups. Inputs and
@@ -81,6 +83,7 @@ export interface PlanDecl {
   readonly graph: string
   readonly packed?: Packing | undefined
   readonly stacked?: readonly { readonly name: string; readonly nodes: readonly string[] }[] | undefined
+  readonly dtypes?: readonly EdgeType[] | undefined
   readonly quantised?: QuantisedDecl | undefined
   readonly edges?: readonly { readonly node: string; readonly dtype?: EdgeType; readonly layout?: string }[] | undefined
   /** Each fused kernel with its occurrences. */
@@ -125,6 +128,7 @@ export function plan<const N extends string, const S extends string = never, con
     graph: graph.name,
     packed: config.packed,
     stacked: stacksOf(config.stacked),
+    dtypes: config.dtypes,
     quantised:
       quantised === undefined
         ? undefined
