@@ -48,12 +48,23 @@ const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[]
 /** Elements a buffer may have: what a body computes in a moment. */
 const largestCase = 330_000
 
-/** The buffer that spans the most dimensions tells which dimension is the row: its last one. */
-function dimensionsOf(entry: KernelEntry): { outer: string[]; row: string } {
+/** A dimension that takes every row length, and those that take a few extents. */
+interface Sweep {
+  readonly row: string
+  readonly outer: readonly string[]
+}
+
+/**
+ * The buffer that spans the most dimensions tells which dimension is the row: its last one. Where that one is fixed, the kernel was
+ * written for its extent alone, and every other dimension is swept in its turn.
+ */
+function sweepsOf(entry: KernelEntry): Sweep[] {
   const widest = entry.buffers.reduce((best, buffer) => (buffer.dims.length > best.dims.length ? buffer : best))
   const row = widest.dims.at(-1) ?? ''
   const derived = Object.keys(ruleOf(entry).extents ?? {})
-  return { row, outer: entry.dims.filter((name) => name !== row && !derived.includes(name)) }
+  const free = entry.dims.filter((name) => !derived.includes(name) && entry.fixedDims[name] === undefined)
+  const rows = entry.fixedDims[row] === undefined ? [row] : free
+  return rows.map((swept) => ({ row: swept, outer: free.filter((name) => name !== swept) }))
 }
 
 const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>): number =>
@@ -65,11 +76,10 @@ const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>):
  */
 export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[] {
   const rule = ruleOf(entry)
-  const { outer, row } = dimensionsOf(entry)
   const elementBytes = Math.min(...entry.buffers.map(({ dtype }) => dtypeInfo[dtype].bytes))
   const cases = new Map<string, KernelCase>()
 
-  const add = (outerSizes: readonly number[], length: number, draw: Draw, shift: number): void => {
+  const add = ({ row, outer }: Sweep, outerSizes: readonly number[], length: number, draw: Draw, shift: number): void => {
     const free = Object.fromEntries(outer.map((name, i) => [name, outerSizes[i] ?? 1]))
     const given = { ...free, [row]: length, ...entry.fixedDims }
     const derived = Object.entries(rule.extents ?? {}).map(([name, extent]) => [name, extent(given)])
@@ -82,11 +92,13 @@ export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[]
     cases.set(name, { name, entry, dims, attrs, draw, shift })
   }
 
-  for (const length of rowLengths(16 / elementBytes)) {
-    for (const sizes of outerExtents) for (const draw of ['integer', 'normal'] as const) add(sizes, length, draw, 0)
-    for (const shift of [1, 3]) add(outerExtents[1] ?? [], length, 'integer', shift)
+  for (const sweep of sweepsOf(entry)) {
+    for (const length of rowLengths(16 / elementBytes)) {
+      for (const sizes of outerExtents) for (const draw of ['integer', 'normal'] as const) add(sweep, sizes, length, draw, 0)
+      for (const shift of [1, 3]) add(sweep, outerExtents[1] ?? [], length, 'integer', shift)
+    }
+    for (const [rows, lengths] of manyRows) for (const length of lengths) add(sweep, [rows], length, 'integer', 0)
   }
-  for (const [rows, lengths] of manyRows) for (const length of lengths) add([rows], length, 'integer', 0)
   return [...cases.values()]
 }
 

@@ -90,14 +90,17 @@ function elementOffset({ buffer, shape }: Placed, layouts: Layouts): (flat: numb
 function store(placed: Placed, values: ArrayLike<number>, layouts: Layouts): Uint8Array {
   const { dtype, layout } = placed.buffer
   if (layout === 'row') return encodeNumbers(dtype, values)
-  const stored = new Float64Array(placed.bytes / dtypeInfo[dtype].bytes)
+  // Padding is poisoned as well: no result may depend on it.
+  const stored = Float64Array.from(decode(dtype, new Uint8Array(placed.bytes).fill(poisonByte(dtype))))
   const offset = elementOffset(placed, layouts)
   for (let i = 0; i < values.length; i++) stored[offset(i)] = values[i] ?? 0
   return encodeNumbers(dtype, stored)
 }
 
 function load(placed: Placed, block: Uint8Array, layouts: Layouts): ArrayLike<number> {
-  const stored = decode(placed.buffer.dtype, block.subarray(placed.offset, placed.offset + placed.bytes))
+  const raw = decode(placed.buffer.dtype, block.subarray(placed.offset, placed.offset + placed.bytes))
+  // Poisoned int8 is one step from the least result there is, which a tolerance of a step would accept.
+  const stored = placed.buffer.dtype === 'i8' ? Float64Array.from(raw, (value) => (value === -128 ? Number.NaN : value)) : raw
   if (placed.buffer.layout === 'row') return stored
   const offset = elementOffset(placed, layouts)
   const length = placed.shape.reduce((product, extent) => product * extent, 1)

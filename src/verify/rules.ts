@@ -5,10 +5,9 @@
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
+import { at, type Extents, gatheredFrom, packed, raggedLength, raggedLengths } from './ragged.js'
 import { integer, type Random } from './random.js'
 import type { OpClass } from './tolerance.js'
-
-type Extents = Readonly<Record<string, number>>
 
 export interface OpRule {
   /** `exact` ops equal their body on small integers; on other values they are `elsewhere`, `elementwise` by default. */
@@ -30,43 +29,7 @@ export interface OpRule {
   readonly longest?: number
 }
 
-const at = (dims: Extents, name: string): number => dims[name] ?? 1
 const rowOf = (dims: Extents): number => at(dims, 'n')
-
-/** Lengths of packed sequences, over and over: one token, and around the keys a warp holds. */
-const raggedLengths = [3, 1, 33, 32, 31, 7, 2]
-const raggedLength = (sequence: number): number => raggedLengths[sequence % raggedLengths.length] ?? 1
-const sumOf = (lengths: readonly number[]): number => lengths.reduce((sum, length) => sum + length, 0)
-const raggedStart = (sequence: number): number =>
-  Math.floor(sequence / raggedLengths.length) * sumOf(raggedLengths) +
-  sumOf(raggedLengths.slice(0, sequence % raggedLengths.length))
-
-/** Packed sequences whose rows are `tokens`, with two rows to spare behind the last. */
-const packed = (batch: string, tokens: string) =>
-  ({
-    extents: { [tokens]: (dims: Extents) => raggedStart(at(dims, batch)) + 2 },
-    inputs: {
-      starts: (_: Random, __: Extents, i: number) => raggedStart(i),
-      lengths: (_: Random, __: Extents, i: number) => raggedLength(i),
-    },
-  }) as const
-
-/** The sequence of a packed row, and its position; -1 and 0 behind the last. */
-function placeOf(row: number, sequences: number): readonly [sequence: number, position: number] {
-  if (row >= raggedStart(sequences)) return [-1, 0]
-  const round = Math.floor(row / sumOf(raggedLengths)) * raggedLengths.length
-  const within = raggedLengths.findIndex((length, i) => row < raggedStart(round + i) + length)
-  return [round + within, row - raggedStart(round + within)]
-}
-
-/** Rows gathered from padded tokens of `b` sequences of at most `s`. */
-const gathered = {
-  extents: { t: (dims: Extents) => raggedStart(at(dims, 'b')) + 2, s: () => Math.max(...raggedLengths) },
-  inputs: {
-    sequences: (_: Random, dims: Extents, i: number) => placeOf(i, at(dims, 'b'))[0],
-    positions: (_: Random, dims: Extents, i: number) => placeOf(i, at(dims, 'b'))[1],
-  },
-} as const
 
 const product: OpRule = { class: 'matmul', length: (dims) => at(dims, 'k') }
 /** A product whose epilogue calls functions: they err as those of a `transcendental` op do, which is what eight more terms are allowed. */
@@ -76,6 +39,55 @@ const exactProduct: OpRule = { ...product, class: 'exact', elsewhere: 'matmul' }
 
 const exact: OpRule = { class: 'exact' }
 const transcendental: OpRule = { class: 'transcendental' }
+const gathered = gatheredFrom('b', 's', 't')
+const norm: OpRule = { class: 'reduction', length: rowOf, normalFrom: 31 }
+
+/** Integers up to a bound. */
+const within = (bound: number) => (next: Random) => integer(next, -bound, bound)
+
+/** Sums of an int8 product: times steps and beside a bias they span what int8 holds, and lie beyond it now and then. */
+const sums = { x: within(100), x2: within(100) } as const
+/** Converts sums by steps, adds and rounds: exact where steps are integers. */
+const fromSums: OpRule = { class: 'exact', inputs: sums }
+const unpackSums: OpRule = {
+  class: 'exact',
+  extents: { ...packed('b', 't').extents, ...packed('b', 't2').extents },
+  inputs: { ...packed('b', 't').inputs, ...sums },
+}
+const packSums: OpRule = {
+  class: 'exact',
+  extents: gatheredFrom('n3', 'n4', 'm').extents,
+  inputs: { ...gatheredFrom('n3', 'n4', 'm').inputs, ...sums },
+}
+/** Steps are what makes one int8 step a tight bound: results spread over most of the integers there are. */
+const spread = (inverse: number) => ({ attrs: { inverse: () => inverse } }) as const
+/** +-1 and +-2 times this are ties to either even neighbour and values beyond 127. */
+const ties = spread(80.5)
+const normSums: OpRule = { ...norm, inputs: { x2: within(100) }, ...spread(32) }
+const geluSums: OpRule = { ...transcendental, inputs: { x: within(8) }, ...spread(8) }
+/** Scores of +-10, so that a few keys share the weight of a row however long it is. */
+const softmaxSums = (keys: string): OpRule => ({
+  class: 'reduction',
+  length: (dims) => at(dims, keys),
+  scale: 0,
+  inputs: { x: within(80), lengths: (next, dims) => integer(next, 1, at(dims, keys)) },
+  ...spread(127),
+})
+/** Sums of products of int8 are integers whatever the draw. */
+const integerProduct: OpRule = { class: 'exact', elsewhere: 'exact', inputs: { a: within(127), b: within(127) } }
+
+const embedLayerNorm: OpRule = {
+  class: 'reduction',
+  length: rowOf,
+  normalFrom: 31,
+  extents: { ...gathered.extents, v: () => 61, v2: () => 2, p: () => Math.max(...raggedLengths) },
+  inputs: {
+    ...packed('b', 't').inputs,
+    ...gathered.inputs,
+    ids: (next) => integer(next, 0, 60),
+    ids2: (next) => integer(next, 0, 1),
+  },
+}
 
 export const rules: Readonly<Record<string, OpRule>> = {
   abs_max: exact,
@@ -96,22 +108,16 @@ export const rules: Readonly<Record<string, OpRule>> = {
   bias_gelu: transcendental,
   bias_gelu_tanh: transcendental,
   bias_relu: exact,
-  bias_residual_layer_norm: { class: 'reduction', length: rowOf, normalFrom: 31 },
+  bias_residual_layer_norm: norm,
   bias_tanh: transcendental,
   cast_f32: exact,
+  col32_from_rows: exact,
   column_sum: { class: 'exact', inputs: { x: (next) => integer(next, 0, 1000) } },
-  embed_layer_norm: {
-    class: 'reduction',
-    length: rowOf,
-    normalFrom: 31,
-    extents: { ...gathered.extents, v: () => 61, v2: () => 2, p: () => Math.max(...raggedLengths) },
-    inputs: {
-      ...packed('b', 't').inputs,
-      ...gathered.inputs,
-      ids: (next) => integer(next, 0, 60),
-      ids2: (next) => integer(next, 0, 1),
-    },
-  },
+  dequantize: { class: 'exact', inputs: { x: within(127) } },
+  dequantize_channels: fromSums,
+  dequantize_product: fromSums,
+  embed_layer_norm: embedLayerNorm,
+  embed_layer_norm_quantize: { ...embedLayerNorm, ...spread(32) },
   embedding_lookup: {
     class: 'exact',
     extents: { v: () => 61 },
@@ -120,7 +126,43 @@ export const rules: Readonly<Record<string, OpRule>> = {
   first_token: exact,
   gelu: transcendental,
   gelu_tanh: transcendental,
-  layer_norm: { class: 'reduction', length: rowOf, normalFrom: 31 },
+  int8_bias_gelu: geluSums,
+  int8_bias_qk_2r4r4: fromSums,
+  int8_bias_qk_2r4r4_unpack: unpackSums,
+  int8_bias_qk_col4: fromSums,
+  int8_bias_qk_col4_unpack: unpackSums,
+  int8_bias_residual_layer_norm: { ...normSums, inputs: { x: within(100) } },
+  int8_bias_residual_layer_norm_quantize: normSums,
+  int8_bias_v_2r4r4: fromSums,
+  int8_bias_v_2r4r4_unpack: unpackSums,
+  int8_bias_v_col4: fromSums,
+  int8_bias_v_col4_unpack: unpackSums,
+  int8_col32_from_rows: { ...exact, ...ties },
+  int8_context_2r4r4: integerProduct,
+  int8_context_col4: integerProduct,
+  int8_matmul_2r4r4: integerProduct,
+  int8_matmul_bias: exactProduct,
+  int8_matmul_bias_gelu_quantize: {
+    ...transcendentalProduct,
+    // What the function takes has about the same size whatever the length.
+    attrs: { step: (dims) => Math.fround(1 / Math.sqrt(at(dims, 'k'))), inverse: () => 32 },
+  },
+  int8_matmul_bias_residual: exactProduct,
+  int8_matmul_col4: integerProduct,
+  int8_merge_heads: fromSums,
+  int8_merge_heads_pack: packSums,
+  int8_row_bias_gelu: geluSums,
+  int8_row_bias_qk: unpackSums,
+  int8_row_bias_residual_layer_norm: { ...normSums, inputs: { x: within(100) } },
+  int8_row_bias_residual_layer_norm_float: { ...normSums, inputs: { x: within(100) } },
+  int8_row_bias_v: unpackSums,
+  int8_row_merge_heads_pack: packSums,
+  int8_row_softmax: softmaxSums('n'),
+  int8_scores_2r4r4: integerProduct,
+  int8_scores_col4: integerProduct,
+  int8_softmax: softmaxSums('n4'),
+  layer_norm: norm,
+  layer_norm_quantize: { ...norm, ...spread(32) },
   locate_rows: { class: 'exact', ...packed('b', 't'), longest: 1025 },
   // The default scale is a power of two, so a magnitude falls in the same bin in any precision; some lie beyond the last.
   magnitude_histogram: { class: 'exact', extents: { bins: () => 40 } },
@@ -139,7 +181,11 @@ export const rules: Readonly<Record<string, OpRule>> = {
     ...packed('b', 't'),
     extents: { ...packed('b', 't').extents, j: () => 3 },
   },
+  quantize: { ...exact, ...ties },
+  quantize_col32: { ...exact, ...ties },
   relu: exact,
+  rows_from_col32: exact,
+  rows_from_int8_col32: { class: 'exact', inputs: { x: within(127) } },
   scale: exact,
   scale_mask_softmax: {
     class: 'reduction',
@@ -157,7 +203,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
 }
 
 /** What holds for any op of floats: statistics of a row are the worst it may do. A row of its own holds it to less. */
-const fallback: OpRule = { class: 'reduction', length: rowOf, normalFrom: 31 }
+const fallback: OpRule = norm
 
 /**
  * The rule of a kernel instance.

@@ -52,6 +52,12 @@ const arithmeticError: Readonly<Record<Exclude<OpClass, 'exact' | 'model'>, (len
 
 const float32 = unitRoundoff.f32
 
+/**
+ * Quantised results that are not exact: a value within its arithmetic error of a half may round to either side. No more than one
+ * step, however long the reduction, so that a case whose results span many steps is held tightly.
+ */
+const quantisationStep: Tolerance = { absolute: 1, relative: 0 }
+
 export interface ToleranceQuery {
   /** Storage type of the output. */
   readonly dtype: DType
@@ -69,6 +75,7 @@ export interface ToleranceQuery {
 export function tolerance({ dtype, class: opClass, length = 1, scale = 1 }: ToleranceQuery): Tolerance {
   if (opClass === 'exact') return { absolute: 0, relative: 0 }
   if (opClass === 'model') return { absolute: modelTolerance(dtype, length, scale).absolute, relative: 0 }
+  if (dtype === 'i8') return quantisationStep
   const arithmetic = 2 * arithmeticError[opClass](length) * float32
   // Tensor cores take the weights in storage precision: an average of values up to 4 then errs by half a rounding of each at most.
   const weights = opClass === 'attention' ? 2 * unitRoundoff[dtype] : 0

@@ -24,8 +24,8 @@ export type OpenSubject = Subject & { readonly device: Device }
 export async function openSubject(manifest: Manifest): Promise<OpenSubject> {
   const device = await openSimt()
   const { library } = await buildKernels({ target: 'simt', root })
-  const { kernels } = readSpecsOrThrow({ root, specs: ['specs'] })
-  const planned = planAll(plans, graphs, kernels)
+  const { kernels, layouts: lowered } = readSpecsOrThrow({ root, specs: ['specs'] })
+  const planned = planAll(plans, graphs, kernels, lowered)
   const byOp = new Map([...kernels, ...planned.kernels, ...planned.templates].map((kernel) => [kernel.name, kernel]))
   return { device, library: loadKernels(device, library, manifest), layouts, ops, kernels: byOp }
 }

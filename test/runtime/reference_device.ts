@@ -163,6 +163,7 @@ function runStep(step: NativeStep, bytes: Bytes, manifest: Manifest): void {
 
 const store = (dtype: DType, values: Float64Array): Uint8Array => {
   if (dtype === 'i32') return encode(dtype, Int32Array.from(values))
+  if (dtype === 'i8') return encode(dtype, Int8Array.from(values))
   if (dtype === 'f32' || dtype === 'f16' || dtype === 'bf16') return encode(dtype, Float32Array.from(values))
   throw new Error(`the reference device stores no ${dtype}`)
 }

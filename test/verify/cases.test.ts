@@ -31,6 +31,19 @@ describe('casesOf', () => {
     expect(new Set(fixed.map(({ dims }) => dims.n))).toEqual(new Set([128]))
   })
 
+  it('sweeps every other dimension where the row is fixed, and spans more than a hundred cases', () => {
+    const heads = { ...entryOf('split_heads', 'f16'), fixedDims: { d: 64 } }
+    const fixed = casesOf(heads)
+    expect(new Set(fixed.map(({ dims: { d } }) => d))).toEqual(new Set([64]))
+    expect(fixed.length).toBeGreaterThan(100)
+    for (const swept of ['b', 's', 'h']) {
+      const extents = new Set(fixed.map(({ dims }) => dims[swept]))
+      for (const extent of [1, 31, 32, 33, 129]) expect(extents, `${swept} = ${extent}`).toContain(extent)
+    }
+    // The twin: where the row is free, outer dimensions take few extents.
+    expect(new Set(casesOf({ ...heads, fixedDims: {} }).map(({ dims }) => dims.s)).size).toBeLessThan(6)
+  })
+
   it('holds an op of floats without a rule to the loosest one', () => {
     expect(casesOf({ ...entryOf('add', 'f32'), op: 'unheard_of' }).length).toBeGreaterThan(100)
   })
@@ -61,6 +74,14 @@ describe('inputsOf', () => {
     }
   })
 
+  it('draws sums of int8 products as integers that quantise to most of the range', () => {
+    for (const test of casesOf(entryOf('dequantize_channels', 'f16')).filter(({ dims }) => (dims.n ?? 0) > 1000)) {
+      const drawn = Array.from(inputsOf(test).x?.data ?? [])
+      expect(drawn.every(Number.isInteger)).toBe(true)
+      expect(new Set(drawn).size).toBeGreaterThan(190)
+    }
+  })
+
   it('draws the same values for the same case', () => {
     const [test] = casesOf(entryOf('add', 'bf16'))
     if (test === undefined) throw new Error('no case')
@@ -70,8 +91,8 @@ describe('inputsOf', () => {
 
 describe('rules', () => {
   it('are of shipped ops and fused kernels, and none is forgotten', () => {
-    const { kernels } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
-    const planned = planAll(plans, graphs, kernels)
+    const { kernels, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
+    const planned = planAll(plans, graphs, kernels, layouts)
     const names = [...kernels, ...planned.kernels, ...planned.templates].map(({ name }) => name)
     expect(Object.keys(rules).sort()).toEqual(names.sort())
   })

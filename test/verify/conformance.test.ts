@@ -99,6 +99,34 @@ describe('runCase finds planted faults', () => {
   })
 })
 
+describe('runCase poisons what no result may depend on', () => {
+  it('an int8 output that was never written, though it is a step from what was expected', async () => {
+    const test = caseOf('quantize', 'f32', / m=2 n=64 normal$/)
+    const saturated = await run({ ...test, attrs: { inverse: -1e30 } })
+    expect(saturated).toMatchObject({ passed: true })
+    const result = await run({ ...test, attrs: { inverse: -1e30 } }, (memory, slices) => {
+      const { offset = 0, bytes = 0 } = slices[1] ?? {}
+      const stored = new Int8Array(memory.buffer, memory.byteOffset + offset, bytes)
+      stored[stored.indexOf(-127)] = -128
+    })
+    expect(result).toMatchObject({ passed: false })
+    expect(result.detail).toContain('is NaN, expected -127')
+  })
+
+  it('the padding of a layout', async () => {
+    const test = caseOf('rows_from_col32', 'f32', / m=2 n=33 integer$/)
+    expect(await run(test)).toMatchObject({ passed: true })
+    const result = await run(test, (memory, slices) => {
+      const at = (slice: number): number => memory.byteOffset + (slices[slice]?.offset ?? 0)
+      // Column 33 of the first row is padding; were it zero, adding it would go unnoticed.
+      const padding = new Float32Array(memory.buffer, at(0) + 4 * (2 * 32 + 1), 1)
+      const out = new Float32Array(memory.buffer, at(1), 1)
+      out[0] = (out[0] ?? 0) + (padding[0] ?? 0)
+    })
+    expect(result).toMatchObject({ passed: false })
+  })
+})
+
 describe('runCase names the stage that differs first', () => {
   const test = caseOf('add', 'f32', / m=2 n=33 integer$/)
   const wrong: Fault = (memory, slices) => memory.set([0, 0, 0, 0], slices[2]?.offset ?? 0)

@@ -79,6 +79,35 @@ describe('the tolerance table, held against naive implementations', () => {
     expect(tolerance({ dtype: 'i32', class: 'elementwise' }).relative).toBeLessThan(2 ** -20)
   })
 
+  it('is one step where results are quantised, at any length', () => {
+    for (const opClass of ['elementwise', 'transcendental', 'reduction', 'matmul', 'attention'] as const) {
+      for (const length of [1, 4096]) {
+        const bound = tolerance({ dtype: 'i8', class: opClass, length, scale: 1000 })
+        expect(compare([64, -127, 1], [63, -126, 0], bound).passed, opClass).toBe(true)
+        for (const expected of [62, 66]) expect(compare([64], [expected], bound).passed, opClass).toBe(false)
+      }
+    }
+    expect(tolerance({ dtype: 'i8', class: 'exact' })).toEqual({ absolute: 0, relative: 0 })
+  })
+
+  it('accepts a naive softmax in steps of 1/127 and refuses a term left out of its sum', () => {
+    const next = random('quantised softmax')
+    const x = roundTo(
+      'f32',
+      Float64Array.from({ length: 1024 }, () => 5 * normal(next)),
+    )
+    const top = Array.from(x).indexOf(Math.max(...Array.from(x)))
+    const softmax = (round: (value: number) => number, skip: number) => {
+      const e = Array.from(x, (value) => round(Math.exp(value)))
+      const total = e.reduce((sum, value, i) => (i === skip ? sum : round(sum + value)), 0)
+      return e.map((value) => Math.round(round(value / total) * 127))
+    }
+    const bound = tolerance({ dtype: 'i8', class: 'reduction', length: x.length, scale: 0 })
+    const expected = softmax((value) => value, -1)
+    expect(compare(softmax(Math.fround, -1), expected, bound).passed).toBe(true)
+    expect(compare(softmax(Math.fround, top), expected, bound).passed).toBe(false)
+  })
+
   it('grows with reduction length and storage type', () => {
     const at = (dtype: (typeof types)[number], length: number) => tolerance({ dtype, class: 'reduction', length }).relative
     expect(at('f32', 4096)).toBeGreaterThan(at('f32', 16))
