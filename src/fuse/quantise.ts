@@ -18,7 +18,7 @@ import {
 import type { DTypeRef, Kernel } from '../ir/kernel.js'
 import { multiplyExtents, printShape, type Shape } from '../ir/shape.js'
 import type { PlanDecl, QuantisedDecl } from '../lang/plan.js'
-import { mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { aliasesOf, mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
 
 /** Attributes of a site: 127 / amax and amax / 127. */
 export const inverseOf = (site: string): string => `${site}.inverse`
@@ -29,7 +29,7 @@ const siteOf = (name: string): string => name.replace(/\.pack$/, '')
 
 /**
  * @param ops kernels of the graph's ops, by name
- * @throws usage `plan.quantised` for a name the graph lacks, and for a value that is both moved as int8 and read as floats
+ * @throws usage `plan.quantised` for a name the graph lacks or `values` does, and for a value that is both moved as int8 and read as floats
  */
 export function quantiseGraph(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): Graph {
   return plan.quantised === undefined ? graph : new Quantiser(graph, plan.name, plan.quantised, ops).run()
@@ -69,6 +69,7 @@ class Quantiser {
   }
 
   run(): Graph {
+    this.#refuseUnquantised()
     for (const name of this.#config.values) this.#named.set(this.#find(name), name)
     const integer = new Set(this.#graph.nodes.filter((node) => node.kind === 'matmul' && this.#isInteger(node)))
     for (const name of this.#config.values) {
@@ -95,6 +96,16 @@ class Quantiser {
     }
     // Not every value kept as int8 has a reader that needs floats.
     return prune(made, (node) => node.kind === 'view' || (node.kind === 'op' && node.op === 'dequantize'))
+  }
+
+  /** What is kept or given as int8 has to be quantised. */
+  #refuseUnquantised(): void {
+    const { values, only, across } = this.#config
+    const other = [...only, ...across].find((name) => !values.includes(name))
+    if (other === undefined) return
+    throw usageError('plan.quantised', `plan ${this.#plan}: ${other} is to be int8, but is not among the quantised values`, {
+      hint: `quantised: ${values.join(', ')}`,
+    })
   }
 
   /** The value of a node or input. */
@@ -239,13 +250,19 @@ class Quantiser {
 
   /** A node that moves elements moves int8. */
   #move(node: NodeOf<'op'>, integer: ReadonlySet<GraphNode>): void {
-    const [out] = outputsOf(node)
+    const [out = -1] = outputsOf(node)
+    const seen = aliasesOf(this.#graph.nodes, out)
     const float = this.#graph.nodes.find(
       (reader) =>
-        inputsOf(reader).includes(out ?? -1) && !integer.has(reader) && !outputsOf(reader).some((id) => this.#traced.has(id)),
+        reader.kind !== 'view' &&
+        inputsOf(reader).some((id) => seen.has(id)) &&
+        !integer.has(reader) &&
+        !outputsOf(reader).some((id) => this.#traced.has(id)),
     )
-    if (float !== undefined || out === undefined) {
-      throw usageError('plan.quantised', `plan ${this.#plan}: ${node.name} moves int8, but ${float?.name} reads it as floats`, {
+    const isResult = Object.values(this.#graph.outputs).some((id) => seen.has(id))
+    if (float !== undefined || isResult) {
+      const reader = float === undefined ? 'whoever runs the graph' : float.name
+      throw usageError('plan.quantised', `plan ${this.#plan}: ${node.name} moves int8, but ${reader} reads it as floats`, {
         hint: `quantise ${node.name} instead of what it moves`,
       })
     }

@@ -118,7 +118,7 @@ export interface AutoPlanConfig<N extends string, S extends string>
 export function plan<const N extends string, const S extends string = never, const I extends string = never>(
   name: string,
   graph: GraphDecl<N, I>,
-  config: PlanConfig<N, S, I>,
+  config: PlanConfig<NoInfer<N>, S, NoInfer<I>>,
 ): PlanDecl {
   const { quantised } = config
   const nested = (nodes: readonly string[] | readonly (readonly string[])[]): nodes is readonly (readonly string[])[] =>
@@ -155,7 +155,7 @@ export function plan<const N extends string, const S extends string = never, con
 export function autoPlan<const N extends string, const S extends string = never>(
   name: string,
   graph: GraphDecl<N>,
-  { packed, stacked, device, dims, dtype }: AutoPlanConfig<N, S>,
+  { packed, stacked, device, dims, dtype }: AutoPlanConfig<NoInfer<N>, S>,
 ): PlanDecl {
   return { name, graph: graph.name, packed, stacked: stacksOf(stacked), groups: [], auto: { device, dims, dtype } }
 }

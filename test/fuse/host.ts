@@ -20,12 +20,25 @@ export function runGraph(
   attrs: Numbers,
   weights = given,
 ): Record<string, ArrayLike<number>> {
+  const data = runValues(graph, kernels, given, dims, attrs, weights)
+  return Object.fromEntries(Object.entries(graph.outputs).map(([name, id]) => [name, data.get(id) ?? []]))
+}
+
+/** All values of the graph, as `runGraph` takes its arguments. */
+export function runValues(
+  graph: Graph,
+  kernels: ReadonlyMap<string, PlannedKernel>,
+  given: Readonly<Record<string, ArrayLike<number>>>,
+  dims: Numbers,
+  attrs: Numbers,
+  weights = given,
+): ReadonlyMap<ValueId, ArrayLike<number>> {
   const data = new Map<ValueId, ArrayLike<number>>()
   for (const [name, id] of Object.entries(graph.inputs)) data.set(id, given[name] ?? [])
   for (const [name, id] of Object.entries(graph.weights)) data.set(id, weights[name] ?? [])
   const tensor = (id: ValueId): HostTensor => ({ data: data.get(id) ?? [], shape: shapeOf(graph, id, dims) })
   for (const node of graph.nodes) runNode(node, tensor, data, kernels, dims, attrs)
-  return Object.fromEntries(Object.entries(graph.outputs).map(([name, id]) => [name, data.get(id) ?? []]))
+  return data
 }
 
 function runNode(

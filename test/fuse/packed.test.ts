@@ -18,13 +18,9 @@ import type { GraphDecl } from '../../src/lang/graph.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 import { exactly, reordered } from './compare.js'
 import { runGraph, shapeOf } from './host.js'
+import { dims, lengths, pack, tokens } from './tokens.js'
 
-const lengths = [3, 1, 5]
-const dims = { b: 3, s: 5, t: 11, h: 2, d: 4, i: 6, v: 17, u: 2, p: 5, c: 3 }
 const attrs = { scale: 0.5, eps: 1e-6 }
-const tokens = lengths.reduce((sum, length) => sum + length, 0)
-/** The padded place of each packed token. */
-const places = lengths.flatMap((length, b) => Array.from({ length }, (_, s) => b * dims.s + s))
 
 let ops: ReadonlyMap<string, Kernel>
 let packed: Readonly<Record<string, ArrayLike<number>>>
@@ -33,15 +29,6 @@ beforeAll(() => {
   ops = new Map(readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] }).kernels.map((kernel) => [kernel.name, kernel]))
   packed = { lengths, ...runGraph(packing.graph, ops, { lengths }, dims, attrs) }
 })
-
-/** Rows of a padded matrix that hold tokens, in packed order; the rows behind them are zero. */
-function pack(values: ArrayLike<number>, rows: number): Float64Array {
-  const width = values.length / (dims.b * dims.s)
-  const result = new Float64Array(rows * width)
-  for (const [row, place] of places.entries())
-    for (let c = 0; c < width; c++) result[row * width + c] = values[place * width + c] ?? Number.NaN
-  return result
-}
 
 /** Random inputs and weights of a graph, by name; ids and lengths are small integers. */
 function inputsOf(graph: Graph): Record<string, ArrayLike<number>> {

@@ -36,8 +36,12 @@ const models = [
   { hidden_size: 208, num_attention_heads: 8, intermediate_size: 77 },
 ]
 
+/** Plans of floats; those of int8 have a test of their own. */
+const isInt8 = (plan: string): boolean => Object.values(plans?.[plan] ?? {}).some((graph) => Object.keys(graph.steps ?? {}).length > 0)
+const floatPlans = planNames(plans).filter((plan) => !isInt8(plan))
+
 describe.each(models)('%o', (changes) => {
-  it.each(planNames(plans))('%s computes the model', async (plan) => {
+  it.each(floatPlans)('%s computes the model', async (plan) => {
     const model = randomBert({ max_position_embeddings: full, ...changes }, true)
     const { config } = model
     const values = interpretBert(config, { tensors: model.tensors, metadata: {} }, sequences)
@@ -72,7 +76,7 @@ describe('the example model', () => {
       return results.map((result) => (result.kind === 'token-classifier' ? result.labelIds : []))
     }
     const expected = await labels('unfused')
-    for (const plan of planNames(plans)) expect(await labels(plan), plan).toEqual(expected)
+    for (const plan of floatPlans) expect(await labels(plan), plan).toEqual(expected)
   })
 })
 

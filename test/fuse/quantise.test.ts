@@ -1,0 +1,322 @@
+/**
+ * Quantised plans compute what their ungrouped graphs do: every INT8 plan with random scales, packed and unpacked, with integers on every
+ * integer edge; and refusals that name the value and say why.
+ */
+import { graph, plan, tensor } from 'heddle'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
+import { packing } from '../../specs/graphs/padding.js'
+import { graphs, plans } from '../../specs/index.js'
+import { col32 } from '../../specs/layouts/matrix.js'
+import { splitHeads } from '../../specs/layouts/split_heads.js'
+import { gelu } from '../../specs/ops/activations.js'
+import { add } from '../../specs/ops/add.js'
+import { mergeHeads } from '../../specs/ops/merge_heads.js'
+import { HeddleError } from '../../src/errors.js'
+import { readSpecsOrThrow } from '../../src/frontend/index.js'
+import { applyPlan, type PlannedKernel, prepareGraph } from '../../src/fuse/apply.js'
+import type { LayoutsByName } from '../../src/fuse/edit.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Graph, ValueId } from '../../src/ir/graph.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import type { PlanDecl } from '../../src/lang/plan.js'
+import { integer, random, uniform } from '../../src/verify/random.js'
+import { exactly, reordered } from './compare.js'
+import { runGraph, runValues, shapeOf } from './host.js'
+import { dims, lengths, pack, tokens } from './tokens.js'
+
+type Values = Readonly<Record<string, ArrayLike<number>>>
+
+let ops: ReadonlyMap<string, Kernel>
+let layouts: LayoutsByName
+let packed: Values
+beforeAll(() => {
+  const specs = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
+  ops = new Map(specs.kernels.map((kernel) => [kernel.name, kernel]))
+  layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
+  packed = { lengths, ...runGraph(packing.graph, ops, { lengths }, dims, {}) }
+})
+
+const quantised = plans.filter((each) => each.quantised !== undefined)
+const originalOf = ({ graph: name }: PlanDecl): Graph => {
+  const found = graphs[name]?.graph
+  if (found === undefined) throw new Error(`no graph ${name}`)
+  return found
+}
+const find = (name: string): PlanDecl => {
+  const found = quantised.find((each) => each.name === name)
+  if (found === undefined) throw new Error(`no quantised plan ${name}`)
+  return found
+}
+
+/** Attributes of a graph: a largest magnitude for every site, and the model's own. */
+function attrsOf({ attrs }: Graph, seed: string): Record<string, number> {
+  const amax = (site: string): number => uniform(random(`${seed} ${site}`), 0.5, 4)
+  const value = (name: string): number => {
+    const [site = '', kind] = [name.slice(0, name.lastIndexOf('.')), name.split('.').at(-1)]
+    return kind === 'inverse' ? 127 / amax(site) : kind === 'step' ? amax(site) / 127 : name === 'eps' ? 1e-6 : 0.5
+  }
+  return Object.fromEntries(attrs.map((name) => [name, value(name)]))
+}
+
+/** Weights and padded inputs of a prepared graph by name. Steps of weights make products about 1. */
+function dataOf(prepared: Graph, named: Readonly<Record<string, ValueId>>, seed: string): Values {
+  return Object.fromEntries(
+    Object.entries(named).map(([name, id]) => {
+      const next = random(`${seed} ${name}`)
+      const shape = shapeOf(prepared, id, { ...dims, t: dims.b * dims.s })
+      const length = shape.reduce((product, extent) => product * extent, 1)
+      const { dtype } = prepared.values[id] ?? {}
+      const ids: Readonly<Record<string, number>> = { ids: dims.v, typeIds: dims.u }
+      const draw = (): number => {
+        if (dtype === 'i8') return integer(next, -127, 127)
+        if (dtype === 'i32') return integer(next, 0, (ids[name] ?? 1) - 1)
+        return prepared.steps?.[name] === undefined ? uniform(next, -1, 1) : uniform(next, 0.001, 0.005)
+      }
+      return [name, name === 'lengths' ? lengths : Float64Array.from({ length }, draw)]
+    }),
+  )
+}
+
+interface Ran {
+  readonly values: ReadonlyMap<ValueId, ArrayLike<number>>
+  readonly outputs: Values
+}
+
+/** Runs a prepared or grouped graph on the data of the prepared one. */
+function run(made: Graph, prepared: Graph, kernels: ReadonlyMap<string, PlannedKernel>, seed: string): Ran {
+  const isPacked = prepared.inputs.starts !== undefined || prepared.inputs.sequences !== undefined
+  const inputs = Object.fromEntries(
+    Object.entries(dataOf(prepared, prepared.inputs, seed)).map(([name, padded]) => {
+      const first = prepared.values[prepared.inputs[name] ?? -1]?.shape[0]
+      return [name, (isPacked ? packed[name] : undefined) ?? (first?.dims.join() === 't' ? pack(padded, dims.t) : padded)]
+    }),
+  )
+  const weights = dataOf(prepared, prepared.weights, seed)
+  const values = runValues(made, kernels, inputs, dims, attrsOf(prepared, seed), weights)
+  const outputs = Object.fromEntries(Object.entries(made.outputs).map(([name, id]) => [name, values.get(id) ?? []]))
+  return { values, outputs }
+}
+
+/** The ungrouped graph and the grouped one of a plan, run on the same data. `change` may replace derived kernels. */
+function both(decl: PlanDecl, seed: string, change: (kernel: Kernel) => Kernel = (kernel) => kernel) {
+  const original = originalOf(decl)
+  const prepared = prepareGraph(original, decl, ops, layouts)
+  const grouped = applyPlan(original, decl, ops, layouts)
+  const kernels = new Map<string, PlannedKernel>([...ops, ...grouped.templates])
+  for (const [name, kernel] of grouped.kernels) kernels.set(name, change(kernel))
+  return {
+    ungrouped: { graph: prepared, ...run(prepared, prepared, ops, seed) },
+    grouped: { graph: grouped.graph, ...run(grouped.graph, prepared, kernels, seed) },
+  }
+}
+
+/** Attention of a kernel sums in another order, and leaves rows that hold no token to themselves. */
+const isReordered = (decl: PlanDecl): boolean => decl.groups.some(({ kernel }) => kernel === 'attention')
+
+function expectSame(decl: PlanDecl, { ungrouped, grouped }: ReturnType<typeof both>): void {
+  expect(Object.keys(grouped.outputs)).toEqual(Object.keys(ungrouped.outputs))
+  for (const [name, expected] of Object.entries(ungrouped.outputs)) {
+    const rows = isReordered(decl) ? (expected.length / dims.t) * tokens : expected.length
+    const [a, b] = [grouped.outputs[name] ?? [], expected].map((values) => Array.from(values))
+    ;(isReordered(decl) ? reordered : exactly)((a ?? []).slice(0, rows), (b ?? []).slice(0, rows))
+  }
+}
+
+/** The values of a run that are stored as integers, by what they hold. */
+const integersOf = ({ graph: { values: declared }, values }: { readonly graph: Graph } & Ran, dtype: 'i8' | 'i32') =>
+  [...values].flatMap(([id, data]) => (declared[id]?.dtype === dtype ? [Array.from(data)] : []))
+
+function expectIntegers(ran: { readonly graph: Graph } & Ran): void {
+  for (const values of [...integersOf(ran, 'i8'), ...integersOf(ran, 'i32')]) expect(values.every(Number.isInteger)).toBe(true)
+  for (const values of integersOf(ran, 'i8')) expect(values.every((value) => value >= -127 && value <= 127)).toBe(true)
+}
+
+/** A kernel whose results are not rounded. */
+function unrounded(kernel: Kernel): Kernel {
+  const strip = (expr: Expr): Expr =>
+    expr.kind !== 'call' ? expr : expr.fn === 'round' ? (expr.args[0] ?? expr) : { ...expr, args: expr.args.map(strip) }
+  return { ...kernel, body: kernel.body.map((stmt) => (stmt.kind === 'storeRow' ? { ...stmt, value: strip(stmt.value) } : stmt)) }
+}
+
+describe.each(quantised.map((decl) => [`${decl.name} of ${decl.graph}`, decl] as const))('%s', (_, decl) => {
+  it.each(['one', 'two', 'three'])('grouped equals ungrouped at random scales %s, with integers where it says so', (seed) => {
+    const { ungrouped, grouped } = both(decl, seed)
+    expectSame(decl, { ungrouped, grouped })
+    expectIntegers(ungrouped)
+    expectIntegers(grouped)
+    // Scales are such that int8 edges hold many different integers.
+    const distinct = integersOf(ungrouped, 'i8').map((values) => new Set(values).size)
+    expect(Math.max(...distinct)).toBeGreaterThan(20)
+  })
+})
+
+describe('planted mistakes are noticed', () => {
+  const decl = find('ft-v3-mode2')
+
+  it('a kernel that does not round', () => {
+    const wrong = both(decl, 'one', (kernel) => (kernel.name === 'int8_bias_gelu' ? unrounded(kernel) : kernel))
+    expect(() => expectSame(decl, wrong)).toThrow()
+    expect(() => expectIntegers(wrong.grouped)).toThrow()
+    expect(() => expectIntegers(wrong.ungrouped)).not.toThrow()
+  })
+
+  it('a step taken for another', () => {
+    const { ungrouped, grouped } = both(decl, 'one')
+    const original = originalOf(decl)
+    const { graph: made, kernels, templates } = applyPlan(original, decl, ops, layouts)
+    const nodes = made.nodes.map((node) =>
+      node.kind === 'op' && node.op === 'int8_softmax' ? { ...node, attrs: { ...node.attrs, step: { attr: 'x.step' } } } : node,
+    )
+    const all = new Map<string, PlannedKernel>([...ops, ...kernels, ...templates])
+    const wrong = run({ ...made, nodes }, ungrouped.graph, all, 'one')
+    expect(() => expectSame(decl, { ungrouped, grouped: { ...grouped, ...wrong } })).toThrow()
+  })
+})
+
+it.each(['ft-v3-mode1', 'ft-v3-mode2', 'ft-v3-mode1-2r4r4', 'ft-v3-mode2-2r4r4'])(
+  '%s packed equals unpacked on tokens',
+  (name) => {
+    const [padded, rows] = [find(name), find(`${name}-packed`)].map((decl) => both(decl, 'one').grouped.outputs)
+    for (const [output, expected] of Object.entries(padded ?? {})) {
+      const held = (expected.length / (dims.b * dims.s)) * tokens
+      exactly(Array.from(rows?.[output] ?? []).slice(0, held), Array.from(pack(expected, dims.t)).slice(0, held))
+    }
+  },
+)
+
+describe('what a plan quantises', () => {
+  const decl = (
+    values: readonly string[],
+    rest: Partial<PlanDecl> = {},
+    kept: Partial<PlanDecl['quantised'] & object> = {},
+  ): PlanDecl => ({
+    name: 'test',
+    graph: encoderLayerGelu.name,
+    groups: [],
+    quantised: { values, only: [], across: [], weights: 'row', ...kept },
+    ...rest,
+  })
+  const groupsOf = (...groups: readonly (readonly string[])[]): Partial<PlanDecl> => ({
+    groups: groups.map((nodes, i) => ({ kernel: `group${i}`, occurrences: [nodes] })),
+  })
+
+  function refusal(asked: PlanDecl, original: Graph = encoderLayerGelu.graph): HeddleError {
+    try {
+      applyPlan(original, asked, ops, layouts)
+    } catch (error) {
+      if (error instanceof HeddleError) return error
+      throw error
+    }
+    throw new Error('the plan was accepted')
+  }
+
+  it('makes only those matmuls integer whose operands all are', () => {
+    const { nodes, values } = prepareGraph(encoderLayerGelu.graph, decl(['x', 'queryBias', 'fc1Activation']), ops, layouts)
+    const integer = nodes.flatMap((node) => (node.kind === 'matmul' && values[node.out]?.dtype === 'i32' ? [node.name] : []))
+    expect(integer).toEqual(['query', 'key', 'value', 'fc2'])
+  })
+
+  it('gives weights and steps of their rows, and attributes of each site', () => {
+    const prepared = prepareGraph(encoderLayerGelu.graph, decl(['x'], {}, { weights: 'col32' }), ops, layouts)
+    expect(prepared.steps).toEqual({
+      'queryWeight.steps': 'queryWeight',
+      'keyWeight.steps': 'keyWeight',
+      'valueWeight.steps': 'valueWeight',
+    })
+    expect(prepared.values[prepared.weights.queryWeight ?? -1]).toMatchObject({ dtype: 'i8', layout: 'col32' })
+    expect(prepared.values[prepared.weights.fc1Weight ?? -1]).toMatchObject({ dtype: { param: 'T' }, layout: 'row' })
+    expect([...prepared.attrs].sort()).toEqual(['eps', 'scale', 'x.inverse', 'x.step'])
+  })
+
+  it('refuses a name the graph lacks', () => {
+    const error = refusal(decl(['fc1Activaton']))
+    expect(error.code).toBe('plan.quantised')
+    expect(error.message).toContain('has no node or input fc1Activaton')
+    expect(error.hint).toContain('fc1Activation')
+  })
+
+  it.each(['only', 'across'])('refuses %s of what it does not quantise', (kept) => {
+    const error = refusal(decl(['x'], {}, { [kept]: ['x', 'fc1Activation'] }))
+    expect(error).toMatchObject({ code: 'plan.quantised', hint: 'quantised: x' })
+    expect(error.message).toContain('fc1Activation')
+  })
+
+  /** What `merged` moves is multiplied, and is also added in another shape (`sum`) or returned (`result`). */
+  const shared = (other: 'sum' | 'none' | 'result') =>
+    graph(`moved_and_${other}`, {
+      inputs: { x: tensor('T', 'b s h d', splitHeads) },
+      weights: { w: tensor('T', 'h*d h*d') },
+      build: (g, { x }, { w }) => {
+        const merged = g.apply(mergeHeads, { x }).y
+        const rows = g.view(merged, 'b*s h*d')
+        const product = g.matmul('m k, n k -> m n', rows, w)
+        const last = other === 'sum' ? g.apply(add, { x: product, y: rows }).z : g.apply(gelu, { x: product }).y
+        return { nodes: { merged, product, last }, outputs: { last: other === 'result' ? merged : last } }
+      },
+    })
+
+  it.each([
+    ['sum', 'merged moves int8, but last reads it as floats'],
+    ['result', 'merged moves int8, but whoever runs the graph reads it as floats'],
+  ] as const)('refuses a value that moves as int8 and is read as floats: %s', (other, words) => {
+    const made = shared(other)
+    const asked = { ...decl(['x']), graph: made.name }
+    const error = refusal(asked, made.graph)
+    expect(error).toMatchObject({ code: 'plan.quantised', hint: 'quantise merged instead of what it moves' })
+    expect(error.message).toContain(words)
+    expect(() => applyPlan(made.graph, { ...asked, quantised: decl(['merged']).quantised }, ops, layouts)).not.toThrow()
+    expect(() => applyPlan(shared('none').graph, asked, ops, layouts)).not.toThrow()
+  })
+
+  it.each([
+    ['an unknown layout', 'fc1', 'fc1_layout', ['fc1', 'fc1Bias'], 'unknown layout fc1_layout'],
+    ['a layout of another rank', 'fc1', 'heads_col32', ['fc1', 'fc1Bias'], 'it has axes b s h d'],
+    ['an end that is in no group', 'fc1Activation.int8', 'col32', [], 'fc1Activation.int8 is in no group'],
+    ['an unknown node', 'fc3', 'col32', [], 'fc3'],
+  ] as const)('refuses edges with %s', (_, node, layout, group, words) => {
+    const groups = group.length === 0 ? groupsOf() : groupsOf(['fc1', 'fc1.float', 'fc1Bias'])
+    const error = refusal(decl(['attentionNorm', 'fc1Activation'], { ...groups, edges: [{ node, layout }] }))
+    expect(error.code).toMatch(/^plan\.(edge|node)$/)
+    expect(error.message).toContain(words)
+  })
+
+  it('takes a layout where both ends are in groups', () => {
+    const asked = decl(['attentionNorm'], {
+      ...groupsOf(['fc1'], ['fc1.float', 'fc1Bias']),
+      edges: [{ node: 'fc1', layout: 'col32' }],
+    })
+    const { templates, kernels } = applyPlan(encoderLayerGelu.graph, asked, ops, layouts)
+    expect(templates.get('group0')?.tensors.at(-1)?.layout.name).toBe('col32')
+    expect(kernels.get('group1')?.tensors[0]?.layout.name).toBe('col32')
+  })
+
+  it('refuses an epilogue behind a batch of integer products, and takes the batch alone', () => {
+    const heads = ['queryBias', 'keyBias']
+    const error = refusal(decl(heads, groupsOf(['scores', 'scores.float'])))
+    expect(error.code).toBe('plan.illegal')
+    expect(error.message).toContain('a batch as "b m k, b n k -> b m n" without one')
+    expect(applyPlan(encoderLayerGelu.graph, decl(heads, groupsOf(['scores'])), ops, layouts).templates.has('group0')).toBe(true)
+  })
+
+  it('is checked by the compiler', () => {
+    const asked = [
+      plan('typed', encoderLayerGelu, {
+        quantised: { values: ['x', 'merged', 'fc1Activation'], only: ['x'], weights: col32 },
+        edges: { 'merged.int8': { layout: col32 }, x: { layout: col32 } },
+        groups: { made: ['fc1', 'fc1.float', 'x.float'] },
+      }),
+      // @ts-expect-error no node or input of that name
+      plan('typed', encoderLayerGelu, { quantised: { values: ['fc1Activaton'] }, groups: {} }),
+      // @ts-expect-error kept as int8, but no value of the graph
+      plan('typed', encoderLayerGelu, { quantised: { values: ['x'], only: ['y'] }, groups: {} }),
+      // @ts-expect-error a step there is not
+      plan('typed', encoderLayerGelu, { quantised: { values: ['x'] }, groups: { made: ['x.int4'] } }),
+      // @ts-expect-error a misspelt step among right ones
+      plan('typed', encoderLayerGelu, { quantised: { values: ['x'] }, groups: { made: ['fc1', 'fc1.flaot'] } }),
+      // @ts-expect-error an edge of no node
+      plan('typed', encoderLayerGelu, { quantised: { values: ['x'] }, edges: { 'fc3.int8': { layout: col32 } }, groups: {} }),
+    ]
+    expect(asked).toHaveLength(6)
+  })
+})
