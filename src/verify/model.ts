@@ -102,6 +102,10 @@ const testSetSchema = z.object({
   items: z.array(z.object({ input_ids: z.array(z.number()), labels: z.array(z.number()) })),
 })
 
+/** A labelled set of token sequences. */
+export const readTestSet = async (path: string): Promise<z.infer<typeof testSetSchema>> =>
+  testSetSchema.parse(JSON.parse(await readFile(path, 'utf8')))
+
 /** Runs a labelled set and compares its F1 score with the stated float32 one. */
 export async function checkTestSet(
   encoder: Encoder,
@@ -109,7 +113,7 @@ export async function checkTestSet(
   name: string,
   progress?: (done: number, total: number) => void,
 ): Promise<CheckResult> {
-  const { items, float32 } = testSetSchema.parse(JSON.parse(await readFile(path, 'utf8')))
+  const { items, float32 } = await readTestSet(path)
   const cases = items.map((item) => ({ inputIds: item.input_ids }))
   const results = await encoder.run(cases, { batch: 32, ...(progress === undefined ? {} : { progress }) })
   const predicted = results.flatMap((result) => (result.kind === 'token-classifier' ? result.labelIds : []))

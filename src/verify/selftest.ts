@@ -2,6 +2,8 @@
  * The whole verification of one device: every kernel instance against its body, matmuls against a plain loop, misuse, and
  * models against goldens. Needs no compiler and no test framework, so it runs from a bundle on a machine that has neither.
  */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { layouts, ops } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
 import type { FloatType } from '../models/convert.js'
@@ -13,6 +15,7 @@ import { casesOf } from './cases.js'
 import { type CheckResult, hasOracle, runCase, type Subject } from './conformance.js'
 import { matmulCases, runMatmul } from './matmul.js'
 import { checkModel } from './model.js'
+import { checkQuantised, quantisedPlans } from './quantised.js'
 
 export interface SelftestConfig {
   readonly device: NativeDevice
@@ -54,6 +57,7 @@ interface Group {
 function allGroups(config: SelftestConfig): Group[] {
   const { device, library, manifest } = config
   const subject: Subject = { device, library, layouts, ops }
+  const quantised = quantisedPlans(manifest)
   // Fused kernels have no body to be held against here; the models run with every plan instead.
   const kernels = manifest.kernels
     .filter((entry) => hasOracle(subject, entry))
@@ -72,13 +76,21 @@ function allGroups(config: SelftestConfig): Group[] {
   const abuse: Group = { name: 'abuse', verbose: false, tests: [{ name: 'abuse', run: () => checkAbuse(device) }] }
   const models = config.models.flatMap(({ name, dir }) =>
     config.dtypes.flatMap((dtype) =>
-      planNames(manifest.plans).map((plan): Group => {
-        const group = `model ${name} ${dtype} ${plan}`
-        return { name: group, verbose: true, tests: [{ name: group, run: () => modelChecks(config, dir, dtype, plan, group) }] }
-      }),
+      planNames(manifest.plans)
+        .filter((plan) => !quantised.includes(plan))
+        .map((plan): Group => {
+          const group = `model ${name} ${dtype} ${plan}`
+          return { name: group, verbose: true, tests: [{ name: group, run: () => modelChecks(config, dir, dtype, plan, group) }] }
+        }),
     ),
   )
-  return [...kernels, matmul, abuse, ...models]
+  // Labels are needed to say what quantising costs.
+  const scored = config.models.flatMap(({ name, dir }): Group[] => {
+    const group = `model ${name} int8`
+    const run = () => checkQuantised(config, dir, { dtype: 'f16', plans: quantised }, group)
+    return existsSync(join(dir, 'test-set.json')) ? [{ name: group, verbose: true, tests: [{ name: group, run }] }] : []
+  })
+  return [...kernels, matmul, abuse, ...models, ...scored]
 }
 
 async function modelChecks(

@@ -1,0 +1,115 @@
+/**
+ * What quantising costs a token classifier: calibrated on some sentences of its labelled set, each INT8 plan is scored on the others
+ * beside the float32 model, which has no golden for that part of the set.
+ */
+import { join } from 'node:path'
+import type { Manifest } from '../emit/manifest.js'
+import type { Graph } from '../ir/graph.js'
+import { openCalibration, readCheckpoint } from '../models/calibration.js'
+import type { FloatType } from '../models/convert.js'
+import { type Encoder, loadEncoder } from '../models/encoder_pipeline.js'
+import { defaultPlan } from '../models/plans.js'
+import { collect } from '../quant/collect.js'
+import { checkScales, type Scales } from '../quant/scales.js'
+import { perSite } from '../quant/sites.js'
+import { type Method, threshold } from '../quant/thresholds.js'
+import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { CheckResult } from './conformance.js'
+import { readTestSet } from './model.js'
+import { microF1 } from './score.js'
+import { quantisedF1Drop } from './tolerance.js'
+
+export interface QuantisedConfig {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Sentences the scales are made from; they are not scored. */
+const calibrated = 64
+
+/** Sentences run together. */
+const batch = 16
+
+type Planned = Readonly<Record<string, Graph>>
+
+const isQuantised = (graphs: Planned): boolean => Object.values(graphs).some(({ steps }) => Object.keys(steps ?? {}).length > 0)
+
+/** Names of the plans that multiply int8. */
+export const quantisedPlans = ({ plans = {} }: Pick<Manifest, 'plans'>): string[] =>
+  Object.keys(plans).filter((name) => isQuantised(plans[name] ?? {}))
+
+/** Whether layers hand on nothing but int8. */
+const hasInt8Residual = (graphs: Planned): boolean =>
+  Object.values(graphs).some(({ inputs, values, steps }) => steps !== undefined && values[inputs.x ?? -1]?.dtype === 'i8')
+
+/**
+ * One result for each plan. @param dir a model folder with `test-set.json`
+ * @throws usage for a folder that cannot be read, and what the device rejects with
+ */
+export async function checkQuantised(
+  config: QuantisedConfig,
+  dir: string,
+  {
+    dtype,
+    plans,
+    method = { name: 'max' },
+  }: { readonly dtype: FloatType; readonly plans: readonly string[]; readonly method?: Method },
+  name: string,
+): Promise<CheckResult[]> {
+  const { items } = await readTestSet(join(dir, 'test-set.json'))
+  const [used, scored] = [items.slice(0, calibrated), items.slice(calibrated)]
+  const scales = await scalesOf(
+    config,
+    dir,
+    used.map((item) => item.input_ids),
+    method,
+  )
+  const score = async (plan: string, type: FloatType): Promise<number> => {
+    config.signal?.throwIfAborted()
+    const encoder = await loadEncoder(dir, { ...config, dtype: type, plan, scales })
+    try {
+      return await f1Of(encoder, scored)
+    } finally {
+      encoder.release()
+    }
+  }
+  const float32 = await score(defaultPlan, 'f32')
+  const results: CheckResult[] = []
+  for (const plan of plans) {
+    const found = await score(plan, dtype)
+    const allowed = quantisedF1Drop[hasInt8Residual(config.manifest.plans?.[plan] ?? {}) ? 'int8' : 'float']
+    const detail = `${found.toFixed(4)}, float32 ${float32.toFixed(4)}, allowed drop ${allowed}`
+    results.push({ name: `${name} ${plan} F1`, passed: found >= float32 - allowed, detail })
+  }
+  return results
+}
+
+async function f1Of(
+  encoder: Encoder,
+  items: readonly { readonly input_ids: readonly number[]; readonly labels: readonly number[] }[],
+): Promise<number> {
+  const results = await encoder.run(
+    items.map((item) => ({ inputIds: item.input_ids })),
+    { batch },
+  )
+  const predicted = results.flatMap((result) => (result.kind === 'token-classifier' ? result.labelIds : []))
+  return microF1(
+    predicted,
+    items.flatMap((item) => item.labels),
+  )
+}
+
+async function scalesOf(
+  { device, library, manifest, signal }: QuantisedConfig,
+  dir: string,
+  cases: readonly (readonly number[])[],
+  method: Method,
+): Promise<Scales> {
+  const checkpoint = await readCheckpoint(dir)
+  const model = await openCalibration(checkpoint, { device, library, manifest, dtype: 'f32' })
+  const histograms = await collect(model, cases, { signal }).finally(() => model.session.release())
+  const layers = histograms.map((layer) => perSite((site) => threshold(layer[site], method)))
+  return checkScales({ model: checkpoint.identity, method, layers }, 'scales')
+}

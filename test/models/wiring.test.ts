@@ -1,0 +1,95 @@
+/** Steps between graphs that store the value they share differently, and scales of quantised plans. No device. */
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { readManifest } from '../../src/cli/pipeline.js'
+import { assembleBert } from '../../src/models/bert.js'
+import { expectInt8 } from '../../src/models/encoder_pipeline.js'
+import { findPlan } from '../../src/models/plans.js'
+import { stepOf, stepsPerUnit } from '../../src/quant/scales.js'
+import { perSite } from '../../src/quant/sites.js'
+import { randomBert } from './fixtures.js'
+
+const { plans } = await readManifest(fileURLToPath(new URL('../..', import.meta.url)))
+const { config } = randomBert({ num_hidden_layers: 2 })
+const amax = (layer: number) => perSite((site) => (site === 'x' ? 2 + layer : site === 'outputNorm' ? 3 + layer : 1))
+const scales = [amax(0), amax(1)]
+const assemble = (plan: string, given: Parameters<typeof assembleBert>[3] = scales) =>
+  assembleBert(config, findPlan(plan, plans), false, given).applications
+
+describe('steps between graphs', () => {
+  it.each([
+    ['ft-v2.1', ['embeddings', 'remove_padding(hidden0)', 'layer0', 'layer1', 'restore_padding(hidden2)', 'states']],
+    ['ft-v3-mode1', ['embeddings', 'to_col32(hidden0)', 'layer0', 'layer1', 'from_col32(hidden2)', 'states']],
+    ['ft-v3-mode2', ['embeddings', 'to_int8_col32(hidden0)', 'layer0', 'layer1', 'from_int8_col32(hidden2)', 'states']],
+    [
+      'ft-v3-mode2-packed',
+      [
+        'embeddings',
+        'remove_padding(hidden0)',
+        'to_int8_col32_packed(hidden0)',
+        'layer0',
+        'layer1',
+        'from_int8_col32_packed(hidden2)',
+        'restore_padding(hidden2)',
+        'states',
+      ],
+    ],
+    ['best-encoder-int8', ['embeddings', 'to_int8_packed(hidden0)', 'layer0', 'layer1', 'states']],
+  ])('%s', (plan, labels) => {
+    const packing = new Set(['packing'])
+    expect(assemble(plan).flatMap(({ label }) => (packing.has(label) ? [] : [label]))).toEqual(labels)
+  })
+
+  it('carry the scale of the value they quantise', () => {
+    const at = (label: string) => assemble('ft-v3-mode2').find((application) => application.label === label)?.attrs
+    expect(at('to_int8_col32(hidden0)')).toEqual({ 'x.inverse': stepsPerUnit(2) })
+    expect(at('from_int8_col32(hidden2)')).toEqual({ 'x.step': stepOf(4) })
+    expect(at('layer1')).toMatchObject({ 'x.step': stepOf(3), 'outputNorm.inverse': stepsPerUnit(4), scale: 1 / 8 })
+  })
+
+  it('quantise by 0 where nothing is but zeros', () => {
+    const zeros = [perSite(() => 0), perSite(() => 0)]
+    for (const { attrs } of assemble('ft-v3-mode1', zeros)) {
+      for (const [name, value] of Object.entries(attrs)) if (/\.(step|inverse)$/.test(name)) expect(value, name).toBe(0)
+    }
+  })
+})
+
+describe('refused are', () => {
+  const failure = (act: () => unknown): string => {
+    try {
+      act()
+    } catch (error) {
+      return error instanceof Error && 'code' in error ? `${error.code}: ${error.message}` : String(error)
+    }
+    return 'nothing'
+  }
+
+  it('a quantised plan without scales, with too few, and with one that is no scale', () => {
+    expect(failure(() => assembleBert(config, findPlan('int8-row', plans), false))).toBe(
+      'run.scales: plan int8-row needs a scale for x of to_int8_packed(hidden0), there is none',
+    )
+    expect(failure(() => assemble('int8-row', scales.slice(1)))).toBe('run.scales: there are scales of 1 layers, the model has 2')
+    const { attentionNorm: _, ...lacking } = amax(1)
+    expect(failure(() => assemble('int8-row', [amax(0), lacking]))).toContain('needs a scale for attentionNorm of layer1')
+    for (const wrong of [-1, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(failure(() => assemble('int8-row', [amax(0), { ...amax(1), merged: wrong }]))).toContain(`found ${wrong}`)
+    }
+  })
+
+  it('a plan that has nothing for the layers of the model', () => {
+    const other = randomBert({ hidden_act: 'relu' }).config
+    expect(failure(() => assembleBert(other, findPlan('ft-v3-mode1', plans), false, scales.slice(1)))).toBe(
+      'plan.model: plan ft-v3-mode1 has nothing to say about encoder_layer_relu, the layers of this model',
+    )
+  })
+
+  it('int8 on a GPU without int8 tensor cores', () => {
+    const gpu = { kind: 'cuda', name: 'old GPU', computeCapability: '7.0' } as Parameters<typeof expectInt8>[0]
+    expect(failure(() => expectInt8(gpu, 'int8-row'))).toBe(
+      'device.int8: plan int8-row multiplies int8, old GPU has compute capability 7.0',
+    )
+    expect(failure(() => expectInt8({ ...gpu, computeCapability: '7.5' }, 'int8-row'))).toBe('nothing')
+    expect(failure(() => expectInt8({ ...gpu, kind: 'simt' }, 'int8-row'))).toBe('nothing')
+  })
+})

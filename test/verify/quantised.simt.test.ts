@@ -1,0 +1,25 @@
+/** What INT8 plans cost the example model on the CPU device, and what a wrong scale costs it. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { checkQuantised } from '../../src/verify/quantised.js'
+import { exampleModel } from '../models/fixtures.js'
+import { openSimtKernels } from '../models/simt.js'
+
+let simt: Awaited<ReturnType<typeof openSimtKernels>>
+beforeAll(async () => {
+  simt = await openSimtKernels()
+})
+
+describe('the example model under INT8', () => {
+  it('keeps its F1 score within the bound', async () => {
+    const plans = ['ft-v3-mode1-packed', 'ft-v3-mode2-packed', 'int8-row', 'best-encoder-int8']
+    const results = await checkQuantised(simt, exampleModel, { dtype: 'f32', plans }, 'example')
+    expect(results.filter(({ passed }) => !passed)).toEqual([])
+    expect(results).toHaveLength(plans.length)
+  })
+
+  it('loses it when activations are clipped at their medians', async () => {
+    const method = { name: 'percentile', percentile: 50 } as const
+    const [result] = await checkQuantised(simt, exampleModel, { dtype: 'f32', plans: ['ft-v3-mode2-packed'], method }, 'example')
+    expect(result?.passed).toBe(false)
+  })
+})
