@@ -5,7 +5,7 @@
 // Slots says where rows are and which of them count. Members are device functions and const:
 //   int keys(int b)                       keys [0, keys) of sequence b are attended, at least 1
 //   int queries(int b)                    query rows of b that are computed
-//   int owned(int b)                      rows of b that are written: those in [queries, owned) become zero
+//   int owned(int b)                      rows of b that are written: those in [queries, owned) as if results were zero
 //   int64_t query_row(int b, int h, int i), key_row(b, h, j), value_row(b, h, j), out_row(b, h, i)
 //                                         element offset of a head's row of head_dim neighbours, affine in i or j with steps
 //   int64_t query_stride(), key_stride(), value_stride(), out_stride()
@@ -14,6 +14,8 @@
 // Where head_dim is a multiple of 8, all offsets and steps must be. A Slots whose score is arithmetic on `raw` alone may say so,
 // which lets more blocks run side by side:
 //   static constexpr bool plain_score = true;
+// A Slots may say what is stored of a result, before it is rounded to the output's type; else results are stored as they are:
+//   float stored(float result)
 #ifndef HEDDLE_ATTENTION_CUH
 #define HEDDLE_ATTENTION_CUH
 
@@ -46,12 +48,13 @@ constexpr bool has_plain_score = false;
 template <class Slots>
 constexpr bool has_plain_score<Slots, decltype(static_cast<void>(Slots::plain_score))> = Slots::plain_score;
 
-/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[b, j, h, :]) times value[b, j, h, :].
+/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[b, j, h, :]) times value[b, j, h, :], or what
+/// Slots stores of that.
 /// `max_queries` is the largest number of query rows of a sequence; a sequence may own more rows than that. HEDDLE_INVALID for
 /// head_dim beyond 1024.
-template <class T, class Slots>
+template <class T, class O, class Slots>
 int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const char* name, int64_t batch, int64_t heads,
-                         int64_t max_queries, int64_t head_dim, In<T> query, In<T> key, In<T> value, Out<T> out, Slots slots) {
+                         int64_t max_queries, int64_t head_dim, In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
   if constexpr (has_tensor_products<T>) {
     const bool aligned = query.aligned(0, 16) && key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16);
     const auto start = [&](auto size) {

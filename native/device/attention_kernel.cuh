@@ -4,28 +4,13 @@
 #ifndef HEDDLE_ATTENTION_KERNEL_CUH
 #define HEDDLE_ATTENTION_KERNEL_CUH
 
-#include "attention_mma.cuh"
+#include "attention_output.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
 #endif
 
 namespace heddle {
-
-/// Writes zero to rows [queries, owned) that fall to query tile `tile` of `tiles`, in chunks of 8 elements.
-template <class Shape, class T, class Slots>
-__device__ __forceinline__ void zero_rows(const Out<T>& out, const Slots& slots, int b, int h, int tile, int tiles, int queries,
-                                          int owned) {
-  constexpr int chunks = Shape::Rows::chunks, rows = Shape::threads / chunks;
-  const float zeros[8] = {};
-  const int column = static_cast<int>(threadIdx.x) % chunks * 8;
-  for (int first = tile * Shape::queries; first < owned; first += tiles * Shape::queries) {
-    for (int i = static_cast<int>(threadIdx.x) / chunks; i < Shape::queries; i += rows) {
-      const int row = first + i;
-      if (row >= queries && row < owned) store_chunk<8, true>(out, slots.out_row(b, h, row) + column, 8, zeros);
-    }
-  }
-}
 
 /// Turns raw products into weights, and brings what was summed up so far to the same scale. `score(half, column, raw)` compiles
 /// the op's arithmetic for one element of either of a lane's rows; columns from `valid` on weigh nothing.
@@ -65,38 +50,10 @@ __device__ __forceinline__ void soften(typename Shape::Carried& carried, int val
   for (int half = 0; half < 2; ++half) carried.softmax[half].total += sums[2 * half] + sums[2 * half + 1];
 }
 
-/// Divides by the sums of weights and writes the warp's rows below `queries`, 16 bytes a lane.
-template <class T, class Shape, class Slots>
-__device__ __forceinline__ void store_output(const typename Shape::Carried& carried, const Out<T>& out, const Slots& slots, int b,
-                                             int h, int first, int queries) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  HEDDLE_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    float total = carried.softmax[half].total;
-    total += __shfl_xor_sync(0xffffffffu, total, 1);
-    total += __shfl_xor_sync(0xffffffffu, total, 2);
-    const float scale = 1.0f / total;
-    const int row = first + half * 8 + lane / 4;
-    HEDDLE_UNROLL
-    for (int group = 0; group < Shape::head_tiles / 2; ++group) {
-      uint32_t words[4];
-      HEDDLE_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const float(&pair)[4] = carried.output[group * 4 + i];
-        words[i] = round_pair<T>(pair[half * 2] * scale, pair[half * 2 + 1] * scale);
-      }
-      transpose_quad(words, lane);
-      Pack<T, 8> pack;
-      memcpy(&pack, words, sizeof pack);
-      if (row < queries) out.template set_pack<8>(slots.out_row(b, h, row) + (group * 4 + lane % 4) * 8, pack);
-    }
-  }
-}
-
 /// One block for each tile of query rows (x) of each head (y) of each sequence (z): tiles are innermost, since they share keys.
-template <class T, class Shape, class Slots>
+template <class T, class O, class Shape, class Slots>
 __global__ void __launch_bounds__(Shape::threads, Shape::resident)
-    attention_tiles(const In<T> query, const In<T> key, const In<T> value, const Out<T> out, const Slots slots) {
+    attention_tiles(const In<T> query, const In<T> key, const In<T> value, const Out<O> out, const Slots slots) {
   using Rows = typename Shape::Rows;
   wait_for_producers();
   release_consumers();
@@ -188,13 +145,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
       stage ^= 1;
     }
   }
-  store_output<T, Shape>(carried, out, slots, b, h, first + warp_first, queries);
+  store_output<Shape>(carried, out, slots, b, h, first + warp_first, queries);
 }
 
 /// Launches `attention_tiles`. HEDDLE_INVALID for more than 65535 heads or sequences, which is what a grid holds.
-template <int HeadDim, bool PlainScore, class T, class Slots>
+template <int HeadDim, bool PlainScore, class T, class O, class Slots>
 int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, const char* name, int64_t batch, int64_t heads,
-                               int64_t max_queries, In<T> query, In<T> key, In<T> value, Out<T> out, Slots slots) {
+                               int64_t max_queries, In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
   using Shape = AttentionShape<T, HeadDim, PlainScore>;
   constexpr int64_t most = 65535;
   if (batch > most || heads > most) {
@@ -205,7 +162,7 @@ int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, 
   const int64_t tiles = longest((max_queries + Shape::queries - 1) / Shape::queries, int64_t{1});
   const dim3 grid(static_cast<unsigned int>(tiles), static_cast<unsigned int>(heads), static_cast<unsigned int>(batch));
   const LaunchConfig config = {name, grid, dim3(Shape::threads), Shape::shared_bytes, Sync::block, true};
-  return launch(queue, error, config, attention_tiles<T, Shape, Slots>, query, key, value, out, slots);
+  return launch(queue, error, config, attention_tiles<T, O, Shape, Slots>, query, key, value, out, slots);
 }
 
 }  // namespace heddle

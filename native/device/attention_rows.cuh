@@ -3,8 +3,7 @@
 #ifndef HEDDLE_ATTENTION_ROWS_CUH
 #define HEDDLE_ATTENTION_ROWS_CUH
 
-#include "attention_softmax.cuh"
-#include "mma.cuh"
+#include "attention_output.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
@@ -30,10 +29,10 @@ __device__ __forceinline__ void dot_rows(const In<T>& query, const int64_t (&que
 
 /// A warp for every Rows query rows of a head; a lane keeps up to Elements elements of each output row. `groups` warps serve a
 /// head, and share the rows that are to be zero.
-template <class T, int Warps, int Rows, int Elements, class Slots>
+template <class T, class O, int Warps, int Rows, int Elements, class Slots>
 __global__ void __launch_bounds__(32 * Warps, 1)
     attention_rows(const int64_t work, const int heads, const int groups, const int head_dim, const In<T> query, const In<T> key,
-                   const In<T> value, const Out<T> out, const Slots slots) {
+                   const In<T> value, const Out<O> out, const Slots slots) {
   wait_for_producers();
   release_consumers();
   int64_t position = static_cast<int64_t>(blockIdx.x) * Warps + static_cast<int>(threadIdx.x) / 32;
@@ -46,7 +45,7 @@ __global__ void __launch_bounds__(32 * Warps, 1)
   for (int row = group; row < owned; row += groups) {
     if (row < queries) continue;
     const int64_t start = slots.out_row(b, h, row);
-    for (int c = lane; c < head_dim; c += 32) write(out, start + c, 0.0f);
+    for (int c = lane; c < head_dim; c += 32) write(out, start + c, stored_of(slots, 0.0f));
   }
   const int first = group * Rows;
   if (first >= queries) return;
@@ -103,15 +102,15 @@ __global__ void __launch_bounds__(32 * Warps, 1)
     const int64_t start = slots.out_row(b, h, first + r);
     HEDDLE_UNROLL
     for (int e = 0; e < Elements; ++e) {
-      if (e * 32 + lane < head_dim) write(out, start + e * 32 + lane, output[r][e] / total);
+      if (e * 32 + lane < head_dim) write(out, start + e * 32 + lane, stored_of(slots, output[r][e] / total));
     }
   }
 }
 
 /// Launches `attention_rows` with Rows rows a warp, for heads of at most 32 * Elements elements.
-template <int Rows, int Elements, class T, class Slots>
+template <int Rows, int Elements, class T, class O, class Slots>
 int32_t launch_attention_rows(const heddle_launch* queue, heddle_error* error, const char* name, int64_t batch, int64_t heads,
-                              int64_t max_queries, int64_t head_dim, In<T> query, In<T> key, In<T> value, Out<T> out,
+                              int64_t max_queries, int64_t head_dim, In<T> query, In<T> key, In<T> value, Out<O> out,
                               Slots slots) {
   constexpr int warps = 4;
   const int64_t groups = longest((max_queries + Rows - 1) / Rows, int64_t{1});
@@ -121,7 +120,7 @@ int32_t launch_attention_rows(const heddle_launch* queue, heddle_error* error, c
   }
   const dim3 grid(static_cast<unsigned int>((work.value + warps - 1) / warps));
   const LaunchConfig config = {name, grid, dim3(32 * warps), 0, Sync::warp, true};
-  return launch(queue, error, config, attention_rows<T, warps, Rows, Elements, Slots>, work.value, static_cast<int>(heads),
+  return launch(queue, error, config, attention_rows<T, O, warps, Rows, Elements, Slots>, work.value, static_cast<int>(heads),
                 static_cast<int>(groups), static_cast<int>(head_dim), query, key, value, out, slots);
 }
 

@@ -90,6 +90,20 @@ __device__ __forceinline__ void transpose_quad(uint32_t (&words)[4], int lane) {
   }
 }
 
+/// The same for four halves of two words: lane l gives half i % 2 of words[i / 2] to lane i and ends with what each gave it, in
+/// the order of lanes.
+__device__ __forceinline__ void transpose_quad(uint32_t (&words)[2], int lane) {
+  const bool upper = (lane & 2) != 0, odd = (lane & 1) != 0;
+  const uint32_t word = __shfl_xor_sync(0xffffffffu, upper ? words[0] : words[1], 2);
+  words[0] = upper ? word : words[0];
+  words[1] = upper ? words[1] : word;
+  const uint32_t low = (words[0] & 0xffffu) | words[1] << 16, high = words[0] >> 16 | (words[1] & 0xffff0000u);
+  const uint32_t received = __shfl_xor_sync(0xffffffffu, odd ? low : high, 1);
+  const uint32_t first = odd ? received : low, second = odd ? high : received;
+  words[0] = (first & 0xffffu) | second << 16;
+  words[1] = first >> 16 | (second & 0xffff0000u);
+}
+
 }  // namespace heddle
 
 #if defined(HEDDLE_SIMT)

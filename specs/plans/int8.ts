@@ -1,7 +1,7 @@
 /**
  * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, the library's or the generated ones, with the
  * kernels of FasterTransformer v3.0 between them. `best-encoder-int8` keeps attention in floats, where it is one kernel, and
- * quantises in the epilogues of the other matmuls and in the norms, so that no kernel only converts but the one behind attention.
+ * quantises as attention and the norms store, and in the epilogues of the other matmuls, so that no kernel only converts.
  */
 import { plan } from 'heddle'
 import { embeddings } from '../graphs/embeddings.js'
@@ -69,7 +69,7 @@ export const bestEncoderInt8 = [
     },
     groups: {
       int8_matmul_bias: ['qkv', 'qkv.float', 'qkvBias'],
-      attention: [
+      attention_quantize: [
         'queryBias',
         'keyBias',
         'valueBias',
@@ -86,6 +86,7 @@ export const bestEncoderInt8 = [
         'context',
         'merged',
         'merged.pack',
+        'merged.pack.int8',
       ],
       int8_matmul_bias_residual: [
         ['projection', 'projection.float', 'projectionBias', 'attentionResidual'],

@@ -1,14 +1,18 @@
-/** An attention kernel as CUDA text: where rows lie, which of them count, and what a score is, as a struct of small functions. */
+/** An attention kernel as CUDA text: where rows lie, which of them count, what a score is and what is stored, as a struct of small functions. */
 import { i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { simplifyExpr } from '../ir/simplify.js'
-import type { AttentionKernel, RowAccess } from '../ir/template.js'
+import { type AttentionKernel, type RowAccess, storesAsIs } from '../ir/template.js'
 import { offsetOf } from '../schedule/access.js'
 import { contains, dropZeros } from '../schedule/rewrite.js'
 import { expressionText, offsetText, type Scope, tensorOf, wideText } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
 import { createNames } from './names.js'
+import { beforeStore } from './stored.js'
 import { declareNames, type TemplateInstance, templateFile } from './template.js'
+
+/** Parameters of slots that are numbers; the others are indices. */
+const numbers: readonly string[] = ['raw', 'result']
 
 /** The file of an instance. */
 export function emitAttention(instance: TemplateInstance, kernel: AttentionKernel): string {
@@ -33,8 +37,9 @@ export function emitAttention(instance: TemplateInstance, kernel: AttentionKerne
     const value = text()
     // Parameters a slot does not use have no name, so that no compiler complains about them.
     const list = parameters.map((parameter) => {
-      const known = parameter === 'raw' ? value.includes(names.value('raw')) : scope.used.indices.has(parameter)
-      return `${parameter === 'raw' ? 'float' : 'int'}${known ? ` ${names.value(parameter)}` : ''}`
+      const isNumber = numbers.includes(parameter)
+      const known = isNumber ? value.includes(names.value(parameter)) : scope.used.indices.has(parameter)
+      return `${isNumber ? 'float' : 'int'}${known ? ` ${names.value(parameter)}` : ''}`
     })
     writer.writeLine(`__device__ __forceinline__ ${result} ${name}(${list.join(', ')}) const { return ${value}; }`)
   }
@@ -55,6 +60,11 @@ export function emitAttention(instance: TemplateInstance, kernel: AttentionKerne
     define('int64_t', `${role}_stride`, [], () => wideText(strideOf(access, row, kernel), scope))
   }
   define('float', 'score', ['raw', 'b', 'h', 'i', 'j'], () => expressionText(kernel.score, scope))
+  if (!storesAsIs(kernel)) {
+    writer.writeLine('/// What is stored of a result.')
+    const stored = beforeStore(kernel.stored, tensorOf(kernel.out.tensor, scope).dtype)
+    define('float', 'stored', ['result'], () => expressionText(stored, scope))
+  }
 
   // The launcher knows every parameter by itself; what it reads need not become a member of the slots.
   const outside: Scope = { ...scope, used: { dims: new Set(), attrs: new Set(), indices: new Set() } }

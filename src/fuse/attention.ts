@@ -1,21 +1,23 @@
 /**
  * Derives an attention kernel from a group: two products around a softmax. What feeds the products (head splits, restored
  * padding, parts of a stack) becomes the place each row is read from, what lies between product and softmax (scale, mask) the
- * score of each pair, what follows becomes the place each result is written to.
+ * score of each pair, what follows becomes the place each result is written to and what is stored there.
  */
-import { call, dim, i32, index, local } from '../ir/build.js'
+import { i32, index, local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { type Graph, type GraphNode, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { AttentionKernel, RowAccess } from '../ir/template.js'
-import { rewrite, substitute } from '../ir/walk.js'
+import { rewrite } from '../ir/walk.js'
+import { type AttentionGroup, elementOf, place } from './attention_elements.js'
+import { outputOf } from './attention_output.js'
 import { areAttention, Surroundings, unguard } from './attention_parts.js'
-import { AttentionSlots, type Piece } from './attention_slots.js'
-import { type Derived, deriveKernel } from './derive.js'
+import { AttentionSlots } from './attention_slots.js'
+import type { Derived } from './derive.js'
 import type { LayoutsByName } from './edit.js'
 import { valueAt } from './edit.js'
-import { innerViews, isUsed } from './members.js'
+import { isUsed } from './members.js'
 import { equalExprs } from './positions.js'
-import { illegal, isElementwise, type Member } from './space.js'
+import { illegal, type Member } from './space.js'
 
 type Matmul = NodeOf<'matmul'>
 
@@ -42,10 +44,9 @@ class Attention {
   readonly #members: readonly Member[]
   readonly #around: Surroundings
   readonly #slots: AttentionSlots
-  readonly #layouts: LayoutsByName
+  readonly #group: AttentionGroup
 
   constructor(graph: Graph, name: string, scores: Matmul, context: Matmul, members: readonly Member[], layouts: LayoutsByName) {
-    this.#layouts = layouts
     this.#graph = graph
     this.#name = name
     this.#scores = scores
@@ -53,6 +54,7 @@ class Attention {
     this.#members = members
     this.#around = new Surroundings(graph, members)
     this.#slots = new AttentionSlots(graph)
+    this.#group = { graph, name, scores, context, layouts, around: this.#around, slots: this.#slots }
   }
 
   run(): Derived<AttentionKernel> {
@@ -82,7 +84,7 @@ class Attention {
         throw illegal(this.#name, this.#scores.name, softmax.node.name, reason)
       }
     }
-    const output = this.#output()
+    const output = outputOf(this.#group)
     const claimed = [softmax, ...between, ...query.members, ...key.members, ...value.members, ...output.members]
     const left = this.#members.find((member) => !claimed.includes(member))
     if (left !== undefined) {
@@ -109,6 +111,7 @@ class Attention {
       value: value.access,
       out: output.access,
       score: scored.score,
+      stored: output.stored,
       keyCount: scored.keyCount ?? keys,
       queryCount: query.limit ?? queries,
       ownedCount: output.owned ?? queries,
@@ -116,42 +119,11 @@ class Attention {
     return { kernel, ...this.#slots.bindings() }
   }
 
-  /** The one element a group of ops stores, as an expression of the template's indices, with the tensors it loads declared. */
-  #expression(members: readonly Member[], value: ValueId, indices: readonly string[]): Piece {
-    const derived = deriveKernel(
-      this.#graph,
-      this.#name,
-      members,
-      innerViews(this.#graph, members),
-      new Set([value]),
-      this.#layouts,
-    )
-    const { kernel } = derived
-    const [stmt, ...more] = kernel.body
-    const first = members[0]?.node.name ?? ''
-    const last = members.at(-1)?.node.name ?? ''
-    if (stmt?.kind !== 'storeRow' || more.length > 0 || !members.every((member) => isElementwise(member.kernel))) {
-      throw illegal(this.#name, first, last, 'around the softmax of attention only elementwise ops can be compiled')
-    }
-    if (kernel.rows.length !== 3)
-      throw illegal(this.#name, first, last, 'its elements are not seen as batch, heads, rows, columns')
-    const names = [...kernel.rows.map((row) => row.index), stmt.index]
-    const stored = [...stmt.rows, index(stmt.index)]
-    // An output stored in another order than the rows run gives each index its role by where it is stored.
-    const roles = new Map<string, Expr>()
-    stored.forEach((expr, i) => {
-      const role = indices[i]
-      if (expr.kind === 'index' && role !== undefined) roles.set(expr.name, role === 'd' ? i32(0) : index(role))
-    })
-    if (names.some((row) => !roles.has(row))) throw illegal(this.#name, first, last, 'it is stored at computed positions')
-    return { derived, value: substitute(stmt.value, roles) }
-  }
-
   /** Score of a pair, and the number of keys a mask of the form `key < count` leaves. */
   #score(between: readonly Member[], value: ValueId, softmax: Member): { score: Expr; keyCount: Expr | undefined } {
     const raw = local('raw')
     if (between.length === 0) return { score: raw, keyCount: undefined }
-    const piece = this.#expression(between, value, ['b', 'h', 'i', 'j'])
+    const piece = elementOf(this.#group, between, value, ['b', 'h', 'i', 'j'])
     const product = piece.derived.inputs.find((binding) => this.#around.through(binding.value) === this.#scores.out)?.param
     const places = [index('b'), index('h'), index('i'), index('j')]
     const inner = rewrite(piece.value, (expr) => {
@@ -182,7 +154,7 @@ class Attention {
       }
       return { access, limit: undefined, members }
     }
-    const piece = this.#expression(members, this.#around.through(id), indices)
+    const piece = elementOf(this.#group, members, this.#around.through(id), indices)
     const { row, limit } = unguard(piece.value, position)
     if (row.kind !== 'load' || !equalExprs(row.indices.at(-1), i32(0))) {
       const name = members.at(-1)?.node.name ?? ''
@@ -202,55 +174,11 @@ class Attention {
     }
   }
 
-  /** Where results go: through head merges to the value others read, which may be packed. */
-  #output() {
-    const members = this.#around.behind(this.#context.out)
-    const last = members.at(-1)
-    const packed = last?.node.op === 'pack_rows' ? last : undefined
-    const merging = members.filter((member) => member !== packed)
-    const merged = merging.at(-1)
-    const made = merged === undefined ? this.#context.out : (Object.values(merged.node.outputs)[0] ?? this.#context.out)
-    if (merged !== undefined) this.#checkIdentity(merging, made)
-    if (packed === undefined) {
-      if (merged === undefined) this.#checkRowMajor(made, this.#context.name)
-      const tensor = this.#slots.tensor(made, valueAt(this.#graph.values, made).shape, 'out')
-      return { access: { tensor, indices: place(['b', 'i', 'h', 'd']) }, owned: undefined, members, value: made }
-    }
-    const value = packed.node.outputs.y ?? 0
-    const [tokens] = valueAt(this.#graph.values, value).shape
-    const [, , heads, headDim] = valueAt(this.#graph.values, made).shape
-    const starts = this.#graph.inputs.starts
-    if (tokens === undefined || heads === undefined || headDim === undefined || starts === undefined)
-      throw illegal(this.#name, packed.node.name, this.#context.name, 'its result is not packed from "batch seq heads headDim"')
-    const tensor = this.#slots.tensor(value, [tokens, heads, headDim], 'out')
-    const start = (b: Expr): Expr => ({ kind: 'load', type: 'i32', tensor: this.#slots.input(starts), indices: [b] })
-    const b = index('b')
-    const next = call('add', b, i32(1))
-    const batch = dim(this.#slots.dim(valueAt(this.#graph.values, starts).shape[0]))
-    // The last sequence also owns the rows behind its end, so that every row of the packed tensor is defined.
-    const end = call('select', call('lt', next, batch), start(next), dim(this.#slots.dim(tokens)))
-    return {
-      access: { tensor, indices: [call('add', start(b), index('i')), index('h'), i32(0)] },
-      owned: call('sub', end, start(b)),
-      members,
-      value,
-    }
-  }
-
   /** A value that no node of the group lays out must be row-major: its layout is known by name only. */
   #checkRowMajor(id: ValueId, node: string): void {
     const { layout } = valueAt(this.#graph.values, id)
     if (layout === 'row') return
     throw illegal(this.#name, node, node, `a value in layout ${layout} needs the node that makes or reads it in the group`)
-  }
-
-  /** Results may be laid out differently, not changed. */
-  #checkIdentity(members: readonly Member[], value: ValueId): void {
-    const piece = this.#expression(members, value, ['b', 'i', 'h', 'c'])
-    const wanted = place(['b', 'i', 'h', 'c'])
-    const { value: stored } = piece
-    if (stored.kind === 'load' && stored.indices.every((expr, i) => equalExprs(expr, wanted[i]))) return
-    throw illegal(this.#name, this.#context.name, members.at(-1)?.node.name ?? '', 'the result of attention is stored as it is')
   }
 
   /** Nothing inside may be needed outside, except the result. */
@@ -263,5 +191,3 @@ class Attention {
     }
   }
 }
-
-const place = (names: readonly string[]): Expr[] => names.map((name) => (name === 'd' ? i32(0) : index(name)))

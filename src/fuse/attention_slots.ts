@@ -28,7 +28,7 @@ export class AttentionSlots {
   readonly #tensors = new Map<ValueId, Declared>()
   readonly #attrs: AttrParam[] = []
   readonly #attrValues: Record<string, AttrValue> = {}
-  readonly #taken = new Set<string>(['raw', 'b', 'h', 'i', 'j'])
+  readonly #taken = new Set<string>(['raw', 'result', 'b', 'h', 'i', 'j'])
 
   constructor(graph: Graph) {
     this.#graph = graph

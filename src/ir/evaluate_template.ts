@@ -63,8 +63,12 @@ function evaluateAttention(kernel: AttentionKernel, inputs: Tensors, dims: Numbe
       set('h', h)
       for (let i = 0; i < owned; i++) {
         set('i', i)
-        const result = i < queries ? attend(kernel, keys, row, env) : new Array<number>(headDim).fill(0)
-        out.set(result, position(kernel.out.tensor, kernel.out.indices.map(number), shape))
+        const results = i < queries ? attend(kernel, keys, row, env) : new Array<number>(headDim).fill(0)
+        const stored = results.map((result) => {
+          set('result', result)
+          return number(kernel.stored)
+        })
+        out.set(stored, position(kernel.out.tensor, kernel.out.indices.map(number), shape))
       }
     }
   }

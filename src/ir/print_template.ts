@@ -1,6 +1,6 @@
 /** Template kernels as text, for people: what the main loop computes, and the expressions in its slots. */
 import { printExpr, printKernel } from './print.js'
-import type { AttentionKernel, MatmulKernel, RowAccess, TemplateKernel } from './template.js'
+import { type AttentionKernel, type MatmulKernel, type RowAccess, storesAsIs, type TemplateKernel } from './template.js'
 
 export const printTemplate = (kernel: TemplateKernel): string =>
   kernel.kind === 'matmul' ? printMatmul(kernel) : printAttention(kernel)
@@ -19,6 +19,7 @@ function printAttention(kernel: AttentionKernel): string {
     `  key    ${row(kernel.key)} for j < ${printExpr(kernel.keyCount)}`,
     `  value  ${row(kernel.value)}`,
     `  score  ${printExpr(kernel.score)}`,
+    ...(storesAsIs(kernel) ? [] : [`  stored ${printExpr(kernel.stored)}`]),
     `  out    ${row(kernel.out)} for i < ${printExpr(kernel.queryCount)}, zero for i < ${printExpr(kernel.ownedCount)}`,
     '',
   ].join('\n')

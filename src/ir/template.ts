@@ -36,8 +36,8 @@ export interface RowAccess {
 }
 
 /**
- * `out = softmax(score(query x key)) x value` for each sequence and head. Slots are expressions of the indices `b` (sequence),
- * `h` (head), `i` (query) and `j` (key), and `score` also of the local `raw`, the product of a query and a key.
+ * `out = stored(softmax(score(query x key)) x value)` for each sequence and head. Slots are expressions of the indices `b`
+ * (sequence), `h` (head), `i` (query) and `j` (key), and `score` also of the local `raw`, the product of a query and a key.
  */
 export interface AttentionKernel extends Signature {
   readonly kind: 'attention'
@@ -51,11 +51,16 @@ export interface AttentionKernel extends Signature {
   readonly value: RowAccess
   readonly out: RowAccess
   readonly score: Expr
+  /** What an element of `out` is, of attributes and the local `result`, the element as attention computes it; `result` itself where it stays as it is. */
+  readonly stored: Expr
   /** How many keys of sequence `b` are attended. */
   readonly keyCount: Expr
-  /** How many query rows of sequence `b` are computed, and how many are written: those beyond the first number as zero. */
+  /** How many query rows of sequence `b` are computed, and how many are written: those beyond the first number as if their results were zero. */
   readonly queryCount: Expr
   readonly ownedCount: Expr
 }
+
+/** Whether attention's results are stored as they are. */
+export const storesAsIs = ({ stored }: AttentionKernel): boolean => stored.kind === 'local' && stored.name === 'result'
 
 export type TemplateKernel = MatmulKernel | AttentionKernel
