@@ -55,6 +55,15 @@ export const attention = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'lengths' | 'star
   attrs: { factor: 0.125, s_extent: 1 },
 })
 
+/** Compiled from specs/ops/softmax.ts:4. */
+export const attentionQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'lengths' | 'starts' | 'x' | 'y', 'factor' | 'inverse' | 's_extent'>({
+  op: 'attention_quantize',
+  types: ['T'],
+  tensors: { lengths: ['b_extent'], starts: ['b_extent'], x: ['t_extent', 'extent', 'h_extent', 'd_extent'], y: ['t_extent', 'h_extent', 'd_extent'] },
+  dims: ['b_extent', 't_extent', 'extent', 'h_extent', 'd_extent'],
+  attrs: { factor: 0.125, inverse: 1, s_extent: 1 },
+})
+
 /** Compiled from specs/ops/add_bias.ts:4. */
 export const autoMatmulAddBiasTanhCastF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
   op: 'auto_matmul_add_bias_tanh_cast_f32',

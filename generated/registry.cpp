@@ -27,6 +27,9 @@ int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_attention_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
@@ -253,6 +256,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"attention__bf16", "85eead412901e8f173a16583fce3277ea3f35101528d30e8758cd4a720ce029a", 4, 5, 2, heddle_launch_attention__bf16},
       {"attention__f16", "a4a9dbbb6343700d9230c7f8088733ff1407a84a9aac6ee301c78e3ef07511c7", 4, 5, 2, heddle_launch_attention__f16},
       {"attention__f32", "04337787918f3b427c5dd9f33b771f4b630db6c90090ed2cf267508bf61fb8b7", 4, 5, 2, heddle_launch_attention__f32},
+      {"attention_quantize__bf16", "027103984caab5476b10b6bf5e894f5cb534013ece1aa84bc5c8fc61fb82dab6", 4, 5, 3, heddle_launch_attention_quantize__bf16},
+      {"attention_quantize__f16", "db3decba889e21397dc679cfbdcfd4d1429829e41481858129d05b91bad47888", 4, 5, 3, heddle_launch_attention_quantize__f16},
+      {"attention_quantize__f32", "c6872df25085bd079b52f7c2fdcd1eaf40511ba535820a71ec0ec1ecd64f2dc4", 4, 5, 3, heddle_launch_attention_quantize__f32},
       {"auto_matmul_add_bias_tanh_cast_f32__bf16", "c9729236a2f2dbe3f3e89f40d05cd9d11ae8a346dcc944cfdfdb08be12f1cd46", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16},
       {"auto_matmul_add_bias_tanh_cast_f32__f16", "7d63efb9d4c542b006cc69d14e1615048fc8cf12c77c77784c47e0c8f623d956", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16},
       {"auto_matmul_add_bias_tanh_cast_f32__f32", "d6ac58ada6fbbc4ffb6ebbfcabddce40d9ad14344496a45c6db858d2271e852c", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32},

@@ -50,11 +50,13 @@ export const instances = (subjects: readonly Subject[]): { readonly subject: Sub
   )
 
 /** Builds and loads the kernels of subjects. */
-export async function openHost(subjects: readonly Subject[]): Promise<Host> {
+export const openHost = (subjects: readonly Subject[]): Promise<Host> =>
+  openKernels(subjects.map(({ kernel }) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: builtTypes } : {} })))
+
+/** Builds and loads every instance of kernels. */
+export async function openKernels(kernels: readonly Kernel[]): Promise<Host> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-fixtures-'))
-  const files = generate(
-    subjects.map(({ kernel }) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: builtTypes } : {} })),
-  )
+  const files = generate(kernels)
   await writeGenerated(folder, files)
   const native = await buildNative({ root })
   process.env.HEDDLE_NATIVE ??= native.folder
