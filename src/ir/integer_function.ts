@@ -34,12 +34,14 @@ export function integerFunction(
       }
       case 'call': {
         const evaluate = intrinsic(e.fn).evaluate as unknown as (...args: number[]) => number | boolean
-        const [a, b, ...more] = e.args.map(compile)
-        if (a === undefined || b === undefined || more.length > 0) break
-        return (values) => Number(evaluate(a(values), b(values)))
+        const args = e.args.map(compile)
+        const [a, b, ...more] = args
+        // Nearly all take two, and need no list of arguments.
+        if (a !== undefined && b !== undefined && more.length === 0) return (values) => Number(evaluate(a(values), b(values)))
+        return (values) => Number(evaluate(...args.map((arg) => arg(values))))
       }
     }
-    throw new Error(`internal: a layout reads ${e.kind} ${'fn' in e ? e.fn : ''}`)
+    throw new Error(`internal: an integer function reads ${e.kind}`)
   }
   return compile(expr)
 }

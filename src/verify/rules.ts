@@ -76,17 +76,13 @@ const softmaxSums = (keys: string): OpRule => ({
 /** Sums of products of int8 are integers whatever the draw. */
 const integerProduct: OpRule = { class: 'exact', elsewhere: 'exact', inputs: { a: within(127), b: within(127) } }
 
-const embedLayerNorm: OpRule = {
-  class: 'reduction',
-  length: rowOf,
-  normalFrom: 31,
-  extents: { ...gathered.extents, v: () => 61, v2: () => 2, p: () => Math.max(...raggedLengths) },
-  inputs: {
-    ...packed('b', 't').inputs,
-    ...gathered.inputs,
-    ids: (next) => integer(next, 0, 60),
-    ids2: (next) => integer(next, 0, 1),
-  },
+const attention: OpRule = {
+  ...packed('b_extent', 't_extent'),
+  extents: { ...packed('b_extent', 't_extent').extents, extent: () => 3 },
+  class: 'attention',
+  length: (dims) => at(dims, 'd_extent'),
+  attrs: { s_extent: (dims) => Math.max(...Array.from({ length: at(dims, 'b_extent') }, (_, i) => raggedLength(i))) },
+  longest: 1024,
 }
 
 export const rules: Readonly<Record<string, OpRule>> = {
@@ -95,14 +91,8 @@ export const rules: Readonly<Record<string, OpRule>> = {
   add_bias: exact,
   add_position: { class: 'exact', extents: { p: (dims) => at(dims, 's') + 3 } },
   argmax: exact,
-  attention: {
-    ...packed('b_extent', 't_extent'),
-    extents: { ...packed('b_extent', 't_extent').extents, extent: () => 3 },
-    class: 'attention',
-    length: (dims) => at(dims, 'd_extent'),
-    attrs: { s_extent: (dims) => Math.max(...Array.from({ length: at(dims, 'b_extent') }, (_, i) => raggedLength(i))) },
-    longest: 1024,
-  },
+  attention,
+  attention_quantize: { ...attention, attrs: { ...attention.attrs, ...spread(64).attrs } },
   auto_matmul_add_bias_tanh_cast_f32: transcendentalProduct,
   bias_argmax: exact,
   bias_gelu: transcendental,
@@ -116,8 +106,18 @@ export const rules: Readonly<Record<string, OpRule>> = {
   dequantize: { class: 'exact', inputs: { x: within(127) } },
   dequantize_channels: fromSums,
   dequantize_product: fromSums,
-  embed_layer_norm: embedLayerNorm,
-  embed_layer_norm_quantize: { ...embedLayerNorm, ...spread(32) },
+  embed_layer_norm: {
+    class: 'reduction',
+    length: rowOf,
+    normalFrom: 31,
+    extents: { ...gathered.extents, v: () => 61, v2: () => 2, p: () => Math.max(...raggedLengths) },
+    inputs: {
+      ...packed('b', 't').inputs,
+      ...gathered.inputs,
+      ids: (next) => integer(next, 0, 60),
+      ids2: (next) => integer(next, 0, 1),
+    },
+  },
   embedding_lookup: {
     class: 'exact',
     extents: { v: () => 61 },
@@ -154,7 +154,6 @@ export const rules: Readonly<Record<string, OpRule>> = {
   int8_row_bias_gelu: geluSums,
   int8_row_bias_qk: unpackSums,
   int8_row_bias_residual_layer_norm: { ...normSums, inputs: { x: within(100) } },
-  int8_row_bias_residual_layer_norm_float: { ...normSums, inputs: { x: within(100) } },
   int8_row_bias_v: unpackSums,
   int8_row_merge_heads_pack: packSums,
   int8_row_softmax: softmaxSums('n'),

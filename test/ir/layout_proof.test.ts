@@ -40,6 +40,21 @@ describe('contiguous runs', () => {
   it.each(cases)('%s', (_, layout, run) => expect(proveLayout(layout).contiguousRun).toBe(run))
 })
 
+describe('aligned runs', () => {
+  const rows16 = matrix('rows16', add(mul(r, roundUp(n, 16)), c), mul(m, roundUp(n, 16)))
+  const cases: readonly (readonly [name: string, layout: Layout, run: number])[] = [
+    ['row-major, whose rows begin anywhere', rowMajor(['r', 'c']), 1],
+    ['rows padded to 16', rows16, 16],
+    ['blocks of 32 columns', blocked(5), 32],
+    ['blocks of 4 columns', blocked(2), 4],
+    ['column-major', matrix('columns', add(mul(c, m), r)), 1],
+    ['rows padded to 16, one element in', { ...rows16, offset: add(rows16.offset, i32(1)), size: add(rows16.size, i32(1)) }, 1],
+    ['rows padded to 16, four elements in', { ...rows16, offset: add(rows16.offset, i32(4)), size: add(rows16.size, i32(4)) }, 4],
+    ['rows of an odd pitch', matrix('odd', add(mul(r, i32(65)), c), add(mul(m, i32(65)), n)), 1],
+  ]
+  it.each(cases)('%s', (_, layout, run) => expect(proveLayout(layout).alignedRun).toBe(run))
+})
+
 describe('twins that must fail', () => {
   it('finds a clash', () =>
     expect(() => proveLayout(matrix('clash', add(mul(r, i32(4)), c), i32(10_000)))).toThrow(

@@ -48,6 +48,32 @@ describe('how an access moves with the loop', () => {
     expect(classify(offsetOf(blocks, [index('m'), c], {}), 'c')).toEqual({ kind: 'contiguous', run: 32 })
   })
 
+  /** Heads side by side in the columns of COL32, whose columns `h * d + c` runs over. */
+  const columns = (headDim: number | undefined): Expr => {
+    const axes = ['s', 'h', 'd']
+    const flat = call('add', call('mul', index('h'), dim('d')), index('d'))
+    const block = call('mul', call('shiftRight', flat, i32(5)), call('mul', i32(32), dim('s')))
+    const offset = call('add', call('add', block, call('mul', index('s'), i32(32))), call('bitAnd', flat, i32(31)))
+    const x = tensor('x', 'in', 's h d', undefined, { name: 'col32:1+2', axes, offset, size: dim('s') })
+    return offsetOf(x, [index('si'), index('hi'), c], headDim === undefined ? {} : { d: headDim })
+  }
+
+  it.each([
+    ['of 64', 64, { kind: 'contiguous', run: 32 }],
+    ['of 32', 32, { kind: 'contiguous', run: 32 }],
+    ['of a size that is no multiple of 32', 24, { kind: 'gather' }],
+    ['of any size', undefined, { kind: 'gather' }],
+  ])('finds the runs in columns of heads %s', (_, headDim, access) => expect(classify(columns(headDim), 'c')).toEqual(access))
+
+  it('knows that what is computed from a block stands still within it', () => {
+    const block = call('shiftRight', c, i32(5))
+    const folded = call('bitAnd', call('mul', block, i32(3)), i32(7))
+    expect(classify(call('add', folded, call('bitAnd', c, i32(31))), 'c')).toEqual({ kind: 'contiguous', run: 32 })
+    // The twin: half a block does not stand still, and what is computed from it moves.
+    const half = call('shiftRight', call('add', c, i32(16)), i32(5))
+    expect(classify(call('add', call('bitAnd', half, i32(7)), call('bitAnd', c, i32(31))), 'c')).toEqual({ kind: 'gather' })
+  })
+
   it('puts fixed extents into the offset', () => {
     const offset = offsetOf(tensor('x', 'in', 'm n'), [index('m'), c], { n: 64 })
     expect(
