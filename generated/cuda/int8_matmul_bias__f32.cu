@@ -16,8 +16,10 @@ struct Epilogue {
   heddle::In<T> bias;
   heddle::Out<T> y;
   static constexpr int VEC = 8;
-  /// What is read besides the product, but for columns, which are near.
+  /// What is read besides the product.
   struct Loaded {
+    heddle::Chunk<float, VEC> steps_c3;
+    heddle::Chunk<T, VEC> bias_c3;
   };
   /// Whether all chunks are full and aligned.
   bool whole_chunks() const {
@@ -30,20 +32,20 @@ struct Epilogue {
   }
   /// Starts reading for columns [column, column + valid) of a row, of which there are at most VEC.
   template <bool WHOLE>
-  __device__ __forceinline__ Loaded load(int64_t, int, int) const {
+  __device__ __forceinline__ Loaded load(int64_t row, int column, int valid) const {
     Loaded operands;
+    operands.steps_c3 = heddle::load_chunk<VEC, WHOLE>(steps, column, valid);
+    operands.bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, column, valid);
     return operands;
   }
   /// Computes and stores these columns from the product.
   template <bool WHOLE>
-  __device__ __forceinline__ void finish(int64_t row, int column, int valid, const int (&product)[VEC], const Loaded&) const {
+  __device__ __forceinline__ void finish(int64_t row, int column, int valid, const int (&product)[VEC], const Loaded& operands) const {
     const int64_t start = static_cast<int64_t>(row) * n;
-    const auto steps_c3 = heddle::load_chunk<VEC, WHOLE>(steps, column, valid);
-    const auto bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, column, valid);
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      y_c3[i] = (static_cast<float>(product[i]) * (step * steps_c3[i])) + bias_c3[i];
+      y_c3[i] = (static_cast<float>(product[i]) * (step * operands.steps_c3[i])) + operands.bias_c3[i];
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
   }

@@ -17,8 +17,10 @@ struct Epilogue {
   heddle::In<T> y;
   heddle::Out<T> z;
   static constexpr int VEC = 8;
-  /// What is read besides the product, but for columns, which are near.
+  /// What is read besides the product.
   struct Loaded {
+    heddle::Chunk<float, VEC> steps_c4;
+    heddle::Chunk<T, VEC> bias_c4;
     heddle::Chunk<T, VEC> y_c4;
   };
   /// Whether all chunks are full and aligned.
@@ -34,6 +36,8 @@ struct Epilogue {
   template <bool WHOLE>
   __device__ __forceinline__ Loaded load(int64_t row, int column, int valid) const {
     Loaded operands;
+    operands.steps_c4 = heddle::load_chunk<VEC, WHOLE>(steps, column, valid);
+    operands.bias_c4 = heddle::load_chunk<VEC, WHOLE>(bias, column, valid);
     operands.y_c4 = heddle::load_chunk<VEC, WHOLE>(y, (static_cast<int64_t>(row) * n) + column, valid);
     return operands;
   }
@@ -41,12 +45,10 @@ struct Epilogue {
   template <bool WHOLE>
   __device__ __forceinline__ void finish(int64_t row, int column, int valid, const int (&product)[VEC], const Loaded& operands) const {
     const int64_t start = static_cast<int64_t>(row) * n;
-    const auto steps_c4 = heddle::load_chunk<VEC, WHOLE>(steps, column, valid);
-    const auto bias_c4 = heddle::load_chunk<VEC, WHOLE>(bias, column, valid);
     float z_c4[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      z_c4[i] = ((static_cast<float>(product[i]) * (step * steps_c4[i])) + bias_c4[i]) + operands.y_c4[i];
+      z_c4[i] = ((static_cast<float>(product[i]) * (step * operands.steps_c4[i])) + operands.bias_c4[i]) + operands.y_c4[i];
     }
     heddle::store_chunk<VEC, WHOLE>(z, start + column, valid, z_c4);
   }

@@ -15,8 +15,9 @@ struct Epilogue {
   heddle::In<T> y;
   heddle::Out<T> z;
   static constexpr int VEC = 8;
-  /// What is read besides the product, but for columns, which are near.
+  /// What is read besides the product.
   struct Loaded {
+    heddle::Chunk<T, VEC> bias_c3;
     heddle::Chunk<T, VEC> y_c3;
   };
   /// Whether all chunks are full and aligned.
@@ -31,6 +32,7 @@ struct Epilogue {
   template <bool WHOLE>
   __device__ __forceinline__ Loaded load(int64_t row, int column, int valid) const {
     Loaded operands;
+    operands.bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, column, valid);
     operands.y_c3 = heddle::load_chunk<VEC, WHOLE>(y, (static_cast<int64_t>(row) * n) + column, valid);
     return operands;
   }
@@ -38,11 +40,10 @@ struct Epilogue {
   template <bool WHOLE>
   __device__ __forceinline__ void finish(int64_t row, int column, int valid, const float (&product)[VEC], const Loaded& operands) const {
     const int64_t start = static_cast<int64_t>(row) * n;
-    const auto bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, column, valid);
     float z_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      z_c3[i] = (product[i] + bias_c3[i]) + operands.y_c3[i];
+      z_c3[i] = (product[i] + operands.bias_c3[i]) + operands.y_c3[i];
     }
     heddle::store_chunk<VEC, WHOLE>(z, start + column, valid, z_c3);
   }

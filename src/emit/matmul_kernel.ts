@@ -123,15 +123,12 @@ function epilogueBody(
   const loaded = pass.rows.filter((row) => row.kind === 'loaded')
   const operands = loaded.filter(({ load }) => load.tensor !== accumulator)
   if (operands.length === loaded.length) throw new Error('internal: the epilogue does not read the product')
-  const fixed = operands.filter(({ load }) => constants.includes(load.tensor))
-  const late = isTooMuch(operands, scope, types) ? fixed : []
-  const ahead = operands.filter((row) => !late.includes(row))
   for (const row of loaded) {
-    if (row.load.tensor === accumulator) elements.set(row.name, 'product[i]')
-    else if (ahead.includes(row)) elements.set(row.name, `operands.${names.value(row.name)}[i]`)
+    elements.set(row.name, row.load.tensor === accumulator ? 'product[i]' : `operands.${names.value(row.name)}[i]`)
   }
+  const fixed = operands.filter(({ load }) => constants.includes(load.tensor))
   const inner = bodyWriter(2)
-  const rest: Pass = { ...pass, rows: pass.rows.filter((row) => row.kind !== 'loaded' || late.includes(row)) }
+  const rest: Pass = { ...pass, rows: pass.rows.filter((row) => row.kind !== 'loaded') }
   const whole = { covers: () => true, condition: '' }
   writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], whole })
 
@@ -144,11 +141,11 @@ function epilogueBody(
   }
   const inline = '__device__ __forceinline__'
   // Parameters that nothing reads have no name, so that no compiler complains about them.
-  const place = ahead.length === 0 ? 'int64_t, int, int' : 'int64_t row, int column, int valid'
+  const place = operands.length === 0 ? 'int64_t, int, int' : 'int64_t row, int column, int valid'
   writer.writeLine(`static constexpr int VEC = ${vec};`)
-  writer.writeLine(`/// What is read besides the product${late.length === 0 ? '' : ', but for columns, which are near'}.`)
+  writer.writeLine('/// What is read besides the product.')
   writer.write('struct Loaded ').inlineBlock(() => {
-    for (const row of ahead) {
+    for (const row of operands) {
       writer.writeLine(`heddle::Chunk<${storageText(tensorOf(row.load.tensor, scope), names)}, VEC> ${names.value(row.name)};`)
     }
   })
@@ -167,7 +164,7 @@ function epilogueBody(
   writer.writeLine('template <bool WHOLE>')
   writer.write(`${inline} Loaded load(${place}) const `).block(() => {
     writer.writeLine('Loaded operands;')
-    for (const { load, loop, name } of ahead) {
+    for (const { load, loop, name } of operands) {
       const offset = placeOf(load.tensor, load.indices, loop.index, scope)
       writer.writeLine(
         `operands.${names.value(name)} = heddle::load_chunk<VEC, WHOLE>(${names.tensor(load.tensor)}, ${offset}, valid);`,
@@ -175,23 +172,12 @@ function epilogueBody(
     }
     writer.writeLine('return operands;')
   })
-  const given = ahead.length === 0 ? 'const Loaded&' : 'const Loaded& operands'
+  const given = operands.length === 0 ? 'const Loaded&' : 'const Loaded& operands'
   const sum = scalarText[dtypeInfo[resolveDType(tensorOf(accumulator, scope).dtype, types)].scalar]
   writer.writeLine('/// Computes and stores these columns from the product.')
   writer.writeLine('template <bool WHOLE>')
   writer.write(`${inline} void finish(int64_t row, int column, int valid, const ${sum} (&product)[VEC], ${given}) const `)
   return `${lines(writer).trimEnd()} {\n${lines(inner)}  }\n`
-}
-
-/**
- * Bytes of a chunk's operands that main loops hold while they multiply (most_early_words in native/device/wgmma_epilogue.cuh). Where
- * there are more, what rows read runs ahead alone: columns' operands are few and stay in the cache.
- */
-const mostAhead = 48
-
-function isTooMuch(operands: readonly Loaded[], scope: Scope, types: TemplateInstance['types']): boolean {
-  const bytes = operands.map(({ load }) => vec * dtypeInfo[resolveDType(tensorOf(load.tensor, scope).dtype, types)].bytes)
-  return bytes.reduce((sum, each) => sum + each, 0) > mostAhead
 }
 
 /** Offset of the column the epilogue stands at. */
