@@ -164,15 +164,15 @@ export const dequantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'step
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const dequantizeChannels = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'y', 'step'>({
+export const dequantizeChannels = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'y', never>({
   op: 'dequantize_channels',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
-  attrs: { step: 1 },
+  attrs: {},
 })
 
-/** Compiled from specs/ops/int8.ts:45. */
+/** Compiled from specs/ops/int8.ts:44. */
 export const dequantizeProduct = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'step' | 'otherStep'>({
   op: 'dequantize_product',
   types: ['T'],
@@ -227,102 +227,102 @@ export const geluTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>(
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8BiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_bias_gelu',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
-  attrs: { step: 1, inverse: 1 },
+  attrs: { inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasQk2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8BiasQk2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_2r4r4',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], x2: ['b', 's', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
   dims: ['b', 's', 'h', 'd'],
-  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+  attrs: { inverse: 1, inverse2: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasQk2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8BiasQk2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_2r4r4_unpack',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
   dims: ['t', 'h', 'd', 't2', 'b', 's'],
-  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+  attrs: { inverse: 1, inverse2: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasQkCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8BiasQkCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_col4',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], x2: ['b', 's', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
   dims: ['b', 's', 'h', 'd'],
-  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+  attrs: { inverse: 1, inverse2: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasQkCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8BiasQkCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_col4_unpack',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
   dims: ['t', 'h', 'd', 't2', 'b', 's'],
-  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+  attrs: { inverse: 1, inverse2: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'step' | 'eps'>({
+export const int8BiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'eps'>({
   op: 'int8_bias_residual_layer_norm',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'] },
   dims: ['m', 'n'],
-  attrs: { step: 1, eps: 1e-12 },
+  attrs: { eps: 1e-12 },
 })
 
 /** Compiled from specs/ops/int8.ts:21. */
-export const int8BiasResidualLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'x2' | 'steps' | 'bias' | 'gamma' | 'beta' | 'y', 'step' | 'step2' | 'eps' | 'inverse'>({
+export const int8BiasResidualLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'x2' | 'steps' | 'bias' | 'gamma' | 'beta' | 'y', 'step' | 'eps' | 'inverse'>({
   op: 'int8_bias_residual_layer_norm_quantize',
   types: ['T'],
   tensors: { x: ['m', 'n'], x2: ['m', 'n'], steps: ['n'], bias: ['n'], gamma: ['n'], beta: ['n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
-  attrs: { step: 1, step2: 1, eps: 1e-12, inverse: 1 },
+  attrs: { step: 1, eps: 1e-12, inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasV2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8BiasV2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_bias_v_2r4r4',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], y: ['b', 's', 'h', 'd'] },
   dims: ['b', 's', 'h', 'd'],
-  attrs: { step: 1, inverse: 1 },
+  attrs: { inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasV2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+export const int8BiasV2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'inverse'>({
   op: 'int8_bias_v_2r4r4_unpack',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
   dims: ['t', 'h', 'd', 'b', 's'],
-  attrs: { step: 1, inverse: 1 },
+  attrs: { inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasVCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8BiasVCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_bias_v_col4',
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], y: ['b', 's', 'h', 'd'] },
   dims: ['b', 's', 'h', 'd'],
-  attrs: { step: 1, inverse: 1 },
+  attrs: { inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8BiasVCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+export const int8BiasVCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'inverse'>({
   op: 'int8_bias_v_col4_unpack',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
   dims: ['t', 'h', 'd', 'b', 's'],
-  attrs: { step: 1, inverse: 1 },
+  attrs: { inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8_col32.ts:26. */
@@ -362,30 +362,30 @@ export const int8Matmul2r4r4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8MatmulBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y', 'step'>({
+export const int8MatmulBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y', never>({
   op: 'int8_matmul_bias',
   types: ['T'],
   tensors: { a: ['m', 'k'], b: ['n', 'k'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
   dims: ['m', 'n', 'k'],
-  attrs: { step: 1 },
+  attrs: {},
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8MatmulBiasGeluQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8MatmulBiasGeluQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_matmul_bias_gelu_quantize',
   types: ['T'],
   tensors: { a: ['m', 'k'], b: ['n', 'k'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
   dims: ['m', 'n', 'k'],
-  attrs: { step: 1, inverse: 1 },
+  attrs: { inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8MatmulBiasResidual = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y' | 'z', 'step'>({
+export const int8MatmulBiasResidual = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y' | 'z', never>({
   op: 'int8_matmul_bias_residual',
   types: ['T'],
   tensors: { a: ['m', 'k'], b: ['n', 'k'], steps: ['n'], bias: ['n'], y: ['m', 'n'], z: ['m', 'n'] },
   dims: ['m', 'n', 'k'],
-  attrs: { step: 1 },
+  attrs: {},
 })
 
 /** Compiled from encoder_layer_gelu:1. */
@@ -397,7 +397,7 @@ export const int8MatmulCol4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from specs/ops/int8.ts:45. */
+/** Compiled from specs/ops/int8.ts:44. */
 export const int8MergeHeads = bindOp<{  }, 'x' | 'y', 'step' | 'otherStep' | 'inverse'>({
   op: 'int8_merge_heads',
   types: [],
@@ -406,7 +406,7 @@ export const int8MergeHeads = bindOp<{  }, 'x' | 'y', 'step' | 'otherStep' | 'in
   attrs: { step: 1, otherStep: 1, inverse: 1 },
 })
 
-/** Compiled from specs/ops/int8.ts:45. */
+/** Compiled from specs/ops/int8.ts:44. */
 export const int8MergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' | 'y', 'step' | 'otherStep' | 'inverse'>({
   op: 'int8_merge_heads_pack',
   types: [],
@@ -416,42 +416,42 @@ export const int8MergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' |
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'step' | 'inverse'>({
+export const int8RowBiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_row_bias_gelu',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
-  attrs: { step: 1, inverse: 1 },
+  attrs: { inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasQk = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'step' | 'step2' | 'inverse' | 'inverse2'>({
+export const int8RowBiasQk = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_row_bias_qk',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], x2: ['t2', 'h', 'd'], steps2: ['h', 'd'], bias: ['h', 'd'], bias2: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
   dims: ['t', 'h', 'd', 't2', 'b', 's'],
-  attrs: { step: 1, step2: 1, inverse: 1, inverse2: 1 },
+  attrs: { inverse: 1, inverse2: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2' | 'y3', 'step' | 'eps' | 'inverse'>({
+export const int8RowBiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2' | 'y3', 'eps' | 'inverse'>({
   op: 'int8_row_bias_residual_layer_norm',
   types: ['T'],
   tensors: { x: ['m', 'n'], steps: ['n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'], y3: ['m', 'n'] },
   dims: ['m', 'n'],
-  attrs: { step: 1, eps: 1e-12, inverse: 1 },
+  attrs: { eps: 1e-12, inverse: 1 },
 })
 
 /** Compiled from specs/ops/int8.ts:33. */
-export const int8RowBiasV = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'step' | 'inverse'>({
+export const int8RowBiasV = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'inverse'>({
   op: 'int8_row_bias_v',
   types: ['T'],
   tensors: { x: ['t', 'h', 'd'], steps: ['h', 'd'], bias: ['h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'] },
   dims: ['t', 'h', 'd', 'b', 's'],
-  attrs: { step: 1, inverse: 1 },
+  attrs: { inverse: 1 },
 })
 
-/** Compiled from specs/ops/int8.ts:45. */
+/** Compiled from specs/ops/int8.ts:44. */
 export const int8RowMergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' | 'y', 'step' | 'otherStep' | 'inverse'>({
   op: 'int8_row_merge_heads_pack',
   types: [],
@@ -460,7 +460,7 @@ export const int8RowMergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions
   attrs: { step: 1, otherStep: 1, inverse: 1 },
 })
 
-/** Compiled from specs/ops/int8.ts:45. */
+/** Compiled from specs/ops/int8.ts:44. */
 export const int8RowSoftmax = bindOp<{  }, 'x' | 'lengths' | 'y', 'step' | 'otherStep' | 'factor' | 'inverse'>({
   op: 'int8_row_softmax',
   types: [],
@@ -487,7 +487,7 @@ export const int8ScoresCol4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from specs/ops/int8.ts:45. */
+/** Compiled from specs/ops/int8.ts:44. */
 export const int8Softmax = bindOp<{  }, 'x' | 'lengths' | 'y', 'step' | 'otherStep' | 'factor' | 'inverse'>({
   op: 'int8_softmax',
   types: [],

@@ -12,7 +12,6 @@ constexpr int VEC = 8;
 __global__ void __launch_bounds__(256, 1) dequantize_channels_elementwise(
     const int64_t work,
     const int n,
-    const float step,
     const heddle::In<int> x,
     const heddle::In<float> steps,
     const heddle::Out<T> y) {
@@ -28,7 +27,7 @@ __global__ void __launch_bounds__(256, 1) dequantize_channels_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = static_cast<float>(x_c[i]) * (step * steps_c[i]);
+    y_c[i] = static_cast<float>(x_c[i]) * steps_c[i];
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }
@@ -36,14 +35,13 @@ __global__ void __launch_bounds__(256, 1) dequantize_channels_elementwise(
 }  // namespace
 
 extern "C" int32_t heddle_launch_dequantize_channels__f16(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"dequantize_channels__f16", 3, 2, 1});
+  heddle::Arguments arguments(launch, error, {"dequantize_channels__f16", 3, 2, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
-  const float step = arguments.f32_attr(0, "step");
   const auto x = arguments.in<int>(0, "x", heddle::Count(m) * n);
   const auto steps = arguments.in<float>(1, "steps", n);
   const auto y = arguments.out<T>(2, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "dequantize_channels__f16", work, 256, dequantize_channels_elementwise, work, static_cast<int>(n), step, x, steps, y);
+  return heddle::launch_elements(launch, error, "dequantize_channels__f16", work, 256, dequantize_channels_elementwise, work, static_cast<int>(n), x, steps, y);
 }

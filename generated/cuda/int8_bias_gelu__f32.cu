@@ -13,7 +13,6 @@ __global__ void __launch_bounds__(256, 1) int8_bias_gelu_elementwise(
     const int64_t work,
     const int m,
     const int n,
-    const float step,
     const float inverse,
     const heddle::In<int> x,
     const heddle::In<float> steps,
@@ -31,7 +30,7 @@ __global__ void __launch_bounds__(256, 1) int8_bias_gelu_elementwise(
   float y_c5[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c5[i] = heddle::gelu((static_cast<float>(x_c5[i]) * (step * steps_c5[i])) + bias_c5[i]) * inverse;
+    y_c5[i] = heddle::gelu((static_cast<float>(x_c5[i]) * steps_c5[i]) + bias_c5[i]) * inverse;
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid, y_c5);
 }
@@ -39,16 +38,15 @@ __global__ void __launch_bounds__(256, 1) int8_bias_gelu_elementwise(
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_bias_gelu__f32", 4, 2, 2});
+  heddle::Arguments arguments(launch, error, {"int8_bias_gelu__f32", 4, 2, 1});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
-  const float step = arguments.f32_attr(0, "step");
-  const float inverse = arguments.f32_attr(1, "inverse");
+  const float inverse = arguments.f32_attr(0, "inverse");
   const auto x = arguments.in<int>(0, "x", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const auto steps = arguments.in<float>(1, "steps", n);
   const auto bias = arguments.in<T>(2, "bias", n);
   const auto y = arguments.out<signed char>(3, "y", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "int8_bias_gelu__f32", work, 256, int8_bias_gelu_elementwise, work, static_cast<int>(m), static_cast<int>(n), step, inverse, x, steps, bias, y);
+  return heddle::launch_elements(launch, error, "int8_bias_gelu__f32", work, 256, int8_bias_gelu_elementwise, work, static_cast<int>(m), static_cast<int>(n), inverse, x, steps, bias, y);
 }

@@ -15,8 +15,6 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_2r4r4_unpack_elementwise(
     const int h,
     const int t2,
     const int s,
-    const float step,
-    const float step2,
     const float inverse,
     const float inverse2,
     const heddle::In<int> x,
@@ -50,8 +48,8 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_2r4r4_unpack_elementwise(
   for (int i = 0; i < VEC; ++i) {
     const int c9 = c9_0 + i;
     if (i < valid) {
-      y_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * 64) + c9) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9) & 31))) * (step * steps_c9[i])) + bias_c9[i]) * inverse) : 0.0f;
-      y2_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * 64) + c9) >> 5) * 32) * t2) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9) & 31))) * (step2 * steps2_c9[i])) + bias2_c9[i]) * inverse2) : 0.0f;
+      y_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * 64) + c9) >> 5) * 32) * t) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9) & 31))) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
+      y2_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * 64) + c9) >> 5) * 32) * t2) + (static_cast<int64_t>(row_select) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9) & 31))) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
     }
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c9_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c9_0 & 31)), valid, y_c9);
@@ -61,17 +59,15 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_2r4r4_unpack_elementwise(
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_bias_qk_2r4r4_unpack__f32__d64", 10, 6, 4});
+  heddle::Arguments arguments(launch, error, {"int8_bias_qk_2r4r4_unpack__f32__d64", 10, 6, 2});
   const int64_t t = arguments.dim(0, "t");
   const int64_t h = arguments.dim(1, "h");
   arguments.fixed_dim(2, "d", 64);
   const int64_t t2 = arguments.dim(3, "t2");
   const int64_t b = arguments.dim(4, "b");
   const int64_t s = arguments.dim(5, "s");
-  const float step = arguments.f32_attr(0, "step");
-  const float step2 = arguments.f32_attr(1, "step2");
-  const float inverse = arguments.f32_attr(2, "inverse");
-  const float inverse2 = arguments.f32_attr(3, "inverse2");
+  const float inverse = arguments.f32_attr(0, "inverse");
+  const float inverse2 = arguments.f32_attr(1, "inverse2");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * 64) + 32) - 1) / 32) * 32) * t);
   const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * 64);
   const auto x2 = arguments.in<int>(2, "x2", (((((heddle::Count(h) * 64) + 32) - 1) / 32) * 32) * t2);
@@ -84,5 +80,5 @@ extern "C" int32_t heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64(const heddl
   const auto y2 = arguments.out<signed char>(9, "y2", (heddle::Count(b) * h) * (((((heddle::Count(64) + 32) - 1) / 32) * 32) * ((((heddle::Count(s) + 32) - 1) / 32) * 32)));
   const int64_t work = arguments.work(heddle::Count(b) * s * h * heddle::chunks_of<VEC>(static_cast<int>(64)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "int8_bias_qk_2r4r4_unpack__f32__d64", work, 256, int8_bias_qk_2r4r4_unpack_elementwise, work, static_cast<int>(t), static_cast<int>(h), static_cast<int>(t2), static_cast<int>(s), step, step2, inverse, inverse2, x, steps, x2, steps2, bias, bias2, lengths, starts, y, y2);
+  return heddle::launch_elements(launch, error, "int8_bias_qk_2r4r4_unpack__f32__d64", work, 256, int8_bias_qk_2r4r4_unpack_elementwise, work, static_cast<int>(t), static_cast<int>(h), static_cast<int>(t2), static_cast<int>(s), inverse, inverse2, x, steps, x2, steps2, bias, bias2, lengths, starts, y, y2);
 }

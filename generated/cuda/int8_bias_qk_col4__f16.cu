@@ -15,8 +15,6 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_elementwise(
     const int s,
     const int h,
     const int d,
-    const float step,
-    const float step2,
     const float inverse,
     const float inverse2,
     const heddle::In<int> x,
@@ -46,8 +44,8 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_elementwise(
   for (int i = 0; i < VEC; ++i) {
     const int c8 = c8_0 + i;
     if (i < valid) {
-      y_c8[i] = ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * (step * steps_c8[i])) + bias_c8[i]) * inverse;
-      y2_c8[i] = ((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * (step2 * steps2_c8[i])) + bias2_c8[i]) * inverse2;
+      y_c8[i] = ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * steps_c8[i]) + bias_c8[i]) * inverse;
+      y2_c8[i] = ((static_cast<float>(heddle::read(x2, ((((((static_cast<int64_t>(i_h) * d) + c8) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * d) + c8) & 31))) * steps2_c8[i]) + bias2_c8[i]) * inverse2;
     }
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(d) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c8_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c8_0 & 31)), valid, y_c8);
@@ -57,15 +55,13 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_elementwise(
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_bias_qk_col4__f16(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_bias_qk_col4__f16", 8, 4, 4});
+  heddle::Arguments arguments(launch, error, {"int8_bias_qk_col4__f16", 8, 4, 2});
   const int64_t b = arguments.dim(0, "b");
   const int64_t s = arguments.dim(1, "s");
   const int64_t h = arguments.dim(2, "h");
   const int64_t d = arguments.dim(3, "d");
-  const float step = arguments.f32_attr(0, "step");
-  const float step2 = arguments.f32_attr(1, "step2");
-  const float inverse = arguments.f32_attr(2, "inverse");
-  const float inverse2 = arguments.f32_attr(3, "inverse2");
+  const float inverse = arguments.f32_attr(0, "inverse");
+  const float inverse2 = arguments.f32_attr(1, "inverse2");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * d) + 32) - 1) / 32) * 32) * (heddle::Count(b) * s));
   const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * d);
   const auto x2 = arguments.in<int>(2, "x2", (((((heddle::Count(h) * d) + 32) - 1) / 32) * 32) * (heddle::Count(b) * s));
@@ -76,5 +72,5 @@ extern "C" int32_t heddle_launch_int8_bias_qk_col4__f16(const heddle_launch* lau
   const auto y2 = arguments.out<signed char>(7, "y2", (heddle::Count(b) * h) * (((((heddle::Count(d) + 32) - 1) / 32) * 32) * ((((heddle::Count(s) + 8) - 1) / 8) * 8)));
   const int64_t work = arguments.work(heddle::Count(b) * s * h * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "int8_bias_qk_col4__f16", work, 256, int8_bias_qk_col4_elementwise, work, static_cast<int>(b), static_cast<int>(s), static_cast<int>(h), static_cast<int>(d), step, step2, inverse, inverse2, x, steps, x2, steps2, bias, bias2, y, y2);
+  return heddle::launch_elements(launch, error, "int8_bias_qk_col4__f16", work, 256, int8_bias_qk_col4_elementwise, work, static_cast<int>(b), static_cast<int>(s), static_cast<int>(h), static_cast<int>(d), inverse, inverse2, x, steps, x2, steps2, bias, bias2, y, y2);
 }

@@ -14,8 +14,6 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_elementwise(
     const int b,
     const int s,
     const int h,
-    const float step,
-    const float step2,
     const float inverse,
     const float inverse2,
     const heddle::In<int> x,
@@ -45,8 +43,8 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_elementwise(
   float y2_c8[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c8[i] = ((static_cast<float>(x_c8[i]) * (step * steps_c8[i])) + bias_c8[i]) * inverse;
-    y2_c8[i] = ((static_cast<float>(x2_c8[i]) * (step2 * steps2_c8[i])) + bias2_c8[i]) * inverse2;
+    y_c8[i] = ((static_cast<float>(x_c8[i]) * steps_c8[i]) + bias_c8[i]) * inverse;
+    y2_c8[i] = ((static_cast<float>(x2_c8[i]) * steps2_c8[i]) + bias2_c8[i]) * inverse2;
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32) * s)) + ((((static_cast<int64_t>(c8_0 >> 5) * 32) * s) + (static_cast<int64_t>(i_s) * 32)) + (c8_0 & 31)), valid, y_c8);
   heddle::store_chunk<VEC>(y2, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(c8_0 >> 5) * 32) * ((((static_cast<int64_t>(s) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(i_s >> 3) * 8) + (static_cast<int64_t>(i_s & 1) * 4)) + ((c8_0 >> 3) & 3)) * 8) + (static_cast<int64_t>((c8_0 >> 2) & 1) * 4)) + ((i_s & 7) >> 1)) * 4)) + (c8_0 & 3)), valid, y2_c8);
@@ -55,15 +53,13 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_elementwise(
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_bias_qk_col4__f16__d64(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_bias_qk_col4__f16__d64", 8, 4, 4});
+  heddle::Arguments arguments(launch, error, {"int8_bias_qk_col4__f16__d64", 8, 4, 2});
   const int64_t b = arguments.dim(0, "b");
   const int64_t s = arguments.dim(1, "s");
   const int64_t h = arguments.dim(2, "h");
   arguments.fixed_dim(3, "d", 64);
-  const float step = arguments.f32_attr(0, "step");
-  const float step2 = arguments.f32_attr(1, "step2");
-  const float inverse = arguments.f32_attr(2, "inverse");
-  const float inverse2 = arguments.f32_attr(3, "inverse2");
+  const float inverse = arguments.f32_attr(0, "inverse");
+  const float inverse2 = arguments.f32_attr(1, "inverse2");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * 64) + 32) - 1) / 32) * 32) * (heddle::Count(b) * s));
   const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * 64);
   const auto x2 = arguments.in<int>(2, "x2", (((((heddle::Count(h) * 64) + 32) - 1) / 32) * 32) * (heddle::Count(b) * s));
@@ -74,5 +70,5 @@ extern "C" int32_t heddle_launch_int8_bias_qk_col4__f16__d64(const heddle_launch
   const auto y2 = arguments.out<signed char>(7, "y2", (heddle::Count(b) * h) * (((((heddle::Count(64) + 32) - 1) / 32) * 32) * ((((heddle::Count(s) + 8) - 1) / 8) * 8)));
   const int64_t work = arguments.work(heddle::Count(b) * s * h * heddle::chunks_of<VEC>(static_cast<int>(64)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "int8_bias_qk_col4__f16__d64", work, 256, int8_bias_qk_col4_elementwise, work, static_cast<int>(b), static_cast<int>(s), static_cast<int>(h), step, step2, inverse, inverse2, x, steps, x2, steps2, bias, bias2, y, y2);
+  return heddle::launch_elements(launch, error, "int8_bias_qk_col4__f16__d64", work, 256, int8_bias_qk_col4_elementwise, work, static_cast<int>(b), static_cast<int>(s), static_cast<int>(h), inverse, inverse2, x, steps, x2, steps2, bias, bias2, y, y2);
 }

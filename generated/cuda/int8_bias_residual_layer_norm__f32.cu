@@ -20,7 +20,6 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
     const int64_t rows,
     const int m,
     const int n,
-    const float step,
     const float eps,
     const heddle::In<int> x,
     const heddle::In<float> steps,
@@ -56,7 +55,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
       const auto bias_c4 = heddle::load_chunk<VEC, WHOLE>(bias, c4_0, valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        v[chunk][i] = ((static_cast<float>(x_c4[chunk][i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[chunk][i];
+        v[chunk][i] = ((static_cast<float>(x_c4[chunk][i]) * steps_c4[i]) + bias_c4[i]) + y_c4[chunk][i];
         if (WHOLE || i < valid) sum0_lanes.add(v[chunk][i], c4_0 + i);
       }
       sum0_lanes.end_chunk();
@@ -106,7 +105,6 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const int64_t rows,
     const int m,
     const int n,
-    const float step,
     const float eps,
     const heddle::In<int> x,
     const heddle::In<float> steps,
@@ -137,7 +135,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
       const auto y_c4 = heddle::load_chunk<VEC, false>(y, (((static_cast<int64_t>(c4_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c4_0 & 31), valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x_c4[i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[i];
+        const float v = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
         if (WHOLE || i < valid) sum0_lanes.add(v, c4_0 + i);
       }
       sum0_lanes.end_chunk();
@@ -154,7 +152,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
       const auto y_c4 = heddle::load_chunk<VEC, false>(y, (((static_cast<int64_t>(c4_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c4_0 & 31), valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x_c4[i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[i];
+        const float v = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
         if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v - mean), c4_0 + i);
       }
       sum1_lanes.end_chunk();
@@ -174,7 +172,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
       float y2_c4[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x_c4[i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[i];
+        const float v = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
         y2_c4[i] = (((v - mean) * row_rsqrt) * gamma_c4[i]) + beta_c4[i];
       }
       heddle::store_chunk<VEC, false>(y2, (((static_cast<int64_t>(c4_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c4_0 & 31), valid, y2_c4);
@@ -190,11 +188,10 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_bias_residual_layer_norm__f32", 7, 2, 2});
+  heddle::Arguments arguments(launch, error, {"int8_bias_residual_layer_norm__f32", 7, 2, 1});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
-  const float step = arguments.f32_attr(0, "step");
-  const float eps = arguments.f32_attr(1, "eps");
+  const float eps = arguments.f32_attr(0, "eps");
   const auto x = arguments.in<int>(0, "x", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const auto steps = arguments.in<float>(1, "steps", n);
   const auto bias = arguments.in<T>(2, "bias", n);
@@ -205,7 +202,7 @@ extern "C" int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
   const auto run = [&](auto team, const char* name, auto kernel) {
-    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(m), static_cast<int>(n), step, eps, x, steps, bias, y, gamma, beta, y2);
+    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(m), static_cast<int>(n), eps, x, steps, bias, y, gamma, beta, y2);
   };
   const int64_t length = heddle::longest(int64_t{n});
   // A row this short is one or two loads: no lane waits for another.

@@ -21,7 +21,6 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
     const int m,
     const int n,
     const float step,
-    const float step2,
     const float eps,
     const float inverse,
     const heddle::In<signed char> x,
@@ -58,7 +57,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
       const auto bias_c5 = heddle::load_chunk<VEC, WHOLE>(bias, c5_0, valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        v[chunk][i] = ((static_cast<float>(x2_c5[chunk][i]) * (step2 * steps_c5[i])) + bias_c5[i]) + (x_c5[chunk][i] * step);
+        v[chunk][i] = ((static_cast<float>(x2_c5[chunk][i]) * steps_c5[i]) + bias_c5[i]) + (x_c5[chunk][i] * step);
         if (WHOLE || i < valid) sum0_lanes.add(v[chunk][i], c5_0 + i);
       }
       sum0_lanes.end_chunk();
@@ -109,7 +108,6 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const int m,
     const int n,
     const float step,
-    const float step2,
     const float eps,
     const float inverse,
     const heddle::In<signed char> x,
@@ -141,7 +139,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
       const auto x_c5 = heddle::load_chunk<VEC, false>(x, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x2_c5[i]) * (step2 * steps_c5[i])) + bias_c5[i]) + (x_c5[i] * step);
+        const float v = ((static_cast<float>(x2_c5[i]) * steps_c5[i]) + bias_c5[i]) + (x_c5[i] * step);
         if (WHOLE || i < valid) sum0_lanes.add(v, c5_0 + i);
       }
       sum0_lanes.end_chunk();
@@ -158,7 +156,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
       const auto x_c5 = heddle::load_chunk<VEC, false>(x, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x2_c5[i]) * (step2 * steps_c5[i])) + bias_c5[i]) + (x_c5[i] * step);
+        const float v = ((static_cast<float>(x2_c5[i]) * steps_c5[i]) + bias_c5[i]) + (x_c5[i] * step);
         if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v - mean), c5_0 + i);
       }
       sum1_lanes.end_chunk();
@@ -178,7 +176,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
       float y_c5[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x2_c5[i]) * (step2 * steps_c5[i])) + bias_c5[i]) + (x_c5[i] * step);
+        const float v = ((static_cast<float>(x2_c5[i]) * steps_c5[i]) + bias_c5[i]) + (x_c5[i] * step);
         y_c5[i] = ((((v - mean) * row_rsqrt) * gamma_c5[i]) + beta_c5[i]) * inverse;
       }
       heddle::store_chunk<VEC, false>(y, (((static_cast<int64_t>(c5_0 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5_0 & 31), valid, y_c5);
@@ -194,13 +192,12 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_bias_residual_layer_norm_quantize__f32", 7, 2, 4});
+  heddle::Arguments arguments(launch, error, {"int8_bias_residual_layer_norm_quantize__f32", 7, 2, 3});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const float step = arguments.f32_attr(0, "step");
-  const float step2 = arguments.f32_attr(1, "step2");
-  const float eps = arguments.f32_attr(2, "eps");
-  const float inverse = arguments.f32_attr(3, "inverse");
+  const float eps = arguments.f32_attr(1, "eps");
+  const float inverse = arguments.f32_attr(2, "inverse");
   const auto x = arguments.in<signed char>(0, "x", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const auto x2 = arguments.in<int>(1, "x2", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const auto steps = arguments.in<float>(2, "steps", n);
@@ -211,7 +208,7 @@ extern "C" int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(con
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
   const auto run = [&](auto team, const char* name, auto kernel) {
-    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(m), static_cast<int>(n), step, step2, eps, inverse, x, x2, steps, bias, gamma, beta, y);
+    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(m), static_cast<int>(n), step, eps, inverse, x, x2, steps, bias, gamma, beta, y);
   };
   const int64_t length = heddle::longest(int64_t{n});
   // A row this short is one or two loads: no lane waits for another.

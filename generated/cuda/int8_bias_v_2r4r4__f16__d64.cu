@@ -14,7 +14,6 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_2r4r4_elementwise(
     const int b,
     const int s,
     const int h,
-    const float step,
     const float inverse,
     const heddle::In<int> x,
     const heddle::In<float> steps,
@@ -28,13 +27,13 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_2r4r4_elementwise(
   const int valid = s - i_s0;
   const int i_h = heddle::peel(position, h);
   const int i_b = static_cast<int>(position);
-  const float row_mul = step * heddle::read(steps, (static_cast<int64_t>(i_h) * 64) + c5);
+  const float row_steps = heddle::read(steps, (static_cast<int64_t>(i_h) * 64) + c5);
   const float row_bias = heddle::read(bias, (static_cast<int64_t>(i_h) * 64) + c5);
   float y_i_s[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int i_s = i_s0 + i;
-    if (i < valid) y_i_s[i] = ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * 64) + c5) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c5) & 31))) * row_mul) + row_bias) * inverse;
+    if (i < valid) y_i_s[i] = ((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * 64) + c5) >> 5) * 32) * (static_cast<int64_t>(b) * s)) + (((static_cast<int64_t>(i_b) * s) + i_s) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c5) & 31))) * row_steps) + row_bias) * inverse;
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32))) + (((((static_cast<int64_t>(i_s0 >> 5) * 32) * ((((static_cast<int64_t>(64) + 32) - 1) / 32) * 32)) + (static_cast<int64_t>(c5 >> 5) * 1024)) + (((((static_cast<int64_t>((c5 & 7) >> 1) * 4) + ((c5 & 31) >> 3)) * 2) + (c5 & 1)) * 32)) + (i_s0 & 31)), valid, y_i_s);
 }
@@ -42,18 +41,17 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_2r4r4_elementwise(
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_bias_v_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_bias_v_2r4r4__f16__d64", 4, 4, 2});
+  heddle::Arguments arguments(launch, error, {"int8_bias_v_2r4r4__f16__d64", 4, 4, 1});
   const int64_t b = arguments.dim(0, "b");
   const int64_t s = arguments.dim(1, "s");
   const int64_t h = arguments.dim(2, "h");
   arguments.fixed_dim(3, "d", 64);
-  const float step = arguments.f32_attr(0, "step");
-  const float inverse = arguments.f32_attr(1, "inverse");
+  const float inverse = arguments.f32_attr(0, "inverse");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * 64) + 32) - 1) / 32) * 32) * (heddle::Count(b) * s));
   const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * 64);
   const auto bias = arguments.in<T>(2, "bias", heddle::Count(h) * 64);
   const auto y = arguments.out<signed char>(3, "y", (heddle::Count(b) * h) * (((((heddle::Count(s) + 32) - 1) / 32) * 32) * ((((heddle::Count(64) + 32) - 1) / 32) * 32)));
   const int64_t work = arguments.work(heddle::Count(b) * h * 64 * heddle::chunks_of<VEC>(static_cast<int>(s)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "int8_bias_v_2r4r4__f16__d64", work, 256, int8_bias_v_2r4r4_elementwise, work, static_cast<int>(b), static_cast<int>(s), static_cast<int>(h), step, inverse, x, steps, bias, y);
+  return heddle::launch_elements(launch, error, "int8_bias_v_2r4r4__f16__d64", work, 256, int8_bias_v_2r4r4_elementwise, work, static_cast<int>(b), static_cast<int>(s), static_cast<int>(h), inverse, x, steps, bias, y);
 }

@@ -15,7 +15,6 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_col4_unpack_elementwise(
     const int h,
     const int d,
     const int s,
-    const float step,
     const float inverse,
     const heddle::In<int> x,
     const heddle::In<float> steps,
@@ -33,7 +32,7 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_col4_unpack_elementwise(
   const int i_b = static_cast<int>(position);
   const int row_lengths = heddle::read(lengths, i_b);
   const int row_starts = heddle::read(starts, i_b);
-  const float row_mul = step * heddle::read(steps, (static_cast<int64_t>(i_h) * d) + c6);
+  const float row_steps = heddle::read(steps, (static_cast<int64_t>(i_h) * d) + c6);
   const float row_bias = heddle::read(bias, (static_cast<int64_t>(i_h) * d) + c6);
   float y_i_s[VEC] = {};
   HEDDLE_UNROLL
@@ -41,7 +40,7 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_col4_unpack_elementwise(
     const int i_s = i_s0 + i;
     if (i < valid) {
       const bool common = i_s < row_lengths;
-      y_i_s[i] = common ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c6) >> 5) * 32) * t) + (static_cast<int64_t>(common ? (row_starts + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * d) + c6) & 31))) * row_mul) + row_bias) * inverse) : 0.0f;
+      y_i_s[i] = common ? (((static_cast<float>(heddle::read(x, ((((((static_cast<int64_t>(i_h) * d) + c6) >> 5) * 32) * t) + (static_cast<int64_t>(common ? (row_starts + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * d) + c6) & 31))) * row_steps) + row_bias) * inverse) : 0.0f;
     }
   }
   heddle::store_chunk<VEC>(y, (((static_cast<int64_t>(i_b) * h) + i_h) * (((((static_cast<int64_t>(s) + 32) - 1) / 32) * 32) * ((((static_cast<int64_t>(d) + 8) - 1) / 8) * 8))) + ((((static_cast<int64_t>(i_s0 >> 5) * 32) * ((((static_cast<int64_t>(d) + 8) - 1) / 8) * 8)) + (((((((static_cast<int64_t>(c6 >> 3) * 8) + (static_cast<int64_t>(c6 & 1) * 4)) + ((i_s0 >> 3) & 3)) * 8) + (static_cast<int64_t>((i_s0 >> 2) & 1) * 4)) + ((c6 & 7) >> 1)) * 4)) + (i_s0 & 3)), valid, y_i_s);
@@ -50,14 +49,13 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_col4_unpack_elementwise(
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_bias_v_col4_unpack__f32(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_bias_v_col4_unpack__f32", 6, 5, 2});
+  heddle::Arguments arguments(launch, error, {"int8_bias_v_col4_unpack__f32", 6, 5, 1});
   const int64_t t = arguments.dim(0, "t");
   const int64_t h = arguments.dim(1, "h");
   const int64_t d = arguments.dim(2, "d");
   const int64_t b = arguments.dim(3, "b");
   const int64_t s = arguments.dim(4, "s");
-  const float step = arguments.f32_attr(0, "step");
-  const float inverse = arguments.f32_attr(1, "inverse");
+  const float inverse = arguments.f32_attr(0, "inverse");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * d) + 32) - 1) / 32) * 32) * t);
   const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * d);
   const auto bias = arguments.in<T>(2, "bias", heddle::Count(h) * d);
@@ -66,5 +64,5 @@ extern "C" int32_t heddle_launch_int8_bias_v_col4_unpack__f32(const heddle_launc
   const auto y = arguments.out<signed char>(5, "y", (heddle::Count(b) * h) * (((((heddle::Count(s) + 32) - 1) / 32) * 32) * ((((heddle::Count(d) + 8) - 1) / 8) * 8)));
   const int64_t work = arguments.work(heddle::Count(b) * h * d * heddle::chunks_of<VEC>(static_cast<int>(s)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "int8_bias_v_col4_unpack__f32", work, 256, int8_bias_v_col4_unpack_elementwise, work, static_cast<int>(t), static_cast<int>(h), static_cast<int>(d), static_cast<int>(s), step, inverse, x, steps, bias, lengths, starts, y);
+  return heddle::launch_elements(launch, error, "int8_bias_v_col4_unpack__f32", work, 256, int8_bias_v_col4_unpack_elementwise, work, static_cast<int>(t), static_cast<int>(h), static_cast<int>(d), static_cast<int>(s), inverse, x, steps, bias, lengths, starts, y);
 }

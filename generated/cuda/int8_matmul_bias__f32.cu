@@ -11,7 +11,6 @@ using T = float;
 // What becomes of the product.
 struct Epilogue {
   int n;
-  float step;
   heddle::In<float> steps;
   heddle::In<T> bias;
   heddle::Out<T> y;
@@ -45,7 +44,7 @@ struct Epilogue {
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      y_c3[i] = (static_cast<float>(product[i]) * (step * operands.steps_c3[i])) + operands.bias_c3[i];
+      y_c3[i] = (static_cast<float>(product[i]) * operands.steps_c3[i]) + operands.bias_c3[i];
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
   }
@@ -55,17 +54,16 @@ struct Epilogue {
 
 extern "C" int32_t heddle_launch_int8_matmul_bias__f32(const heddle_launch* launch, heddle_error* error) {
   using namespace slots_of_int8_matmul_bias__f32;
-  heddle::Arguments arguments(launch, error, {"int8_matmul_bias__f32", 5, 3, 1});
+  heddle::Arguments arguments(launch, error, {"int8_matmul_bias__f32", 5, 3, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const int64_t k = arguments.dim(2, "k");
-  const float step = arguments.f32_attr(0, "step");
   const auto a = arguments.in<signed char>(0, "a", heddle::Count(m) * k);
   const auto b = arguments.in<signed char>(1, "b", heddle::Count(n) * k);
   const auto steps = arguments.in<float>(2, "steps", n);
   const auto bias = arguments.in<T>(3, "bias", n);
   const auto y = arguments.out<T>(4, "y", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul_bias__f32", m, n, k, a, b, Epilogue{static_cast<int>(n), step, steps, bias, y}, true);
+  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul_bias__f32", m, n, k, a, b, Epilogue{static_cast<int>(n), steps, bias, y}, true);
 }
 

@@ -11,7 +11,6 @@ using T = float;
 // What becomes of the product.
 struct Epilogue {
   int n;
-  float step;
   heddle::In<float> steps;
   heddle::In<T> bias;
   heddle::In<T> y;
@@ -48,7 +47,7 @@ struct Epilogue {
     float z_c4[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      z_c4[i] = ((static_cast<float>(product[i]) * (step * operands.steps_c4[i])) + operands.bias_c4[i]) + operands.y_c4[i];
+      z_c4[i] = ((static_cast<float>(product[i]) * operands.steps_c4[i]) + operands.bias_c4[i]) + operands.y_c4[i];
     }
     heddle::store_chunk<VEC, WHOLE>(z, start + column, valid, z_c4);
   }
@@ -58,11 +57,10 @@ struct Epilogue {
 
 extern "C" int32_t heddle_launch_int8_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error) {
   using namespace slots_of_int8_matmul_bias_residual__f32;
-  heddle::Arguments arguments(launch, error, {"int8_matmul_bias_residual__f32", 6, 3, 1});
+  heddle::Arguments arguments(launch, error, {"int8_matmul_bias_residual__f32", 6, 3, 0});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const int64_t k = arguments.dim(2, "k");
-  const float step = arguments.f32_attr(0, "step");
   const auto a = arguments.in<signed char>(0, "a", heddle::Count(m) * k);
   const auto b = arguments.in<signed char>(1, "b", heddle::Count(n) * k);
   const auto steps = arguments.in<float>(2, "steps", n);
@@ -70,6 +68,6 @@ extern "C" int32_t heddle_launch_int8_matmul_bias_residual__f32(const heddle_lau
   const auto y = arguments.in<T>(4, "y", heddle::Count(m) * n);
   const auto z = arguments.out<T>(5, "z", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul_bias_residual__f32", m, n, k, a, b, Epilogue{static_cast<int>(n), step, steps, bias, y, z}, true);
+  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul_bias_residual__f32", m, n, k, a, b, Epilogue{static_cast<int>(n), steps, bias, y, z}, true);
 }
 

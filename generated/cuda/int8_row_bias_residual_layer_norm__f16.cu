@@ -19,7 +19,6 @@ template <class Team, int CHUNKS>
 __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer_norm_kept(
     const int64_t rows,
     const int n,
-    const float step,
     const float eps,
     const float inverse,
     const heddle::In<int> x,
@@ -62,7 +61,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
       const auto bias_c4 = heddle::load_chunk<VEC, WHOLE>(bias, c4_0, valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        v[chunk][i] = ((static_cast<float>(x_c4[chunk][i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[chunk][i];
+        v[chunk][i] = ((static_cast<float>(x_c4[chunk][i]) * steps_c4[i]) + bias_c4[i]) + y_c4[chunk][i];
         if (WHOLE || i < valid) sum0_lanes.add(v[chunk][i], c4_0 + i);
       }
       sum0_lanes.end_chunk();
@@ -115,7 +114,6 @@ template <class Team>
 __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer_norm_reread(
     const int64_t rows,
     const int n,
-    const float step,
     const float eps,
     const float inverse,
     const heddle::In<int> x,
@@ -153,7 +151,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer
       const auto y_c4 = heddle::load_chunk<VEC, WHOLE>(y, start + c4_0, valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x_c4[i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[i];
+        const float v = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
         if (WHOLE || i < valid) sum0_lanes.add(v, c4_0 + i);
       }
       sum0_lanes.end_chunk();
@@ -170,7 +168,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer
       const auto y_c4 = heddle::load_chunk<VEC, WHOLE>(y, start + c4_0, valid);
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x_c4[i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[i];
+        const float v = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
         if (WHOLE || i < valid) sum1_lanes.add(heddle::square(v - mean), c4_0 + i);
       }
       sum1_lanes.end_chunk();
@@ -191,7 +189,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer
       float y3_c4[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const float v = ((static_cast<float>(x_c4[i]) * (step * steps_c4[i])) + bias_c4[i]) + y_c4[i];
+        const float v = ((static_cast<float>(x_c4[i]) * steps_c4[i]) + bias_c4[i]) + y_c4[i];
         const float r4 = (((v - mean) * row_rsqrt) * gamma_c4[i]) + beta_c4[i];
         y2_c4[i] = r4;
         y3_c4[i] = r4 * inverse;
@@ -210,12 +208,11 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer
 }  // namespace
 
 extern "C" int32_t heddle_launch_int8_row_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error) {
-  heddle::Arguments arguments(launch, error, {"int8_row_bias_residual_layer_norm__f16", 8, 2, 3});
+  heddle::Arguments arguments(launch, error, {"int8_row_bias_residual_layer_norm__f16", 8, 2, 2});
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
-  const float step = arguments.f32_attr(0, "step");
-  const float eps = arguments.f32_attr(1, "eps");
-  const float inverse = arguments.f32_attr(2, "inverse");
+  const float eps = arguments.f32_attr(0, "eps");
+  const float inverse = arguments.f32_attr(1, "inverse");
   const auto x = arguments.in<int>(0, "x", heddle::Count(m) * n);
   const auto steps = arguments.in<float>(1, "steps", n);
   const auto bias = arguments.in<T>(2, "bias", n);
@@ -227,7 +224,7 @@ extern "C" int32_t heddle_launch_int8_row_bias_residual_layer_norm__f16(const he
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;
   const auto run = [&](auto team, const char* name, auto kernel) {
-    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(n), step, eps, inverse, x, steps, bias, y, gamma, beta, y2, y3);
+    return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(n), eps, inverse, x, steps, bias, y, gamma, beta, y2, y3);
   };
   const int64_t length = heddle::longest(int64_t{n});
   // A row this short is one or two loads: no lane waits for another.

@@ -29,16 +29,15 @@ export const dequantize = op('dequantize', {
     (m, c) => ({ y: x(m, c) * step }),
 })
 
-/** A product of an activation and a weight. */
+/** A product of an activation and a weight; `steps` are those of the weight's channels times the activation's. */
 export const dequantizeChannels = op('dequantize_channels', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('i32', 'm n'), steps: tensor('f32', 'n') },
   outputs: { y: tensor('T', 'm n') },
-  attrs: { step: 1 },
   body:
-    ({ x, steps }, { step }) =>
-    (m, c) => ({ y: x(m, c) * (step * steps(c)) }),
+    ({ x, steps }) =>
+    (m, c) => ({ y: x(m, c) * steps(c) }),
 })
 
 /** A product of two activations. */

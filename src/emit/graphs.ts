@@ -45,7 +45,7 @@ export const graphSchema = z.strictObject({
   inputs: ids,
   weights: ids,
   stacked: z.record(z.string(), z.array(z.string())).optional(),
-  steps: z.record(z.string(), z.string()).optional(),
+  steps: z.record(z.string(), z.strictObject({ weight: z.string(), times: z.string() })).optional(),
   outputs: ids,
   attrs: z.array(z.string()),
 }) satisfies z.ZodType<Graph>

@@ -45,7 +45,7 @@ class Quantiser {
   readonly #inputs: Record<string, ValueId>
   readonly #weights: Record<string, ValueId>
   readonly #outputs: Record<string, ValueId>
-  readonly #steps: Record<string, string> = {}
+  readonly #steps: Record<string, { readonly weight: string; readonly times: string }> = {}
   readonly #attrs: Set<string>
   /** Names of the values that are quantised. */
   readonly #named = new Map<ValueId, string>()
@@ -277,27 +277,27 @@ class Quantiser {
     const product = pushValue(this.#values, { ...float, dtype: 'i32' })
     const operand = (id: ValueId): ValueId => (this.#weightName(id) === undefined ? this.#formOf(id) : this.#weight(id))
     this.#nodes.push({ ...node, a: operand(a), b: operand(b), out: product })
-    const steps = [a, b].flatMap((id) => this.#stepAttr(id))
-    const [first, second] = steps
+    const [first, second] = [a, b].flatMap((id) => this.#stepOf(id))
     const weight = this.#weightName(b)
     if (first === undefined || (weight === undefined) !== (second !== undefined)) {
       throw usageError('plan.quantised', `plan ${this.#plan}: matmul ${name} has a weight as its first operand`, {
         hint: 'an integer matmul multiplies an activation by a weight or by another activation',
       })
     }
-    const attrs = second === undefined ? { step: first } : { step: first, otherStep: second }
-    const inputs = weight === undefined ? {} : { steps: this.#stepsOf(weight) }
-    const op = weight === undefined ? 'dequantize_product' : 'dequantize_channels'
-    this.#elementwise(product, `${name}.float`, op, float.dtype, float.dtype, attrs, { inputs, out })
+    const elementwise = (op: string, attrs: Readonly<Record<string, AttrValue>>, inputs: Readonly<Record<string, ValueId>>) =>
+      this.#elementwise(product, `${name}.float`, op, float.dtype, float.dtype, attrs, { inputs, out })
+    if (weight !== undefined) elementwise('dequantize_channels', {}, { steps: this.#stepsOf(weight, name, first) })
+    else if (second !== undefined)
+      elementwise('dequantize_product', { step: this.#attr(first), otherStep: this.#attr(second) }, {})
   }
 
-  /** The step attribute of an activation that is an operand; none for a weight. */
-  #stepAttr(id: ValueId): AttrValue[] {
+  /** The name of the step of an activation that is an operand; none for a weight. */
+  #stepOf(id: ValueId): string[] {
     const way = this.#wayTo(id)
     if (!Array.isArray(way)) return []
     const last = way.at(-1)
     const source = last === undefined ? id : (this.#movedFrom(last) ?? id)
-    return [this.#attr(stepOf(siteOf(this.#named.get(source) ?? '')))]
+    return [stepOf(siteOf(this.#named.get(source) ?? ''))]
   }
 
   /** A weight becomes int8, in the plan's layout. */
@@ -306,15 +306,26 @@ class Quantiser {
     return id
   }
 
-  /** The steps of a weight's rows: a weight of its own. */
-  #stepsOf(weight: string): ValueId {
+  /** The steps of a weight's rows times that of an activation: a weight of its own. */
+  #stepsOf(weight: string, matmul: string, times: string): ValueId {
     const name = `${weight}.steps`
-    const known = this.#weights[name]
-    if (known !== undefined) return known
+    const known = this.#steps[name]
+    if (known !== undefined && known.times !== times) {
+      throw usageError(
+        'plan.quantised',
+        `plan ${this.#plan}: ${matmul} multiplies ${weight} by a value of another scale than before`,
+        {
+          hint: 'multiply a weight by one quantised value only',
+        },
+      )
+    }
+    this.#attr(times)
+    const made = this.#weights[name]
+    if (made !== undefined) return made
     const rows = valueAt(this.#values, this.#weights[weight] ?? -1).shape.slice(0, 1)
     const id = pushValue(this.#values, { dtype: 'f32', shape: rows, layout: 'row' })
     this.#weights[name] = id
-    this.#steps[name] = weight
+    this.#steps[name] = { weight, times }
     return id
   }
 }

@@ -51,8 +51,8 @@ export interface Graph {
   readonly weights: Readonly<Record<string, ValueId>>
   /** Weights that are others laid one behind the other, and the names of those. */
   readonly stacked?: Readonly<Record<string, readonly string[]>> | undefined
-  /** Weights that are the steps of int8 weights, one for each row, and the names of those. */
-  readonly steps?: Readonly<Record<string, string>> | undefined
+  /** Weights that are the steps of int8 weights, one for each row, times the step of what they multiply: an attribute. */
+  readonly steps?: Readonly<Record<string, { readonly weight: string; readonly times: string }>> | undefined
   readonly outputs: Readonly<Record<string, ValueId>>
   readonly attrs: readonly string[]
 }

@@ -32,7 +32,7 @@ export function prepareWeights(
 }
 
 function int8(
-  { name, parts, made, layout }: WeightSource,
+  { name, parts, made, layout, factor = 1 }: WeightSource,
   tensor: WeightTensor,
   layouts: Layouts,
   known: Map<string, QuantisedWeights>,
@@ -48,7 +48,11 @@ function int8(
     )
   known.set(key, result)
   if (tensor.dtype !== 'f32') throw new Error(`internal: ${name} is made from ${tensor.dtype}`)
-  if (made === 'steps') return { dtype: 'f32', shape: [rows], data: bytesOf(result.scales) }
+  if (made === 'steps') {
+    // A product of float32 numbers, rounded once, as the kernel would compute it.
+    const steps = result.scales.map((step) => step * factor)
+    return { dtype: 'f32', shape: [rows], data: bytesOf(steps) }
+  }
   return { dtype: 'i8', shape: tensor.shape, layout, data: bytesOf(result.values) }
 }
 

@@ -11,19 +11,24 @@ export interface WeightSource {
   readonly name: string
   /** Tensors of the model, of which several are laid one behind the other along their first axis. */
   readonly parts: readonly string[]
-  /** `int8`: each row quantised by itself; `steps`: what a step of each row is worth. As it is where undefined. */
+  /** `int8`: each row quantised by itself; `steps`: what a step of each row is worth, times `factor`. As it is where undefined. */
   readonly made?: 'int8' | 'steps'
+  readonly factor?: number
   /** Name of the layout it is stored in. */
   readonly layout: string
 }
 
-/** @throws usage `program.wire` for a weight that is wired to nothing */
+/** @throws usage `program.wire` for a weight that is wired to nothing, `program.attr` for steps without their factor */
 export function weightSource(application: GraphApplication, weight: string): WeightSource {
   const { graph } = application
   const quantised = graph.steps?.[weight]
-  const parts = partsOf(application, quantised ?? weight)
+  const parts = partsOf(application, quantised?.weight ?? weight)
   const base = parts.join('+')
-  if (quantised !== undefined) return { name: `${base}:steps`, parts, made: 'steps', layout: 'row' }
+  if (quantised !== undefined) {
+    const factor = application.attrs[quantised.times]
+    if (factor === undefined) throw usageError('program.attr', `${application.label}: attribute ${quantised.times} has no value`)
+    return { name: `${base}:steps:${factor}`, parts, made: 'steps', factor, layout: 'row' }
+  }
   const value = graph.values[graph.weights[weight] ?? -1]
   const layout = value?.layout ?? 'row'
   return value?.dtype === 'i8' ? { name: `${base}:int8:${layout}`, parts, made: 'int8', layout } : { name: base, parts, layout }

@@ -145,7 +145,8 @@ export const rules: Readonly<Record<string, OpRule>> = {
   int8_matmul_bias_gelu_quantize: {
     ...transcendentalProduct,
     // What the function takes has about the same size whatever the length.
-    attrs: { step: (dims) => Math.fround(1 / Math.sqrt(at(dims, 'k'))), inverse: () => 32 },
+    inputs: { steps: (_, dims) => Math.fround(1 / Math.sqrt(at(dims, 'k'))) },
+    ...spread(32),
   },
   int8_matmul_bias_residual: exactProduct,
   int8_matmul_col4: integerProduct,

@@ -161,12 +161,12 @@ describe('planted mistakes are noticed', () => {
     expect(() => expectIntegers(wrong.ungrouped)).not.toThrow()
   })
 
-  it('a step taken for another', () => {
+  it('a scale taken for another', () => {
     const { ungrouped, grouped } = both(decl, 'one')
     const original = originalOf(decl)
     const { graph: made, kernels, templates } = applyPlan(original, decl, ops, layouts)
     const nodes = made.nodes.map((node) =>
-      node.kind === 'op' && node.op === 'int8_softmax' ? { ...node, attrs: { ...node.attrs, step: { attr: 'x.step' } } } : node,
+      node.kind === 'op' && node.op === 'int8_softmax' ? { ...node, attrs: { ...node.attrs, inverse: { attr: 'x.inverse' } } } : node,
     )
     const all = new Map<string, PlannedKernel>([...ops, ...kernels, ...templates])
     const wrong = run({ ...made, nodes }, ungrouped.graph, all, 'one')
@@ -220,9 +220,9 @@ describe('what a plan quantises', () => {
   it('gives weights and steps of their rows, and attributes of each site', () => {
     const prepared = prepareGraph(encoderLayerGelu.graph, decl(['x'], {}, { weights: 'col32' }), ops, layouts)
     expect(prepared.steps).toEqual({
-      'queryWeight.steps': 'queryWeight',
-      'keyWeight.steps': 'keyWeight',
-      'valueWeight.steps': 'valueWeight',
+      'queryWeight.steps': { weight: 'queryWeight', times: 'x.step' },
+      'keyWeight.steps': { weight: 'keyWeight', times: 'x.step' },
+      'valueWeight.steps': { weight: 'valueWeight', times: 'x.step' },
     })
     expect(prepared.values[prepared.weights.queryWeight ?? -1]).toMatchObject({ dtype: 'i8', layout: 'col32' })
     expect(prepared.values[prepared.weights.fc1Weight ?? -1]).toMatchObject({ dtype: { param: 'T' }, layout: 'row' })

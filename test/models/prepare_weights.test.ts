@@ -28,7 +28,7 @@ const graph: Graph = {
   inputs: {},
   weights: { qk: 0, 'qk.steps': 1, fc: 2, 'fc.steps': 3, plain: 4 },
   stacked: { qk: ['query', 'key'], plain: ['query', 'key'] },
-  steps: { 'qk.steps': 'qk', 'fc.steps': 'fc' },
+  steps: { 'qk.steps': { weight: 'qk', times: 'x.step' }, 'fc.steps': { weight: 'fc', times: 'x.step' } },
   outputs: {},
   attrs: [],
 }
@@ -38,7 +38,7 @@ const application: GraphApplication = {
   inputs: {},
   weights: { query: 'q', key: 'k', fc: 'fc' },
   outputs: {},
-  attrs: {},
+  attrs: { 'x.step': 0.5 },
 }
 const prepare = (given = tensors('f32'), exact = tensors('f32')) => prepareWeights([application], given, layouts, exact)
 const numbers = (tensor: WeightTensor | undefined): number[] =>
@@ -47,7 +47,7 @@ const quantised = (name: string) => quantiseWeights({ name, values: exactValues(
 
 describe('prepareWeights', () => {
   it('makes what the application reads and nothing else', () => {
-    expect(Object.keys(prepare()).sort()).toEqual(['fc:int8:col32', 'fc:steps', 'q+k', 'q+k:int8:row', 'q+k:steps'])
+    expect(Object.keys(prepare()).sort()).toEqual(['fc:int8:col32', 'fc:steps:0.5', 'q+k', 'q+k:int8:row', 'q+k:steps:0.5'])
   })
 
   it('quantises the rows of a stack as those of its parts', () => {
@@ -55,8 +55,8 @@ describe('prepareWeights', () => {
     const parts = ['q', 'k'].map(quantised)
     expect(made['q+k:int8:row']).toMatchObject({ dtype: 'i8', shape: [2 * rows, columns], layout: 'row' })
     expect(numbers(made['q+k:int8:row'])).toEqual(parts.flatMap(({ values }) => [...values]))
-    expect(made['q+k:steps']).toMatchObject({ dtype: 'f32', shape: [2 * rows] })
-    expect(numbers(made['q+k:steps'])).toEqual(parts.flatMap(({ scales }) => [...scales]))
+    expect(made['q+k:steps:0.5']).toMatchObject({ dtype: 'f32', shape: [2 * rows] })
+    expect(numbers(made['q+k:steps:0.5'])).toEqual(parts.flatMap(({ scales }) => [...scales].map((step) => 0.5 * step)))
   })
 
   it('tells the parts of a stack apart: the other order is another tensor', () => {
@@ -82,23 +82,23 @@ describe('prepareWeights', () => {
   it('rounds once: int8 is made from exact values, whatever the model runs in', () => {
     const made = prepare(tensors('f16'))
     expect(numbers(made['q+k:int8:row'])).toEqual(numbers(prepare()['q+k:int8:row']))
-    expect(numbers(made['q+k:steps'])).toEqual(numbers(prepare()['q+k:steps']))
+    expect(numbers(made['q+k:steps:0.5'])).toEqual(numbers(prepare()['q+k:steps:0.5']))
     expect(made['q+k']?.dtype).toBe('f16')
     // The twin: from f16 values the steps are others.
     const rounded = { ...tensors('f32') }
     for (const [name, { data }] of Object.entries(tensors('f16'))) {
       rounded[name] = { dtype: 'f32', shape: [rows, columns], data: encode('f32', Float32Array.from(decode('f16', data))) }
     }
-    expect(numbers(prepare(tensors('f16'), rounded)['q+k:steps'])).not.toEqual(numbers(made['q+k:steps']))
+    expect(numbers(prepare(tensors('f16'), rounded)['q+k:steps:0.5'])).not.toEqual(numbers(made['q+k:steps:0.5']))
   })
 
   it('makes steps that bring every weight back to within half of one', () => {
     const made = prepare()
-    const steps = numbers(made['q+k:steps'])
+    const steps = numbers(made['q+k:steps:0.5'])
     const values = numbers(made['q+k:int8:row'])
     const exact = [...exactValues('q'), ...exactValues('k')]
     for (const [i, weight] of exact.entries()) {
-      const step = steps[Math.floor(i / columns)] ?? 0
+      const step = (steps[Math.floor(i / columns)] ?? 0) / 0.5
       expect(Math.abs(weight - (values[i] ?? 0) * step)).toBeLessThanOrEqual(step * 0.5001)
     }
   })

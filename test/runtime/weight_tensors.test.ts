@@ -13,7 +13,7 @@ const graph: Graph = {
   inputs: {},
   weights: { bias: 0, fc: 1, 'fc.steps': 2, qkv: 3, 'qkv.steps': 4 },
   stacked: { qkv: ['query', 'key'] },
-  steps: { 'fc.steps': 'fc', 'qkv.steps': 'qkv' },
+  steps: { 'fc.steps': { weight: 'fc', times: 'y.step' }, 'qkv.steps': { weight: 'qkv', times: 'x.step' } },
   outputs: {},
   attrs: [],
 }
@@ -23,16 +23,16 @@ const application: GraphApplication = {
   inputs: {},
   weights: { bias: 'l3.bias', fc: 'l3.fc', query: 'l3.q', key: 'l3.k' },
   outputs: {},
-  attrs: {},
+  attrs: { 'x.step': 0.5, 'y.step': 0.25 },
 }
 
 describe('a weight', () => {
   it.each([
     ['bias', { name: 'l3.bias', parts: ['l3.bias'], layout: 'row' }],
     ['fc', { name: 'l3.fc:int8:col32', parts: ['l3.fc'], made: 'int8', layout: 'col32' }],
-    ['fc.steps', { name: 'l3.fc:steps', parts: ['l3.fc'], made: 'steps', layout: 'row' }],
+    ['fc.steps', { name: 'l3.fc:steps:0.25', parts: ['l3.fc'], made: 'steps', factor: 0.25, layout: 'row' }],
     ['qkv', { name: 'l3.q+l3.k:int8:row', parts: ['l3.q', 'l3.k'], made: 'int8', layout: 'row' }],
-    ['qkv.steps', { name: 'l3.q+l3.k:steps', parts: ['l3.q', 'l3.k'], made: 'steps', layout: 'row' }],
+    ['qkv.steps', { name: 'l3.q+l3.k:steps:0.5', parts: ['l3.q', 'l3.k'], made: 'steps', factor: 0.5, layout: 'row' }],
   ])('%s is made of its tensors', (name, source) => expect(weightSource(application, name)).toEqual(source))
 
   it('in two layouts, or of two layers, is two tensors', () => {
@@ -60,8 +60,8 @@ it('lists every weight, in the order of the graph', () => {
   expect(weightSources(application).map(({ name }) => name)).toEqual([
     'l3.bias',
     'l3.fc:int8:col32',
-    'l3.fc:steps',
+    'l3.fc:steps:0.25',
     'l3.q+l3.k:int8:row',
-    'l3.q+l3.k:steps',
+    'l3.q+l3.k:steps:0.5',
   ])
 })
