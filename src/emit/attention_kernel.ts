@@ -1,4 +1,4 @@
-/** An attention kernel as CUDA text: where rows lie, which of them count, what a score is and what is stored, as a struct of small functions. */
+/** An attention kernel as CUDA text: where rows lie, which count, what a score is, what is stored, as a struct of small functions. */
 import { i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { simplifyExpr } from '../ir/simplify.js'

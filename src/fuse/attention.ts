@@ -184,10 +184,11 @@ class Attention {
   /** Nothing inside may be needed outside, except the result. */
   #checkInner(result: ValueId): void {
     const inside = new Set<GraphNode>([this.#scores, this.#context, ...this.#members.map(({ node }) => node)])
+    const last = [...inside].find((node) => outputsOf(node).includes(result))?.name ?? this.#context.name
     for (const node of inside) {
       const needed = outputsOf(node).find((id) => id !== result && isUsed(this.#graph, id, inside))
       if (needed !== undefined)
-        throw illegal(this.#name, node.name, this.#context.name, `${node.name} is needed outside, but never reaches memory`)
+        throw illegal(this.#name, node.name, last, `${node.name} is needed outside, but never reaches memory`)
     }
   }
 }

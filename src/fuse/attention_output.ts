@@ -24,7 +24,7 @@ export interface AttentionOutput {
   readonly value: ValueId
 }
 
-/** @throws usage `plan.illegal` naming two nodes when a member behind the products does more than lay out, pack or change one element */
+/** @throws usage `plan.illegal` naming two nodes when a member behind the products does more than move or change one element */
 export function outputOf(group: AttentionGroup): AttentionOutput {
   const members = group.around.behind(group.context.out)
   const packing = members.findIndex(({ node }) => node.op === 'pack_rows')
@@ -42,8 +42,10 @@ type Output = Omit<AttentionOutput, 'members'>
 function padded(group: AttentionGroup, members: readonly Member[]): Output {
   const { graph, slots, context } = group
   const value = resultOf(members) ?? context.out
-  const stored = members.length === 0 ? local('result') : storedBy(group, members, value)
-  const tensor = slots.tensor(value, valueAt(graph.values, value).shape, 'out')
+  const { shape, layout } = valueAt(graph.values, context.out)
+  // Ops behind a row-major product need not see heads.
+  const stored = layout === 'row' ? changedBy(group, members, context.out, value) : storedBy(group, members, value)
+  const tensor = slots.tensor(value, shape, 'out')
   return { access: { tensor, indices: place(['b', 'i', 'h', 'd']) }, owned: undefined, stored, value }
 }
 
@@ -52,14 +54,13 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const { graph, slots, context, name } = group
   const merging = members.slice(0, packing)
   const made = resultOf(merging) ?? context.out
-  const unchanged = merging.length === 0 || storedBy(group, merging, made).kind === 'local'
-  if (!unchanged)
+  if (storedBy(group, merging, made).kind !== 'local')
     throw illegal(name, context.name, merging.at(-1)?.node.name ?? '', 'a result is changed behind its packing, not before')
   const pack = members.slice(packing, packing + 1)
   const rows = resultOf(pack) ?? context.out
   const changing = members.slice(packing + 1)
   const value = resultOf(changing) ?? rows
-  const stored = changing.length === 0 ? local('result') : changedBy(group, changing, rows, value)
+  const stored = changedBy(group, changing, rows, value)
   const [tokens] = valueAt(graph.values, value).shape
   const [, , heads, headDim] = valueAt(graph.values, made).shape
   const starts = graph.inputs.starts
@@ -86,17 +87,19 @@ const resultOf = (members: readonly Member[]): ValueId | undefined => Object.val
 
 /** What members that lay a result out store of it. */
 function storedBy(group: AttentionGroup, members: readonly Member[], value: ValueId): Expr {
+  if (members.length === 0) return local('result')
   const roles = ['b', 'i', 'h', 'c']
   return inResult(group, members, elementOf(group, members, value, roles), group.context.out, place(roles))
 }
 
 /** What members that read a value as it lies store of it. */
 function changedBy(group: AttentionGroup, members: readonly Member[], read: ValueId, value: ValueId): Expr {
+  if (members.length === 0) return local('result')
   const { derived, stmt } = storeOf(group, members, value)
   return inResult(group, members, { derived, value: stmt.value }, read, placesOf(stmt))
 }
 
-/** A stored element as an expression of the local `result` and attributes, where it reads `read` at the same place and nothing else. */
+/** A stored element as an expression of the local `result` and attributes: it reads `read` at the same place and nothing else. */
 function inResult(
   { name, context, around, slots }: AttentionGroup,
   members: readonly Member[],

@@ -51,11 +51,11 @@ export interface AttentionKernel extends Signature {
   readonly value: RowAccess
   readonly out: RowAccess
   readonly score: Expr
-  /** What an element of `out` is, of attributes and the local `result`, the element as attention computes it; `result` itself where it stays as it is. */
+  /** What an element of `out` is, as an expression of attributes and the local `result`, the element that attention computes. */
   readonly stored: Expr
   /** How many keys of sequence `b` are attended. */
   readonly keyCount: Expr
-  /** How many query rows of sequence `b` are computed, and how many are written: those beyond the first number as if their results were zero. */
+  /** How many query rows of sequence `b` are computed, and how many are written: the others as if results were zero. */
   readonly queryCount: Expr
   readonly ownedCount: Expr
 }
