@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
 
 // Any row length: every pass reads and computes the row values it needs again.
 template <class Team>
-__global__ void __launch_bounds__(Team::threads, 2) embed_layer_norm_reread(
+__global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
     const int64_t rows,
     const int n,
     const float eps,

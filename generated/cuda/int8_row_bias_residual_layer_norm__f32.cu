@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
 
 // Any row length: every pass reads and computes the row values it needs again.
 template <class Team>
-__global__ void __launch_bounds__(Team::threads, 2) int8_row_bias_residual_layer_norm_reread(
+__global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer_norm_reread(
     const int64_t rows,
     const int n,
     const float eps,

@@ -3,6 +3,8 @@
  * program is two templates over the team, one that keeps rows in registers and one that reads them again.
  */
 import CodeBlockWriter from 'code-block-writer'
+import { dtypeInfo } from '../ir/dtype.js'
+import { resolveDType } from '../ir/instance.js'
 import type { RowAxis, TensorParam } from '../ir/kernel.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
@@ -78,7 +80,7 @@ function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used'
     bodies.push({
       comment: 'Any row length: every pass reads and computes the row values it needs again.',
       template: `template <class Team${width}>`,
-      bounds: 'Team::threads, 2',
+      bounds: `Team::threads, ${rereadBlocks(mapped)}`,
       name: functionName(mapped, 'reread'),
       body: rowBody(mapped, program.reread, 'reread', used),
     })
@@ -134,6 +136,15 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
     name: functionName(mapped, 'single'),
     body: lines(frame) + lines(inner.writer),
   }
+}
+
+/** Registers a thread has when two blocks that read their rows again share a multiprocessor, less those for addresses. */
+const sharedRegisters = 56
+
+/** Blocks of a reread program that are to share a multiprocessor: two, unless one chunk of every tensor is too much for that. */
+function rereadBlocks({ instance: { kernel, types }, vec }: MappedKernel): 1 | 2 {
+  const bytes = kernel.tensors.reduce((sum, { dtype }) => sum + vec * dtypeInfo[resolveDType(dtype, types)].bytes, 0)
+  return bytes / dtypeInfo.f32.bytes > sharedRegisters ? 1 : 2
 }
 
 /** The one pass of an elementwise program. */
