@@ -4,21 +4,12 @@
  * nodes are stacked, before edges and groups, so that the steps it adds can be named by both.
  */
 import { usageError } from '../errors.js'
-import type { Expr } from '../ir/expr.js'
-import {
-  type AttrValue,
-  type Graph,
-  type GraphNode,
-  type GraphValue,
-  inputsOf,
-  type NodeOf,
-  outputsOf,
-  type ValueId,
-} from '../ir/graph.js'
+import { type AttrValue, type Graph, type GraphNode, type GraphValue, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { DTypeRef, Kernel } from '../ir/kernel.js'
 import { multiplyExtents, printShape, type Shape } from '../ir/shape.js'
 import type { PlanDecl, QuantisedDecl } from '../lang/plan.js'
-import { aliasesOf, mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { IntegerWays } from './integer_ways.js'
 
 /** Attributes of a site: 127 / amax and amax / 127. */
 export const inverseOf = (site: string): string => `${site}.inverse`
@@ -39,7 +30,7 @@ class Quantiser {
   readonly #graph: Graph
   readonly #plan: string
   readonly #config: QuantisedDecl
-  readonly #ops: ReadonlyMap<string, Kernel>
+  readonly #ways: IntegerWays
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[] = []
   readonly #inputs: Record<string, ValueId>
@@ -47,10 +38,6 @@ class Quantiser {
   readonly #outputs: Record<string, ValueId>
   readonly #steps: Record<string, { readonly weight: string; readonly times: string }> = {}
   readonly #attrs: Set<string>
-  /** Names of the values that are quantised. */
-  readonly #named = new Map<ValueId, string>()
-  /** Values on the way from those to an integer matmul. */
-  readonly #traced = new Set<ValueId>()
   /** Int8 forms by value. */
   readonly #int8 = new Map<ValueId, ValueId>()
   /** What float readers read instead of a value. */
@@ -60,28 +47,26 @@ class Quantiser {
     this.#graph = graph
     this.#plan = plan
     this.#config = config
-    this.#ops = ops
     this.#values = [...graph.values]
     this.#inputs = { ...graph.inputs }
     this.#weights = { ...graph.weights }
     this.#outputs = { ...graph.outputs }
     this.#attrs = new Set(graph.attrs)
+    this.#refuseUnquantised()
+    this.#ways = new IntegerWays(graph, ops, new Map(config.values.map((name) => [this.#find(name), name])))
   }
 
   run(): Graph {
-    this.#refuseUnquantised()
-    for (const name of this.#config.values) this.#named.set(this.#find(name), name)
-    const integer = new Set(this.#graph.nodes.filter((node) => node.kind === 'matmul' && this.#isInteger(node)))
     for (const name of this.#config.values) {
       const id = this.#graph.inputs[name]
       if (id !== undefined) this.#input(name, id)
     }
     for (const node of this.#graph.nodes) {
-      if (node.kind === 'matmul' && integer.has(node)) this.#matmul(node)
+      if (node.kind === 'matmul' && this.#ways.integer.has(node)) this.#matmul(node)
       else if (node.kind === 'view') this.#view(node)
-      else if (node.kind === 'op' && outputsOf(node).some((id) => this.#traced.has(id))) this.#move(node, integer)
+      else if (node.kind === 'op' && outputsOf(node).some((id) => this.#ways.traced.has(id))) this.#move(node)
       else this.#nodes.push(mapInputs(node, (id) => this.#floats.get(id) ?? id))
-      for (const id of outputsOf(node)) if (this.#named.has(id)) this.#quantise(id, this.#named.get(id) ?? '')
+      for (const id of outputsOf(node)) if (this.#ways.named.has(id)) this.#quantise(id, this.#ways.named.get(id) ?? '')
     }
     for (const [output, id] of Object.entries(this.#graph.outputs)) this.#result(output, id)
     const made = {
@@ -120,40 +105,6 @@ class Quantiser {
     return id
   }
 
-  /** Whether every operand is a weight or comes from a quantised value, and one does; marks the way there. */
-  #isInteger({ a, b }: NodeOf<'matmul'>): boolean {
-    const ways = [a, b].map((id) => this.#wayTo(id))
-    if (ways.includes(undefined) || ways.every((way) => way === 'weight')) return false
-    for (const way of ways) if (Array.isArray(way)) for (const id of way) this.#traced.add(id)
-    return true
-  }
-
-  /** The values between an operand and the quantised value it comes from, the operand included; undefined where there is none. */
-  #wayTo(id: ValueId): readonly ValueId[] | 'weight' | undefined {
-    if (this.#weightName(id) !== undefined) return 'weight'
-    const way: ValueId[] = []
-    for (let at: ValueId | undefined = id; at !== undefined; ) {
-      if (this.#named.has(at)) return way
-      way.push(at)
-      at = this.#movedFrom(at)
-    }
-    return undefined
-  }
-
-  /** The value whose elements a node moves to make this one. */
-  #movedFrom(id: ValueId): ValueId | undefined {
-    const node = this.#graph.nodes.find((candidate) => outputsOf(candidate).includes(id))
-    if (node?.kind === 'view') return node.input
-    const kernel = node?.kind === 'op' ? this.#ops.get(node.op) : undefined
-    if (node?.kind !== 'op' || kernel === undefined || !movesOnly(kernel)) return undefined
-    const moved = kernel.tensors.find(({ access, dtype }) => access === 'in' && typeof dtype !== 'string')
-    return moved === undefined ? undefined : node.inputs[moved.name]
-  }
-
-  #weightName(id: ValueId): string | undefined {
-    return Object.entries(this.#graph.weights).find(([, value]) => value === id)?.[0]
-  }
-
   #input(name: string, id: ValueId): void {
     const value = valueAt(this.#values, id)
     if (this.#config.only.includes(name)) {
@@ -169,7 +120,7 @@ class Quantiser {
 
   /** What the graph returns of a result: its int8 form alone, or beside the float one. */
   #result(output: string, id: ValueId): void {
-    const name = this.#named.get(id)
+    const name = this.#ways.named.get(id)
     if (name === undefined) return
     const int8 = this.#int8.get(id) ?? id
     if (this.#config.only.includes(name)) this.#outputs[output] = int8
@@ -219,7 +170,7 @@ class Quantiser {
     const { shape } = valueAt(this.#values, id)
     if (shape.length === 2) return shape
     const seen = this.#graph.nodes.flatMap((node) =>
-      node.kind === 'view' && node.input === id && this.#traced.has(node.out) ? [valueAt(this.#values, node.out).shape] : [],
+      node.kind === 'view' && node.input === id && this.#ways.traced.has(node.out) ? [valueAt(this.#values, node.out).shape] : [],
     )
     return seen.find(({ length }) => length === 2) ?? [multiplyExtents(shape.slice(0, -1)), ...shape.slice(-1)]
   }
@@ -227,7 +178,7 @@ class Quantiser {
   #view(node: NodeOf<'view'>): void {
     const seen = this.#pushView({ ...node, input: this.#floats.get(node.input) ?? node.input })
     if (seen !== node.out) this.#floats.set(node.out, seen)
-    if (!this.#traced.has(node.out)) return
+    if (!this.#ways.traced.has(node.out)) return
     const out = pushValue(this.#values, { ...valueAt(this.#values, node.out), dtype: 'i8' })
     this.#int8.set(node.out, this.#pushView({ ...node, name: `${node.name}.int8`, input: this.#formOf(node.input), out }))
   }
@@ -249,19 +200,10 @@ class Quantiser {
   }
 
   /** A node that moves elements moves int8. */
-  #move(node: NodeOf<'op'>, integer: ReadonlySet<GraphNode>): void {
+  #move(node: NodeOf<'op'>): void {
     const [out = -1] = outputsOf(node)
-    const seen = aliasesOf(this.#graph.nodes, out)
-    const float = this.#graph.nodes.find(
-      (reader) =>
-        reader.kind !== 'view' &&
-        inputsOf(reader).some((id) => seen.has(id)) &&
-        !integer.has(reader) &&
-        !outputsOf(reader).some((id) => this.#traced.has(id)),
-    )
-    const isResult = Object.values(this.#graph.outputs).some((id) => seen.has(id))
-    if (float !== undefined || isResult) {
-      const reader = float === undefined ? 'whoever runs the graph' : float.name
+    const reader = this.#ways.floatReader(out)
+    if (reader !== undefined) {
       throw usageError('plan.quantised', `plan ${this.#plan}: ${node.name} moves int8, but ${reader} reads it as floats`, {
         hint: `quantise ${node.name} instead of what it moves`,
       })
@@ -275,10 +217,10 @@ class Quantiser {
     const { name, a, b, out } = node
     const float = valueAt(this.#values, out)
     const product = pushValue(this.#values, { ...float, dtype: 'i32' })
-    const operand = (id: ValueId): ValueId => (this.#weightName(id) === undefined ? this.#formOf(id) : this.#weight(id))
+    const operand = (id: ValueId): ValueId => (this.#ways.weightName(id) === undefined ? this.#formOf(id) : this.#weight(id))
     this.#nodes.push({ ...node, a: operand(a), b: operand(b), out: product })
-    const [first, second] = [a, b].flatMap((id) => this.#stepOf(id))
-    const weight = this.#weightName(b)
+    const [first, second] = [a, b].flatMap((id) => this.#ways.sourceOf(id) ?? []).map((source) => stepOf(siteOf(source)))
+    const weight = this.#ways.weightName(b)
     if (first === undefined || (weight === undefined) !== (second !== undefined)) {
       throw usageError('plan.quantised', `plan ${this.#plan}: matmul ${name} has a weight as its first operand`, {
         hint: 'an integer matmul multiplies an activation by a weight or by another activation',
@@ -289,15 +231,6 @@ class Quantiser {
     if (weight !== undefined) elementwise('dequantize_channels', {}, { steps: this.#stepsOf(weight, name, first) })
     else if (second !== undefined)
       elementwise('dequantize_product', { step: this.#attr(first), otherStep: this.#attr(second) }, {})
-  }
-
-  /** The name of the step of an activation that is an operand; none for a weight. */
-  #stepOf(id: ValueId): string[] {
-    const way = this.#wayTo(id)
-    if (!Array.isArray(way)) return []
-    const last = way.at(-1)
-    const source = last === undefined ? id : (this.#movedFrom(last) ?? id)
-    return [stepOf(siteOf(this.#named.get(source) ?? ''))]
   }
 
   /** A weight becomes int8, in the plan's layout. */
@@ -328,15 +261,4 @@ class Quantiser {
     this.#steps[name] = { weight, times }
     return id
   }
-}
-
-/** True when a body only moves elements: each result is an element of a tensor of the op's storage type, or zero. */
-function movesOnly({ body, tensors }: Kernel): boolean {
-  const moves = (expr: Expr): boolean => {
-    if (expr.kind === 'load') return typeof tensors.find(({ name }) => name === expr.tensor)?.dtype !== 'string'
-    if (expr.kind === 'const') return expr.value === 0
-    const [, left, right] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
-    return left !== undefined && right !== undefined && moves(left) && moves(right)
-  }
-  return body.length > 0 && body.every((stmt) => (stmt.kind === 'store' || stmt.kind === 'storeRow') && moves(stmt.value))
 }

@@ -166,7 +166,9 @@ describe('planted mistakes are noticed', () => {
     const original = originalOf(decl)
     const { graph: made, kernels, templates } = applyPlan(original, decl, ops, layouts)
     const nodes = made.nodes.map((node) =>
-      node.kind === 'op' && node.op === 'int8_softmax' ? { ...node, attrs: { ...node.attrs, inverse: { attr: 'x.inverse' } } } : node,
+      node.kind === 'op' && node.op === 'int8_softmax'
+        ? { ...node, attrs: { ...node.attrs, inverse: { attr: 'x.inverse' } } }
+        : node,
     )
     const all = new Map<string, PlannedKernel>([...ops, ...kernels, ...templates])
     const wrong = run({ ...made, nodes }, ungrouped.graph, all, 'one')
