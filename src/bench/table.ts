@@ -31,6 +31,12 @@ export const describeTimes = (times: EncoderTimes): string =>
 export const describePeer = (framework: string, { way, error, milliseconds: time, ...shape }: PeerTimes): string =>
   `${framework} ${way} ${shapeName(shape)}: ${time === undefined ? error : `${milliseconds(time.median)} ms (${spread(time)})`}`
 
+/** Whether plans of one shape are held to different floors. */
+const hasSeveralFloors = (results: readonly EncoderTimes[]): boolean =>
+  results.some((times) =>
+    results.some((other) => shapeName(other) === shapeName(times) && other.floor?.milliseconds !== times.floor?.milliseconds),
+  )
+
 /** What limits the meaning of the numbers. */
 export function notes({ results, ceilings, device, peers }: BenchEncoderResult): string[] {
   const rotation = results[0]?.rotation
@@ -38,6 +44,9 @@ export function notes({ results, ceilings, device, peers }: BenchEncoderResult):
     ceilings === undefined
       ? `No physical floor: the limits of ${device.name} (${device.kind}) are not known.`
       : `Floor: ${ceilings.bandwidth / 1e12} TB/s or the arithmetic peak of the storage type, whichever takes longer.`,
+    ...(hasSeveralFloors(results)
+      ? ['Plans of int8 have floors of their own, by int8 arithmetic and weights; charts draw that of the first plan.']
+      : []),
     'Peak is weights and arena; its ratio is to weights and the two largest activations alive at once.',
   ]
   if (rotation?.evicts === true && rotation.passes === 1) lines.push('A pass streams more weights than twice the cache holds.')
