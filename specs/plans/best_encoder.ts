@@ -6,6 +6,7 @@ import { type GraphDecl, plan } from 'heddle'
 import { embeddings } from '../graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
+import { attentionNodes } from './attention_nodes.js'
 
 type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
 
@@ -17,24 +18,7 @@ const over = (layer: GraphDecl<EncoderNode>, activation: string) =>
     stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
     groups: {
       matmul_bias: ['qkv', 'qkvBias'],
-      attention: [
-        'queryBias',
-        'keyBias',
-        'valueBias',
-        'queryHeads.unpack',
-        'keyHeads.unpack',
-        'valueHeads.unpack',
-        'queryHeads',
-        'keyHeads',
-        'valueHeads',
-        'scores',
-        'scaled',
-        'masked',
-        'probabilities',
-        'context',
-        'merged',
-        'merged.pack',
-      ],
+      attention: attentionNodes,
       matmul_bias_residual: [
         ['projection', 'projectionBias', 'attentionResidual'],
         ['fc2', 'fc2Bias', 'outputResidual'],

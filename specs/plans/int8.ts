@@ -9,6 +9,7 @@ import { encoderLayerGelu } from '../graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
 import { headsRows16, transposedHeadsRows16 } from '../layouts/heads.js'
 import { rows16 } from '../layouts/matrix.js'
+import { attentionNodes } from './attention_nodes.js'
 
 const packed = { batch: 'b', seq: 's', tokens: 't' }
 
@@ -69,25 +70,7 @@ export const bestEncoderInt8 = [
     },
     groups: {
       int8_matmul_bias: ['qkv', 'qkv.float', 'qkvBias'],
-      attention_quantize: [
-        'queryBias',
-        'keyBias',
-        'valueBias',
-        'queryHeads.unpack',
-        'keyHeads.unpack',
-        'valueHeads.unpack',
-        'queryHeads',
-        'keyHeads',
-        'valueHeads',
-        'scores',
-        'scaled',
-        'masked',
-        'probabilities',
-        'context',
-        'merged',
-        'merged.pack',
-        'merged.pack.int8',
-      ],
+      attention_quantize: [...attentionNodes, 'merged.pack.int8'],
       int8_matmul_bias_residual: [
         ['projection', 'projection.float', 'projectionBias', 'attentionResidual'],
         ['fc2', 'fc2.float', 'fc2Bias', 'outputResidual'],

@@ -37,6 +37,7 @@ function int8(
   layouts: Layouts,
   known: Map<string, QuantisedWeights>,
 ): WeightTensor {
+  if (tensor.dtype !== 'f32') throw new Error(`internal: ${name} is made from ${tensor.dtype}`)
   const [rows = 1, ...rest] = tensor.shape
   const columns = rest.reduce((product, extent) => product * extent, 1)
   const key = parts.join('+')
@@ -47,7 +48,6 @@ function int8(
       layout === 'row' ? undefined : findLayout(layouts, layout, 2),
     )
   known.set(key, result)
-  if (tensor.dtype !== 'f32') throw new Error(`internal: ${name} is made from ${tensor.dtype}`)
   if (made === 'steps') {
     // A product of float32 numbers, rounded once, as the kernel would compute it.
     const steps = result.scales.map((step) => step * factor)
