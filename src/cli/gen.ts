@@ -43,7 +43,7 @@ export async function gen(options: GenOptions, context: CliContext): Promise<Gen
   const { generate, writeGenerated } = await import('../emit/index.js')
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
-  const files = generate(read.kernels, read.graphs, read.templates, await readTuning(root, options.tuning))
+  const files = generate(read.kernels, read.graphs, read.templates, await readTuning(root, options.tuning), read.schedules)
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })

@@ -8,6 +8,7 @@ import { dtypeInfo } from '../ir/dtype.js'
 import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
+import type { Schedule } from '../lang/plan.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
@@ -36,10 +37,11 @@ export function generate(
   plans: PlannedGraphs = {},
   templates: readonly TemplateKernel[] = [],
   tuning?: Tuning,
+  schedules: Readonly<Record<string, Schedule>> = {},
 ): GeneratedFiles {
   const instances = kernels.flatMap(allInstances)
   if (tuning !== undefined) refuseUnknown(tuning, instances)
-  return generateInstances(instances, plans, templates.flatMap(templateInstances), tuning)
+  return generateInstances(instances, plans, templates.flatMap(templateInstances), tuning, schedules)
 }
 
 /** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key; `tuning.choice`, `tuning.order` */
@@ -48,10 +50,11 @@ export function generateInstances(
   plans: PlannedGraphs = {},
   templates: readonly TemplateInstance[] = [],
   tuning?: Tuning,
+  schedules: Readonly<Record<string, Schedule>> = {},
 ): GeneratedFiles {
   const written = [
     ...instances.map((instance): Written => {
-      const mapped = mapKernel(instance, tuning)
+      const mapped = mapKernel(instance, tuning, schedules[instance.kernel.name])
       const { key } = mapped
       return { ...instance, key, variants: variantLines(mapped), text: emitInstance(mapped) }
     }),

@@ -4,7 +4,7 @@ import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import type { TemplateKernel } from '../ir/template.js'
-import type { PlanDecl } from '../lang/plan.js'
+import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
 import { graphOf, resolvePlans } from './resolve.js'
 
@@ -12,6 +12,8 @@ export interface Planned {
   /** Derived row programs and templates of all plans. */
   readonly kernels: readonly Kernel[]
   readonly templates: readonly TemplateKernel[]
+  /** Schedules that plans ask for, by kernel. */
+  readonly schedules: Readonly<Record<string, Schedule>>
   /** The planned graphs: plan name, then graph name. */
   readonly graphs: Readonly<Record<string, Readonly<Record<string, Graph>>>>
 }
@@ -31,6 +33,7 @@ export function planAll(
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
   const made = new Map<string, PlannedKernel>()
   const planned: Record<string, Record<string, Graph>> = {}
+  const schedules: Record<string, Schedule> = {}
   for (const plan of resolvePlans(plans, graphs, byName, layoutsByName)) {
     const result = applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
@@ -42,6 +45,9 @@ export function planAll(
       }
       made.set(name, known ?? kernel)
     }
+    for (const [name, schedule] of Object.entries(plan.schedules ?? {})) {
+      addSchedule(schedules, plan, name, schedule, result.kernels.has(name))
+    }
     const graphsOfPlan = planned[plan.name] ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
@@ -49,6 +55,29 @@ export function planAll(
   return {
     kernels: kernels.flatMap((kernel) => ('kind' in kernel ? [] : [kernel])),
     templates: kernels.flatMap((kernel) => ('kind' in kernel ? [kernel] : [])),
+    schedules,
     graphs: planned,
   }
+}
+
+/** @throws usage `plan.schedule` for a kernel the plan does not derive as a row program, and for two schedules of one kernel */
+function addSchedule(
+  schedules: Record<string, Schedule>,
+  plan: PlanDecl,
+  name: string,
+  schedule: Schedule,
+  isDerived: boolean,
+): void {
+  if (!isDerived) {
+    throw usageError('plan.schedule', `plan ${plan.name} has a schedule for ${name}, which is no row program of its groups`, {
+      hint: `groups: ${plan.groups.map(({ kernel }) => kernel).join(', ')}`,
+    })
+  }
+  const known = schedules[name]
+  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schedule)) {
+    throw usageError('plan.schedule', `plan ${plan.name} has another schedule for ${name} than a plan before it`, {
+      hint: 'give the groups different kernel names',
+    })
+  }
+  schedules[name] = schedule
 }

@@ -49,6 +49,20 @@ export interface Quantisation<V extends string> {
   readonly weights?: LayoutDecl
 }
 
+/** Which threads compute a row, and how wide: what the rules choose where a plan says nothing. `vec` is theirs where undefined. */
+export type Schedule =
+  | {
+      readonly kind: 'rows'
+      readonly team:
+        | { readonly kind: 'thread'; readonly rowsPerBlock: number }
+        | { readonly kind: 'warp'; readonly lanes: number; readonly rowsPerBlock: number }
+        | { readonly kind: 'block'; readonly lanes: number }
+      /** Chunks of `vec` values a lane keeps in registers, or `reread` when every pass reads the row again. */
+      readonly chunks: number | 'reread'
+      readonly vec?: number
+    }
+  | { readonly kind: 'elementwise'; readonly threads: number; readonly vec?: number }
+
 export interface PlanConfig<N extends string, S extends string, I extends string = never> {
   readonly packed?: Packing
   /**
@@ -56,6 +70,8 @@ export interface PlanConfig<N extends string, S extends string, I extends string
    * ops on the parts of a stack become one op on the whole. Stacked in the order given.
    */
   readonly stacked?: Readonly<Record<S, readonly N[]>>
+  /** Kernel name of a group to its schedule, where the rules should not choose. Row programs and elementwise kernels have schedules. */
+  readonly schedules?: Readonly<Record<string, Schedule>>
   /** Storage types of models the plan's kernels are generated for; all that their ops have where undefined. */
   readonly dtypes?: readonly EdgeType[]
   readonly quantised?: Quantisation<Placed<N | NoInfer<S>> | I>
@@ -84,6 +100,8 @@ export interface PlanDecl {
   readonly packed?: Packing | undefined
   readonly stacked?: readonly { readonly name: string; readonly nodes: readonly string[] }[] | undefined
   readonly dtypes?: readonly EdgeType[] | undefined
+  /** Kernels of the groups with the schedules asked for them. */
+  readonly schedules?: Readonly<Record<string, Schedule>> | undefined
   readonly quantised?: QuantisedDecl | undefined
   readonly edges?: readonly { readonly node: string; readonly dtype?: EdgeType; readonly layout?: string }[] | undefined
   /** Each fused kernel with its occurrences. */
@@ -129,6 +147,7 @@ export function plan<const N extends string, const S extends string = never, con
     packed: config.packed,
     stacked: stacksOf(config.stacked),
     dtypes: config.dtypes,
+    schedules: config.schedules,
     quantised:
       quantised === undefined
         ? undefined

@@ -3,20 +3,23 @@
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
 import { intrinsic } from '../ir/intrinsics.js'
+import type { Schedule } from '../lang/plan.js'
 import type { MappedKernel } from './mapped.js'
 import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
 import { planSteps } from './passes.js'
+import { applySchedule } from './planned.js'
 import { elementwiseThreads, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
 import { applyTuning, type Tuning } from './tuning.js'
 
 /**
- * Maps one instance of a kernel: by the default rules, behind what a tuning file has measured for it.
- * @throws usage `tuning.choice`, `tuning.order` for an entry that the kernel cannot have
+ * Maps one instance of a kernel: by the default rules, behind what a plan asks for, behind what a tuning file has measured.
+ * @throws usage `plan.schedule` for a schedule that the kernel cannot have; usage `tuning.choice`, `tuning.order` for an entry that the kernel cannot have
  */
-export function mapKernel(instance: Instance, tuning?: Tuning): MappedKernel {
-  const mapped = mapByRules(instance)
+export function mapKernel(instance: Instance, tuning?: Tuning, schedule?: Schedule): MappedKernel {
+  const ruled = mapByRules(instance)
+  const mapped = schedule === undefined ? ruled : applySchedule(ruled, schedule)
   return tuning === undefined ? mapped : applyTuning(mapped, tuning)
 }
 

@@ -133,10 +133,10 @@ export function applyTuning(mapped: MappedKernel, tuning: Tuning): MappedKernel 
     const tuned = about.flatMap(({ choice, ...rest }) =>
       choice.kind === 'elementwise' ? [elementwiseVariant(choice, rest)] : [],
     )
-    return { ...mapped, generic: true, program: { ...program, tuned } }
+    return { ...mapped, generic: true, program: { ...program, tuned: [...tuned, ...(program.tuned ?? [])] } }
   }
   const tuned = about.flatMap(({ choice, ...rest }) => (choice.kind === 'rows' ? [rowVariant(choice, rest)] : []))
-  const generic = tuned.some((variant) => variant.vec !== vec)
+  const generic = mapped.generic === true || tuned.some((variant) => variant.vec !== vec)
   return { ...mapped, generic, program: { ...program, variants: [...tuned, ...program.variants] } }
 }
 

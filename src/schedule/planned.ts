@@ -1,0 +1,43 @@
+/**
+ * The schedule a plan asks for a kernel, ahead of the rules and behind what a tuning file has measured. It serves every number of rows,
+ * so that it changes no result with the batch; rows longer than its team can hold fall to the rules.
+ */
+import { usageError } from '../errors.js'
+import type { Schedule } from '../lang/plan.js'
+import { choiceName, elementwiseVariant, problemOf, rowVariant, type ScheduleChoice } from './choice.js'
+import type { MappedKernel } from './mapped.js'
+
+const name = 'planned'
+const reason = 'the plan asks for it'
+
+/**
+ * A mapped kernel with the schedule in front.
+ * @throws usage `plan.schedule` for a schedule the kernel cannot have, with the reason
+ */
+export function applySchedule(mapped: MappedKernel, schedule: Schedule): MappedKernel {
+  const { program, vec } = mapped
+  const choice: ScheduleChoice = { ...schedule, vec: schedule.vec ?? vec }
+  const longest = longestOf(choice)
+  const unknown = program.kind === 'rows' && program.lengths === undefined ? 'its rows alone know their length' : undefined
+  const problem = unknown ?? problemOf(choice, mapped, longest ?? 1)
+  if (problem !== undefined) {
+    throw usageError('plan.schedule', `schedule ${choiceName(choice)} of kernel ${mapped.key}: ${problem}`, {
+      hint: 'leave it out, and the rules choose; `heddle inspect` shows what they chose',
+    })
+  }
+  const about = { name, limit: { length: longest, rows: undefined }, reason }
+  if (program.kind === 'elementwise' && choice.kind === 'elementwise') {
+    return { ...mapped, generic: true, program: { ...program, tuned: [elementwiseVariant(choice, about)] } }
+  }
+  if (program.kind !== 'rows' || choice.kind !== 'rows') throw new Error(`internal: ${mapped.key} has no ${choice.kind}`)
+  const variant = rowVariant(choice, about)
+  const variants = longest === undefined ? [variant] : [variant, ...program.variants]
+  return { ...mapped, generic: mapped.generic === true || choice.vec !== vec, program: { ...program, variants } }
+}
+
+/** The longest row a team keeps in registers; undefined where it keeps none. */
+function longestOf(choice: ScheduleChoice): number | undefined {
+  if (choice.kind === 'elementwise' || choice.chunks === 'reread') return undefined
+  const { team, chunks, vec } = choice
+  return (team.kind === 'thread' ? 1 : team.lanes) * chunks * vec
+}
