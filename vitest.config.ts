@@ -13,6 +13,8 @@ export default defineConfig({
   resolve: { alias },
   test: {
     reporters: ['default', 'json'],
+    // Oracles run in Node and kernels beside it, so that two files keep two cores busy.
+    maxWorkers: 2,
     outputFile: { json: '.heddle/vitest.json' },
     projects: [
       {
@@ -22,6 +24,7 @@ export default defineConfig({
           include: ['test/**/*.test.ts'],
           exclude: groups.map((group) => `test/**/*.${group}.test.ts`),
           testTimeout: minutes,
+          hookTimeout: minutes,
         },
       },
       ...groups.map((group) => ({

@@ -1,0 +1,29 @@
+/** Holds kernels of the manifest against what they should compute: the same for ops, whose bodies run, and for fused kernels, whose IR is interpreted. */
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { readManifest } from '../../src/cli/pipeline.js'
+import type { KernelEntry } from '../../src/emit/manifest.js'
+import { casesOf } from '../../src/verify/cases.js'
+import { runCase } from '../../src/verify/conformance.js'
+import { type OpenSubject, openSubject, root } from './simt.js'
+
+/** Declares a test for every kernel that is chosen. @param largest elements a buffer may have, by default what a body computes in a moment */
+export async function holdKernels(chosen: (entry: KernelEntry) => boolean, largest?: number): Promise<void> {
+  const manifest = await readManifest(root)
+  let subject: OpenSubject
+  beforeAll(async () => {
+    subject = await openSubject(manifest)
+  })
+  afterAll(() => subject.device.close())
+
+  it.each(manifest.kernels.filter(chosen))('$key', async (entry) => {
+    const cases = largest === undefined ? casesOf(entry) : casesOf(entry, largest)
+    const failures: string[] = []
+    for (const test of cases) {
+      const result = await runCase(subject, test)
+      if (!result.passed) failures.push(`${result.name}: ${result.detail}`)
+    }
+    // Where rows have one length, and a long one, fewer cases are small enough.
+    expect(cases.length).toBeGreaterThan(Object.keys(entry.fixedDims).length > 0 ? 20 : 100)
+    expect(failures.slice(0, 5), `${failures.length} of ${cases.length} cases`).toEqual([])
+  })
+}
