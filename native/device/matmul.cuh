@@ -1,7 +1,7 @@
 // Matmul with a compiled epilogue: the one function generated text calls, and the choice of how to run it.
 //
 //   acc[m, n] = sum over k of a[m, k] * b[n, k]; rows of a and b are k long: b is a weight as checkpoints store it. Sums are
-//   float32, of int8 int32: exact while k is at most 131,071, and wrapping around beyond what int32 holds.
+//   float32, of int8 int32: exact; a k whose sums int32 might not hold is refused.
 //
 // An epilogue is a struct with `static constexpr int VEC = 8` and, const and __device__,
 //
@@ -103,12 +103,16 @@ int32_t launch_matmul_mma(const heddle_launch* queue, heddle_error* error, const
 
 /// Enqueues epilogue(a x b transposed). a: m x k, b: n x k, row-major; m, n and k at least 1, or nothing happens. `constant_b`:
 /// no launch writes b, so that it may be read while earlier launches run. Results do not depend on timing. Refuses a launch of
-/// more blocks than a grid has.
+/// more blocks than a grid has, and of int8 one whose sums int32 might not hold.
 template <class T, class Epilogue>
 int32_t launch_matmul(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k, In<T> a,
                       In<T> b, Epilogue epilogue, bool constant_b = false) {
   static_assert(Epilogue::VEC == 8, "an epilogue takes eight columns");
   if (m <= 0 || n <= 0 || k <= 0) return HEDDLE_OK;
+  if constexpr (std::is_same_v<T, signed char>) {
+    const int32_t terms = check_int8_terms(error, name, k);
+    if (terms != HEDDLE_OK) return terms;
+  }
   if constexpr (tensor_core_type<T>) {
     constexpr int word = 16;
     if (k * static_cast<int64_t>(sizeof(T)) % word == 0 && a.aligned(0, word) && b.aligned(0, word)) {

@@ -9,6 +9,16 @@
 
 namespace heddle {
 
+/// The most products of int8 whose sum int32 holds, for factors within [-127, 127].
+constexpr int64_t most_int8_terms = INT32_MAX / (127 * 127);
+
+/// Refuses an int8 matmul whose sums int32 might not hold.
+inline int32_t check_int8_terms(heddle_error* error, const char* name, int64_t k) {
+  if (k <= most_int8_terms) return HEDDLE_OK;
+  return fail(error, HEDDLE_INVALID, "kernel %s: k is %lld; int32 holds sums of at most %lld products of int8", name,
+              static_cast<long long>(k), static_cast<long long>(most_int8_terms));
+}
+
 /// Adds `slots` partial sums of eight columns, `stride` bytes apart, in their order, which is the order of k.
 template <class S>
 __device__ __forceinline__ void add_parts(S (&total)[8], Shared16 from, int slots, uint32_t stride) {

@@ -19,9 +19,6 @@
 
 namespace heddle {
 
-/// The longest sum of products of int8 values, which lie within +-127, that int32 holds.
-constexpr int64_t most_int8_terms = INT32_MAX / (127 * 127);
-
 /// The CPU device chooses tiles as a large GPU would.
 inline int64_t int8_multiprocessors() {
 #if defined(HEDDLE_SIMT)
@@ -102,10 +99,8 @@ int32_t launch_matmul_int8(const heddle_launch* queue, heddle_error* error, cons
                            int64_t b_batch, int64_t b_pitch, Epilogue epilogue, bool constant_b = false) {
   static_assert(Epilogue::VEC == 8, "an epilogue takes eight columns");
   if (batches <= 0 || m <= 0 || n <= 0 || k <= 0) return HEDDLE_OK;
-  if (k > most_int8_terms) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: k is %lld; int32 holds sums of at most %lld products of int8", name,
-                static_cast<long long>(k), static_cast<long long>(most_int8_terms));
-  }
+  const int32_t terms = check_int8_terms(error, name, k);
+  if (terms != HEDDLE_OK) return terms;
   if (n > INT32_MAX) {
     return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld, allowed is 2147483647", name, static_cast<long long>(n));
   }

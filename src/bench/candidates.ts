@@ -10,7 +10,7 @@ import type { FloatType } from '../models/convert.js'
 import { findPlan } from '../models/plans.js'
 import { prepareWeights } from '../models/prepare_weights.js'
 import { idRows, packedRows } from '../models/token_rows.js'
-import { type BertAssembly, isQuantised } from '../models/wiring.js'
+import { type BertAssembly, hasInt8Weights } from '../models/wiring.js'
 import { encode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
@@ -71,7 +71,7 @@ export async function openSessions(
   models: readonly Assembled[],
 ): Promise<Sessions> {
   // All plans rotate alike; int8 weights need more passes than those of floats.
-  const narrow = models.some(isQuantised) ? 'i8' : dtype
+  const narrow = models.some(hasInt8Weights) ? 'i8' : dtype
   const rotation = rotationOf(layerBytes(config, narrow), ceilingsOf(device.info())?.cacheBytes)
   const { passes } = rotation
   const common = { device, library, manifest, layouts }

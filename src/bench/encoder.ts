@@ -4,7 +4,7 @@
  * own, and rotation.ts sees to it that no pass finds its inputs and weights in the cache.
  */
 import { usageError } from '../errors.js'
-import { isQuantised } from '../models/wiring.js'
+import { hasInt8Weights } from '../models/wiring.js'
 import type { Program } from '../runtime/program.js'
 import { assemble, type Candidate, type EncoderBench, openSessions, prepare, refresh, release } from './candidates.js'
 import { ceilingsOf, floorOf, workloadOf } from './floor.js'
@@ -97,7 +97,7 @@ function describe(
   const total = (of: (step: (typeof steps)[number]) => number): number => steps.reduce((sum, step) => sum + of(step), 0)
   const lengths = draw(shape.batch, shape.seq)
   const milliseconds = summarise(samples)
-  const weights = isQuantised(model) ? 'i8' : dtype
+  const weights = hasInt8Weights(model) ? 'i8' : dtype
   const workload = workloadOf(config, lengths, dtype, weights)
   const ceilings = ceilingsOf(device.info())
   const floor = ceilings === undefined ? undefined : floorOf(workload, ceilings, weights)

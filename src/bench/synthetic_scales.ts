@@ -3,6 +3,7 @@
  * spread over their range. Power, and with it the clock, depends on that.
  */
 import { layouts } from '../../specs/index.js'
+import { isQuantised } from '../ir/graph.js'
 import type { LayerScales } from '../models/bert.js'
 import { calibrationModel } from '../models/calibration.js'
 import { findPlan } from '../models/plans.js'
@@ -22,9 +23,7 @@ export async function syntheticScales(
   onStage: (stage: string) => void = () => {},
 ): Promise<LayerScales | undefined> {
   for (const name of plans) findPlan(name, manifest.plans)
-  const quantises = plans.some((name) =>
-    Object.values(manifest.plans?.[name] ?? {}).some(({ steps }) => Object.keys(steps ?? {}).length > 0),
-  )
+  const quantises = plans.some((name) => Object.values(manifest.plans?.[name] ?? {}).some(isQuantised))
   if (!quantises) return undefined
   onStage('calibrating')
   const session = await openSession({ device, library, manifest, layouts, weights: syntheticWeights(config, dtype) })

@@ -205,5 +205,5 @@ function inChunks({ layout, dims }: TensorParam, columns: string): boolean {
   if (dims.at(-1) !== columns) return false
   if (layout.name === 'row') return true
   const { contiguousRun, alignedRun } = proveLayout(layout)
-  return contiguousRun === 'all' ? alignedRun >= vec : contiguousRun >= vec && alignedRun >= vec
+  return (contiguousRun === 'all' || contiguousRun >= vec) && alignedRun >= vec
 }

@@ -57,6 +57,9 @@ export interface Graph {
   readonly attrs: readonly string[]
 }
 
+/** Whether a graph has int8 weights. */
+export const isQuantised = ({ steps }: Pick<Graph, 'steps'>): boolean => Object.keys(steps ?? {}).length > 0
+
 /** Values a node reads. */
 export const inputsOf = (node: GraphNode): readonly ValueId[] =>
   node.kind === 'op' ? Object.values(node.inputs) : node.kind === 'matmul' ? [node.a, node.b] : [node.input]

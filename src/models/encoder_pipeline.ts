@@ -19,7 +19,7 @@ import { defaultPlan, findPlan } from './plans.js'
 import { prepareWeights } from './prepare_weights.js'
 import { readSafetensors } from './safetensors.js'
 import { firstRows, idRows, packedRows } from './token_rows.js'
-import { isQuantised } from './wiring.js'
+import { hasInt8Weights } from './wiring.js'
 
 export interface EncoderOptions {
   readonly device: NativeDevice
@@ -92,7 +92,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
   if (scales !== undefined) expectModel(scales, bertIdentity(config, exact), 'scales')
   const assembly = assembleBert(config, plan, hasPooler(weights), scales?.layers)
-  if (isQuantised(assembly)) expectInt8(device.info(), plan.name)
+  if (hasInt8Weights(assembly)) expectInt8(device.info(), plan.name)
   const session = await openSession({
     device,
     library,

@@ -5,7 +5,7 @@
 import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from '../../specs/graphs/int8.js'
 import { packing, removePadding, restorePadding } from '../../specs/graphs/padding.js'
 import { usageError } from '../errors.js'
-import type { Graph, ValueId } from '../ir/graph.js'
+import { type Graph, isQuantised, type ValueId } from '../ir/graph.js'
 import { printExtent } from '../ir/shape.js'
 import type { GraphDecl } from '../lang/graph.js'
 import { stepOf, stepsPerUnit } from '../quant/scales.js'
@@ -20,8 +20,8 @@ export interface BertAssembly {
 }
 
 /** Whether weights are int8 under the plan. */
-export const isQuantised = ({ applications }: Pick<BertAssembly, 'applications'>): boolean =>
-  applications.some(({ graph }) => Object.keys(graph.steps ?? {}).length > 0)
+export const hasInt8Weights = ({ applications }: Pick<BertAssembly, 'applications'>): boolean =>
+  applications.some(({ graph }) => isQuantised(graph))
 
 type Names = Readonly<Record<string, string>>
 

@@ -144,19 +144,24 @@ function lowerStep(
     return { axes, extents: shape, strides: layoutStrides(findLayout(config.layouts, layout, shape.length), shape) }
   }
   const { a, b, out, subscripts } = node
-  return {
-    kind: 'matmul',
-    label,
-    a: use(a),
-    b: use(b),
-    out: use(out),
-    dtypes: [dtype(a), dtype(b), dtype(out)],
-    matmul: lowerMatmul(label, {
-      a: operand(a, subscripts.a),
-      b: operand(b, subscripts.b),
-      out: operand(out, subscripts.out),
-    }),
-  }
+  const dtypes = [dtype(a), dtype(b), dtype(out)] as const
+  const matmul = lowerMatmul(label, {
+    a: operand(a, subscripts.a),
+    b: operand(b, subscripts.b),
+    out: operand(out, subscripts.out),
+  })
+  if (dtypes[0] === 'i8') expectSummable(label, matmul.extents[3])
+  return { kind: 'matmul', label, a: use(a), b: use(b), out: use(out), dtypes, matmul }
+}
+
+/** The most products of int8 whose sum int32 holds, for factors within [-127, 127]. */
+const mostInt8Terms = Math.floor((2 ** 31 - 1) / 127 ** 2)
+
+function expectSummable(label: string, k: number): void {
+  if (k <= mostInt8Terms) return
+  throw usageError('matmul.terms', `${label}: sums of ${k} products of int8 may exceed int32`, {
+    hint: `at most ${mostInt8Terms} can be added; quantise another operand, or keep this matmul in floats`,
+  })
 }
 
 /** The storage of the program value a graph input is wired to; the first use of a program input creates it. */

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path'
 import type { Manifest } from '../emit/manifest.js'
-import type { Graph } from '../ir/graph.js'
+import { type Graph, isQuantised } from '../ir/graph.js'
 import { openCalibration, readCheckpoint } from '../models/calibration.js'
 import type { FloatType } from '../models/convert.js'
 import { type Encoder, loadEncoder } from '../models/encoder_pipeline.js'
@@ -34,15 +34,13 @@ const batch = 16
 
 type Planned = Readonly<Record<string, Graph>>
 
-const isQuantised = (graphs: Planned): boolean => Object.values(graphs).some(({ steps }) => Object.keys(steps ?? {}).length > 0)
-
 /** Names of the plans that multiply int8. */
 export const quantisedPlans = ({ plans = {} }: Pick<Manifest, 'plans'>): string[] =>
-  Object.keys(plans).filter((name) => isQuantised(plans[name] ?? {}))
+  Object.keys(plans).filter((name) => Object.values(plans[name] ?? {}).some(isQuantised))
 
 /** Whether layers hand on nothing but int8. */
 const hasInt8Residual = (graphs: Planned): boolean =>
-  Object.values(graphs).some(({ inputs, values, steps }) => steps !== undefined && values[inputs.x ?? -1]?.dtype === 'i8')
+  Object.values(graphs).some((graph) => isQuantised(graph) && graph.values[graph.inputs.x ?? -1]?.dtype === 'i8')
 
 /**
  * One result for each plan. @param dir a model folder with `test-set.json`

@@ -54,6 +54,12 @@ describe.each([
 
   test.each(longest)('%s of extremes fills an int32', (shape) => expectExact(`extremes_${shape}`, shape))
 
+  test('longer rows are refused', () => {
+    const refused = results.get('too_long_2x3x133145')
+    expect(refused?.status).toBe(status.invalid)
+    expect(refused?.message).toBe('kernel body: k is 133145; int32 holds sums of at most 133144 products of int8')
+  })
+
   test('rows that are not aligned are multiplied all the same', () => expectExact('any_17x33x80_misaligned', '17x33x80'))
 
   test('no rows are no work', () => expectExact('any_empty_0x8x16', '0x8x16'))

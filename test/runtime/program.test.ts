@@ -139,6 +139,39 @@ describe('buildProgram', () => {
     await expect(buildProgram(chain(session, changes))).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
   })
 
+  it('refuses an int8 matmul whose sums int32 might not hold', async () => {
+    const { graph: narrow } = graph('narrow', {
+      inputs: { x: tensor('i8', 'm n') },
+      weights: { weight: tensor('i8', 'p n') },
+      build: (g, { x }, w) => {
+        const product = g.matmul('m k, n k -> m n', x, w.weight)
+        return { nodes: { product }, outputs: { product } }
+      },
+    })
+    const n = 133_145
+    const { device } = referenceDevice(manifest)
+    const weight = { dtype: 'i8', shape: [2, n], data: new Uint8Array(2 * n) } as const
+    const session = await openSession({
+      device,
+      library: referenceLibrary(manifest),
+      manifest,
+      layouts,
+      weights: { 'weight:int8:row': weight },
+    })
+    const application = {
+      label: 'narrow',
+      graph: narrow,
+      inputs: { x: 'x' },
+      weights: { weight: 'weight' },
+      outputs: { product: 'y' },
+    }
+    const config = { session, inputs: ['x'], outputs: ['y'], dims: { m: 3, n, p: 2 }, types: {} }
+    await expect(buildProgram({ ...config, applications: [{ ...application, attrs: {} }] })).rejects.toMatchObject({
+      code: 'matmul.terms',
+      message: `narrow/product: sums of ${n} products of int8 may exceed int32`,
+    })
+  })
+
   it('refuses wires that are missing, dangling or doubled', async () => {
     const { session } = await setUp()
     const [first] = chain(session).applications
