@@ -37,6 +37,24 @@ export const addPosition = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'table' |
   attrs: { first: 0 },
 })
 
+/** Compiled from specs/ops/steps.ts:5. */
+export const addStepPosition = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'table' | 'step' | 'y', 'first'>({
+  op: 'add_step_position',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], table: ['p', 'n'], step: ['o'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'p', 'o'],
+  attrs: { first: 0 },
+})
+
+/** Compiled from specs/ops/append_step.ts:8. */
+export const appendStep = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'cache' | 'x' | 'step' | 'y', never>({
+  op: 'append_step',
+  types: ['T'],
+  tensors: { cache: ['r', 's', 'h', 'd'], x: ['r', 'h', 'd'], step: ['o'], y: ['r', 's', 'h', 'd'] },
+  dims: ['r', 's', 'h', 'd', 'o'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/argmax.ts:4. */
 export const argmax = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'argmax',
@@ -205,6 +223,24 @@ export const firstToken = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never
   types: ['T'],
   tensors: { x: ['b', 's', 'n'], y: ['b', 'n'] },
   dims: ['b', 's', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/beams.ts:20. */
+export const followParents = bindOp<{  }, 'beams' | 'parents' | 'step' | 'y', never>({
+  op: 'follow_parents',
+  types: [],
+  tensors: { beams: ['r', 's'], parents: ['r'], step: ['o'], y: ['r', 's'] },
+  dims: ['r', 's', 'o'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/beams.ts:9. */
+export const gatherBeams = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'cache' | 'beams' | 'y', never>({
+  op: 'gather_beams',
+  types: ['T'],
+  tensors: { cache: ['r', 's', 'h', 'd'], beams: ['r', 's'], y: ['r', 's', 'h', 'd'] },
+  dims: ['r', 's', 'h', 'd'],
   attrs: {},
 })
 
@@ -541,6 +577,15 @@ export const maskScores = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'lengths' 
   attrs: {},
 })
 
+/** Compiled from specs/ops/steps.ts:17. */
+export const maskSteps = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'step' | 'y', never>({
+  op: 'mask_steps',
+  types: ['T'],
+  tensors: { x: ['r', 'h', 's'], step: ['o'], y: ['r', 'h', 's'] },
+  dims: ['r', 'h', 's', 'o'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/add_bias.ts:4. */
 export const matmulBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
   op: 'matmul_bias',
@@ -601,6 +646,15 @@ export const mergeHeadsPack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'seque
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], sequences: ['t'], positions: ['t'], y: ['t', 'h', 'd'] },
   dims: ['b', 's', 'h', 'd', 't'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/steps.ts:27. */
+export const nextStep = bindOp<{  }, 'step' | 'y', never>({
+  op: 'next_step',
+  types: [],
+  tensors: { step: ['o'], y: ['o'] },
+  dims: ['o'],
   attrs: {},
 })
 

@@ -21,6 +21,12 @@ int32_t heddle_launch_add_bias__f32(const heddle_launch* launch, heddle_error* e
 int32_t heddle_launch_add_position__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add_position__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add_position__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_add_step_position__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_add_step_position__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_add_step_position__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -76,6 +82,10 @@ int32_t heddle_launch_embedding_lookup__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_first_token__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_first_token__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_first_token__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_follow_parents(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_gather_beams__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_gather_beams__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_gather_beams__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu__f32(const heddle_launch* launch, heddle_error* error);
@@ -166,6 +176,9 @@ int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, hedd
 int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_steps__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_steps__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_steps__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
@@ -187,6 +200,7 @@ int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_merge_heads_pack__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads_pack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads_pack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_next_step(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -250,6 +264,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"add_position__bf16", "714ed8bef1b433ff11b243a3d548a295ab972d30297de16109e9b897af3e8c28", 3, 4, 1, heddle_launch_add_position__bf16},
       {"add_position__f16", "0062bdfa2dfdcfe8990dc18eaeb3da8e8a698195f366df7ab0c96ac0537f6722", 3, 4, 1, heddle_launch_add_position__f16},
       {"add_position__f32", "369662be1abefbec25befcb511788309a40d09af88656e27fbd4dad54a052dae", 3, 4, 1, heddle_launch_add_position__f32},
+      {"add_step_position__bf16", "193d157c8e50336d43b242f552e922a4ec23b1ab440c097b8e754c1d1358f918", 4, 4, 1, heddle_launch_add_step_position__bf16},
+      {"add_step_position__f16", "24e9d455374491207e9a638c1bc5a7653b1911e36f4773e4fa7df492393e0f37", 4, 4, 1, heddle_launch_add_step_position__f16},
+      {"add_step_position__f32", "02b569093886ed0a3a0a1aea30f9a87be38e85c07a112effe2a16955305836d0", 4, 4, 1, heddle_launch_add_step_position__f32},
+      {"append_step__bf16", "1a4389ee4498f0d2613e722bc87911761e47b3651b03cda2a01cbda57daaa5b5", 4, 5, 0, heddle_launch_append_step__bf16},
+      {"append_step__f16", "12e56802444a4cc2bcf65b4d4e42a023bb5ca52141a2c4e5a89c79698223ac1f", 4, 5, 0, heddle_launch_append_step__f16},
+      {"append_step__f32", "24008b76fb1b188fb009d0d596a43f696f917bfa66ab76e5d03ffd06a43708ad", 4, 5, 0, heddle_launch_append_step__f32},
       {"argmax__bf16", "7b8d75db5a7e6ec5a239a252e668037f96c01ad73f18c77426e1e880343e080a", 2, 2, 0, heddle_launch_argmax__bf16},
       {"argmax__f16", "de4653f588a24023dc8653a85dbe636e60ef30bc6fd64e315816078e68bb9411", 2, 2, 0, heddle_launch_argmax__f16},
       {"argmax__f32", "04aa2187fe1889740c086a51d8768bbc782293b06a23fa33204cfda71222bfa8", 2, 2, 0, heddle_launch_argmax__f32},
@@ -305,6 +325,10 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"first_token__bf16", "c68c61a4be5bfebf08d1eca38c1463f6fe5f60e569ab8c5589307cb74260aa1f", 2, 3, 0, heddle_launch_first_token__bf16},
       {"first_token__f16", "388e955088fa2023899bf26baa07719bb132f3e7f59d141fc2630a7d1290dc48", 2, 3, 0, heddle_launch_first_token__f16},
       {"first_token__f32", "a5d9bd55f5a6dd4f3a7568ae1df7d903354d66cd4033d634b1f0957c4944d4c7", 2, 3, 0, heddle_launch_first_token__f32},
+      {"follow_parents", "9145d4e5e4e1ffa4f0d3dcd69d72e53c74e22cb8bb7ab4dfe08d0300d7c89076", 4, 3, 0, heddle_launch_follow_parents},
+      {"gather_beams__bf16", "c67840554921fb14c0d035181ae286afcecb6537b07bf5ced13183cbcfd2485a", 3, 4, 0, heddle_launch_gather_beams__bf16},
+      {"gather_beams__f16", "e83975ddf98b0a7055199d92fdf283fb03cf364ef3e1371b3f4d9f0e776eff45", 3, 4, 0, heddle_launch_gather_beams__f16},
+      {"gather_beams__f32", "17ac48f1d916f1814b9052126260e533d3b22b486efddb879ff88132bdd308d4", 3, 4, 0, heddle_launch_gather_beams__f32},
       {"gelu__bf16", "cb1d4e5128de05d4ffbb0a527792f817fdc575725a01a3b7498f0549fe8b6e81", 2, 2, 0, heddle_launch_gelu__bf16},
       {"gelu__f16", "81e2b2f99a82eb8cea5ddd5a15fd880a7b65086b8a9f7991eae801eabf044f96", 2, 2, 0, heddle_launch_gelu__f16},
       {"gelu__f32", "cd3fc3f0d234d42413f77640eab918b382c137afa50cb8579161c8a1ccc0c85c", 2, 2, 0, heddle_launch_gelu__f32},
@@ -395,6 +419,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16},
       {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16},
       {"mask_scores__f32", "6e9ebf34438d1491cbc9e97f3f1eaf1364f26cac3570277ea70e06de4d307762", 3, 4, 0, heddle_launch_mask_scores__f32},
+      {"mask_steps__bf16", "69b5f1e2b0e46089386650bc97fb6453f7ba693770d57ed9468d4b7315c5aea3", 3, 4, 0, heddle_launch_mask_steps__bf16},
+      {"mask_steps__f16", "632ccf7cd774247c9e26d9700d205f2117fa867d51478ae3593651de315eba90", 3, 4, 0, heddle_launch_mask_steps__f16},
+      {"mask_steps__f32", "42b264cd948779fff5d93355df9e6f7eb3c9666b27aaad331d5e32de46d6fe76", 3, 4, 0, heddle_launch_mask_steps__f32},
       {"matmul_bias__bf16", "639f1d2b3d9524c09671a58fc15417367fb02c5d6b734539d7e39317ed2d82af", 4, 3, 0, heddle_launch_matmul_bias__bf16},
       {"matmul_bias__f16", "d8f6ba7c8212849665188d52ac3beafbee52e06aeb2457f219f2b70b93f38cca", 4, 3, 0, heddle_launch_matmul_bias__f16},
       {"matmul_bias__f32", "c456deac9ce41b9d7f2ce8109db5ace98d36c7c02e610423d012ac4f32067817", 4, 3, 0, heddle_launch_matmul_bias__f32},
@@ -416,6 +443,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"merge_heads_pack__bf16", "232e47cd69fd7f570c0bdfa5630fb20863d49d15ff02a4e29435f80e25aeaead", 4, 5, 0, heddle_launch_merge_heads_pack__bf16},
       {"merge_heads_pack__f16", "3c6eeba3c73ae2d32e8c387aae15af8f4fd355fc03f7bddb63a79d619f01fbc0", 4, 5, 0, heddle_launch_merge_heads_pack__f16},
       {"merge_heads_pack__f32", "9086b165bf534b64f8461393257fdeefb19dc38b9e99d46eaf698a0d193d8740", 4, 5, 0, heddle_launch_merge_heads_pack__f32},
+      {"next_step", "71130bb7a9de32ebc847aa6de1fc6d41063800d3be8750c6deb1e6eaff656384", 2, 1, 0, heddle_launch_next_step},
       {"pack_rows__bf16", "32a09fa3b64141e996befc23e44741c34d364031aa18660326ce0adbcad4390c", 4, 4, 0, heddle_launch_pack_rows__bf16},
       {"pack_rows__f16", "f42e0d5d4718582a7be0bdd84162b33211ff7732399b0d8eb8b53593447cbade", 4, 4, 0, heddle_launch_pack_rows__f16},
       {"pack_rows__f32", "731efdf60c6d540a945b488aa76c8415031710e982fb82236209b52fdc1f6ea1", 4, 4, 0, heddle_launch_pack_rows__f32},

@@ -1,5 +1,7 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import type { GraphDecl, LayoutDecl, Op, PlanDecl } from 'heddle'
+import { advance, biasedLanguageModelHead, decoderNorm, embedStep, followBeams, languageModelHead } from './graphs/decoder.js'
+import { decoderLayerPostGelu, decoderLayerPostRelu, decoderLayerPreGelu, decoderLayerPreRelu } from './graphs/decoder_layer.js'
 import { embeddings } from './graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from './graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
@@ -12,7 +14,9 @@ import { gelu, geluTanh, relu, tanh } from './ops/activations.js'
 import { add } from './ops/add.js'
 import { addBias } from './ops/add_bias.js'
 import { addPosition } from './ops/add_position.js'
+import { appendStep } from './ops/append_step.js'
 import { argmaxRow } from './ops/argmax.js'
+import { followParents, gatherBeams } from './ops/beams.js'
 import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
 import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup } from './ops/embedding_lookup.js'
@@ -27,6 +31,7 @@ import { scale } from './ops/scale.js'
 import { sequenceStarts } from './ops/sequence_starts.js'
 import { softmax } from './ops/softmax.js'
 import { splitHeads } from './ops/split_heads.js'
+import { addStepPosition, maskSteps, nextStep } from './ops/steps.js'
 import { take } from './ops/take.js'
 import { auto } from './plans/auto.js'
 import { bestEncoder } from './plans/best_encoder.js'
@@ -43,6 +48,8 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   add,
   addBias,
   addPosition,
+  addStepPosition,
+  appendStep,
   argmaxRow,
   castF32,
   col32FromRows,
@@ -52,6 +59,8 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   dequantizeProduct,
   embeddingLookup,
   firstToken,
+  followParents,
+  gatherBeams,
   gelu,
   geluTanh,
   int8Col32FromRows,
@@ -59,7 +68,9 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   locateRows,
   magnitudeHistogram,
   maskScores,
+  maskSteps,
   mergeHeads,
+  nextStep,
   packRows,
   quantize,
   relu,
@@ -81,13 +92,23 @@ export const layouts: Readonly<Record<string, LayoutDecl>> = byName([
 ])
 
 export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
+  advance,
+  biasedLanguageModelHead,
+  decoderLayerPostGelu,
+  decoderLayerPostRelu,
+  decoderLayerPreGelu,
+  decoderLayerPreRelu,
+  decoderNorm,
+  embedStep,
   embeddings,
   encoderLayerGelu,
   encoderLayerGeluTanh,
   encoderLayerRelu,
+  followBeams,
   ...fromCol32,
   ...fromInt8Col32,
   hiddenStates,
+  languageModelHead,
   packing,
   pooler,
   removePadding,

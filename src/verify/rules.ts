@@ -85,11 +85,20 @@ const attention: OpRule = {
   longest: 1024,
 }
 
+/** One of the rows `r`. */
+const row = (next: Random, dims: Extents): number => integer(next, 0, at(dims, 'r') - 1)
+
 export const rules: Readonly<Record<string, OpRule>> = {
   abs_max: exact,
   add: exact,
   add_bias: exact,
   add_position: { class: 'exact', extents: { p: (dims) => at(dims, 's') + 3 } },
+  add_step_position: {
+    class: 'exact',
+    extents: { p: () => 5, o: () => 1 },
+    inputs: { step: (next, dims) => integer(next, 0, at(dims, 'p') - 1) },
+  },
+  append_step: { class: 'exact', extents: { o: () => 1 }, inputs: { step: (next, dims) => integer(next, 0, at(dims, 's') - 1) } },
   argmax: exact,
   attention,
   attention_quantize: { ...attention, attrs: { ...attention.attrs, ...spread(64).attrs } },
@@ -124,6 +133,12 @@ export const rules: Readonly<Record<string, OpRule>> = {
     inputs: { ids: (next, dims) => integer(next, 0, at(dims, 'v') - 1) },
   },
   first_token: exact,
+  follow_parents: {
+    class: 'exact',
+    extents: { o: () => 1 },
+    inputs: { beams: row, parents: row, step: (next, dims) => integer(next, -1, at(dims, 's')) },
+  },
+  gather_beams: { class: 'exact', inputs: { beams: row } },
   gelu: transcendental,
   gelu_tanh: transcendental,
   int8_bias_gelu: geluSums,
@@ -167,6 +182,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   // The default scale is a power of two, so a magnitude falls in the same bin in any precision; some lie beyond the last.
   magnitude_histogram: { class: 'exact', extents: { bins: () => 40 } },
   mask_scores: { class: 'exact', inputs: { lengths: (next, dims) => integer(next, 1, at(dims, 't')) } },
+  mask_steps: { class: 'exact', extents: { o: () => 1 }, inputs: { step: (next, dims) => integer(next, 0, at(dims, 's') - 1) } },
   matmul_bias: exactProduct,
   matmul_bias_gelu: transcendentalProduct,
   matmul_bias_gelu_tanh: transcendentalProduct,
@@ -174,6 +190,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   matmul_bias_residual: exactProduct,
   merge_heads: exact,
   merge_heads_pack: { class: 'exact', ...gathered },
+  next_step: { class: 'exact', inputs: { step: within(1000) } },
   pack_rows: { class: 'exact', ...gathered },
   qkv_bias_split_heads: exact,
   qkv_bias_unpack_split_heads: {

@@ -1,0 +1,75 @@
+/** What stands before and after the decoder's layers in a step: the embedding of the words just chosen, and the logits of the next. */
+import { graph, tensor } from 'heddle'
+import { addBias } from '../ops/add_bias.js'
+import { followParents } from '../ops/beams.js'
+import { castF32 } from '../ops/cast_f32.js'
+import { embeddingLookup } from '../ops/embedding_lookup.js'
+import { layerNorm } from '../ops/layer_norm.js'
+import { scale } from '../ops/scale.js'
+import { addStepPosition, nextStep } from '../ops/steps.js'
+
+/** Words, scaled by `factor`, and the position of the step. Dims: b batch, w beams, h heads, d headDim, v vocab, p positions. */
+export const embedStep = graph('embed_step', {
+  inputs: { ids: tensor('i32', 'b*w'), step: tensor('i32', '1') },
+  weights: { words: tensor('T', 'v h*d'), positions: tensor('T', 'p h*d') },
+  attrs: ['factor'],
+  build: (g, { ids, step }, w, { factor }) => {
+    const words = g.apply(embeddingLookup, { ids, table: w.words }).y
+    const scaled = g.apply(scale, { x: words }, { factor }).y
+    const placed = g.apply(addStepPosition, { x: scaled, table: w.positions, step }).y
+    return { nodes: { words, scaled, placed }, outputs: { hidden: placed } }
+  },
+})
+
+/** The norm after the last layer of a pre-LN decoder. */
+export const decoderNorm = graph('decoder_norm', {
+  inputs: { x: tensor('T', 'b*w h*d') },
+  weights: { gamma: tensor('T', 'h*d'), beta: tensor('T', 'h*d') },
+  attrs: ['eps'],
+  build: (g, { x }, w, { eps }) => {
+    const norm = g.apply(layerNorm, { x, gamma: w.gamma, beta: w.beta }, { eps }).y
+    return { nodes: { norm }, outputs: { hidden: norm } }
+  },
+})
+
+/** Logits in float32, whatever the storage type: near ties decide which beams live. */
+export const languageModelHead = graph('language_model_head', {
+  inputs: { x: tensor('T', 'b*w h*d') },
+  weights: { weight: tensor('T', 'v h*d') },
+  build: (g, { x }, w) => {
+    const product = g.matmul('m k, n k -> m n', x, w.weight)
+    const logits = g.apply(castF32, { x: product }).y
+    return { nodes: { product, logits }, outputs: { logits } }
+  },
+})
+
+export const biasedLanguageModelHead = graph('biased_language_model_head', {
+  inputs: { x: tensor('T', 'b*w h*d') },
+  weights: { weight: tensor('T', 'v h*d'), bias: tensor('T', 'v') },
+  build: (g, { x }, w) => {
+    const product = g.matmul('m k, n k -> m n', x, w.weight)
+    const biased = g.apply(addBias, { x: product, bias: w.bias }).y
+    const logits = g.apply(castF32, { x: biased }).y
+    return { nodes: { product, biased, logits }, outputs: { logits } }
+  },
+})
+
+/** One step further. */
+export const advance = graph('advance', {
+  inputs: { step: tensor('i32', '1') },
+  weights: {},
+  build: (g, { step }) => {
+    const next = g.apply(nextStep, { step }).y
+    return { nodes: { next }, outputs: { step: next } }
+  },
+})
+
+/** Rows take over the past of their parents. */
+export const followBeams = graph('follow_beams', {
+  inputs: { beams: tensor('i32', 'b*w s'), parents: tensor('i32', 'b*w'), step: tensor('i32', '1') },
+  weights: {},
+  build: (g, { beams, parents, step }) => {
+    const followed = g.apply(followParents, { beams, parents, step }).y
+    return { nodes: { followed }, outputs: { beams: followed } }
+  },
+})

@@ -1,0 +1,27 @@
+/**
+ * Beams share their past without moving it: `beams(r, s)` is the row whose cache holds what row `r` attends at place `s`. When beams
+ * are chosen anew, this table follows their parents, and caches stay as they are.
+ */
+import { op, tensor } from 'heddle'
+import { splitHeads } from '../layouts/split_heads.js'
+
+/** The past of every row as one tensor, as a matmul needs it: place `s` of row `r` from the cache of row `beams(r, s)`. */
+export const gatherBeams = op('gather_beams', {
+  dims: ['r', 's', 'h', 'd'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { cache: tensor('T', 'r s h d', splitHeads), beams: tensor('i32', 'r s') },
+  outputs: { y: tensor('T', 'r s h d', splitHeads) },
+  body:
+    ({ cache, beams }) =>
+    (r, s, h, d) => ({ y: cache(beams(r, s), s, h, d) }),
+})
+
+/** The table after step `step`: each row has the past of its parent, that step included, and goes on in its own cache. */
+export const followParents = op('follow_parents', {
+  dims: ['r', 's', 'o'],
+  inputs: { beams: tensor('i32', 'r s'), parents: tensor('i32', 'r'), step: tensor('i32', 'o') },
+  outputs: { y: tensor('i32', 'r s') },
+  body:
+    ({ beams, parents, step }) =>
+    (r, s) => ({ y: s <= step(0) ? beams(parents(r), s) : r }),
+})

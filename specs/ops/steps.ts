@@ -1,0 +1,34 @@
+/** What depends on how far decoding has come: `step`, one integer on the device, is the place of the token being decoded. */
+import { int, op, tensor } from 'heddle'
+
+/** Adds the embedding of the place being decoded: row `first + step` of the table to every row. */
+export const addStepPosition = op('add_step_position', {
+  dims: ['m', 'n', 'p', 'o'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm n'), table: tensor('T', 'p n'), step: tensor('i32', 'o') },
+  outputs: { y: tensor('T', 'm n') },
+  attrs: { first: int(0) },
+  body:
+    ({ x, table, step }, { first }) =>
+    (m, c) => ({ y: x(m, c) + table(first + step(0), c) }),
+})
+
+/** Hides the scores of places that are not decoded yet. The hidden value may round to minus infinity; softmax gives exact zeros. */
+export const maskSteps = op('mask_steps', {
+  dims: ['r', 'h', 's', 'o'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'r h s'), step: tensor('i32', 'o') },
+  outputs: { y: tensor('T', 'r h s') },
+  body:
+    ({ x, step }) =>
+    (r, h, s) => ({ y: s <= step(0) ? x(r, h, s) : -1e30 }),
+})
+
+export const nextStep = op('next_step', {
+  dims: ['o'],
+  inputs: { step: tensor('i32', 'o') },
+  outputs: { y: tensor('i32', 'o') },
+  body:
+    ({ step }) =>
+    (o) => ({ y: step(o) + 1 }),
+})
