@@ -1,0 +1,71 @@
+/** Options of generation: what each kind of choice resolves to, and that what cannot be is refused with the value and what is allowed. */
+import { describe, expect, test } from 'vitest'
+import { type GenerationOptions, resolveGeneration } from '../../src/models/generation_options.js'
+
+const limits = { vocab: 45, positions: 64, cases: 3, endTokens: [1] }
+const resolve = (options: GenerationOptions) => resolveGeneration(options, limits)
+
+describe('choices', () => {
+  test('nothing said is greedy, up to the positions there are', () => {
+    expect(resolve({})).toEqual({ choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 64, minNewTokens: 0 })
+    expect(resolveGeneration({}, { ...limits, positions: undefined }).maxNewTokens).toBe(128)
+  })
+
+  test('one beam is greedy, several are beams with one result', () => {
+    expect(resolve({ beams: 1 }).choice).toEqual({ kind: 'greedy' })
+    expect(resolve({ beams: 4 }).choice).toEqual({
+      kind: 'beams',
+      width: 4,
+      returned: 1,
+      rule: 'plain',
+      lengthPenalty: 1,
+      earlyStopping: false,
+    })
+  })
+
+  test.each<[GenerationOptions, object]>([
+    [{ topK: 4 }, { topK: 4, topP: 1, temperature: 1, minP: 0, seeds: [0] }],
+    [
+      { topP: 0.75, seed: 7 },
+      { topK: 0, topP: 0.75, seeds: [7] },
+    ],
+    [{ seed: [1, 2, 3] }, { topK: 0, topP: 1, seeds: [1, 2, 3] }],
+    [
+      { temperature: 0.5, minP: 0.1 },
+      { temperature: 0.5, minP: 0.1 },
+    ],
+  ])('%o is drawn', (options, expected) => {
+    expect(resolve(options).choice).toMatchObject({ kind: 'sampling', ...expected })
+  })
+})
+
+describe('refusals', () => {
+  test.each<[GenerationOptions, string, string]>([
+    [{ beams: 0 }, 'generate.beams', 'beams is 0, expected an integer from 1 to 64'],
+    [{ beams: 23 }, 'generate.beams', "beams is 23, expected at most 22, half of the model's 45 words"],
+    [{ beams: 4, topK: 2 }, 'generate.beams', 'beams is 4, expected 1 with temperature, topK, topP, minP or a seed'],
+    [{ beams: 2, returned: 3 }, 'generate.returned', 'returned is 3, expected an integer from 1 to 2'],
+    [{ returned: 2 }, 'generate.returned', 'returned is 2, expected an integer from 1 to 1'],
+    [{ temperature: 0 }, 'generate.temperature', 'temperature is 0, expected a number above 0'],
+    [{ temperature: Number.NaN }, 'generate.temperature', 'temperature is null, expected a number above 0'],
+    [{ topP: 0 }, 'generate.topP', 'topP is 0, expected a number above 0 and at most 1'],
+    [{ topP: 1.5 }, 'generate.topP', 'topP is 1.5, expected a number above 0 and at most 1'],
+    [{ topK: 46 }, 'generate.topK', 'topK is 46, expected an integer from 0 to 45'],
+    [{ minP: -1 }, 'generate.minP', 'minP is -1, expected a number above 0 and at most 1'],
+    [{ seed: 0.5 }, 'generate.seed', 'seed is 0.5, expected an integer from 0 to 9007199254740991'],
+    [{ seed: [1, 2] }, 'generate.seed', 'seed is 2, expected one seed, or one for each of the 3 cases'],
+    [{ maxNewTokens: 0 }, 'generate.maxNewTokens', 'maxNewTokens is 0, expected an integer from 1 to 64'],
+    [{ maxNewTokens: 65 }, 'generate.maxNewTokens', 'maxNewTokens is 65, expected an integer from 1 to 64'],
+    [{ minNewTokens: 65 }, 'generate.minNewTokens', 'minNewTokens is 65, expected an integer from 0 to 64'],
+    [{ repetitionPenalty: 0 }, 'generate.repetitionPenalty', 'repetitionPenalty is 0, expected a number above 0'],
+    [{ beams: 2, repetitionPenalty: 2 }, 'generate.repetitionPenalty', 'repetitionPenalty is 2, expected 1 with beams'],
+    [{ beams: 2, lengthPenalty: Number.NaN }, 'generate.lengthPenalty', 'lengthPenalty is null, expected a number'],
+  ])('%o', (options, code, message) => {
+    expect(() => resolve(options)).toThrow(expect.objectContaining({ code, message, exitCode: 2 }))
+  })
+
+  test('a model without an end id needs a limit', () => {
+    expect(() => resolveGeneration({}, { ...limits, endTokens: [] })).toThrow(expect.objectContaining({ code: 'generate.end' }))
+    expect(resolveGeneration({ maxNewTokens: 3 }, { ...limits, endTokens: [] }).maxNewTokens).toBe(3)
+  })
+})
