@@ -3,14 +3,21 @@ import type { GraphDecl, LayoutDecl, Op, PlanDecl } from 'heddle'
 import { advance, biasedLanguageModelHead, decoderNorm, embedStep, followBeams, languageModelHead } from './graphs/decoder.js'
 import { decoderLayerPostGelu, decoderLayerPostRelu, decoderLayerPreGelu, decoderLayerPreRelu } from './graphs/decoder_layer.js'
 import { embeddings } from './graphs/embeddings.js'
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from './graphs/encoder_layer.js'
+import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from './graphs/encoder_layer.js'
+import {
+  encoderLayerPreGelu,
+  encoderLayerPreGeluTanh,
+  encoderLayerPreRelu,
+  encoderLayerPreSilu,
+} from './graphs/encoder_layer_pre.js'
 import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
 import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from './graphs/int8.js'
 import { packing, removePadding, restorePadding } from './graphs/padding.js'
+import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
 import * as matrixLayouts from './layouts/matrix.js'
 import { splitHeads as splitHeadsLayout } from './layouts/split_heads.js'
-import { gelu, geluTanh, relu, tanh } from './ops/activations.js'
+import { gelu, geluTanh, relu, silu, tanh } from './ops/activations.js'
 import { add } from './ops/add.js'
 import { addBias } from './ops/add_bias.js'
 import { addPosition } from './ops/add_position.js'
@@ -34,8 +41,8 @@ import { splitHeads } from './ops/split_heads.js'
 import { addStepPosition, maskSteps, nextStep } from './ops/steps.js'
 import { take } from './ops/take.js'
 import { auto } from './plans/auto.js'
-import { bestEncoder } from './plans/best_encoder.js'
-import { ftV1Gelu, ftV1GeluTanh, ftV1Relu } from './plans/ft_v1.js'
+import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
+import { ftV1Gelu, ftV1GeluTanh, ftV1Pre, ftV1Relu, ftV1Silu } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
@@ -78,6 +85,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   rowsFromInt8Col32,
   scale,
   sequenceStarts,
+  silu,
   softmax,
   splitHeads,
   take,
@@ -99,16 +107,24 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   decoderLayerPreGelu,
   decoderLayerPreRelu,
   decoderNorm,
+  embedScaled,
   embedStep,
   embeddings,
   encoderLayerGelu,
   encoderLayerGeluTanh,
+  encoderLayerPreGelu,
+  encoderLayerPreGeluTanh,
+  encoderLayerPreRelu,
+  encoderLayerPreSilu,
   encoderLayerRelu,
+  encoderLayerSilu,
+  finalNorm,
   followBeams,
   ...fromCol32,
   ...fromInt8Col32,
   hiddenStates,
   languageModelHead,
+  memoryKeysValues,
   packing,
   pooler,
   removePadding,
@@ -123,10 +139,13 @@ export const plans: readonly PlanDecl[] = [
   ftV1Gelu,
   ftV1GeluTanh,
   ftV1Relu,
+  ftV1Silu,
+  ...ftV1Pre,
   ...ftV21,
   ...ftV3,
   int8Row,
   ...bestEncoder,
+  ...bestSeq2seqEncoder,
   ...bestEncoderInt8,
   ...auto,
 ]

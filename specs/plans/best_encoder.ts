@@ -1,19 +1,27 @@
 /**
- * This project's own encoder: tokens packed from the embedding to the output, one matmul for query, key and value with its bias
+ * This project's own encoder, `best-encoder` for BERT and as part of `best-decoder` for encoder-decoder models: tokens packed from the embedding to the output, one matmul for query, key and value with its bias
  * in the epilogue, attention in one kernel that reads packed rows, activation in the epilogue of the first inner matmul.
  */
 import { type GraphDecl, plan } from 'heddle'
 import { embeddings } from '../graphs/embeddings.js'
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../graphs/encoder_layer.js'
+import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from '../graphs/encoder_layer.js'
+import {
+  encoderLayerPreGelu,
+  encoderLayerPreGeluTanh,
+  encoderLayerPreRelu,
+  encoderLayerPreSilu,
+} from '../graphs/encoder_layer_pre.js'
 import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
+import { embedScaled, finalNorm, memoryKeysValues } from '../graphs/seq2seq_encoder.js'
 import { attentionNodes } from './attention_nodes.js'
 
 type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
 
 const packed = { batch: 'b', seq: 's', tokens: 't' }
 
-const over = (layer: GraphDecl<EncoderNode>, activation: string) =>
-  plan('best-encoder', layer, {
+/** The layer's plan, wherever its norms stand: they are kernels of their own. */
+const over = (name: string, layer: GraphDecl<EncoderNode>, activation: string) =>
+  plan(name, layer, {
     packed,
     stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
     groups: {
@@ -28,9 +36,9 @@ const over = (layer: GraphDecl<EncoderNode>, activation: string) =>
   })
 
 export const bestEncoder = [
-  over(encoderLayerGelu, 'gelu'),
-  over(encoderLayerGeluTanh, 'gelu_tanh'),
-  over(encoderLayerRelu, 'relu'),
+  over('best-encoder', encoderLayerGelu, 'gelu'),
+  over('best-encoder', encoderLayerGeluTanh, 'gelu_tanh'),
+  over('best-encoder', encoderLayerRelu, 'relu'),
   plan('best-encoder', embeddings, {
     packed,
     groups: { embed_layer_norm: ['words', 'types', 'typed', 'placed.unpack', 'placed', 'placed.pack', 'norm'] },
@@ -41,4 +49,29 @@ export const bestEncoder = [
     groups: { unpack_first_token: ['first.unpack', 'first'], bias_tanh: ['denseBias', 'activated', 'pooled'] },
   }),
   plan('best-encoder', hiddenStates, { packed, groups: {} }),
+]
+
+/** The encoder's part of `best-decoder`. Keys and values of the memory are computed for tokens alone, and stored padded. */
+export const bestSeq2seqEncoder = [
+  over('best-decoder', encoderLayerGelu, 'gelu'),
+  over('best-decoder', encoderLayerGeluTanh, 'gelu_tanh'),
+  over('best-decoder', encoderLayerRelu, 'relu'),
+  over('best-decoder', encoderLayerSilu, 'silu'),
+  over('best-decoder', encoderLayerPreGelu, 'gelu'),
+  over('best-decoder', encoderLayerPreGeluTanh, 'gelu_tanh'),
+  over('best-decoder', encoderLayerPreRelu, 'relu'),
+  over('best-decoder', encoderLayerPreSilu, 'silu'),
+  plan('best-decoder', embedScaled, {
+    packed,
+    groups: { embed_scaled: ['words', 'scaled', 'placed.unpack', 'placed', 'placed.pack'] },
+  }),
+  plan('best-decoder', finalNorm, { packed, groups: {} }),
+  plan('best-decoder', memoryKeysValues, {
+    packed,
+    stacked: { kv: ['key', 'value'], kvBias: ['keyBias', 'valueBias'] },
+    groups: {
+      matmul_bias: ['kv', 'kvBias'],
+      unpack_split_kv: ['keyBias', 'valueBias', 'keyHeads.unpack', 'valueHeads.unpack', 'keyHeads', 'valueHeads'],
+    },
+  }),
 ]

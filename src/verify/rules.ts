@@ -107,7 +107,10 @@ export const rules: Readonly<Record<string, OpRule>> = {
   bias_gelu: transcendental,
   bias_gelu_tanh: transcendental,
   bias_relu: exact,
+  bias_residual: exact,
+  bias_residual_and_layer_norm: norm,
   bias_residual_layer_norm: norm,
+  bias_silu: transcendental,
   bias_tanh: transcendental,
   cast_f32: exact,
   col32_from_rows: exact,
@@ -126,6 +129,11 @@ export const rules: Readonly<Record<string, OpRule>> = {
       ids: (next) => integer(next, 0, 60),
       ids2: (next) => integer(next, 0, 1),
     },
+  },
+  embed_scaled: {
+    class: 'exact',
+    extents: { ...gathered.extents, v: () => 61, p: () => Math.max(...raggedLengths) },
+    inputs: { ...packed('b', 't').inputs, ...gathered.inputs, ids: (next) => integer(next, 0, 60) },
   },
   embedding_lookup: {
     class: 'exact',
@@ -176,6 +184,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   int8_scores_2r4r4: integerProduct,
   int8_scores_col4: integerProduct,
   int8_softmax: softmaxSums('n4'),
+  kv_bias_split_heads: exact,
   layer_norm: norm,
   layer_norm_quantize: { ...norm, ...spread(32) },
   locate_rows: { class: 'exact', ...packed('b', 't'), longest: 1025 },
@@ -188,6 +197,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   matmul_bias_gelu_tanh: transcendentalProduct,
   matmul_bias_relu: exactProduct,
   matmul_bias_residual: exactProduct,
+  matmul_bias_silu: transcendentalProduct,
   merge_heads: exact,
   merge_heads_pack: { class: 'exact', ...gathered },
   next_step: { class: 'exact', inputs: { step: within(1000) } },
@@ -211,12 +221,18 @@ export const rules: Readonly<Record<string, OpRule>> = {
     inputs: { lengths: (next, dims) => integer(next, 1, rowOf(dims)) },
   },
   sequence_starts: { class: 'exact', inputs: { lengths: (next) => integer(next, 0, 512) } },
+  silu: transcendental,
   softmax: { class: 'reduction', length: rowOf, scale: 0 },
   split_heads: exact,
   take: { class: 'exact', extents: { j: () => 3 } },
   tanh: transcendental,
   unpack_first_token: { class: 'exact', ...packed('b', 't') },
   unpack_rows: { class: 'exact', ...packed('b', 't') },
+  unpack_split_kv: {
+    class: 'exact',
+    ...packed('b', 't'),
+    extents: { ...packed('b', 't').extents, j: () => 2 },
+  },
 }
 
 /** What holds for any op of floats: statistics of a row are the worst it may do. A row of its own holds it to less. */

@@ -1,0 +1,94 @@
+/**
+ * What an encoder layer is made of wherever its norms stand: self-attention and the two-matmul inner network, each up to the bias
+ * before its residual. Every primitive is a node of its own, under the same name in every form of the layer.
+ */
+import { type AttrValue, type GraphBuilder, type GraphTensor, tensor } from 'heddle'
+import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
+import type { gelu } from '../ops/activations.js'
+import { addBias } from '../ops/add_bias.js'
+import { maskScores } from '../ops/mask_scores.js'
+import { mergeHeads } from '../ops/merge_heads.js'
+import { scale } from '../ops/scale.js'
+import { softmax } from '../ops/softmax.js'
+import { splitHeads } from '../ops/split_heads.js'
+
+/** Weights of a layer, stored as (out, in), as checkpoints have them. */
+export const encoderWeights = {
+  queryWeight: tensor('T', 'h*d h*d'),
+  queryBias: tensor('T', 'h*d'),
+  keyWeight: tensor('T', 'h*d h*d'),
+  keyBias: tensor('T', 'h*d'),
+  valueWeight: tensor('T', 'h*d h*d'),
+  valueBias: tensor('T', 'h*d'),
+  projectionWeight: tensor('T', 'h*d h*d'),
+  projectionBias: tensor('T', 'h*d'),
+  attentionGamma: tensor('T', 'h*d'),
+  attentionBeta: tensor('T', 'h*d'),
+  fc1Weight: tensor('T', 'i h*d'),
+  fc1Bias: tensor('T', 'i'),
+  fc2Weight: tensor('T', 'h*d i'),
+  fc2Bias: tensor('T', 'h*d'),
+  outputGamma: tensor('T', 'h*d'),
+  outputBeta: tensor('T', 'h*d'),
+} as const
+
+type Weights = { readonly [K in keyof typeof encoderWeights]: GraphTensor }
+
+/** An op that maps each element of an `m n` tensor, such as an activation. */
+export type Elementwise = typeof gelu
+
+const linear = 'm k, n k -> m n'
+
+/** Attention of the tokens of each sequence to each other: x 'b*s h*d' to `projectionBias` 'b*s h*d'. */
+export function selfAttention(g: GraphBuilder, x: GraphTensor, lengths: GraphTensor, w: Weights, factor: AttrValue) {
+  const heads = 'b s h d'
+
+  const query = g.matmul(linear, x, w.queryWeight)
+  const key = g.matmul(linear, x, w.keyWeight)
+  const value = g.matmul(linear, x, w.valueWeight)
+  const queryBias = g.apply(addBias, { x: query, bias: w.queryBias }).y
+  const keyBias = g.apply(addBias, { x: key, bias: w.keyBias }).y
+  const valueBias = g.apply(addBias, { x: value, bias: w.valueBias }).y
+  const queryHeads = g.apply(splitHeads, { x: g.view(queryBias, heads) }).y
+  const keyHeads = g.apply(splitHeads, { x: g.view(keyBias, heads) }).y
+  const valueHeads = g.apply(splitHeads, { x: g.view(valueBias, heads) }).y
+
+  const scores = g.matmul('b s h d, b t h d -> b h s t', queryHeads, keyHeads)
+  const scaled = g.apply(scale, { x: g.view(scores, 'b*h*s s') }, { factor }).y
+  const masked = g.apply(maskScores, { x: g.view(scaled, 'b h s s'), lengths }).y
+  const probabilities = g.apply(softmax, { x: g.view(masked, 'b*h*s s') }).y
+  const context = g.matmul('b h s t, b t h d -> b s h d', g.view(probabilities, 'b h s s'), valueHeads, splitHeadsLayout)
+  const merged = g.apply(mergeHeads, { x: context }).y
+
+  const projection = g.matmul(linear, g.view(merged, 'b*s h*d'), w.projectionWeight)
+  const projectionBias = g.apply(addBias, { x: projection, bias: w.projectionBias }).y
+  return {
+    query,
+    key,
+    value,
+    queryBias,
+    keyBias,
+    valueBias,
+    queryHeads,
+    keyHeads,
+    valueHeads,
+    scores,
+    scaled,
+    masked,
+    probabilities,
+    context,
+    merged,
+    projection,
+    projectionBias,
+  }
+}
+
+/** Two matmuls around an activation: x 'b*s h*d' to `fc2Bias` 'b*s h*d'. */
+export function innerNetwork(g: GraphBuilder, x: GraphTensor, w: Weights, activation: Elementwise) {
+  const fc1 = g.matmul(linear, x, w.fc1Weight)
+  const fc1Bias = g.apply(addBias, { x: fc1, bias: w.fc1Bias }).y
+  const fc1Activation = g.apply(activation, { x: fc1Bias }).y
+  const fc2 = g.matmul(linear, fc1Activation, w.fc2Weight)
+  const fc2Bias = g.apply(addBias, { x: fc2, bias: w.fc2Bias }).y
+  return { fc1, fc1Bias, fc1Activation, fc2, fc2Bias }
+}
