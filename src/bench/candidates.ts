@@ -10,7 +10,7 @@ import type { FloatType } from '../models/convert.js'
 import { findPlan } from '../models/plans.js'
 import { prepareWeights } from '../models/prepare_weights.js'
 import { idRows, packedRows } from '../models/token_rows.js'
-import { type BertAssembly, hasInt8Weights } from '../models/wiring.js'
+import { type Assembly, hasInt8Weights } from '../models/wiring.js'
 import { encode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
@@ -40,7 +40,7 @@ export interface EncoderBench {
 }
 
 /** A model under a plan. */
-export interface Assembled extends BertAssembly {
+export interface Assembled extends Assembly {
   readonly plan: string
 }
 
@@ -78,7 +78,7 @@ export async function openSessions(
   const weights = syntheticWeights(config, dtype)
   const exact = dtype === 'f32' || narrow !== 'i8' ? weights : syntheticWeights(config, 'f32')
   type Copies = (tensors: Record<string, WeightTensor>) => Record<string, WeightTensor>
-  const open = (applications: BertAssembly['applications'], copies: Copies): Promise<Session> =>
+  const open = (applications: Assembly['applications'], copies: Copies): Promise<Session> =>
     openSession({ ...common, weights: prepareWeights(applications, copies(weights), layouts, copies(exact)) })
   const single = await open(
     models.flatMap(({ applications }) => applications),
@@ -125,7 +125,7 @@ export async function prepare(bench: EncoderBench, sessions: Sessions, model: As
 /** Input values of one pass; `draw` names the ids. */
 function inputsOf(
   { config, lengths: draw }: EncoderBench,
-  { packed }: BertAssembly,
+  { packed }: Assembly,
   { batch, seq }: Shape,
   name: string,
 ): Record<string, Uint8Array> {

@@ -6,7 +6,7 @@
  * replay's time divided by their number. Activations are rewritten by every pass and stay shared. Such a chain pays
  * for one graph launch instead of one a pass; `passes` in the result says that it was used.
  */
-import type { BertAssembly } from '../models/wiring.js'
+import type { Assembly } from '../models/wiring.js'
 import type { WeightTensor } from '../runtime/session.js'
 
 export interface Rotation {
@@ -36,7 +36,7 @@ const renamed = (pass: number, wires: Readonly<Record<string, string>>): Record<
 const everyPass = <T>(passes: number, make: (pass: number) => readonly T[]): T[] =>
   Array.from({ length: passes }, (_, pass) => make(pass)).flat()
 
-type Wired = Pick<BertAssembly, 'applications' | 'outputs'>
+type Wired = Pick<Assembly, 'applications' | 'outputs'>
 
 /** A model's graphs `passes` times over: every value, input and weight of a pass has a name of its own. */
 export function chain(

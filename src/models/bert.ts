@@ -8,11 +8,12 @@ import { hiddenStates, pooler, tokenClassifier } from '../../specs/graphs/heads.
 import { usageError } from '../errors.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { WeightTensor } from '../runtime/session.js'
+import { findTensor, takeTensor } from './checkpoint.js'
 import type { BertConfig } from './config.js'
-import { convertTensor, type FloatType } from './convert.js'
+import type { FloatType } from './convert.js'
 import { defaultPlan, type ModelPlan } from './plans.js'
-import type { Safetensors, StoredTensor } from './safetensors.js'
-import { type BertAssembly, Wiring } from './wiring.js'
+import type { Safetensors } from './safetensors.js'
+import { type Assembly, Wiring } from './wiring.js'
 
 const layerGraphs: Readonly<Record<BertConfig['activation'], GraphDecl>> = {
   gelu: encoderLayerGelu,
@@ -85,14 +86,10 @@ export function bertShapes(config: BertConfig): Readonly<Record<string, readonly
   return shapes
 }
 
-/** Finds a tensor with or without the `bert.` prefix; layer norms of old checkpoints call their weights gamma and beta. */
-function findTensor(file: Safetensors, name: string): readonly [string, StoredTensor] | undefined {
+/** Names of a tensor with and without the `bert.` prefix; layer norms of old checkpoints call their weights gamma and beta. */
+function namesOf(name: string): string[] {
   const old = name.replace(/LayerNorm\.weight$/, 'LayerNorm.gamma').replace(/LayerNorm\.bias$/, 'LayerNorm.beta')
-  for (const candidate of [name, `bert.${name}`, old, `bert.${old}`]) {
-    const tensor = file.tensors.get(candidate)
-    if (tensor !== undefined) return [candidate, tensor]
-  }
-  return undefined
+  return [name, `bert.${name}`, old, `bert.${old}`]
 }
 
 /**
@@ -101,27 +98,12 @@ function findTensor(file: Safetensors, name: string): readonly [string, StoredTe
  */
 export function bertWeights(config: BertConfig, file: Safetensors, dtype: FloatType): Record<string, WeightTensor> {
   const shapes: Record<string, readonly number[]> = { ...bertShapes(config) }
-  if (config.kind === 'encoder' && findTensor(file, poolerNames.weight) !== undefined) {
+  if (config.kind === 'encoder' && findTensor(file, namesOf(poolerNames.weight)) !== undefined) {
     shapes[poolerNames.weight] = [config.hidden, config.hidden]
     shapes[poolerNames.bias] = [config.hidden]
   }
   return Object.fromEntries(
-    Object.entries(shapes).map(([name, shape]) => {
-      const found = findTensor(file, name)
-      if (found === undefined) {
-        throw usageError('weights.missing', `tensor ${name} [${shape.join(', ')}] is missing`, {
-          hint: 'the weights may belong to another architecture than config.json states',
-        })
-      }
-      const [stored, tensor] = found
-      if (tensor.shape.join() !== shape.join()) {
-        throw usageError(
-          'weights.shape',
-          `tensor ${stored} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
-        )
-      }
-      return [name, convertTensor(stored, tensor, dtype)]
-    }),
+    Object.entries(shapes).map(([name, shape]) => [name, takeTensor(findTensor(file, namesOf(name)), name, shape, dtype)]),
   )
 }
 
@@ -159,7 +141,7 @@ export type LayerScales = readonly Readonly<Record<string, number>>[]
  * @param scales what a quantised plan needs
  * @throws usage `plan.model` for a plan without the model's layers, `run.scales` for a quantised plan without scales for each of its values
  */
-export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): BertAssembly {
+export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly {
   const { eps, layers } = config
   if (scales !== undefined && scales.length !== layers) {
     throw usageError('run.scales', `there are scales of ${scales.length} layers, the model has ${layers}`)

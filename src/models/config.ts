@@ -1,7 +1,7 @@
 /** HF `config.json` of a BERT model: read, checked, and reduced to what the assembly needs. */
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
+import { checkFields, keysOf, readConfigFile, size } from './config_file.js'
 
 /** Activations of the inner network, by their names in HF configurations, and the op each one is. */
 export const activations = {
@@ -13,12 +13,6 @@ export const activations = {
 } as const
 
 export type ActivationName = keyof typeof activations
-
-const size = z
-  .int()
-  .positive()
-  .max(2 ** 31 - 1)
-const keysOf = <K extends string>(record: Readonly<Record<K, unknown>>): [K, ...K[]] => Object.keys(record) as [K, ...K[]]
 
 const schema = z.looseObject({
   model_type: z.literal('bert'),
@@ -67,34 +61,14 @@ export interface BertConfig {
   readonly labels: readonly string[]
 }
 
-/** Reads `config.json`. @throws usage `config.read`, and what `parseBertConfig` throws */
+/** Reads `config.json`. @throws usage `config.read`, `config.json`, and what `parseBertConfig` throws */
 export async function readBertConfig(path: string): Promise<BertConfig> {
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (cause) {
-    throw usageError('config.read', `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
-      cause,
-    })
-  }
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw usageError('config.json', `${path} is not JSON`, { cause })
-  }
-  return parseBertConfig(value, path)
+  return parseBertConfig(await readConfigFile(path), path)
 }
 
 /** Checks a parsed configuration; `name` is used in messages. @throws usage `config.field`, `config.heads`, `config.architecture`, `config.labels` */
 export function parseBertConfig(value: unknown, name: string): BertConfig {
-  const parsed = schema.safeParse(value)
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`)
-    throw usageError('config.field', `${name}: ${problems.join('; ')}`)
-  }
-  const config = parsed.data
+  const config = checkFields(schema, value, name)
   const [architecture = ''] = config.architectures
   const kind = Object.hasOwn(kinds, architecture) ? kinds[architecture] : undefined
   if (kind === undefined) {

@@ -5,16 +5,18 @@
 import { join } from 'node:path'
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
-import { environmentError, HeddleError, usageError } from '../errors.js'
+import { environmentError, usageError } from '../errors.js'
 import { expectModel, type Scales } from '../quant/scales.js'
 import { decode } from '../runtime/buffer.js'
 import type { NativeDevice, NativeDeviceInfo, NativeLibrary } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { openSession } from '../runtime/session.js'
+import { abortable } from './abortable.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
 import { type FloatType, floatTypes } from './convert.js'
+import { lruCache } from './lru_cache.js'
 import { defaultPlan, findPlan } from './plans.js'
 import { prepareWeights } from './prepare_weights.js'
 import { readSafetensors } from './safetensors.js'
@@ -234,50 +236,5 @@ function unpackOutputs(
     kind: config.kind,
     states: rows(floats('states'), config.hidden),
     pooled: pooled?.slice(index * config.hidden, (index + 1) * config.hidden),
-  }
-}
-
-/** Runs with the signal wired to the program's own abort. */
-async function abortable<T>(program: Program, signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
-  const abort = (): void => program.abort()
-  signal?.throwIfAborted()
-  signal?.addEventListener('abort', abort, { once: true })
-  try {
-    return await run()
-  } catch (error) {
-    if (error instanceof HeddleError && error.code === 'device.aborted') signal?.throwIfAborted()
-    throw error
-  } finally {
-    signal?.removeEventListener('abort', abort)
-  }
-}
-
-interface Cache<T> {
-  get(key: string, make: () => T): T
-  clear(): void
-}
-
-/** Keeps the most recently used values. A promise that rejects is not kept. */
-function lruCache<T extends Promise<unknown>>(capacity: number, evict: (value: T) => void): Cache<T> {
-  const entries = new Map<string, T>()
-  return {
-    get(key, make) {
-      const value = entries.get(key) ?? make()
-      entries.delete(key)
-      entries.set(key, value)
-      value.catch(() => {
-        if (entries.get(key) === value) entries.delete(key)
-      })
-      for (const [oldest, stale] of entries) {
-        if (entries.size <= capacity) break
-        entries.delete(oldest)
-        evict(stale)
-      }
-      return value
-    },
-    clear() {
-      for (const value of entries.values()) evict(value)
-      entries.clear()
-    },
   }
 }

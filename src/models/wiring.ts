@@ -12,7 +12,7 @@ import { stepOf, stepsPerUnit } from '../quant/scales.js'
 import type { GraphApplication } from '../runtime/program.js'
 import type { ModelPlan } from './plans.js'
 
-export interface BertAssembly {
+export interface Assembly {
   readonly applications: readonly GraphApplication[]
   readonly outputs: readonly string[]
   /** Whether ids are supplied, and results of tokens returned, in packed rows. */
@@ -20,7 +20,7 @@ export interface BertAssembly {
 }
 
 /** Whether weights are int8 under the plan. */
-export const hasInt8Weights = ({ applications }: Pick<BertAssembly, 'applications'>): boolean =>
+export const hasInt8Weights = ({ applications }: Pick<Assembly, 'applications'>): boolean =>
   applications.some(({ graph }) => isQuantised(graph))
 
 type Names = Readonly<Record<string, string>>
@@ -32,6 +32,8 @@ type Amax = (site: string) => number | undefined
 export interface Result {
   readonly name: string
   readonly amax?: () => number | undefined
+  /** Under this name with padding, whatever the plan: behind a packed graph padding is restored, and the packed value is `name.packed`. */
+  readonly padded?: boolean
 }
 
 /** How a value is stored. */
@@ -82,29 +84,37 @@ export class Wiring {
       wired[name] = value === undefined ? this.#place(name) : this.#inForm(value, formOf(graph, id))
     }
     const made: Record<string, string> = {}
+    const toRestore: string[] = []
     for (const [output, id] of Object.entries(graph.outputs)) {
       const result = outputs[output.replace(/\.int8$/, '')]
       if (result === undefined) continue
       const known = this.#known.get(result.name) ?? { made: [], amax: result.amax ?? (() => undefined) }
-      const wire = output.endsWith('.int8') ? `${result.name}.int8` : result.name
-      this.#known.set(result.name, { ...known, made: [...known.made, { ...formOf(graph, id), wire }] })
+      const form = formOf(graph, id)
+      const restored = result.padded === true && form.packed
+      const wire = output.endsWith('.int8') ? `${result.name}.int8` : restored ? `${result.name}.packed` : result.name
+      this.#known.set(result.name, { ...known, made: [...known.made, { ...form, wire }] })
       made[output] = wire
+      if (restored) toRestore.push(result.name)
     }
     const values = { ...attrs, ...siteAttrs(label, this.#plan.name, graph.attrs, amax) }
     this.#applications.push({ label, graph, inputs: wired, weights, outputs: made, attrs: values })
+    for (const name of toRestore) this.#inForm(name, { packed: false, int8: false, layout: 'row' }, name)
   }
 
-  assembly(outputs: readonly [string, ...string[]]): BertAssembly {
+  assembly(outputs: readonly [string, ...string[]]): Assembly {
     const inputs = this.#applications.some(({ graph, inputs: wired }) => {
       const name = Object.keys(wired).find((input) => wired[input] === 'ids')
       return name !== undefined && formOf(graph, graph.inputs[name]).packed
     })
-    const [first] = this.#known.get(outputs[0])?.made ?? []
-    return { applications: this.#applications, outputs, packed: { inputs, outputs: first?.packed ?? false } }
+    const returned = this.#known.get(outputs[0])?.made.find(({ wire }) => wire === outputs[0])
+    return { applications: this.#applications, outputs, packed: { inputs, outputs: returned?.packed ?? false } }
   }
 
-  /** The program value that is `value` in the wanted form; values the caller supplies come as the graph wants them. */
-  #inForm(value: string, wanted: Form): string {
+  /**
+   * The program value that is `value` in the wanted form, called `made` if it has to be made; values the caller supplies come as the
+   * graph wants them.
+   */
+  #inForm(value: string, wanted: Form, made = `${value}${suffixOf(wanted)}`): string {
     const known = this.#known.get(value)
     const [first] = known?.made ?? []
     if (known === undefined || first === undefined) return value
@@ -112,7 +122,6 @@ export class Wiring {
     if (found !== undefined) return found.wire
     const { step, from } = stepTo(wanted, first)
     const wire = this.#inForm(value, from)
-    const made = `${value}${suffixOf(wanted)}`
     const output = Object.keys(step.graph.outputs)[0] ?? ''
     const again = this.#known.get(value) ?? known
     this.#known.set(value, { ...again, made: [...again.made, { ...wanted, wire: made }] })

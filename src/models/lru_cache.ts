@@ -1,0 +1,31 @@
+/** Values that are expensive to make, kept while they recur: programs by their shape. */
+
+export interface Cache<T> {
+  get(key: string, make: () => T): T
+  clear(): void
+}
+
+/** Keeps the most recently used values. A promise that rejects is not kept. */
+export function lruCache<T extends Promise<unknown>>(capacity: number, evict: (value: T) => void): Cache<T> {
+  const entries = new Map<string, T>()
+  return {
+    get(key, make) {
+      const value = entries.get(key) ?? make()
+      entries.delete(key)
+      entries.set(key, value)
+      value.catch(() => {
+        if (entries.get(key) === value) entries.delete(key)
+      })
+      for (const [oldest, stale] of entries) {
+        if (entries.size <= capacity) break
+        entries.delete(oldest)
+        evict(stale)
+      }
+      return value
+    },
+    clear() {
+      for (const value of entries.values()) evict(value)
+      entries.clear()
+    },
+  }
+}
