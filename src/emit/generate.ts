@@ -8,6 +8,7 @@ import { dtypeInfo } from '../ir/dtype.js'
 import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
+import { isUpdating } from '../ir/update.js'
 import type { Schedule } from '../lang/plan.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
@@ -93,6 +94,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
     // Where kernels take the width as an argument, a constant of that name would go unused.
     vec: mapped.generic === true ? '' : vec,
     tuned: isTuned(mapped),
+    updates: isUpdating(kernel),
     kernels: text,
     launcher: launchers.map((each) => render('launcher', { key: each.key, body: launcherBody(each, parameters) })).join('\n'),
   })
@@ -126,12 +128,13 @@ export function manifestEntry({ kernel, types, dims, key, variants, text }: Writ
     fixedDims: { ...dims },
     file: cudaPath(key),
     digest: createHash('sha256').update(text).digest('hex'),
-    buffers: kernel.tensors.map(({ name, access, dtype, dims: extents, layout }) => ({
+    buffers: kernel.tensors.map(({ name, access, dtype, dims: extents, layout, updates }) => ({
       name,
       access,
       dtype: resolveDType(dtype, types),
       dims: [...extents],
       layout: layout.name,
+      ...(updates === undefined ? {} : { updates }),
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),

@@ -5,7 +5,7 @@
 import CodeBlockWriter from 'code-block-writer'
 import { dtypeInfo } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
-import type { RowAxis, TensorParam } from '../ir/kernel.js'
+import type { Kernel, RowAxis, TensorParam } from '../ir/kernel.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
 import { expressionText, offsetText, operandText, type Scope } from './expression.js'
@@ -27,6 +27,10 @@ export interface KernelTexts {
   readonly parameters: Parameters
 }
 
+/** The tensors a kernel reads and writes: one that is updated is the memory of the output. */
+const usedTensors = ({ tensors }: Pick<Kernel, 'tensors'>): readonly TensorParam[] =>
+  tensors.filter(({ name }) => tensors.every(({ updates }) => updates !== name))
+
 /** A writer for the body of a function. */
 export function bodyWriter(level = 1): CodeBlockWriter {
   const writer = new CodeBlockWriter({ indentNumberOfSpaces: 2, newLine: '\n', useTabs: false })
@@ -46,7 +50,7 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
   const parameters: Parameters = {
     dims: instance.kernel.dims.filter((dim) => used.dims.has(dim)),
     attrs: instance.kernel.attrs.filter((attr) => used.attrs.has(attr.name)),
-    tensors: instance.kernel.tensors,
+    tensors: usedTensors(instance.kernel),
   }
   const list = parameterList(parameters, program.kind === 'elementwise' ? 'work' : 'rows', createNames(mapped))
   return { text: bodies.map((body) => render('kernel', { ...body, parameters: list })).join('\n'), parameters }
@@ -190,8 +194,9 @@ function writeStep(step: Step, context: PassContext): void {
       return
     case 'store': {
       const offset = offsetText(step.tensor, step.indices, context)
+      const also = step.when === undefined ? '' : ` && ${operandText(step.when, context)}`
       writer.writeLine(
-        `if (team.lane() == 0) heddle::write(${names.tensor(step.tensor)}, ${offset}, ${expressionText(step.value, context)});`,
+        `if (team.lane() == 0${also}) heddle::write(${names.tensor(step.tensor)}, ${offset}, ${expressionText(step.value, context)});`,
       )
       return
     }

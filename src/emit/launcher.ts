@@ -32,9 +32,15 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   const scope: Scope = { names, used, tensors: kernel.tensors, fixed, elements: new Map() }
   const actions = bodyWriter()
   kernel.tensors.forEach((tensor, i) => {
+    if (!parameters.tensors.includes(tensor)) return
     const elements = wideText(sizeOf(tensor, fixed), scope, toCount)
     const handle = `arguments.${tensor.access}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
     actions.writeLine(`const auto ${names.tensor(tensor.name)} = ${handle};`)
+    const before = kernel.tensors.findIndex(({ name }) => name === tensor.updates)
+    if (before >= 0) {
+      const tensors = `${i}, "${tensor.name}", ${before}, "${tensor.updates}"`
+      actions.writeLine(`heddle::check_update(arguments, launch, error, "${mapped.key}", ${tensors});`)
+    }
   })
   writeLaunch(mapped, parameters, scope, actions)
 

@@ -19,7 +19,15 @@ export const kernelEntrySchema = z.strictObject({
   /** sha256 of the generated text. */
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   buffers: z.array(
-    z.strictObject({ name: z.string(), access: z.enum(['in', 'out']), dtype, dims: z.array(z.string()), layout: z.string() }),
+    z.strictObject({
+      name: z.string(),
+      access: z.enum(['in', 'out']),
+      dtype,
+      dims: z.array(z.string()),
+      layout: z.string(),
+      /** Of an output: the input whose memory it has, and of which it replaces elements. */
+      updates: z.string().optional(),
+    }),
   ),
   dims: z.array(z.string()),
   attrs: z.array(z.strictObject({ name: z.string(), type: z.enum(['f32', 'i32']), default: z.number() })),

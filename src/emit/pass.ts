@@ -164,7 +164,10 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
   const chunkStores = pass.stores.flatMap((s) =>
     s.run === undefined ? [] : [{ ...s, run: s.run, values: names.fresh(`${s.tensor}_${pass.loop.index}`) }],
   )
-  for (const s of chunkStores) writer.writeLine(`${scalarText[s.value.type]} ${s.values}[VEC]${guarded ? ' = {}' : ''};`)
+  for (const s of chunkStores) {
+    const initial = guarded || s.when !== undefined ? ' = {}' : ''
+    writer.writeLine(`${scalarText[s.value.type]} ${s.values}[VEC]${initial};`)
+  }
   for (const row of pass.rows) {
     if (row.kind === 'computed' && !row.keep && stages.outlives(row))
       writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];`)
@@ -180,16 +183,15 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
       ...pass.histograms.map((h) => countLine(h, context)),
     ],
     leave: [
-      ...chunkStores.map((s) => `${s.values}[i] = ${storedText(s, context)};`),
+      ...chunkStores.map((s) => `${whenText(s, context)}${s.values}[i] = ${storedText(s, context)};`),
       ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
     ],
   }))
   for (const s of chunkStores) {
     const access = { ...s, index: pass.loop.index }
     const offset = chunkOffset(access, first, context.starts, context)
-    writer.writeLine(
-      `heddle::store_chunk<${widthText(access, context)}>(${names.tensor(s.tensor)}, ${offset}, valid, ${s.values});`,
-    )
+    const call = `heddle::store_chunk<${widthText(access, context)}>`
+    writer.writeLine(`${whenText(s, context)}${call}(${names.tensor(s.tensor)}, ${offset}, valid, ${s.values});`)
   }
 }
 
@@ -244,8 +246,12 @@ const elementLines = ({ context, pass, stages, prefixes }: Frame, stage: number)
 const addLine = (row: ScannedRow, prefix: string, { context, first }: Frame): string =>
   `${prefix}.add(i, ${expressionText(row.value, context)}, ${first} + i);`
 
+/** The condition in front of what is done for a store only where it holds. */
+const whenText = ({ when }: Pick<LoopStore, 'when'>, context: PassContext): string =>
+  when === undefined ? '' : `if (${expressionText(when, context)}) `
+
 const scatterLine = (s: LoopStore, context: PassContext): string =>
-  `heddle::write(${context.names.tensor(s.tensor)}, ${offsetText(s.tensor, s.indices, context)}, ${storedText(s, context)});`
+  `${whenText(s, context)}heddle::write(${context.names.tensor(s.tensor)}, ${offsetText(s.tensor, s.indices, context)}, ${storedText(s, context)});`
 
 const storedText = ({ tensor, value }: Pick<LoopStore, 'tensor' | 'value'>, context: PassContext): string =>
   expressionText(beforeStore(value, tensorOf(tensor, context).dtype), context)

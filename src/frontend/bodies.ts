@@ -134,6 +134,8 @@ function storeOf(
 interface LoweredBody {
   readonly rows: RowAxis[]
   readonly body: Stmt[]
+  /** Where the value of each output is written. */
+  readonly values: ReadonlyMap<string, Node>
   readonly unique: Lowering['unique']
 }
 
@@ -186,14 +188,16 @@ function applyBody(signature: Signature): LoweredBody {
       )
     }
   }
+  const values = new Map<string, Node>()
   for (const output of outputs) {
     const value = result.fields.get(output.name)
     const node = outputNode(result.node, output.name)
+    values.set(output.name, node)
     if (value === undefined)
       return reject('missingOutput', result.node, `output ${output.name} is missing`, `return it: { ${output.name}: ... }`)
     body.push(storeOf(output, value, node, indices, signature, place, context))
   }
-  return { rows, body, unique: context.unique }
+  return { rows, body, values, unique: context.unique }
 }
 
 /**
@@ -227,5 +231,8 @@ function rowsFromElements({ rows, body, unique }: LoweredBody): Pick<Kernel, 'ro
   return { rows: rows.slice(0, -1), body: result }
 }
 
-/** The row axes and statements of an op's body. @throws Rejection at what the author wrote. */
-export const lowerBody = (signature: Signature): Pick<Kernel, 'rows' | 'body'> => rowsFromElements(applyBody(signature))
+/** The row axes and statements of an op's body, and where its outputs are written. @throws Rejection at what the author wrote. */
+export function lowerBody(signature: Signature): Pick<Kernel, 'rows' | 'body'> & Pick<LoweredBody, 'values'> {
+  const lowered = applyBody(signature)
+  return { ...rowsFromElements(lowered), values: lowered.values }
+}

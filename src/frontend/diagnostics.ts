@@ -33,6 +33,7 @@ export const codes = {
   layout: 'HED126',
   notExported: 'HED127',
   name: 'HED128',
+  update: 'HED132',
 } as const
 
 export type Refusal = keyof typeof codes

@@ -2,6 +2,7 @@
 import type { CallExpression, Node } from 'ts-morph'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { simplifyKernel } from '../ir/simplify.js'
+import { placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import { visitKernel } from '../ir/walk.js'
 import { lowerBody } from './bodies.js'
@@ -36,6 +37,22 @@ function checkUnused(signature: Signature, kernel: Kernel): void {
   }
 }
 
+/** Refuses an output that cannot be replaced in the memory of the input it updates. */
+function checkUpdates(kernel: Kernel, writtenAt: (output: string) => Node): void {
+  try {
+    verifyKernel(placeUpdates(kernel), 'placing updates')
+  } catch (error) {
+    if (!(error instanceof UpdateConflict)) throw error
+    const before = kernel.tensors.find(({ name }) => name === error.tensor)?.updates ?? 'x'
+    reject(
+      'update',
+      writtenAt(error.tensor),
+      `output ${error.tensor} cannot be replaced in place: ${error.message}`,
+      `write s === place ? new : ${before}(..., s, ...), with a place that does not depend on s`,
+    )
+  }
+}
+
 /** Lowers `op(name, { ... })`. @throws Rejection at what the author wrote; an internal error if a pass is wrong. */
 export function lowerOp(
   declaration: CallExpression,
@@ -44,10 +61,12 @@ export function lowerOp(
 ): { readonly kernel: Kernel; readonly nameNode: Node } {
   const signature = readSignature(declaration, context)
   const { name, dims, types, attrs, tensors, nameNode } = signature
-  const kernel: Kernel = { name, source, dims, types, attrs, tensors, ...lowerBody(signature) }
+  const { values, ...lowered } = lowerBody(signature)
+  const kernel: Kernel = { name, source, dims, types, attrs, tensors, ...lowered }
   verifyKernel(kernel, 'lowering')
   const simple = simplifyKernel(kernel)
   verifyKernel(simple, 'simplification')
   checkUnused(signature, simple)
+  checkUpdates(simple, (output) => values.get(output) ?? nameNode)
   return { kernel: simple, nameNode }
 }

@@ -121,6 +121,37 @@ function readTensor(
   return { name, access, dtype: readDType(typeNode, types), dims: extents, layout }
 }
 
+/** Which input each output updates. The two have the same memory, so they must be stored alike. */
+function readUpdates(field: Field | undefined, tensors: readonly TensorParam[]): ReadonlyMap<string, string> {
+  const updates = new Map<string, string>()
+  for (const [output, { key, value }] of field === undefined ? [] : staticFields(field.value)) {
+    const input = staticString(value)
+    const find = (name: string, access: TensorParam['access'], node: Node): TensorParam =>
+      tensors.find((tensor) => tensor.name === name && tensor.access === access) ??
+      reject(
+        'update',
+        node,
+        `${name} is no ${access === 'in' ? 'input' : 'output'}`,
+        "write updates: { y: 'x' } with the names of an output and an input",
+      )
+    const [after, before] = [find(output, 'out', key), find(input, 'in', value)]
+    const form = ({ dtype, dims, layout }: TensorParam): string =>
+      `${typeof dtype === 'string' ? dtype : dtype.param} "${dims.join(' ')}" in layout ${layout.name}`
+    if (form(after) !== form(before)) {
+      reject(
+        'update',
+        value,
+        `output ${output} is ${form(after)}, input ${input} is ${form(before)}`,
+        'an output has the memory of the input it updates: declare both alike',
+      )
+    }
+    if ([...updates.values()].includes(input))
+      reject('update', value, `${input} is updated by another output already`, 'an input is updated once')
+    updates.set(output, input)
+  }
+  return updates
+}
+
 /** Reads `op(name, { ... })`. @throws Rejection located in the declaration. */
 export function readSignature(declaration: CallExpression, context: SignatureContext): Signature {
   const [nameNode, config] = declaration.getArguments()
@@ -163,11 +194,16 @@ export function readSignature(declaration: CallExpression, context: SignatureCon
       return readTensor(tensor, field, side === 'inputs' ? 'in' : 'out', dimNames, types, context)
     }),
   )
+  const updates = readUpdates(fields.get('updates'), tensors)
   const attrsField = fields.get('attrs')
   const attrs = [...(attrsField === undefined ? [] : staticFields(attrsField.value))].map(([attr, { key, value }]): AttrParam => {
     declare(attr, key)
     const { type, value: initial } = staticAttr(value)
     return { name: attr, type, default: initial }
   })
-  return { name, dims: dimNames, types, tensors, attrs, body: required('body').value, written, nameNode }
+  const updated = tensors.map((tensor): TensorParam => {
+    const before = updates.get(tensor.name)
+    return before === undefined ? tensor : { ...tensor, updates: before }
+  })
+  return { name, dims: dimNames, types, tensors: updated, attrs, body: required('body').value, written, nameNode }
 }

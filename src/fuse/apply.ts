@@ -9,6 +9,7 @@ import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printShape } from '../ir/shape.js'
 import type { TemplateKernel } from '../ir/template.js'
+import { isUpdating } from '../ir/update.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttention } from './attention.js'
 import type { Derived } from './derive.js'
@@ -124,6 +125,9 @@ function deriveGroup(
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [memberOf(plan, node, ops)] : []))
   const [first, second, third] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
   if (first === undefined) return deriveMembers(graph, name, members, layouts)
+  const updating = members.find(({ kernel }) => isUpdating(kernel))
+  if (updating !== undefined)
+    throw illegal(name, first.name, updating.node.name, `${updating.node.name} replaces elements in place, beside no product`)
   if (second === undefined) return deriveMatmul(graph, name, first, members, layouts)
   if (third === undefined) return deriveAttention(graph, name, first, second, members, layouts)
   throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')

@@ -8,6 +8,7 @@ import { call, dim as dimExpr, index as indexExpr } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../ir/kernel.js'
+import { isUpdating, placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import { mapStmt, rewrite, substitute } from '../ir/walk.js'
 import type { LayoutsByName } from './edit.js'
@@ -95,6 +96,7 @@ class Derivation {
       body: this.#body,
     })
     verifyKernel(kernel, `fuse ${this.#group}`)
+    checkUpdates(kernel, this.#group, this.#members)
     return { kernel, inputs: parameters.bindings('in'), outputs: parameters.bindings('out'), attrs: parameters.attrValues }
   }
 
@@ -240,6 +242,19 @@ class Derivation {
     if (last === undefined || outer.length === 0) return [expr]
     const extent = dimExpr(this.#names.atom(last))
     return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
+  }
+}
+
+/** Refuses a group that does more than replace elements in place, where one of its members does that. */
+function checkUpdates(kernel: Kernel, group: string, members: readonly Member[]): void {
+  const updating = members.find((member) => isUpdating(member.kernel))
+  if (updating === undefined) return
+  const other = members.find((member) => member !== updating) ?? updating
+  try {
+    verifyKernel(placeUpdates(kernel), `placing updates of ${group}`)
+  } catch (error) {
+    if (!(error instanceof UpdateConflict)) throw error
+    throw illegal(group, updating.node.name, other.node.name, `${error.tensor} cannot be replaced in place: ${error.message}`)
   }
 }
 

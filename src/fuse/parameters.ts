@@ -46,8 +46,24 @@ export class Parameters {
     return this.#declared.get(value)?.param ?? this.#declare(member, param, value, 'in')
   }
 
+  /** The fused kernel's name of a result of a member. One that updates an input updates it in the fused kernel. */
   output(member: Member, param: TensorParam): string {
-    return this.#declare(member, param, boundValue(member, param.name), 'out')
+    const { updates } = param
+    const before = updates === undefined ? undefined : this.#declared.get(boundValue(member, updates))
+    if (updates !== undefined && before?.tensor.access !== 'in') {
+      throw illegal(this.#group, member.node.name, member.node.name, `${updates}, which it updates, is computed by the group`)
+    }
+    const twin = [...this.#declared.values()].find(
+      ({ tensor }) => tensor.updates !== undefined && tensor.updates === before?.param,
+    )
+    if (twin !== undefined)
+      throw illegal(
+        this.#group,
+        member.node.name,
+        member.node.name,
+        `${updates}, which it updates, is updated by ${twin.param} too`,
+      )
+    return this.#declare(member, param, boundValue(member, param.name), 'out', before?.param)
   }
 
   /** An attribute of a member: a parameter of the fused kernel, or the number itself where the graph fixes an integer. */
@@ -87,13 +103,14 @@ export class Parameters {
   }
 
   /** Declares a tensor over atoms. */
-  #declare(member: Member, param: TensorParam, value: ValueId, access: 'in' | 'out'): string {
+  #declare(member: Member, param: TensorParam, value: ValueId, access: 'in' | 'out', updates?: string): string {
     const atoms = param.dims.flatMap((dim) => [...this.#space.atomsOf(member, dim)])
     const dims = atoms.map(this.#names.atom)
     const shape = atoms.map((atom) => this.#space.axes.extent(atom))
     const name = this.#names.fresh(param.name)
     const dtype = this.#graph.values[value]?.dtype ?? param.dtype
-    const tensor: TensorParam = { name, access, dtype, dims, layout: this.#layoutOf(member, param, value, shape, dims) }
+    const layout = this.#layoutOf(member, param, value, shape, dims)
+    const tensor: TensorParam = { name, access, dtype, dims, layout, ...(updates === undefined ? {} : { updates }) }
     this.#declared.set(value, { param: name, value, tensor, shape })
     return name
   }

@@ -135,7 +135,8 @@ function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Floa
       const rows = numbers(stmt.rows)
       const length = Number(evaluateExpr(stmt.length, env))
       const element = elements(stmt.index, stmt.value, env)
-      for (let at = 0; at < length; at++) write(stmt.tensor, [...rows, at], element(at))
+      const holds = stmt.when === undefined ? () => true : elements(stmt.index, stmt.when, env)
+      for (let at = 0; at < length; at++) if (holds(at)) write(stmt.tensor, [...rows, at], element(at))
       return
     }
     case 'histogram': {
@@ -148,7 +149,8 @@ function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Floa
       return
     }
     case 'store':
-      write(stmt.tensor, numbers(stmt.indices), evaluateExpr(stmt.value, env))
+      if (stmt.when === undefined || evaluateExpr(stmt.when, env))
+        write(stmt.tensor, numbers(stmt.indices), evaluateExpr(stmt.value, env))
   }
 }
 
@@ -170,7 +172,7 @@ const shapeOf = (tensor: TensorParam, dims: Numbers): number[] => tensor.dims.ma
 
 /**
  * Runs a kernel on the host. Every dimension must have a value; attributes default to the kernel's own. Elements no
- * statement stores stay NaN.
+ * statement stores stay NaN, or what they are in the tensor that the output updates.
  * @throws finding `evaluate.bounds` when an access leaves its tensor.
  */
 export function evaluateKernel(
@@ -184,7 +186,10 @@ export function evaluateKernel(
       .filter((tensor) => tensor.access === 'out')
       .map((tensor) => {
         const shape = shapeOf(tensor, dims)
-        return [tensor.name, { data: new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Number.NaN), shape }]
+        const before = tensor.updates === undefined ? undefined : tensors[tensor.updates]
+        const data = new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Number.NaN)
+        if (before !== undefined) data.set(before.data)
+        return [tensor.name, { data, shape }]
       }),
   )
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))

@@ -24,6 +24,8 @@ export interface TensorParam {
   /** Extent of each logical dimension: a dimension name of the kernel. */
   readonly dims: readonly string[]
   readonly layout: Layout
+  /** Of an output: the input it is but for some elements, which are replaced in that input's memory (see ir/update.ts). */
+  readonly updates?: string
 }
 
 export interface AttrParam {
@@ -71,7 +73,7 @@ export type Stmt =
       readonly index: string
       readonly value: Expr
     }
-  /** Stores a whole row: the last logical index of the tensor runs over `length`. */
+  /** Stores a whole row: the last logical index of the tensor runs over `length`. Elements where `when` does not hold are left alone. */
   | {
       readonly kind: 'storeRow'
       readonly tensor: string
@@ -79,6 +81,7 @@ export type Stmt =
       readonly length: Expr
       readonly index: string
       readonly value: Expr
+      readonly when?: Expr
     }
   /**
    * Stores a row of `bins` counts: element b of the tensor's last dimension is how many values are b. Values outside [0, bins) are
@@ -93,8 +96,14 @@ export type Stmt =
       readonly index: string
       readonly value: Expr
     }
-  /** Stores one scalar per row. */
-  | { readonly kind: 'store'; readonly tensor: string; readonly indices: readonly Expr[]; readonly value: Expr }
+  /** Stores one scalar per row, where `when` holds. */
+  | {
+      readonly kind: 'store'
+      readonly tensor: string
+      readonly indices: readonly Expr[]
+      readonly value: Expr
+      readonly when?: Expr
+    }
 
 export type StmtOf<K extends Stmt['kind']> = Extract<Stmt, { kind: K }>
 

@@ -89,19 +89,22 @@ export function printStmt(stmt: Stmt): string {
     case 'scan':
       return `row ${stmt.name}: ${stmt.type} = scan ${stmt.monoid}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
     case 'storeRow':
-      return `${stmt.tensor}[${[...stmt.rows.map(printExpr), stmt.index].join(', ')}] = ${printExpr(stmt.value)} for ${stmt.index} < ${print(stmt.length, 8)}`
+      return `${stmt.tensor}[${[...stmt.rows.map(printExpr), stmt.index].join(', ')}] = ${printExpr(stmt.value)} for ${stmt.index} < ${print(stmt.length, 8)}${printWhen(stmt)}`
     case 'histogram':
       return `${stmt.tensor}[${[...stmt.rows.map(printExpr), '*'].join(', ')}] = histogram(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)}) of ${print(stmt.bins, 8)}`
     case 'store':
-      return `${stmt.tensor}[${stmt.indices.map(printExpr).join(', ')}] = ${printExpr(stmt.value)}`
+      return `${stmt.tensor}[${stmt.indices.map(printExpr).join(', ')}] = ${printExpr(stmt.value)}${printWhen(stmt)}`
   }
 }
+
+const printWhen = ({ when }: { readonly when?: Expr }): string => (when === undefined ? '' : ` when ${printExpr(when)}`)
 
 const printDType = (ref: DTypeRef): string => (typeof ref === 'string' ? ref : ref.param)
 
 function printTensor(tensor: TensorParam): string {
   const layout = tensor.layout.name === 'row' ? '' : ` in ${tensor.layout.name}`
-  return `  ${tensor.access === 'in' ? 'in ' : 'out'} ${tensor.name}: ${printDType(tensor.dtype)}[${tensor.dims.join(', ')}]${layout}`
+  const updates = tensor.updates === undefined ? '' : ` updates ${tensor.updates}`
+  return `  ${tensor.access === 'in' ? 'in ' : 'out'} ${tensor.name}: ${printDType(tensor.dtype)}[${tensor.dims.join(', ')}]${layout}${updates}`
 }
 
 /** A kernel, one line a parameter and a statement; indented under the row indices it runs for. */

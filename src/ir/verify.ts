@@ -136,6 +136,7 @@ function checkStmt(stmt: Stmt, names: Names, outputs: Outputs): Names {
     case 'storeRow':
       for (const at of [...stmt.rows, stmt.length]) expectIndex(at, here)
       checkStore(stmt.tensor, stmt.rows.length + 1, element(stmt.index, stmt.value), outputs, fail)
+      if (stmt.when !== undefined && element(stmt.index, stmt.when) !== 'bool') fail('a condition is no boolean')
       return names
     case 'histogram':
       for (const at of [...stmt.rows, stmt.bins, stmt.length]) expectIndex(at, here)
@@ -145,6 +146,7 @@ function checkStmt(stmt: Stmt, names: Names, outputs: Outputs): Names {
     case 'store':
       for (const at of stmt.indices) expectIndex(at, here)
       checkStore(stmt.tensor, stmt.indices.length, checkExpr(stmt.value, here), outputs, fail)
+      if (stmt.when !== undefined && checkExpr(stmt.when, here) !== 'bool') fail('a condition is no boolean')
       return names
   }
 }
@@ -157,6 +159,17 @@ const introducedNames = (kernel: Kernel): string[] => [
   ...kernel.rows.map((row) => row.index),
   ...kernel.body.flatMap((stmt) => ['name' in stmt ? stmt.name : [], 'index' in stmt ? stmt.index : []].flat()),
 ]
+
+/** An output that updates an input has its memory, so the two must agree in all that says how elements lie there. */
+function checkUpdate(tensor: TensorParam, tensors: readonly TensorParam[], fail: Fail): void {
+  const { name, access, updates } = tensor
+  if (updates === undefined) return
+  const before = tensors.find((other) => other.name === updates)
+  if (access !== 'out' || before?.access !== 'in') fail(`${name} updates ${updates}: an output may update an input`)
+  const form = (of: TensorParam | undefined): string => JSON.stringify([of?.dtype, of?.dims, of?.layout.name])
+  if (form(tensor) !== form(before)) fail(`${name} updates ${updates}, which is stored otherwise`)
+  if (tensors.some((other) => other !== tensor && other.updates === updates)) fail(`${updates} is updated twice`)
+}
 
 function checkParameters(kernel: Kernel, fail: Fail): void {
   const seen = new Set<string>()
@@ -171,6 +184,7 @@ function checkParameters(kernel: Kernel, fail: Fail): void {
     if (layout.axes.length !== extents.length)
       fail(`tensor ${name} of rank ${extents.length} is in a layout of ${layout.axes.length} axes`)
   }
+  for (const tensor of kernel.tensors) checkUpdate(tensor, kernel.tensors, fail)
   const firstOut = kernel.tensors.findIndex((tensor) => tensor.access === 'out')
   if (kernel.tensors.slice(firstOut).some((tensor) => tensor.access === 'in')) fail('an input follows an output')
 }

@@ -91,7 +91,7 @@ export function rowExprs(stmt: Stmt): readonly Expr[] {
     case 'let':
       return [stmt.value]
     case 'store':
-      return [...stmt.indices, stmt.value]
+      return [...stmt.indices, ...whenOf(stmt), stmt.value]
     case 'storeRow':
       return [...stmt.rows, stmt.length]
     case 'histogram':
@@ -105,10 +105,14 @@ export function rowExprs(stmt: Stmt): readonly Expr[] {
 export const elementExpr = (stmt: Stmt): Expr | undefined =>
   stmt.kind === 'let' || stmt.kind === 'store' ? undefined : stmt.value
 
+/** The condition of a store, where it has one. Of a row, it is one for each element. */
+const whenOf = ({ when }: { readonly when?: Expr }): readonly Expr[] => (when === undefined ? [] : [when])
+
 /** Every expression of a statement. */
 export function stmtExprs(stmt: Stmt): readonly Expr[] {
   const element = elementExpr(stmt)
-  return element === undefined ? rowExprs(stmt) : [...rowExprs(stmt), element]
+  const conditions = stmt.kind === 'storeRow' ? whenOf(stmt) : []
+  return element === undefined ? rowExprs(stmt) : [...rowExprs(stmt), ...conditions, element]
 }
 
 /** The statement with every expression replaced. */
@@ -117,15 +121,18 @@ export function mapStmt(stmt: Stmt, map: (expr: Expr) => Expr): Stmt {
     case 'let':
       return { ...stmt, value: map(stmt.value) }
     case 'store':
-      return { ...stmt, indices: stmt.indices.map(map), value: map(stmt.value) }
+      return { ...stmt, indices: stmt.indices.map(map), value: map(stmt.value), ...mapWhen(stmt, map) }
     case 'storeRow':
-      return { ...stmt, rows: stmt.rows.map(map), length: map(stmt.length), value: map(stmt.value) }
+      return { ...stmt, rows: stmt.rows.map(map), length: map(stmt.length), value: map(stmt.value), ...mapWhen(stmt, map) }
     case 'histogram':
       return { ...stmt, rows: stmt.rows.map(map), bins: map(stmt.bins), length: map(stmt.length), value: map(stmt.value) }
     default:
       return { ...stmt, length: map(stmt.length), value: map(stmt.value) }
   }
 }
+
+const mapWhen = ({ when }: { readonly when?: Expr }, map: (expr: Expr) => Expr): { readonly when?: Expr } =>
+  when === undefined ? {} : { when: map(when) }
 
 /** Calls `see` on every expression node of a kernel. */
 export const visitKernel = (kernel: Kernel, see: (expr: Expr) => void): void =>

@@ -20,6 +20,7 @@ export function op<
     types: (config.types ?? {}) as Readonly<Record<string, readonly DType[]>>,
     inputs: config.inputs,
     outputs: config.outputs,
+    updates: (config.updates ?? {}) as Readonly<Record<string, string>>,
     attrs: config.attrs ?? ({} as A),
     body: config.body as unknown as Body<string, Tensors, Tensors, Readonly<Record<string, number>>>,
   }

@@ -55,6 +55,11 @@ export interface OpConfig<
   readonly types?: Readonly<Record<P, readonly DType[]>>
   readonly inputs: I
   readonly outputs: O
+  /**
+   * Output to the input it is with some elements replaced, in the same memory: `updates: { y: 'cache' }`. The body defines every
+   * element, `s === place ? new : cache(..., s, ...)` with a place that does not depend on `s`; outside of the axis nothing is replaced.
+   */
+  readonly updates?: { readonly [K in keyof O & string]?: keyof I & string }
   /** Run-time parameters with their defaults: floats, or integers where the default is written `int(64)`. */
   readonly attrs?: A
   readonly body: Body<D, I, O, A>
@@ -70,6 +75,7 @@ export interface Op<
   readonly types: Readonly<Record<string, readonly DType[]>>
   readonly inputs: I
   readonly outputs: O
+  readonly updates: Readonly<Record<string, string>>
   readonly attrs: A
   /** The body as a plain function: the oracle. */
   readonly body: Body<string, Tensors, Tensors, Readonly<Record<string, number>>>

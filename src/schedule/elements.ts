@@ -83,12 +83,12 @@ function elementAt(row: RowDef, at: Expr, context: Context): Expr {
   return { kind: 'fold', type: row.type, monoid: row.monoid, length: call('add', at, i32(1)), index, value }
 }
 
-/** Replaces loads of consecutive elements by elements of a row that is loaded in chunks. */
-export function nameChunkLoads(value: Expr, loop: Loop, context: Context): Expr {
+/** Replaces loads of consecutive elements by elements of a row that is loaded in chunks. `computed`: the value always is. */
+export function nameChunkLoads(value: Expr, loop: Loop, context: Context, computed = true): Expr {
   return rewritePaths(value, (e, always) => {
     if (e.kind !== 'load') return undefined
     const run = runOf(e, loop, context)
-    if (run === undefined || !(always || isInBounds(e, context))) return undefined
+    if (run === undefined || !((computed && always) || isInBounds(e, context))) return undefined
     const same = [...context.rows.values()].find((row) => row.kind === 'loaded' && row.loop === loop && sameExpr(row.load, e))
     const name = same?.name ?? freshName(`${e.tensor}_${loop.index}`, context.taken)
     if (same === undefined) addLoadedRow(name, e, loop, run, context)

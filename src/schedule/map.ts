@@ -1,8 +1,9 @@
-/** The scheduler: normalise, order into passes, simplify, choose the variants. Pure: the same instance and tuning map the same way. */
+/** The scheduler: place updates, normalise, order into passes, simplify, choose the variants. Pure: the same instance and tuning map the same way. */
 
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
 import { intrinsic } from '../ir/intrinsics.js'
+import { placeUpdates } from '../ir/update.js'
 import type { Schedule } from '../lang/plan.js'
 import type { MappedKernel } from './mapped.js'
 import type { NormalKernel } from './normal.js'
@@ -24,7 +25,7 @@ export function mapKernel(instance: Instance, tuning?: Tuning, schedule?: Schedu
 }
 
 function mapByRules(instance: Instance): MappedKernel {
-  const kernel = normalise(instance)
+  const kernel = normalise({ ...instance, kernel: placeUpdates(instance.kernel) })
   const vec = vectorWidth(instance, kernel)
   const base = {
     instance,

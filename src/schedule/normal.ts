@@ -47,6 +47,8 @@ export interface LoopStore {
   readonly indices: readonly Expr[]
   readonly loop: Loop
   readonly value: Expr
+  /** Elements where it does not hold are left alone, and their values are not computed. */
+  readonly when?: Expr
   /** The elements stored for consecutive indices are consecutive, in runs of `run`; undefined when they are not. */
   readonly run: number | undefined
 }

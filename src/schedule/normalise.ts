@@ -25,7 +25,7 @@ import {
   rowLoop,
   runOf,
 } from './elements.js'
-import { freshName, type NormalKernel, type NormalStmt } from './normal.js'
+import { freshName, type LoopStore, type NormalKernel, type NormalStmt } from './normal.js'
 import { rewriteDown, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
 import { turn } from './turn.js'
 
@@ -106,6 +106,7 @@ type Statement =
       readonly length: Expr
       readonly index: string
       readonly value: Expr
+      readonly when?: Expr
     }
 
 function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
@@ -117,7 +118,8 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
     }
     case 'store': {
       const inline = (e: Expr): Expr => inlineElements(e, undefined, context)
-      return [{ ...s, indices: s.indices.map(inline), value: inline(s.value) }]
+      const when = s.when === undefined ? {} : { when: inline(s.when) }
+      return [{ ...s, indices: s.indices.map(inline), value: inline(s.value), ...when }]
     }
     case 'row': {
       const loop = rowLoop(s, context)
@@ -157,10 +159,15 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       return normaliseStatement({ ...s, kind: 'loopStore', indices: [...s.rows, indexVar(s.index)] }, context)
     case 'loopStore': {
       const loop = loopFor(s.index, s.length, context)
-      const indices = s.indices.map((e) => inlineElements(substituteIndex(e, s.index, indexVar(loop.index)), undefined, context))
-      const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
+      const inline = (e: Expr): Expr => inlineElements(substituteIndex(e, s.index, indexVar(loop.index)), undefined, context)
+      const indices = s.indices.map(inline)
+      const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context, s.when === undefined)
       const run = runOf({ kind: 'load', type: value.type, tensor: s.tensor, indices }, loop, context)
-      return [{ kind: 'loopStore', tensor: s.tensor, indices, loop, value, run }]
+      const store: LoopStore = { kind: 'loopStore', tensor: s.tensor, indices, loop, value, run }
+      if (s.when === undefined) return [store]
+      const when = inline(s.when)
+      // A chunk is stored whole or not at all.
+      return [{ ...store, when, run: usesIndex(when, loop.index) ? undefined : run }]
     }
   }
 }

@@ -6,7 +6,7 @@
  */
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
-import { visit } from '../ir/walk.js'
+import { stmtExprs, visit } from '../ir/walk.js'
 import type { Histogram, Loop, LoopStore, NormalKernel, Reduction, RowDef } from './normal.js'
 import { keyOf } from './rewrite.js'
 
@@ -102,13 +102,13 @@ function expressionsOf(s: NormalKernel['statements'][number]): Expr[] {
     case 'let':
       return [s.value]
     case 'store':
-      return [s.value, ...s.indices]
+      return [...stmtExprs(s)]
     case 'reduce':
       return [s.value, s.loop.length]
     case 'histogram':
       return [s.value, s.bins, s.loop.length, ...s.indices]
     case 'loopStore':
-      return [s.value, s.loop.length, ...s.indices]
+      return [s.value, s.loop.length, ...s.indices, ...(s.when === undefined ? [] : [s.when])]
   }
 }
 

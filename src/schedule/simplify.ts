@@ -72,7 +72,8 @@ const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
 function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass {
   const computed = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [] : [row.value]))
   const rows: PassRow[] = []
-  const share = sharer([...computed, ...passValues(pass)], kernel, (value) => {
+  const conditional = new Set(pass.stores.flatMap(({ when, value }) => (when === undefined ? [] : [value])))
+  const share = sharer([...computed, ...passValues(pass)], conditional, kernel, (value) => {
     const name = freshName('common', taken)
     rows.push({ kind: 'computed', name, type: value.type, loop: pass.loop, value, keep: false })
     return { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) }
@@ -91,7 +92,8 @@ function shareInScalar<S extends StmtOf<'let'> | StmtOf<'store'>>(
   taken: Set<string>,
 ): (S | StmtOf<'let'>)[] {
   const lets: StmtOf<'let'>[] = []
-  const share = sharer([step.value], kernel, (value) => {
+  const conditional = new Set(step.kind === 'store' && step.when !== undefined ? [step.value] : [])
+  const share = sharer([step.value], conditional, kernel, (value) => {
     const name = freshName('common', taken)
     lets.push({ kind: 'let', name, type: value.type, value })
     return { kind: 'local', type: value.type, name }
@@ -100,9 +102,17 @@ function shareInScalar<S extends StmtOf<'let'> | StmtOf<'store'>>(
   return [...lets, shared]
 }
 
-/** A rewriting of `roots` that replaces each computation used at two different places by what `define` returns for it. */
-function sharer(roots: readonly Expr[], kernel: NormalKernel, define: (value: Expr) => Expr): (e: Expr) => Expr {
-  const common = findCommon(roots, kernel)
+/**
+ * A rewriting of `roots` that replaces each computation used at two different places by what `define` returns for it. Those of the
+ * roots that are `conditional` may not be computed at all.
+ */
+function sharer(
+  roots: readonly Expr[],
+  conditional: ReadonlySet<Expr>,
+  kernel: NormalKernel,
+  define: (value: Expr) => Expr,
+): (e: Expr) => Expr {
+  const common = findCommon(roots, conditional, kernel)
   const named = new Map<string, Expr>()
   const share = (e: Expr): Expr =>
     rewriteDown(e, (node) => {
@@ -116,7 +126,7 @@ function sharer(roots: readonly Expr[], kernel: NormalKernel, define: (value: Ex
 }
 
 /** Keys of calls and loads with at least two different users, which may be evaluated before the first of them. */
-function findCommon(roots: readonly Expr[], kernel: NormalKernel): Set<string> {
+function findCommon(roots: readonly Expr[], conditional: ReadonlySet<Expr>, kernel: NormalKernel): Set<string> {
   const uses = new Map<string, number>()
   const movable = new Set<string>()
   const users = new Set<string>()
@@ -127,7 +137,7 @@ function findCommon(roots: readonly Expr[], kernel: NormalKernel): Set<string> {
     use(root)
     rewritePaths(root, (e, always) => {
       if (e.kind === 'fold') return e
-      if (always || isSpeculatable(e, kernel)) movable.add(keyOf(e))
+      if ((always && !conditional.has(root)) || isSpeculatable(e, kernel)) movable.add(keyOf(e))
       // A user counts once, however often the author's text repeats it.
       if (!users.has(keyOf(e)) && (e.kind === 'call' || e.kind === 'load')) {
         users.add(keyOf(e))

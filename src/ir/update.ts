@@ -1,0 +1,186 @@
+/**
+ * In-place updates: an output that is one of the inputs but for the elements at one place of an axis, such as a cache of keys with
+ * one more step. Its body defines every element, as any body does; the kernel that runs replaces the elements at the place in the
+ * input's memory and leaves the others alone. Derived when an op or a group is read, to refuse what cannot be derived, and again when
+ * a kernel is scheduled.
+ */
+import { call, dim, i32, index, local } from './build.js'
+import type { Expr } from './expr.js'
+import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
+import { freeNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
+
+/** Why an output cannot be replaced in place. */
+export class UpdateConflict extends Error {
+  readonly tensor: string
+
+  constructor(tensor: string, message: string) {
+    super(message)
+    this.tensor = tensor
+  }
+}
+
+/** Whether a kernel replaces elements of its inputs. */
+export const isUpdating = ({ tensors }: Pick<Kernel, 'tensors'>): boolean => tensors.some(({ updates }) => updates !== undefined)
+
+type Store = StmtOf<'store'> | StmtOf<'storeRow'>
+
+/** An output that is `place === axis ? value : the same element of what it updates`. */
+interface Update {
+  readonly stmt: Store
+  readonly param: TensorParam
+  /** The index variable of the axis, and which of the tensor's axes it is. */
+  readonly axis: string
+  readonly position: number
+  readonly place: Expr
+  readonly value: Expr
+}
+
+/**
+ * The kernel that runs over all axes but the one of the places, and stores there. It does not read what it updates. A kernel that
+ * updates nothing is returned as it is.
+ * @throws UpdateConflict naming the output and the reason
+ */
+export function placeUpdates(kernel: Kernel): Kernel {
+  if (!isUpdating(kernel)) return kernel
+  const updates = kernel.body.flatMap((stmt) => ('tensor' in stmt ? [updateOf(stmt, kernel)] : []))
+  const rowAxis = updates.map(({ axis }) => axis).find((axis) => kernel.rows.some((row) => row.index === axis))
+  const other = updates.find(({ axis }) => rowAxis !== undefined && axis !== rowAxis)
+  if (other !== undefined) throw new UpdateConflict(other.param.name, 'outputs of one kernel are replaced along the same axis')
+  const lets = rowAxis === undefined ? new Map<string, Expr>() : letsAlong(rowAxis, kernel)
+  const names = new Set([...kernel.dims, ...kernel.tensors.map(({ name }) => name), ...kernel.attrs.map(({ name }) => name)])
+  for (const stmt of kernel.body) for (const name of introduced(stmt)) names.add(name)
+  for (const row of kernel.rows) names.add(row.index)
+  const places = new Places(names)
+  const body = kernel.body.flatMap((stmt): Stmt[] => {
+    const update = updates.find((each) => each.stmt === stmt)
+    if (update !== undefined) return places.store({ ...update, value: substitute(update.value, lets) })
+    if (stmt.kind === 'let' && lets.has(stmt.name)) return []
+    if (rowAxis !== undefined && stmtExprs(stmt).some((expr) => freeNames(substitute(expr, lets)).has(rowAxis))) {
+      const name = updates[0]?.param.name ?? ''
+      throw new UpdateConflict(name, `a row or reduction of the body depends on ${rowAxis}, which only elements may`)
+    }
+    return [mapStmt(stmt, (expr) => substitute(expr, lets))]
+  })
+  return { ...kernel, rows: kernel.rows.filter(({ index: name }) => name !== rowAxis), body }
+}
+
+const introduced = (stmt: Stmt): string[] => [...('name' in stmt ? [stmt.name] : []), ...('index' in stmt ? [stmt.index] : [])]
+
+/** Reads a store as an update. */
+function updateOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Update {
+  const refuse = (reason: string): never => {
+    throw new UpdateConflict(stmt.tensor, reason)
+  }
+  const param = kernel.tensors.find(({ name }) => name === stmt.tensor)
+  const before = param?.updates
+  if (param === undefined || before === undefined)
+    return refuse('a kernel that replaces elements in place stores nothing besides: every output updates an input')
+  if (stmt.kind === 'histogram') return refuse(`it is a histogram, not an element of ${before} or what replaces it`)
+  const indices = stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)]
+  const written = new Map(kernel.body.flatMap((other) => (other.kind === 'let' ? [[other.name, other.value] as const] : [])))
+  const value = resolve(stmt.value, written)
+  const [condition, replaced, kept] = value.kind === 'call' && value.fn === 'select' ? value.args : []
+  if (
+    condition === undefined ||
+    replaced === undefined ||
+    kept === undefined ||
+    !isElement(resolve(kept, written), before, indices)
+  )
+    return refuse(`it is not written as condition ? new : the same element of ${before}`)
+  const whole = unfold(condition, written)
+  const [left, right] = whole.kind === 'call' && whole.fn === 'eq' ? whole.args : []
+  for (const [axis, place] of [
+    [left, right],
+    [right, left],
+  ]) {
+    if (axis?.kind !== 'index' || place === undefined || freeNames(place).has(axis.name)) continue
+    const position = indices.findIndex((at) => at.kind === 'index' && at.name === axis.name)
+    if (position < 0) continue
+    if (reads(place, before) || reads(unfold(replaced, written), before))
+      return refuse(`what replaces elements reads ${before}, which is being replaced`)
+    return { stmt, param, axis: axis.name, position, place, value: replaced }
+  }
+  return refuse('its condition is not index === expression, of an index of the output and an expression without that index')
+}
+
+const isElement = (expr: Expr, tensor: string, indices: readonly Expr[]): boolean =>
+  expr.kind === 'load' &&
+  expr.tensor === tensor &&
+  expr.indices.every((at, i) => at.kind === 'index' && indices[i]?.kind === 'index' && at.name === indices[i].name)
+
+function reads(expr: Expr, tensor: string): boolean {
+  let found = false
+  visit(expr, (node) => {
+    found ||= node.kind === 'load' && node.tensor === tensor
+  })
+  return found
+}
+
+/** What a named value is. */
+function resolve(expr: Expr, lets: ReadonlyMap<string, Expr>): Expr {
+  const value = expr.kind === 'local' ? lets.get(expr.name) : undefined
+  return value === undefined ? expr : resolve(value, lets)
+}
+
+/** The expression with every named scalar written out. */
+function unfold(expr: Expr, lets: ReadonlyMap<string, Expr>): Expr {
+  const once = substitute(expr, lets)
+  return once === expr ? expr : unfold(once, lets)
+}
+
+/** The scalars that depend on an axis, written out. */
+function letsAlong(axis: string, { body }: Kernel): Map<string, Expr> {
+  const found = new Map<string, Expr>()
+  for (const stmt of body) {
+    if (stmt.kind !== 'let') continue
+    const value = substitute(stmt.value, found)
+    if (freeNames(value).has(axis)) found.set(stmt.name, value)
+  }
+  return found
+}
+
+/** The places elements are stored at: named once a row, with whether they are inside, where the whole row has one place. */
+class Places {
+  readonly #names: Set<string>
+  readonly #known: { readonly key: string; readonly at: Expr; readonly inside: Expr }[] = []
+
+  constructor(names: Set<string>) {
+    this.#names = names
+  }
+
+  store({ stmt, param, axis, position, place, value }: Update): Stmt[] {
+    const isOwn = stmt.kind === 'storeRow' && freeNames(place).has(stmt.index)
+    const extent = dim(param.dims[position] ?? '')
+    const lets: Stmt[] = []
+    const { at, inside } = isOwn ? { at: place, inside: isInside(place, extent) } : this.#named(place, extent, lets)
+    const moved = (expr: Expr): Expr => substitute(expr, new Map([[axis, at]]))
+    if (stmt.kind === 'storeRow' && stmt.index !== axis)
+      return [...lets, { ...stmt, rows: stmt.rows.map(moved), value: moved(value), when: inside }]
+    const indices = stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)]
+    return [...lets, { kind: 'store', tensor: stmt.tensor, indices: indices.map(moved), value: moved(value), when: inside }]
+  }
+
+  #named(place: Expr, extent: Expr, lets: Stmt[]): { readonly at: Expr; readonly inside: Expr } {
+    const key = JSON.stringify([place, extent])
+    const known = this.#known.find((each) => each.key === key)
+    if (known !== undefined) return known
+    const at = local(this.#fresh('place'), 'i32')
+    const inside = local(this.#fresh('inside'), 'bool')
+    for (const [name, value] of [
+      [at, place],
+      [inside, isInside(at, extent)],
+    ] as const)
+      if (name.kind === 'local') lets.push({ kind: 'let', name: name.name, type: name.type, value })
+    this.#known.push({ key, at, inside })
+    return { at, inside }
+  }
+
+  #fresh(wanted: string): string {
+    let name = wanted
+    for (let n = 2; this.#names.has(name); n++) name = `${wanted}${n}`
+    this.#names.add(name)
+    return name
+  }
+}
+
+const isInside = (at: Expr, extent: Expr): Expr => call('and', call('ge', at, i32(0)), call('lt', at, extent))
