@@ -703,6 +703,15 @@ export const quantizeCol32 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'y', 'inverse'>(
   attrs: { inverse: 1 },
 })
 
+/** Compiled from specs/ops/record.ts:4. */
+export const record = bindOp<{  }, 'history' | 'x' | 'step' | 'y', never>({
+  op: 'record',
+  types: [],
+  tensors: { history: ['s', 'r'], x: ['r'], step: ['o'], y: ['s', 'r'] },
+  dims: ['s', 'r', 'o'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/activations.ts:32. */
 export const relu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'relu',

@@ -215,6 +215,7 @@ int32_t heddle_launch_quantize__f16(const heddle_launch* launch, heddle_error* e
 int32_t heddle_launch_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_record(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error);
@@ -267,9 +268,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"add_step_position__bf16", "193d157c8e50336d43b242f552e922a4ec23b1ab440c097b8e754c1d1358f918", 4, 4, 1, heddle_launch_add_step_position__bf16},
       {"add_step_position__f16", "24e9d455374491207e9a638c1bc5a7653b1911e36f4773e4fa7df492393e0f37", 4, 4, 1, heddle_launch_add_step_position__f16},
       {"add_step_position__f32", "02b569093886ed0a3a0a1aea30f9a87be38e85c07a112effe2a16955305836d0", 4, 4, 1, heddle_launch_add_step_position__f32},
-      {"append_step__bf16", "1a4389ee4498f0d2613e722bc87911761e47b3651b03cda2a01cbda57daaa5b5", 4, 5, 0, heddle_launch_append_step__bf16},
-      {"append_step__f16", "12e56802444a4cc2bcf65b4d4e42a023bb5ca52141a2c4e5a89c79698223ac1f", 4, 5, 0, heddle_launch_append_step__f16},
-      {"append_step__f32", "24008b76fb1b188fb009d0d596a43f696f917bfa66ab76e5d03ffd06a43708ad", 4, 5, 0, heddle_launch_append_step__f32},
+      {"append_step__bf16", "82c5864e4afb6f77687c04d48a66aeeb911639b339f1c6dc6ffba9e70f6945bb", 4, 5, 0, heddle_launch_append_step__bf16},
+      {"append_step__f16", "dc90e9635541a6bc33cac6139fcec67e3c728e110b7f0bdbb5bb2f92b6854262", 4, 5, 0, heddle_launch_append_step__f16},
+      {"append_step__f32", "791df7ff3d303714c5ca448dd4593788fe0bbebeba28be362b076d7e64f0036e", 4, 5, 0, heddle_launch_append_step__f32},
       {"argmax__bf16", "7b8d75db5a7e6ec5a239a252e668037f96c01ad73f18c77426e1e880343e080a", 2, 2, 0, heddle_launch_argmax__bf16},
       {"argmax__f16", "de4653f588a24023dc8653a85dbe636e60ef30bc6fd64e315816078e68bb9411", 2, 2, 0, heddle_launch_argmax__f16},
       {"argmax__f32", "04aa2187fe1889740c086a51d8768bbc782293b06a23fa33204cfda71222bfa8", 2, 2, 0, heddle_launch_argmax__f32},
@@ -458,6 +459,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize__f32", "1af3ce032b0a3ade4d7789520433d2ab7ae8251dbb965527495e6a1952c3664b", 2, 2, 1, heddle_launch_quantize__f32},
       {"quantize_col32__f16", "d595531ba112805bdd9b5f7b121c8040762722c6497be5af22a31d37f52b83ff", 2, 2, 1, heddle_launch_quantize_col32__f16},
       {"quantize_col32__f32", "16cadedc0fa3550a42dc867df50c134d1c114fe9650e98659ff5a9598719735b", 2, 2, 1, heddle_launch_quantize_col32__f32},
+      {"record", "f4831ef025a2274e0c99fc89fdb750d32f2f701390eed16a7c5e2d7d83542f6b", 4, 3, 0, heddle_launch_record},
       {"relu__bf16", "87de6ad181754210ee72c3a433e558bac85bfa7aec75f07dc144e23b0c276c56", 2, 2, 0, heddle_launch_relu__bf16},
       {"relu__f16", "f66ac5599a48ac1fb71e26cbc9f26f907ce9caa767dc5ad4c3c1e1b1a675e71d", 2, 2, 0, heddle_launch_relu__f16},
       {"relu__f32", "856aec70a446e99a845ca803ad5c7edae1bca1ca00e50a155dde82f32697181a", 2, 2, 0, heddle_launch_relu__f32},

@@ -34,6 +34,7 @@ import { layerNorm } from './ops/layer_norm.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
 import { locateRows, packRows, unpackRows } from './ops/padding.js'
+import { record } from './ops/record.js'
 import { scale } from './ops/scale.js'
 import { sequenceStarts } from './ops/sequence_starts.js'
 import { softmax } from './ops/softmax.js'
@@ -80,6 +81,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   nextStep,
   packRows,
   quantize,
+  record,
   relu,
   rowsFromCol32,
   rowsFromInt8Col32,

@@ -2,6 +2,7 @@
 //
 // append_step__f16: elementwise: a chunk of 8 elements a thread, 256 threads a block
 #include "kernel.cuh"
+#include "update.cuh"
 
 namespace {
 
@@ -14,7 +15,6 @@ __global__ void __launch_bounds__(256, 1) append_step_elementwise(
     const int s,
     const int h,
     const int d,
-    const heddle::In<T> cache,
     const heddle::In<T> x,
     const heddle::In<int> step,
     const heddle::Out<T> y) {
@@ -24,18 +24,18 @@ __global__ void __launch_bounds__(256, 1) append_step_elementwise(
   const int d1_0 = heddle::peel(position, heddle::chunks_of<VEC>(d)) * VEC;
   const int valid = d - d1_0;
   const int h1 = heddle::peel(position, h);
-  const int s1 = heddle::peel(position, s);
   const int r1 = static_cast<int>(position);
+  const int place = heddle::read(step, 0);
+  const bool inside = (place >= 0) && (place < s);
   const int64_t start = ((static_cast<int64_t>(r1) * h) + h1) * d;
-  const int64_t start_2 = ((((static_cast<int64_t>(r1) * h) + h1) * s) + s1) * d;
+  const int64_t start_2 = ((((static_cast<int64_t>(r1) * h) + h1) * s) + place) * d;
   const auto x_d1 = heddle::load_chunk<VEC>(x, start + d1_0, valid);
-  const auto cache_d1 = heddle::load_chunk<VEC>(cache, start_2 + d1_0, valid);
-  float y_d1[VEC] = {};
+  float y_d1[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    if (i < valid) y_d1[i] = (s1 == heddle::read(step, 0)) ? x_d1[i] : cache_d1[i];
+    y_d1[i] = x_d1[i];
   }
-  heddle::store_chunk<VEC>(y, start_2 + d1_0, valid, y_d1);
+  if (inside) heddle::store_chunk<VEC>(y, start_2 + d1_0, valid, y_d1);
 }
 
 }  // namespace
@@ -47,11 +47,11 @@ extern "C" int32_t heddle_launch_append_step__f16(const heddle_launch* launch, h
   const int64_t h = arguments.dim(2, "h");
   const int64_t d = arguments.dim(3, "d");
   const int64_t o = arguments.dim(4, "o");
-  const auto cache = arguments.in<T>(0, "cache", ((heddle::Count(r) * s) * h) * d);
   const auto x = arguments.in<T>(1, "x", (heddle::Count(r) * h) * d);
   const auto step = arguments.in<int>(2, "step", o);
   const auto y = arguments.out<T>(3, "y", ((heddle::Count(r) * s) * h) * d);
-  const int64_t work = arguments.work(heddle::Count(r) * s * h * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
+  heddle::check_update(arguments, launch, error, "append_step__f16", 3, "y", 0, "cache");
+  const int64_t work = arguments.work(heddle::Count(r) * h * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "append_step__f16", work, 256, append_step_elementwise, work, static_cast<int>(s), static_cast<int>(h), static_cast<int>(d), cache, x, step, y);
+  return heddle::launch_elements(launch, error, "append_step__f16", work, 256, append_step_elementwise, work, static_cast<int>(s), static_cast<int>(h), static_cast<int>(d), x, step, y);
 }

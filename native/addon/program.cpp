@@ -103,7 +103,7 @@ void Program::settled(Work work) const {
   wait();
 }
 
-void Program::run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>& outputs, uint64_t ticket) {
+void Program::run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>& outputs, uint32_t repeats, uint64_t ticket) {
   settled([&] {
     heddle_error error = {};
     check_running(ticket);
@@ -111,7 +111,7 @@ void Program::run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>&
       const heddle_slice to = input.to.raw();
       require(device_->api().copy_in(device_->queue(), to.data, input.data.data(), to.bytes, &error), error);
     }
-    enqueue_all(ticket);
+    for (uint32_t i = 0; i < repeats; ++i) enqueue_all(ticket);
     for (const CopyOut& output : outputs) {
       const heddle_slice from = output.from.raw();
       require(device_->api().copy_out(device_->queue(), output.data, from.data, from.bytes, &error), error);
@@ -125,7 +125,7 @@ void Program::capture(uint64_t ticket) {
   if (captured() || steps_.empty()) return;
   heddle_error error = {};
   // Loading a kernel and choosing an algorithm are not allowed while capturing: a first plain run does both.
-  if (!warm_) run({}, {}, ticket);
+  if (!warm_) run({}, {}, 1, ticket);
   const int32_t begun = device_->api().graph_begin(device_->queue(), &error);
   if (begun == HEDDLE_UNAVAILABLE) return;
   require(begun, error);

@@ -42,7 +42,8 @@ class Program {
   uint64_t ticket() const { return aborts_; }
   void abort() { ++aborts_; }
 
-  void run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>& outputs, uint64_t ticket);
+  // Runs the steps `repeats` times between the inputs and the outputs. Every repeat is enqueued before the first is waited for.
+  void run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>& outputs, uint32_t repeats, uint64_t ticket);
   void capture(uint64_t ticket);
   std::vector<double> time(uint32_t repeats, uint32_t warmup, uint64_t ticket);
   std::vector<double> profile(uint32_t repeats, uint64_t ticket);

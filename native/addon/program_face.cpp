@@ -47,8 +47,11 @@ Napi::Value run_program(const Napi::CallbackInfo& info, const std::shared_ptr<Pr
     results->emplace_back(info.Env(), from.bytes);
     outputs->push_back({from, results->back().data()});
   }
+  const uint64_t repeats = info[2].IsUndefined() ? 1 : read_whole(info[2], "repeats", 1, most_repeats);
   const std::shared_ptr<Program> program = live_program(*self);
-  const auto work = [program, inputs, outputs, ticket = program->ticket()] { program->run(*inputs, *outputs, ticket); };
+  const auto work = [program, inputs, outputs, repeats, ticket = program->ticket()] {
+    program->run(*inputs, *outputs, static_cast<uint32_t>(repeats), ticket);
+  };
   return self->host->worker().submit(work, [host = self->host, results](Napi::Env env) -> Napi::Value {
     auto array = Napi::Array::New(env, results->size());
     for (size_t i = 0; i < results->size(); ++i) array.Set(static_cast<uint32_t>(i), (*results)[i].value());

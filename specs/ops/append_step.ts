@@ -1,6 +1,6 @@
 /**
  * Puts the keys or values of the token being decoded into their cache: those of row `r` at place `step` of it. Everything before is
- * as it was. Caches are stored head by head, so that what attention reads of a head lies together.
+ * as it was, and stays where it is: the rest of the cache is neither read nor written. Caches are stored head by head, so that what attention reads of a head lies together.
  */
 import { op, tensor } from 'heddle'
 import { splitHeads } from '../layouts/split_heads.js'
@@ -10,6 +10,7 @@ export const appendStep = op('append_step', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { cache: tensor('T', 'r s h d', splitHeads), x: tensor('T', 'r h d'), step: tensor('i32', 'o') },
   outputs: { y: tensor('T', 'r s h d', splitHeads) },
+  updates: { y: 'cache' },
   body:
     ({ cache, x, step }) =>
     (r, s, h, d) => ({ y: s === step(0) ? x(r, h, d) : cache(r, s, h, d) }),

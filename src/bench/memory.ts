@@ -4,7 +4,8 @@
  */
 
 import type { Program } from '../runtime/program.js'
-import { type FlattenConfig, flatten, type Storage } from '../runtime/program_flatten.js'
+import { type FlattenConfig, flatten } from '../runtime/program_flatten.js'
+import type { Storage } from '../runtime/program_memory.js'
 import type { Session } from '../runtime/session.js'
 
 export type Footprint = Program['memory'] & {
@@ -16,9 +17,9 @@ export type Footprint = Program['memory'] & {
   readonly ratio: number
 }
 
-/** The greatest sum of two buffers that hold values during the same step. Weights do not count. */
+/** The greatest sum of two buffers that hold values during the same step. Weights and states do not count. */
 export function twoLargest(storages: readonly Storage[]): number {
-  const buffers = storages.filter(({ weight, bytes }) => weight === undefined && bytes > 0)
+  const buffers = storages.filter(({ weight, state, bytes }) => weight === undefined && state === undefined && bytes > 0)
   // Lives are intervals, so whatever is alive at once is alive when the youngest of them begins.
   return buffers.reduce((most, { first }) => {
     const alive = buffers.filter((other) => other.first <= first && first <= other.last).map(({ bytes }) => bytes)

@@ -8,7 +8,7 @@ import type { LoopStore } from '../schedule/normal.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
 import { expressionText, monoidText, offsetText, operandText, type Scope, startOf, tensorOf } from './expression.js'
-import { mayFault } from './faults.js'
+import { faults, mayFault } from './faults.js'
 import { clearLine, countLine } from './histogram.js'
 import { scalarText, storageText } from './names.js'
 import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
@@ -162,10 +162,19 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     writer.writeLine(`const auto ${names.value(row.name)} = ${call}(${names.tensor(row.load.tensor)}, ${offset}, valid);`)
   }
   const chunkStores = pass.stores.flatMap((s) =>
-    s.run === undefined ? [] : [{ ...s, run: s.run, values: names.fresh(`${s.tensor}_${pass.loop.index}`) }],
+    s.run === undefined
+      ? []
+      : [
+          {
+            ...s,
+            run: s.run,
+            values: names.fresh(`${s.tensor}_${pass.loop.index}`),
+            valueWhen: faults(s.value) ? whenText(s, context) : '',
+          },
+        ],
   )
   for (const s of chunkStores) {
-    const initial = guarded || s.when !== undefined ? ' = {}' : ''
+    const initial = guarded || s.valueWhen !== '' ? ' = {}' : ''
     writer.writeLine(`${scalarText[s.value.type]} ${s.values}[VEC]${initial};`)
   }
   for (const row of pass.rows) {
@@ -183,7 +192,7 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
       ...pass.histograms.map((h) => countLine(h, context)),
     ],
     leave: [
-      ...chunkStores.map((s) => `${whenText(s, context)}${s.values}[i] = ${storedText(s, context)};`),
+      ...chunkStores.map((s) => `${s.valueWhen}${s.values}[i] = ${storedText(s, context)};`),
       ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
     ],
   }))

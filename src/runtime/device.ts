@@ -158,11 +158,12 @@ function wrapProgram(native: NativeProgram): NativeProgram {
     get captured() {
       return native.captured
     },
-    run: (inputs, outputs) =>
+    run: (inputs, outputs, repeats) =>
       settled(
         native.run(
           inputs.map(({ to, data }) => ({ to: unwrapSlice(to), data })),
           outputs.map(unwrapSlice),
+          repeats,
         ),
       ),
     abort: () => translated(() => native.abort()),

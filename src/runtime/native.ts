@@ -99,12 +99,16 @@ export interface NativeProgram {
   readonly steps: number
   /** True once the steps were captured into a device graph. */
   readonly captured: boolean
-  /** Copies `inputs` in, runs every step, copies `outputs` out; all on a worker thread. Rejects with ABORTED when `abort` was called. */
+  /**
+   * Copies `inputs` in, runs every step `repeats` times (1 to 100,000, by default once), copies `outputs` out; all on a worker thread.
+   * Rejects with ABORTED when `abort` was called.
+   */
   run(
     inputs: readonly { readonly to: NativeSlice; readonly data: Uint8Array }[],
     outputs: readonly NativeSlice[],
+    repeats?: number,
   ): Promise<Uint8Array[]>
-  /** Stops the run under way between two steps. */
+  /** Stops the run under way between two steps, or between two launches of a captured graph. */
   abort(): void
   /** Records the steps into a device graph; later runs replay it. A no-op on simt. */
   capture(): Promise<void>

@@ -2,33 +2,25 @@
  * A program: the steps of a model at one shape, over one planned arena. Built once for a session, plan and shape, run many
  * times; on cuda it can be captured into a device graph and is then replayed with one call.
  */
-import { environmentError, usageError } from '../errors.js'
-import { dtypeInfo, dtypes } from '../ir/dtype.js'
+import { usageError } from '../errors.js'
+import { dtypeInfo } from '../ir/dtype.js'
 import type { ValueInfo } from './bind.js'
 import type { NativeBuffer, NativeSlice, NativeStep } from './native.js'
 import { planMemory } from './planner.js'
-import { type FlatProgram, type FlatStep, type FlattenConfig, flatten, type StorageId } from './program_flatten.js'
+import { type FlatProgram, type FlattenConfig, flatten } from './program_flatten.js'
+import type { Storage, StorageId } from './program_memory.js'
+import { checkLibrary, describeStep, nativeStep, type ProgramStep } from './program_native.js'
+import type { ProgramStates } from './program_states.js'
 import { type Session, tensorBytes } from './session.js'
 
 export type { GraphApplication } from './application.js'
+export type { ProgramState, ProgramStates } from './program_states.js'
 
 /** What a new arena is filled with: NaN in every float type, so that a read before a write shows in the result. */
 const poison = 0xff
 
 /** Everything but what the session holds. */
 export type ProgramConfig = Omit<FlattenConfig, 'weights' | 'layouts' | 'manifest'> & { readonly session: Session }
-
-export interface ProgramStep {
-  readonly kind: 'kernel' | 'matmul'
-  /** `layer0/queryBias` */
-  readonly label: string
-  /** The instance key of a kernel. */
-  readonly kernel: string | undefined
-  /** Bytes of all buffers the step reads and writes. A gather reads less of its table than this counts. */
-  readonly bytes: number
-  /** Multiplications and additions of a matmul; 0 for kernels. */
-  readonly flops: number
-}
 
 export interface Program {
   readonly steps: readonly ProgramStep[]
@@ -39,19 +31,29 @@ export interface Program {
     /** The most bytes alive at any one step. */
     readonly lowerBound: number
     readonly weightBytes: number
+    /** Memory of the states, which the program does not own. */
+    readonly stateBytes: number
   }
   readonly captured: boolean
-  /** Copies the inputs in, runs every step, returns the outputs. One run at a time. @throws usage `program.input` */
-  run(inputs: Readonly<Record<string, Uint8Array>>): Promise<Readonly<Record<string, Uint8Array>>>
-  /** Stops the run under way between two steps; it rejects with ABORTED. */
+  /** Copies the inputs in, runs every step, returns the outputs. One run at a time. @throws usage `program.input`, `program.repeats` */
+  run(inputs: Readonly<Record<string, Uint8Array>>, options?: RunOptions): Promise<Readonly<Record<string, Uint8Array>>>
+  /** Stops the run under way between two steps; it rejects with ABORTED. States may then hold values of any of its steps. */
   abort(): void
-  /** Records the steps into a device graph; a no-op where the device has none. */
+  /**
+   * Records the steps into a device graph; a no-op where the device has none. Steps that have never run are run once first, which
+   * moves states on: write them afterwards.
+   */
   capture(): Promise<void>
-  /** Milliseconds of each of `repeats` runs without copies, after `warmup` runs. */
+  /** Milliseconds of each of `repeats` runs without copies, after `warmup` runs. Each moves states on. */
   time(repeats: number, warmup: number): Promise<Float64Array>
-  /** Milliseconds of each step, median of `repeats`. */
+  /** Milliseconds of each step, median of `repeats`. Each moves states on. */
   profile(repeats: number): Promise<Float64Array>
   release(): void
+}
+
+export interface RunOptions {
+  /** How often the steps run, one run behind the other, between the inputs and the outputs: 1 to 100,000, by default 1. */
+  readonly repeats?: number
 }
 
 /**
@@ -64,11 +66,12 @@ export async function buildProgram(config: ProgramConfig): Promise<Program> {
   const flat = flatten({ ...config, weights: session.weights, layouts: session.layouts, manifest: session.manifest })
   checkLibrary(session, flat.steps)
 
-  const inArena = flat.storages.map((storage) => (storage.weight === undefined ? storage : { ...storage, bytes: 0 }))
+  const inArena = flat.storages.map((storage) => (isInArena(storage) ? storage : { ...storage, bytes: 0 }))
   const memory = planMemory(inArena)
   const arena = session.device.allocate(Math.max(memory.bytes, 1))
   try {
-    const slices = flat.storages.map((storage, i) => place(session, arena, storage.bytes, storage.weight, memory.offsets[i] ?? 0))
+    const home = { session, states: config.states ?? {}, arena }
+    const slices = flat.storages.map((storage, i) => place(home, storage, memory.offsets[i] ?? 0))
     await initialise(
       session,
       arena,
@@ -101,11 +104,17 @@ function assemble(
     steps: flat.steps.map((step) => describeStep(step, slice)),
     inputs: infos(flat.inputs),
     outputs: infos(flat.outputs),
-    memory: { arenaBytes: memory.bytes, lowerBound: memory.lowerBound, weightBytes: weightBytes(flat) },
+    memory: {
+      arenaBytes: memory.bytes,
+      lowerBound: memory.lowerBound,
+      weightBytes: distinctBytes(flat, 'weight'),
+      stateBytes: distinctBytes(flat, 'state'),
+    },
     get captured() {
       return native.captured
     },
-    async run(inputs) {
+    async run(inputs, { repeats = 1 } = {}) {
+      checkRepeats(repeats)
       const writes = Object.entries(flat.inputs).map(([name, { info, storage }]) => ({
         to: slice(storage),
         data: checkInput(name, info, inputs[name]),
@@ -113,6 +122,7 @@ function assemble(
       const results = await native.run(
         writes,
         outputs.map(([, { storage }]) => slice(storage)),
+        repeats,
       )
       return Object.fromEntries(outputs.map(([name], i) => [name, results[i] ?? new Uint8Array()]))
     },
@@ -127,12 +137,19 @@ function assemble(
   }
 }
 
-/** Bytes of the weights a program reads, each counted once. */
-const weightBytes = ({ storages }: FlatProgram): number =>
-  [...new Map(storages.flatMap(({ weight, bytes }) => (weight === undefined ? [] : [[weight, bytes] as const]))).values()].reduce(
-    (sum, bytes) => sum + bytes,
-    0,
-  )
+/** Bytes of the weights or states a program uses, each counted once. */
+function distinctBytes({ storages }: FlatProgram, kind: 'weight' | 'state'): number {
+  const bytes = new Map(storages.flatMap((storage) => (storage[kind] === undefined ? [] : [[storage[kind], storage.bytes]])))
+  return [...bytes.values()].reduce((sum, each) => sum + each, 0)
+}
+
+/** NativeProgram.run takes as many. */
+const mostRepeats = 100_000
+
+function checkRepeats(repeats: number): void {
+  if (Number.isInteger(repeats) && repeats >= 1 && repeats <= mostRepeats) return
+  throw usageError('program.repeats', `repeats is ${repeats}, allowed are whole numbers from 1 to ${mostRepeats}`)
+}
 
 /** Poisons the arena and zeroes the inputs in it, so that steps captured or timed before the first run read valid indices. */
 async function initialise(session: Session, arena: NativeBuffer, inputs: readonly NativeSlice[]): Promise<void> {
@@ -148,55 +165,20 @@ async function initialise(session: Session, arena: NativeBuffer, inputs: readonl
   }
 }
 
-function place(session: Session, arena: NativeBuffer, bytes: number, weight: string | undefined, offset: number): NativeSlice {
-  if (weight === undefined) return { buffer: arena, offset, bytes }
-  const tensor = session.weights.get(weight)
-  if (tensor === undefined) throw new Error(`internal: no weight ${weight}`)
+const isInArena = ({ weight, state }: Storage): boolean => weight === undefined && state === undefined
+
+/** Where a program's values live. */
+interface Home {
+  readonly session: Session
+  readonly states: ProgramStates
+  readonly arena: NativeBuffer
+}
+
+function place({ session, states, arena }: Home, { bytes, weight, state }: Storage, offset: number): NativeSlice {
+  if (weight === undefined && state === undefined) return { buffer: arena, offset, bytes }
+  const tensor = state === undefined ? session.weights.get(weight ?? '') : states[state]?.tensor
+  if (tensor === undefined) throw new Error(`internal: no weight or state ${weight ?? state}`)
   return tensor.slice
-}
-
-/** Every kernel the steps need must be in the library. */
-function checkLibrary({ library }: Session, steps: readonly FlatStep[]): void {
-  const built = new Set(library.kernels.map((kernel) => kernel.key))
-  const missing = steps.find((step) => step.kind === 'kernel' && !built.has(step.key))
-  if (missing?.kind === 'kernel') {
-    throw environmentError(
-      'library.kernel',
-      `the ${library.target} kernel library has no kernel ${missing.key}, which ${missing.label} needs`,
-      {
-        hint: 'run heddle build',
-      },
-    )
-  }
-}
-
-function nativeStep(session: Session, step: FlatStep, slice: (id: StorageId) => NativeSlice): NativeStep {
-  if (step.kind === 'kernel') {
-    const { kind, label, key, dims, attrs } = step
-    return { kind, label, library: session.library, key, buffers: step.buffers.map(slice), dims, attrs }
-  }
-  const [a, b, out] = step.dtypes
-  return {
-    kind: 'matmul',
-    label: step.label,
-    a: slice(step.a),
-    b: slice(step.b),
-    out: slice(step.out),
-    dtypes: [dtypes.indexOf(a), dtypes.indexOf(b), dtypes.indexOf(out)],
-    allowTf32: session.allowTf32,
-    ...step.matmul,
-  }
-}
-
-function describeStep(step: FlatStep, slice: (id: StorageId) => NativeSlice): ProgramStep {
-  const buffers = step.kind === 'kernel' ? step.buffers : [step.a, step.b, step.out]
-  return {
-    kind: step.kind,
-    label: step.label,
-    kernel: step.kind === 'kernel' ? step.key : undefined,
-    bytes: buffers.reduce((sum, id) => sum + slice(id).bytes, 0),
-    flops: step.kind === 'kernel' ? 0 : 2 * step.matmul.extents.reduce((product, extent) => product * extent, 1),
-  }
 }
 
 function checkInput(name: string, { dtype, shape }: ValueInfo, data: Uint8Array | undefined): Uint8Array {

@@ -1,7 +1,8 @@
 /**
  * Runs one case of one kernel on a device and compares it with the op's body run by Node. All buffers of a case lie in one
  * block of device memory with guard bands between them; outputs are poisoned. After the run the guards and the inputs
- * must be as they were, and every output element must have been written.
+ * must be as they were, and every output element must have been written. An output that updates an input is that input's buffer:
+ * it starts from the input, and what is not replaced must be as it was to the last bit.
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
@@ -58,13 +59,18 @@ interface Placed {
 /** Lays the buffers of a case out: guard, buffer, guard, buffer, ..., guard. */
 function place(entry: KernelEntry, dims: Readonly<Record<string, number>>, shift: number, layouts: Layouts) {
   let end = guardBytes
+  const known = new Map<string, Placed>()
   const placed = entry.buffers.map((buffer): Placed => {
+    const before = known.get(buffer.updates ?? '')
+    if (before !== undefined) return { ...before, buffer }
     const shape = buffer.dims.map((name) => dims[name] ?? 1)
     const element = dtypeInfo[buffer.dtype].bytes
     const offset = Math.ceil(end / alignment) * alignment + shift * element
     const bytes = layoutSize(findLayout(layouts, buffer.layout, shape.length), shape) * element
     end = offset + bytes + guardBytes
-    return { buffer, shape, offset, bytes }
+    const made = { buffer, shape, offset, bytes }
+    known.set(buffer.name, made)
+    return made
   })
   return { placed, bytes: end }
 }
@@ -113,7 +119,7 @@ function initialBlock(placed: readonly Placed[], bytes: number, inputs: Tensors,
   for (const each of placed) {
     const input = inputs[each.buffer.name]
     if (each.buffer.access === 'in' && input !== undefined) block.set(store(each, input.data, layouts), each.offset)
-    else block.fill(poisonByte(each.buffer.dtype), each.offset, each.offset + each.bytes)
+    else if (each.buffer.updates === undefined) block.fill(poisonByte(each.buffer.dtype), each.offset, each.offset + each.bytes)
   }
   return block
 }
@@ -131,6 +137,13 @@ export function findTrespass(before: Uint8Array, after: Uint8Array, outputs: rea
     return `guard band after ${near.buffer.name} was overwritten, ${byte - near.offset - near.bytes} bytes past its end`
   }
   return undefined
+}
+
+/** The first element of an update that the oracle leaves as it was and the run did not. */
+function findChanged(stored: ArrayLike<number>, before: ArrayLike<number> | undefined, expected: ArrayLike<number>) {
+  if (before === undefined) return undefined
+  const at = Array.from(expected).findIndex((value, i) => value === before[i] && stored[i] !== before[i])
+  return at < 0 ? undefined : at
 }
 
 /** The tolerance of a case: exact ops are exact on small integers only. */
@@ -209,9 +222,13 @@ export async function runCase(subject: Subject, test: KernelCase, onBlock?: (blo
     const { name: tensor, dtype } = output.buffer
     const bound = toleranceOf(test, dtype)
     const wanted = expectedAs(dtype, expected[tensor]?.data ?? [], bound)
-    const result = compare(load(output, after, subject.layouts), wanted, bound)
+    const stored = load(output, after, subject.layouts)
+    const result = compare(stored, wanted, bound)
     if (!result.passed)
       return { name, passed: false, detail: `${rung(subject, test, inputs, expected)}: ${tensor}: ${result.summary}` }
+    const changed = findChanged(stored, inputs[output.buffer.updates ?? '']?.data, expected[tensor]?.data ?? [])
+    if (changed !== undefined)
+      return { name, passed: false, detail: `${tensor}: element ${changed}, which is not replaced, changed` }
     details.push(`${tensor}: ${result.summary}`)
   }
   return { name, passed: true, detail: details.join('; ') }

@@ -45,6 +45,15 @@ const norm: OpRule = { class: 'reduction', length: rowOf, normalFrom: 31 }
 /** Integers up to a bound. */
 const within = (bound: number) => (next: Random) => integer(next, -bound, bound)
 
+/** Elements are moved as they are, to a step that may lie beside those there are. */
+const intoSteps: OpRule = {
+  class: 'exact',
+  elsewhere: 'exact',
+  extents: { o: () => 1 },
+  inputs: { step: (next, dims) => integer(next, -1, at(dims, 's')) },
+  longest: 257,
+}
+
 /** Sums of an int8 product: times steps and beside a bias they span what int8 holds, and lie beyond it now and then. */
 const sums = { x: within(100), x2: within(100) } as const
 /** Converts sums by steps, adds and rounds: exact where steps are integers. */
@@ -98,7 +107,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
     extents: { p: () => 5, o: () => 1 },
     inputs: { step: (next, dims) => integer(next, 0, at(dims, 'p') - 1) },
   },
-  append_step: { class: 'exact', extents: { o: () => 1 }, inputs: { step: (next, dims) => integer(next, 0, at(dims, 's') - 1) } },
+  append_step: intoSteps,
   argmax: exact,
   attention,
   attention_quantize: { ...attention, attrs: { ...attention.attrs, ...spread(64).attrs } },
@@ -210,6 +219,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   },
   quantize: { ...exact, ...ties },
   quantize_col32: { ...exact, ...ties },
+  record: intoSteps,
   relu: exact,
   rows_from_col32: exact,
   rows_from_int8_col32: { class: 'exact', inputs: { x: within(127) } },

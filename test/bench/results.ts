@@ -49,6 +49,7 @@ export function planTimes(
       arenaBytes: 30 * mebibyte,
       lowerBound: 20 * mebibyte,
       weightBytes: 200 * mebibyte,
+      stateBytes: 0,
       peakBytes: 230 * mebibyte,
       twoLargestBytes: 10 * mebibyte,
       ratio: 230 / 210,

@@ -61,7 +61,13 @@ describe('chain', () => {
 })
 
 describe('twoLargest', () => {
-  const storage = (bytes: number, first: number, last: number, weight?: string) => ({ bytes, first, last, weight })
+  const storage = (bytes: number, first: number, last: number, weight?: string) => ({
+    bytes,
+    first,
+    last,
+    weight,
+    state: undefined,
+  })
 
   it('adds the two largest of one step, not of the program', () => {
     expect(twoLargest([storage(100, 0, 1), storage(90, 2, 3), storage(5, 1, 2), storage(7, 3, 3)])).toBe(105)

@@ -40,7 +40,8 @@ function entriesOf(op: Op): KernelEntry[] {
       ([name, decl]: [string, TensorDecl]) => {
         const dtype = isDType(decl.type) ? decl.type : types[decl.type]
         if (dtype === undefined) throw new Error(`${op.name}: no storage type for ${name}`)
-        return { name, access, dtype, dims: axesOf(decl), layout: decl.layout?.name ?? 'row' }
+        const updates = access === 'out' && op.updates[name] !== undefined ? { updates: op.updates[name] } : {}
+        return { name, access, dtype, dims: axesOf(decl), layout: decl.layout?.name ?? 'row', ...updates }
       }
     const key = instanceKey(op.name, types)
     return {
@@ -118,13 +119,15 @@ export function referenceDevice(manifest: Manifest): { readonly device: NativeDe
       return {
         steps: steps.length,
         captured: false,
-        async run(inputs, outputs) {
+        async run(inputs, outputs, repeats = 1) {
           aborted = false
           for (const { to, data } of inputs) bytesOf(to).set(data)
-          for (const step of steps) {
-            if (aborted) throw Object.assign(new Error('aborted'), { code: 'ABORTED' })
-            await Promise.resolve()
-            runStep(step, bytesOf, manifest)
+          for (let repeat = 0; repeat < repeats; repeat++) {
+            for (const step of steps) {
+              if (aborted) throw Object.assign(new Error('aborted'), { code: 'ABORTED' })
+              await Promise.resolve()
+              runStep(step, bytesOf, manifest)
+            }
           }
           if (steps.some((step) => step.kind !== 'fill')) log.runs++
           return outputs.map((slice) => bytesOf(slice).slice())

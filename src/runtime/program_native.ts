@@ -1,0 +1,70 @@
+/** Flattened steps for the device that runs them and for whoever measures them. */
+import { environmentError } from '../errors.js'
+import { dtypes } from '../ir/dtype.js'
+import type { NativeSlice, NativeStep } from './native.js'
+import type { StorageId } from './program_memory.js'
+import type { FlatStep } from './program_steps.js'
+import type { Session } from './session.js'
+
+export interface ProgramStep {
+  readonly kind: FlatStep['kind']
+  /** `layer0/queryBias` */
+  readonly label: string
+  /** The instance key of a kernel. */
+  readonly kernel: string | undefined
+  /** Bytes of all buffers the step reads and writes. A gather reads less of its table than this counts. */
+  readonly bytes: number
+  /** Multiplications and additions of a matmul; 0 for others. */
+  readonly flops: number
+}
+
+/** Every kernel the steps need must be in the library. @throws environment `library.kernel` */
+export function checkLibrary({ library }: Session, steps: readonly FlatStep[]): void {
+  const built = new Set(library.kernels.map((kernel) => kernel.key))
+  const missing = steps.find((step) => step.kind === 'kernel' && !built.has(step.key))
+  if (missing?.kind === 'kernel') {
+    throw environmentError(
+      'library.kernel',
+      `the ${library.target} kernel library has no kernel ${missing.key}, which ${missing.label} needs`,
+      {
+        hint: 'run heddle build',
+      },
+    )
+  }
+}
+
+/** A step as the device takes it. */
+export function nativeStep(session: Session, step: FlatStep, slice: (id: StorageId) => NativeSlice): NativeStep {
+  if (step.kind === 'kernel') {
+    const { kind, label, key, dims, attrs } = step
+    return { kind, label, library: session.library, key, buffers: step.buffers.map(slice), dims, attrs }
+  }
+  if (step.kind === 'copy') return { kind: 'copy', label: step.label, from: slice(step.from), to: slice(step.to) }
+  const [a, b, out] = step.dtypes
+  return {
+    kind: 'matmul',
+    label: step.label,
+    a: slice(step.a),
+    b: slice(step.b),
+    out: slice(step.out),
+    dtypes: [dtypes.indexOf(a), dtypes.indexOf(b), dtypes.indexOf(out)],
+    allowTf32: session.allowTf32,
+    ...step.matmul,
+  }
+}
+
+function buffersOf(step: FlatStep): readonly StorageId[] {
+  if (step.kind === 'kernel') return step.buffers
+  return step.kind === 'copy' ? [step.from, step.to] : [step.a, step.b, step.out]
+}
+
+export function describeStep(step: FlatStep, slice: (id: StorageId) => NativeSlice): ProgramStep {
+  const buffers = buffersOf(step)
+  return {
+    kind: step.kind,
+    label: step.label,
+    kernel: step.kind === 'kernel' ? step.key : undefined,
+    bytes: buffers.reduce((sum, id) => sum + slice(id).bytes, 0),
+    flops: step.kind !== 'matmul' ? 0 : 2 * step.matmul.extents.reduce((product, extent) => product * extent, 1),
+  }
+}

@@ -1,0 +1,79 @@
+/** Lowering one node to a step: ops to kernels with their arguments in the launcher's order, products to strided matmuls. */
+import type { Manifest } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
+import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
+import { type Binding, type BoundKernel, valueInfo } from './bind.js'
+import { findLayout, type Layouts, layoutStrides } from './layouts.js'
+import { lowerMatmul, type StridedMatmul, type StridedOperand } from './matmul.js'
+import type { StorageId } from './program_memory.js'
+
+export type FlatStep =
+  | {
+      readonly kind: 'kernel'
+      readonly label: string
+      readonly key: string
+      readonly buffers: readonly StorageId[]
+      readonly dims: readonly number[]
+      readonly attrs: readonly number[]
+    }
+  | {
+      readonly kind: 'matmul'
+      readonly label: string
+      readonly a: StorageId
+      readonly b: StorageId
+      readonly out: StorageId
+      readonly dtypes: readonly [DType, DType, DType]
+      readonly matmul: StridedMatmul
+    }
+  /** Moves a value to the memory of a state, or out of the way of a step that replaces elements of it. */
+  | { readonly kind: 'copy'; readonly label: string; readonly from: StorageId; readonly to: StorageId }
+
+/** What lowering needs to know besides the graph. */
+export interface StepContext {
+  readonly layouts: Layouts
+  readonly manifest: Manifest
+}
+
+export function kernelStep(
+  label: string,
+  { entry, values, dims, attrs }: BoundKernel,
+  storageOf: (id: ValueId) => StorageId,
+): FlatStep {
+  return { kind: 'kernel', label, key: entry.key, buffers: values.map(storageOf), dims, attrs }
+}
+
+/** @throws usage `matmul.*` for a product that no strides describe, or whose sums int32 might not hold */
+export function matmulStep(
+  label: string,
+  graph: Graph,
+  node: NodeOf<'matmul'>,
+  binding: Binding,
+  layouts: Layouts,
+  storageOf: (id: ValueId) => StorageId,
+): FlatStep {
+  const dtype = (id: ValueId): DType => valueInfo(graph, id, binding).dtype
+  const operand = (id: ValueId, axes: readonly string[]): StridedOperand => {
+    const { shape, layout } = valueInfo(graph, id, binding)
+    return { axes, extents: shape, strides: layoutStrides(findLayout(layouts, layout, shape.length), shape) }
+  }
+  const { a, b, out, subscripts } = node
+  const dtypes = [dtype(a), dtype(b), dtype(out)] as const
+  const matmul = lowerMatmul(label, {
+    a: operand(a, subscripts.a),
+    b: operand(b, subscripts.b),
+    out: operand(out, subscripts.out),
+  })
+  if (dtypes[0] === 'i8') expectSummable(label, matmul.extents[3])
+  return { kind: 'matmul', label, a: storageOf(a), b: storageOf(b), out: storageOf(out), dtypes, matmul }
+}
+
+/** The most products of int8 whose sum int32 holds, for factors within [-127, 127]. */
+const mostInt8Terms = Math.floor((2 ** 31 - 1) / 127 ** 2)
+
+function expectSummable(label: string, k: number): void {
+  if (k <= mostInt8Terms) return
+  throw usageError('matmul.terms', `${label}: sums of ${k} products of int8 may exceed int32`, {
+    hint: `at most ${mostInt8Terms} can be added; quantise another operand, or keep this matmul in floats`,
+  })
+}
