@@ -13,6 +13,7 @@ import {
 import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
 import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from './graphs/int8.js'
 import { packing, removePadding, restorePadding } from './graphs/padding.js'
+import { greedyStep, penaltyStep, sampleStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
 import * as matrixLayouts from './layouts/matrix.js'
@@ -34,7 +35,9 @@ import { layerNorm } from './ops/layer_norm.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
 import { locateRows, packRows, unpackRows } from './ops/padding.js'
+import { markSeen, penalise } from './ops/penalise.js'
 import { record } from './ops/record.js'
+import { greedy, sample } from './ops/sample.js'
 import { scale } from './ops/scale.js'
 import { sequenceStarts } from './ops/sequence_starts.js'
 import { softmax } from './ops/softmax.js'
@@ -71,20 +74,24 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   gatherBeams,
   gelu,
   geluTanh,
+  greedy,
   int8Col32FromRows,
   layerNorm,
   locateRows,
   magnitudeHistogram,
+  markSeen,
   maskScores,
   maskSteps,
   mergeHeads,
   nextStep,
   packRows,
+  penalise,
   quantize,
   record,
   relu,
   rowsFromCol32,
   rowsFromInt8Col32,
+  sample,
   scale,
   sequenceStarts,
   silu,
@@ -124,13 +131,16 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   followBeams,
   ...fromCol32,
   ...fromInt8Col32,
+  greedyStep,
   hiddenStates,
   languageModelHead,
   memoryKeysValues,
   packing,
+  penaltyStep,
   pooler,
   removePadding,
   restorePadding,
+  sampleStep,
   ...toCol32,
   ...toInt8,
   ...toInt8Col32,

@@ -10,6 +10,13 @@
 #include <string.h>
 
 #define HEDDLE_SHARED(type, name, count) __shared__ type name[count]
+/// Declares a function that gives a block-shared array, the same one wherever a kernel calls it: in instances of a template an array
+/// of their own would be one each.
+#define HEDDLE_SHARED_FUNCTION(type, name, count)    \
+  __device__ __forceinline__ type* name() {          \
+    __shared__ type array[count];                    \
+    return array;                                    \
+  }
 
 namespace heddle {
 
@@ -89,6 +96,12 @@ struct Out {
     return reinterpret_cast<uintptr_t>(data + i) % static_cast<unsigned int>(bytes) == 0;
   }
 };
+
+/// Adds to an element of a block-shared array that other threads may add to at the same time; returns the value before.
+template <class T>
+__device__ __forceinline__ T add_shared(T* array, int i, T value) {
+  return atomicAdd(array + i, value);
+}
 
 /// Which threads of a kernel wait for one another; the CPU device runs a kernel without waits as a plain loop.
 enum class Sync { none, warp, block };

@@ -29,7 +29,9 @@
 #include "launcher.cuh"
 #include "math.cuh"
 #include "monoids.cuh"
+#include "random.cuh"
 #include "team.cuh"
+#include "threshold.cuh"
 #include "vector.cuh"
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility pop

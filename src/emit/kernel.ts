@@ -14,6 +14,7 @@ import { wholeRows } from './offsets.js'
 import { type PassContext, type Walk, writePass } from './pass.js'
 import { isScanned } from './stages.js'
 import { render } from './templates.js'
+import { thresholdLine } from './threshold.js'
 
 /** A kernel's parameters besides the amount of work, which is always the first. */
 export interface Parameters {
@@ -108,7 +109,9 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   // Passes that scan check every chunk, so a row that is only scanned need not be judged.
   const passes = steps.flatMap((step) => (step.kind === 'pass' && !step.pass.rows.some(isScanned) ? [step.pass] : []))
   const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))
-  const whole = passes.length > 0 ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
+  // A search for a threshold is too much text to have twice.
+  const judged = passes.length > 0 && !steps.some((step) => step.kind === 'threshold')
+  const whole = judged ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
 
   const body: PassContext = whole === undefined ? head : { ...head, writer: bodyWriter(2), whole }
   for (const step of steps.slice(first)) writeStep(step, body)
@@ -200,6 +203,9 @@ function writeStep(step: Step, context: PassContext): void {
       )
       return
     }
+    case 'threshold':
+      writer.writeLine(thresholdLine(step, context))
+      return
     case 'pass':
       writePass(step.pass, context)
   }

@@ -66,7 +66,8 @@ export function createNames({ instance: { kernel }, axes, program }: Pick<Mapped
   }
   for (const axis of axes) names.value(axis.index)
   for (const step of program.kind === 'rows' ? [...program.kept, ...program.reread] : program.steps) {
-    if (step.kind === 'let') names.value(step.name)
+    if (step.kind === 'let' || step.kind === 'threshold') names.value(step.name)
+    if (step.kind === 'threshold') names.value(step.loop.index)
     if (step.kind !== 'pass') continue
     names.first(step.pass.loop.index)
     for (const { name: given } of [...step.pass.rows, ...step.pass.reductions]) names.value(given)

@@ -4,7 +4,7 @@ import { isIntrinsicName } from '../ir/intrinsics.js'
 import { isMonoidName } from '../ir/monoids.js'
 import { quote, reject } from './diagnostics.js'
 import { callFunction } from './functions.js'
-import { histogram, lengthAndElement, reduction, scan } from './rows.js'
+import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
 import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
@@ -70,6 +70,7 @@ export function callValue(
       }
       if (kind === 'reduction' && isMonoidName(name)) return reduction(name, args, node, place, lowering, wanted)
       if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
+      if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
       if (kind === 'histogram') return histogram(args, node, place)
       if (kind === 'row') {
         const { length, of } = lengthAndElement(name, args, node)

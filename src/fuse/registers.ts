@@ -116,6 +116,7 @@ class Walk {
     const found: Looped[][] = []
     for (const stmt of body) {
       if (stmt.kind === 'let') levels.set(stmt.name, levelOf(stmt.value))
+      if (stmt.kind === 'threshold') levels.set(stmt.name, Math.max(...[stmt.target, stmt.key, stmt.value].map(levelOf)))
       if (stmt.kind !== 'reduce' && stmt.kind !== 'storeRow') continue
       const level = levelOf(stmt.value)
       found[level] = [...(found[level] ?? []), stmt]

@@ -8,6 +8,7 @@ import type { Expr } from './expr.js'
 import { intrinsic } from './intrinsics.js'
 import type { Kernel, Stmt, TensorParam } from './kernel.js'
 import { countValues, monoid } from './monoids.js'
+import { thresholdOf } from './threshold.js'
 
 /** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
 export interface HostTensor {
@@ -128,6 +129,21 @@ function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Floa
       env.rows.set(
         stmt.name,
         monoid(stmt.monoid).scan(length, (at) => Number(element(at))),
+      )
+      return
+    }
+    case 'threshold': {
+      const key = elements(stmt.index, stmt.key, env)
+      const weight = elements(stmt.index, stmt.value, env)
+      const [length = 0, target = 0] = numbers([stmt.length, stmt.target])
+      env.values.set(
+        stmt.name,
+        thresholdOf(
+          length,
+          target,
+          (at) => Number(key(at)),
+          (at) => Number(weight(at)),
+        ),
       )
       return
     }

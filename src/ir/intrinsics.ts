@@ -6,6 +6,7 @@
  */
 import type { ScalarType } from './dtype.js'
 import { erf } from './erf.js'
+import { uniform } from './philox.js'
 
 type Value = number | boolean
 
@@ -125,6 +126,12 @@ export const intrinsics = {
   gelu: call([f1], (a: number) => 0.5 * a * (1 + erf(a * Math.SQRT1_2)), 'heddle::gelu'),
   pow: call([f2], (a: number, b: number) => a ** b, 'powf'),
   floor: call([f1], (a: number) => Math.floor(a), 'floorf'),
+  /** A number in (0, 1) that two words of seed and a counter decide. */
+  uniform: call(
+    [{ params: ['i32', 'i32', 'i32'], result: 'f32' }],
+    (low: number, high: number, counter: number) => uniform(low, high, counter),
+    'heddle::uniform',
+  ),
   /** Nearest integer, ties to even. */
   round: call([f1], (a: number) => roundHalfEven(a), 'rintf'),
 } as const satisfies Record<string, Intrinsic>

@@ -73,6 +73,19 @@ export type Stmt =
       readonly index: string
       readonly value: Expr
     }
+  /**
+   * The largest of a row's keys from which on elements weigh at least `target` together; -Infinity where all weigh less. `value` is an
+   * element's weight. Found by all threads of the row together.
+   */
+  | {
+      readonly kind: 'threshold'
+      readonly name: string
+      readonly target: Expr
+      readonly length: Expr
+      readonly index: string
+      readonly key: Expr
+      readonly value: Expr
+    }
   /** Stores a whole row: the last logical index of the tensor runs over `length`. Elements where `when` does not hold are left alone. */
   | {
       readonly kind: 'storeRow'

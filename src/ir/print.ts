@@ -88,6 +88,8 @@ export function printStmt(stmt: Stmt): string {
       return `let ${stmt.name}: ${stmt.type} = ${stmt.monoid}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
     case 'scan':
       return `row ${stmt.name}: ${stmt.type} = scan ${stmt.monoid}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
+    case 'threshold':
+      return `let ${stmt.name}: f32 = threshold(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.key)} weighs ${printExpr(stmt.value)}) of ${print(stmt.target, 8)}`
     case 'storeRow':
       return `${stmt.tensor}[${[...stmt.rows.map(printExpr), stmt.index].join(', ')}] = ${printExpr(stmt.value)} for ${stmt.index} < ${print(stmt.length, 8)}${printWhen(stmt)}`
     case 'histogram':

@@ -76,8 +76,7 @@ function readNames(stmts: readonly Stmt[]): ReadonlySet<string> {
 function dropUnread(body: readonly Stmt[]): Stmt[] {
   let kept: Stmt[] = []
   for (const stmt of [...body].reverse()) {
-    const isValue = stmt.kind === 'let' || stmt.kind === 'row' || stmt.kind === 'reduce' || stmt.kind === 'scan'
-    if (!isValue || readNames(kept).has(stmt.name)) kept = [stmt, ...kept]
+    if (!('name' in stmt) || readNames(kept).has(stmt.name)) kept = [stmt, ...kept]
   }
   return kept
 }

@@ -133,6 +133,11 @@ function checkStmt(stmt: Stmt, names: Names, outputs: Outputs): Names {
     case 'scan':
       expectIndex(stmt.length, here)
       return define('row', stmt.name, stmt.type, reductionType(stmt.monoid, element(stmt.index, stmt.value), fail))
+    case 'threshold':
+      expectIndex(stmt.length, here)
+      for (const type of [checkExpr(stmt.target, here), element(stmt.index, stmt.key), element(stmt.index, stmt.value)])
+        if (type !== 'f32') fail(`a threshold takes floats, not ${type}`)
+      return bind(names, stmt.name, { kind: 'local', type: 'f32' })
     case 'storeRow':
       for (const at of [...stmt.rows, stmt.length]) expectIndex(at, here)
       checkStore(stmt.tensor, stmt.rows.length + 1, element(stmt.index, stmt.value), outputs, fail)

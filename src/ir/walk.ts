@@ -96,23 +96,26 @@ export function rowExprs(stmt: Stmt): readonly Expr[] {
       return [...stmt.rows, stmt.length]
     case 'histogram':
       return [...stmt.rows, stmt.bins, stmt.length]
+    case 'threshold':
+      return [stmt.target, stmt.length]
     default:
       return [stmt.length]
   }
 }
 
-/** The expression a statement evaluates once per element; undefined where it has none. */
-export const elementExpr = (stmt: Stmt): Expr | undefined =>
-  stmt.kind === 'let' || stmt.kind === 'store' ? undefined : stmt.value
+/** The expressions a statement evaluates once per element. */
+export function elementExprs(stmt: Stmt): readonly Expr[] {
+  if (stmt.kind === 'let' || stmt.kind === 'store') return []
+  return stmt.kind === 'threshold' ? [stmt.key, stmt.value] : [stmt.value]
+}
 
 /** The condition of a store, where it has one. Of a row, it is one for each element. */
 const whenOf = ({ when }: { readonly when?: Expr }): readonly Expr[] => (when === undefined ? [] : [when])
 
 /** Every expression of a statement. */
 export function stmtExprs(stmt: Stmt): readonly Expr[] {
-  const element = elementExpr(stmt)
   const conditions = stmt.kind === 'storeRow' ? whenOf(stmt) : []
-  return element === undefined ? rowExprs(stmt) : [...rowExprs(stmt), ...conditions, element]
+  return [...rowExprs(stmt), ...conditions, ...elementExprs(stmt)]
 }
 
 /** The statement with every expression replaced. */
@@ -126,6 +129,8 @@ export function mapStmt(stmt: Stmt, map: (expr: Expr) => Expr): Stmt {
       return { ...stmt, rows: stmt.rows.map(map), length: map(stmt.length), value: map(stmt.value), ...mapWhen(stmt, map) }
     case 'histogram':
       return { ...stmt, rows: stmt.rows.map(map), bins: map(stmt.bins), length: map(stmt.length), value: map(stmt.value) }
+    case 'threshold':
+      return { ...stmt, target: map(stmt.target), length: map(stmt.length), key: map(stmt.key), value: map(stmt.value) }
     default:
       return { ...stmt, length: map(stmt.length), value: map(stmt.value) }
   }

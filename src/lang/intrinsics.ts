@@ -4,6 +4,7 @@
  */
 import { type IntrinsicName, intrinsics } from '../ir/intrinsics.js'
 import { countValues, type MonoidName, monoids } from '../ir/monoids.js'
+import { thresholdOf } from '../ir/threshold.js'
 import type { Row } from './types.js'
 
 /** The brand the front end reads from a callee's type. */
@@ -13,6 +14,7 @@ export interface Branded<Kind extends string, Name extends string> {
 
 type Unary = (a: number) => number
 type Binary = (a: number, b: number) => number
+type Ternary = (a: number, b: number, c: number) => number
 
 function scalar<const Name extends IntrinsicName, F>(name: Name): F & Branded<'intrinsic', Name> {
   const meaning = (...args: never[]) => intrinsics[name].evaluate(...(args as [never, never, never]))
@@ -50,6 +52,11 @@ export const idiv = scalar<'idiv', Binary>('idiv')
 /** Float to integer, rounded toward zero; the only way from a float to an index. */
 export const toInt = scalar<'toInt', Unary>('toInt')
 export const toFloat = scalar<'toFloat', Unary>('toFloat')
+/**
+ * A random number strictly between 0 and 1, the same whenever and wherever it is drawn: `uniform(seedLow, seedHigh, counter)` takes two
+ * integers of seed and the number of the draw, and steps Philox 4x32-10.
+ */
+export const uniform = scalar<'uniform', Ternary>('uniform')
 
 /** Reductions over a row: `sum(n, (c) => x(m, c))`. */
 export const sum = reduction('sum')
@@ -92,6 +99,18 @@ export const histogram: ((bins: number, length: number, value: Row) => Row) & Br
   (bins: number, length: number, value: Row): Row => rowOf(countValues(bins, length, value)),
   { heddle: { kind: 'histogram', name: 'histogram' } as const },
 )
+
+/**
+ * Where a row is cut off so that what lies above weighs enough: `threshold(n, target, (c) => key(c), (c) => weight(c))` is the largest of
+ * the keys from which on elements weigh at least `target` together, and something; -Infinity where all of them weigh less. Elements at
+ * or above it are kept by `key(c) >= t`. With weights of 1 it is the `target`-th largest key. Weights lie in [0, 256]: less (and NaN)
+ * counts as 0, more as 256; a key that is NaN counts as -Infinity. On a device nothing is sorted, weights are summed in units of 2^-36,
+ * so that no order of summation shows, and a target of Infinity costs nothing.
+ */
+export const threshold: ((length: number, target: number, key: Row, weight: Row) => number) & Branded<'threshold', 'threshold'> =
+  Object.assign((length: number, target: number, key: Row, weight: Row): number => thresholdOf(length, target, key, weight), {
+    heddle: { kind: 'threshold', name: 'threshold' } as const,
+  })
 
 /** Marks the default of an integer attribute: `attrs: { window: int(64) }`. Attributes without it are floats. */
 export const int: ((value: number) => number) & Branded<'int', 'int'> = Object.assign((value: number): number => value, {

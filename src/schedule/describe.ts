@@ -43,6 +43,10 @@ function stepLines(step: Step): string[] {
       return [`  once a row: ${step.name} = ${printExpr(step.value)}`]
     case 'store':
       return [`  once a row: store ${step.tensor}[${step.indices.map(printExpr).join(', ')}] = ${printExpr(step.value)}`]
+    case 'threshold': {
+      const over = `${step.loop.index} < ${printExpr(step.loop.length)}`
+      return [`  once a row: ${step.name} = threshold of ${printExpr(step.key)} weighing ${printExpr(step.value)} over ${over}`]
+    }
     case 'pass':
       return passLines(step.pass)
   }

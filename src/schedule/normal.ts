@@ -64,10 +64,20 @@ export interface Histogram {
   readonly value: Expr
 }
 
-export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram
+/** A scalar that the threads of a row find by walks of their own: its key and weight name no row, loads are made one by one. */
+export interface Threshold {
+  readonly kind: 'threshold'
+  readonly name: string
+  readonly target: Expr
+  readonly loop: Loop
+  readonly key: Expr
+  readonly value: Expr
+}
+
+export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram | Threshold
 
 export interface NormalKernel {
-  /** No reductions, scans or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
+  /** No reductions, scans, thresholds or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
   readonly elementwise: boolean
   readonly axes: readonly RowAxis[]
   /** The axis neighbouring threads of an elementwise kernel run along, where it is not the loop. */

@@ -67,7 +67,7 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
 
 /** All results are scalars of the row axes and nothing is reduced. */
 const isPointwise = (body: readonly Stmt[]): boolean =>
-  body.every((s) => s.kind !== 'reduce' && s.kind !== 'storeRow' && s.kind !== 'histogram')
+  body.every((s) => s.kind !== 'reduce' && s.kind !== 'storeRow' && s.kind !== 'histogram' && s.kind !== 'threshold')
 
 /** Turns the innermost row axis into the loop: lets that depend on it become rows, stores become loop stores. */
 function loopOverLastAxis(
@@ -146,6 +146,12 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       const loop = loopFor(s.index, s.length, context)
       const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
       return [{ kind: 'reduce', name: s.name, type: s.type, monoid: s.monoid, loop, value }]
+    }
+    case 'threshold': {
+      const loop = loopFor(s.index, s.length, context)
+      const element = (e: Expr): Expr => inlineElements(substituteIndex(e, s.index, indexVar(loop.index)), undefined, context)
+      const target = inlineElements(s.target, undefined, context)
+      return [{ kind: 'threshold', name: s.name, target, loop, key: element(s.key), value: element(s.value) }]
     }
     case 'histogram': {
       const loop = loopFor(s.index, s.length, context)

@@ -1,5 +1,5 @@
 /**
- * Second pass of the schedule: orders a normalised kernel into steps. A step is a scalar, or a pass: one walk over the
+ * Second pass of the schedule: orders a normalised kernel into steps. A step is a scalar, a threshold among them, or a pass: one walk over the
  * elements of a row that feeds as many reductions and stores as it can. A construct waits for the reductions it uses, so a
  * kernel has as many passes over a length as its longest chain of reductions, plus one. A scan is a row like any other: what
  * uses it needs no pass of its own.
@@ -7,7 +7,7 @@
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { stmtExprs, visit } from '../ir/walk.js'
-import type { Histogram, Loop, LoopStore, NormalKernel, Reduction, RowDef } from './normal.js'
+import type { Histogram, Loop, LoopStore, NormalKernel, Reduction, RowDef, Threshold } from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {
@@ -26,7 +26,7 @@ export const passValues = ({ reductions, histograms, stores }: Pick<Pass, 'reduc
 /** A row value within a pass; `keep` when a later pass uses it too and finds it in registers. */
 export type PassRow = RowDef & { readonly keep: boolean }
 
-export type Step = StmtOf<'let'> | StmtOf<'store'> | { readonly kind: 'pass'; readonly pass: Pass }
+export type Step = StmtOf<'let'> | StmtOf<'store'> | Threshold | { readonly kind: 'pass'; readonly pass: Pass }
 
 /** The steps of a kernel. With `keep`, a row is computed in the first pass that uses it; without, in every one. */
 export function planSteps(kernel: NormalKernel, keep: boolean): Step[] {
@@ -50,7 +50,7 @@ interface DraftPass {
 }
 
 interface DraftGroup {
-  readonly scalars: (StmtOf<'let'> | StmtOf<'store'>)[]
+  readonly scalars: (StmtOf<'let'> | StmtOf<'store'> | Threshold)[]
   /** By the key of their loop's length. */
   readonly passes: Map<string, DraftPass>
 }
@@ -89,7 +89,7 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
       passAt(level, s.loop).stores.push(s)
     } else {
       at(level).scalars.push(s)
-      if (s.kind === 'let') levels.set(s.name, level)
+      if (s.kind === 'let' || s.kind === 'threshold') levels.set(s.name, level)
     }
   }
   return [...drafts.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
@@ -105,6 +105,8 @@ function expressionsOf(s: NormalKernel['statements'][number]): Expr[] {
       return [...stmtExprs(s)]
     case 'reduce':
       return [s.value, s.loop.length]
+    case 'threshold':
+      return [s.target, s.loop.length, s.key, s.value]
     case 'histogram':
       return [s.value, s.bins, s.loop.length, ...s.indices]
     case 'loopStore':

@@ -112,7 +112,9 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
       reason: 'the row fits the registers of one block',
     },
   ]
-  const usable = variants.filter((v) => (v.chunks ?? 0) >= 1)
+  // A search for a threshold reads the row again in any case, and takes long to compile: one block variant is enough.
+  const searches = kept.some((step) => step.kind === 'threshold')
+  const usable = variants.filter((v) => (v.chunks ?? 0) >= 1 && !(searches && v.team.kind === 'block'))
   // A variant that takes no length an earlier one with the same row limit leaves over would never run.
   const reached = usable.filter(
     (v, i) => !usable.slice(0, i).some((e) => e.limit.rows === undefined && (e.limit.length ?? 0) >= (v.limit.length ?? 0)),

@@ -15,9 +15,13 @@ export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Ste
   const taken = new Set(kernel.taken)
   const hoisted = new Map<string, ExprOf<'local'>>()
   return steps.flatMap((step): Step[] => {
-    if (step.kind !== 'pass') return shareInScalar(step, kernel, taken)
     const lets: StmtOf<'let'>[] = []
     const hoist = (e: Expr): Expr => hoistInvariants(e, kernel, taken, hoisted, lets)
+    if (step.kind === 'threshold') {
+      const found = { ...step, key: hoist(step.key), value: hoist(step.value) }
+      return [...lets.flatMap((scalar) => shareInScalar(scalar, kernel, taken)), found]
+    }
+    if (step.kind !== 'pass') return shareInScalar(step, kernel, taken)
     const pass = shareInPass(mapPass(step.pass, hoist), kernel, taken)
     return [...lets.flatMap((scalar) => shareInScalar(scalar, kernel, taken)), { kind: 'pass', pass }]
   })

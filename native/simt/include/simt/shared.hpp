@@ -24,6 +24,17 @@ class AccessOrder {
     shadow.read_stamp = worker_.stamp;
   }
 
+  /// An atomic addition: ordered against all but other additions. No plain access leaves `kManyWarps` as the writer.
+  void add(Shadow& shadow, const char* name, int64_t i) const {
+    if (shadow.writer != Shadow::kManyWarps && !after(shadow.writer, shadow.write_stamp)) {
+      race("added to", name, i, "written", shadow.writer);
+    }
+    if (!after(shadow.reader, shadow.read_stamp)) race("added to", name, i, "read", shadow.reader);
+    shadow.writer = Shadow::kManyWarps;
+    shadow.write_stamp = worker_.stamp;
+    shadow.reader = Shadow::kNobody;
+  }
+
   void write(Shadow& shadow, const char* name, int64_t i) const {
     if (!after(shadow.writer, shadow.write_stamp)) race("written", name, i, "written", shadow.writer);
     if (!after(shadow.reader, shadow.read_stamp)) race("written", name, i, "read", shadow.reader);
@@ -77,6 +88,14 @@ class SharedElement {
   T operator-=(T value) && { return write(read() - value); }
   T operator*=(T value) && { return write(read() * value); }
 
+  /// Adds as atomicAdd does; returns the value before. The threads of a block take turns, so a plain addition is atomic.
+  T add(T value) && {
+    AccessOrder(*current).add(*shadow_, name_, i_);
+    const T before = *data_;
+    *data_ = before + value;
+    return before;
+  }
+
  private:
   T read() const {
     AccessOrder(*current).read(*shadow_, name_, i_);
@@ -123,9 +142,26 @@ class Shared {
 
 }  // namespace heddle::simt
 
+namespace heddle {
+
+/// Adds to an element of a block-shared array that other threads may add to at the same time; returns the value before.
+template <class T, size_t Count>
+T add_shared(const simt::Shared<T, Count>& array, int i, T value) {
+  return array[i].add(value);
+}
+
+}  // namespace heddle
+
 /// Declares a block-shared array inside device code, once per declaration as `__shared__` does. `count` is a constant.
 #define HEDDLE_SHARED(type, name, count) \
   static const char name##_declared = 0; \
   const heddle::simt::Shared<type, (count)> name(&name##_declared, #name)
+
+/// Declares a function that gives a block-shared array, the same one wherever a kernel calls it.
+#define HEDDLE_SHARED_FUNCTION(type, name, count)         \
+  inline heddle::simt::Shared<type, (count)> name() {     \
+    static const char declared = 0;                       \
+    return {&declared, #name};                            \
+  }
 
 #endif

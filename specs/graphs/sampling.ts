@@ -1,0 +1,55 @@
+/** Steps of decoding that choose the next word of each row from its logits, and the penalty that may come before them. */
+import { graph, tensor } from 'heddle'
+import { markSeen, penalise } from '../ops/penalise.js'
+import { greedy, sample } from '../ops/sample.js'
+
+const ending = {
+  step: tensor('i32', 'o'),
+  finished: tensor('i32', 'r'),
+  minimum: tensor('i32', 'r'),
+  limit: tensor('i32', 'r'),
+  ends: tensor('i32', 'e'),
+} as const
+
+export const greedyStep = graph('greedy_step', {
+  inputs: { logits: tensor('T', 'r v'), ...ending },
+  weights: {},
+  build: (g, inputs) => {
+    const { words, finishedAfter } = g.apply(greedy, inputs)
+    return { nodes: { chosen: words }, outputs: { words, finished: finishedAfter } }
+  },
+})
+
+export const sampleStep = graph('sample_step', {
+  inputs: {
+    logits: tensor('T', 'r v'),
+    temperature: tensor('f32', 'r'),
+    topK: tensor('i32', 'r'),
+    topP: tensor('f32', 'r'),
+    minP: tensor('f32', 'r'),
+    seedsLow: tensor('i32', 'r'),
+    seedsHigh: tensor('i32', 'r'),
+    ...ending,
+  },
+  weights: {},
+  build: (g, inputs) => {
+    const { words, finishedAfter } = g.apply(sample, inputs)
+    return { nodes: { chosen: words }, outputs: { words, finished: finishedAfter } }
+  },
+})
+
+/** Logits less likely for what has been seen, and what has been seen with the words of the step before. */
+export const penaltyStep = graph('penalty_step', {
+  inputs: {
+    logits: tensor('T', 'r v'),
+    seen: tensor('i32', 'r v'),
+    words: tensor('i32', 'r'),
+    penalty: tensor('f32', 'r'),
+  },
+  weights: {},
+  build: (g, { logits, seen, words, penalty }) => {
+    const marked = g.apply(markSeen, { seen, words }).y
+    const penalised = g.apply(penalise, { logits, seen: marked, penalty }).y
+    return { nodes: { marked, penalised }, outputs: { logits: penalised, seen: marked } }
+  },
+})

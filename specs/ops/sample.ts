@@ -1,0 +1,95 @@
+/**
+ * The next token of each row, drawn at random or the most likely one. What a row asks for comes in tensors, so that the requests of a
+ * batch may differ; it is checked on the host. A draw depends on the seed of its row and the step alone.
+ */
+import { argmax, exp, max, maximum, min, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
+
+/** What ends a row: end ids, the fewest tokens (before which no end id is taken) and the most; tokens are counted by `step`. */
+const ending = {
+  step: tensor('i32', 'o'),
+  finished: tensor('i32', 'r'),
+  minimum: tensor('i32', 'r'),
+  limit: tensor('i32', 'r'),
+  ends: tensor('i32', 'e'),
+} as const
+
+const chosen = { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') } as const
+
+type Ends = (k: number) => number
+
+/** Whether a word is one of `e` end ids. They are few, so each thread looks through them: this is asked inside an element. */
+const isEnd = (ends: Ends, e: number, word: number): boolean => max(e, (k) => (ends(k) === word ? 1 : 0)) === 1
+
+/**
+ * The most likely word of each row; the lowest id among equals. A finished row goes on with the first end id. A row finishes with an
+ * end id or its last token, and stays finished. There is at least one end id.
+ */
+export const greedy = op('greedy', {
+  dims: ['r', 'v', 'o', 'e'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { logits: tensor('T', 'r v'), ...ending },
+  outputs: chosen,
+  body:
+    ({ logits, step, finished, minimum, limit, ends }, { v, e }) =>
+    (r) => {
+      const open = step(0) >= minimum(r)
+      const word = argmax(v, (c) => (open || !isEnd(ends, e, c) ? logits(r, c) : -Infinity))
+      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
+      const done = finished(r) !== 0
+      const over = ended(0) === 1 || step(0) + 1 >= limit(r)
+      return { words: done ? ends(0) : word, finishedAfter: done || over ? 1 : 0 }
+    },
+})
+
+/**
+ * A word of each row, drawn by the softmax of its logits. Temperature, top-k, top-p and min-p narrow the draw in this order, each by what
+ * the ones before have left; words as likely as the last that remains remain too, and the most likely always do. topK 0, topP 1 and
+ * minP 0 leave everything. The word drawn is the first at which the running sum of the weights exceeds the row's random number times
+ * their total. Rows end as those of `greedy` do.
+ */
+export const sample = op('sample', {
+  dims: ['r', 'v', 'o', 'e'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: {
+    logits: tensor('T', 'r v'),
+    temperature: tensor('f32', 'r'),
+    topK: tensor('i32', 'r'),
+    topP: tensor('f32', 'r'),
+    minP: tensor('f32', 'r'),
+    seedsLow: tensor('i32', 'r'),
+    seedsHigh: tensor('i32', 'r'),
+    ...ending,
+  },
+  outputs: chosen,
+  body:
+    ({ logits, temperature, topK, topP, minP, seedsLow, seedsHigh, step, finished, minimum, limit, ends }, { v, e }) =>
+    (r) => {
+      const open = step(0) >= minimum(r)
+      const logit = row(v, (c) => (open || !isEnd(ends, e, c) ? logits(r, c) : -Infinity))
+      const top = argmax(v, logit)
+      const peak = max(v, logit)
+      const inverse = 1 / temperature(r)
+      const weigh = (x: number) => exp((x - peak) * inverse)
+      // Keys are the logits themselves: a key that is computed might be rounded otherwise where it is compared.
+      const kth = threshold(v, topK(r) > 0 ? topK(r) : Infinity, logit, () => 1)
+      const among = sum(v, (c) => (logit(c) >= kth ? weigh(logit(c)) : 0))
+      const nucleus = threshold(v, topP(r) < 1 ? topP(r) * among : Infinity, logit, (c) =>
+        logit(c) >= kth ? weigh(logit(c)) : 0,
+      )
+      const least = maximum(kth, nucleus)
+      const weights = row(v, (c) => {
+        const weight = weigh(logit(c))
+        return logit(c) >= least && weight >= minP(r) ? weight : 0
+      })
+      const running = scan(v, weights)
+      const total = max(v, (c) => (weights(c) > 0 ? running(c) : 0))
+      const bar = total * uniform(seedsLow(r), seedsHigh(r), step(0))
+      const found = min(v, (c) => (weights(c) > 0 && running(c) > bar ? c : v))
+      // A row of logits that are no numbers has no weights.
+      const word = found < v ? found : top
+      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
+      const done = finished(r) !== 0
+      const over = ended(0) === 1 || step(0) + 1 >= limit(r)
+      return { words: done ? ends(0) : word, finishedAfter: done || over ? 1 : 0 }
+    },
+})
