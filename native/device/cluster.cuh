@@ -11,6 +11,10 @@
 #define HEDDLE_CLUSTERS 0
 #endif
 
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
 namespace heddle {
 
 #if HEDDLE_CLUSTERS
@@ -128,5 +132,9 @@ class ClusterExchange {
 };
 
 }  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
 
 #endif

@@ -1,0 +1,118 @@
+// Attention of one query at a time to places that are already there: softmax(score(query x key^T)) x value for each query row and
+// head. So a decoder attends to its own past, step by step, and to the memory of its encoder. Generated files include this header,
+// compile a `Slots` from the bodies of a group and call launch_attention_decode.
+//
+// A launch has `batch` sequences of `queries` query rows each. Members of Slots are device functions and const:
+//   int keys(int b)                         places [0, keys) of sequence b are attended, at least 1; what lies at others is not read
+//   int source(int b, int j)                the sequence whose keys and values place j of b are: a table, where beams share their past
+//   int64_t key_row(int source, int h, int j), value_row(source, h, j), out_row(b, i, h)
+//                                           element offset of a head's row of head_dim neighbours
+//   void query<Vec, Whole>(int b, int i, int h, int c, int valid, float (&values)[Vec])
+//                                           elements c and on of a query row; `valid` of them exist, the others are zero
+//   float score(float raw, int b, int i, int h, int j)
+//                                           what softmax is taken of, from the raw product of a query with the key of place j
+//   static constexpr bool has_fresh         whether one place of a sequence is not in memory yet: that of the present step
+// and if so, for queries == 1,
+//   int fresh_place(int b)                  which one; where it is no place of the tensors, nothing is stored
+//   void fresh_key<Vec, Whole>(int b, int h, int c, int valid, float (&values)[Vec]), fresh_value
+//                                           elements of what sequence b has there
+//   int64_t fresh_key_row(int b, int h, int j), fresh_value_row
+//                                           where they are stored, in the outputs that the launch gives last
+// The fresh place is attended as it is stored, but never read from memory: blocks need not wait for one another. A Slots may say
+// what is stored of a result, float stored(float result).
+// Where head_dim is a multiple of 8, all offsets must be.
+#ifndef HEDDLE_ATTENTION_DECODE_CUH
+#define HEDDLE_ATTENTION_DECODE_CUH
+
+#include "attention_decode_kernel.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// How a launch is divided, which no result depends on.
+struct DecodeGrid {
+  int warps;    // of a block
+  int cluster;  // blocks that share a query row's places
+};
+
+/// `items`: query rows times heads. Of the places only the most there can be are known, so a block may find that it has none.
+template <class Shape>
+DecodeGrid decode_grid(int64_t items, int64_t places) {
+#if defined(HEDDLE_SIMT)
+  constexpr int64_t multiprocessors = 132;
+  constexpr bool has_clusters = false;
+#else
+  const int64_t multiprocessors = longest(device_attribute(cudaDevAttrMultiProcessorCount), int64_t{1});
+  const bool has_clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
+#endif
+  // A warp has the registers to keep two pieces under way. A multiprocessor holds some 32 such warps; blocks beyond that wait.
+  constexpr int64_t most_warps = 8, resident = 32, most_cluster = 8, worthwhile = 4;
+  const int64_t pieces = (places + Shape::piece - 1) / Shape::piece, useful = pieces < Shape::workers ? pieces : Shape::workers;
+  DecodeGrid grid = {1, 1};
+  while (grid.warps < most_warps && grid.warps < useful && items * grid.warps < resident * multiprocessors) grid.warps *= 2;
+  // Another block of a cluster costs a microsecond, about what four pieces one after the other take.
+  while (has_clusters && grid.cluster < most_cluster && grid.cluster * grid.warps * 2 <= useful &&
+         items * grid.cluster * 2 <= multiprocessors && pieces >= worthwhile * grid.warps * grid.cluster) {
+    grid.cluster *= 2;
+  }
+  return grid;
+}
+
+/// Enqueues `attention_decode` with one shape, for `items` query rows times heads.
+template <class Shape, bool Whole, class T, class O, class Slots, class... Caches>
+int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, DecodeGrid grid,
+                            DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
+  extents.cluster = grid.cluster;
+  LaunchConfig config{name, dim3(static_cast<unsigned int>(items * grid.cluster)), dim3(static_cast<unsigned int>(32 * grid.warps)),
+                      Shape::shared_bytes(extents.places), Sync::block, true};
+  config.cluster = static_cast<uint32_t>(grid.cluster);
+  void (*const kernel)(DecodeExtents, In<T>, In<T>, Out<O>, Slots, Caches...) =
+      attention_decode<T, O, Shape, Whole, Slots, Caches...>;
+  return launch(queue, error, config, kernel, extents, key, value, out, slots, caches...);
+}
+
+/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[source(b, j), j, h, :]) times the same row of
+/// value, or what Slots stores of that. `places` is how many each sequence has in memory. `caches`: the outputs that keys and values
+/// of the fresh place are stored in, if there is one. HEDDLE_INVALID for head_dim beyond 1024.
+template <class T, class O, class Slots, class... Caches>
+int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error, const char* name, int64_t batch, int64_t heads,
+                                int64_t queries, int64_t head_dim, int64_t places, In<T> key, In<T> value, Out<O> out, Slots slots,
+                                Caches... caches) {
+  static_assert(sizeof...(Caches) == (Slots::has_fresh ? 2 : 0), "a fresh place is stored in two caches");
+  constexpr int64_t most_items = INT32_MAX / 8;
+  const Count items = Count(batch) * queries * heads;
+  if (items.is_overflow() || items.value > most_items) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld queries with %lld heads, allowed are %lld heads in all", name,
+                static_cast<long long>(batch), static_cast<long long>(queries), static_cast<long long>(heads),
+                static_cast<long long>(most_items));
+  }
+  const DecodeExtents extents = {static_cast<int>(heads), static_cast<int>(queries), static_cast<int>(head_dim),
+                                 static_cast<int>(places), 1};
+  const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16));
+  const auto start = [&](auto shape, auto whole) {
+    using Shape = decltype(shape);
+    return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, items.value,
+                                                              decode_grid<Shape>(items.value, places), extents, key, value, out,
+                                                              slots, caches...);
+  };
+  constexpr int vec = 16 / static_cast<int>(sizeof(T));
+  if (aligned && head_dim == 32) return start(DecodeShape<T, 32 / vec, 1>{}, Constant<true>{});
+  if (aligned && head_dim == 64) return start(DecodeShape<T, 64 / vec, 1>{}, Constant<true>{});
+  if (aligned && head_dim == 128) return start(DecodeShape<T, 128 / vec, 1>{}, Constant<true>{});
+  if (head_dim <= 64) return start(DecodeShape<T, 64 / vec, 1>{}, Constant<false>{});
+  if (head_dim <= 256) return start(DecodeShape<T, 32, 256 / (32 * vec)>{}, Constant<false>{});
+  if (head_dim <= 1024) return start(DecodeShape<T, 32, 1024 / (32 * vec)>{}, Constant<false>{});
+  return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name,
+              static_cast<long long>(head_dim));
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,237 @@
+// What a warp holds of attention_decode_kernel.cuh: a query, the keys and values of a piece, the place that is not in memory yet, and
+// a worker's sum so far.
+#ifndef HEDDLE_ATTENTION_DECODE_PARTS_CUH
+#define HEDDLE_ATTENTION_DECODE_PARTS_CUH
+
+#include "attention_output.cuh"
+#include "attention_softmax.cuh"
+#include "cluster.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Heads of up to `size` elements: `Lanes` neighbours of a warp hold a row, each `Chunks` chunks of 16 bytes.
+template <class T, int Lanes, int Chunks>
+struct DecodeShape {
+  static_assert(warp_lanes % Lanes == 0, "a power of two of lanes");
+  static constexpr int lanes = Lanes, chunks = Chunks, vec = 16 / static_cast<int>(sizeof(T)), size = Lanes * Chunks * vec;
+  static constexpr int groups = warp_lanes / Lanes;      // places a warp reads side by side
+  static constexpr int unroll = Chunks == 1 ? 2 : 1;     // and one behind the other
+  static constexpr int piece = groups * unroll;          // places
+  static constexpr int workers = size <= 128 ? 32 : 8;   // a power of two, at least the warps of a block
+  static constexpr int resident = Chunks == 1 ? 3 : 1;   // blocks a multiprocessor is to have registers for
+  static constexpr uint32_t slot_bytes = (size + 4) * 4;  // a sum, then its base and total
+
+  /// Room for the sum of every worker with a piece and of the fresh place, and for the exchange.
+  static __host__ __device__ constexpr uint32_t shared_bytes(int64_t places) {
+    const int64_t pieces = (places + piece - 1) / piece;
+    return (static_cast<uint32_t>(pieces < workers ? pieces : workers) + 1) * slot_bytes + ClusterExchange::barrier_bytes;
+  }
+};
+
+/// A lane's columns of a row of a head.
+template <class Shape, bool Whole>
+struct DecodeColumns {
+  int first, head_dim;
+
+  /// Calls `act(chunk, c, valid)` for each of the lane's chunks: its first column, and how many exist from there on.
+  template <class Act>
+  __device__ __forceinline__ void each(Act act) const {
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < Shape::chunks; ++chunk) {
+      const int c = first + chunk * Shape::lanes * Shape::vec;
+      act(chunk, c, Whole ? Shape::vec : min(max(head_dim - c, 0), Shape::vec));
+    }
+  }
+
+  /// A chunk of which `valid` elements exist; nothing else is read.
+  template <class T>
+  __device__ __forceinline__ Chunk<T, Shape::vec> load(const In<T>& tensor, int64_t offset, int valid) const {
+    Chunk<T, Shape::vec> chunk = {};
+    if (valid > 0) chunk = load_chunk<Shape::vec, Whole>(tensor, offset, valid);
+    return chunk;
+  }
+};
+
+/// A query row, and its product with a key.
+template <class Shape>
+struct DecodeQuery {
+  float values[Shape::chunks][Shape::vec];
+
+  /// The same on all lanes of a group, which all take part.
+  template <class T>
+  __device__ __forceinline__ float product(const Chunk<T, Shape::vec> (&key)[Shape::chunks]) const {
+    float sum = 0.0f;
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < Shape::chunks; ++chunk) {
+      HEDDLE_UNROLL
+      for (int e = 0; e < Shape::vec; ++e) sum = fmaf(values[chunk][e], key[chunk][e], sum);
+    }
+    return combine_lanes<Sum<float>, Shape::lanes>(sum, 0xffffffffu);
+  }
+};
+
+/// Keys and values of a piece, as they are stored.
+template <class T, class Shape>
+struct DecodePiece {
+  Chunk<T, Shape::vec> keys[Shape::unroll][Shape::chunks];
+  Chunk<T, Shape::vec> values[Shape::unroll][Shape::chunks];
+};
+
+/// The key and the value of the place that is not in memory yet, rounded as they are stored. Every group of lanes has them.
+template <class T, class Shape>
+struct DecodeFresh {
+  Chunk<T, Shape::vec> keys[Shape::chunks], values[Shape::chunks];
+
+  /// What sequence b has there.
+  template <bool Whole, class Slots>
+  __device__ __forceinline__ void read(const Slots& slots, const DecodeColumns<Shape, Whole>& columns, int b, int h) {
+    columns.each([&](int chunk, int c, int valid) {
+      float elements[Shape::vec];
+      slots.template fresh_key<Shape::vec, Whole>(b, h, c, valid, elements);
+      keys[chunk] = rounded(elements);
+      slots.template fresh_value<Shape::vec, Whole>(b, h, c, valid, elements);
+      values[chunk] = rounded(elements);
+    });
+  }
+
+  /// Stores both at place j of sequence b. One group of lanes does.
+  template <bool Whole, class Slots>
+  __device__ __forceinline__ void store(const Slots& slots, const DecodeColumns<Shape, Whole>& columns, int b, int h, int j, int lane,
+                                        const Out<T>& key_cache, const Out<T>& value_cache) const {
+    if (lane >= Shape::lanes) return;
+    const int64_t key_row = slots.fresh_key_row(b, h, j), value_row = slots.fresh_value_row(b, h, j);
+    columns.each([&](int chunk, int c, int valid) {
+      store_stored<Whole>(key_cache, key_row + c, valid, keys[chunk]);
+      store_stored<Whole>(value_cache, value_row + c, valid, values[chunk]);
+    });
+  }
+
+ private:
+  __device__ __forceinline__ static Chunk<T, Shape::vec> rounded(const float (&elements)[Shape::vec]) {
+    Pack<T, Shape::vec> pack;
+    round_into(pack, elements);
+    Chunk<T, Shape::vec> chunk;
+    static_assert(sizeof chunk == sizeof pack, "a chunk of a shape is one pack");
+    memcpy(&chunk, &pack, sizeof pack);
+    return chunk;
+  }
+
+  template <bool Whole>
+  __device__ __forceinline__ static void store_stored(const Out<T>& cache, int64_t offset, int valid,
+                                                      const Chunk<T, Shape::vec>& chunk) {
+    float elements[Shape::vec];
+    HEDDLE_UNROLL
+    for (int e = 0; e < Shape::vec; ++e) elements[e] = chunk[e];
+    store_chunk<Shape::vec, Whole>(cache, offset, valid, elements);
+  }
+};
+
+/// Weighted values of some places and the softmax they are relative to, for each group of lanes apart.
+template <class Shape>
+struct DecodeSum {
+  OnlineSoftmax softmax;
+  float output[Shape::chunks][Shape::vec] = {};
+
+  /// Adds a piece. Scores are the same on all lanes of a group, and -INFINITY where there is no place.
+  template <class T>
+  __device__ __forceinline__ void add(const float (&scores)[Shape::unroll],
+                                      const Chunk<T, Shape::vec> (&values)[Shape::unroll][Shape::chunks]) {
+    float largest = scores[0];
+    HEDDLE_UNROLL
+    for (int u = 1; u < Shape::unroll; ++u) largest = fmaxf(largest, scores[u]);
+    const float factor = softmax.admit(largest);
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < Shape::chunks; ++chunk) {
+      HEDDLE_UNROLL
+      for (int e = 0; e < Shape::vec; ++e) output[chunk][e] *= factor;
+    }
+    HEDDLE_UNROLL
+    for (int u = 0; u < Shape::unroll; ++u) weigh(softmax.weight(scores[u]), values[u]);
+  }
+
+  /// Adds one place, of which one group of lanes has the weight.
+  template <class T>
+  __device__ __forceinline__ void add(float score, const Chunk<T, Shape::vec> (&values)[Shape::chunks], bool counts) {
+    softmax.admit(score);
+    weigh(counts ? softmax.weight(score) : 0.0f, values);
+  }
+
+  /// Adds up the groups of the warp and sends the sum to `slot` of the cluster's first block.
+  __device__ __forceinline__ void send(const ClusterExchange& exchange, bool is_clustered, Shared16 slot, int lane) const {
+    const float top = across_groups<Max<float>>(softmax.base);
+    const float factor = exp2_flushed(softmax.base - top);
+    const float total = across_groups<Sum<float>>(softmax.total * factor);
+    const auto to = exchange.destination(slot, 0);
+    const auto give = [&](int place, const Pack<float, 4>& pack) {
+      if (is_clustered) {
+        exchange.send<true>(to, static_cast<uint32_t>(place) * 4, pack);
+      } else {
+        exchange.send<false>(to, static_cast<uint32_t>(place) * 4, pack);
+      }
+    };
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < Shape::chunks; ++chunk) {
+      HEDDLE_UNROLL
+      for (int e = 0; e < Shape::vec; e += 4) {
+        Pack<float, 4> pack;
+        HEDDLE_UNROLL
+        for (int k = 0; k < 4; ++k) pack.v[k] = across_groups<Sum<float>>(output[chunk][e + k] * factor);
+        if (lane < Shape::lanes) give((chunk * Shape::lanes + lane) * Shape::vec + e, pack);
+      }
+    }
+    if (lane == 0) give(Shape::size, {{top, total, 0.0f, 0.0f}});
+  }
+
+ private:
+  template <class T>
+  __device__ __forceinline__ void weigh(float weight, const Chunk<T, Shape::vec> (&values)[Shape::chunks]) {
+    softmax.total += weight;
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < Shape::chunks; ++chunk) {
+      HEDDLE_UNROLL
+      for (int e = 0; e < Shape::vec; ++e) output[chunk][e] = fmaf(weight, values[chunk][e], output[chunk][e]);
+    }
+  }
+
+  /// Combines what a lane has with the lanes of the other groups that have the same columns: a butterfly, so that all end alike.
+  template <class Monoid>
+  __device__ __forceinline__ static float across_groups(float value) {
+    HEDDLE_UNROLL
+    for (int distance = warp_lanes / 2; distance >= Shape::lanes; distance /= 2) {
+      value = Monoid::combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    }
+    return value;
+  }
+};
+
+/// Results of columns c to c + 3 from the first `count` slots, in their order.
+template <class Shape>
+__device__ __forceinline__ void put_together(Shared16 slots, int count, int c, float (&results)[4]) {
+  const auto at = [&](int slot, int place) {
+    return load_shared_16<float>(slots + (static_cast<uint32_t>(slot) * Shape::slot_bytes + static_cast<uint32_t>(place) * 4));
+  };
+  float top = -INFINITY;
+  for (int slot = 0; slot < count; ++slot) top = fmaxf(top, at(slot, Shape::size).v[0]);
+  float total = 0.0f, sums[4] = {};
+  for (int slot = 0; slot < count; ++slot) {
+    const Pack<float, 4> head = at(slot, Shape::size), part = at(slot, c);
+    const float factor = exp2_flushed(head.v[0] - top);
+    total = fmaf(head.v[1], factor, total);
+    HEDDLE_UNROLL
+    for (int e = 0; e < 4; ++e) sums[e] = fmaf(part.v[e], factor, sums[e]);
+  }
+  HEDDLE_UNROLL
+  for (int e = 0; e < 4; ++e) results[e] = sums[e] / total;
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif
