@@ -1,7 +1,7 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import type { GraphDecl, LayoutDecl, Op, PlanDecl } from 'heddle'
-import { advance, biasedLanguageModelHead, decoderNorm, embedStep, followBeams, languageModelHead } from './graphs/decoder.js'
-import { decoderLayerPostGelu, decoderLayerPostRelu, decoderLayerPreGelu, decoderLayerPreRelu } from './graphs/decoder_layer.js'
+import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
+import { decoderLayers } from './graphs/decoder_layer.js'
 import { embeddings } from './graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from './graphs/encoder_layer.js'
 import {
@@ -109,12 +109,9 @@ export const layouts: Readonly<Record<string, LayoutDecl>> = byName([
 ])
 
 export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
-  advance,
   biasedLanguageModelHead,
-  decoderLayerPostGelu,
-  decoderLayerPostRelu,
-  decoderLayerPreGelu,
-  decoderLayerPreRelu,
+  ...Object.values(decoderLayers.post),
+  ...Object.values(decoderLayers.pre),
   decoderNorm,
   embedScaled,
   embedStep,
@@ -128,11 +125,12 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   encoderLayerRelu,
   encoderLayerSilu,
   finalNorm,
-  followBeams,
   ...fromCol32,
   ...fromInt8Col32,
   greedyStep,
   hiddenStates,
+  keepBeams,
+  keepWords,
   languageModelHead,
   memoryKeysValues,
   packing,

@@ -5,6 +5,7 @@ import { followParents } from '../ops/beams.js'
 import { castF32 } from '../ops/cast_f32.js'
 import { embeddingLookup } from '../ops/embedding_lookup.js'
 import { layerNorm } from '../ops/layer_norm.js'
+import { record } from '../ops/record.js'
 import { scale } from '../ops/scale.js'
 import { addStepPosition, nextStep } from '../ops/steps.js'
 
@@ -54,22 +55,35 @@ export const biasedLanguageModelHead = graph('biased_language_model_head', {
   },
 })
 
-/** One step further. */
-export const advance = graph('advance', {
-  inputs: { step: tensor('i32', '1') },
+const chosen = { words: tensor('i32', 'b*w'), step: tensor('i32', '1') } as const
+
+/** After words were chosen: they join the history, and decoding goes one step further. Dims: s steps there is room for. */
+export const keepWords = graph('keep_words', {
+  inputs: { ...chosen, history: tensor('i32', 's b*w') },
   weights: {},
-  build: (g, { step }) => {
+  build: (g, { words, step, history }) => {
+    const recorded = g.apply(record, { history, x: words, step }).y
     const next = g.apply(nextStep, { step }).y
-    return { nodes: { next }, outputs: { step: next } }
+    return { nodes: { recorded, next }, outputs: { history: recorded, step: next } }
   },
 })
 
-/** Rows take over the past of their parents. */
-export const followBeams = graph('follow_beams', {
-  inputs: { beams: tensor('i32', 'b*w s'), parents: tensor('i32', 'b*w'), step: tensor('i32', '1') },
+/** The same where beams were chosen anew: rows take over the past of their parents, which are kept for tracing texts back. */
+export const keepBeams = graph('keep_beams', {
+  inputs: {
+    ...chosen,
+    history: tensor('i32', 's b*w'),
+    chosenParents: tensor('i32', 'b*w'),
+    parents: tensor('i32', 's b*w'),
+    beams: tensor('i32', 'b*w s'),
+  },
   weights: {},
-  build: (g, { beams, parents, step }) => {
-    const followed = g.apply(followParents, { beams, parents, step }).y
-    return { nodes: { followed }, outputs: { beams: followed } }
+  build: (g, { words, step, history, chosenParents, parents, beams }) => {
+    const recorded = g.apply(record, { history, x: words, step }).y
+    const recordedParents = g.apply(record, { history: parents, x: chosenParents, step }).y
+    const followed = g.apply(followParents, { beams, parents: chosenParents, step }).y
+    const next = g.apply(nextStep, { step }).y
+    const nodes = { recorded, recordedParents, followed, next }
+    return { nodes, outputs: { history: recorded, parents: recordedParents, beams: followed, step: next } }
   },
 })

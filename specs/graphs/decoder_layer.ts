@@ -5,7 +5,7 @@
  */
 import { type AttrValue, type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
-import { gelu, relu } from '../ops/activations.js'
+import { gelu, geluTanh, relu, silu } from '../ops/activations.js'
 import { add } from '../ops/add.js'
 import { addBias } from '../ops/add_bias.js'
 import { appendStep } from '../ops/append_step.js'
@@ -214,7 +214,12 @@ function decoderLayer(form: 'pre' | 'post', activation: Elementwise) {
   })
 }
 
-export const decoderLayerPreRelu = decoderLayer('pre', relu)
-export const decoderLayerPreGelu = decoderLayer('pre', gelu)
-export const decoderLayerPostRelu = decoderLayer('post', relu)
-export const decoderLayerPostGelu = decoderLayer('post', gelu)
+/** A layer for each form and activation. */
+const layersOf = (form: 'pre' | 'post') => ({
+  gelu: decoderLayer(form, gelu),
+  gelu_tanh: decoderLayer(form, geluTanh),
+  relu: decoderLayer(form, relu),
+  silu: decoderLayer(form, silu),
+})
+
+export const decoderLayers = { pre: layersOf('pre'), post: layersOf('post') } as const

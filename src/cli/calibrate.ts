@@ -36,7 +36,7 @@ import { readCases } from './cases.js'
 import { type CliContext, json } from './context.js'
 import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
 import { countProgress } from './progress.js'
-import { tokenIds } from './run.js'
+import { tokenIds } from './token_ids.js'
 
 export interface CalibrateOptions {
   /** A file of cases, as `heddle run` takes them. */

@@ -9,6 +9,7 @@ import { type Encoder, loadEncoder } from '../models/encoder_pipeline.js'
 import { readScales } from '../quant/index.js'
 import { type Device, type DeviceKind, detectDevices, openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
+import type { NativeLibrary } from '../runtime/native.js'
 import { installation } from '../toolchain/index.js'
 
 export { type DeviceKind, deviceKinds } from '../runtime/device.js'
@@ -51,27 +52,46 @@ export async function readManifest(root: string): Promise<Manifest> {
   return parsed.data
 }
 
+/** A device with its kernel library, and the manifest of the text that was built from. */
+export interface OpenKernels {
+  readonly device: Device
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+}
+
+/** @throws environment for a missing device, addon or kernel library; usage `manifest.*` */
+export async function openKernels(kind: DeviceKind, root: string): Promise<OpenKernels> {
+  const manifest = await readManifest(root)
+  const device = openDevice(kind)
+  try {
+    return { device, library: loadKernels(device, installation(root).library(kind), manifest), manifest }
+  } catch (error) {
+    device.close()
+    throw error
+  }
+}
+
+/** @throws usage `run.model` where there is no folder */
+export function expectFolder(model: string): void {
+  if (existsSync(model)) return
+  throw usageError('run.model', `there is no model folder ${model}`, {
+    hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
+  })
+}
+
 /**
- * Opens a model folder on a device. Close the pipeline to free the device.
+ * Opens the folder of an encoder on a device. Close the pipeline to free the device.
  * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or kernel library
  */
 export async function openPipeline(model: string, options: PipelineOptions, root: string): Promise<Pipeline> {
-  if (!existsSync(model)) {
-    throw usageError('run.model', `there is no model folder ${model}`, {
-      hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
-    })
-  }
-  const manifest = await readManifest(root)
-  const kind = options.device ?? defaultDevice()
-  const device = openDevice(kind)
+  expectFolder(model)
+  const kernels = await openKernels(options.device ?? defaultDevice(), root)
+  const { device } = kernels
   try {
-    const library = loadKernels(device, installation(root).library(kind), manifest)
     const { dtype, plan } = options
     const scales = options.scales === undefined ? undefined : await readScales(resolve(root, options.scales))
     const encoder = await loadEncoder(model, {
-      device,
-      library,
-      manifest,
+      ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
       ...(plan === undefined ? {} : { plan }),
       ...(scales === undefined ? {} : { scales }),

@@ -1,6 +1,6 @@
 /** `heddle run`: cases through a model. Everything is checked before the model runs, and output appears when all of it is there. */
 import { resolve } from 'node:path'
-import { Command, Option } from '@commander-js/extra-typings'
+import { Option } from '@commander-js/extra-typings'
 import writeFileAtomic from 'write-file-atomic'
 import { usageError } from '../errors.js'
 import type { Encoder, EncoderResult } from '../models/encoder_pipeline.js'
@@ -8,15 +8,15 @@ import { restorePunctuation } from '../models/punctuation.js'
 import { loadTokenizer } from '../models/tokenizer.js'
 import { type Case, readCases } from './cases.js'
 import type { CliContext } from './context.js'
+import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
 import { positive } from './options.js'
-import { deviceKinds, dtypes, openPipeline, type PipelineOptions } from './pipeline.js'
+import { deviceKinds, dtypes, expectFolder, openPipeline } from './pipeline.js'
+import { tokenIds } from './token_ids.js'
 
-export interface RunVerbOptions extends PipelineOptions {
+export interface RunVerbOptions extends GenerateVerbOptions {
   readonly text?: string | undefined
   /** A file with one case a line. */
   readonly cases?: string | undefined
-  /** Cases run together. */
-  readonly batch?: number | undefined
   /** Under `text`: a result line instead of the text with its marks. */
   readonly json?: boolean | undefined
   /** A file instead of stdout: written whole or not at all. */
@@ -47,12 +47,6 @@ function resultLine(result: EncoderResult): string {
 const marksText = ({ config: { labels } }: Encoder): boolean =>
   labels.length > 1 && labels.every((label) => label === 'O' || /^\p{P}$/u.test(label))
 
-/** Cases as token ids; texts go through the model's tokenizer. */
-export async function tokenIds(model: string, cases: readonly Case[]): Promise<{ inputIds: readonly number[] }[]> {
-  const tokenizer = cases.some((item) => 'text' in item) ? await loadTokenizer(model) : undefined
-  return cases.map((item) => ({ inputIds: 'text' in item ? (tokenizer?.encode(item.text).ids ?? []) : item.input_ids }))
-}
-
 /** @returns what is printed. @throws usage `run.*`, `plan.unknown`, …; environment for what the machine lacks */
 export async function run(model: string, options: RunVerbOptions, context: CliContext): Promise<string> {
   const { text, cases: file } = options
@@ -62,6 +56,9 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   if (text !== undefined && text.trim() === '') throw usageError('run.empty', 'empty batch: the text is empty')
   const cases: readonly Case[] = file === undefined ? [{ text: text ?? '' }] : await readCases(file)
   const folder = resolve(context.root, model)
+  expectFolder(folder)
+  if (await generatesText(folder)) return generateTexts(folder, cases, options, context)
+  expectNoGeneration(options)
   const pipeline = await openPipeline(folder, options, context.root)
   try {
     const { encoder } = pipeline
@@ -78,7 +75,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
 }
 
 export const runCommand = (context: () => CliContext) =>
-  new Command('run')
+  generationCommand('run')
     .description('run a model on a text or on a file of cases')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
     .addOption(new Option('--text <text>', 'one text').conflicts('cases'))

@@ -1,0 +1,3 @@
+import { greedyStep } from './sampling.js'
+export const beamStep = greedyStep
+export const beamStepHf = greedyStep

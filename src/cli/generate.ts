@@ -1,0 +1,153 @@
+/** `heddle run` of a model that generates text: its options, and results as lines. */
+import { join } from 'node:path'
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { z } from 'zod'
+import { usageError } from '../errors.js'
+import { readConfigFile } from '../models/config_file.js'
+import type { GenerationOptions } from '../models/generation_options.js'
+import { type GenerationResult, loadSeq2seq } from '../models/seq2seq_pipeline.js'
+import { loadTokenizer, type Tokenizer } from '../models/tokenizer.js'
+import type { Case } from './cases.js'
+import type { CliContext } from './context.js'
+import { defaultDevice, openKernels, type PipelineOptions } from './pipeline.js'
+import { tokenIds } from './token_ids.js'
+
+/** Options of generation as the command line has them. */
+export interface GenerationFlags {
+  readonly beam?: number | undefined
+  readonly return?: number | undefined
+  readonly lengthPenalty?: number | undefined
+  readonly earlyStopping?: boolean | 'never' | undefined
+  readonly topK?: number | undefined
+  readonly topP?: number | undefined
+  readonly minP?: number | undefined
+  readonly temperature?: number | undefined
+  readonly repetitionPenalty?: number | undefined
+  readonly seed?: number | undefined
+  readonly maxNewTokens?: number | undefined
+  readonly minNewTokens?: number | undefined
+}
+
+export interface GenerateVerbOptions extends PipelineOptions, GenerationFlags {
+  /** Cases run together. */
+  readonly batch?: number | undefined
+}
+
+/** A number as it is written; what it may be is checked where it is used. */
+function number(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
+  return value
+}
+
+const stopping = { false: false, true: true, never: 'never' } as const
+
+/** A command with the options of generation. */
+export const generationCommand = (name: string) =>
+  new Command(name)
+    .option('--beam <count>', 'hypotheses followed side by side', number)
+    .option('--return <count>', 'hypotheses returned of each case', number)
+    .option('--length-penalty <x>', 'finished beams compare by sum / length^x, as Hugging Face has it', number)
+    .addOption(
+      new Option('--early-stopping <when>', 'when finished beams are enough')
+        .choices(['false', 'true', 'never'] as const)
+        .argParser((text: string): boolean | 'never' => {
+          if (text === 'false' || text === 'true' || text === 'never') return stopping[text]
+          throw new InvalidArgumentError('Allowed choices are false, true, never.')
+        }),
+    )
+    .option('--top-k <count>', 'draw from the likeliest words', number)
+    .option('--top-p <mass>', 'draw from the likeliest words with this probability together', number)
+    .option('--min-p <share>', 'draw from words at least so probable, relative to the likeliest', number)
+    .option('--temperature <x>', 'divides logits before a draw', number)
+    .option('--repetition-penalty <x>', 'makes words that were chosen before less likely', number)
+    .option('--seed <integer>', 'of the draws', number)
+    .option('--max-new-tokens <count>', 'tokens generated at most', number)
+    .option('--min-new-tokens <count>', 'tokens generated before an end id may be', number)
+
+const modelType = z.looseObject({ model_type: z.string().optional() })
+
+/** Whether a folder holds a model that generates text, by its configuration. @throws usage `config.read`, `config.json` */
+export async function generatesText(folder: string): Promise<boolean> {
+  const parsed = modelType.safeParse(await readConfigFile(join(folder, 'config.json')))
+  return parsed.success && ['pegasus', 'marian'].includes(parsed.data.model_type ?? '')
+}
+
+const flagNames: readonly (keyof GenerationFlags)[] = [
+  'beam',
+  'return',
+  'lengthPenalty',
+  'earlyStopping',
+  'topK',
+  'topP',
+  'minP',
+  'temperature',
+  'repetitionPenalty',
+  'seed',
+  'maxNewTokens',
+  'minNewTokens',
+]
+
+/** @throws usage `run.option` for an option of generation given to a model that generates nothing */
+export function expectNoGeneration(options: GenerationFlags): void {
+  const given = flagNames.find((name) => options[name] !== undefined)
+  if (given === undefined) return
+  const flag = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  throw usageError('run.option', `--${flag} is of models that generate text, and this one does not`)
+}
+
+/** What the pipeline is asked for. A length penalty or a way of stopping asks for Hugging Face's rule. */
+export function generationOf(flags: GenerationFlags): GenerationOptions {
+  const { beam, return: returned, lengthPenalty, earlyStopping, ...rest } = flags
+  const ruled = lengthPenalty !== undefined || earlyStopping !== undefined
+  const options = { ...rest, beams: beam, returned, lengthPenalty, earlyStopping, rule: ruled ? 'hf' : undefined }
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+}
+
+/** One result as a JSON line: ids without start and end ids. */
+export function generationLine({ ids, beams }: GenerationResult, tokenizer: Tokenizer | undefined): string {
+  const text = tokenizer === undefined ? {} : { text: tokenizer.decode(ids) }
+  const hypotheses =
+    beams === undefined
+      ? {}
+      : { beams: beams.map(({ ids, cumLogProb }) => ({ ids, cumLogProb: Number(cumLogProb.toPrecision(7)) })) }
+  return `${JSON.stringify({ ids, ...text, ...hypotheses })}\n`
+}
+
+/** Runs cases and returns a line for each. @throws usage `generate.*`, `run.*`; environment for what the machine lacks */
+export async function generateTexts(
+  folder: string,
+  cases: readonly Case[],
+  options: GenerateVerbOptions & { readonly json?: boolean | undefined; readonly text?: string | undefined },
+  context: CliContext,
+): Promise<string> {
+  const { dtype, plan, batch, scales } = options
+  if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
+  const inputs = await tokenIds(folder, cases)
+  const kernels = await openKernels(options.device ?? defaultDevice(), context.root)
+  try {
+    const model = await loadSeq2seq(folder, {
+      ...kernels,
+      ...(dtype === undefined ? {} : { dtype }),
+      ...(plan === undefined ? {} : { plan }),
+    })
+    try {
+      context.log(`${kernels.device.info().name} (${kernels.device.kind}), ${model.dtype}, plan ${model.plan}\n`)
+      const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))
+      const results = await model.generate(inputs, {
+        ...flags,
+        signal: context.signal,
+        ...(batch === undefined ? {} : { batch }),
+      })
+      const tokenizer = await loadTokenizer(folder).catch(() => undefined)
+      if (options.text !== undefined && !options.json && tokenizer !== undefined) {
+        return results.map(({ ids }) => `${tokenizer.decode(ids)}\n`).join('')
+      }
+      return results.map((result) => generationLine(result, tokenizer)).join('')
+    } finally {
+      model.release()
+    }
+  } finally {
+    kernels.device.close()
+  }
+}

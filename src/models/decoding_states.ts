@@ -1,0 +1,151 @@
+/**
+ * What decoding keeps on the device between steps: which tensors there are for a batch, and what they hold before the first step.
+ * Rows are the beams of all sequences, those of one sequence side by side; `width` of them belong to each.
+ */
+import { splitHeads } from '../../specs/layouts/split_heads.js'
+import type { StateDecl } from '../runtime/states.js'
+import type { FloatType } from './convert.js'
+import { cacheNames } from './decoder.js'
+import type { Generation, Sampling } from './generation_options.js'
+import type { Seq2seqConfig } from './seq2seq_config.js'
+import { memoryOutputs } from './seq2seq_encoder.js'
+
+export interface DecodingShape {
+  readonly batch: number
+  /** Rows of a sequence: its beams. */
+  readonly width: number
+  /** Places of the memory, padding included. */
+  readonly source: number
+  /** Places of the caches: the most steps. */
+  readonly capacity: number
+  /** How many end ids there are; at least 1. */
+  readonly ends: number
+}
+
+type Specs = Record<string, StateDecl>
+
+/** An end id no word has: what stands for the end of a model without one. */
+const noEnd = -1
+
+/** Extents of the dimensions the decoder's graphs leave open. */
+export const decodingDims = (config: Seq2seqConfig, { batch, width, source, capacity, ends }: DecodingShape) => ({
+  b: batch,
+  w: width,
+  r: batch * width,
+  s: capacity,
+  t: source,
+  h: config.decoder.heads,
+  d: config.decoder.headDim,
+  i: config.decoder.inner,
+  v: config.vocab,
+  p: config.positions,
+  e: ends,
+  o: 1,
+})
+
+/** The tensors of a batch. */
+export function decodingStates(config: Seq2seqConfig, generation: Generation, shape: DecodingShape, dtype: FloatType): Specs {
+  const { vocab, decoder } = config
+  const { layers, heads, headDim } = decoder
+  const { batch, width, source, capacity, ends } = shape
+  const rows = batch * width
+  const integers = (...extents: number[]): StateDecl => ({ dtype: 'i32', shape: extents })
+  const floats = (...extents: number[]): StateDecl => ({ dtype: 'f32', shape: extents })
+  const byHead = (...extents: number[]): StateDecl => ({ dtype, shape: [...extents, heads, headDim], layout: splitHeads.name })
+  const specs: Specs = {
+    step: integers(1),
+    words: integers(rows),
+    finished: integers(rows),
+    history: integers(capacity, rows),
+    beams: integers(rows, capacity),
+    lengths: integers(batch),
+    ends: integers(ends),
+  }
+  for (let layer = 0; layer < layers; layer++) {
+    for (const name of Object.values(cacheNames(layer))) specs[name] = byHead(rows, capacity)
+    for (const name of Object.values(memoryOutputs(layer))) specs[name] = byHead(batch, source)
+  }
+  const { choice, repetitionPenalty } = generation
+  if (choice.kind === 'beams') {
+    specs.parents = integers(capacity, rows)
+    specs.cumulative = floats(batch, width)
+    if (choice.rule === 'plain') return specs
+    return {
+      ...specs,
+      poolScores: floats(batch, width),
+      poolSums: floats(batch, width),
+      poolSteps: integers(batch, width),
+      poolParents: integers(batch, width),
+    }
+  }
+  Object.assign(specs, { minimum: integers(rows), limit: integers(rows) })
+  if (repetitionPenalty !== 1) Object.assign(specs, { seen: integers(rows, vocab), penalty: floats(rows) })
+  if (choice.kind === 'greedy') return specs
+  return {
+    ...specs,
+    temperature: floats(rows),
+    topK: integers(rows),
+    topP: floats(rows),
+    minP: floats(rows),
+    seedsLow: integers(rows),
+    seedsHigh: integers(rows),
+  }
+}
+
+/** What a batch starts with. */
+export interface DecodingStart {
+  readonly startToken: number
+  readonly endTokens: readonly number[]
+  /** Valid places of each memory. */
+  readonly lengths: readonly number[]
+  /** The cases' places in the whole run, for their seeds. */
+  readonly cases: readonly number[]
+}
+
+/** How many end ids a shape has room for. */
+export const endsOf = (endTokens: readonly number[]): number => Math.max(endTokens.length, 1)
+
+/** What stands for a beam that does not exist yet: lower than any sum of log-probabilities. */
+const noBeam = -1e20
+
+/** Contents of the states whose values before the first step matter. Caches hold what they held: nothing beyond a step is read. */
+export function initialStates(
+  { vocab }: Pick<Seq2seqConfig, 'vocab'>,
+  { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,
+  { batch, width, capacity }: DecodingShape,
+  start: DecodingStart,
+): Record<string, Int32Array | Float32Array> {
+  const rows = batch * width
+  const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
+  const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
+  const values: Record<string, Int32Array | Float32Array> = {
+    step: new Int32Array(1),
+    words: integers(start.startToken),
+    finished: integers(0),
+    beams: Int32Array.from({ length: rows * capacity }, (_, i) => Math.floor(i / capacity)),
+    lengths: Int32Array.from(start.lengths),
+    ends: Int32Array.from(start.endTokens.length === 0 ? [noEnd] : start.endTokens),
+  }
+  if (choice.kind === 'beams') {
+    values.cumulative = Float32Array.from({ length: rows }, (_, row) => (row % width === 0 ? 0 : noBeam))
+    if (choice.rule === 'plain') return values
+    return { ...values, poolScores: floats(noBeam), poolSums: floats(noBeam), poolSteps: integers(0), poolParents: integers(0) }
+  }
+  Object.assign(values, { minimum: integers(minNewTokens), limit: integers(maxNewTokens) })
+  if (repetitionPenalty !== 1) Object.assign(values, { seen: new Int32Array(rows * vocab), penalty: floats(repetitionPenalty) })
+  return choice.kind === 'greedy' ? values : { ...values, ...samplingStates(choice, start.cases) }
+}
+
+/** Parameters of each row's draw. A seed is two integers of 32 bits. */
+function samplingStates({ temperature, topK, topP, minP, seeds }: Sampling, cases: readonly number[]) {
+  const seedOf = (at: number): number => seeds[seeds.length === 1 ? 0 : at] ?? 0
+  const floats = (value: number): Float32Array => new Float32Array(cases.length).fill(value)
+  return {
+    temperature: floats(temperature),
+    topP: floats(topP),
+    minP: floats(minP),
+    topK: new Int32Array(cases.length).fill(topK),
+    seedsLow: Int32Array.from(cases, (at) => seedOf(at) | 0),
+    seedsHigh: Int32Array.from(cases, (at) => Math.floor(seedOf(at) / 2 ** 32)),
+  }
+}
