@@ -64,7 +64,8 @@ function wrap(hf: HfTokenizer): Tokenizer {
       const all = [...special(before), ...inner, ...special(after)]
       return { ids: all.map(({ id }) => id), tokens: all.map(({ token }) => token), words: all.map(({ word }) => word) }
     },
-    decode: (ids, { special = false } = {}) => hf.decode([...ids], { skip_special_tokens: !special }),
+    // The library refuses an empty list; a result may be empty.
+    decode: (ids, { special = false } = {}) => (ids.length === 0 ? '' : hf.decode([...ids], { skip_special_tokens: !special })),
     idOf: (token) => hf.token_to_id(token),
   }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadTokenizer } from '../../src/models/tokenizer.js'
 import { exampleModel } from './fixtures.js'
+import { numberWords } from './seq2seq_fixtures.js'
 
 describe('the tokenizer', () => {
   it('encodes as the test set was encoded', async () => {
@@ -24,6 +25,18 @@ describe('the tokenizer', () => {
     expect(ids).toEqual(tokenizer.encode("God's pillar stone").ids)
     expect(tokenizer.encodeWords([]).tokens).toEqual(['[CLS]', '[SEP]'])
     expect(tokenizer.idOf('[SEP]')).toBe(3)
+  })
+
+  it('decodes words joined by blanks, without start and end', async () => {
+    const tokenizer = await loadTokenizer(numberWords)
+    const golden: unknown = JSON.parse(await readFile(join(numberWords, 'golden.json'), 'utf8'))
+    const { cases } = golden as { cases: { number: number; input_ids: number[]; greedy: number[]; greedy_text: string }[] }
+    for (const { number, input_ids: ids, greedy, greedy_text: text } of cases) {
+      expect(tokenizer.encode(String(number)).ids).toEqual(ids)
+      expect(tokenizer.decode([0, ...greedy, 1])).toBe(text)
+    }
+    expect(tokenizer.decode([23, 1], { special: true })).toBe('ten </s>')
+    expect([tokenizer.decode([]), tokenizer.decode([1])]).toEqual(['', ''])
   })
 
   it('refuses folders without a tokenizer and files that are none', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../../specs/graphs/encoder_layer.js'
+import { encoderLayerPreGelu } from '../../specs/graphs/encoder_layer_pre.js'
 import { splitHeads } from '../../specs/layouts/split_heads.js'
+import { inputsOf, outputsOf } from '../../src/ir/graph.js'
 
 describe('the encoder layer', () => {
   it('has the steps of a post-LN encoder, each primitive a node', () => {
@@ -42,6 +44,24 @@ describe('the encoder layer', () => {
     const plain = ops(encoderLayerGelu)
     expect(ops(encoderLayerGeluTanh)).toEqual(plain.map((op) => (op === 'gelu' ? 'gelu_tanh' : op)))
     expect(ops(encoderLayerRelu)).toEqual(plain.map((op) => (op === 'gelu' ? 'relu' : op)))
+  })
+})
+
+describe('the pre-LN encoder layer', () => {
+  const readers = (layer: typeof encoderLayerGelu, name: string): string[] => {
+    const { nodes } = layer.graph
+    const made = nodes.filter((node) => node.name === name).flatMap(outputsOf)
+    return nodes.filter((node) => inputsOf(node).some((id) => made.includes(id))).map((node) => node.name)
+  }
+
+  it('has the nodes of the post-LN layer, and its norms in front', () => {
+    const sorted = (nodes: readonly string[]) => [...nodes].sort()
+    expect(sorted(encoderLayerPreGelu.nodes)).toEqual(sorted(encoderLayerGelu.nodes))
+    expect(readers(encoderLayerPreGelu, 'attentionNorm')).toEqual(['query', 'key', 'value'])
+    expect(readers(encoderLayerPreGelu, 'attentionResidual')).toEqual(['outputNorm', 'outputResidual'])
+    expect(readers(encoderLayerPreGelu, 'outputNorm')).toEqual(['fc1'])
+    expect(readers(encoderLayerPreGelu, 'outputResidual')).toEqual([])
+    expect(readers(encoderLayerGelu, 'attentionNorm')).toEqual(['fc1', 'outputResidual'])
   })
 })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { graphs, layouts, ops } from '../../specs/index.js'
-import { geluByTanh, geluErf, rectify } from '../../specs/ops/activations.js'
+import { geluByTanh, geluErf, rectify, sigmoidWeighted } from '../../specs/ops/activations.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
 import { runOp } from '../../src/lang/run.js'
 import { compare } from '../../src/verify/compare.js'
@@ -70,6 +70,9 @@ describe('ops by definition', () => {
     expect(result.passed, result.summary).toBe(true)
     expect(compare([geluByTanh(1)], [normal], bound).passed).toBe(false)
     expect([rectify(-2), rectify(3)]).toEqual([0, 3])
+    // x sigmoid(x) is x (1 + tanh(x / 2)) / 2; far from 0 it is x or vanishes.
+    expect(compare([sigmoidWeighted(2)], [1 + Math.tanh(1)], bound).passed).toBe(true)
+    expect([sigmoidWeighted(1000), sigmoidWeighted(-1000) === 0]).toEqual([1000, true])
   })
 })
 

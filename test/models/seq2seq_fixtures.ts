@@ -1,0 +1,127 @@
+/** What the tests of encoder-decoder models share: the number-words model, small random models, and encoders run on the CPU device. */
+import { fileURLToPath } from 'node:url'
+import { layouts } from '../../specs/index.js'
+import type { FloatType } from '../../src/models/convert.js'
+import type { EncoderOptions } from '../../src/models/encoder_pipeline.js'
+import { findPlan } from '../../src/models/plans.js'
+import { prepareWeights } from '../../src/models/prepare_weights.js'
+import type { Safetensors, StoredTensor } from '../../src/models/safetensors.js'
+import { parseSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq_config.js'
+import {
+  assembleSeq2seqEncoder,
+  memoryOutputs,
+  seq2seqEncoderDims,
+  seq2seqEncoderInputs,
+} from '../../src/models/seq2seq_encoder.js'
+import { seq2seqShapes, seq2seqWeights } from '../../src/models/seq2seq_weights.js'
+import { idRows, packedRows } from '../../src/models/token_rows.js'
+import { decode } from '../../src/runtime/buffer.js'
+import { buildProgram, type ProgramStep } from '../../src/runtime/program.js'
+import { openSession } from '../../src/runtime/session.js'
+import { noise } from './fixtures.js'
+import type { EncodedSource } from './seq2seq_reference.js'
+
+export const numberWords = fileURLToPath(new URL('../data/models/number-words', import.meta.url))
+
+/** A configuration of number-words' kind, small. */
+export const smallPegasus = {
+  model_type: 'pegasus',
+  architectures: ['PegasusForConditionalGeneration'],
+  vocab_size: 50,
+  d_model: 128,
+  encoder_layers: 2,
+  decoder_layers: 1,
+  encoder_attention_heads: 2,
+  decoder_attention_heads: 2,
+  encoder_ffn_dim: 96,
+  decoder_ffn_dim: 72,
+  max_position_embeddings: 40,
+  activation_function: 'relu',
+  scale_embedding: true,
+}
+
+/** A Marian: post-LN, no position tables in the checkpoint, heads of 24, and more of them in the encoder than in the decoder. */
+export const smallMarian = {
+  ...smallPegasus,
+  model_type: 'marian',
+  architectures: ['MarianMTModel'],
+  d_model: 96,
+  encoder_attention_heads: 4,
+  activation_function: 'swish',
+  decoder_start_token_id: 49,
+  pad_token_id: 49,
+}
+
+export interface RandomSeq2seq {
+  readonly config: Seq2seqConfig
+  readonly file: Safetensors
+}
+
+/** A model with random weights under a checkpoint's names. Norms are centred on 1, scaled embeddings have the size of positions. */
+export function randomSeq2seq(json: Readonly<Record<string, unknown>>): RandomSeq2seq {
+  const config = parseSeq2seqConfig(json, 'config.json')
+  const next = noise(2)
+  const tensor = (shape: readonly number[], centre: number, spread: number): StoredTensor => {
+    const values = Float32Array.from({ length: shape.reduce((product, n) => product * n, 1) }, () => centre + spread * next())
+    return { dtype: 'F32', shape, data: new Uint8Array(values.buffer) }
+  }
+  const tensors = new Map(
+    Object.entries(seq2seqShapes(config)).map(([name, shape]): [string, StoredTensor] => {
+      const spread = name === 'shared.weight' ? 1 / config.embedScale : shape.length === 2 ? 2 / Math.sqrt(shape[1] ?? 1) : 0.1
+      return [`model.${name}`, tensor(shape, name.endsWith('layer_norm.weight') ? 1 : 0, spread)]
+    }),
+  )
+  tensors.set('final_logits_bias', tensor([1, config.vocab], 0, 0.1))
+  return { config, file: { tensors, metadata: {} } }
+}
+
+/** What the encoder gives for each source, padding left out, and the steps it took. */
+export interface EncoderRun {
+  readonly sources: readonly EncodedSource[]
+  readonly steps: readonly ProgramStep[]
+}
+
+/** Runs the encoder of a model over a batch of sources, padded to `seq`. */
+export async function runEncoder(
+  opened: Pick<EncoderOptions, 'device' | 'library' | 'manifest'>,
+  { config, file }: RandomSeq2seq,
+  { plan, dtype, seq }: { readonly plan: string; readonly dtype: FloatType; readonly seq: number },
+  sequences: readonly (readonly number[])[],
+): Promise<EncoderRun> {
+  const assembly = assembleSeq2seqEncoder(config, findPlan(plan, opened.manifest.plans))
+  const weights = prepareWeights(assembly.applications, seq2seqWeights(config, file, dtype))
+  const session = await openSession({ ...opened, layouts, weights })
+  try {
+    const lengths = sequences.map(({ length }) => length)
+    const tokens = packedRows(lengths, seq)
+    const batch = sequences.length
+    const dims = seq2seqEncoderDims(config, { batch, seq, tokens })
+    const program = await buildProgram({ session, ...assembly, inputs: seq2seqEncoderInputs, dims, types: { T: dtype } })
+    const { inputs: packed } = assembly.packed
+    const ids = idRows(sequences, { seq, rows: packed ? tokens : batch * seq, packed, filler: config.padToken })
+    const bytes = (values: Int32Array): Uint8Array => new Uint8Array(values.buffer)
+    const outputs = await program.run({ ids: bytes(ids), lengths: bytes(Int32Array.from(lengths)) })
+    const { steps } = program
+    program.release()
+
+    const values = (name: string) => Array.from(decode(dtype, outputs[name] ?? new Uint8Array()))
+    const { heads, headDim, layers } = config.decoder
+    /** Rows of tokens from values stored head by head. */
+    const joined = (name: string, b: number, length: number): number[][] => {
+      const all = values(name)
+      const at = (s: number, h: number): number => ((b * heads + h) * seq + s) * headDim
+      return Array.from({ length }, (_, s) =>
+        Array.from({ length: heads }, (_, h) => all.slice(at(s, h), at(s, h) + headDim)).flat(),
+      )
+    }
+    const memory = values('memory')
+    const sources = lengths.map((length, b) => ({
+      memory: Array.from({ length }, (_, s) => memory.slice((b * seq + s) * config.hidden, (b * seq + s + 1) * config.hidden)),
+      keys: Array.from({ length: layers }, (_, i) => joined(memoryOutputs(i).keys, b, length)),
+      values: Array.from({ length: layers }, (_, i) => joined(memoryOutputs(i).values, b, length)),
+    }))
+    return { sources, steps }
+  } finally {
+    session.release()
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Pegasus' and Marian's encoder written out over one source, in double precision, from the tensors of a checkpoint by their own names.
+ * It shares nothing with what it is held against: no graphs, no ops, no name tables.
+ */
+import type { Safetensors } from '../../src/models/safetensors.js'
+import { decode } from '../../src/runtime/buffer.js'
+
+type Matrix = readonly (readonly number[])[]
+
+/** One source: its memory, and for each decoder layer the keys and values of it. One row a token. */
+export interface EncodedSource {
+  readonly memory: Matrix
+  readonly keys: readonly Matrix[]
+  readonly values: readonly Matrix[]
+}
+
+export interface ReferenceConfig {
+  readonly hidden: number
+  readonly layers: number
+  readonly decoderLayers: number
+  readonly heads: number
+  readonly embedScale: number
+  readonly preNorm: boolean
+  readonly activation: (x: number) => number
+}
+
+export function encodeSource(config: ReferenceConfig, { tensors }: Safetensors, ids: readonly number[]): EncodedSource {
+  const { hidden, preNorm } = config
+  const vector = (name: string): ArrayLike<number> => {
+    const tensor = tensors.get(name)
+    if (tensor === undefined) throw new Error(`no tensor ${name}`)
+    return decode('f32', tensor.data)
+  }
+  const linear = (name: string, x: Matrix): number[][] => {
+    const [weight, bias] = [vector(`${name}.weight`), vector(`${name}.bias`)]
+    return x.map((row) =>
+      Array.from(bias, (b, j) => row.reduce((total, value, k) => total + value * (weight[j * row.length + k] ?? 0), b)),
+    )
+  }
+  const norm = (name: string, x: Matrix): number[][] => {
+    const [gamma, beta] = [vector(`${name}.weight`), vector(`${name}.bias`)]
+    return x.map((row) => {
+      const mean = row.reduce((total, value) => total + value, 0) / hidden
+      const variance = row.reduce((total, value) => total + (value - mean) ** 2, 0) / hidden
+      return row.map((value, j) => ((value - mean) / Math.sqrt(variance + 1e-5)) * (gamma[j] ?? 0) + (beta[j] ?? 0))
+    })
+  }
+  const sum = (x: Matrix, y: Matrix): number[][] => x.map((row, i) => row.map((value, j) => value + (y[i]?.[j] ?? 0)))
+
+  const words = vector('model.shared.weight')
+  const stored = tensors.get('model.encoder.embed_positions.weight')
+  const table = stored && decode('f32', stored.data)
+  const position = (s: number, j: number): number => {
+    if (table !== undefined) return table[s * hidden + j] ?? 0
+    const half = hidden / 2
+    const angle = s / 10_000 ** ((2 * (j % half)) / hidden)
+    return Math.fround(j < half ? Math.sin(angle) : Math.cos(angle))
+  }
+  let x: Matrix = ids.map((id, s) =>
+    Array.from({ length: hidden }, (_, j) => (words[id * hidden + j] ?? 0) * config.embedScale + position(s, j)),
+  )
+  for (let i = 0; i < config.layers; i++) {
+    const at = `model.encoder.layers.${i}`
+    const attend = (y: Matrix): Matrix => {
+      const [q, k, v] = ['q', 'k', 'v'].map((part) => linear(`${at}.self_attn.${part}_proj`, y))
+      return linear(`${at}.self_attn.out_proj`, attention(q ?? [], k ?? [], v ?? [], config.heads))
+    }
+    const inner = (y: Matrix): Matrix =>
+      linear(
+        `${at}.fc2`,
+        linear(`${at}.fc1`, y).map((row) => row.map(config.activation)),
+      )
+    const [first, second] = [`${at}.self_attn_layer_norm`, `${at}.final_layer_norm`]
+    x = preNorm ? sum(x, attend(norm(first, x))) : norm(first, sum(x, attend(x)))
+    x = preNorm ? sum(x, inner(norm(second, x))) : norm(second, sum(x, inner(x)))
+  }
+  const memory = preNorm ? norm('model.encoder.layer_norm', x) : x
+  const cross = (part: string): Matrix[] =>
+    Array.from({ length: config.decoderLayers }, (_, i) => linear(`model.decoder.layers.${i}.encoder_attn.${part}_proj`, memory))
+  return { memory, keys: cross('k'), values: cross('v') }
+}
+
+/** Softmax attention of every token to every token, head by head; the heads of a token lie side by side. */
+function attention(q: Matrix, k: Matrix, v: Matrix, heads: number): number[][] {
+  return q.map((query) => {
+    const size = query.length / heads
+    return Array.from({ length: heads }, (_, head) => {
+      const scores = k.map((key) => {
+        let total = 0
+        for (let j = head * size; j < (head + 1) * size; j++) total += (query[j] ?? 0) * (key[j] ?? 0)
+        return total / Math.sqrt(size)
+      })
+      const top = Math.max(...scores)
+      const weights = scores.map((score) => Math.exp(score - top))
+      const total = weights.reduce((sum, weight) => sum + weight, 0)
+      return Array.from({ length: size }, (_, j) =>
+        weights.reduce((sum, weight, t) => sum + (weight / total) * (v[t]?.[head * size + j] ?? 0), 0),
+      )
+    }).flat()
+  })
+}
