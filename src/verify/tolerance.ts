@@ -142,3 +142,6 @@ export const betweenResults = ({ absolute, relative }: Tolerance): Tolerance => 
   absolute: 2 * absolute,
   relative: 2 * relative,
 })
+
+/** Draws are held to what right ones exceed once in a thousand times: the quantile of the normal distribution at 0.999. */
+export const drawQuantile = 3.090232306167813
