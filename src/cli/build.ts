@@ -17,6 +17,8 @@ export interface BuildVerbOptions {
   /** `all` needs every compiler; without a target, what this machine has compilers for is built. */
   readonly target?: Target | 'all' | undefined
   readonly jobs?: number | undefined
+  /** Lets profilers and checkers name lines of CUDA text. */
+  readonly lineInfo?: boolean | undefined
 }
 
 export interface BuildVerbResult {
@@ -45,6 +47,7 @@ export async function build(options: BuildVerbOptions, context: CliContext): Pro
       signal,
       onProgress: buildProgress(target, context),
       ...(options.jobs === undefined ? {} : { jobs: options.jobs }),
+      lineInfo: options.lineInfo ?? false,
     })
     const { objects } = result.report
     context.log(`${target}: ${result.compiled} of ${objects.length} files compiled, ${result.library}\n`)
@@ -60,6 +63,7 @@ export const buildCommand = (context: () => CliContext) =>
       new Option('--target <target>', 'default: what this machine has compilers for').choices(['simt', 'cuda', 'all'] as const),
     )
     .option('--jobs <count>', 'compilers at a time', positive)
+    .option('--line-info', 'let profilers and checkers name lines of CUDA text; doubles the library')
     .option('--json', 'print the build reports as JSON')
     .action(async (options) => {
       const result = await build(options, context())

@@ -1,5 +1,5 @@
 /**
- * The object cache: `.heddle/cache/<key>/`, one folder per compiled object, found by content. An entry appears by a rename of a
+ * The object cache: `.heddle/cache/<key>/` (or $HEDDLE_CACHE, which several projects may name), one folder per compiled object, found by content. An entry appears by a rename of a
  * finished folder, so a reader never sees half of one, whatever stops the writer.
  */
 import { existsSync } from 'node:fs'

@@ -43,6 +43,8 @@ export interface BuildOptions {
   readonly jobs?: number
   /** The one GPU architecture to compile for, such as `90`; defaults to all of them. */
   readonly architecture?: string
+  /** Lets profilers and checkers name lines of CUDA text. */
+  readonly lineInfo?: boolean
 }
 
 export interface BuildResult {
@@ -55,6 +57,7 @@ export interface BuildResult {
 interface BuiltObject {
   readonly source: string
   readonly key: string
+  readonly headers: readonly string[]
   readonly object: string
   readonly made: boolean
   readonly resources: readonly KernelResources[]
@@ -70,7 +73,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   const generated = options.generated ?? installation(root).generated
   const outDir = options.outDir ?? outputs(root).target(target)
   const { sources, digest } = await readSources(generated)
-  const recipe = await recipeFor(target, packageRoot(), options.architecture)
+  const recipe = await recipeFor(target, packageRoot(), options)
   const headers: HeaderCache = new Map()
   const limit = pLimit(options.jobs ?? availableParallelism())
   // The first failure stops the others: their children are ended before this function returns.
@@ -145,19 +148,21 @@ async function compile({ recipe, generated, source, cache, headers, signal }: Co
   if (text === undefined) {
     throw usageError('build.generated', `${path} is named by the manifest but missing`, { hint: 'run `heddle gen` again' })
   }
+  const digests = await headerDigests(text, recipe.include, headers)
+  const names = Object.keys(digests)
   const key = sha256(
     canonicalJson({
       text,
       source,
-      headers: await headerDigests(text, recipe.include, headers),
-      flags: recipe.compileFlags,
+      headers: digests,
+      flags: recipe.compileFlags(names),
       target: recipe.target,
       compiler: recipe.compiler.version,
     }),
   )
   const { folder, made } = await cached(cache, key, async (temporary) => {
     const object = join(temporary, 'object.o')
-    const { exitCode, stderr } = await runTool(recipe.compiler.path, compileArguments(recipe, path, object), { signal })
+    const { exitCode, stderr } = await runTool(recipe.compiler.path, compileArguments(recipe, path, names, object), { signal })
     if (exitCode !== 0) {
       throw findingError('build.compile', `${basename(recipe.compiler.path)} refused ${path}:\n${firstLines(stderr)}`, {
         hint: 'the text is generated: correct the op or the device header it comes from',
@@ -167,7 +172,7 @@ async function compile({ recipe, generated, source, cache, headers, signal }: Co
     await writeFile(join(temporary, 'stderr.txt'), stderr)
   })
   const resources = parsePtxas(await readFile(join(folder, 'stderr.txt'), 'utf8'))
-  return { source, key, object: join(folder, 'object.o'), made, resources }
+  return { source, key, headers: names, object: join(folder, 'object.o'), made, resources }
 }
 
 /** A spilling kernel reads and writes memory its schedule did not plan for, so a build with one is refused. */
@@ -188,10 +193,10 @@ function refuseSpills(objects: readonly BuiltObject[]): void {
 
 /** For editors: how each generated file is compiled for this target. */
 function compileCommands(recipe: Recipe, generated: string, objects: readonly BuiltObject[]): string {
-  const commands = objects.map(({ source, object }) => ({
+  const commands = objects.map(({ source, headers, object }) => ({
     directory: generated,
     file: join(generated, source),
-    arguments: [recipe.compiler.path, ...compileArguments(recipe, join(generated, source), object)],
+    arguments: [recipe.compiler.path, ...compileArguments(recipe, join(generated, source), headers, object)],
   }))
   return `${JSON.stringify(commands, null, 2)}\n`
 }

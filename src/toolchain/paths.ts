@@ -3,7 +3,7 @@
  * project (the folder heddle works in; everything built goes to its `.heddle`). In the repository the two are the same.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A kernel library is built once per target. */
@@ -29,12 +29,12 @@ export function packageRoot(from: string = import.meta.url): string {
   return start
 }
 
-/** Everything heddle builds under a project root. */
+/** Everything heddle builds under a project root. Projects may share compiled objects, which are found by content: $HEDDLE_CACHE. */
 export const outputs = (root: string) => {
   const base = join(root, '.heddle')
   return {
     base,
-    cache: join(base, 'cache'),
+    cache: process.env.HEDDLE_CACHE ? resolve(process.env.HEDDLE_CACHE) : join(base, 'cache'),
     native: join(base, 'native'),
     /** What the native build leaves: heddle.node and the device plugins. */
     nativeRelease: join(base, 'native', 'Release'),

@@ -12,7 +12,8 @@ export interface Recipe {
   readonly compiler: Compiler
   /** Folders searched for quoted includes. */
   readonly include: readonly string[]
-  readonly compileFlags: readonly string[]
+  /** By the names of the headers a file reaches. */
+  readonly compileFlags: (headers: readonly string[]) => readonly string[]
   readonly linkFlags: readonly string[]
 }
 
@@ -25,11 +26,18 @@ const includeFolders = (native: string, target: Target): string[] => [
 /** Contraction into fused multiply-adds is off on the CPU device, so that results do not depend on the host's instruction set. */
 const simtFlags = ['-std=c++17', '-O2', '-DHEDDLE_SIMT=1', '-ffp-contract=off', '-fPIC']
 
-/** Every architecture as machine code, and PTX that a later GPU's driver can compile: code for 90a itself runs on 9.0 only. */
-const targets: readonly string[] = [
-  ...architectures.map((arch) => `arch=compute_${arch},code=sm_${arch}`),
-  'arch=compute_90,code=compute_90',
-]
+/** What only code for 90a may say: bodies written for that GPU include it, and no other file differs between 90a and 90. */
+const hopperHeader = 'hopper.cuh'
+
+/**
+ * Every architecture as machine code, and PTX that a later GPU's driver can compile: code for 90a itself runs on 9.0 only. Most
+ * files say nothing that needs 90a, so that one run of the compiler for 90 gives both their machine code and their PTX.
+ */
+const codeForAll = (headers: readonly string[]): string[] =>
+  (headers.includes(hopperHeader)
+    ? ['arch=compute_80,code=sm_80', 'arch=compute_90a,code=sm_90a', 'arch=compute_90,code=compute_90']
+    : ['arch=compute_80,code=sm_80', 'arch=compute_90,code=[sm_90,compute_90]']
+  ).flatMap((target) => ['-gencode', target])
 
 /** Machine code for one architecture, by its number (`90`). A library for one device travels to it, so its code is compressed. */
 function codeFor(architecture: string): string[] {
@@ -41,15 +49,30 @@ function codeFor(architecture: string): string[] {
   return ['-gencode', `arch=compute_${known},code=sm_${known}`, '-Xfatbin', '-compress-all']
 }
 
-const cudaFlags = (architecture: string | undefined): string[] => [
-  '-std=c++17',
-  '-O3',
-  '-lineinfo',
-  ...(architecture === undefined ? targets.flatMap((target) => ['-gencode', target]) : codeFor(architecture)),
-  ...['-Xcompiler', '-fPIC'],
-  ...['-Xptxas', '-v'],
-  ...['-Werror', 'all-warnings'],
-]
+/** What `recipeFor` may be asked for besides the target. */
+export interface RecipeOptions {
+  /** Compiles CUDA for this architecture only, such as `90`; for all of them by default. */
+  readonly architecture?: string | undefined
+  /** Lets profilers and checkers name lines of the generated text, which doubles a library. */
+  readonly lineInfo?: boolean | undefined
+}
+
+/**
+ * Host code only launches, and is optimised accordingly. A library for all architectures is stored as it is: an archive compresses
+ * what its kernels have in common, which compressed parts would hide.
+ */
+function cudaFlags({ architecture, lineInfo = false }: RecipeOptions): Recipe['compileFlags'] {
+  const one = architecture === undefined ? undefined : codeFor(architecture)
+  return (headers) => [
+    '-std=c++17',
+    '-O3',
+    ...(lineInfo ? ['-lineinfo'] : []),
+    ...(one ?? [...codeForAll(headers), '--no-compress']),
+    ...['-Xcompiler', '-fPIC,-O1'],
+    ...['-Xptxas', '-v'],
+    ...['-Werror', 'all-warnings'],
+  ]
+}
 
 /**
  * Shared objects carry their C++ runtime, since the machine they are unpacked on may have an older one or none, and keep it to
@@ -57,33 +80,30 @@ const cudaFlags = (architecture: string | undefined): string[] => [
  */
 export const hostRuntime = ['-static-libstdc++', '-static-libgcc', '-Wl,--exclude-libs,ALL'] as const
 
-/**
- * @param architecture compiles CUDA for this one only, such as `90`; for all of them by default
- * @throws environment `toolchain.cxx` or `toolchain.nvcc` when the target's compiler is missing; usage `toolchain.architecture`
- */
-export async function recipeFor(target: Target, packageRoot: string, architecture?: string): Promise<Recipe> {
+/** @throws environment `toolchain.cxx` or `toolchain.nvcc` when the target's compiler is missing; usage `toolchain.architecture` */
+export async function recipeFor(target: Target, packageRoot: string, options: RecipeOptions = {}): Promise<Recipe> {
   const include = includeFolders(join(packageRoot, 'native'), target)
   return target === 'simt'
     ? {
         target,
         compiler: await requireCxx(),
         include,
-        compileFlags: simtFlags,
+        compileFlags: () => simtFlags,
         linkFlags: ['-shared', ...hostRuntime],
       }
     : {
         target,
         compiler: await requireNvcc(),
         include,
-        compileFlags: cudaFlags(architecture),
+        compileFlags: cudaFlags(options),
         linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
       }
 }
 
-/** Arguments that compile `source` (generated text, or the C++ registry) into `object`. */
-export const compileArguments = (recipe: Recipe, source: string, object: string): string[] => [
+/** Arguments that compile `source` (generated text, or the C++ registry), which reaches `headers`, into `object`. */
+export const compileArguments = (recipe: Recipe, source: string, headers: readonly string[], object: string): string[] => [
   ...(recipe.target === 'simt' ? ['-x', 'c++'] : []),
-  ...recipe.compileFlags,
+  ...recipe.compileFlags(headers),
   ...recipe.include.flatMap((folder) => ['-I', folder]),
   '-c',
   source,

@@ -1,13 +1,16 @@
 import { existsSync } from 'node:fs'
 import { readFile, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { buildKernels, outputs } from '../../src/toolchain/index.js'
 import { type TestProject, testProject } from './project.js'
 
 let project: TestProject
 
-afterEach(() => rm(project.root, { recursive: true, force: true }))
+afterEach(async () => {
+  vi.unstubAllEnvs()
+  await rm(project.root, { recursive: true, force: true })
+})
 
 const build = () => buildKernels({ target: 'simt', root: project.root })
 
@@ -22,6 +25,18 @@ test('compiles once, and again only what changed by content', async () => {
 
   await project.write('generated/cuda/one.cu', 'int one() { return 3; }\n')
   expect(await build()).toMatchObject({ compiled: 1, linked: true })
+})
+
+test('projects that share a cache compile a text once, and another text under its name again', async () => {
+  const one = await testProject({ one: 'int one() { return 1; }\n' })
+  project = await testProject({ one: 'int one() { return 1; }\n' })
+  vi.stubEnv('HEDDLE_CACHE', join(one.root, 'shared'))
+  expect(await buildKernels({ target: 'simt', root: one.root })).toMatchObject({ compiled: 2, linked: true })
+  expect(await build()).toMatchObject({ compiled: 0, linked: true })
+  expect(existsSync(join(project.root, '.heddle/cache'))).toBe(false)
+  await project.write('generated/cuda/one.cu', 'int one() { return 2; }\n')
+  expect(await build()).toMatchObject({ compiled: 1, linked: true })
+  await rm(one.root, { recursive: true })
 })
 
 test('a removed or altered library is linked again', async () => {

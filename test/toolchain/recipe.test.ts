@@ -1,0 +1,47 @@
+/** Which architectures a CUDA file is compiled for, and how: by the headers it reaches and what the build is for. */
+import { rm } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { headerDigests } from '../../src/toolchain/includes.js'
+import { recipeFor } from '../../src/toolchain/recipe.js'
+import { type TestProject, testProject } from './project.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+let project: TestProject
+
+beforeAll(async () => {
+  project = await testProject({})
+  vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', 'echo "fake 1.0, release 1"'))
+})
+afterAll(async () => {
+  vi.unstubAllEnvs()
+  await rm(project.root, { recursive: true })
+})
+
+const codesOf = (flags: readonly string[]): string[] => flags.filter((_, i) => flags[i - 1] === '-gencode')
+
+describe('flags of a CUDA file', () => {
+  it('name 90a where its text reaches what only 90a may say', async () => {
+    const recipe = await recipeFor('cuda', root)
+    const rows = await headerDigests('#include "kernel.cuh"', recipe.include)
+    expect(codesOf(recipe.compileFlags(Object.keys(rows)))).toEqual([
+      'arch=compute_80,code=sm_80',
+      'arch=compute_90,code=[sm_90,compute_90]',
+    ])
+    for (const header of ['matmul.cuh', 'matmul_int8.cuh', 'attention.cuh']) {
+      const reached = await headerDigests(`#include "${header}"`, recipe.include)
+      expect(codesOf(recipe.compileFlags(Object.keys(reached))), header).toContain('arch=compute_90a,code=sm_90a')
+    }
+  })
+
+  it('name lines only where that is asked for', async () => {
+    expect((await recipeFor('cuda', root)).compileFlags([])).not.toContain('-lineinfo')
+    expect((await recipeFor('cuda', root, { lineInfo: true })).compileFlags([])).toContain('-lineinfo')
+  })
+
+  it('are of one architecture where a library is for one device', async () => {
+    const recipe = await recipeFor('cuda', root, { architecture: '90' })
+    expect(codesOf(recipe.compileFlags(['kernel.cuh']))).toEqual(['arch=compute_90a,code=sm_90a'])
+    await expect(recipeFor('cuda', root, { architecture: '70' })).rejects.toMatchObject({ code: 'toolchain.architecture' })
+  })
+})
