@@ -42,13 +42,14 @@ function known<T>(value: T | undefined, what: string, name: string): T {
  */
 export function position(name: string, indices: readonly number[], shape: readonly number[]): number {
   let at = 0
-  shape.forEach((extent, axis) => {
+  for (let axis = 0; axis < shape.length; axis++) {
+    const extent = shape[axis] ?? 0
     const index = indices[axis] ?? Number.NaN
     if (!(index >= 0 && index < extent && Number.isInteger(index))) {
       throw findingError('evaluate.bounds', `${name}[${indices.join(', ')}] is outside its shape (${shape.join(', ')})`)
     }
     at = at * extent + index
-  })
+  }
   return at
 }
 
@@ -58,6 +59,22 @@ function elements(index: string, value: Expr, env: Env): (at: number) => Value {
     env.values.set(index, at)
     return evaluateExpr(value, env)
   }
+}
+
+/** Where a load reads: `position` without a list of indices, which most of the time of an evaluation would go into. */
+function positionOf(load: Extract<Expr, { kind: 'load' }>, shape: readonly number[], env: Env): number {
+  let at = 0
+  for (let axis = 0; axis < shape.length; axis++) {
+    const expr = load.indices[axis]
+    const index = expr === undefined ? Number.NaN : Number(evaluateExpr(expr, env))
+    const extent = shape[axis] ?? 0
+    if (!(index >= 0 && index < extent && Number.isInteger(index))) {
+      const indices = load.indices.map((each) => Number(evaluateExpr(each, env)))
+      return position(load.tensor, indices, shape)
+    }
+    at = at * extent + index
+  }
+  return at
 }
 
 /** The value of an expression. Branches not taken are not evaluated. */
@@ -78,8 +95,7 @@ export function evaluateExpr(expr: Expr, env: Env): Value {
     }
     case 'load': {
       const tensor = known(env.tensors[expr.tensor], 'tensor', expr.tensor)
-      const indices = expr.indices.map((i) => Number(evaluateExpr(i, env)))
-      return tensor.data[position(expr.tensor, indices, tensor.shape)] ?? Number.NaN
+      return tensor.data[positionOf(expr, tensor.shape, env)] ?? Number.NaN
     }
     case 'call': {
       const [a, b, c] = expr.args
@@ -88,7 +104,11 @@ export function evaluateExpr(expr: Expr, env: Env): Value {
         return left === (expr.fn === 'and') ? evaluateExpr(b, env) : left
       }
       if (a && b && c && expr.fn === 'select') return evaluateExpr(evaluateExpr(a, env) ? b : c, env)
-      return intrinsic(expr.fn).evaluate(...(expr.args.map((arg) => evaluateExpr(arg, env)) as never[]))
+      const evaluate = intrinsic(expr.fn).evaluate as (...args: Value[]) => Value
+      // Nearly all take one or two, and need no list of arguments.
+      if (a && !b) return evaluate(evaluateExpr(a, env))
+      if (a && b && !c) return evaluate(evaluateExpr(a, env), evaluateExpr(b, env))
+      return evaluate(...expr.args.map((arg) => evaluateExpr(arg, env)))
     }
     case 'fold':
       return reduce(expr, env)

@@ -17,27 +17,36 @@ export const evaluateTemplate = (
 const extentOf = (dims: Numbers, name: string): number => dims[name] ?? 0
 
 function evaluateMatmul(kernel: MatmulKernel, inputs: Tensors, dims: Numbers, attrs: Numbers): Record<string, HostTensor> {
-  const extents = [...kernel.batch, kernel.m, kernel.n].map((name) => extentOf(dims, name))
+  const outer = [...kernel.batch, kernel.m, kernel.n]
+  const extents = outer.map((name) => extentOf(dims, name))
   const k = extentOf(dims, kernel.k)
-  const operand = (name: string): ((point: Numbers) => number) => {
+  /** An operand's data, and the distance of neighbours along each outer axis and along k. */
+  const operand = (name: string) => {
     const axes = kernel.tensors.find((tensor) => tensor.name === name)?.dims ?? []
     const { data, shape } = inputs[name] ?? { data: [], shape: [] }
-    return (point) =>
-      data[
-        position(
-          name,
-          axes.map((axis) => point[axis] ?? 0),
-          shape,
-        )
-      ] ?? Number.NaN
+    // Where the last element lies inside, every other does.
+    if (k > 0 && !extents.includes(0)) {
+      position(
+        name,
+        axes.map((axis) => extentOf(dims, axis) - 1),
+        shape,
+      )
+    }
+    const strideOf = (axis: string): number => {
+      const place = axes.indexOf(axis)
+      return place < 0 ? 0 : shape.slice(place + 1).reduce((size, extent) => size * extent, 1)
+    }
+    return { data, strides: outer.map(strideOf), step: strideOf(kernel.k) }
   }
   const [a, b] = [operand(kernel.a), operand(kernel.b)]
+  const along = (at: readonly number[], strides: readonly number[]): number =>
+    at.reduce((offset, index, axis) => offset + index * (strides[axis] ?? 0), 0)
   const data = new Float64Array(extents.reduce((size, extent) => size * extent, 1))
   let element = 0
   forEachPoint(extents, (at) => {
-    const point = Object.fromEntries([...kernel.batch, kernel.m, kernel.n].map((name, axis) => [name, at[axis] ?? 0]))
+    const [fromA, fromB] = [along(at, a.strides), along(at, b.strides)]
     let sum = 0
-    for (let i = 0; i < k; i++) sum += a({ ...point, [kernel.k]: i }) * b({ ...point, [kernel.k]: i })
+    for (let i = 0; i < k; i++) sum += (a.data[fromA + i * a.step] ?? Number.NaN) * (b.data[fromB + i * b.step] ?? Number.NaN)
     data[element++] = sum
   })
   return evaluateKernel(kernel.epilogue, { ...inputs, [kernel.accumulator]: { data, shape: extents } }, dims, attrs)

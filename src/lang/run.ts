@@ -29,8 +29,7 @@ export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record
   const dims = extentsOf(op, inputs, options.dims ?? {})
   const accessors = Object.fromEntries(
     Object.keys(op.inputs).map((name) => {
-      const { data, shape } = inputs[name] ?? { data: [], shape: [] }
-      return [name, (...indices: number[]): number => data[position(name, indices, shape)] ?? Number.NaN]
+      return [name, accessor(name, inputs[name] ?? { data: [], shape: [] })]
     }),
   )
   const program = op.body(accessors, { ...op.attrs, ...options.attrs, ...dims })
@@ -45,10 +44,38 @@ export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record
       const result = results[name]
       if (result === undefined) throw usageError('run.output', `${op.name}: the body returns no ${name}`)
       if (typeof result === 'number') data[position(name, point, shape)] = result
-      else for (let c = 0; c < (shape.at(-1) ?? 0); c++) data[position(name, [...point, c], shape)] = result(c)
+      else {
+        const length = shape.at(-1) ?? 0
+        const first = length === 0 ? 0 : position(name, [...point, 0], shape)
+        for (let c = 0; c < length; c++) data[first + c] = result(c)
+      }
     }
   })
   return Object.fromEntries(outputs.map(({ name, shape, data }) => [name, { shape, data }]))
+}
+
+const inside = (index: number, extent: number): boolean => index >>> 0 === index && index < extent
+
+/** Reads one element. Bodies spend their time here, so that no list of indices is made where all of them are inside. */
+function accessor(name: string, { data, shape }: HostTensor): (...indices: number[]) => number {
+  const read = (...indices: number[]): number => data[position(name, indices, shape)] ?? Number.NaN
+  const [p = 0, q = 0, r = 0, s = 0] = shape
+  switch (shape.length) {
+    case 1:
+      return (i) => (inside(i, p) ? (data[i] ?? Number.NaN) : read(i))
+    case 2:
+      return (i, j) => (inside(i, p) && inside(j, q) ? (data[i * q + j] ?? Number.NaN) : read(i, j))
+    case 3:
+      return (i, j, k) =>
+        inside(i, p) && inside(j, q) && inside(k, r) ? (data[(i * q + j) * r + k] ?? Number.NaN) : read(i, j, k)
+    case 4:
+      return (i, j, k, l) =>
+        inside(i, p) && inside(j, q) && inside(k, r) && inside(l, s)
+          ? (data[((i * q + j) * r + k) * s + l] ?? Number.NaN)
+          : read(i, j, k, l)
+    default:
+      return read
+  }
 }
 
 function extent(op: Op, axis: string, dims: Readonly<Record<string, number>>): number {

@@ -30,9 +30,17 @@ function split(layout: LayoutDecl, runs: readonly number[], rank: number): Layou
     return { axis: layout.axes[i] ?? '', decl: rowMajorDecl(axes.slice(first, first + run)) }
   })
   type Numbers = Readonly<Record<string, number>>
-  const index = (at: Numbers, extent: Numbers) =>
-    Object.fromEntries(parts.map(({ axis, decl }) => [axis, decl.offset(at, extent)]))
-  const extents = (extent: Numbers) => Object.fromEntries(parts.map(({ axis, decl }) => [axis, decl.size(extent)]))
+  // One record each serves every element of a tensor: a layout's functions read them and keep nothing.
+  const indices: Record<string, number> = {}
+  const sizes: Record<string, number> = {}
+  const index = (at: Numbers, extent: Numbers): Numbers => {
+    for (const { axis, decl } of parts) indices[axis] = decl.offset(at, extent)
+    return indices
+  }
+  const extents = (extent: Numbers): Numbers => {
+    for (const { axis, decl } of parts) sizes[axis] = decl.size(extent)
+    return sizes
+  }
   return {
     name: layout.name,
     axes,

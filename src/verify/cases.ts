@@ -113,7 +113,8 @@ export function inputsOf({ name, entry, dims, draw }: KernelCase): Readonly<Reco
       const shape = buffer.dims.map((dim) => dims[dim] ?? 1)
       const special = rule.inputs?.[buffer.name]
       const length = shape.reduce((product, extent) => product * extent, 1)
-      const drawn = Float64Array.from({ length }, (_, i) => (special === undefined ? value(next) : special(next, dims, i)))
+      const drawn = new Float64Array(length)
+      for (let i = 0; i < length; i++) drawn[i] = special === undefined ? value(next) : special(next, dims, i)
       return [buffer.name, { data: roundTo(buffer.dtype, drawn), shape }]
     }),
   )

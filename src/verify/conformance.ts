@@ -97,7 +97,7 @@ function store(placed: Placed, values: ArrayLike<number>, layouts: Layouts): Uin
   const { dtype, layout } = placed.buffer
   if (layout === 'row') return encodeNumbers(dtype, values)
   // Padding is poisoned as well: no result may depend on it.
-  const stored = Float64Array.from(decode(dtype, new Uint8Array(placed.bytes).fill(poisonByte(dtype))))
+  const stored = new Float64Array(decode(dtype, new Uint8Array(placed.bytes).fill(poisonByte(dtype))))
   const offset = elementOffset(placed, layouts)
   for (let i = 0; i < values.length; i++) stored[offset(i)] = values[i] ?? 0
   return encodeNumbers(dtype, stored)
@@ -106,11 +106,11 @@ function store(placed: Placed, values: ArrayLike<number>, layouts: Layouts): Uin
 function load(placed: Placed, block: Uint8Array, layouts: Layouts): ArrayLike<number> {
   const raw = decode(placed.buffer.dtype, block.subarray(placed.offset, placed.offset + placed.bytes))
   // Poisoned int8 is one step from the least result there is, which a tolerance of a step would accept.
-  const stored = placed.buffer.dtype === 'i8' ? Float64Array.from(raw, (value) => (value === -128 ? Number.NaN : value)) : raw
+  const stored = placed.buffer.dtype === 'i8' ? new Float64Array(raw).map((value) => (value === -128 ? Number.NaN : value)) : raw
   if (placed.buffer.layout === 'row') return stored
   const offset = elementOffset(placed, layouts)
   const length = placed.shape.reduce((product, extent) => product * extent, 1)
-  return Float64Array.from({ length }, (_, i) => stored[offset(i)] ?? Number.NaN)
+  return new Float64Array(length).map((_, i) => stored[offset(i)] ?? Number.NaN)
 }
 
 /** The block before the run: guards, inputs as stored, outputs poisoned. */
@@ -156,7 +156,7 @@ function toleranceOf({ entry, dims, draw }: KernelCase, dtype: DType): Tolerance
 /** Values beyond the storage type's range are stored as infinities; the others are left in double precision. */
 const saturate = (dtype: DType, expected: ArrayLike<number>): ArrayLike<number> => {
   const stored = roundTo(dtype, expected)
-  return Float64Array.from(expected, (value, i) => (Number.isFinite(stored[i]) ? value : (stored[i] ?? value)))
+  return new Float64Array(expected).map((value, i) => (Number.isFinite(stored[i]) ? value : (stored[i] ?? value)))
 }
 
 /** Expected values of an exact comparison are what a correctly rounded store leaves. */

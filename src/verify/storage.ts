@@ -8,13 +8,13 @@ export function encodeNumbers(dtype: DType, values: ArrayLike<number>): Uint8Arr
     case 'f32':
     case 'f16':
     case 'bf16':
-      return encode(dtype, Float32Array.from(values))
+      return encode(dtype, new Float32Array(values))
     case 'i32':
-      return encode(dtype, Int32Array.from(values))
+      return encode(dtype, new Int32Array(values))
     case 'i8':
-      return encode(dtype, Int8Array.from(values))
+      return encode(dtype, new Int8Array(values))
     case 'u8':
-      return encode(dtype, Uint8Array.from(values))
+      return encode(dtype, new Uint8Array(values))
   }
 }
 
