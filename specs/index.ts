@@ -45,9 +45,11 @@ import { splitHeads } from './ops/split_heads.js'
 import { addStepPosition, maskSteps, nextStep } from './ops/steps.js'
 import { take } from './ops/take.js'
 import { auto } from './plans/auto.js'
+import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
 import { ftV1Gelu, ftV1GeluTanh, ftV1Pre, ftV1Relu, ftV1Silu } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
+import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
 
@@ -152,10 +154,12 @@ export const plans: readonly PlanDecl[] = [
   ftV1Silu,
   ...ftV1Pre,
   ...ftV21,
+  ...ftV21Decoder,
   ...ftV3,
   int8Row,
   ...bestEncoder,
   ...bestSeq2seqEncoder,
+  ...bestDecoder,
   ...bestEncoderInt8,
   ...auto,
 ]

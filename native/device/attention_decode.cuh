@@ -4,13 +4,15 @@
 //
 // A launch has `batch` sequences of `queries` query rows each. Members of Slots are device functions and const:
 //   int keys(int b)                         places [0, keys) of sequence b are attended, at least 1; what lies at others is not read
-//   int source(int b, int j)                the sequence whose keys and values place j of b are: a table, where beams share their past
-//   int64_t key_row(int source, int h, int j), value_row(source, h, j), out_row(b, i, h)
+//   int owner(int b, int j)                the sequence whose keys and values place j of b are: a table, where beams share their past
+//   int64_t key_row(int owner, int h, int j), value_row(owner, h, j), out_row(b, i, h)
 //                                           element offset of a head's row of head_dim neighbours
 //   void query<Vec, Whole>(int b, int i, int h, int c, int valid, float (&values)[Vec])
 //                                           elements c and on of a query row; `valid` of them exist, the others are zero
 //   float score(float raw, int b, int i, int h, int j)
 //                                           what softmax is taken of, from the raw product of a query with the key of place j
+//   bool aligned()                          whether rows of the tensors that queries and fresh places are computed from begin at
+//                                           multiples of 16 bytes, where head_dim is a multiple of 8; for the host
 //   static constexpr bool has_fresh         whether one place of a sequence is not in memory yet: that of the present step
 // and if so, for queries == 1,
 //   int fresh_place(int b)                  which one; where it is no place of the tensors, nothing is stored
@@ -74,7 +76,7 @@ int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, con
   return launch(queue, error, config, kernel, extents, key, value, out, slots, caches...);
 }
 
-/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[source(b, j), j, h, :]) times the same row of
+/// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[owner(b, j), j, h, :]) times the same row of
 /// value, or what Slots stores of that. `places` is how many each sequence has in memory. `caches`: the outputs that keys and values
 /// of the fresh place are stored in, if there is one. HEDDLE_INVALID for head_dim beyond 1024.
 template <class T, class O, class Slots, class... Caches>
@@ -91,7 +93,8 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   }
   const DecodeExtents extents = {static_cast<int>(heads), static_cast<int>(queries), static_cast<int>(head_dim),
                                  static_cast<int>(places), 1};
-  const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16));
+  const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16)) &&
+                       slots.aligned();
   const auto start = [&](auto shape, auto whole) {
     using Shape = decltype(shape);
     return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, items.value,

@@ -77,21 +77,21 @@ __global__ void __launch_bounds__(256, Shape::resident)
 
   const auto place_of = [&](const DecodeWalk<Shape>& at, int u) { return at.piece * Shape::piece + u * Shape::groups + group; };
   const auto is_attended = [&](int j) { return j < stored && j != fresh_at; };
-  const auto find = [&](const DecodeWalk<Shape>& at, int (&sources)[unroll]) {
+  const auto find = [&](const DecodeWalk<Shape>& at, int (&owners)[unroll]) {
     HEDDLE_UNROLL
     for (int u = 0; u < unroll; ++u) {
       // The table is as long as the tensors, so it can be read before anyone knows how many places there are.
       const int j = place_of(at, u);
-      sources[u] = j < extents.places ? slots.source(b, j) : 0;
+      owners[u] = j < extents.places ? slots.owner(b, j) : 0;
     }
   };
-  const auto load = [&](const DecodeWalk<Shape>& at, const int (&sources)[unroll], DecodePiece<T, Shape>& piece) {
+  const auto load = [&](const DecodeWalk<Shape>& at, const int (&owners)[unroll], DecodePiece<T, Shape>& piece) {
     HEDDLE_UNROLL
     for (int u = 0; u < unroll; ++u) {
       const int j = place_of(at, u);
       const bool attended = !at.is_done() && is_attended(j);
-      const int64_t key_row = attended ? slots.key_row(sources[u], h, j) : 0;
-      const int64_t value_row = attended ? slots.value_row(sources[u], h, j) : 0;
+      const int64_t key_row = attended ? slots.key_row(owners[u], h, j) : 0;
+      const int64_t value_row = attended ? slots.value_row(owners[u], h, j) : 0;
       columns.each([&](int chunk, int c, int valid) {
         piece.keys[u][chunk] = columns.load(key, key_row + c, attended ? valid : 0);
         piece.values[u][chunk] = columns.load(value, value_row + c, attended ? valid : 0);
@@ -100,19 +100,19 @@ __global__ void __launch_bounds__(256, Shape::resident)
   };
 
   DecodeWalk<Shape> here(warp, warps, pieces), next = here;
-  int sources[unroll];
+  int owners[unroll];
   DecodePiece<T, Shape> piece;
-  find(here, sources);
+  find(here, owners);
   next.advance();
-  load(here, sources, piece);
-  find(next, sources);
+  load(here, owners, piece);
+  find(next, owners);
   exchange.ready();
   if constexpr (Slots::has_fresh) {
     if (takes_fresh) {
       if (fresh_at >= 0 && fresh_at < extents.places) fresh.store(slots, columns, b, h, fresh_at, lane, caches...);
       if (attends_fresh) {
-        const int source = slots.source(b, fresh_at);
-        if (source != b) fresh.read(slots, columns, source, h);
+        const int owner = slots.owner(b, fresh_at);
+        if (owner != b) fresh.read(slots, columns, owner, h);
         DecodeSum<Shape> sum;
         const float raw = query.product(fresh.keys);
         sum.add(slots.score(raw, b, i, h, fresh_at), fresh.values, group == 0);
@@ -124,10 +124,10 @@ __global__ void __launch_bounds__(256, Shape::resident)
   DecodeSum<Shape> sum;
   while (!here.is_done()) {
     DecodePiece<T, Shape> coming;
-    load(next, sources, coming);
+    load(next, owners, coming);
     DecodeWalk<Shape> after = next;
     after.advance();
-    find(after, sources);
+    find(after, owners);
     float scores[unroll];
     HEDDLE_UNROLL
     for (int u = 0; u < unroll; ++u) {

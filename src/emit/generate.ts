@@ -16,6 +16,7 @@ import type { MappedKernel } from '../schedule/mapped.js'
 import { refuseUnknown, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
 import { bindingsText } from './bindings.js'
+import { emitDecodeAttention } from './decode_attention_kernel.js'
 import type { PlannedGraphs } from './graphs.js'
 import { jsonText } from './json.js'
 import { kernelTexts } from './kernel.js'
@@ -105,8 +106,17 @@ const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
 
 /** The CUDA text of one template instance. */
-const emitTemplate = (instance: TemplateInstance): string =>
-  instance.kernel.kind === 'matmul' ? emitMatmul(instance, instance.kernel) : emitAttention(instance, instance.kernel)
+function emitTemplate(instance: TemplateInstance): string {
+  const { kernel } = instance
+  switch (kernel.kind) {
+    case 'matmul':
+      return emitMatmul(instance, kernel)
+    case 'attention':
+      return emitAttention(instance, kernel)
+    case 'decode attention':
+      return emitDecodeAttention(instance, kernel)
+  }
+}
 
 /** An instance of either kind, and its text. */
 export interface Written {

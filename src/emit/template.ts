@@ -5,6 +5,7 @@
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { allTypes, instanceKey } from '../ir/instance.js'
 import type { TemplateKernel } from '../ir/template.js'
+import { isUpdating } from '../ir/update.js'
 import { sizeOf } from '../schedule/access.js'
 import { type Scope, wideText } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
@@ -22,7 +23,7 @@ export interface TemplateInstance {
 export const templateInstances = (kernel: TemplateKernel): TemplateInstance[] =>
   allTypes(kernel).map((types) => ({ kernel, types, key: instanceKey(kernel.name, types) }))
 
-/** What the two kinds of template supply. */
+/** What each kind of template supplies. */
 export interface TemplateText {
   readonly comment: string
   /** The device header with the main loop. */
@@ -59,6 +60,7 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
     source: `${kernel.source.file}:${kernel.source.line}`,
     comment: text.comment,
     include: text.include,
+    updates: isUpdating(kernel),
     space: spaceOf(key),
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     slots: render('slots', { ...text.slots, members }),
@@ -89,6 +91,10 @@ function launcherText({ kernel, key }: TemplateInstance, scope: Scope, text: Tem
     const elements = wideText(sizeOf(tensor, {}), launcher, (operand) => `heddle::Count(${operand})`)
     const handle = `arguments.${tensor.access}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
     writer.writeLine(`const auto ${names.tensor(tensor.name)} = ${handle};`)
+    const before = kernel.tensors.findIndex(({ name }) => name === tensor.updates)
+    if (before < 0) return
+    const tensors = `${i}, "${tensor.name}", ${before}, "${tensor.updates}"`
+    writer.writeLine(`heddle::check_update(arguments, launch, error, "${key}", ${tensors});`)
   })
   const empty = text.extents.map((extent) => `${extent} == 0`).join(' || ')
   writer.writeLine(`if (arguments.status != HEDDLE_OK || ${empty}) return arguments.status;`)

@@ -12,6 +12,8 @@ import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttention } from './attention.js'
+import { formOf } from './attention_parts.js'
+import { deriveDecodeAttention } from './decode_attention.js'
 import type { Derived } from './derive.js'
 import { placeEdges } from './edges.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './edit.js'
@@ -125,12 +127,18 @@ function deriveGroup(
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [memberOf(plan, node, ops)] : []))
   const [first, second, third] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
   if (first === undefined) return deriveMembers(graph, name, members, layouts)
+  if (third !== undefined) throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
+  const form = second === undefined ? undefined : formOf(graph, first, second)
+  if (second !== undefined && (form === 'step' || form === 'memory'))
+    return deriveDecodeAttention(graph, name, form, first, second, members, layouts)
   const updating = members.find(({ kernel }) => isUpdating(kernel))
   if (updating !== undefined)
     throw illegal(name, first.name, updating.node.name, `${updating.node.name} replaces elements in place, beside no product`)
   if (second === undefined) return deriveMatmul(graph, name, first, members, layouts)
-  if (third === undefined) return deriveAttention(graph, name, first, second, members, layouts)
-  throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
+  if (form === 'sequence') return deriveAttention(graph, name, first, second, members, layouts)
+  const reason =
+    'attention is "b s h d, b t h d -> b h s t" and "b h s t, b t h d -> b s h d", or of one query "b h d, b t h d -> b h t" and "b h t, b t h d -> b h d"'
+  throw illegal(name, first.name, second.name, reason)
 }
 
 function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Kernel>): Member {

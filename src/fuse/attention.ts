@@ -3,26 +3,21 @@
  * padding, parts of a stack) becomes the place each row is read from, what lies between product and softmax (scale, mask) the
  * score of each pair, what follows becomes the place each result is written to and what is stored there.
  */
-import { i32, index, local } from '../ir/build.js'
-import type { Expr } from '../ir/expr.js'
-import { type Graph, type GraphNode, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
+import { i32 } from '../ir/build.js'
+import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
 import type { AttentionKernel, RowAccess } from '../ir/template.js'
-import { rewrite } from '../ir/walk.js'
 import { type AttentionGroup, elementOf, place } from './attention_elements.js'
 import { outputOf } from './attention_output.js'
-import { areAttention, Surroundings, unguard } from './attention_parts.js'
+import { checkClaimed, checkInner, Surroundings, unguard } from './attention_parts.js'
+import { scoreOf } from './attention_score.js'
 import { AttentionSlots } from './attention_slots.js'
 import type { Derived } from './derive.js'
 import type { LayoutsByName } from './edit.js'
 import { valueAt } from './edit.js'
-import { isUsed } from './members.js'
 import { equalExprs } from './positions.js'
 import { illegal, type Member } from './space.js'
 
 type Matmul = NodeOf<'matmul'>
-
-/** Lower than any score: a mask may hide a key by it. */
-const hidden = -1e29
 
 /** @throws usage `plan.illegal` naming the node that does not fit between, before or behind the two products */
 export function deriveAttention(
@@ -54,24 +49,13 @@ class Attention {
     this.#members = members
     this.#around = new Surroundings(graph, members)
     this.#slots = new AttentionSlots(graph)
-    this.#group = { graph, name, scores, context, layouts, around: this.#around, slots: this.#slots }
+    const roles = { scores: ['b', 'h', 'i', 'j'], result: ['b', 'i', 'h', 'd'] }
+    this.#group = { graph, name, scores, context, layouts, roles, around: this.#around, slots: this.#slots }
   }
 
   run(): Derived<AttentionKernel> {
-    const softmax = this.#members.find(({ node }) => node.op === 'softmax')
-    if (softmax === undefined) {
-      throw illegal(this.#name, this.#scores.name, this.#context.name, 'attention needs a softmax between its two products')
-    }
-    const probabilities = this.#around.through(this.#context.a)
-    if (softmax.node.outputs.y !== probabilities) {
-      throw illegal(this.#name, softmax.node.name, this.#context.name, 'the second product does not multiply the softmax')
-    }
-    if (!areAttention(this.#scores, this.#context)) {
-      const reason = 'attention is "b s h d, b t h d -> b h s t" and "b h s t, b t h d -> b s h d"'
-      throw illegal(this.#name, this.#scores.name, this.#context.name, reason)
-    }
-    const between = this.#around.behind(this.#scores.out, (member) => member === softmax)
-    const scored = this.#score(between, this.#around.through(softmax.node.inputs.x ?? 0), softmax)
+    const scored = scoreOf(this.#group, this.#members)
+    const { softmax } = scored
     const query = this.#operand(this.#scores.a, 'i')
     const key = this.#operand(this.#scores.b, 'j')
     const value = this.#operand(this.#context.b, 'j')
@@ -85,12 +69,10 @@ class Attention {
       }
     }
     const output = outputOf(this.#group)
-    const claimed = [softmax, ...between, ...query.members, ...key.members, ...value.members, ...output.members]
-    const left = this.#members.find((member) => !claimed.includes(member))
-    if (left !== undefined) {
-      throw illegal(this.#name, left.node.name, this.#scores.name, 'it is neither before, between nor behind the two products')
-    }
-    this.#checkInner(output.value)
+    const parts = [query, key, value, output, scored].flatMap(({ members }) => members)
+    checkClaimed(this.#name, this.#scores, this.#members, parts)
+    const inside = [this.#scores, this.#context, ...this.#members.map(({ node }) => node)]
+    checkInner(this.#graph, this.#name, inside, [output.value])
     const [batch, queries, heads, headDim] = valueAt(this.#graph.values, this.#scores.a).shape.map((extent) =>
       this.#slots.extent(extent),
     )
@@ -117,29 +99,6 @@ class Attention {
       ownedCount: output.owned ?? queries,
     }
     return { kernel, ...this.#slots.bindings() }
-  }
-
-  /** Score of a pair, and the number of keys a mask of the form `key < count` leaves. */
-  #score(between: readonly Member[], value: ValueId, softmax: Member): { score: Expr; keyCount: Expr | undefined } {
-    const raw = local('raw')
-    if (between.length === 0) return { score: raw, keyCount: undefined }
-    const piece = elementOf(this.#group, between, value, ['b', 'h', 'i', 'j'])
-    const product = piece.derived.inputs.find((binding) => this.#around.through(binding.value) === this.#scores.out)?.param
-    const places = [index('b'), index('h'), index('i'), index('j')]
-    const inner = rewrite(piece.value, (expr) => {
-      if (expr.kind !== 'load' || expr.tensor !== product) return expr
-      if (expr.indices.length === 4 && expr.indices.every((place, i) => equalExprs(place, places[i]))) return raw
-      throw illegal(this.#name, this.#scores.name, softmax.node.name, 'a score depends on another pair')
-    })
-    const [condition, kept, other] = inner.kind === 'call' && inner.fn === 'select' ? inner.args : []
-    if (condition?.kind === 'call' && condition.fn === 'lt' && kept !== undefined && other?.kind === 'const') {
-      const [position, count] = condition.args
-      if (Number(other.value) <= hidden && count !== undefined && equalExprs(position, index('j'))) {
-        const keyCount = this.#slots.declare(piece, count, product)
-        return { score: this.#slots.declare(piece, kept, product), keyCount }
-      }
-    }
-    return { score: this.#slots.declare(piece, inner, product), keyCount: undefined }
   }
 
   /** Where the rows of an operand lie. A guard of the form `position < limit ? row : 0` is returned as its limit. */
@@ -179,16 +138,5 @@ class Attention {
     const { layout } = valueAt(this.#graph.values, id)
     if (layout === 'row') return
     throw illegal(this.#name, node, node, `a value in layout ${layout} needs the node that makes or reads it in the group`)
-  }
-
-  /** Nothing inside may be needed outside, except the result. */
-  #checkInner(result: ValueId): void {
-    const inside = new Set<GraphNode>([this.#scores, this.#context, ...this.#members.map(({ node }) => node)])
-    const last = [...inside].find((node) => outputsOf(node).includes(result))?.name ?? this.#context.name
-    for (const node of inside) {
-      const needed = outputsOf(node).find((id) => id !== result && isUsed(this.#graph, id, inside))
-      if (needed !== undefined)
-        throw illegal(this.#name, node.name, last, `${node.name} is needed outside, but never reaches memory`)
-    }
   }
 }

@@ -21,6 +21,8 @@ export interface AttentionGroup {
   readonly scores: NodeOf<'matmul'>
   readonly context: NodeOf<'matmul'>
   readonly layouts: LayoutsByName
+  /** Roles of the axes of the scores, and of those of the result, of which `d` stands at element 0. */
+  readonly roles: { readonly scores: readonly string[]; readonly result: readonly string[] }
   readonly around: Surroundings
   readonly slots: AttentionSlots
 }
@@ -41,16 +43,17 @@ export function storeOf(
 }
 
 /**
- * The one element a group of ops stores, as an expression of the template's indices: `indices` are the roles of the four axes of
+ * The one element a group of ops stores, as an expression of the template's indices: `indices` are the roles of the axes of
  * `value`, of which `d` stands at element 0.
- * @throws usage `plan.illegal` when the ops are not elementwise over batch, heads, rows and columns
+ * @throws usage `plan.illegal` when the ops are not elementwise over those axes
  */
 export function elementOf(group: AttentionGroup, members: readonly Member[], value: ValueId, indices: readonly string[]): Piece {
   const { derived, stmt } = storeOf(group, members, value)
   const { rows } = derived.kernel
   const first = members[0]?.node.name ?? ''
   const last = members.at(-1)?.node.name ?? ''
-  if (rows.length !== 3) throw illegal(group.name, first, last, 'its elements are not seen as batch, heads, rows, columns')
+  if (rows.length !== indices.length - 1)
+    throw illegal(group.name, first, last, `its elements are not seen as ${indices.length === 4 ? 'batch, heads, rows, columns' : `${indices.length} axes`}`)
   // An output stored in another order than the rows run gives each index its role by where it is stored.
   const roles = new Map<string, Expr>()
   placesOf(stmt).forEach((expr, i) => {

@@ -46,7 +46,7 @@ function padded(group: AttentionGroup, members: readonly Member[]): Output {
   // Ops behind a row-major product need not see heads.
   const stored = layout === 'row' ? changedBy(group, members, context.out, value) : storedBy(group, members, value)
   const tensor = slots.tensor(value, shape, 'out')
-  return { access: { tensor, indices: place(['b', 'i', 'h', 'd']) }, owned: undefined, stored, value }
+  return { access: { tensor, indices: place(group.roles.result) }, owned: undefined, stored, value }
 }
 
 /** Results of packed rows: what is before the packing lays them out, what is behind it changes what is stored. */
@@ -88,7 +88,7 @@ const resultOf = (members: readonly Member[]): ValueId | undefined => Object.val
 /** What members that lay a result out store of it. */
 function storedBy(group: AttentionGroup, members: readonly Member[], value: ValueId): Expr {
   if (members.length === 0) return local('result')
-  const roles = ['b', 'i', 'h', 'c']
+  const roles = group.roles.result.map((role) => (role === 'd' ? 'c' : role))
   return inResult(group, members, elementOf(group, members, value, roles), group.context.out, place(roles))
 }
 

@@ -1,22 +1,46 @@
 /** Finding one's way around the two products of attention: their axes, what feeds them, what follows them, and guards of padding. */
 import { constant, index } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import { type Graph, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
+import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
+import { sameExtent } from '../ir/shape.js'
 import { rewrite } from '../ir/walk.js'
+import { valueAt } from './edit.js'
+import { isUsed } from './members.js'
 import { equalExprs } from './positions.js'
-import type { Member } from './space.js'
+import { illegal, type Member } from './space.js'
 
-/** Whether two products are `b s h d, b t h d -> b h s t` and `b h s t, b t h d -> b s h d`, whatever their axes are called. */
-export function areAttention(scores: NodeOf<'matmul'>, context: NodeOf<'matmul'>): boolean {
-  const as = (names: readonly string[], roles: readonly string[], rest: string) => {
-    const known = new Map(names.map((name, i) => [name, roles[i] ?? rest]))
-    return (axes: readonly string[]): string => axes.map((axis) => known.get(axis) ?? rest).join(' ')
+/**
+ * What the two products around a softmax attend: as many queries of a `sequence` as it has keys, a few queries of each sequence
+ * something else (`memory`), or one query of each sequence (`step`).
+ */
+export type AttentionForm = 'sequence' | 'memory' | 'step'
+
+/** Axes of the operands by role: `a` and `b` of the first product, its result, and the result of the second. */
+const rolesOf = {
+  rows: { query: 'b s h d', key: 'b t h d', scores: 'b h s t', result: 'b s h d' },
+  step: { query: 'b h d', key: 'b t h d', scores: 'b h t', result: 'b h d' },
+} as const
+
+/** The form of two products, whatever their axes are called; undefined when they are none of attention. */
+export function formOf(graph: Graph, scores: NodeOf<'matmul'>, context: NodeOf<'matmul'>): AttentionForm | undefined {
+  if (are(rolesOf.step, scores, context)) return 'step'
+  if (!are(rolesOf.rows, scores, context)) return undefined
+  const [queries, keys] = valueAt(graph.values, scores.out).shape.slice(2)
+  return queries !== undefined && keys !== undefined && sameExtent(queries, keys) ? 'sequence' : 'memory'
+}
+
+function are(roles: (typeof rolesOf)[keyof typeof rolesOf], scores: NodeOf<'matmul'>, context: NodeOf<'matmul'>): boolean {
+  const as = (names: readonly string[], known: string, rest: string) => {
+    const named = new Map(names.map((name, i) => [name, known.split(' ')[i] ?? rest]))
+    return (axes: readonly string[]): string => axes.map((axis) => named.get(axis) ?? rest).join(' ')
   }
-  const first = as(scores.subscripts.a, ['b', 's', 'h', 'd'], 't')
-  const second = as(context.subscripts.a, ['b', 'h', 's', 't'], 'd')
+  const first = as(scores.subscripts.a, roles.query, 't')
+  const second = as(context.subscripts.a, roles.scores, 'd')
   return (
-    [first(scores.subscripts.b), first(scores.subscripts.out)].join(', ') === 'b t h d, b h s t' &&
-    [second(context.subscripts.b), second(context.subscripts.out)].join(', ') === 'b t h d, b s h d'
+    [first(scores.subscripts.a), first(scores.subscripts.b), first(scores.subscripts.out)].join() ===
+      [roles.query, roles.key, roles.scores].join() &&
+    [second(context.subscripts.a), second(context.subscripts.b), second(context.subscripts.out)].join() ===
+      [roles.scores, roles.key, roles.result].join()
   )
 }
 
@@ -63,6 +87,29 @@ export class Surroundings {
     }
     return found
   }
+}
+
+/** Refuses attention of which something inside is needed outside, apart from its `results`. */
+export function checkInner(
+  graph: Graph,
+  group: string,
+  nodes: readonly GraphNode[],
+  results: readonly ValueId[],
+): void {
+  const inside = new Set(nodes)
+  const last = nodes.find((node) => outputsOf(node).some((id) => id === results[0]))?.name ?? ''
+  for (const node of nodes) {
+    const needed = outputsOf(node).find((id) => !results.includes(id) && isUsed(graph, id, inside))
+    if (needed !== undefined)
+      throw illegal(group, node.name, last, `${node.name} is needed outside, but never reaches memory`)
+  }
+}
+
+/** Refuses members that are no part of attention. */
+export function checkClaimed(group: string, scores: NodeOf<'matmul'>, members: readonly Member[], claimed: readonly Member[]): void {
+  const left = members.find((member) => !claimed.includes(member))
+  if (left !== undefined)
+    throw illegal(group, left.node.name, scores.name, 'it is neither before, between nor behind the two products')
 }
 
 /** Strips `position < limit ? x : 0`, and with it every choice that the same condition makes inside. */

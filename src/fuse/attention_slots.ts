@@ -28,7 +28,7 @@ export class AttentionSlots {
   readonly #tensors = new Map<ValueId, Declared>()
   readonly #attrs: AttrParam[] = []
   readonly #attrValues: Record<string, AttrValue> = {}
-  readonly #taken = new Set<string>(['raw', 'result', 'b', 'h', 'i', 'j'])
+  readonly #taken = new Set<string>(['raw', 'result', 'owner', 'b', 'c', 'h', 'i', 'j'])
 
   constructor(graph: Graph) {
     this.#graph = graph
@@ -71,6 +71,14 @@ export class AttentionSlots {
       shape,
       tensor: { name: param, access, dtype, dims, layout: layout ?? rowMajor(dims) },
     })
+    return param
+  }
+
+  /** The parameter of a value that replaces elements of the tensor `before` in its memory. */
+  update(id: ValueId, shape: Shape, layout: TensorParam['layout'], before: string): string {
+    const param = this.tensor(id, shape, 'out', layout)
+    const declared = this.#tensors.get(id)
+    if (declared !== undefined) this.#tensors.set(id, { ...declared, tensor: { ...declared.tensor, updates: before } })
     return param
   }
 

@@ -16,7 +16,7 @@ import type { DTypeRef, Kernel } from '../ir/kernel.js'
 import { evaluateExtent } from '../ir/shape.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { valueAt } from './edit.js'
-import { attentionExtents, attentionReads, readsOf, type Sizes } from './reads.js'
+import { attentionExtents, attentionReads, decodeExtents, decodeReads, readsOf, type Sizes } from './reads.js'
 import { walkOf } from './registers.js'
 
 /** Storage types of activations and weights a plan can be priced in. */
@@ -150,6 +150,10 @@ function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: 
   if (kernel.kind === 'attention') {
     const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
     return { ...once, reads: attentionReads(kernel, sizes), flops: 4 * batch * heads * queries ** 2 * headDim }
+  }
+  if (kernel.kind === 'decode attention') {
+    const { batch, heads, queries, headDim, places } = decodeExtents(kernel, sizes)
+    return { ...once, reads: decodeReads(kernel, sizes), flops: 4 * batch * heads * queries * places * headDim }
   }
   const [m, n, k] = [kernel.m, kernel.n, kernel.k].map((dim) => sizes.dims[dim] ?? 0)
   const operands = [kernel.a, kernel.b].map((name) => [name, Number.POSITIVE_INFINITY] as const)

@@ -11,7 +11,7 @@ import { leastGain, type Pricing } from './cost.js'
 import type { LayoutsByName } from './edit.js'
 
 export interface PlanStep {
-  readonly kind: 'row program' | 'matmul' | 'attention' | 'library matmul'
+  readonly kind: 'row program' | 'matmul' | 'attention' | 'decode attention' | 'library matmul'
   /** The graph's nodes that the step computes, in its order. */
   readonly nodes: readonly string[]
   /** Nodes of the graph as declared that it computes: those of a stack instead of the stack, without the parts it hands out. */

@@ -46,6 +46,7 @@ function nameOf(
 /** What a kernel does, in order: each op once, attention by its name. */
 function ops(candidates: Candidates, names: readonly string[], kernel: PlannedKernel): readonly string[] {
   if ('kind' in kernel && kernel.kind === 'attention') return ['attention']
+  if ('kind' in kernel && kernel.kind === 'decode attention') return ['decode_attention']
   return [...new Set(candidates.find(names).map((node) => (node.kind === 'op' ? node.op : 'matmul')))]
 }
 

@@ -6,7 +6,7 @@ import { emptyEnv, evaluateExpr } from '../ir/evaluate.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printExpr } from '../ir/print.js'
-import type { AttentionKernel, RowAccess } from '../ir/template.js'
+import type { AttentionKernel, DecodeAttentionKernel, RowAccess } from '../ir/template.js'
 import { stmtExprs, substitute, visit } from '../ir/walk.js'
 
 type Numbers = Readonly<Record<string, number>>
@@ -88,12 +88,21 @@ export interface AttentionExtents {
   readonly headDim: number
 }
 
-export const attentionExtents = (kernel: AttentionKernel, sizes: Sizes): AttentionExtents => ({
+export const attentionExtents = (
+  kernel: Pick<AttentionKernel, 'batch' | 'heads' | 'queries' | 'headDim'>,
+  sizes: Sizes,
+): AttentionExtents => ({
   batch: lengthOf(kernel.batch, sizes),
   heads: lengthOf(kernel.heads, sizes),
   queries: lengthOf(kernel.queries, sizes),
   headDim: lengthOf(kernel.headDim, sizes),
 })
+
+/** The element `element` of a row. */
+const row = ({ tensor, indices }: RowAccess): Expr => {
+  const element: Expr = { kind: 'index', type: 'i32', name: 'element' }
+  return { kind: 'load', type: 'f32', tensor, indices: [...indices.slice(0, -1), element] }
+}
 
 /** Elements an attention kernel reads of each tensor, not limited by the size of the tensor. Keys and values are read once a head. */
 export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyMap<string, number> {
@@ -106,12 +115,33 @@ export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyM
     ['element', headDim],
   ])
   const reads = new Reads()
-  const row = ({ tensor, indices }: RowAccess): Expr => {
-    const element: Expr = { kind: 'index', type: 'i32', name: 'element' }
-    return { kind: 'load', type: 'f32', tensor, indices: [...indices.slice(0, -1), element] }
-  }
   const { query, key, value, score, keyCount, queryCount, ownedCount, out } = kernel
   const slots = [row(query), row(key), row(value), score, keyCount, queryCount, ownedCount, ...out.indices]
+  for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
+  return reads.total()
+}
+
+/** Extents of decode attention by role, and how much it does: as if all places were attended. */
+export const decodeExtents = (kernel: DecodeAttentionKernel, sizes: Sizes) => ({
+  ...attentionExtents(kernel, sizes),
+  places: lengthOf(kernel.places, sizes),
+})
+
+/** The same for decode attention, which reads keys and values once for each query row. */
+export function decodeReads(kernel: DecodeAttentionKernel, sizes: Sizes): ReadonlyMap<string, number> {
+  const { batch, heads, queries, headDim, places } = decodeExtents(kernel, sizes)
+  const extents = new Map([
+    ['b', batch],
+    ['h', heads],
+    ['i', queries],
+    ['j', places],
+    ['c', headDim],
+    ['element', headDim],
+  ])
+  const reads = new Reads()
+  const { query, owner, key, value, score, keyCount, fresh, out } = kernel
+  const computed = fresh === undefined ? [] : [fresh.place, fresh.key, fresh.value]
+  const slots = [query, owner, row(key), row(value), score, keyCount, ...computed, ...out.indices]
   for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
   return reads.total()
 }

@@ -60,7 +60,45 @@ export interface AttentionKernel extends Signature {
   readonly ownedCount: Expr
 }
 
-/** Whether attention's results are stored as they are. */
-export const storesAsIs = ({ stored }: AttentionKernel): boolean => stored.kind === 'local' && stored.name === 'result'
+/** The place of a step: what sequence `b` has there is computed on the way, attended, and stored in the caches of keys and values. */
+export interface FreshPlace {
+  /** Nothing is stored where it is no place of the caches. */
+  readonly place: Expr
+  /** Element `c` of head `h` of sequence `b`. */
+  readonly key: Expr
+  readonly value: Expr
+  /** Where the rows are stored: outputs that update the tensors of `key` and `value`, at place `j`. */
+  readonly keyCache: RowAccess
+  readonly valueCache: RowAccess
+}
 
-export type TemplateKernel = MatmulKernel | AttentionKernel
+/**
+ * The same for a few query rows of a sequence, one at a time, over places that are in memory already: the past of a decoder, or the
+ * memory of an encoder. Slots are expressions of `b`, `h`, `i` and `j` as above; `query` is element `c` of a query row, and key and
+ * value rows are those of the sequence `owner`, a local: where beams share their past, a table says whose row is read.
+ */
+export interface DecodeAttentionKernel extends Signature {
+  readonly kind: 'decode attention'
+  readonly batch: Expr
+  readonly heads: Expr
+  /** Query rows of each sequence; 1 where a place is fresh. */
+  readonly queries: Expr
+  readonly headDim: Expr
+  /** Places of a sequence in memory, of which at most that many are attended. */
+  readonly places: Expr
+  readonly query: Expr
+  readonly owner: Expr
+  readonly key: RowAccess
+  readonly value: RowAccess
+  readonly out: RowAccess
+  readonly score: Expr
+  readonly stored: Expr
+  readonly keyCount: Expr
+  readonly fresh: FreshPlace | undefined
+}
+
+/** Whether attention's results are stored as they are. */
+export const storesAsIs = ({ stored }: Pick<AttentionKernel, 'stored'>): boolean =>
+  stored.kind === 'local' && stored.name === 'result'
+
+export type TemplateKernel = MatmulKernel | AttentionKernel | DecodeAttentionKernel

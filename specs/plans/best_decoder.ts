@@ -1,0 +1,40 @@
+/**
+ * This project's own decoder, a step at a time: one matmul for query, key and value, biases, activation and residuals in epilogues,
+ * and one kernel for each attention. That of the row's own past puts keys and values into their caches on the way.
+ */
+import { type GraphDecl, plan } from 'heddle'
+import { biasedLanguageModelHead, decoderNorm, embedStep, languageModelHead } from '../graphs/decoder.js'
+import { decoderLayerPostGelu, decoderLayerPostRelu, decoderLayerPreGelu, decoderLayerPreRelu } from '../graphs/decoder_layer.js'
+import { crossAttentionNodes, selfAttentionNodes } from './decoder_nodes.js'
+
+type DecoderNode = typeof decoderLayerPreRelu extends GraphDecl<infer N> ? N : never
+
+const over = (layer: GraphDecl<DecoderNode>, activation: string) =>
+  plan('best-decoder', layer, {
+    stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
+    groups: {
+      matmul_bias: [
+        ['qkv', 'qkvBias'],
+        ['crossQuery', 'crossQueryBias'],
+      ],
+      decode_attention: selfAttentionNodes,
+      cross_attention: crossAttentionNodes,
+      matmul_bias_residual: [
+        ['projection', 'projectionBias', 'attentionResidual'],
+        ['crossProjection', 'crossProjectionBias', 'crossResidual'],
+        ['fc2', 'fc2Bias', 'outputResidual'],
+      ],
+      [`matmul_bias_${activation}`]: ['fc1', 'fc1Bias', 'fc1Activation'],
+    },
+  })
+
+export const bestDecoder = [
+  over(decoderLayerPreRelu, 'relu'),
+  over(decoderLayerPreGelu, 'gelu'),
+  over(decoderLayerPostRelu, 'relu'),
+  over(decoderLayerPostGelu, 'gelu'),
+  plan('best-decoder', embedStep, { groups: { embed_step: ['words', 'scaled', 'placed'] } }),
+  plan('best-decoder', decoderNorm, { groups: {} }),
+  plan('best-decoder', languageModelHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
+  plan('best-decoder', biasedLanguageModelHead, { groups: { matmul_bias_cast_f32: ['product', 'biased', 'logits'] } }),
+]

@@ -1,0 +1,28 @@
+/** Nodes of a decoder layer that become one attention kernel each, whichever plan groups them. */
+
+/** From what is put into the caches to the heads' results; the step's keys and values come from a stack or from their biases. */
+export const selfAttentionNodes = [
+  'queryBias',
+  'keyBias',
+  'valueBias',
+  'keyCache',
+  'valueCache',
+  'keyPast',
+  'valuePast',
+  'scores',
+  'scaled',
+  'masked',
+  'probabilities',
+  'context',
+] as const
+
+/** From queries with their bias to the merged heads. */
+export const crossAttentionNodes = [
+  'crossQueryHeads',
+  'crossScores',
+  'crossScaled',
+  'crossMasked',
+  'crossProbabilities',
+  'crossContext',
+  'crossMerged',
+] as const
