@@ -22,7 +22,6 @@ struct DecodeShape {
   static constexpr int unroll = Chunks == 1 ? 2 : 1;     // and one behind the other
   static constexpr int piece = groups * unroll;          // places
   static constexpr int workers = size <= 128 ? 32 : 8;   // a power of two, at least the warps of a block
-  static constexpr int resident = Chunks == 1 ? 3 : 1;   // blocks a multiprocessor is to have registers for
   static constexpr uint32_t slot_bytes = (size + 4) * 4;  // a sum, then its base and total
 
   /// Room for the sum of every worker with a piece and of the fresh place, and for the exchange.
@@ -31,6 +30,10 @@ struct DecodeShape {
     return (static_cast<uint32_t>(pieces < workers ? pieces : workers) + 1) * slot_bytes + ClusterExchange::barrier_bytes;
   }
 };
+
+/// Blocks of 256 threads that a multiprocessor is to have registers for.
+template <class Shape, bool Whole>
+constexpr int decode_resident = Shape::chunks > 1 ? 1 : Whole ? 3 : 2;
 
 /// A lane's columns of a row of a head.
 template <class Shape, bool Whole>

@@ -92,7 +92,7 @@ export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAt
     include: 'attention_decode.cuh',
     slots: { name: 'Slots', comment: 'Where rows lie, which count, and what queries and scores are.', body: lines(writer) },
     call: (slots) => `heddle::launch_attention_decode(${given}, ${slots}${caches.join('')})`,
-    extents: extents.slice(0, 3),
+    extents: extents.slice(0, 3).filter((extent) => !/^\d+$/.test(extent)),
   })
 }
 
