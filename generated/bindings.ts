@@ -101,6 +101,15 @@ export const biasArgmax = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | '
 })
 
 /** Compiled from specs/ops/add_bias.ts:4. */
+export const biasCastF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y', never>({
+  op: 'bias_cast_f32',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
 export const biasGelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y', never>({
   op: 'bias_gelu',
   types: ['T'],
@@ -128,12 +137,39 @@ export const biasRelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y'
 })
 
 /** Compiled from specs/ops/add_bias.ts:4. */
+export const biasResidual = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y' | 'z', never>({
+  op: 'bias_residual',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], bias: ['n'], y: ['m', 'n'], z: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const biasResidualAndLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y' | 'gamma' | 'beta' | 'z' | 'y2', 'eps'>({
+  op: 'bias_residual_and_layer_norm',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], z: ['m', 'n'], y2: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: { eps: 1e-12 },
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
 export const biasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'eps'>({
   op: 'bias_residual_layer_norm',
   types: ['T'],
   tensors: { x: ['m', 'n'], bias: ['n'], y: ['m', 'n'], gamma: ['n'], beta: ['n'], y2: ['m', 'n'] },
   dims: ['m', 'n'],
   attrs: { eps: 1e-12 },
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const biasSilu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y', never>({
+  op: 'bias_silu',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
+  attrs: {},
 })
 
 /** Compiled from specs/ops/add_bias.ts:4. */
@@ -170,6 +206,42 @@ export const columnSum = bindOp<{  }, 'x' | 'y', never>({
   tensors: { x: ['m', 'n'], y: ['n'] },
   dims: ['m', 'n'],
   attrs: {},
+})
+
+/** Compiled from specs/ops/softmax.ts:4. */
+export const crossAttention = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'lengths' | 'x' | 'memoryKeys' | 'memoryValues' | 'y', 'factor'>({
+  op: 'cross_attention',
+  types: ['T'],
+  tensors: { lengths: ['b_extent'], x: ['b_extent', 'w_extent', 'h_extent', 'd_extent'], memoryKeys: ['b_extent', 't_extent', 'h_extent', 'd_extent'], memoryValues: ['b_extent', 't_extent', 'h_extent', 'd_extent'], y: ['b_extent', 'w_extent', 'h_extent', 'd_extent'] },
+  dims: ['b_extent', 'w_extent', 'h_extent', 'd_extent', 't_extent'],
+  attrs: { factor: 0.125 },
+})
+
+/** Compiled from specs/ops/softmax.ts:4. */
+export const crossAttentionBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'lengths' | 'x' | 'crossQueryBias' | 'memoryKeys' | 'memoryValues' | 'y', 'factor'>({
+  op: 'cross_attention_bias',
+  types: ['T'],
+  tensors: { lengths: ['b_extent'], x: ['b_extent', 'w_extent', 'h_extent', 'd_extent'], crossQueryBias: ['h_extent', 'd_extent'], memoryKeys: ['b_extent', 't_extent', 'h_extent', 'd_extent'], memoryValues: ['b_extent', 't_extent', 'h_extent', 'd_extent'], y: ['b_extent', 'w_extent', 'h_extent', 'd_extent'] },
+  dims: ['b_extent', 'w_extent', 'h_extent', 'd_extent', 't_extent'],
+  attrs: { factor: 0.125 },
+})
+
+/** Compiled from specs/ops/softmax.ts:4. */
+export const decodeAttention = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'step' | 'x' | 'beams' | 'keys' | 'values' | 'y' | 'y2' | 'y3', 'factor'>({
+  op: 'decode_attention',
+  types: ['T'],
+  tensors: { step: ['extent'], x: ['extent2', 'extent3', 'h_extent', 'd_extent'], beams: ['extent2', 's_extent'], keys: ['extent2', 's_extent', 'h_extent', 'd_extent'], values: ['extent2', 's_extent', 'h_extent', 'd_extent'], y: ['extent2', 's_extent', 'h_extent', 'd_extent'], y2: ['extent2', 's_extent', 'h_extent', 'd_extent'], y3: ['extent2', 'h_extent', 'd_extent'] },
+  dims: ['extent', 'extent2', 'extent3', 'h_extent', 'd_extent', 's_extent'],
+  attrs: { factor: 0.125 },
+})
+
+/** Compiled from specs/ops/softmax.ts:4. */
+export const decodeAttentionBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'step' | 'x' | 'queryBias' | 'beams' | 'keyBias' | 'keys' | 'valueBias' | 'values' | 'y' | 'y2' | 'y3', 'factor'>({
+  op: 'decode_attention_bias',
+  types: ['T'],
+  tensors: { step: ['extent'], x: ['extent2', 'extent3', 'h_extent', 'd_extent'], queryBias: ['h_extent', 'd_extent'], beams: ['extent2', 's_extent'], keyBias: ['h_extent', 'd_extent'], keys: ['extent2', 's_extent', 'h_extent', 'd_extent'], valueBias: ['h_extent', 'd_extent'], values: ['extent2', 's_extent', 'h_extent', 'd_extent'], y: ['extent2', 's_extent', 'h_extent', 'd_extent'], y2: ['extent2', 's_extent', 'h_extent', 'd_extent'], y3: ['extent2', 'h_extent', 'd_extent'] },
+  dims: ['extent', 'extent2', 'extent3', 'h_extent', 'd_extent', 's_extent'],
+  attrs: { factor: 0.125 },
 })
 
 /** Compiled from specs/ops/int8.ts:21. */
@@ -209,6 +281,24 @@ export const embedLayerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'tab
 })
 
 /** Compiled from specs/ops/embedding_lookup.ts:4. */
+export const embedScaled = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'table' | 'lengths' | 'starts' | 'table2' | 'sequences' | 'positions' | 'y', 'factor'>({
+  op: 'embed_scaled',
+  types: ['T'],
+  tensors: { ids: ['t'], table: ['v', 'n'], lengths: ['b'], starts: ['b'], table2: ['p', 'n'], sequences: ['t'], positions: ['t'], y: ['t', 'n'] },
+  dims: ['t', 'v', 'n', 'b', 'p'],
+  attrs: { factor: 0.125 },
+})
+
+/** Compiled from specs/ops/embedding_lookup.ts:4. */
+export const embedStep = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'table' | 'step' | 'table2' | 'y', 'factor'>({
+  op: 'embed_step',
+  types: ['T'],
+  tensors: { ids: ['m'], table: ['v', 'n'], step: ['o'], table2: ['p', 'n'], y: ['m', 'n'] },
+  dims: ['m', 'v', 'n', 'o', 'p'],
+  attrs: { factor: 0.125 },
+})
+
+/** Compiled from specs/ops/embedding_lookup.ts:4. */
 export const embeddingLookup = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'ids' | 'table' | 'y', never>({
   op: 'embedding_lookup',
   types: ['T'],
@@ -244,7 +334,7 @@ export const gatherBeams = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'cache' | 'beam
   attrs: {},
 })
 
-/** Compiled from specs/ops/activations.ts:12. */
+/** Compiled from specs/ops/activations.ts:15. */
 export const gelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'gelu',
   types: ['T'],
@@ -253,12 +343,21 @@ export const gelu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from specs/ops/activations.ts:22. */
+/** Compiled from specs/ops/activations.ts:25. */
 export const geluTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'gelu_tanh',
   types: ['T'],
   tensors: { x: ['m', 'n'], y: ['m', 'n'] },
   dims: ['m', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/sample.ts:27. */
+export const greedy = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'step' | 'finished' | 'minimum' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
+  op: 'greedy',
+  types: ['T'],
+  tensors: { logits: ['r', 'v'], step: ['o'], finished: ['r'], minimum: ['r'], limit: ['r'], ends: ['e'], words: ['r'], finishedAfter: ['r'] },
+  dims: ['r', 'v', 'o', 'e'],
   attrs: {},
 })
 
@@ -532,6 +631,15 @@ export const int8Softmax = bindOp<{  }, 'x' | 'lengths' | 'y', 'step' | 'otherSt
   attrs: { step: 1, otherStep: 1, factor: 0.125, inverse: 1 },
 })
 
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const kvBiasSplitHeads = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'x2' | 'bias2' | 'y' | 'y2', never>({
+  op: 'kv_bias_split_heads',
+  types: ['T'],
+  tensors: { x: ['b', 's', 'h', 'd'], bias: ['h', 'd'], x2: ['b', 's', 'h', 'd'], bias2: ['h', 'd'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
+  dims: ['b', 's', 'h', 'd'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/layer_norm.ts:4. */
 export const layerNorm = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'gamma' | 'beta' | 'y', 'eps'>({
   op: 'layer_norm',
@@ -568,6 +676,15 @@ export const magnitudeHistogram = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'c
   attrs: { scale: 16 },
 })
 
+/** Compiled from specs/ops/penalise.ts:20. */
+export const markSeen = bindOp<{  }, 'seen' | 'words' | 'y', never>({
+  op: 'mark_seen',
+  types: [],
+  tensors: { seen: ['r', 'v'], words: ['r'], y: ['r', 'v'] },
+  dims: ['r', 'v'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/mask_scores.ts:7. */
 export const maskScores = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'lengths' | 'y', never>({
   op: 'mask_scores',
@@ -589,6 +706,15 @@ export const maskSteps = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'step' | 'y
 /** Compiled from specs/ops/add_bias.ts:4. */
 export const matmulBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
   op: 'matmul_bias',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const matmulBiasCastF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
+  op: 'matmul_bias_cast_f32',
   types: ['T'],
   tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'] },
   dims: ['m', 'n', 'k'],
@@ -631,6 +757,24 @@ export const matmulBiasResidual = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b
   attrs: {},
 })
 
+/** Compiled from specs/ops/add_bias.ts:4. */
+export const matmulBiasSilu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'bias' | 'y', never>({
+  op: 'matmul_bias_silu',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], bias: ['n'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/cast_f32.ts:4. */
+export const matmulCastF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'y', never>({
+  op: 'matmul_cast_f32',
+  types: ['T'],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/merge_heads.ts:5. */
 export const mergeHeads = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'merge_heads',
@@ -664,6 +808,15 @@ export const packRows = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'sequences' 
   types: ['T'],
   tensors: { x: ['b', 's', 'n'], sequences: ['t'], positions: ['t'], y: ['t', 'n'] },
   dims: ['t', 'b', 's', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/penalise.ts:5. */
+export const penalise = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'seen' | 'penalty' | 'y', never>({
+  op: 'penalise',
+  types: ['T'],
+  tensors: { logits: ['r', 'v'], seen: ['r', 'v'], penalty: ['r'], y: ['r', 'v'] },
+  dims: ['r', 'v'],
   attrs: {},
 })
 
@@ -712,7 +865,7 @@ export const record = bindOp<{  }, 'history' | 'x' | 'step' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from specs/ops/activations.ts:32. */
+/** Compiled from specs/ops/activations.ts:35. */
 export const relu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'relu',
   types: ['T'],
@@ -739,6 +892,15 @@ export const rowsFromInt8Col32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y'
   attrs: { step: 1 },
 })
 
+/** Compiled from specs/ops/sample.ts:50. */
+export const sample = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'temperature' | 'topK' | 'topP' | 'minP' | 'seedsLow' | 'seedsHigh' | 'step' | 'finished' | 'minimum' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
+  op: 'sample',
+  types: ['T'],
+  tensors: { logits: ['r', 'v'], temperature: ['r'], topK: ['r'], topP: ['r'], minP: ['r'], seedsLow: ['r'], seedsHigh: ['r'], step: ['o'], finished: ['r'], minimum: ['r'], limit: ['r'], ends: ['e'], words: ['r'], finishedAfter: ['r'] },
+  dims: ['r', 'v', 'o', 'e'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/scale.ts:4. */
 export const scale = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'factor'>({
   op: 'scale',
@@ -763,6 +925,15 @@ export const sequenceStarts = bindOp<{  }, 'lengths' | 'starts', never>({
   types: [],
   tensors: { lengths: ['o', 'b'], starts: ['o', 'b'] },
   dims: ['o', 'b'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/activations.ts:45. */
+export const silu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
+  op: 'silu',
+  types: ['T'],
+  tensors: { x: ['m', 'n'], y: ['m', 'n'] },
+  dims: ['m', 'n'],
   attrs: {},
 })
 
@@ -793,7 +964,7 @@ export const take = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'part'>({
   attrs: { part: 0 },
 })
 
-/** Compiled from specs/ops/activations.ts:42. */
+/** Compiled from specs/ops/activations.ts:55. */
 export const tanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'tanh',
   types: ['T'],
@@ -817,5 +988,14 @@ export const unpackRows = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'starts' |
   types: ['T'],
   tensors: { x: ['t', 'n'], starts: ['b'], lengths: ['b'], y: ['b', 's', 'n'] },
   dims: ['t', 'b', 's', 'n'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/take.ts:4. */
+export const unpackSplitKv = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'lengths' | 'starts' | 'y' | 'y2', never>({
+  op: 'unpack_split_kv',
+  types: ['T'],
+  tensors: { x: ['t', 'j', 'h', 'd'], lengths: ['b'], starts: ['b'], y: ['b', 's', 'h', 'd'], y2: ['b', 's', 'h', 'd'] },
+  dims: ['t', 'j', 'h', 'd', 'b', 's'],
   attrs: {},
 })

@@ -42,6 +42,9 @@ int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32(const heddle_launc
 int32_t heddle_launch_bias_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_argmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
@@ -51,9 +54,18 @@ int32_t heddle_launch_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_er
 int32_t heddle_launch_bias_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_residual_and_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_residual_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_silu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_tanh__f32(const heddle_launch* launch, heddle_error* error);
@@ -64,6 +76,18 @@ int32_t heddle_launch_col32_from_rows__bf16(const heddle_launch* launch, heddle_
 int32_t heddle_launch_col32_from_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_col32_from_rows__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_column_sum(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cross_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cross_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cross_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cross_attention_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cross_attention_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_cross_attention_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_decode_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_decode_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_decode_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_decode_attention_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_decode_attention_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_decode_attention_bias__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize__f32(const heddle_launch* launch, heddle_error* error);
@@ -76,6 +100,12 @@ int32_t heddle_launch_dequantize_product__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_embed_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_scaled__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_scaled__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_scaled__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_step__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_step__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_step__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f32(const heddle_launch* launch, heddle_error* error);
@@ -92,6 +122,9 @@ int32_t heddle_launch_gelu__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_gelu_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_greedy__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_greedy__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_greedy__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
@@ -163,6 +196,9 @@ int32_t heddle_launch_int8_row_softmax(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_int8_scores_2r4r4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_scores_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_kv_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_kv_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_kv_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
@@ -173,6 +209,7 @@ int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mark_seen(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f32(const heddle_launch* launch, heddle_error* error);
@@ -182,6 +219,9 @@ int32_t heddle_launch_mask_steps__f32(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_gelu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
@@ -194,6 +234,12 @@ int32_t heddle_launch_matmul_bias_relu__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_matmul_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_silu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -204,6 +250,9 @@ int32_t heddle_launch_next_step(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_penalise__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_penalise__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_penalise__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -225,6 +274,9 @@ int32_t heddle_launch_rows_from_col32__f32(const heddle_launch* launch, heddle_e
 int32_t heddle_launch_rows_from_int8_col32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rows_from_int8_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rows_from_int8_col32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* error);
@@ -232,6 +284,9 @@ int32_t heddle_launch_scale_mask_softmax__bf16(const heddle_launch* launch, hedd
 int32_t heddle_launch_scale_mask_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_sequence_starts(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_silu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_softmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -250,6 +305,9 @@ int32_t heddle_launch_unpack_first_token__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_unpack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_split_kv__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_split_kv__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_split_kv__f32(const heddle_launch* launch, heddle_error* error);
 
 __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_kernel_library() {
   static const heddle_kernel kernels[] = {
@@ -286,6 +344,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"bias_argmax__bf16", "0e506b0ad25eec57dbc20b6135d104afe22b03e9de9cfcda4c65f9c87bd7a19b", 4, 2, 0, heddle_launch_bias_argmax__bf16},
       {"bias_argmax__f16", "b97515ed4bf4b459e88d7c41d779bed14118a0900208341d4769a5052a8236e4", 4, 2, 0, heddle_launch_bias_argmax__f16},
       {"bias_argmax__f32", "443fe1c76928d0788380a6dbc058bc1a2db96e657b6df73b7b1e0d3043e5a0f7", 4, 2, 0, heddle_launch_bias_argmax__f32},
+      {"bias_cast_f32__bf16", "228a1d4adf6224d52f061c886dd4cc8b5e8a4a5c502e8c65691fb8191ac3a843", 3, 2, 0, heddle_launch_bias_cast_f32__bf16},
+      {"bias_cast_f32__f16", "b8fd36fd003ba938b498c9340b520299b0152d5850b96855c0120bc9413a097a", 3, 2, 0, heddle_launch_bias_cast_f32__f16},
+      {"bias_cast_f32__f32", "35b0d886fd2d3bbce2e28d26591c4454a194c5874da545c3940828cb58761906", 3, 2, 0, heddle_launch_bias_cast_f32__f32},
       {"bias_gelu__bf16", "cec8f863a265a59a0840c6155f6ce229ad5d88df4ac5523c09d908b97d185b7d", 3, 2, 0, heddle_launch_bias_gelu__bf16},
       {"bias_gelu__f16", "04102b010f14c83ad87d662f81bf56166ce79b075e65cbb0509bd3ec0df82bae", 3, 2, 0, heddle_launch_bias_gelu__f16},
       {"bias_gelu__f32", "2c8b537b2fa0defb4402259614f38384f856fff292ec9850551afcc9795319fe", 3, 2, 0, heddle_launch_bias_gelu__f32},
@@ -295,9 +356,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"bias_relu__bf16", "fd7a6d7dc20cd6b98762e70510e66fafbc8d9d313606dbfcd71eb279e1e1fb7c", 3, 2, 0, heddle_launch_bias_relu__bf16},
       {"bias_relu__f16", "62ec0597ce693930bd64234bee28f11f1b9d91a7ca707d3ec1f4b5d55ba25f0e", 3, 2, 0, heddle_launch_bias_relu__f16},
       {"bias_relu__f32", "acf6108ad9b66cb727f4de336512b70110b9d51501e7d2202a5c3adec4031c3d", 3, 2, 0, heddle_launch_bias_relu__f32},
+      {"bias_residual__bf16", "f0867920e4b530408f08ad3fa4f0e690efea8251a355441e2ba236c55778bcf5", 4, 2, 0, heddle_launch_bias_residual__bf16},
+      {"bias_residual__f16", "67a65d2c2daeb3a71a2aeecabcbb575649bf9c36beae3721f3359d38172e7d93", 4, 2, 0, heddle_launch_bias_residual__f16},
+      {"bias_residual__f32", "2c47926eebf071dbba6677b74408a85ae097a9d02befc8b445e5c7b451c4ca46", 4, 2, 0, heddle_launch_bias_residual__f32},
+      {"bias_residual_and_layer_norm__bf16", "c7ceb6a171132b182f92ebdcc5d0923a0cd864e375f16da4ac781ec7f01b2aa6", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__bf16},
+      {"bias_residual_and_layer_norm__f16", "12407915bc6336a6d54275e5b8451af2de6d364ecd571644c46faf712c4c1239", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__f16},
+      {"bias_residual_and_layer_norm__f32", "90e32391bfacecd4ee64e86b6372c609c8a6e48a1d4f6ff4fbc59d4a1d356a16", 7, 2, 1, heddle_launch_bias_residual_and_layer_norm__f32},
       {"bias_residual_layer_norm__bf16", "e0dc16a915e7c758360e5b5f99de7ea16b56b3eb647d9c3836b4d9f5b1bcbbe0", 6, 2, 1, heddle_launch_bias_residual_layer_norm__bf16},
       {"bias_residual_layer_norm__f16", "55fb1bf298c4012df35f2978049a62c1defeec827550c14cc1518408fb40e6e6", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f16},
       {"bias_residual_layer_norm__f32", "c921dde46a5a2e5388a0b217fef5ef74382be0e23b038e756344db7b4c2c61a9", 6, 2, 1, heddle_launch_bias_residual_layer_norm__f32},
+      {"bias_silu__bf16", "055b7f3f2525f75f92cf893bfcf59322526096310bddccde068c561395b8a991", 3, 2, 0, heddle_launch_bias_silu__bf16},
+      {"bias_silu__f16", "408ff99de1cdca7ac125077ad8097e56ebf52381a16c79472d907bc4148d5784", 3, 2, 0, heddle_launch_bias_silu__f16},
+      {"bias_silu__f32", "4a863a20e1f9cbe944f947e3acb9da022de40e8307d203e02f8b8691158dac3c", 3, 2, 0, heddle_launch_bias_silu__f32},
       {"bias_tanh__bf16", "041886e35e3ddce48c00b8b3b9744c4a786129e6e5065fb8d51150007b9b7824", 3, 2, 0, heddle_launch_bias_tanh__bf16},
       {"bias_tanh__f16", "04016a79b40e4c89348b35eedcf7252a9e6fa1117905871460d5faa029e10ae0", 3, 2, 0, heddle_launch_bias_tanh__f16},
       {"bias_tanh__f32", "ff406343a5765bd94e0b45f71e2e06b7ed0293f58017bec49895bd4b9d4f9e0b", 3, 2, 0, heddle_launch_bias_tanh__f32},
@@ -308,6 +378,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"col32_from_rows__f16", "69db08d4707c77d04d9368f289d8c134ebdb9f8acd528f4f524d63f24bfa12fe", 2, 2, 0, heddle_launch_col32_from_rows__f16},
       {"col32_from_rows__f32", "fb9d86a38d61d0c9f5aa9675f74776be2f0d8bc00c347efc5bc13923d491e868", 2, 2, 0, heddle_launch_col32_from_rows__f32},
       {"column_sum", "e0ebadbbd548e53b0c57d6f42790832cb27264949c6b0551124d6e357576a10f", 2, 2, 0, heddle_launch_column_sum},
+      {"cross_attention__bf16", "af9c024e928af860c3d172ce422670162e2b2f1e1f5ffe7dd852b28665d9e9e0", 5, 5, 1, heddle_launch_cross_attention__bf16},
+      {"cross_attention__f16", "18e11c4797e4d9367a363fd1a3e85f76cdec03fc03423452e66cb6581a4ff607", 5, 5, 1, heddle_launch_cross_attention__f16},
+      {"cross_attention__f32", "61bdaaac8e9ec42c89103fd386c663157d1595d185eb3d7c27fa2a46986ed03d", 5, 5, 1, heddle_launch_cross_attention__f32},
+      {"cross_attention_bias__bf16", "cccdb9f7e039f2fec03032677212ed23b8af2d3e43985a784011d771456e7332", 6, 5, 1, heddle_launch_cross_attention_bias__bf16},
+      {"cross_attention_bias__f16", "26a5e426e62a93889e1f22240df5ce6a0bfb4488550354865d39e40ce53104fa", 6, 5, 1, heddle_launch_cross_attention_bias__f16},
+      {"cross_attention_bias__f32", "6824dd314c5c30f3a4d5ce2c9ebc4a3a6414fe56f76e53f178e212e033c755c7", 6, 5, 1, heddle_launch_cross_attention_bias__f32},
+      {"decode_attention__bf16", "9ed201f7e654fe4de54a27e5e3c7e3a2daca9b342c19c2d2038c5c9cc9214b94", 8, 6, 1, heddle_launch_decode_attention__bf16},
+      {"decode_attention__f16", "db776e15c87c9bb67f006f287550e9fafb1afde9f80cabb1778390bb3c37fb32", 8, 6, 1, heddle_launch_decode_attention__f16},
+      {"decode_attention__f32", "a30716fd0e1d9655f629b42a6f691db39fbe639da462827353d3e90086d21f7c", 8, 6, 1, heddle_launch_decode_attention__f32},
+      {"decode_attention_bias__bf16", "bb97367a22179cd0d10b1b8e2f1c99140cc4f12da25b9b29ba5f336fedbded6e", 11, 6, 1, heddle_launch_decode_attention_bias__bf16},
+      {"decode_attention_bias__f16", "33e0b3065039fd02bae7636ff4db3a481142abe424adbf175f17fccf93c50f07", 11, 6, 1, heddle_launch_decode_attention_bias__f16},
+      {"decode_attention_bias__f32", "6311aaa925f909785d8413f098f328de35478d5b081d86c9ab13b33aa08e06e4", 11, 6, 1, heddle_launch_decode_attention_bias__f32},
       {"dequantize__bf16", "f525c4f2bd8e72864ae643fc748c8654565ed0983b7c9b5362c9d35efb60f122", 2, 2, 1, heddle_launch_dequantize__bf16},
       {"dequantize__f16", "7b91683dbee29a46bec6a317580e9a653b14a91fe76f404d0a66449934e7b398", 2, 2, 1, heddle_launch_dequantize__f16},
       {"dequantize__f32", "4b28e04dbb1736970189d2e7b5c207f3e03a689f1e93470504b0294f6a45fd38", 2, 2, 1, heddle_launch_dequantize__f32},
@@ -320,6 +402,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"embed_layer_norm__bf16", "60e59336d9a9627c88293ed859899fc632f4114b2a48a4c03f9763c2a7f0742d", 12, 6, 1, heddle_launch_embed_layer_norm__bf16},
       {"embed_layer_norm__f16", "4e7b740220445c8fe49df88d8abd939c9f3ca9a68fa0708120ddcd58b63e6948", 12, 6, 1, heddle_launch_embed_layer_norm__f16},
       {"embed_layer_norm__f32", "5e19b779f970459ceba32f80d3be2f094787123abfb470149a9ed7477e80ee95", 12, 6, 1, heddle_launch_embed_layer_norm__f32},
+      {"embed_scaled__bf16", "bb29784da7223b19ba3e1439af3faa34735ff5b82d70ed7d3fb26713234a0a63", 8, 5, 1, heddle_launch_embed_scaled__bf16},
+      {"embed_scaled__f16", "7861a0f135d6dbec7482514d7c957d17ccbb73d06073f4334f2041d190d58d5b", 8, 5, 1, heddle_launch_embed_scaled__f16},
+      {"embed_scaled__f32", "965b5ea2b95d5726fc6940820f66e0fae73169333c94bcab57b923a1bfab17b0", 8, 5, 1, heddle_launch_embed_scaled__f32},
+      {"embed_step__bf16", "c15af13aaadc1e9624fe2c44b7eb11fe5ec87d4b2dc5dd2089bfb8a4a607e8c0", 5, 5, 1, heddle_launch_embed_step__bf16},
+      {"embed_step__f16", "99fbd018dd9e1b4c74890afedb1d5482bad9572b3ded6ad7ada25e93039ba05d", 5, 5, 1, heddle_launch_embed_step__f16},
+      {"embed_step__f32", "3fa24119a07e4603183722d7d9f709625d21c8aee66fc6197546920180cd6b38", 5, 5, 1, heddle_launch_embed_step__f32},
       {"embedding_lookup__bf16", "55abe7076d9c6ef316b9fb1a67e3626f694f9c1fcfdb1d14d150b3c9129fc6ea", 3, 3, 0, heddle_launch_embedding_lookup__bf16},
       {"embedding_lookup__f16", "ed98b3d94bd301d1fbd247548fa4fa150afca547b15db2b6fbc45ba8c2cc2292", 3, 3, 0, heddle_launch_embedding_lookup__f16},
       {"embedding_lookup__f32", "0de4020a4aa6550231194c2d0bded8c2ccb1dbad9d72151cecd5dfc6d44a9bfa", 3, 3, 0, heddle_launch_embedding_lookup__f32},
@@ -330,12 +418,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"gather_beams__bf16", "c67840554921fb14c0d035181ae286afcecb6537b07bf5ced13183cbcfd2485a", 3, 4, 0, heddle_launch_gather_beams__bf16},
       {"gather_beams__f16", "e83975ddf98b0a7055199d92fdf283fb03cf364ef3e1371b3f4d9f0e776eff45", 3, 4, 0, heddle_launch_gather_beams__f16},
       {"gather_beams__f32", "17ac48f1d916f1814b9052126260e533d3b22b486efddb879ff88132bdd308d4", 3, 4, 0, heddle_launch_gather_beams__f32},
-      {"gelu__bf16", "cb1d4e5128de05d4ffbb0a527792f817fdc575725a01a3b7498f0549fe8b6e81", 2, 2, 0, heddle_launch_gelu__bf16},
-      {"gelu__f16", "81e2b2f99a82eb8cea5ddd5a15fd880a7b65086b8a9f7991eae801eabf044f96", 2, 2, 0, heddle_launch_gelu__f16},
-      {"gelu__f32", "cd3fc3f0d234d42413f77640eab918b382c137afa50cb8579161c8a1ccc0c85c", 2, 2, 0, heddle_launch_gelu__f32},
-      {"gelu_tanh__bf16", "9af3d25be765572c2555eb1d8c3e125f92414d44778e10e1b3a06f161a480061", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
-      {"gelu_tanh__f16", "74093e0d3b262e94dad4c9c823d90913991bc5c33a8802977ccbc7d0dabc23d6", 2, 2, 0, heddle_launch_gelu_tanh__f16},
-      {"gelu_tanh__f32", "9f75b38c5770764d66952297f8d3e812a52522839a1e2cbb8db70f4cee7b563c", 2, 2, 0, heddle_launch_gelu_tanh__f32},
+      {"gelu__bf16", "a0d9684719897a73c25beeaf33887186d7cc092f05afd33dc9f8282dec9d92ae", 2, 2, 0, heddle_launch_gelu__bf16},
+      {"gelu__f16", "a7de16d4da9a4b9cff281c7c8b68b2cad811561d7e7f451bd11d8e5c1f82393b", 2, 2, 0, heddle_launch_gelu__f16},
+      {"gelu__f32", "3e1a7b8c6eb31a1cacdb3060165e0f4354cf81c5d7a848ac8ad1207f3050eac0", 2, 2, 0, heddle_launch_gelu__f32},
+      {"gelu_tanh__bf16", "16581a7e40257e72116c04622aef87d324bc0f8f52bd89baa786517d75f476a8", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
+      {"gelu_tanh__f16", "ff0b236ae3eda72dac023f92dd980ece0061e2d0944b921380db0ca82b96f96f", 2, 2, 0, heddle_launch_gelu_tanh__f16},
+      {"gelu_tanh__f32", "33630d67345edea1c039b3db8403c932ae83a9913ce4011248334088d2b7e500", 2, 2, 0, heddle_launch_gelu_tanh__f32},
+      {"greedy__bf16", "133dccc564229309aab0b233e6571ad5a0655dace4880136de25edc8180d3f78", 8, 4, 0, heddle_launch_greedy__bf16},
+      {"greedy__f16", "7eadd6754e13b354c3a0e2f9379bdf7d5417b1364dfd07c1e251054d8fb15272", 8, 4, 0, heddle_launch_greedy__f16},
+      {"greedy__f32", "f8fd057b88d720fb4e18a8d0fcffdc31392350968f4ff57369af0e1dd3f06de9", 8, 4, 0, heddle_launch_greedy__f32},
       {"int8_bias_gelu__f16", "96175408f0e6de76eba9e4c00f4d0c98fb9c0ab5c00c8aa70120664c745c0d36", 4, 2, 1, heddle_launch_int8_bias_gelu__f16},
       {"int8_bias_gelu__f32", "3284c2cbcba6c46f9266ec158e73a26abe56fdae207489fb9571c21a3d98b8a9", 4, 2, 1, heddle_launch_int8_bias_gelu__f32},
       {"int8_bias_qk_2r4r4__f16", "88cb86d46f1ec5c3edb153bdd773b3824edd626d607ccd03c4bf0a37f6089b78", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16},
@@ -407,6 +498,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_scores_2r4r4", "736473d49a1563328662a30160768251796a12e0012f2138afe7cd22264d3f12", 3, 5, 0, heddle_launch_int8_scores_2r4r4},
       {"int8_scores_col4", "7e9ddb8b566a020773c68416e1648d9e74ce1ebb4c6189fc0ab41e68a994aff3", 3, 5, 0, heddle_launch_int8_scores_col4},
       {"int8_softmax", "0f32a8d91962b4b86ee1478968c4a7058b32e26becd6421549d905377fc35b55", 3, 4, 4, heddle_launch_int8_softmax},
+      {"kv_bias_split_heads__bf16", "cf1ab71f9cad5b01f0bb2b8966f210663968487f7037b3031665e423c3ac054a", 6, 4, 0, heddle_launch_kv_bias_split_heads__bf16},
+      {"kv_bias_split_heads__f16", "ee4c9a72d94c906deb252ec8188709a98226b7a1f5d14b3feca12b03a9cfab2c", 6, 4, 0, heddle_launch_kv_bias_split_heads__f16},
+      {"kv_bias_split_heads__f32", "6b5dab622bb44ed25ec4a5778d85f438504b63d86f808b9b8817aa12b2545e51", 6, 4, 0, heddle_launch_kv_bias_split_heads__f32},
       {"layer_norm__bf16", "03d4f35b999e1568ad76884a96609b2136bda352a7c7a7de0d9e882b8ddf2dcf", 4, 2, 1, heddle_launch_layer_norm__bf16},
       {"layer_norm__f16", "aeea900b335be4e7437fbbfa1a233619f61945e48eda53d8ee6238ae97cb922b", 4, 2, 1, heddle_launch_layer_norm__f16},
       {"layer_norm__f32", "b03713b13033ff8799834520356f886a3ecda636c10d9788580e6744dbb62b31", 4, 2, 1, heddle_launch_layer_norm__f32},
@@ -417,6 +511,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"magnitude_histogram__bf16", "5f1afeb5e8b3036125e4b626ab62dcbb2f55fca5a9f4da224fad12408293b31a", 2, 3, 1, heddle_launch_magnitude_histogram__bf16},
       {"magnitude_histogram__f16", "b7ecaf100a70b422165f1d9824fd2a47432bc6eb7351844bd48fed19e387a6af", 2, 3, 1, heddle_launch_magnitude_histogram__f16},
       {"magnitude_histogram__f32", "f6b13dd3c93cc19279e61beb3f352e2270c75557236d9664cc72451ce3ae645d", 2, 3, 1, heddle_launch_magnitude_histogram__f32},
+      {"mark_seen", "8e3ad1993d63e9f7400ced51fce4fa732e293ac1421079a0936d6e8b5b6c61e9", 3, 2, 0, heddle_launch_mark_seen},
       {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16},
       {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16},
       {"mask_scores__f32", "6e9ebf34438d1491cbc9e97f3f1eaf1364f26cac3570277ea70e06de4d307762", 3, 4, 0, heddle_launch_mask_scores__f32},
@@ -426,6 +521,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_bias__bf16", "639f1d2b3d9524c09671a58fc15417367fb02c5d6b734539d7e39317ed2d82af", 4, 3, 0, heddle_launch_matmul_bias__bf16},
       {"matmul_bias__f16", "d8f6ba7c8212849665188d52ac3beafbee52e06aeb2457f219f2b70b93f38cca", 4, 3, 0, heddle_launch_matmul_bias__f16},
       {"matmul_bias__f32", "c456deac9ce41b9d7f2ce8109db5ace98d36c7c02e610423d012ac4f32067817", 4, 3, 0, heddle_launch_matmul_bias__f32},
+      {"matmul_bias_cast_f32__bf16", "cf53e8a507b2c79ffe656389670b26ffe0886a3b5000cc8bd44d94980efd0ea6", 4, 3, 0, heddle_launch_matmul_bias_cast_f32__bf16},
+      {"matmul_bias_cast_f32__f16", "d83a2f09f9c1de5cf18ccf78843ea8193b61c0790eea4959cd7b13567836facf", 4, 3, 0, heddle_launch_matmul_bias_cast_f32__f16},
+      {"matmul_bias_cast_f32__f32", "0a275a2aa3d0cb68b6e3b075caf084b3c817693149506442ca2eb0b7e74c587b", 4, 3, 0, heddle_launch_matmul_bias_cast_f32__f32},
       {"matmul_bias_gelu__bf16", "14e67974d13afd872e8adfb84485a0ce216b5e37cc84a1c67a0d8c3c7422d99f", 4, 3, 0, heddle_launch_matmul_bias_gelu__bf16},
       {"matmul_bias_gelu__f16", "cbaee4c42fd16a3e18a7059cc7ecb0342e7702965849d07a156f8b30f7a8a962", 4, 3, 0, heddle_launch_matmul_bias_gelu__f16},
       {"matmul_bias_gelu__f32", "6e00a30e5a9b59fcf476e7d316d785c0c57542386de4dd288a50f62f16c96b19", 4, 3, 0, heddle_launch_matmul_bias_gelu__f32},
@@ -438,6 +536,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_bias_residual__bf16", "8fc77432384c74a3324a396daece7590810351f3ca53ee0c67aeb5c522002444", 5, 3, 0, heddle_launch_matmul_bias_residual__bf16},
       {"matmul_bias_residual__f16", "86441e114a8e79f432e263cffe9c801369619c24f5ce8aa8d1465e38e86920e7", 5, 3, 0, heddle_launch_matmul_bias_residual__f16},
       {"matmul_bias_residual__f32", "a08a18efa1638e5c6216116b8951761260c41cd98330abcce2594b87850df564", 5, 3, 0, heddle_launch_matmul_bias_residual__f32},
+      {"matmul_bias_silu__bf16", "44324acdb157f5942a9a6b92c52d110c781e2c4718bfa099c6995aae1c7cb6c1", 4, 3, 0, heddle_launch_matmul_bias_silu__bf16},
+      {"matmul_bias_silu__f16", "a7b7141475f640ff0756a5aab109c4c3957906b5dab2aeb1bf80d4b641d36893", 4, 3, 0, heddle_launch_matmul_bias_silu__f16},
+      {"matmul_bias_silu__f32", "f42191759916afe1c037f8d4bc1ce497eb647899c8af819ce71ce78d1b14a81a", 4, 3, 0, heddle_launch_matmul_bias_silu__f32},
+      {"matmul_cast_f32__bf16", "b62fff0f7a3bbe42c384c17cdea0f2d7ec88fc177f6ad13a6c9649db3f65feab", 3, 3, 0, heddle_launch_matmul_cast_f32__bf16},
+      {"matmul_cast_f32__f16", "0098f08e0fbd740205f4b98322a0e01039d3d583aa00450e87f7327e5c2b6a58", 3, 3, 0, heddle_launch_matmul_cast_f32__f16},
+      {"matmul_cast_f32__f32", "e05ed82f6ea72684a16241c1a824fe8eb898e77a387566b71f9a925a66e4ae8d", 3, 3, 0, heddle_launch_matmul_cast_f32__f32},
       {"merge_heads__bf16", "87c4a1d8587106b041070e784b76062ed881abcd0c4d8ae61d8a48ccb2c38517", 2, 4, 0, heddle_launch_merge_heads__bf16},
       {"merge_heads__f16", "53e3e87421018a5e1dab7a3fe657184269849995b65c8b424ddbf0b6f9db2777", 2, 4, 0, heddle_launch_merge_heads__f16},
       {"merge_heads__f32", "ab14c28b1da0c8ef63de8b6d5bc36a69fe1a5d957b598f7223d9ec8bb1389e7d", 2, 4, 0, heddle_launch_merge_heads__f32},
@@ -448,6 +552,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"pack_rows__bf16", "32a09fa3b64141e996befc23e44741c34d364031aa18660326ce0adbcad4390c", 4, 4, 0, heddle_launch_pack_rows__bf16},
       {"pack_rows__f16", "f42e0d5d4718582a7be0bdd84162b33211ff7732399b0d8eb8b53593447cbade", 4, 4, 0, heddle_launch_pack_rows__f16},
       {"pack_rows__f32", "731efdf60c6d540a945b488aa76c8415031710e982fb82236209b52fdc1f6ea1", 4, 4, 0, heddle_launch_pack_rows__f32},
+      {"penalise__bf16", "89421632c5583a828d9b4236937cd4e1b7cd1c64234a501071574a5ba92c35f5", 4, 2, 0, heddle_launch_penalise__bf16},
+      {"penalise__f16", "4514bb1287c2785e390f9ecbd166acfd8de0399edc272713b005ae8a3b231263", 4, 2, 0, heddle_launch_penalise__f16},
+      {"penalise__f32", "e6c4e2058321607a258e6fa23010fde4163abe50c5c8a1367cbac757f77b9728", 4, 2, 0, heddle_launch_penalise__f32},
       {"qkv_bias_split_heads__bf16", "964de843d3848bcd602df75533f8196107e1b28fede9bbc3f505883bbd35da68", 9, 4, 0, heddle_launch_qkv_bias_split_heads__bf16},
       {"qkv_bias_split_heads__f16", "7dc6757a5c6207dd70f6e679f4295b649ef787fb1650bc09bf89a7668aacd212", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f16},
       {"qkv_bias_split_heads__f32", "f2faad1afec96c1c5665f76ef7ef306031017d257fbe090282525480ec1d887d", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f32},
@@ -460,15 +567,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize_col32__f16", "d595531ba112805bdd9b5f7b121c8040762722c6497be5af22a31d37f52b83ff", 2, 2, 1, heddle_launch_quantize_col32__f16},
       {"quantize_col32__f32", "16cadedc0fa3550a42dc867df50c134d1c114fe9650e98659ff5a9598719735b", 2, 2, 1, heddle_launch_quantize_col32__f32},
       {"record", "f4831ef025a2274e0c99fc89fdb750d32f2f701390eed16a7c5e2d7d83542f6b", 4, 3, 0, heddle_launch_record},
-      {"relu__bf16", "87de6ad181754210ee72c3a433e558bac85bfa7aec75f07dc144e23b0c276c56", 2, 2, 0, heddle_launch_relu__bf16},
-      {"relu__f16", "f66ac5599a48ac1fb71e26cbc9f26f907ce9caa767dc5ad4c3c1e1b1a675e71d", 2, 2, 0, heddle_launch_relu__f16},
-      {"relu__f32", "856aec70a446e99a845ca803ad5c7edae1bca1ca00e50a155dde82f32697181a", 2, 2, 0, heddle_launch_relu__f32},
+      {"relu__bf16", "61cb9881c555d799ad3be57bba8c77b8657322b5eb959f10265643ce4c99700a", 2, 2, 0, heddle_launch_relu__bf16},
+      {"relu__f16", "37e00c0c97184e1da37678c5fd165cd6187d3d4c7d4d8a26661fb0e36dca1b53", 2, 2, 0, heddle_launch_relu__f16},
+      {"relu__f32", "870420e25d5f3a626683ce5d1e122d05bcf91550ba8b43e51e1e91ab2ea0befa", 2, 2, 0, heddle_launch_relu__f32},
       {"rows_from_col32__bf16", "789ebe4aa0b4b34d4c320789276be489abc12f40dc34948e6b78c3785e8bc951", 2, 2, 0, heddle_launch_rows_from_col32__bf16},
       {"rows_from_col32__f16", "8be044c26f30863a22b220e3b8ba8bec7f27445240523896b31baf9b77f16da6", 2, 2, 0, heddle_launch_rows_from_col32__f16},
       {"rows_from_col32__f32", "016d12d41ad6b552e0975edb5a7a0aeefcd65cc0cffb83937dd6e6473784c38c", 2, 2, 0, heddle_launch_rows_from_col32__f32},
       {"rows_from_int8_col32__bf16", "d2b936961fd7206de8f14b2c194f1e8d3ffc85daa1c63d2954fff3c5fe24d2ca", 2, 2, 1, heddle_launch_rows_from_int8_col32__bf16},
       {"rows_from_int8_col32__f16", "68fb44f767911c415cb2eef6f2d8742d87b4519d3ef71b8da9324d54a32cf5aa", 2, 2, 1, heddle_launch_rows_from_int8_col32__f16},
       {"rows_from_int8_col32__f32", "331ba0548372dde3e7d707cee7c8c4b30d75d38256ccb51dc807cb03cbe36418", 2, 2, 1, heddle_launch_rows_from_int8_col32__f32},
+      {"sample__bf16", "f0bdcd6fffe553abd58ab09b1bc681d8de8f911a6022dbd518a335a6af4a77bd", 14, 4, 0, heddle_launch_sample__bf16},
+      {"sample__f16", "e0c333650787e38e0b9848807a0509e2b25f3cf03d39718edf8b9d0505d66530", 14, 4, 0, heddle_launch_sample__f16},
+      {"sample__f32", "ff3b00f9ed2cc83a13045fa4b652822e7cadec778dcb682b3be0379653666edf", 14, 4, 0, heddle_launch_sample__f32},
       {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16},
       {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16},
       {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32},
@@ -476,6 +586,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"scale_mask_softmax__f16", "b7015db456f3f6614139279ee851d0bd962d5c509167e951d0fefd67aca1f2ee", 3, 4, 1, heddle_launch_scale_mask_softmax__f16},
       {"scale_mask_softmax__f32", "efd57c35cbfa67a87d565303f547a2df2b7eb969d9056155dfac5495d33d05ce", 3, 4, 1, heddle_launch_scale_mask_softmax__f32},
       {"sequence_starts", "2d725b0ef5a7bf99149e923b68716ca7b2a761028138dd8c869e495ffd054a7f", 2, 2, 0, heddle_launch_sequence_starts},
+      {"silu__bf16", "5a6868fe9e9ce607ebd9faf93a5190565b17372e32c760a182db90894f7d34cf", 2, 2, 0, heddle_launch_silu__bf16},
+      {"silu__f16", "7c1b8a76dfd79b6620ee578fb6863610410de9449661dda3336e719431aaa9bf", 2, 2, 0, heddle_launch_silu__f16},
+      {"silu__f32", "4f7df511d954a23c6a99c7ce4af74b7d5526c1c4235282ac4a2e8d11be787738", 2, 2, 0, heddle_launch_silu__f32},
       {"softmax__bf16", "af34f0ad272ce7b6ea47c67b3d7d7dc13a11261d5f3381c13edd578a85681c3e", 2, 2, 0, heddle_launch_softmax__bf16},
       {"softmax__f16", "4326ac2ebc53e2871d537531a6757e3cac52170f5c80ea48042fd2fe17bae00a", 2, 2, 0, heddle_launch_softmax__f16},
       {"softmax__f32", "a6bd1e342dfd8acccd8e87af84605f442f484b96b4a4be2eb87bb4e8e7b2de90", 2, 2, 0, heddle_launch_softmax__f32},
@@ -485,15 +598,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"take__bf16", "0d06bee55383718c97033b561e4bc4bf0144c3d5fb13d195c5b40170fcba8e83", 2, 3, 1, heddle_launch_take__bf16},
       {"take__f16", "1969340f4cb1e00fe0ab1fd35296e040d137421aa347d50e9a0986c68e83a922", 2, 3, 1, heddle_launch_take__f16},
       {"take__f32", "a358d15be7f6bcb9de3f19c185ade6e269fff51c8fc4db82dd6c73ff07a26590", 2, 3, 1, heddle_launch_take__f32},
-      {"tanh__bf16", "ae7d732747a9395b0a2a8718906565314b0ce7b616462ff2aaa9ed08db2955f3", 2, 2, 0, heddle_launch_tanh__bf16},
-      {"tanh__f16", "ff42cb174afc3e5e2f5c9bac9a410e2509e3473b70ceac97b2c2b9c03913fec2", 2, 2, 0, heddle_launch_tanh__f16},
-      {"tanh__f32", "d2a9d6e1a8f9cda6fa7166e98adbd15762a38b1835820bd9caccacd3b1ef666a", 2, 2, 0, heddle_launch_tanh__f32},
+      {"tanh__bf16", "e082af1ebff71456d189d3f7722e79dbea5e653bc8bb0c5cb8bed30aa9dd3fee", 2, 2, 0, heddle_launch_tanh__bf16},
+      {"tanh__f16", "dd70c346084d94c03822845a8df916f1c37be0503ff0e9595e607bbc07bb8706", 2, 2, 0, heddle_launch_tanh__f16},
+      {"tanh__f32", "8a7427da2dcd30cf46fb4812dbd6195c56e902f24e822c81813c65cd5cd60745", 2, 2, 0, heddle_launch_tanh__f32},
       {"unpack_first_token__bf16", "fbfff3a8bb3694494caee72eca70f7c369b2433ab4efd164112fcce97973961f", 4, 3, 0, heddle_launch_unpack_first_token__bf16},
       {"unpack_first_token__f16", "e76a01e08db065bdcbcea6cea09ec37e52380ba71438413a3e9dd14f604a7b15", 4, 3, 0, heddle_launch_unpack_first_token__f16},
       {"unpack_first_token__f32", "75fa9770b75f3c3744d322710d794dab6a8b86638d8309472150e5f4dc224e3d", 4, 3, 0, heddle_launch_unpack_first_token__f32},
       {"unpack_rows__bf16", "777d1d2ba91afa57408fe1ae5bbeaf9bc76d93da2d5f1e5f560e4abd94f8bef7", 4, 4, 0, heddle_launch_unpack_rows__bf16},
       {"unpack_rows__f16", "c2c4c059d44fa5630c6009178ba37576ed6918360dd5bc66e61fab8e5fa5f6e1", 4, 4, 0, heddle_launch_unpack_rows__f16},
       {"unpack_rows__f32", "743543aec97b3b72fe15cc440f76d3799fed4706180b2692148ed40950bb0762", 4, 4, 0, heddle_launch_unpack_rows__f32},
+      {"unpack_split_kv__bf16", "244f1a2d1090ab482ed956afef12191166685c391bf32ea7419455ba73125eee", 5, 6, 0, heddle_launch_unpack_split_kv__bf16},
+      {"unpack_split_kv__f16", "d7900b228dfc3979a42899d49bd5ccb9e6e654d9230c8114f70b48f41001dfcb", 5, 6, 0, heddle_launch_unpack_split_kv__f16},
+      {"unpack_split_kv__f32", "bbc1287e0fa712321d4a4309b64aebfdaa414e2aa6de7cda8026b213abdcd168", 5, 6, 0, heddle_launch_unpack_split_kv__f32},
   };
   static const heddle_kernel_library_info info = {HEDDLE_ABI_VERSION, HEDDLE_TARGET, sizeof kernels / sizeof kernels[0], kernels};
   return &info;

@@ -4,10 +4,10 @@
  */
 import { type GraphDecl, plan } from 'heddle'
 import { biasedLanguageModelHead, decoderNorm, embedStep, languageModelHead } from '../graphs/decoder.js'
-import { decoderLayerPostGelu, decoderLayerPostRelu, decoderLayerPreGelu, decoderLayerPreRelu } from '../graphs/decoder_layer.js'
+import { decoderLayers } from '../graphs/decoder_layer.js'
 import { crossAttentionNodes, selfAttentionNodes } from './decoder_nodes.js'
 
-type DecoderNode = typeof decoderLayerPreRelu extends GraphDecl<infer N> ? N : never
+type DecoderNode = typeof decoderLayers.pre.relu extends GraphDecl<infer N> ? N : never
 
 const over = (layer: GraphDecl<DecoderNode>, activation: string) =>
   plan('best-decoder', layer, {
@@ -29,10 +29,8 @@ const over = (layer: GraphDecl<DecoderNode>, activation: string) =>
   })
 
 export const bestDecoder = [
-  over(decoderLayerPreRelu, 'relu'),
-  over(decoderLayerPreGelu, 'gelu'),
-  over(decoderLayerPostRelu, 'relu'),
-  over(decoderLayerPostGelu, 'gelu'),
+  ...Object.entries(decoderLayers.pre).map(([activation, layer]) => over(layer, activation)),
+  ...Object.entries(decoderLayers.post).map(([activation, layer]) => over(layer, activation)),
   plan('best-decoder', embedStep, { groups: { embed_step: ['words', 'scaled', 'placed'] } }),
   plan('best-decoder', decoderNorm, { groups: {} }),
   plan('best-decoder', languageModelHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),

@@ -5,10 +5,10 @@
  */
 import { type GraphDecl, plan } from 'heddle'
 import { biasedLanguageModelHead, embedStep } from '../graphs/decoder.js'
-import { decoderLayerPostGelu, decoderLayerPostRelu, decoderLayerPreGelu, decoderLayerPreRelu } from '../graphs/decoder_layer.js'
+import { decoderLayers } from '../graphs/decoder_layer.js'
 import { crossAttentionNodes, selfAttentionNodes } from './decoder_nodes.js'
 
-type DecoderNode = typeof decoderLayerPreRelu extends GraphDecl<infer N> ? N : never
+type DecoderNode = typeof decoderLayers.pre.relu extends GraphDecl<infer N> ? N : never
 
 const common = (activation: string) =>
   ({
@@ -46,10 +46,8 @@ const post = (layer: GraphDecl<DecoderNode>, activation: string) =>
   })
 
 export const ftV21Decoder = [
-  pre(decoderLayerPreRelu, 'relu'),
-  pre(decoderLayerPreGelu, 'gelu'),
-  post(decoderLayerPostRelu, 'relu'),
-  post(decoderLayerPostGelu, 'gelu'),
+  ...Object.entries(decoderLayers.pre).map(([activation, layer]) => pre(layer, activation)),
+  ...Object.entries(decoderLayers.post).map(([activation, layer]) => post(layer, activation)),
   plan('ft-v2.1', embedStep, { groups: { embed_step: ['words', 'scaled', 'placed'] } }),
   plan('ft-v2.1', biasedLanguageModelHead, { groups: { bias_cast_f32: ['biased', 'logits'] } }),
 ]

@@ -66,7 +66,10 @@ describe.each(Object.entries(environments))('in %s order', (_, env) => {
   })
 
   test('a step more reads the table where it holds no row, and is found', () => {
-    expect(results.get('one_step_more')).toMatchObject({ status: status.fault, message: expect.stringContaining('out of bounds') })
+    expect(results.get('one_step_more')).toMatchObject({
+      status: status.fault,
+      message: expect.stringContaining('out of bounds'),
+    })
   })
 
   test('a key stored at another place is found', () => {
