@@ -103,6 +103,20 @@ __device__ __forceinline__ T add_shared(T* array, int i, T value) {
   return atomicAdd(array + i, value);
 }
 
+/// Adds to a 64-bit sum, half by half: shared memory adds 32 bits natively, and 64 by a loop of compare-and-swap. The sum is whole
+/// once all who add have met.
+__device__ __forceinline__ void sum_shared(unsigned long long* array, int i, unsigned long long value) {
+  constexpr int half_bits = 32;
+  unsigned int* const halves = reinterpret_cast<unsigned int*>(array + i);
+  const unsigned int low = static_cast<unsigned int>(value);
+  unsigned int high = static_cast<unsigned int>(value >> half_bits);
+  if (low != 0) {
+    const unsigned int before = atomicAdd(halves, low);
+    high += before + low < low ? 1 : 0;
+  }
+  if (high != 0) atomicAdd(halves + 1, high);
+}
+
 /// Which threads of a kernel wait for one another; the CPU device runs a kernel without waits as a plain loop.
 enum class Sync { none, warp, block };
 

@@ -151,7 +151,7 @@ __device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, f
     team.meet();
     walk_row<Lanes>(lane, length, element, [&](float key, float weight) {
       const Units units = units_of(weight);
-      if (range.holds(key) && units > 0) add_shared(weights, range.part(key), units);
+      if (range.holds(key) && units > 0) sum_shared(weights, range.part(key), units);
     });
     team.meet();
 

@@ -96,6 +96,36 @@ const attention: OpRule = {
 
 /** One of the rows `r`. */
 const row = (next: Random, dims: Extents): number => integer(next, 0, at(dims, 'r') - 1)
+/** Rows that end in every way: the third token of some is the last, others may not end yet, some are finished. */
+const ending: Pick<OpRule, 'extents' | 'inputs'> = {
+  extents: { o: () => 1, e: () => 2 },
+  inputs: {
+    step: () => 2,
+    finished: (_, _dims, i) => (i % 4 === 3 ? 1 : 0),
+    minimum: (_, _dims, i) => (i % 3 === 1 ? 3 : 0),
+    limit: (_, _dims, i) => 3 + (i % 2),
+    ends: (_, dims, i) => Math.min(i * 2, at(dims, 'v') - 1),
+  },
+}
+/**
+ * Requests that differ from row to row. All narrow the draw to a few words or to equals: where thousands share the chances, a random
+ * number lies within a rounding of the next word's now and then, and either is right.
+ */
+const requests: OpRule = {
+  class: 'exact',
+  ...ending,
+  inputs: {
+    ...ending.inputs,
+    temperature: (_, _dims, i) => [1, 0.5, 2][i % 3] ?? 1,
+    topK: (_, _dims, i) => 1 + (i % 4),
+    topP: (_, _dims, i) => [1, 0.6, 0.9][(i >> 1) % 3] ?? 1,
+    minP: (_, _dims, i) => [0, 0.05][(i >> 2) % 2] ?? 0,
+    seedsLow: (next) => integer(next, -1e9, 1e9),
+    seedsHigh: (next) => integer(next, -1e9, 1e9),
+  },
+  // The body sorts rows: long ones are for its own tests.
+  longest: 1100,
+}
 
 export const rules: Readonly<Record<string, OpRule>> = {
   abs_max: exact,
@@ -158,6 +188,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   gather_beams: { class: 'exact', inputs: { beams: row } },
   gelu: transcendental,
   gelu_tanh: transcendental,
+  greedy: { ...exact, ...ending },
   int8_bias_gelu: geluSums,
   int8_bias_qk_2r4r4: fromSums,
   int8_bias_qk_2r4r4_unpack: unpackSums,
@@ -199,6 +230,10 @@ export const rules: Readonly<Record<string, OpRule>> = {
   locate_rows: { class: 'exact', ...packed('b', 't'), longest: 1025 },
   // The default scale is a power of two, so a magnitude falls in the same bin in any precision; some lie beyond the last.
   magnitude_histogram: { class: 'exact', extents: { bins: () => 40 } },
+  mark_seen: {
+    ...exact,
+    inputs: { seen: (next) => integer(next, 0, 1), words: (next, dims) => integer(next, 0, at(dims, 'v') - 1) },
+  },
   mask_scores: { class: 'exact', inputs: { lengths: (next, dims) => integer(next, 1, at(dims, 't')) } },
   mask_steps: { class: 'exact', extents: { o: () => 1 }, inputs: { step: (next, dims) => integer(next, 0, at(dims, 's') - 1) } },
   matmul_bias: exactProduct,
@@ -211,6 +246,8 @@ export const rules: Readonly<Record<string, OpRule>> = {
   merge_heads_pack: { class: 'exact', ...gathered },
   next_step: { class: 'exact', inputs: { step: within(1000) } },
   pack_rows: { class: 'exact', ...gathered },
+  // Penalties are powers of two, by which quotients are exact.
+  penalise: { ...exact, inputs: { seen: (next) => integer(next, 0, 1), penalty: (_, _dims, i) => [1, 2, 0.5][i % 3] ?? 1 } },
   qkv_bias_split_heads: exact,
   qkv_bias_unpack_split_heads: {
     class: 'exact',
@@ -223,6 +260,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   relu: exact,
   rows_from_col32: exact,
   rows_from_int8_col32: { class: 'exact', inputs: { x: within(127) } },
+  sample: requests,
   scale: exact,
   scale_mask_softmax: {
     class: 'reduction',

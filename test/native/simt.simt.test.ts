@@ -158,6 +158,8 @@ const faults: Record<string, string | RegExp> = {
   race_write: `data race: shared slot[0] is written here and was read by several threads with no barrier between${at(64)}`,
   race_warp: `data race: shared slots[30] is read here and was written by thread (30,0,0) with no barrier between${at(31)}`,
   race_other_warp: `data race: shared slots[32] is written here and was read by thread (31,0,0) with no barrier between${at(32)}`,
+  race_add: `data race: shared sum[0] is read here and was written by several threads with no barrier between${at(40)}`,
+  race_set: `data race: shared sum[0] is added to here and was written by thread (0,0,0) with no barrier between${at(1)}`,
   shared_high: `shared slots[8] is out of bounds (8 elements)${at(0)}`,
   shared_low: `shared slots[-1] is out of bounds (8 elements)${at(0)}`,
   sync_not_announced: /^threads meet at faults\.cu:\d+ but the launch says that they never do, block/,
@@ -184,7 +186,7 @@ describe('faults', () => {
     for (const other of others) expect(other.get(name)?.status).toBe(status.fault)
   })
 
-  test.each(['race_read_twin', 'race_write_twin', 'race_warp_twin'])('%s, with its barrier, works', (name) => {
+  test.each(['race_read_twin', 'race_write_twin', 'race_warp_twin', 'race_add_twin'])('%s, with its barrier, works', (name) => {
     for (const results of [forward, ...others]) expect(results.get(name)).toMatchObject({ status: status.ok, message: '' })
   })
 

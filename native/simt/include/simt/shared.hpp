@@ -30,7 +30,8 @@ class AccessOrder {
       race("added to", name, i, "written", shadow.writer);
     }
     if (!after(shadow.reader, shadow.read_stamp)) race("added to", name, i, "read", shadow.reader);
-    shadow.writer = Shadow::kManyWarps;
+    // Who has just written the element without others knowing stays its writer, so that their additions are found.
+    if (shadow.writer != me_ || worker_.barrier_stamp > shadow.write_stamp) shadow.writer = Shadow::kManyWarps;
     shadow.write_stamp = worker_.stamp;
     shadow.reader = Shadow::kNobody;
   }
@@ -148,6 +149,12 @@ namespace heddle {
 template <class T, size_t Count>
 T add_shared(const simt::Shared<T, Count>& array, int i, T value) {
   return array[i].add(value);
+}
+
+/// Adds to a 64-bit sum.
+template <size_t Count>
+void sum_shared(const simt::Shared<unsigned long long, Count>& array, int i, unsigned long long value) {
+  array[i].add(value);
 }
 
 }  // namespace heddle
