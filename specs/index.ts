@@ -24,6 +24,7 @@ import { addBias } from './ops/add_bias.js'
 import { addPosition } from './ops/add_position.js'
 import { appendStep } from './ops/append_step.js'
 import { argmaxRow } from './ops/argmax.js'
+import { beamCandidates } from './ops/beam_candidates.js'
 import { followParents, gatherBeams } from './ops/beams.js'
 import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
 import { castF32 } from './ops/cast_f32.js'
@@ -64,6 +65,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   addStepPosition,
   appendStep,
   argmaxRow,
+  beamCandidates,
   castF32,
   col32FromRows,
   columnSum,

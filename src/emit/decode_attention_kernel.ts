@@ -129,16 +129,24 @@ interface ChunkLoad {
 }
 
 /** The text of element `e` of a chunk, and the chunks it is made of. */
-function chunked(value: Expr, { key }: TemplateInstance, scope: Scope): { readonly loads: readonly ChunkLoad[]; readonly text: string } {
+function chunked(
+  value: Expr,
+  { key }: TemplateInstance,
+  scope: Scope,
+): { readonly loads: readonly ChunkLoad[]; readonly text: string } {
   const loads: ChunkLoad[] = []
   const text = rewrite(value, (node) => {
     if (node.kind !== 'load' || !usesColumn(node)) return node
     const tensor = tensorOf(node.tensor, scope)
     const access = classify(offsetOf(tensor, node.indices, scope.fixed), 'c')
     if (access.kind !== 'contiguous' || access.run !== Number.POSITIVE_INFINITY) {
-      throw usageError('emit.rows', `${key}: elements of a head of ${tensor.name} do not lie together in layout ${tensor.layout.name}`, {
-        hint: 'give the edge a layout whose last axis is contiguous',
-      })
+      throw usageError(
+        'emit.rows',
+        `${key}: elements of a head of ${tensor.name} do not lie together in layout ${tensor.layout.name}`,
+        {
+          hint: 'give the edge a layout whose last axis is contiguous',
+        },
+      )
     }
     const offset = offsetText(node.tensor, node.indices, scope)
     const same = loads.find((known) => known.load.tensor === node.tensor && known.offset === offset)

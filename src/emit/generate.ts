@@ -94,6 +94,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     // Where kernels take the width as an argument, a constant of that name would go unused.
     vec: mapped.generic === true ? '' : vec,
+    ranks: ranksRows(mapped),
     tuned: isTuned(mapped),
     updates: isUpdating(kernel),
     kernels: text,
@@ -104,6 +105,9 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
 /** Whether the text needs what tuned.cuh offers. */
 const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
+
+/** Whether the text needs what top_k.cuh offers. */
+const ranksRows = ({ instance: { kernel } }: MappedKernel): boolean => kernel.body.some((stmt) => stmt.kind === 'topK')
 
 /** The CUDA text of one template instance. */
 function emitTemplate(instance: TemplateInstance): string {

@@ -12,7 +12,7 @@ import { expressionText, offsetText, operandText, type Scope } from './expressio
 import { createNames, type Names, scalarText, storageText } from './names.js'
 import { wholeRows } from './offsets.js'
 import { type PassContext, type Walk, writePass } from './pass.js'
-import { isScanned } from './stages.js'
+import { meets } from './stages.js'
 import { render } from './templates.js'
 import { thresholdLine } from './threshold.js'
 
@@ -106,8 +106,10 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   const known = steps.slice(0, first)
   const head = newContext(mapped, walk, names, used)
   for (const step of known) writeStep(step, head)
-  // Passes that scan check every chunk, so a row that is only scanned need not be judged.
-  const passes = steps.flatMap((step) => (step.kind === 'pass' && !step.pass.rows.some(isScanned) ? [step.pass] : []))
+  // Passes in which lanes meet check every chunk, so a row that has no other need not be judged. One that is ranked is not either: what
+  // it would win in the other passes is less than a second copy of the ranking costs.
+  const all = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+  const passes = all.some(({ rankings }) => rankings.length > 0) ? [] : all.filter((pass) => !meets(pass))
   const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))
   // A search for a threshold is too much text to have twice.
   const judged = passes.length > 0 && !steps.some((step) => step.kind === 'threshold')
@@ -163,7 +165,8 @@ export function onlyPass(program: ElementwiseProgram): Pass {
 
 function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
   const writer = bodyWriter()
-  return { writer, walk, names, used, tensors: instance.kernel.tensors, fixed: instance.dims, elements: new Map(), starts: [] }
+  const { kernel, dims: fixed } = instance
+  return { writer, walk, names, used, tensors: kernel.tensors, fixed, elements: new Map(), ranked: new Map(), starts: [] }
 }
 
 /** Splits `position` into the row's indices, innermost first. */

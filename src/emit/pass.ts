@@ -1,7 +1,7 @@
 /**
  * One pass as CUDA text: chunks of the row are loaded, each element is computed, reductions collect, stores leave. The
  * three ways to walk a row (kept in registers, read again, one chunk a thread) differ in the loop around the chunk only.
- * Where a row is scanned, all threads of the row walk as many chunks, those without elements too: they meet in every one.
+ * Where a row is scanned or ranked, all threads of the row walk as many chunks, those without elements too: they meet in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { LoopStore } from '../schedule/normal.js'
@@ -12,8 +12,9 @@ import { faults, mayFault } from './faults.js'
 import { clearLine, countLine } from './histogram.js'
 import { scalarText, storageText } from './names.js'
 import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
-import { isScanned, type ScannedRow, type Stages, stagesOf } from './stages.js'
+import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
 import { beforeStore } from './stored.js'
+import { chunkLine, declareLines, finishLine, offerLine, rankingsOf, takeLine, type WrittenRanking } from './top_k.js'
 
 /** How the chunks of a row are walked: all of them held by the team, one after the other, or one by this thread. */
 export type Walk = 'kept' | 'reread' | 'single'
@@ -40,19 +41,21 @@ interface Frame {
   readonly stages: Stages
   /** The variable that makes the elements of each scan. */
   readonly prefixes: ReadonlyMap<ScannedRow, string>
+  readonly rankings: readonly WrittenRanking[]
 }
 
 export function writePass(pass: Pass, given: PassContext): void {
   const { writer, names } = given
   const stages = stagesOf(pass)
   const { whole, ...checked } = given
-  // A thread may meet the others with a chunk that has no element, so a scan's chunks are checked even in whole rows.
-  const context = whole === undefined || stages.scans.length > 0 ? checked : given
+  // A thread may meet the others with a chunk that has no element, so those of a scan or a ranking are checked even in whole rows.
+  const context = whole === undefined || meets(pass) ? checked : given
   const first = names.first(pass.loop.index)
   const length = operandText(pass.loop.length, context)
   const prefixes = new Map(stages.scans.map((row) => [row, names.fresh(`${names.value(row.name)}_lanes`)]))
-  const guarded = mayFault(pass) || stages.scans.length > 0
-  const frame: Frame = { context, pass, first, length, early: earlyRows(pass, context), guarded, stages, prefixes }
+  const guarded = mayFault(pass, given.ranked) || stages.scans.length > 0
+  const rankings = rankingsOf(pass, context)
+  const frame: Frame = { context, pass, first, length, early: earlyRows(pass, context), guarded, stages, prefixes, rankings }
   for (const access of chunkAccesses(pass)) declareStart(access, context.starts, context, writer)
   for (const row of pass.rows) declareRow(row, frame)
   const accumulators = pass.reductions.map((r) => names.fresh(`${names.value(r.name)}_lanes`))
@@ -60,6 +63,7 @@ export function writePass(pass: Pass, given: PassContext): void {
     writer.writeLine(`heddle::Accumulator<${monoidText(r.monoid, r.value.type)}> ${accumulators[i]};`)
   })
   for (const h of pass.histograms) writer.writeLine(clearLine(h, context))
+  writeLines(writer, rankings.flatMap(declareLines))
   writeChunkLoop(frame, () => {
     writeChunk(frame, accumulators)
     for (const accumulator of accumulators) writer.writeLine(`${accumulator}.end_chunk();`)
@@ -67,6 +71,7 @@ export function writePass(pass: Pass, given: PassContext): void {
   pass.reductions.forEach((r, i) => {
     writer.writeLine(`const ${scalarText[r.type]} ${names.value(r.name)} = team.reduce(${accumulators[i]});`)
   })
+  for (const ranking of rankings) writer.writeLine(finishLine(ranking, context))
 }
 
 /**
@@ -121,13 +126,13 @@ function declareRow(row: PassRow, frame: Frame): void {
   }
 }
 
-function writeChunkLoop({ context, first, length, stages }: Frame, body: () => void): void {
+function writeChunkLoop({ context, pass, first, length }: Frame, body: () => void): void {
   const { writer, walk } = context
   if (walk === 'single') {
     body()
     return
   }
-  const together = stages.scans.length > 0
+  const together = meets(pass)
   const chunks = `heddle::chunks_of<VEC>(${length})`
   if (walk === 'kept') {
     writer.writeLine('HEDDLE_UNROLL')
@@ -152,7 +157,7 @@ function writeChunkLoop({ context, first, length, stages }: Frame, body: () => v
 
 /** The body of the chunk loop. */
 function writeChunk(frame: Frame, accumulators: readonly string[]): void {
-  const { context, pass, first, early, guarded, stages, prefixes } = frame
+  const { context, pass, first, early, guarded, stages, prefixes, rankings } = frame
   const { writer, names } = context
   for (const row of pass.rows) {
     if (row.kind !== 'loaded' || early.has(row)) continue
@@ -181,6 +186,7 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     if (row.kind === 'computed' && !row.keep && stages.outlives(row))
       writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];`)
   }
+  writeLines(writer, rankings.map(chunkLine))
   for (let stage = 0; stage < stages.last; stage++) {
     const finished = [...prefixes].filter(([row]) => stages.known(row) === stage + 1)
     writeElements(frame, stage, () => ({ collect: finished.map((scan) => addLine(...scan, frame)), leave: [] }))
@@ -190,12 +196,14 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     collect: [
       ...pass.reductions.map((r, i) => `${accumulators[i]}.add(${expressionText(r.value, context)}, ${first} + i);`),
       ...pass.histograms.map((h) => countLine(h, context)),
+      ...rankings.map((ranking) => offerLine(ranking, context)),
     ],
     leave: [
       ...chunkStores.map((s) => `${s.valueWhen}${s.values}[i] = ${storedText(s, context)};`),
       ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
     ],
   }))
+  for (const ranking of rankings) writer.writeLine(takeLine(ranking, first))
   for (const s of chunkStores) {
     const access = { ...s, index: pass.loop.index }
     const offset = chunkOffset(access, first, context.starts, context)

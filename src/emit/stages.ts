@@ -19,6 +19,9 @@ export interface Stages {
   outlives(row: PassRow): boolean
 }
 
+/** Whether the lanes of a row meet in every chunk of the pass: to scan, or to rank. */
+export const meets = ({ rows, rankings }: Pass): boolean => rankings.length > 0 || rows.some(isScanned)
+
 export const isScanned = (row: PassRow): row is ScannedRow => row.kind === 'scanned'
 
 /** Orders the rows of a pass, which stand in dependency order, into stages. */

@@ -6,6 +6,7 @@ import { quote, reject } from './diagnostics.js'
 import { callFunction } from './functions.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
 import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan } from './scalars.js'
+import { topK } from './top_k.js'
 import { describe, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
 
 function load(tensor: ValueOf<'access'>, args: readonly Value[], node: Node, lowering: Lowering): Value {
@@ -33,7 +34,7 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
     return reject('arity', node, `row ${row.name} takes 1 index, ${args.length} given`, `write ${row.name}(c)`)
   const at = argumentAt(node, 0)
   const index = asIndex(arg, at, `index of row ${row.name}:`)
-  if (row.length.kind === 'dim') checkSpan(index, row.length.name, at, `row ${row.name}`, lowering)
+  if (row.length.kind === 'dim' && row.prefix !== true) checkSpan(index, row.length.name, at, `row ${row.name}`, lowering)
   return scalar({ kind: 'element', type: row.type, row: row.name, index })
 }
 
@@ -72,6 +73,7 @@ export function callValue(
       if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
       if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
       if (kind === 'histogram') return histogram(args, node, place)
+      if (kind === 'topK') return topK(args, node, place, lowering, wanted)
       if (kind === 'row') {
         const { length, of } = lengthAndElement(name, args, node)
         return { kind: 'pendingRow', length, element: of, node }

@@ -77,7 +77,7 @@ export function reduction(
 }
 
 /** Refuses a construct that makes a row value anywhere but at row level. */
-function expectRowLevel(what: string, node: Node, { level }: Place): void {
+export function expectRowLevel(what: string, node: Node, { level }: Place): void {
   if (level === 'row') return
   reject(
     'row',

@@ -19,8 +19,8 @@ export type Value =
   | { readonly kind: 'scalar'; readonly expr: Expr }
   /** An input, indexed by its logical indices. */
   | { readonly kind: 'access'; readonly tensor: string; readonly dims: readonly string[]; readonly type: 'f32' | 'i32' }
-  /** A row value the kernel computes. */
-  | { readonly kind: 'row'; readonly name: string; readonly type: ScalarType; readonly length: Expr }
+  /** A row value the kernel computes. `prefix`: a loop over another dimension may read its first elements. */
+  | { readonly kind: 'row'; readonly name: string; readonly type: ScalarType; readonly length: Expr; readonly prefix?: boolean }
   /** `row(length, element)` before a place has been chosen for it: a named row, or an output. */
   | { readonly kind: 'pendingRow'; readonly length: Expr; readonly element: Value; readonly node: Node }
   /** Counts of a row's integers, which only an output can hold. */

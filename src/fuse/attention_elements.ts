@@ -53,7 +53,12 @@ export function elementOf(group: AttentionGroup, members: readonly Member[], val
   const first = members[0]?.node.name ?? ''
   const last = members.at(-1)?.node.name ?? ''
   if (rows.length !== indices.length - 1)
-    throw illegal(group.name, first, last, `its elements are not seen as ${indices.length === 4 ? 'batch, heads, rows, columns' : `${indices.length} axes`}`)
+    throw illegal(
+      group.name,
+      first,
+      last,
+      `its elements are not seen as ${indices.length === 4 ? 'batch, heads, rows, columns' : `${indices.length} axes`}`,
+    )
   // An output stored in another order than the rows run gives each index its role by where it is stored.
   const roles = new Map<string, Expr>()
   placesOf(stmt).forEach((expr, i) => {

@@ -90,23 +90,22 @@ export class Surroundings {
 }
 
 /** Refuses attention of which something inside is needed outside, apart from its `results`. */
-export function checkInner(
-  graph: Graph,
-  group: string,
-  nodes: readonly GraphNode[],
-  results: readonly ValueId[],
-): void {
+export function checkInner(graph: Graph, group: string, nodes: readonly GraphNode[], results: readonly ValueId[]): void {
   const inside = new Set(nodes)
   const last = nodes.find((node) => outputsOf(node).some((id) => id === results[0]))?.name ?? ''
   for (const node of nodes) {
     const needed = outputsOf(node).find((id) => !results.includes(id) && isUsed(graph, id, inside))
-    if (needed !== undefined)
-      throw illegal(group, node.name, last, `${node.name} is needed outside, but never reaches memory`)
+    if (needed !== undefined) throw illegal(group, node.name, last, `${node.name} is needed outside, but never reaches memory`)
   }
 }
 
 /** Refuses members that are no part of attention. */
-export function checkClaimed(group: string, scores: NodeOf<'matmul'>, members: readonly Member[], claimed: readonly Member[]): void {
+export function checkClaimed(
+  group: string,
+  scores: NodeOf<'matmul'>,
+  members: readonly Member[],
+  claimed: readonly Member[],
+): void {
   const left = members.find((member) => !claimed.includes(member))
   if (left !== undefined)
     throw illegal(group, left.node.name, scores.name, 'it is neither before, between nor behind the two products')

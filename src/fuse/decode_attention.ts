@@ -46,7 +46,12 @@ export function deriveDecodeAttention(
   checkAlike(group, key, value)
   const fresh = freshOf(group, form, key, value)
   const output = outputOf(group)
-  checkClaimed(name, scores, members, [scored, query, key, value, output].flatMap((part) => part.members))
+  checkClaimed(
+    name,
+    scores,
+    members,
+    [scored, query, key, value, output].flatMap((part) => part.members),
+  )
   const inside: readonly GraphNode[] = [scores, context, ...members.map(({ node }) => node)]
   const caches = [key, value].flatMap(({ fresh: place }) => (place === undefined ? [] : [place.cached]))
   checkInner(graph, name, inside, [output.value, ...caches])
@@ -79,7 +84,10 @@ export function deriveDecodeAttention(
 }
 
 /** An element of the queries: whatever the elementwise members before them make of it. */
-function queryOf(group: AttentionGroup, roles: readonly string[]): { readonly element: Expr; readonly members: readonly Member[] } {
+function queryOf(
+  group: AttentionGroup,
+  roles: readonly string[],
+): { readonly element: Expr; readonly members: readonly Member[] } {
   const { graph, scores, around, slots } = group
   const members = around.before(scores.a)
   if (members.length > 0) return { element: elementOfHeads(group, members, scores.a, roles), members }
@@ -94,7 +102,8 @@ const unknownLayout = ({ name, scores }: AttentionGroup, layout: string) =>
 
 /** Keys and values are of the same places. */
 function checkAlike({ name, scores, context }: AttentionGroup, key: DecodePast, value: DecodePast): void {
-  if (!equalExprs(key.owner, value.owner)) throw illegal(name, scores.name, context.name, 'keys and values are read through different tables')
+  if (!equalExprs(key.owner, value.owner))
+    throw illegal(name, scores.name, context.name, 'keys and values are read through different tables')
   if (!equalExprs(key.fresh?.place, value.fresh?.place))
     throw illegal(name, scores.name, context.name, 'keys and values are stored at different places')
 }

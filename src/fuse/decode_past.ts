@@ -41,7 +41,12 @@ export function pastOf(group: AttentionGroup, id: ValueId, product: NodeOf<'matm
   if (members.length === 0) {
     const { shape, layout } = valueAt(graph.values, id)
     if (layout !== 'row' && !layouts.has(layout))
-      throw illegal(name, product.name, product.name, `a value in layout ${layout} needs the node that makes or reads it in the group`)
+      throw illegal(
+        name,
+        product.name,
+        product.name,
+        `a value in layout ${layout} needs the node that makes or reads it in the group`,
+      )
     const tensor = slots.tensor(id, shape, 'in', layouts.get(layout))
     return { owner: index('b'), access: rowOf(tensor), fresh: undefined, members }
   }

@@ -69,5 +69,8 @@ function splitColumns({ derived, value }: Piece, parts: readonly [Extent, Extent
     return { ...node, indices: split(node.indices, axis, places) }
   })
   const { inputs, outputs } = derived
-  return { derived: { ...derived, kernel: { ...kernel, tensors }, inputs: inputs.map(bind), outputs: outputs.map(bind) }, value: element }
+  return {
+    derived: { ...derived, kernel: { ...kernel, tensors }, inputs: inputs.map(bind), outputs: outputs.map(bind) },
+    value: element,
+  }
 }

@@ -154,6 +154,10 @@ class Derivation {
       const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
       throw illegal(this.#group, member.node.name, other, `${member.node.name} counts a histogram, which is a kernel of its own`)
     }
+    if (made.kind === 'topK') {
+      const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
+      throw illegal(this.#group, member.node.name, other, `${member.node.name} ranks a row, which is a kernel of its own`)
+    }
     if (loop === undefined) throw new Error(`internal: ${made.kind} has no loop`)
     const atom = loop.atoms.at(-1)
     const length = atom === undefined ? made.length : dimExpr(this.#names.atom(atom))

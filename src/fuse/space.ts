@@ -24,9 +24,9 @@ export interface Space {
   readonly axes: Axes
 }
 
-/** True when the body has no reduction, threshold, histogram or row value: each element stands alone and may be computed anywhere. */
+/** True when the body has no reduction, threshold, histogram, ranking or row value: each element stands alone and may be computed anywhere. */
 export const isElementwise = (kernel: Kernel): boolean =>
-  kernel.body.every((stmt) => !['reduce', 'row', 'scan', 'threshold', 'histogram'].includes(stmt.kind))
+  kernel.body.every((stmt) => !['reduce', 'row', 'scan', 'threshold', 'topK', 'histogram'].includes(stmt.kind))
 
 export const illegal = (group: string, first: string, second: string, reason: string) =>
   usageError('plan.illegal', `group ${group}: nodes ${first} and ${second} cannot be one kernel: ${reason}`, {

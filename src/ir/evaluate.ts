@@ -9,6 +9,7 @@ import { intrinsic } from './intrinsics.js'
 import type { Kernel, Stmt, TensorParam } from './kernel.js'
 import { countValues, monoid } from './monoids.js'
 import { thresholdOf } from './threshold.js'
+import { rankValues } from './top_k.js'
 
 /** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
 export interface HostTensor {
@@ -182,6 +183,14 @@ function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Floa
         Number(element(at)),
       )
       for (const [bin, count] of counts.entries()) write(stmt.tensor, [...rows, bin], count)
+      return
+    }
+    case 'topK': {
+      const element = elements(stmt.index, stmt.value, env)
+      const [count, length] = [stmt.count, stmt.length].map((expr) => Number(evaluateExpr(expr, env)))
+      const { values, indices } = rankValues(count ?? 0, length ?? 0, (at) => Number(element(at)))
+      env.rows.set(stmt.name, values)
+      env.rows.set(stmt.indices, indices)
       return
     }
     case 'store':

@@ -95,10 +95,16 @@ function evaluateAttention(kernel: AttentionKernel, inputs: Tensors, dims: Numbe
 
 /** The result of the query that `env` stands at. */
 function attend(kernel: AttentionKernel, keys: number, row: (access: RowAccess) => number[], env: Env): number[] {
-  return weighted(kernel.score, row(kernel.query), env, Array.from({ length: keys }, (_, j) => j), {
-    key: () => row(kernel.key),
-    value: () => row(kernel.value),
-  })
+  return weighted(
+    kernel.score,
+    row(kernel.query),
+    env,
+    Array.from({ length: keys }, (_, j) => j),
+    {
+      key: () => row(kernel.key),
+      value: () => row(kernel.value),
+    },
+  )
 }
 
 /** Rows of the place `j` that `env` stands at. */

@@ -5,6 +5,7 @@
 import { type DType, isDType } from './dtype.js'
 import type { DTypeRef, Kernel } from './kernel.js'
 import { parseLayoutName } from './split_layout.js'
+import { rankedCounts } from './top_k.js'
 
 export interface Instance {
   readonly kernel: Kernel
@@ -38,11 +39,22 @@ export function resolveDType(ref: DTypeRef, types: Readonly<Record<string, DType
  */
 const usualHeadDim = 64
 
-/** Fixed dimensions of a kernel's instances: none, and what pays. */
-function fixedDims(kernel: Kernel): readonly Readonly<Record<string, number>>[] {
+type FixedDims = Readonly<Record<string, number>>
+
+/** Dimensions that a kernel cannot be generated without knowing: how many elements of a row it ranks. */
+export const rankedDims = ({ body }: Pick<Kernel, 'body'>): readonly string[] => [
+  ...new Set(body.flatMap((stmt) => (stmt.kind === 'topK' && stmt.count.kind === 'dim' ? [stmt.count.name] : []))),
+]
+
+/** Fixed dimensions of a kernel's instances: none, and what pays, each with every count that rows are ranked to. */
+function fixedDims(kernel: Kernel): readonly FixedDims[] {
   const split = kernel.tensors.find(({ layout }) => (parseLayoutName(layout.name).runs?.at(-1) ?? 1) > 1)
   const column = split?.dims.at(-1)
-  return column === undefined ? [{}] : [{}, { [column]: usualHeadDim }]
+  const paying: readonly FixedDims[] = column === undefined ? [{}] : [{}, { [column]: usualHeadDim }]
+  return rankedDims(kernel).reduce(
+    (combos, dim) => combos.flatMap((combo) => rankedCounts.map((count) => ({ ...combo, [dim]: count }))),
+    paying,
+  )
 }
 
 /** Every combination of the storage types a kernel declares. */

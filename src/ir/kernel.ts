@@ -86,6 +86,19 @@ export type Stmt =
       readonly key: Expr
       readonly value: Expr
     }
+  /**
+   * Two row values of `count` elements: the largest values of a row, largest first, and `indices`, the places they have in it
+   * (src/ir/top_k.ts says which come first). All threads of the row compute them together; `count` is a dimension that instances fix.
+   */
+  | {
+      readonly kind: 'topK'
+      readonly name: string
+      readonly indices: string
+      readonly count: Expr
+      readonly length: Expr
+      readonly index: string
+      readonly value: Expr
+    }
   /** Stores a whole row: the last logical index of the tensor runs over `length`. Elements where `when` does not hold are left alone. */
   | {
       readonly kind: 'storeRow'

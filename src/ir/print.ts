@@ -94,6 +94,8 @@ export function printStmt(stmt: Stmt): string {
       return `${stmt.tensor}[${[...stmt.rows.map(printExpr), stmt.index].join(', ')}] = ${printExpr(stmt.value)} for ${stmt.index} < ${print(stmt.length, 8)}${printWhen(stmt)}`
     case 'histogram':
       return `${stmt.tensor}[${[...stmt.rows.map(printExpr), '*'].join(', ')}] = histogram(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)}) of ${print(stmt.bins, 8)}`
+    case 'topK':
+      return `rows ${stmt.name}, ${stmt.indices} = top ${print(stmt.count, 8)}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
     case 'store':
       return `${stmt.tensor}[${stmt.indices.map(printExpr).join(', ')}] = ${printExpr(stmt.value)}${printWhen(stmt)}`
   }

@@ -25,8 +25,7 @@ function printMatmul({ name, a, b, m, n, k, accumulator, epilogue }: MatmulKerne
   return `matmul ${name}: ${product}, then\n${printKernel(epilogue)}`
 }
 
-const row = ({ tensor, indices }: RowAccess): string =>
-  `${tensor}[${[...indices.slice(0, -1).map(printExpr), '..'].join(', ')}]`
+const row = ({ tensor, indices }: RowAccess): string => `${tensor}[${[...indices.slice(0, -1).map(printExpr), '..'].join(', ')}]`
 
 function printAttention(kernel: AttentionKernel): string {
   return [
@@ -43,11 +42,14 @@ function printAttention(kernel: AttentionKernel): string {
 
 function printDecodeAttention(kernel: DecodeAttentionKernel): string {
   const { fresh } = kernel
-  const place = fresh === undefined ? [] : [
-    `  fresh  place ${printExpr(fresh.place)}`,
-    `  key    ${printExpr(fresh.key)}, to ${row(fresh.keyCache)}`,
-    `  value  ${printExpr(fresh.value)}, to ${row(fresh.valueCache)}`,
-  ]
+  const place =
+    fresh === undefined
+      ? []
+      : [
+          `  fresh  place ${printExpr(fresh.place)}`,
+          `  key    ${printExpr(fresh.key)}, to ${row(fresh.keyCache)}`,
+          `  value  ${printExpr(fresh.value)}, to ${row(fresh.valueCache)}`,
+        ]
   return [
     `decode attention ${kernel.name}: out = softmax over j of score(query . key), times value; b sequence, h head, i query, j place, c element`,
     `  query  ${printExpr(kernel.query)} for i < ${printExpr(kernel.queries)}`,

@@ -76,7 +76,9 @@ function readNames(stmts: readonly Stmt[]): ReadonlySet<string> {
 function dropUnread(body: readonly Stmt[]): Stmt[] {
   let kept: Stmt[] = []
   for (const stmt of [...body].reverse()) {
-    if (!('name' in stmt) || readNames(kept).has(stmt.name)) kept = [stmt, ...kept]
+    const names = stmt.kind === 'topK' ? [stmt.name, stmt.indices] : 'name' in stmt ? [stmt.name] : []
+    const read = readNames(kept)
+    if (names.length === 0 || names.some((name) => read.has(name))) kept = [stmt, ...kept]
   }
   return kept
 }

@@ -148,6 +148,12 @@ function checkStmt(stmt: Stmt, names: Names, outputs: Outputs): Names {
       if (element(stmt.index, stmt.value) !== 'i32') fail('a histogram counts integers')
       checkStore(stmt.tensor, stmt.rows.length + 1, 'i32', outputs, fail)
       return names
+    case 'topK': {
+      for (const at of [stmt.count, stmt.length]) expectIndex(at, here)
+      if (element(stmt.index, stmt.value) !== 'f32') fail('only floats are ranked')
+      const values = bind(names, stmt.name, { kind: 'row', type: 'f32' })
+      return bind(values, stmt.indices, { kind: 'row', type: 'i32' })
+    }
     case 'store':
       for (const at of stmt.indices) expectIndex(at, here)
       checkStore(stmt.tensor, stmt.indices.length, checkExpr(stmt.value, here), outputs, fail)
@@ -163,6 +169,7 @@ const introducedNames = (kernel: Kernel): string[] => [
   ...kernel.tensors.map((tensor) => tensor.name),
   ...kernel.rows.map((row) => row.index),
   ...kernel.body.flatMap((stmt) => ['name' in stmt ? stmt.name : [], 'index' in stmt ? stmt.index : []].flat()),
+  ...kernel.body.flatMap((stmt) => (stmt.kind === 'topK' ? stmt.indices : [])),
 ]
 
 /** An output that updates an input has its memory, so the two must agree in all that says how elements lie there. */

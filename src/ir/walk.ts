@@ -98,6 +98,8 @@ export function rowExprs(stmt: Stmt): readonly Expr[] {
       return [...stmt.rows, stmt.bins, stmt.length]
     case 'threshold':
       return [stmt.target, stmt.length]
+    case 'topK':
+      return [stmt.count, stmt.length]
     default:
       return [stmt.length]
   }
@@ -131,6 +133,8 @@ export function mapStmt(stmt: Stmt, map: (expr: Expr) => Expr): Stmt {
       return { ...stmt, rows: stmt.rows.map(map), bins: map(stmt.bins), length: map(stmt.length), value: map(stmt.value) }
     case 'threshold':
       return { ...stmt, target: map(stmt.target), length: map(stmt.length), key: map(stmt.key), value: map(stmt.value) }
+    case 'topK':
+      return { ...stmt, count: map(stmt.count), length: map(stmt.length), value: map(stmt.value) }
     default:
       return { ...stmt, length: map(stmt.length), value: map(stmt.value) }
   }

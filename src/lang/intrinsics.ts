@@ -5,6 +5,7 @@
 import { type IntrinsicName, intrinsics } from '../ir/intrinsics.js'
 import { countValues, type MonoidName, monoids } from '../ir/monoids.js'
 import { thresholdOf } from '../ir/threshold.js'
+import { rankValues } from '../ir/top_k.js'
 import type { Row } from './types.js'
 
 /** The brand the front end reads from a callee's type. */
@@ -111,6 +112,25 @@ export const threshold: ((length: number, target: number, key: Row, weight: Row)
   Object.assign((length: number, target: number, key: Row, weight: Row): number => thresholdOf(length, target, key, weight), {
     heddle: { kind: 'threshold', name: 'threshold' } as const,
   })
+
+/** The largest elements of a row and the indices they have in it. Fewer than all may be read: `best.values(0)` is the largest. */
+export interface Largest {
+  readonly values: Row
+  readonly indices: Row
+}
+
+/**
+ * The `k` largest elements of a row, largest first, with their indices in the row; among equals the lowest index comes first. NaN is
+ * never among them. Where the row has fewer elements than `k`, -Infinity at index -1 stands for those it lacks. `k` is a dimension of
+ * the op: kernels are compiled for 1, 2, 4, 8, 16, 32 and 64, and a program takes the one its extent names.
+ */
+export const topK: ((k: number, length: number, value: Row) => Largest) & Branded<'topK', 'topK'> = Object.assign(
+  (k: number, length: number, value: Row): Largest => {
+    const { values, indices } = rankValues(k, length, value)
+    return { values: rowOf(values), indices: rowOf(indices) }
+  },
+  { heddle: { kind: 'topK', name: 'topK' } as const },
+)
 
 /** Marks the default of an integer attribute: `attrs: { window: int(64) }`. Attributes without it are floats. */
 export const int: ((value: number) => number) & Branded<'int', 'int'> = Object.assign((value: number): number => value, {

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { ElementwiseVariant, Limit, MappedKernel, Team, Variant } from './mapped.js'
-import { valuesThatFit } from './rules.js'
+import { mayHave, valuesThatFit } from './rules.js'
 
 const count = z.number().int().positive()
 
@@ -57,9 +57,9 @@ export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel
       ? undefined
       : `threads is ${threads}, allowed are multiples of 32 up to 1024`
   }
-  return program.kind === 'rows'
-    ? (teamProblem(choice.team) ?? valuesProblem(choice, valuesThatFit(program.kept), length))
-    : undefined
+  if (program.kind !== 'rows') return undefined
+  if (!mayHave(choice.team, program.kept)) return 'the kernel ranks rows, which takes a block or all 32 lanes of a warp a row'
+  return teamProblem(choice.team) ?? valuesProblem(choice, valuesThatFit(program.kept), length)
 }
 
 function teamProblem(team: Team): string | undefined {

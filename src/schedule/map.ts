@@ -10,7 +10,7 @@ import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
 import { planSteps } from './passes.js'
 import { applySchedule } from './planned.js'
-import { elementwiseThreads, rowVariants, vectorWidth } from './rules.js'
+import { elementwiseThreads, mayHave, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
 import { applyTuning, type Tuning } from './tuning.js'
 
@@ -38,14 +38,20 @@ function mapByRules(instance: Instance): MappedKernel {
   if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
   const kept = steps(true)
   const lengths = hostLengths(kernel)
-  const variants = rowVariants(kept, vec, lengths !== undefined)
+  const variants = rowVariants(kept, vec, lengths !== undefined).filter(({ team }) => mayHave(team, kept))
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }
 
-/** The lengths of all loops, when they follow from dimensions and attributes alone. */
+/** The lengths of all loops, or what bounds them, when that follows from dimensions and attributes alone. */
 function hostLengths(kernel: NormalKernel): readonly Expr[] | undefined {
-  const lengths = kernel.loops.map((loop) => loop.length)
-  return lengths.every(isHostExpr) ? lengths : undefined
+  const bounds = kernel.loops.flatMap((loop) => hostBound(loop.length) ?? [])
+  return bounds.length === kernel.loops.length ? bounds : undefined
+}
+
+/** A length that follows from dimensions and attributes, or one that it cannot exceed: that of a part of a row, which the last part may not fill. */
+function hostBound(length: Expr): Expr | undefined {
+  if (isHostExpr(length)) return length
+  return length.kind === 'call' && length.fn === 'minimum' ? length.args.find(isHostExpr) : undefined
 }
 
 const isHostExpr = (e: Expr): boolean => {

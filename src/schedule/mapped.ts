@@ -70,7 +70,7 @@ export interface RowProgram {
   readonly kept: readonly Step[]
   /** Steps when each pass computes the row values it needs again. */
   readonly reread: readonly Step[]
-  /** Lengths of all loops, the longest of which decides the variant; undefined when only the row itself knows them. */
+  /** Lengths of all loops, or bounds of them, the longest of which decides the variant; undefined when only the row itself knows them. */
   readonly lengths: readonly Expr[] | undefined
   readonly variants: readonly Variant[]
 }

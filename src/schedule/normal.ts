@@ -74,15 +74,31 @@ export interface Threshold {
   readonly value: Expr
 }
 
-export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram | Threshold
+/**
+ * The largest elements of a row, which the threads of the row leave where all of them find them: rows that any thread may read at any
+ * place, of as many elements as `count` says.
+ */
+export interface Ranking {
+  readonly kind: 'topK'
+  readonly name: string
+  /** The row of places. */
+  readonly indices: string
+  readonly count: number
+  readonly loop: Loop
+  readonly value: Expr
+}
+
+export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram | Threshold | Ranking
 
 export interface NormalKernel {
-  /** No reductions, scans, thresholds or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
+  /** No reductions, scans, thresholds, rankings or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
   readonly elementwise: boolean
   readonly axes: readonly RowAxis[]
   /** The axis neighbouring threads of an elementwise kernel run along, where it is not the loop. */
   readonly across: RowAxis | undefined
   readonly rows: ReadonlyMap<string, RowDef>
+  /** The rows of rankings by name. */
+  readonly ranked: ReadonlyMap<string, Ranking>
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]
   readonly statements: readonly NormalStmt[]

@@ -25,7 +25,7 @@ import {
   rowLoop,
   runOf,
 } from './elements.js'
-import { freshName, type LoopStore, type NormalKernel, type NormalStmt } from './normal.js'
+import { freshName, type LoopStore, type NormalKernel, type NormalStmt, type Ranking } from './normal.js'
 import { rewriteDown, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
 import { turn } from './turn.js'
 
@@ -47,6 +47,7 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
     extents: new Map(axes.map(({ index, dim }) => [index, fixed.get(dim) ?? dimVar(dim)])),
     lets: new Map(),
     rows: new Map(),
+    ranked: new Map(),
     taken: namesOf(kernel),
   }
   const normal = statements.flatMap((s) => normaliseStatement(s, context))
@@ -58,6 +59,7 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
     axes,
     across: turned?.across,
     rows: context.rows,
+    ranked: context.ranked,
     loops,
     statements: normal,
     inBounds: (load) => isInBounds(load, context),
@@ -67,7 +69,7 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
 
 /** All results are scalars of the row axes and nothing is reduced. */
 const isPointwise = (body: readonly Stmt[]): boolean =>
-  body.every((s) => s.kind !== 'reduce' && s.kind !== 'storeRow' && s.kind !== 'histogram' && s.kind !== 'threshold')
+  body.every((s) => !['reduce', 'storeRow', 'histogram', 'threshold', 'topK'].includes(s.kind))
 
 /** Turns the innermost row axis into the loop: lets that depend on it become rows, stores become loop stores. */
 function loopOverLastAxis(
@@ -161,6 +163,15 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       const indices = [...rows, indexVar(bin)]
       return [{ kind: 'histogram', tensor: s.tensor, indices, bin, bins: bins ?? s.bins, loop, value }]
     }
+    case 'topK': {
+      if (s.count.kind !== 'const') throw new Error(`internal: the number of elements ${s.name} ranks is not fixed`)
+      const loop = loopFor(s.index, s.length, context)
+      const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
+      const { name, indices } = s
+      const ranking: Ranking = { kind: 'topK', name, indices, count: Number(s.count.value), loop, value }
+      for (const row of [name, indices]) context.ranked.set(row, ranking)
+      return [ranking]
+    }
     case 'storeRow':
       return normaliseStatement({ ...s, kind: 'loopStore', indices: [...s.rows, indexVar(s.index)] }, context)
     case 'loopStore': {
@@ -188,6 +199,7 @@ function namesOf(kernel: Kernel): Set<string> {
   for (const s of kernel.body) {
     if ('name' in s) names.add(s.name)
     if ('index' in s) names.add(s.index)
+    if (s.kind === 'topK') names.add(s.indices)
   }
   return names
 }

@@ -1,13 +1,13 @@
 /**
  * Second pass of the schedule: orders a normalised kernel into steps. A step is a scalar, a threshold among them, or a pass: one walk over the
  * elements of a row that feeds as many reductions and stores as it can. A construct waits for the reductions it uses, so a
- * kernel has as many passes over a length as its longest chain of reductions, plus one. A scan is a row like any other: what
- * uses it needs no pass of its own.
+ * kernel has as many passes over a length as its longest chain of reductions, plus one. A ranking is waited for like a reduction. A scan
+ * is a row like any other: what uses it needs no pass of its own.
  */
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { stmtExprs, visit } from '../ir/walk.js'
-import type { Histogram, Loop, LoopStore, NormalKernel, Reduction, RowDef, Threshold } from './normal.js'
+import type { Histogram, Loop, LoopStore, NormalKernel, Ranking, Reduction, RowDef, Threshold } from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {
@@ -16,12 +16,18 @@ export interface Pass {
   readonly rows: readonly PassRow[]
   readonly reductions: readonly Reduction[]
   readonly histograms: readonly Histogram[]
+  readonly rankings: readonly Ranking[]
   readonly stores: readonly LoopStore[]
 }
 
 /** The expressions a pass computes for each element, apart from its rows. */
-export const passValues = ({ reductions, histograms, stores }: Pick<Pass, 'reductions' | 'histograms' | 'stores'>): Expr[] =>
-  [...reductions, ...histograms, ...stores].map((s) => s.value)
+export const passValues = ({
+  reductions,
+  histograms,
+  rankings,
+  stores,
+}: Pick<Pass, 'reductions' | 'histograms' | 'rankings' | 'stores'>): Expr[] =>
+  [...reductions, ...histograms, ...rankings, ...stores].map((s) => s.value)
 
 /** A row value within a pass; `keep` when a later pass uses it too and finds it in registers. */
 export type PassRow = RowDef & { readonly keep: boolean }
@@ -46,6 +52,7 @@ interface DraftPass {
   readonly loop: Loop
   readonly reductions: Reduction[]
   readonly histograms: Histogram[]
+  readonly rankings: Ranking[]
   readonly stores: LoopStore[]
 }
 
@@ -62,7 +69,9 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
     let level = 0
     visit(e, (node) => {
       if (node.kind === 'local') level = Math.max(level, levels.get(node.name) ?? 0)
-      if (node.kind === 'element') level = Math.max(level, levelOf(definitionOf(rowNamed(kernel, node.row))))
+      if (node.kind !== 'element') return
+      const ranked = kernel.ranked.has(node.row)
+      level = Math.max(level, ranked ? (levels.get(node.row) ?? 0) : levelOf(definitionOf(rowNamed(kernel, node.row))))
     })
     return level
   }
@@ -74,7 +83,7 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   }
   const passAt = (level: number, loop: Loop): DraftPass => {
     const { passes } = at(level)
-    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, reductions: [], histograms: [], stores: [] }
+    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, reductions: [], histograms: [], rankings: [], stores: [] }
     passes.set(keyOf(loop.length), pass)
     return pass
   }
@@ -85,6 +94,9 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
       levels.set(s.name, level + 1)
     } else if (s.kind === 'histogram') {
       passAt(level, s.loop).histograms.push(s)
+    } else if (s.kind === 'topK') {
+      passAt(level, s.loop).rankings.push(s)
+      for (const row of [s.name, s.indices]) levels.set(row, level + 1)
     } else if (s.kind === 'loopStore') {
       passAt(level, s.loop).stores.push(s)
     } else {
@@ -104,6 +116,7 @@ function expressionsOf(s: NormalKernel['statements'][number]): Expr[] {
     case 'store':
       return [...stmtExprs(s)]
     case 'reduce':
+    case 'topK':
       return [s.value, s.loop.length]
     case 'threshold':
       return [s.target, s.loop.length, s.key, s.value]
@@ -137,7 +150,7 @@ function placeRows(
     }
     const needAll = (e: Expr): void =>
       visit(e, (node) => {
-        if (node.kind === 'element') need(node.row)
+        if (node.kind === 'element' && !kernel.ranked.has(node.row)) need(node.row)
       })
     for (const value of passValues(pass)) needAll(value)
     for (const row of here) done.add(row.name)

@@ -6,7 +6,7 @@
  */
 import { dtypeInfo } from '../ir/dtype.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
-import type { Variant } from './mapped.js'
+import type { Team, Variant } from './mapped.js'
 import type { NormalKernel } from './normal.js'
 import type { Step } from './passes.js'
 
@@ -121,6 +121,12 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
   )
   return [...reached, reread]
 }
+
+/** Whether a team can compute the rows of a kernel: those that are ranked take whole warps, across whose lanes the largest are sorted. */
+export const mayHave = (team: Team, steps: readonly Step[]): boolean =>
+  team.kind === 'block' ||
+  (team.kind === 'warp' && team.lanes === warp) ||
+  !steps.some((step) => step.kind === 'pass' && step.pass.rankings.length > 0)
 
 /** Values of each kept row a lane can hold within the register budget: 32, 16 or 8. */
 export function valuesThatFit(steps: readonly Step[]): number {

@@ -59,9 +59,10 @@ interface Sweep {
  * written for its extent alone, and every other dimension is swept in its turn.
  */
 function sweepsOf(entry: KernelEntry): Sweep[] {
+  const rule = ruleOf(entry)
   const widest = entry.buffers.reduce((best, buffer) => (buffer.dims.length > best.dims.length ? buffer : best))
-  const row = widest.dims.at(-1) ?? ''
-  const derived = Object.keys(ruleOf(entry).extents ?? {})
+  const row = rule.row ?? widest.dims.at(-1) ?? ''
+  const derived = Object.keys(rule.extents ?? {})
   const free = entry.dims.filter((name) => !derived.includes(name) && entry.fixedDims[name] === undefined)
   const rows = entry.fixedDims[row] === undefined ? [row] : free
   return rows.map((swept) => ({ row: swept, outer: free.filter((name) => name !== swept) }))
@@ -99,8 +100,12 @@ export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[]
     }
     for (const [rows, lengths] of manyRows) for (const length of lengths) add(sweep, [rows], length, 'integer', 0)
   }
-  return [...cases.values()]
+  const { shared = 1 } = rule
+  return [...cases.values()].filter((_, i) => i % shared === shareOf(entry.key) % shared)
 }
+
+/** A number that differs between the instances of an op. */
+const shareOf = (key: string): number => [...key].reduce((hash, letter) => (hash * 31 + letter.charCodeAt(0)) % 65_521, 7)
 
 /** The inputs of a case: logical values, already rounded to their storage types. */
 export function inputsOf({ name, entry, dims, draw }: KernelCase): Readonly<Record<string, HostTensor>> {

@@ -5,6 +5,7 @@
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
+import { rankedCounts } from '../ir/top_k.js'
 import { at, type Extents, gatheredFrom, packed, raggedLength, raggedLengths } from './ragged.js'
 import { integer, type Random } from './random.js'
 import type { OpClass } from './tolerance.js'
@@ -27,6 +28,10 @@ export interface OpRule {
   readonly attrs?: Readonly<Record<string, (dims: Extents) => number>>
   /** Longest row the kernel takes. */
   readonly longest?: number
+  /** The dimension that takes every row length, where the widest buffer does not tell. */
+  readonly row?: string
+  /** Instances of an op that has many share the cases: each takes one in this many, another instance others. */
+  readonly shared?: number
 }
 
 const rowOf = (dims: Extents): number => at(dims, 'n')
@@ -142,6 +147,13 @@ export const rules: Readonly<Record<string, OpRule>> = {
   attention,
   attention_quantize: { ...attention, attrs: { ...attention.attrs, ...spread(64).attrs } },
   auto_matmul_add_bias_tanh_cast_f32: transcendentalProduct,
+  beam_candidates: {
+    class: 'reduction',
+    length: (dims) => Math.ceil(at(dims, 'v') / at(dims, 'p')),
+    scale: 0,
+    row: 'v',
+    shared: rankedCounts.length,
+  },
   bias_argmax: exact,
   bias_gelu: transcendental,
   bias_gelu_tanh: transcendental,

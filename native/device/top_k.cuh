@@ -1,0 +1,163 @@
+// The largest elements of rows. A warp keeps the K largest it has seen sorted across its lanes, lane l the places l, l + 32 and
+// so on: no list is in the registers of one thread, so even a K of 64 takes two pairs of registers a lane. An element is compared
+// with the last of the list, and only one that comes before it is inserted, which few do once a row is under way. The warps of a
+// block each keep a list, and the first of them merges the lists at the end. Elements are ordered by value and then by place, so
+// neither the team nor the order of insertion changes the result. Files whose kernels rank nothing do not include this one.
+#ifndef HEDDLE_TOP_K_CUH
+#define HEDDLE_TOP_K_CUH
+
+#include "team.cuh"
+
+#if defined(HEDDLE_SIMT)
+// As in kernel.cuh: two kernel libraries in one process share nothing.
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Whether a comes before b: the larger value, the lower place among equals. NaN comes before nothing.
+__device__ __forceinline__ bool precedes(const Placed<float>& a, const Placed<float>& b) {
+  return a.value > b.value || (a.value == b.value && a.index < b.index);
+}
+
+/// What fills a list that has fewer elements than it could have: it comes after every element.
+__device__ __forceinline__ Placed<float> no_element() { return {-INFINITY, INT32_MAX}; }
+
+/// The elements of a chunk that are to be ranked: none at first, for NaN is never taken.
+template <int Vec>
+struct Offers {
+  float value[Vec];
+
+  __device__ __forceinline__ Offers() {
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) value[i] = NAN;
+  }
+};
+
+/// The K largest elements a warp has been offered. All its lanes call every function together.
+template <int K>
+class WarpList {
+ public:
+  __device__ __forceinline__ WarpList() {
+    HEDDLE_UNROLL
+    for (int slot = 0; slot < slots; ++slot) list_[slot] = no_element();
+  }
+
+  /// Takes in one element of every lane; a NaN is none.
+  __device__ __forceinline__ void offer(const Placed<float>& own) {
+    bool waits = precedes(own, last_);
+    for (unsigned int lanes = __ballot_sync(all, waits); lanes != 0; lanes = __ballot_sync(all, waits)) {
+      const int source = __ffs(lanes) - 1;
+      insert(from_lane(own, all, source, warp_lanes));
+      waits = waits && lane() != source && precedes(own, last_);
+    }
+  }
+
+  /// Takes in a chunk of every lane; the chunk's first element stands at `first`.
+  template <int Vec>
+  __device__ __forceinline__ void take(const Offers<Vec>& offers, int first) {
+    bool any = false;
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) any = any || precedes({offers.value[i], first + i}, last_);
+    if (!__any_sync(all, any)) return;
+    HEDDLE_UNROLL
+    for (int i = 0; i < Vec; ++i) offer({offers.value[i], first + i});
+  }
+
+  /// Writes the list, best first, to the K places from `start` on.
+  template <class Places>
+  __device__ __forceinline__ void write(Places& places, int start) const {
+    HEDDLE_UNROLL
+    for (int slot = 0; slot < slots; ++slot) {
+      const int place = slot * warp_lanes + lane();
+      if (place < K) places[start + place] = list_[slot];
+    }
+  }
+
+ private:
+  static constexpr unsigned int all = 0xffffffffu;
+  static constexpr int slots = (K + warp_lanes - 1) / warp_lanes;
+
+  __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % warp_lanes; }
+
+  /// Inserts an element that comes before the last; the others behind its place move up by one.
+  __device__ __forceinline__ void insert(const Placed<float>& element) {
+    Placed<float> carried = {INFINITY, -1};
+    HEDDLE_UNROLL
+    for (int slot = 0; slot < slots; ++slot) {
+      const Placed<float> own = list_[slot];
+      Placed<float> below = from_below(own, all, 1, warp_lanes);
+      if (lane() == 0) below = carried;
+      if (slot + 1 < slots) carried = from_lane(own, all, warp_lanes - 1, warp_lanes);
+      if (!precedes(own, element)) list_[slot] = slot * warp_lanes + lane() == 0 || precedes(below, element) ? element : below;
+    }
+    last_ = from_lane(list_[slots - 1], all, (K - 1) % warp_lanes, warp_lanes);
+  }
+
+  Placed<float> list_[slots];
+  Placed<float> last_ = no_element();
+};
+
+/// The ranked elements of a row, read by any of its lanes. One the row lacks is -infinity at -1.
+template <class Places>
+struct Ranked {
+  Places& places;
+  int start;
+
+  __device__ __forceinline__ Placed<float> get(int i) const { return places[start + i]; }
+  __device__ __forceinline__ float value(int i) const { return get(i).value; }
+  __device__ __forceinline__ int index(int i) const {
+    const int index = get(i).index;
+    return index == INT32_MAX ? -1 : index;
+  }
+};
+
+/// A row's ranking while its chunks are walked. All lanes of the team walk as many chunks.
+template <class Team, int K>
+struct Largest {
+  static_assert(Team::lanes % warp_lanes == 0, "whole warps rank rows");
+
+  /// Places in shared memory: a list for each warp of the block.
+  static constexpr int places = Team::threads / warp_lanes * K;
+
+  WarpList<K> list;
+
+  template <int Vec>
+  __device__ __forceinline__ void take(const Team&, const Offers<Vec>& offers, int first) {
+    list.take(offers, first);
+  }
+
+  /// Leaves the ranking of the row in `shared` for all its lanes.
+  template <class Places>
+  __device__ __forceinline__ Ranked<Places> finish(const Team& team, Places& shared) {
+    const int warp = static_cast<int>(threadIdx.x) / warp_lanes;
+    const int start = warp / (Team::lanes / warp_lanes) * (Team::lanes / warp_lanes) * K;
+    list.write(shared, warp * K);
+    team.meet();
+    if (Team::lanes > warp_lanes) {
+      if (warp * K == start) merge(shared, start);
+      team.meet();
+    }
+    return {shared, start};
+  }
+
+ private:
+  /// The first warp takes in the lists of the others.
+  template <class Places>
+  __device__ __forceinline__ void merge(Places& shared, int start) {
+    for (int first = K; first < Team::lanes / warp_lanes * K; first += warp_lanes) {
+      const int place = first + static_cast<int>(threadIdx.x) % warp_lanes;
+      const bool exists = place < Team::lanes / warp_lanes * K;
+      list.offer(exists ? static_cast<Placed<float>>(shared[start + place]) : no_element());
+    }
+    list.write(shared, start);
+  }
+};
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,44 @@
+/**
+ * First stage of a step of beam search: each row of logits in parts, so that few rows still fill a device. Of every part, the largest
+ * logits with their ids, and what the row's log-softmax needs: one pass over the logits.
+ */
+import { exp, idiv, maximum, minimum, op, row, sum, tensor, topK } from 'heddle'
+
+/** Logits below this count as no probability, so that a part of nothing but -Infinity has a sum of 0 and no NaN. */
+const lowest = -3e38
+
+/** Parts begin at multiples of this many logits, so that they can be read in wide accesses. */
+const aligned = 8
+
+/**
+ * Rows `r` of `v` logits in `p` parts of equal length; the last ones are shorter or empty. `values` are largest first, ties to the lowest
+ * id; where a part has fewer than `k` logits that are numbers, -Infinity with id -1. `sums` are of exp(logit - top), where `tops` is the
+ * part's largest logit, at least -3e38.
+ */
+export const beamCandidates = op('beam_candidates', {
+  dims: ['r', 'v', 'p', 'k'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { logits: tensor('T', 'r v') },
+  outputs: {
+    values: tensor('f32', 'r p k'),
+    ids: tensor('i32', 'r p k'),
+    tops: tensor('f32', 'r p'),
+    sums: tensor('f32', 'r p'),
+  },
+  body:
+    ({ logits }, { v, p, k }) =>
+    (r, q) => {
+      const length = idiv(v + aligned * p - 1, aligned * p) * aligned
+      const first = q * length
+      const count = minimum(length, v - first)
+      const x = row(count, (c) => logits(r, first + c))
+      const best = topK(k, count, (c) => x(c))
+      const top = maximum(best.values(0), lowest)
+      return {
+        values: best.values,
+        ids: row(k, (i) => (best.indices(i) < 0 ? -1 : first + best.indices(i))),
+        tops: top,
+        sums: sum(count, (c) => exp(x(c) - top)),
+      }
+    },
+})

@@ -1,0 +1,42 @@
+/** The largest elements of a row in a body: one statement of the kernel, of which two rows can be read. */
+import type { Node } from 'ts-morph'
+import { quote, reject } from './diagnostics.js'
+import { expectRowLevel, loop } from './rows.js'
+import { argumentAt, asIndex } from './scalars.js'
+import { describe, type Lowering, type Place, scalar, type Value } from './values.js'
+
+const example = 'write topK(k, n, (c) => x(m, c))'
+
+/** Lowers a call of `topK`, named `wanted` if the author names it, to a record of its rows. */
+export function topK(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted = 'top'): Value {
+  const [k, length, of] = args
+  if (k === undefined || length === undefined || of === undefined || args.length !== 3)
+    return reject('arity', node, `topK takes 3 arguments, ${args.length} given`, example)
+  expectRowLevel('a topK', node, place)
+  const counted = argumentAt(node, 0)
+  const count = asIndex(k, counted, 'k of topK:')
+  if (count.kind !== 'dim') {
+    const hint = 'make it a dimension of the op, which an output spans: kernels are compiled for the counts it may have'
+    return reject('shape', counted, `k of topK is a dimension, ${quote(counted)} is none`, hint)
+  }
+  const at = argumentAt(node, 2)
+  if (of.kind === 'scalar' || of.kind === 'record' || of.kind === 'histogram')
+    return reject('row', at, `topK takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, example)
+  const extent = asIndex(length, argumentAt(node, 1), 'length of topK:')
+  const { index, value } = loop(extent, of, at, place, lowering)
+  if (value.type !== 'f32') {
+    const hint = value.type === 'bool' ? 'write condition ? 1 : 0' : 'convert it with toFloat'
+    return reject('dtype', at, `topK ranks floats, its element is ${describe(scalar(value))}`, hint)
+  }
+  const [values, indices] = [lowering.unique(`${wanted}Values`), lowering.unique(`${wanted}Indices`)]
+  lowering.emit({ kind: 'topK', name: values, indices, count, length: extent, index, value })
+  const row = (name: string, type: 'f32' | 'i32'): Value => ({ kind: 'row', name, type, length: count, prefix: true })
+  return {
+    kind: 'record',
+    fields: new Map([
+      ['values', row(values, 'f32')],
+      ['indices', row(indices, 'i32')],
+    ]),
+    node,
+  }
+}
