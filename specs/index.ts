@@ -1,5 +1,6 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import type { GraphDecl, LayoutDecl, Op, PlanDecl } from 'heddle'
+import { beamStep, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
 import { embeddings } from './graphs/embeddings.js'
@@ -25,6 +26,8 @@ import { addPosition } from './ops/add_position.js'
 import { appendStep } from './ops/append_step.js'
 import { argmaxRow } from './ops/argmax.js'
 import { beamCandidates } from './ops/beam_candidates.js'
+import { beamSelect } from './ops/beam_select.js'
+import { beamSelectHf } from './ops/beam_select_hf.js'
 import { followParents, gatherBeams } from './ops/beams.js'
 import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
 import { castF32 } from './ops/cast_f32.js'
@@ -66,6 +69,8 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   appendStep,
   argmaxRow,
   beamCandidates,
+  beamSelect,
+  beamSelectHf,
   castF32,
   col32FromRows,
   columnSum,
@@ -119,6 +124,8 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   decoderNorm,
   embedScaled,
   embedStep,
+  beamStep,
+  beamStepHf,
   embeddings,
   encoderLayerGelu,
   encoderLayerGeluTanh,

@@ -131,6 +131,26 @@ const requests: OpRule = {
   // The body sorts rows: long ones are for its own tests.
   longest: 1100,
 }
+/**
+ * Candidates of beams. One part of each beam has a sum of 1 and its row's largest logit, the others a sum of 0: what is taken from a logit
+ * is then an integer, and so are scores, ties among them included.
+ */
+const selection = {
+  class: 'exact',
+  extents: {
+    w: (dims: Extents) => at(dims, 'k'),
+    n: (dims: Extents) => at(dims, 'w') * at(dims, 'p') * at(dims, 'k'),
+  },
+  inputs: {
+    ids: (next: Random) => integer(next, -1, 1000),
+    tops: (_: Random, dims: Extents, i: number) => (i % at(dims, 'p') === 0 ? 3 + (i % 2) : -(i % 5)),
+    sums: (_: Random, dims: Extents, i: number) => (i % at(dims, 'p') === 0 ? 1 : 0),
+    finished: (next: Random) => integer(next, 0, 1),
+    ends: (next: Random) => integer(next, 0, 1000),
+  },
+  row: 'p',
+  shared: rankedCounts.length,
+} as const satisfies OpRule
 
 export const rules: Readonly<Record<string, OpRule>> = {
   abs_max: exact,
@@ -153,6 +173,19 @@ export const rules: Readonly<Record<string, OpRule>> = {
     scale: 0,
     row: 'v',
     shared: rankedCounts.length,
+  },
+  beam_select: selection,
+  beam_select_hf: {
+    ...selection,
+    inputs: {
+      ...selection.inputs,
+      done: (next) => integer(next, 0, 1),
+      poolRows: (next) => integer(next, 0, 1000),
+      poolSteps: (next) => integer(next, -1, 2),
+      poolWords: (next) => integer(next, 0, 1000),
+      step: (next) => integer(next, 3, 9),
+    },
+    extents: { ...selection.extents, w: (dims) => Math.max(1, Math.floor(at(dims, 'k') / 2)), o: () => 1 },
   },
   bias_argmax: exact,
   bias_gelu: transcendental,
