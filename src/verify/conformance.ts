@@ -163,6 +163,12 @@ const saturate = (dtype: DType, expected: ArrayLike<number>): ArrayLike<number> 
 const expectedAs = (dtype: DType, expected: ArrayLike<number>, { absolute, relative }: Tolerance): ArrayLike<number> =>
   absolute === 0 && relative === 0 ? roundTo(dtype, expected) : saturate(dtype, expected)
 
+/** Where the buffers of a case lie, and their block before the run. */
+function prepare({ layouts }: Subject, { entry, dims, shift }: KernelCase, inputs: Tensors) {
+  const { placed, bytes } = place(entry, dims, shift, layouts)
+  return { placed, before: initialBlock(placed, bytes, inputs, layouts) }
+}
+
 /** Runs the case's kernel over a block and returns the block afterwards. Rejects with what the device rejects with. */
 async function runOnDevice(
   subject: Subject,
@@ -198,15 +204,23 @@ export const hasOracle = ({ ops, kernels }: Subject, { op }: KernelEntry): boole
   Object.hasOwn(ops, op) || kernels?.has(op) === true
 
 /**
+ * The memory after a run, unchecked: equal to what `runCase` saw where the run was the same to the last bit. Rejects with what the
+ * device rejects with.
+ */
+export async function memoryAfter(subject: Subject, test: KernelCase): Promise<Uint8Array> {
+  const { placed, before } = prepare(subject, test, inputsOf(test))
+  return runOnDevice(subject, test, placed, before)
+}
+
+/**
  * Runs a case and compares. A kernel that faults is a failed case, not an error. `onBlock` sees the memory after the run.
  * @throws usage `verify.oracle` when the subject has neither body nor IR of the op
  */
 export async function runCase(subject: Subject, test: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> {
-  const { name, entry, dims } = test
+  const { name } = test
   const inputs = inputsOf(test)
   const expected = expect(subject, test, inputs)
-  const { placed, bytes } = place(entry, dims, test.shift, subject.layouts)
-  const before = initialBlock(placed, bytes, inputs, subject.layouts)
+  const { placed, before } = prepare(subject, test, inputs)
   let after: Uint8Array
   try {
     after = await runOnDevice(subject, test, placed, before)
