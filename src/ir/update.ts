@@ -4,8 +4,8 @@
  * input's memory and leaves the others alone. Derived when an op or a group is read, to refuse what cannot be derived, and again when
  * a kernel is scheduled.
  */
-import { call, dim, i32, index, local } from './build.js'
-import type { Expr } from './expr.js'
+import { call, dim, i32, index } from './build.js'
+import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
 import { freeNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
 
@@ -43,6 +43,8 @@ interface Update {
 export function placeUpdates(kernel: Kernel): Kernel {
   if (!isUpdating(kernel)) return kernel
   const updates = kernel.body.flatMap((stmt) => ('tensor' in stmt ? [updateOf(stmt, kernel)] : []))
+  if (updates.some(({ stmt, place }) => stmt.kind === 'storeRow' && freeNames(place).has(stmt.index)))
+    return placeUpdates(overElements(kernel))
   const rowAxis = updates.map(({ axis }) => axis).find((axis) => kernel.rows.some((row) => row.index === axis))
   const other = updates.find(({ axis }) => rowAxis !== undefined && axis !== rowAxis)
   if (other !== undefined) throw new UpdateConflict(other.param.name, 'outputs of one kernel are replaced along the same axis')
@@ -57,11 +59,32 @@ export function placeUpdates(kernel: Kernel): Kernel {
     if (stmt.kind === 'let' && lets.has(stmt.name)) return []
     if (rowAxis !== undefined && stmtExprs(stmt).some((expr) => freeNames(substitute(expr, lets)).has(rowAxis))) {
       const name = updates[0]?.param.name ?? ''
-      throw new UpdateConflict(name, `a row or reduction of the body depends on ${rowAxis}, which only elements may`)
+      const along = kernel.rows.find((row) => row.index === rowAxis)?.dim
+      throw new UpdateConflict(
+        name,
+        `a row or reduction of the body depends on the index of dimension ${along}, which only elements may`,
+      )
     }
     return [mapStmt(stmt, (expr) => substitute(expr, lets))]
   })
   return { ...kernel, rows: kernel.rows.filter(({ index: name }) => name !== rowAxis), body }
+}
+
+/** The kernel with the axis that rows are stored along as its last row axis, so that every element has a place of its own. */
+function overElements(kernel: Kernel): Kernel {
+  const [first] = kernel.body.filter((stmt): stmt is StmtOf<'storeRow'> => stmt.kind === 'storeRow')
+  if (first?.length.kind !== 'dim') throw new Error(`internal: ${kernel.name} has no row of elements to place`)
+  const { name } = first.length
+  const at = index(first.index)
+  const body = kernel.body.map((stmt): Stmt => {
+    if (stmt.kind === 'let') return stmt
+    if (stmt.kind !== 'storeRow' || stmt.length.kind !== 'dim' || stmt.length.name !== name) {
+      throw new UpdateConflict(first.tensor, 'elements with places of their own stand beside no row, reduction or other length')
+    }
+    const moved = (expr: Expr): Expr => substitute(expr, new Map([[stmt.index, at]]))
+    return { kind: 'store', tensor: stmt.tensor, indices: [...stmt.rows, at], value: moved(stmt.value) }
+  })
+  return { ...kernel, rows: [...kernel.rows, { index: first.index, dim: name }], body }
 }
 
 const introduced = (stmt: Stmt): string[] => [...('name' in stmt ? [stmt.name] : []), ...('index' in stmt ? [stmt.index] : [])]
@@ -139,7 +162,7 @@ function letsAlong(axis: string, { body }: Kernel): Map<string, Expr> {
   return found
 }
 
-/** The places elements are stored at: named once a row, with whether they are inside, where the whole row has one place. */
+/** The places elements are stored at, each named once with whether it is inside. */
 class Places {
   readonly #names: Set<string>
   readonly #known: { readonly key: string; readonly at: Expr; readonly inside: Expr }[] = []
@@ -149,10 +172,8 @@ class Places {
   }
 
   store({ stmt, param, axis, position, place, value }: Update): Stmt[] {
-    const isOwn = stmt.kind === 'storeRow' && freeNames(place).has(stmt.index)
-    const extent = dim(param.dims[position] ?? '')
     const lets: Stmt[] = []
-    const { at, inside } = isOwn ? { at: place, inside: isInside(place, extent) } : this.#named(place, extent, lets)
+    const { at, inside } = this.#named(place, dim(param.dims[position] ?? ''), lets)
     const moved = (expr: Expr): Expr => substitute(expr, new Map([[axis, at]]))
     if (stmt.kind === 'storeRow' && stmt.index !== axis)
       return [...lets, { ...stmt, rows: stmt.rows.map(moved), value: moved(value), when: inside }]
@@ -164,13 +185,12 @@ class Places {
     const key = JSON.stringify([place, extent])
     const known = this.#known.find((each) => each.key === key)
     if (known !== undefined) return known
-    const at = local(this.#fresh('place'), 'i32')
-    const inside = local(this.#fresh('inside'), 'bool')
-    for (const [name, value] of [
-      [at, place],
-      [inside, isInside(at, extent)],
-    ] as const)
-      if (name.kind === 'local') lets.push({ kind: 'let', name: name.name, type: name.type, value })
+    const at: ExprOf<'local'> = { kind: 'local', type: 'i32', name: this.#fresh('place') }
+    const inside: ExprOf<'local'> = { kind: 'local', type: 'bool', name: this.#fresh('inside') }
+    lets.push(
+      { kind: 'let', name: at.name, type: 'i32', value: place },
+      { kind: 'let', name: inside.name, type: 'bool', value: call('and', call('ge', at, i32(0)), call('lt', at, extent)) },
+    )
     this.#known.push({ key, at, inside })
     return { at, inside }
   }
@@ -182,5 +202,3 @@ class Places {
     return name
   }
 }
-
-const isInside = (at: Expr, extent: Expr): Expr => call('and', call('ge', at, i32(0)), call('lt', at, extent))

@@ -12,7 +12,7 @@ import type { Kernel, TensorParam } from '../../src/ir/kernel.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
 import { loadKernels } from '../../src/runtime/library.js'
-import type { NativeLibrary } from '../../src/runtime/native.js'
+import type { NativeLibrary, NativeSlice } from '../../src/runtime/native.js'
 import { buildKernels, buildNative } from '../../src/toolchain/index.js'
 import { compare } from '../../src/verify/compare.js'
 import { encodeNumbers, roundTo } from '../../src/verify/storage.js'
@@ -114,6 +114,7 @@ export async function launch(
   make: (tensor: string) => (i: number, dims: Dims) => number,
 ): Promise<Outcome> {
   const inputs: Record<string, HostTensor> = {}
+  const slices = new Map<string, NativeSlice>()
   const buffers = kernel.tensors.map((tensor, at) => {
     const dtype = entry.buffers[at]?.dtype ?? 'f32'
     const shape = tensor.dims.map((dim) => dims[dim] ?? 1)
@@ -124,7 +125,9 @@ export async function launch(
       Array.from({ length: total(shape) }, (_, i) => make(tensor.name)(i, dims)),
     )
     if (tensor.access === 'in') inputs[tensor.name] = { data, shape }
-    return { tensor, dtype, data, slice: { buffer: device.allocate(bytes), offset: 0, bytes } }
+    const slice = slices.get(tensor.updates ?? '') ?? { buffer: device.allocate(bytes), offset: 0, bytes }
+    slices.set(tensor.name, slice)
+    return { tensor, dtype, data, slice }
   })
   const program = device.program([
     {
@@ -144,7 +147,7 @@ export async function launch(
     wanted.map(({ slice }) => slice),
   )
   program.release()
-  for (const { slice } of buffers) slice.buffer.release()
+  for (const { buffer } of slices.values()) buffer.release()
   const outputs = wanted.map(({ tensor, dtype }, i) => ({ tensor, dtype, stored: decode(dtype, bytes[i] ?? new Uint8Array()) }))
   return { inputs, outputs }
 }

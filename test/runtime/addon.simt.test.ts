@@ -35,6 +35,26 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await bench.buffer.read(64, 32)).toEqual(new Uint8Array(32).fill(7))
   })
 
+  it('repeats the steps between the inputs and the outputs', async () => {
+    // Each repeat doubles x into y and moves y to x.
+    const back: NativeStep = { kind: 'copy', label: 'back', from: slice(bench.buffer, 64), to: slice(bench.buffer) }
+    const program = bench.device.program([scale(bench, 2), back])
+    for (const repeats of [1, 2, 10]) {
+      const [out] = await program.run([{ to: slice(bench.buffer), data: floats(ramp) }], [slice(bench.buffer)], repeats)
+      expect(out).toEqual(floats(ramp.map((x) => x * 2 ** repeats)))
+    }
+    for (const repeats of [0, -1, 1.5, 100_001, Number.NaN])
+      expect(await outcome(() => program.run([], [], repeats))).toBe('INVALID')
+  })
+
+  it('aborts between repeats', async () => {
+    const program = bench.device.program([slow(bench, 2)])
+    const running = program.run([], [], 1000)
+    program.abort()
+    expect(await outcome(() => running)).toBe('ABORTED')
+    expect(await outcome(() => program.run([], [], 2))).toBe('ok')
+  })
+
   it('reads host data before JavaScript can take it away', async () => {
     const memory = Float32Array.from(ramp).buffer
     const data = new Uint8Array(memory)
@@ -184,6 +204,11 @@ describe('capturing', () => {
       const [out] = await program.run([{ to: slice(bench.buffer), data }], [slice(bench.buffer, 64)])
       expect(out).toEqual(floats(ramp.map((x) => x * factor * 3)))
     }
+    const back: NativeStep = { kind: 'copy', label: 'back', from: slice(bench.buffer, 64), to: slice(bench.buffer) }
+    const doubling = bench.device.program([scale(bench, 2), back])
+    await doubling.capture()
+    const [out] = await doubling.run([{ to: slice(bench.buffer), data: floats(ramp) }], [slice(bench.buffer)], 5)
+    expect(out).toEqual(floats(ramp.map((x) => x * 32)))
     expect(await program.time(2, 0)).toHaveLength(2)
     bench.device.close()
   })

@@ -127,6 +127,35 @@ describe('runCase poisons what no result may depend on', () => {
   })
 })
 
+describe('runCase starts an output that updates an input from that input', () => {
+  const test = caseOf('append_step', 'f32', / r=2 s=3 h=5 d=7 .*integer$/)
+  const set =
+    (at: number, change: (value: number) => number): Fault =>
+    (memory, slices) => {
+      const stored = new Float32Array(memory.buffer, memory.byteOffset + (slices[3]?.offset ?? 0) + 4 * at, 1)
+      stored[0] = change(stored[0] ?? 0)
+    }
+
+  it('in its memory, and finds what is not replaced as it was', async () => {
+    let slices: readonly { readonly offset: number }[] = []
+    const result = await run(test, (_, seen) => {
+      slices = seen
+    })
+    expect(result).toMatchObject({ passed: true })
+    expect(slices[3]?.offset).toBe(slices[0]?.offset)
+  })
+
+  it('and notices an element beside the place that was written', async () => {
+    for (const at of [0, 104, 209]) {
+      const result = await run(
+        test,
+        set(at, (value) => value + 1),
+      )
+      expect(result).toMatchObject({ passed: false, detail: expect.stringContaining(`worst element ${at}`) })
+    }
+  })
+})
+
 describe('runCase names the stage that differs first', () => {
   const test = caseOf('add', 'f32', / m=2 n=33 integer$/)
   const wrong: Fault = (memory, slices) => memory.set([0, 0, 0, 0], slices[2]?.offset ?? 0)

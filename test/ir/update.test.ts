@@ -1,0 +1,117 @@
+/** Kernels that replace elements in place compute what their bodies say, for places inside and outside of the axis. */
+import { describe, expect, it } from 'vitest'
+import { evaluateKernel, forEachPoint, type HostTensor } from '../../src/ir/evaluate.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { printKernel } from '../../src/ir/print.js'
+import { placeUpdates } from '../../src/ir/update.js'
+import { verifyKernel } from '../../src/ir/verify.js'
+import { visitKernel } from '../../src/ir/walk.js'
+import { read } from '../frontend/refuse.js'
+
+/** An op that updates `cache`, by the dimensions of `cache` and the body. */
+function op(dims: string, rows: string, body: string, also = ''): Kernel {
+  const { kernels, diagnostics } = read(`import { op, tensor } from 'heddle'
+export const t = op('t', {
+  dims: ['r', 's', 'o'],
+  inputs: { cache: tensor('f32', '${dims}'), x: tensor('f32', 'r'), at: tensor('i32', 'r'), step: tensor('i32', 'o') },
+  outputs: { y: tensor('f32', '${dims}') },
+  updates: { y: 'cache' },
+  body: ({ cache, x, at, step }) => (${rows}) => {
+    ${also}
+    return { y: ${body} }
+  },
+})
+`)
+  expect(diagnostics.filter(({ code }) => code !== 'HED112')).toEqual([])
+  const [kernel] = kernels
+  if (kernel === undefined) throw new Error('no kernel')
+  return kernel
+}
+
+/** Every argument used, so that none is refused as unused: adds nothing. */
+const all = '0 * (x(r) + at(r) + step(0))'
+const cases: readonly (readonly [name: string, kernel: () => Kernel, rows: number])[] = [
+  ['first axis', () => op('s r', 's, r', `s === step(0) ? x(r) + ${all} : cache(s, r)`), 0],
+  ['last axis, one place', () => op('r s', 'r, s', `s === step(0) ? x(r) + ${all} : cache(r, s)`), 1],
+  ['last axis, a place each', () => op('r s', 'r, s', `s === at(r) ? x(r) + ${all} : cache(r, s)`), 1],
+  ['first axis, a place each', () => op('s r', 's, r', `at(r) === s ? x(r) + ${all} : cache(s, r)`), 1],
+  [
+    'named values',
+    () => op('s r', 's, r', 'here ? value : cache(s, r)', `const here = s === step(0)\nconst value = s + x(r) + ${all}`),
+    0,
+  ],
+  ['new values that know the place', () => op('r s', 'r, s', `s === at(r) + step(0) ? s * x(r) + ${all} : cache(r, s)`), 1],
+]
+
+type Dims = Readonly<Record<string, number>>
+
+function tensors(kernel: Kernel, dims: Dims, step: number): Record<string, HostTensor> {
+  return Object.fromEntries(
+    kernel.tensors
+      .filter(({ access }) => access === 'in')
+      .map(({ name, dims: names }) => {
+        const shape = names.map((dim) => dims[dim] ?? 0)
+        const length = shape.reduce((a, b) => a * b, 1)
+        const value = (i: number): number => (name === 'step' ? step : name === 'at' ? (i * 2) % 7 : name === 'x' ? 100 + i : i)
+        return [name, { shape, data: Float64Array.from({ length }, (_, i) => value(i)) }]
+      }),
+  )
+}
+
+/** Where a placed kernel differs from what its body says. */
+function differences(kernel: Kernel, placed: Kernel): string[] {
+  const found: string[] = []
+  forEachPoint([7, 5, 4], ([step = 0, s = 0, r = 0]) => {
+    const dims = { r: r + 1, s: s + 1, o: 1 }
+    const given = tensors(kernel, dims, step - 1)
+    const [expected, actual] = [kernel, placed].map((each) => Array.from(evaluateKernel(each, given, dims).y?.data ?? []))
+    if (JSON.stringify(expected) !== JSON.stringify(actual)) found.push(`step ${step - 1} of ${s + 1}`)
+  })
+  return found
+}
+
+describe('placeUpdates', () => {
+  it.each(cases)('%s', (_, make, rows) => {
+    const kernel = make()
+    const placed = placeUpdates(kernel)
+    verifyKernel(placed, 'test')
+    expect(placed.rows).toHaveLength(rows)
+    const reads: string[] = []
+    visitKernel(placed, (expr) => {
+      if (expr.kind === 'load') reads.push(expr.tensor)
+    })
+    expect(reads).not.toContain('cache')
+    expect(differences(kernel, placed)).toEqual([])
+  })
+
+  it('is noticed when it stores beside the place, or without asking whether that is inside', () => {
+    const [[, make] = []] = cases
+    const kernel = make?.()
+    if (kernel === undefined) throw new Error('no case')
+    const placed = placeUpdates(kernel)
+    const beside = placed.body.map((stmt) =>
+      stmt.kind === 'storeRow' ? { ...stmt, rows: [{ kind: 'const', type: 'i32', value: 0 } as const] } : stmt,
+    )
+    expect(differences(kernel, { ...placed, body: beside }).length).toBeGreaterThan(0)
+    const unasked = placed.body.map((stmt) => {
+      if (stmt.kind !== 'storeRow') return stmt
+      const { when: _, ...rest } = stmt
+      return rest
+    })
+    expect(() => differences(kernel, { ...placed, body: unasked })).toThrow('is outside its shape')
+  })
+
+  it('shows what it derived', () => {
+    const text = printKernel(placeUpdates(op('s r', 's, r', `s === step(0) ? x(r) + at(r) : cache(s, r)`)))
+    expect(text).toContain('out y: f32[s, r] updates cache')
+    expect(text).toContain('once')
+    expect(text).toContain('let place: i32 = step[0]')
+    expect(text).toContain('y[place, r1] = x[r1] + toFloat(at[r1]) for r1 < r when inside')
+  })
+
+  it('leaves other kernels alone', () => {
+    const kernel = op('s r', 's, r', `s === step(0) ? x(r) + ${all} : cache(s, r)`)
+    const plain = { ...kernel, tensors: kernel.tensors.map(({ updates: _, ...tensor }) => tensor) }
+    expect(placeUpdates(plain)).toBe(plain)
+  })
+})

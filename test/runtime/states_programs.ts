@@ -1,0 +1,104 @@
+/** Small decoders without a model: graphs over states, the programs made of them, and what plain JavaScript makes of the same states. */
+import { layouts } from '../../specs/index.js'
+import { splitHeads } from '../../specs/layouts/split_heads.js'
+import { appendStep } from '../../specs/ops/append_step.js'
+import { gatherBeams } from '../../specs/ops/beams.js'
+import { record } from '../../specs/ops/record.js'
+import { nextStep } from '../../specs/ops/steps.js'
+import type { Manifest } from '../../src/emit/manifest.js'
+import { graph } from '../../src/lang/graph.js'
+import { tensor } from '../../src/lang/tensor.js'
+import type { NativeDevice, NativeLibrary } from '../../src/runtime/native.js'
+import { buildProgram, type GraphApplication, type Program, type ProgramConfig } from '../../src/runtime/program.js'
+import { openSession, type Session } from '../../src/runtime/session.js'
+import { openStates } from '../../src/runtime/states.js'
+
+/** Writes the tokens into the history, makes each one more, and counts the step. */
+export const count = graph('count', {
+  inputs: { step: tensor('i32', '1'), tokens: tensor('i32', 'r'), history: tensor('i32', 's r') },
+  weights: {},
+  build: (g, { step, tokens, history }) => {
+    const recorded = g.apply(record, { history, x: tokens, step }).y
+    const more = g.apply(nextStep, { step: tokens }).y
+    const counted = g.apply(nextStep, { step }).y
+    return { nodes: { recorded, more, counted }, outputs: { recorded, more, counted } }
+  },
+}).graph
+
+/** Appends `x` to a cache. */
+export const append = graph('append', {
+  inputs: { cache: tensor('T', 'r s h d', splitHeads), x: tensor('T', 'r h d'), step: tensor('i32', '1') },
+  weights: {},
+  build: (g, { cache, x, step }) => {
+    const appended = g.apply(appendStep, { cache, x, step }).y
+    return { nodes: { appended }, outputs: { appended } }
+  },
+}).graph
+
+/** Gives every row the cache of the row that `beams` names for each place. */
+export const gather = graph('gather', {
+  inputs: { cache: tensor('T', 'r s h d', splitHeads), beams: tensor('i32', 'r s') },
+  weights: {},
+  build: (g, { cache, beams }) => {
+    const gathered = g.apply(gatherBeams, { cache, beams }).y
+    return { nodes: { gathered }, outputs: { gathered } }
+  },
+}).graph
+
+export const applied = (
+  label: string,
+  of: GraphApplication['graph'],
+  inputs: GraphApplication['inputs'],
+  outputs: GraphApplication['outputs'],
+): GraphApplication => ({ label, graph: of, inputs, outputs, weights: {}, attrs: {} })
+
+export interface Place {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+}
+
+export const sessionOf = (place: Place): Promise<Session> => openSession({ ...place, layouts, weights: {} })
+
+/** `unrolled` steps of `count` as one program over states: three rows, `s` places of history. */
+export async function countingProgram(session: Session, unrolled: number, s: number) {
+  const states = await openStates(session, {
+    step: { dtype: 'i32', shape: [1] },
+    tokens: { dtype: 'i32', shape: [3] },
+    history: { dtype: 'i32', shape: [s, 3] },
+  })
+  const { step, tokens, history } = states.tensors
+  const wire = (name: string, i: number): string => (i === 0 ? name : `${name}.${i}`)
+  const config: ProgramConfig = {
+    session,
+    applications: Array.from({ length: unrolled }, (_, i) =>
+      applied(
+        `step${i}`,
+        count,
+        { step: wire('step', i), tokens: wire('tokens', i), history: wire('history', i) },
+        { counted: wire('step', i + 1), more: wire('tokens', i + 1), recorded: wire('history', i + 1) },
+      ),
+    ),
+    inputs: [],
+    outputs: [],
+    states: {
+      step: { tensor: step, next: wire('step', unrolled) },
+      tokens: { tensor: tokens, next: wire('tokens', unrolled) },
+      history: { tensor: history, next: wire('history', unrolled) },
+    },
+    dims: { s, r: 3 },
+    types: {},
+  }
+  const program: Program = await buildProgram(config)
+  return { program, states, config }
+}
+
+/** What `steps` steps of `count` make of the same states. */
+export function counted(steps: number, s: number, tokens: readonly number[], first = 0) {
+  const history = Array.from({ length: s * tokens.length }, () => 0)
+  for (let i = 0; i < steps; i++) {
+    const place = first + i
+    if (place < s) for (const [r, token] of tokens.entries()) history[place * tokens.length + r] = token + i
+  }
+  return { step: first + steps, tokens: tokens.map((token) => token + steps), history }
+}
