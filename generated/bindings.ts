@@ -91,6 +91,33 @@ export const autoMatmulAddBiasTanhCastF32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }
   attrs: {},
 })
 
+/** Compiled from specs/ops/beam_candidates.ts:18. */
+export const beamCandidates = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'values' | 'ids' | 'tops' | 'sums', never>({
+  op: 'beam_candidates',
+  types: ['T'],
+  tensors: { logits: ['r', 'v'], values: ['r', 'p', 'k'], ids: ['r', 'p', 'k'], tops: ['r', 'p'], sums: ['r', 'p'] },
+  dims: ['r', 'v', 'p', 'k'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/beam_select.ts:15. */
+export const beamSelect = bindOp<{  }, 'values' | 'ids' | 'tops' | 'sums' | 'cumulative' | 'finished' | 'step' | 'ends' | 'words' | 'parents' | 'scores' | 'ended', 'maxSteps'>({
+  op: 'beam_select',
+  types: [],
+  tensors: { values: ['b', 'n'], ids: ['b', 'w', 'p', 'k'], tops: ['b', 'w', 'p'], sums: ['b', 'w', 'p'], cumulative: ['b', 'w'], finished: ['b', 'w'], step: ['o'], ends: ['e'], words: ['b', 'w'], parents: ['b', 'w'], scores: ['b', 'w'], ended: ['b', 'w'] },
+  dims: ['b', 'w', 'p', 'k', 'n', 'e', 'o'],
+  attrs: { maxSteps: 1024 },
+})
+
+/** Compiled from specs/ops/beam_select_hf.ts:22. */
+export const beamSelectHf = bindOp<{  }, 'values' | 'ids' | 'tops' | 'sums' | 'cumulative' | 'poolScores' | 'poolSteps' | 'poolRows' | 'poolWords' | 'done' | 'step' | 'ends' | 'words' | 'parents' | 'scores' | 'keptScores' | 'keptSteps' | 'keptRows' | 'keptWords' | 'over', 'lengthPenalty' | 'earlyStopping' | 'maxSteps'>({
+  op: 'beam_select_hf',
+  types: [],
+  tensors: { values: ['b', 'n'], ids: ['b', 'w', 'p', 'k'], tops: ['b', 'w', 'p'], sums: ['b', 'w', 'p'], cumulative: ['b', 'w'], poolScores: ['b', 'w'], poolSteps: ['b', 'w'], poolRows: ['b', 'w'], poolWords: ['b', 'w'], done: ['b'], step: ['o'], ends: ['e'], words: ['b', 'w'], parents: ['b', 'w'], scores: ['b', 'w'], keptScores: ['b', 'w'], keptSteps: ['b', 'w'], keptRows: ['b', 'w'], keptWords: ['b', 'w'], over: ['b'] },
+  dims: ['b', 'w', 'p', 'k', 'n', 'e', 'o'],
+  attrs: { lengthPenalty: 1, earlyStopping: 0, maxSteps: 1024 },
+})
+
 /** Compiled from specs/ops/add_bias.ts:4. */
 export const biasArgmax = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'bias' | 'y' | 'y2', never>({
   op: 'bias_argmax',
@@ -352,7 +379,7 @@ export const geluTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>(
   attrs: {},
 })
 
-/** Compiled from specs/ops/sample.ts:27. */
+/** Compiled from specs/ops/sample.ts:28. */
 export const greedy = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'step' | 'finished' | 'minimum' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
   op: 'greedy',
   types: ['T'],
@@ -892,7 +919,7 @@ export const rowsFromInt8Col32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y'
   attrs: { step: 1 },
 })
 
-/** Compiled from specs/ops/sample.ts:50. */
+/** Compiled from specs/ops/sample.ts:51. */
 export const sample = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'temperature' | 'topK' | 'topP' | 'minP' | 'seedsLow' | 'seedsHigh' | 'step' | 'finished' | 'minimum' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
   op: 'sample',
   types: ['T'],

@@ -39,6 +39,41 @@ int32_t heddle_launch_attention_quantize__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__bf16__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__bf16__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__bf16__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__bf16__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__bf16__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__bf16__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__bf16__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f16__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f16__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f16__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f16__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f16__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f16__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f16__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f32__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f32__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f32__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f32__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f32__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f32__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_candidates__f32__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_hf__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_hf__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_hf__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_hf__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_hf__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_hf__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_hf__k8(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_bias_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -341,6 +376,41 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"auto_matmul_add_bias_tanh_cast_f32__bf16", "c9729236a2f2dbe3f3e89f40d05cd9d11ae8a346dcc944cfdfdb08be12f1cd46", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16},
       {"auto_matmul_add_bias_tanh_cast_f32__f16", "7d63efb9d4c542b006cc69d14e1615048fc8cf12c77c77784c47e0c8f623d956", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16},
       {"auto_matmul_add_bias_tanh_cast_f32__f32", "d6ac58ada6fbbc4ffb6ebbfcabddce40d9ad14344496a45c6db858d2271e852c", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32},
+      {"beam_candidates__bf16__k1", "34e9b03b1a85117af86d3845b7218941f1bb068df951ad0416e29d96cf9c3285", 5, 4, 0, heddle_launch_beam_candidates__bf16__k1},
+      {"beam_candidates__bf16__k16", "eab46f13d812109a619a98e878902fad43fd699313741507e0029f8099cced28", 5, 4, 0, heddle_launch_beam_candidates__bf16__k16},
+      {"beam_candidates__bf16__k2", "c521e8dd20aa0058e457bd1d03ca61126feadbb3ba85cd2d58254f8b54b559ee", 5, 4, 0, heddle_launch_beam_candidates__bf16__k2},
+      {"beam_candidates__bf16__k32", "b5ce101325d04903d2cf3f65d0bfec53f2837ae2ca5adf6e653a15c6cf33412f", 5, 4, 0, heddle_launch_beam_candidates__bf16__k32},
+      {"beam_candidates__bf16__k4", "d5ccca37067e35ba46be160ad29828310fccc46eedff892d5e5677af922b8a4d", 5, 4, 0, heddle_launch_beam_candidates__bf16__k4},
+      {"beam_candidates__bf16__k64", "bf2fed099db2ed41de1ca30c5dd674d08e89abcda107cc4766bb656aeb9cf095", 5, 4, 0, heddle_launch_beam_candidates__bf16__k64},
+      {"beam_candidates__bf16__k8", "d3c826c44a6373af825543a32444d6caeef2cff2a2dc2c59495f8a870df5c11d", 5, 4, 0, heddle_launch_beam_candidates__bf16__k8},
+      {"beam_candidates__f16__k1", "2acaf90cadee5b2468f29813b874d1600fa41338c2098128b587f4a48d5187a3", 5, 4, 0, heddle_launch_beam_candidates__f16__k1},
+      {"beam_candidates__f16__k16", "53bfbe08039443d0ef6e947ae65fb5e20fcbe0aaa2ec97388f4100ffbc1be475", 5, 4, 0, heddle_launch_beam_candidates__f16__k16},
+      {"beam_candidates__f16__k2", "2dc6eacdb921288bef4a35f7cff08585f0579c2dec2c3b884d431fbb753ab897", 5, 4, 0, heddle_launch_beam_candidates__f16__k2},
+      {"beam_candidates__f16__k32", "ab8f98985138f1710ffd1eeb6de6ee7f74f6f6a2dafbd9b37dfacf46f5cb3c35", 5, 4, 0, heddle_launch_beam_candidates__f16__k32},
+      {"beam_candidates__f16__k4", "8bde1afa03862d46856fea85e2dd9892ac6efe5107d6ef963f47895f5b9ffc6a", 5, 4, 0, heddle_launch_beam_candidates__f16__k4},
+      {"beam_candidates__f16__k64", "bb46fd2ce448cd405d847a17a4f77db7812de9819306d5fbeb032f769822fb12", 5, 4, 0, heddle_launch_beam_candidates__f16__k64},
+      {"beam_candidates__f16__k8", "f1d201b92e7a378e468d9273003ef438858b82ecc2077536fd44cebd7a2a2e4d", 5, 4, 0, heddle_launch_beam_candidates__f16__k8},
+      {"beam_candidates__f32__k1", "f16e160845e1bf06ffacf8591dba01ca30b3e141f6d896a74a461182257ed7d6", 5, 4, 0, heddle_launch_beam_candidates__f32__k1},
+      {"beam_candidates__f32__k16", "761e2ff93df8753b32dc74d653f7e0dfe2888362213547f3d536dee5848aa3b0", 5, 4, 0, heddle_launch_beam_candidates__f32__k16},
+      {"beam_candidates__f32__k2", "5675692d4406a476553e359dc243cbde3806f85978db84ec0ef82e5c110251da", 5, 4, 0, heddle_launch_beam_candidates__f32__k2},
+      {"beam_candidates__f32__k32", "413364d6fd4a971ca43215ea7b2e9656467678b4118a4b80cceda0952e0721f2", 5, 4, 0, heddle_launch_beam_candidates__f32__k32},
+      {"beam_candidates__f32__k4", "554d5fca81867cd97e6f8da827edab78f4ad6256308358a881fda7789cf27cba", 5, 4, 0, heddle_launch_beam_candidates__f32__k4},
+      {"beam_candidates__f32__k64", "39b56338a9b55b7aa7303459b5f548cd4bd18709e45a759cce92f29a227b5177", 5, 4, 0, heddle_launch_beam_candidates__f32__k64},
+      {"beam_candidates__f32__k8", "2f76d57ee731eef96d7064026194507fbc02df75d8820c81c756fee0143c29e3", 5, 4, 0, heddle_launch_beam_candidates__f32__k8},
+      {"beam_select__k1", "2f3bd89fe8fdc68a7ce559a4f4adf259c8c150d314cc8cc48318c59dee278112", 12, 7, 1, heddle_launch_beam_select__k1},
+      {"beam_select__k16", "079289ef3ac6950ed76d0f6ddd245ff40321a71f7669267fcc6ca9c315203066", 12, 7, 1, heddle_launch_beam_select__k16},
+      {"beam_select__k2", "b2de5cf679bdd836be9a8947f09db06d1d4be5abd8fdd9641fe8143ca244e2ca", 12, 7, 1, heddle_launch_beam_select__k2},
+      {"beam_select__k32", "b1b65d86387ceb59e11806c8cef98a2c858935222bff95414d38c3454e52e56c", 12, 7, 1, heddle_launch_beam_select__k32},
+      {"beam_select__k4", "79989663ad410de61b3f416f96596ce9013b2d353789a8667d0d24f9b7e2eea3", 12, 7, 1, heddle_launch_beam_select__k4},
+      {"beam_select__k64", "e630cc382d79ebbe84a5265b41921fc2f6b9a133a0d25ffc52375a3f1d6941f7", 12, 7, 1, heddle_launch_beam_select__k64},
+      {"beam_select__k8", "d4fbec8ff1d5971a08db143115805c01a22f899ce99f8c21a097aa11a6a49b30", 12, 7, 1, heddle_launch_beam_select__k8},
+      {"beam_select_hf__k1", "56615cf4a482773cbf22f56e06d935bff0f3f98d4d98db5c70b09b13dbcb8b97", 20, 7, 3, heddle_launch_beam_select_hf__k1},
+      {"beam_select_hf__k16", "9b4bd263db8973ff49e696b00965cbe220654cf331d1902b8e5005d09beabf84", 20, 7, 3, heddle_launch_beam_select_hf__k16},
+      {"beam_select_hf__k2", "b883300d85fd7ab768fdab1bb88d715a424269779d1106df867c7e2fca729af0", 20, 7, 3, heddle_launch_beam_select_hf__k2},
+      {"beam_select_hf__k32", "9173d5f57e02f4d3dc3daf8765b9cfd5d51c308d4d568ae17d3a9e7eb572aff5", 20, 7, 3, heddle_launch_beam_select_hf__k32},
+      {"beam_select_hf__k4", "7555d90743f83bc32f3e79100003e34fd0676c2b8aa3ad7f565feb2a8c037bad", 20, 7, 3, heddle_launch_beam_select_hf__k4},
+      {"beam_select_hf__k64", "61573f7342475069b31a557eff5f4d556f2065e45be1ad6f4047b2c0d498550e", 20, 7, 3, heddle_launch_beam_select_hf__k64},
+      {"beam_select_hf__k8", "eefe5ba20896bc7f4285abc182f3b28d08459c0aa34aebfa3d06e65b17b54875", 20, 7, 3, heddle_launch_beam_select_hf__k8},
       {"bias_argmax__bf16", "0e506b0ad25eec57dbc20b6135d104afe22b03e9de9cfcda4c65f9c87bd7a19b", 4, 2, 0, heddle_launch_bias_argmax__bf16},
       {"bias_argmax__f16", "b97515ed4bf4b459e88d7c41d779bed14118a0900208341d4769a5052a8236e4", 4, 2, 0, heddle_launch_bias_argmax__f16},
       {"bias_argmax__f32", "443fe1c76928d0788380a6dbc058bc1a2db96e657b6df73b7b1e0d3043e5a0f7", 4, 2, 0, heddle_launch_bias_argmax__f32},
@@ -424,9 +494,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"gelu_tanh__bf16", "16581a7e40257e72116c04622aef87d324bc0f8f52bd89baa786517d75f476a8", 2, 2, 0, heddle_launch_gelu_tanh__bf16},
       {"gelu_tanh__f16", "ff0b236ae3eda72dac023f92dd980ece0061e2d0944b921380db0ca82b96f96f", 2, 2, 0, heddle_launch_gelu_tanh__f16},
       {"gelu_tanh__f32", "33630d67345edea1c039b3db8403c932ae83a9913ce4011248334088d2b7e500", 2, 2, 0, heddle_launch_gelu_tanh__f32},
-      {"greedy__bf16", "133dccc564229309aab0b233e6571ad5a0655dace4880136de25edc8180d3f78", 8, 4, 0, heddle_launch_greedy__bf16},
-      {"greedy__f16", "7eadd6754e13b354c3a0e2f9379bdf7d5417b1364dfd07c1e251054d8fb15272", 8, 4, 0, heddle_launch_greedy__f16},
-      {"greedy__f32", "f8fd057b88d720fb4e18a8d0fcffdc31392350968f4ff57369af0e1dd3f06de9", 8, 4, 0, heddle_launch_greedy__f32},
+      {"greedy__bf16", "bda84bcac60c3df1d96cb4e93c0263c286d0a70fc647201bc9f1a6f443a4d1ab", 8, 4, 0, heddle_launch_greedy__bf16},
+      {"greedy__f16", "7cc51775f03e17e8047534dcba7e10e1a115ceec2842a477bd8921bfd11c6c8f", 8, 4, 0, heddle_launch_greedy__f16},
+      {"greedy__f32", "f37f741bde45b5ce628d1513528a596e89a76cf05995075c6d9f9b8a7cf55dd7", 8, 4, 0, heddle_launch_greedy__f32},
       {"int8_bias_gelu__f16", "96175408f0e6de76eba9e4c00f4d0c98fb9c0ab5c00c8aa70120664c745c0d36", 4, 2, 1, heddle_launch_int8_bias_gelu__f16},
       {"int8_bias_gelu__f32", "3284c2cbcba6c46f9266ec158e73a26abe56fdae207489fb9571c21a3d98b8a9", 4, 2, 1, heddle_launch_int8_bias_gelu__f32},
       {"int8_bias_qk_2r4r4__f16", "88cb86d46f1ec5c3edb153bdd773b3824edd626d607ccd03c4bf0a37f6089b78", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16},
@@ -576,9 +646,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rows_from_int8_col32__bf16", "d2b936961fd7206de8f14b2c194f1e8d3ffc85daa1c63d2954fff3c5fe24d2ca", 2, 2, 1, heddle_launch_rows_from_int8_col32__bf16},
       {"rows_from_int8_col32__f16", "68fb44f767911c415cb2eef6f2d8742d87b4519d3ef71b8da9324d54a32cf5aa", 2, 2, 1, heddle_launch_rows_from_int8_col32__f16},
       {"rows_from_int8_col32__f32", "331ba0548372dde3e7d707cee7c8c4b30d75d38256ccb51dc807cb03cbe36418", 2, 2, 1, heddle_launch_rows_from_int8_col32__f32},
-      {"sample__bf16", "f0bdcd6fffe553abd58ab09b1bc681d8de8f911a6022dbd518a335a6af4a77bd", 14, 4, 0, heddle_launch_sample__bf16},
-      {"sample__f16", "e0c333650787e38e0b9848807a0509e2b25f3cf03d39718edf8b9d0505d66530", 14, 4, 0, heddle_launch_sample__f16},
-      {"sample__f32", "ff3b00f9ed2cc83a13045fa4b652822e7cadec778dcb682b3be0379653666edf", 14, 4, 0, heddle_launch_sample__f32},
+      {"sample__bf16", "3e8092e635ac10abdd81a19637fc1a524d9b480d8e7fa226d690e1ebe4038c57", 14, 4, 0, heddle_launch_sample__bf16},
+      {"sample__f16", "4650a381e9c1e5c788d6d690f54111591d579db7105e898f4267785e868afb86", 14, 4, 0, heddle_launch_sample__f16},
+      {"sample__f32", "d0e52ddc8c2b2a009a5c47d9a31a43ae48e6eb421bf2989877e2a35ef8097cdf", 14, 4, 0, heddle_launch_sample__f32},
       {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16},
       {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16},
       {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32},

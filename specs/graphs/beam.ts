@@ -2,32 +2,48 @@
  * A step of beam search on the device, from the logits of all beams to the beams after it, by either rule. Rows of the decoder are
  * b*w + beam. Dims: v vocabulary, p parts of it (`beamParts` of src/models/beam_search.ts), k candidates of each part, e end ids, o = 1.
  */
-import { graph, tensor } from 'heddle'
+import { type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
 import { beamSelect } from '../ops/beam_select.js'
 import { beamSelectHf } from '../ops/beam_select_hf.js'
+
+/** Candidates of all beams, as both rules take them. */
+function candidatesOf(g: GraphBuilder, logits: GraphTensor) {
+  const { values, ids, tops, sums } = g.apply(beamCandidates, { logits }, {}, { p: 'p', k: 'k' })
+  const bySequence = {
+    values: g.view(values, 'b w*p*k'),
+    ids: g.view(ids, 'b w p k'),
+    tops: g.view(tops, 'b w p'),
+    sums: g.view(sums, 'b w p'),
+  }
+  return { candidates: values, bySequence }
+}
 
 /** FasterTransformer's plain rule. */
 export const beamStep = graph('beam_step', {
   inputs: {
     logits: tensor('T', 'b*w v'),
-    cumulative: tensor('f32', 'b w'),
-    finished: tensor('i32', 'b w'),
+    cumulative: tensor('f32', 'b*w'),
+    finished: tensor('i32', 'b*w'),
+    step: tensor('i32', '1'),
     ends: tensor('i32', 'e'),
   },
   weights: {},
-  build: (g, { logits, cumulative, finished, ends }) => {
-    const candidates = g.apply(beamCandidates, { logits }, {}, { p: 'p', k: 'k' })
-    const selected = g.apply(beamSelect, {
-      values: g.view(candidates.values, 'b w*p*k'),
-      ids: g.view(candidates.ids, 'b w p k'),
-      tops: g.view(candidates.tops, 'b w p'),
-      sums: g.view(candidates.sums, 'b w p'),
-      cumulative,
-      finished,
-      ends,
-    })
-    return { nodes: { candidates: candidates.values, selected: selected.words }, outputs: selected }
+  attrs: ['maxSteps'],
+  build: (g, { logits, cumulative, finished, step, ends }, _, attrs) => {
+    const { candidates, bySequence } = candidatesOf(g, logits)
+    const before = { cumulative: g.view(cumulative, 'b w'), finished: g.view(finished, 'b w') }
+    const selected = g.apply(beamSelect, { ...bySequence, ...before, step, ends }, attrs)
+    const rows = (x: GraphTensor): GraphTensor => g.view(x, 'b*w')
+    return {
+      nodes: { candidates, selected: selected.words },
+      outputs: {
+        words: rows(selected.words),
+        parents: rows(selected.parents),
+        cumulative: rows(selected.scores),
+        finished: rows(selected.ended),
+      },
+    }
   },
 })
 
@@ -35,30 +51,34 @@ export const beamStep = graph('beam_step', {
 export const beamStepHf = graph('beam_step_hf', {
   inputs: {
     logits: tensor('T', 'b*w v'),
-    cumulative: tensor('f32', 'b w'),
+    cumulative: tensor('f32', 'b*w'),
     poolScores: tensor('f32', 'b w'),
     poolSteps: tensor('i32', 'b w'),
     poolRows: tensor('i32', 'b w'),
     poolWords: tensor('i32', 'b w'),
-    done: tensor('i32', 'b'),
-    step: tensor('i32', 'o'),
+    finished: tensor('i32', 'b'),
+    step: tensor('i32', '1'),
     ends: tensor('i32', 'e'),
   },
   weights: {},
   attrs: ['lengthPenalty', 'earlyStopping', 'maxSteps'],
-  build: (g, { logits, ...state }, _, attrs) => {
-    const candidates = g.apply(beamCandidates, { logits }, {}, { p: 'p', k: 'k' })
-    const selected = g.apply(
-      beamSelectHf,
-      {
-        values: g.view(candidates.values, 'b w*p*k'),
-        ids: g.view(candidates.ids, 'b w p k'),
-        tops: g.view(candidates.tops, 'b w p'),
-        sums: g.view(candidates.sums, 'b w p'),
-        ...state,
+  build: (g, { logits, cumulative, finished, ...state }, _, attrs) => {
+    const { candidates, bySequence } = candidatesOf(g, logits)
+    const before = { cumulative: g.view(cumulative, 'b w'), done: finished, ...state }
+    const selected = g.apply(beamSelectHf, { ...bySequence, ...before }, attrs)
+    const rows = (x: GraphTensor): GraphTensor => g.view(x, 'b*w')
+    return {
+      nodes: { candidates, selected: selected.words },
+      outputs: {
+        words: rows(selected.words),
+        parents: rows(selected.parents),
+        cumulative: rows(selected.scores),
+        poolScores: selected.keptScores,
+        poolSteps: selected.keptSteps,
+        poolRows: selected.keptRows,
+        poolWords: selected.keptWords,
+        finished: selected.over,
       },
-      attrs,
-    )
-    return { nodes: { candidates: candidates.values, selected: selected.words }, outputs: selected }
+    }
   },
 })

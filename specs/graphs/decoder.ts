@@ -9,10 +9,10 @@ import { record } from '../ops/record.js'
 import { scale } from '../ops/scale.js'
 import { addStepPosition, nextStep } from '../ops/steps.js'
 
-/** Words, scaled by `factor`, and the position of the step. Dims: b batch, w beams, h heads, d headDim, v vocab, p positions. */
+/** Words, scaled by `factor`, and the position of the step. Dims: b batch, w beams, h heads, d headDim, v vocab, u positions. */
 export const embedStep = graph('embed_step', {
   inputs: { ids: tensor('i32', 'b*w'), step: tensor('i32', '1') },
-  weights: { words: tensor('T', 'v h*d'), positions: tensor('T', 'p h*d') },
+  weights: { words: tensor('T', 'v h*d'), positions: tensor('T', 'u h*d') },
   attrs: ['factor'],
   build: (g, { ids, step }, w, { factor }) => {
     const words = g.apply(embeddingLookup, { ids, table: w.words }).y

@@ -2,17 +2,18 @@
  * Second stage of a step of beam search, by FasterTransformer's plain rule: a beam that has ended goes on with its end id at no cost, and
  * the best of all continuations of all beams go on.
  */
-import { idiv, maximum, minimum, op, row, sum, tensor, topK } from 'heddle'
+import { idiv, int, maximum, minimum, op, row, sum, tensor, topK } from 'heddle'
 import { largestOf, normaliserOf } from './beam_scores.js'
 
 /**
  * The beams of sequences `b` after a step. `values` and `ids` are the candidates of a sequence's beams, n = w*p*k, as `beam_candidates` leaves them; `k` is at
  * least `w`. `parents` are rows (b*w + beam) before the step. Ties go to the lower beam and then to the lower id; where no candidate is
- * left, the score is -Infinity. Before the first step all beams of a sequence are equal: `cumulative` is 0 for the first and -1e20 for
+ * left, the score is -Infinity. `step` counts the tokens before this one; after `maxSteps` of them every beam has ended. Where there is no
+ * end id, an id below 0 stands for it, and beams that have ended go on with word 0. Before the first step all beams of a sequence are equal: `cumulative` is 0 for the first and -1e20 for
  * the others.
  */
 export const beamSelect = op('beam_select', {
-  dims: ['b', 'w', 'p', 'k', 'n', 'e'],
+  dims: ['b', 'w', 'p', 'k', 'n', 'e', 'o'],
   inputs: {
     values: tensor('f32', 'b n'),
     ids: tensor('i32', 'b w p k'),
@@ -20,6 +21,7 @@ export const beamSelect = op('beam_select', {
     sums: tensor('f32', 'b w p'),
     cumulative: tensor('f32', 'b w'),
     finished: tensor('i32', 'b w'),
+    step: tensor('i32', 'o'),
     ends: tensor('i32', 'e'),
   },
   outputs: {
@@ -28,8 +30,9 @@ export const beamSelect = op('beam_select', {
     scores: tensor('f32', 'b w'),
     ended: tensor('i32', 'b w'),
   },
+  attrs: { maxSteps: int(1024) },
   body:
-    ({ values, ids, tops, sums, cumulative, finished, ends }, { w, p, k, n, e }) =>
+    ({ values, ids, tops, sums, cumulative, finished, step, ends }, { w, p, k, n, e, maxSteps }) =>
     (b) => {
       const partTop = (j: number, q: number): number => tops(b, minimum(j, w - 1), q)
       const partSum = (j: number, q: number): number => sums(b, minimum(j, w - 1), q)
@@ -53,12 +56,14 @@ export const beamSelect = op('beam_select', {
       })
       const place = (i: number): number => maximum(best.indices(i), 0)
       const parent = (i: number): number => idiv(place(i), p * k)
-      const word = (i: number): number => (finished(b, parent(i)) > 0 ? ends(0) : id(place(i)))
+      const word = (i: number): number => (finished(b, parent(i)) > 0 ? maximum(ends(0), 0) : id(place(i)))
+      const last = step(0) + 1 >= maxSteps
+      const isEnd = (i: number): boolean => sum(e, (x) => (ends(x) === word(i) ? 1 : 0)) > 0
       return {
         words: row(w, (i) => word(i)),
         parents: row(w, (i) => b * w + parent(i)),
         scores: row(w, (i) => best.values(i)),
-        ended: row(w, (i) => (finished(b, parent(i)) > 0 || sum(e, (x) => (ends(x) === word(i) ? 1 : 0)) > 0 ? 1 : 0)),
+        ended: row(w, (i) => (last || finished(b, parent(i)) > 0 || isEnd(i) ? 1 : 0)),
       }
     },
 })

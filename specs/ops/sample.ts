@@ -22,7 +22,8 @@ const isEnd = (ends: Ends, e: number, word: number): boolean => max(e, (k) => (e
 
 /**
  * The most likely word of each row; the lowest id among equals. A finished row goes on with the first end id. A row finishes with an
- * end id or its last token, and stays finished. There is at least one end id.
+ * end id or its last token, and stays finished. There is at least one end id; where no word ends a row, it is one below 0,
+ * and finished rows go on with word 0.
  */
 export const greedy = op('greedy', {
   dims: ['r', 'v', 'o', 'e'],
@@ -37,7 +38,7 @@ export const greedy = op('greedy', {
       const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
       const done = finished(r) !== 0
       const over = ended(0) === 1 || step(0) + 1 >= limit(r)
-      return { words: done ? ends(0) : word, finishedAfter: done || over ? 1 : 0 }
+      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
     },
 })
 
@@ -90,6 +91,6 @@ export const sample = op('sample', {
       const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
       const done = finished(r) !== 0
       const over = ended(0) === 1 || step(0) + 1 >= limit(r)
-      return { words: done ? ends(0) : word, finishedAfter: done || over ? 1 : 0 }
+      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
     },
 })

@@ -34,7 +34,7 @@ export const stateAfter = (name: string, step: number): string => (step === 0 ? 
 /** What each rule of beams remembers besides words: inputs and outputs of its graph. */
 const beamMemory = {
   plain: ['cumulative'],
-  hf: ['cumulative', 'poolScores', 'poolSteps', 'poolParents', 'poolSums'],
+  hf: ['cumulative', 'poolScores', 'poolSteps', 'poolRows', 'poolWords'],
 } as const
 
 /**
@@ -116,14 +116,22 @@ class Step {
   /** The words of the next step, and all that follows from them. */
   #choose(): void {
     const { choice, repetitionPenalty } = this.#generation
-    const ending = { step: this.#now('step'), finished: this.#now('finished'), ends: 'ends' }
+    const finished = this.#now('finished')
+    const step = this.#now('step')
     if (choice.kind === 'beams') {
       const memory = beamMemory[choice.rule]
       const state = Object.fromEntries(memory.map((name) => [name, this.#now(name)]))
       const outputs = Object.fromEntries(['words', 'finished', ...memory].map((name) => [name, this.#next(name)]))
       const graph = choice.rule === 'plain' ? beamStep : beamStepHf
       const made = { ...outputs, parents: this.#made('chosenParents') }
-      this.#wire('beams', graph, { logits: this.#local('logits'), ...state, ...ending }, {}, made, beamAttrs(this.#generation))
+      const inputs = {
+        logits: this.#local('logits'),
+        ...state,
+        finished,
+        ends: 'ends',
+        ...(choice.rule === 'hf' ? { step } : {}),
+      }
+      this.#wire('beams', graph, inputs, {}, made, beamAttrs(this.#generation))
       this.#keep(keepBeams, ['history', 'parents', 'beams'], { chosenParents: this.#local('chosenParents') })
       return
     }
@@ -131,7 +139,7 @@ class Step {
       const inputs = { logits: this.#local('logits'), seen: this.#now('seen'), words: this.#now('words'), penalty: 'penalty' }
       this.#wire('penalty', penaltyStep, inputs, {}, { logits: this.#made('logits'), seen: this.#next('seen') })
     }
-    const inputs = { logits: this.#local('logits'), ...ending, minimum: 'minimum', limit: 'limit' }
+    const inputs = { logits: this.#local('logits'), step, finished, ends: 'ends', minimum: 'minimum', limit: 'limit' }
     const outputs = { words: this.#next('words'), finished: this.#next('finished') }
     if (choice.kind === 'greedy') this.#wire('choose', greedyStep, inputs, {}, outputs)
     else this.#wire('choose', sampleStep, { ...inputs, ...samplingInputs }, {}, outputs)
@@ -177,8 +185,12 @@ class Step {
 const samplingNames = ['temperature', 'topK', 'topP', 'minP', 'seedsLow', 'seedsHigh'] as const
 const samplingInputs = Object.fromEntries(samplingNames.map((name) => [name, name]))
 
-function beamAttrs({ choice, minNewTokens, maxNewTokens }: Generation): Attrs {
-  if (choice.kind !== 'beams' || choice.rule === 'plain') return {}
-  const stopping = { false: 0, true: 1, never: 2 }[String(choice.earlyStopping) as 'false' | 'true' | 'never']
-  return { lengthPenalty: choice.lengthPenalty, earlyStopping: stopping, minimum: minNewTokens, limit: maxNewTokens }
+/** How the rule of Hugging Face's `generate` has its ways of stopping early. */
+const stoppingOf = { false: 0, true: 1, never: 2 } as const
+
+function beamAttrs({ choice, maxNewTokens }: Generation): Attrs {
+  if (choice.kind !== 'beams') return {}
+  if (choice.rule === 'plain') return { maxSteps: maxNewTokens }
+  const { lengthPenalty, earlyStopping } = choice
+  return { lengthPenalty, earlyStopping: stoppingOf[`${earlyStopping}`], maxSteps: maxNewTokens }
 }

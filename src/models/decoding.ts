@@ -133,7 +133,7 @@ async function stepsProgram(
     inputs: [],
     outputs: [],
     states: wired,
-    dims: decodingDims(config, shape),
+    dims: decodingDims(config, generation, shape),
     types: { T: dtype },
   })
   return captured(program, session)

@@ -4,6 +4,7 @@
  */
 import { splitHeads } from '../../specs/layouts/split_heads.js'
 import type { StateDecl } from '../runtime/states.js'
+import { beamSizes, emptyPool, initialScores } from './beam_search.js'
 import type { FloatType } from './convert.js'
 import { cacheNames } from './decoder.js'
 import type { Generation, Sampling } from './generation_options.js'
@@ -28,7 +29,11 @@ type Specs = Record<string, StateDecl>
 const noEnd = -1
 
 /** Extents of the dimensions the decoder's graphs leave open. */
-export const decodingDims = (config: Seq2seqConfig, { batch, width, source, capacity, ends }: DecodingShape) => ({
+export const decodingDims = (
+  config: Seq2seqConfig,
+  { choice }: Generation,
+  { batch, width, source, capacity, ends }: DecodingShape,
+) => ({
   b: batch,
   w: width,
   r: batch * width,
@@ -38,9 +43,10 @@ export const decodingDims = (config: Seq2seqConfig, { batch, width, source, capa
   d: config.decoder.headDim,
   i: config.decoder.inner,
   v: config.vocab,
-  p: config.positions,
+  u: config.positions,
   e: ends,
   o: 1,
+  ...(choice.kind === 'beams' ? beamSizes({ ...choice, vocab: config.vocab, ends }) : {}),
 })
 
 /** The tensors of a batch. */
@@ -68,14 +74,16 @@ export function decodingStates(config: Seq2seqConfig, generation: Generation, sh
   const { choice, repetitionPenalty } = generation
   if (choice.kind === 'beams') {
     specs.parents = integers(capacity, rows)
-    specs.cumulative = floats(batch, width)
+    specs.cumulative = floats(rows)
     if (choice.rule === 'plain') return specs
+    const pool = integers(batch, width)
     return {
       ...specs,
+      finished: integers(batch),
       poolScores: floats(batch, width),
-      poolSums: floats(batch, width),
-      poolSteps: integers(batch, width),
-      poolParents: integers(batch, width),
+      poolSteps: pool,
+      poolRows: pool,
+      poolWords: pool,
     }
   }
   Object.assign(specs, { minimum: integers(rows), limit: integers(rows) })
@@ -105,9 +113,6 @@ export interface DecodingStart {
 /** How many end ids a shape has room for. */
 export const endsOf = (endTokens: readonly number[]): number => Math.max(endTokens.length, 1)
 
-/** What stands for a beam that does not exist yet: lower than any sum of log-probabilities. */
-const noBeam = -1e20
-
 /** Contents of the states whose values before the first step matter. Caches hold what they held: nothing beyond a step is read. */
 export function initialStates(
   { vocab }: Pick<Seq2seqConfig, 'vocab'>,
@@ -127,9 +132,11 @@ export function initialStates(
     ends: Int32Array.from(start.endTokens.length === 0 ? [noEnd] : start.endTokens),
   }
   if (choice.kind === 'beams') {
-    values.cumulative = Float32Array.from({ length: rows }, (_, row) => (row % width === 0 ? 0 : noBeam))
+    values.cumulative = initialScores(batch, width, choice.rule)
     if (choice.rule === 'plain') return values
-    return { ...values, poolScores: floats(noBeam), poolSums: floats(noBeam), poolSteps: integers(0), poolParents: integers(0) }
+    const pool = emptyPool(batch, width)
+    const places = { poolScores: pool.scores, poolSteps: pool.steps, poolRows: pool.rows, poolWords: pool.words }
+    return { ...values, finished: new Int32Array(batch), ...places }
   }
   Object.assign(values, { minimum: integers(minNewTokens), limit: integers(maxNewTokens) })
   if (repetitionPenalty !== 1) Object.assign(values, { seen: new Int32Array(rows * vocab), penalty: floats(repetitionPenalty) })

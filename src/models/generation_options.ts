@@ -3,6 +3,7 @@
  * device is asked for anything.
  */
 import { usageError } from '../errors.js'
+import type { BeamRule } from './beam_search.js'
 
 /** What a caller may say; everything has a default. */
 export interface GenerationOptions {
@@ -33,11 +34,9 @@ export interface GenerationOptions {
   readonly repetitionPenalty?: number
   /** 128 by default, but never more than the model has positions. */
   readonly maxNewTokens?: number
-  /** So many tokens come before an end id may. */
+  /** So many tokens come before an end id may. Not with beams. */
   readonly minNewTokens?: number
 }
-
-export type BeamRule = 'plain' | 'hf'
 
 export interface Beams {
   readonly kind: 'beams'
@@ -80,7 +79,8 @@ export interface GenerationLimits {
   readonly endTokens: readonly number[]
 }
 
-export const mostBeams = 64
+/** Kernels are compiled for no more. */
+const mostBeams = 64
 const usualTokens = 128
 
 const refuse = (option: string, value: unknown, allowed: string, hint?: string): never => {
@@ -125,6 +125,8 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
   if (choice.kind === 'beams' && repetitionPenalty !== 1) {
     refuse('repetitionPenalty', repetitionPenalty, '1 with beams', 'choose beams or the penalty')
   }
+  if (choice.kind === 'beams' && minNewTokens > 0)
+    refuse('minNewTokens', minNewTokens, '0 with beams', 'choose beams or a minimum')
   return { choice, repetitionPenalty, maxNewTokens, minNewTokens }
 }
 

@@ -9,12 +9,12 @@ import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { openSession } from '../runtime/session.js'
-import { traceBeams } from './beam_trace.js'
+import { type Hypothesis, traceBeams, tracePool } from './beam_trace.js'
 import { type FloatType, floatTypes } from './convert.js'
 import { decoderSteps } from './decoder.js'
 import { type Decoding, openDecoding } from './decoding.js'
 import { type DecodingShape, endsOf } from './decoding_states.js'
-import { type Generation, type GenerationOptions, resolveGeneration } from './generation_options.js'
+import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from './generation_options.js'
 import { lruCache } from './lru_cache.js'
 import { defaultPlan, findPlan } from './plans.js'
 import { prepareWeights } from './prepare_weights.js'
@@ -44,12 +44,6 @@ export interface GenerateOptions extends GenerationOptions {
   readonly signal?: AbortSignal | undefined
   /** Called after each batch. */
   readonly progress?: (done: number, total: number) => void
-}
-
-export interface Hypothesis {
-  /** Without the start token, and without the end id and what follows it. */
-  readonly ids: readonly number[]
-  readonly cumLogProb: number
 }
 
 export interface GenerationResult {
@@ -234,8 +228,26 @@ async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: 
   if (generation.choice.kind !== 'beams') {
     return (await rowsOf(config, decoding, generation.maxNewTokens)).map((ids) => ({ ids, beams: undefined }))
   }
-  const beams = await traceBeams(config, decoding, generation)
+  const beams = await beamsOf(config, decoding, generation.choice, generation.maxNewTokens)
   return beams.map((hypotheses) => ({ ids: hypotheses[0]?.ids ?? [], beams: hypotheses }))
+}
+
+/** Traces the tree of beams back, as far as it was grown. */
+async function beamsOf({ endTokens: ends }: Seq2seqConfig, { shape, ...decoding }: Decoding, choice: Beams, most: number) {
+  const { batch, width } = shape
+  const [done = 0] = await decoding.read('step')
+  const byStep = (rows: ArrayLike<number> & { subarray(from: number, to: number): ArrayLike<number> }): ArrayLike<number>[] =>
+    Array.from({ length: Math.min(done, most) }, (_, step) => rows.subarray(step * batch * width, (step + 1) * batch * width))
+  const history = { words: byStep(await decoding.read('history')), parents: byStep(await decoding.read('parents')) }
+  const options = { batch, width, ends, count: choice.returned }
+  if (choice.rule === 'plain') return traceBeams(history, await decoding.read('cumulative'), options)
+  const pool = {
+    scores: await decoding.read('poolScores'),
+    steps: await decoding.read('poolSteps'),
+    rows: await decoding.read('poolRows'),
+    words: await decoding.read('poolWords'),
+  }
+  return tracePool(history, pool, { ...options, lengthPenalty: choice.lengthPenalty })
 }
 
 /** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */

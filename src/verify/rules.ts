@@ -140,12 +140,14 @@ const selection = {
   extents: {
     w: (dims: Extents) => at(dims, 'k'),
     n: (dims: Extents) => at(dims, 'w') * at(dims, 'p') * at(dims, 'k'),
+    o: () => 1,
   },
   inputs: {
     ids: (next: Random) => integer(next, -1, 1000),
     tops: (_: Random, dims: Extents, i: number) => (i % at(dims, 'p') === 0 ? 3 + (i % 2) : -(i % 5)),
     sums: (_: Random, dims: Extents, i: number) => (i % at(dims, 'p') === 0 ? 1 : 0),
     finished: (next: Random) => integer(next, 0, 1),
+    step: () => 2,
     ends: (next: Random) => integer(next, 0, 1000),
   },
   row: 'p',
@@ -185,7 +187,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
       poolWords: (next) => integer(next, 0, 1000),
       step: (next) => integer(next, 3, 9),
     },
-    extents: { ...selection.extents, w: (dims) => Math.max(1, Math.floor(at(dims, 'k') / 2)), o: () => 1 },
+    extents: { ...selection.extents, w: (dims) => Math.max(1, Math.floor(at(dims, 'k') / 2)) },
   },
   bias_argmax: exact,
   bias_gelu: transcendental,

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { beamCandidates } from '../../specs/ops/beam_candidates.js'
 import { beamSelect } from '../../specs/ops/beam_select.js'
+import type { HostTensor } from '../../src/ir/evaluate.js'
 import { countFor } from '../../src/ir/top_k.js'
 import { runOp } from '../../src/lang/run.js'
 import { beamParts, beamSizes } from '../../src/models/beam_search.js'
@@ -88,7 +89,7 @@ describe('the plain rule', () => {
     const { outputs } = await runSearch({ ...given, models: [one], ends: [0] })
     expect(outputs[0]?.words?.data[0]).toBe(7)
     // The beams that equal the first one before the first step stand far behind it, but before what has no probability.
-    const scores = Array.from(outputs[0]?.scores?.data ?? [])
+    const scores = Array.from(outputs[0]?.cumulative?.data ?? [])
     expect(scores[0]).toBe(0)
     expect(Math.max(...scores.slice(1))).toBeLessThan(-1e19)
     expect((await runSearch({ ...given, models: [one], ends: [0], width: 1 })).found[0]?.[0]?.ids).toEqual([7])
@@ -168,13 +169,18 @@ describe('a planted mistake is found', () => {
       const dropped = (name: typeof values | typeof ids, by: number) =>
         Float64Array.from(made[name]?.data ?? [], (value, i) => (i % k === k - 1 ? by : value))
       const b = models.length
-      return runOp(beamSelect, {
+      const byBeam = ({ data } = { data: [], shape: [] } as HostTensor): HostTensor => ({ data, shape: [b, width] })
+      const { words, parents, scores, ended } = runOp(beamSelect, {
         ...state,
+        cumulative: byBeam(state.cumulative),
+        finished: byBeam(state.finished),
         values: { data: dropped(values, Number.NEGATIVE_INFINITY), shape: [b, width * p * k] },
         ids: { data: dropped(ids, -1), shape: [b, width, p, k] },
         tops: { data: tops?.data ?? [], shape: [b, width, p] },
         sums: { data: sums?.data ?? [], shape: [b, width, p] },
       })
+      const rows = ({ data } = { data: [], shape: [] } as HostTensor): HostTensor => ({ data, shape: [b * width] })
+      return { words: rows(words), parents: rows(parents), cumulative: rows(scores), finished: rows(ended) }
     }
     const wanted = given.models.map((model) => plainRule(model, given))
     const { found } = await runSearch(given, dropping)

@@ -60,7 +60,7 @@ export const dimsOf = ({ models, width, vocab, p, k, ends }: Search) => ({
 
 export const attrsOf = (search: Search): Readonly<Record<string, number>> =>
   search.rule === 'plain'
-    ? {}
+    ? { maxSteps: search.steps }
     : { lengthPenalty: search.lengthPenalty ?? 1, earlyStopping: search.earlyStopping ?? 0, maxSteps: search.steps }
 
 const same = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]))
@@ -94,21 +94,20 @@ export async function runSearch(search: Search, step: Step = stepByBodies): Prom
   let texts = Array.from({ length: rows }, (): readonly number[] => [])
   let state: Tensors =
     rule === 'plain'
-      ? { cumulative: at(initialScores(batch, width, rule)), finished: at(new Int32Array(rows)) }
+      ? { cumulative: at(initialScores(batch, width, rule), [rows]), finished: at(new Int32Array(rows), [rows]) }
       : {
-          cumulative: at(initialScores(batch, width, rule)),
+          cumulative: at(initialScores(batch, width, rule), [rows]),
           poolScores: at(pool.scores),
           poolSteps: at(pool.steps),
           poolRows: at(pool.rows),
           poolWords: at(pool.words),
-          done: at(new Int32Array(batch), [batch]),
+          finished: at(new Int32Array(batch), [batch]),
         }
   const outputs: Tensors[] = []
   const history = { words: [] as ArrayLike<number>[], parents: [] as ArrayLike<number>[] }
   for (let now = 0; now < steps; now++) {
     const logits = texts.flatMap((ids, row) => models[Math.floor(row / width)]?.(ids) ?? [])
-    const own = rule === 'plain' ? {} : { step: at([now], [1]) }
-    const given = { logits: at(logits, [rows, vocab]), ends: at([...ends], [ends.length]), ...state, ...own }
+    const given = { logits: at(logits, [rows, vocab]), ends: at([...ends], [ends.length]), step: at([now], [1]), ...state }
     const made = await step(given, search)
     outputs.push(made)
     const value = (name: string): HostTensor => made[name] ?? at([])
@@ -117,16 +116,16 @@ export async function runSearch(search: Search, step: Step = stepByBodies): Prom
     texts = texts.map((_, row) => [...(texts[value('parents').data[row] ?? 0] ?? []), value('words').data[row] ?? 0])
     state =
       rule === 'plain'
-        ? { cumulative: value('scores'), finished: value('ended') }
+        ? { cumulative: value('cumulative'), finished: value('finished') }
         : {
-            cumulative: value('scores'),
-            poolScores: value('keptScores'),
-            poolSteps: value('keptSteps'),
-            poolRows: value('keptRows'),
-            poolWords: value('keptWords'),
-            done: value('over'),
+            cumulative: value('cumulative'),
+            poolScores: value('poolScores'),
+            poolSteps: value('poolSteps'),
+            poolRows: value('poolRows'),
+            poolWords: value('poolWords'),
+            finished: value('finished'),
           }
-    if (Array.from((state.finished ?? state.done ?? at([])).data).every((flag) => flag > 0)) break
+    if (Array.from((state.finished ?? at([])).data).every((flag) => flag > 0)) break
   }
   const wanted = { batch, width, ends, count: width }
   const data = (name: string): ArrayLike<number> => state[name]?.data ?? []

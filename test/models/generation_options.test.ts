@@ -59,6 +59,7 @@ describe('refusals', () => {
     [{ minNewTokens: 65 }, 'generate.minNewTokens', 'minNewTokens is 65, expected an integer from 0 to 64'],
     [{ repetitionPenalty: 0 }, 'generate.repetitionPenalty', 'repetitionPenalty is 0, expected a number above 0'],
     [{ beams: 2, repetitionPenalty: 2 }, 'generate.repetitionPenalty', 'repetitionPenalty is 2, expected 1 with beams'],
+    [{ beams: 2, minNewTokens: 2 }, 'generate.minNewTokens', 'minNewTokens is 2, expected 0 with beams'],
     [{ beams: 2, lengthPenalty: Number.NaN }, 'generate.lengthPenalty', 'lengthPenalty is null, expected a number'],
   ])('%o', (options, code, message) => {
     expect(() => resolve(options)).toThrow(expect.objectContaining({ code, message, exitCode: 2 }))
