@@ -160,7 +160,7 @@ describe('a planted mistake is found', () => {
   })
 
   it('in the last candidate of a part that is dropped', async () => {
-    const given = search('plain 17', 17, 4, { p: 1 })
+    const given = search('plain 17', 17, 4, { p: 1, steps: 1 })
     const [values, ids] = ['values', 'ids'] as const
     const dropping: Step = (inputs, { models, width, p, k }) => {
       const { logits, ...state } = inputs

@@ -16,8 +16,7 @@ import {
 import { seq2seqShapes, seq2seqWeights } from '../../src/models/seq2seq_weights.js'
 import { idRows, packedRows } from '../../src/models/token_rows.js'
 import { decode } from '../../src/runtime/buffer.js'
-import { buildProgram } from '../../src/runtime/program.js'
-import type { ProgramStep } from '../../src/runtime/program_native.js'
+import { buildProgram, type Program } from '../../src/runtime/program.js'
 import { openSession } from '../../src/runtime/session.js'
 import { noise } from './fixtures.js'
 import type { EncodedSource } from './seq2seq_reference.js'
@@ -79,7 +78,7 @@ export function randomSeq2seq(json: Readonly<Record<string, unknown>>): RandomSe
 /** What the encoder gives for each source, padding left out, and the steps it took. */
 export interface EncoderRun {
   readonly sources: readonly EncodedSource[]
-  readonly steps: readonly ProgramStep[]
+  readonly steps: Program['steps']
 }
 
 /** Runs the encoder of a model over a batch of sources, padded to `seq`. */
