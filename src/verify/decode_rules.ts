@@ -18,6 +18,12 @@ const selfAttention: OpRule = {
   longest: 1024,
 }
 
+/**
+ * The same where biases are added on the way: the key of the step is rounded as it is stored before it is attended, which moves a
+ * score of 1024 terms by up to five roundings, and a weight by a quarter of that at most.
+ */
+const biasedSelfAttention: OpRule = { ...selfAttention, scale: 4 }
+
 const crossAttention: OpRule = {
   class: 'attention',
   length: (dims) => at(dims, 'd_extent'),
@@ -33,7 +39,7 @@ export const decodeRules: Readonly<Record<string, OpRule>> = {
   cross_attention: crossAttention,
   cross_attention_bias: crossAttention,
   decode_attention: selfAttention,
-  decode_attention_bias: selfAttention,
+  decode_attention_bias: biasedSelfAttention,
   embed_step: {
     class: 'exact',
     extents: { v: () => 61, p: () => 5, o: () => 1 },
