@@ -4,12 +4,7 @@
  */
 import { type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
-import {
-  decoderLayerPostGelu,
-  decoderLayerPostRelu,
-  decoderLayerPreGelu,
-  decoderLayerPreRelu,
-} from '../../specs/graphs/decoder_layer.js'
+import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
 import { plans } from '../../specs/index.js'
 import { splitHeads as splitHeadsLayout } from '../../specs/layouts/split_heads.js'
 import { relu } from '../../specs/ops/activations.js'
@@ -41,7 +36,8 @@ beforeAll(() => {
 const dims = { b: 2, w: 3, s: 5, t: 4, h: 2, d: 3, i: 5 }
 const attrs = { scale: 0.6, eps: 1e-6 }
 const rows = dims.b * dims.w
-const layers = [decoderLayerPreRelu, decoderLayerPreGelu, decoderLayerPostRelu, decoderLayerPostGelu]
+const { pre, post } = decoderLayers
+const layers = [pre.relu, pre.gelu, post.relu, post.silu]
 
 type Values = Readonly<Record<string, ArrayLike<number>>>
 
@@ -142,7 +138,7 @@ describe('plans of a decoder layer', () => {
   )
 
   it('say in words what attention computes', () => {
-    const { templates } = planned('ft-v2.1', decoderLayerPreRelu)
+    const { templates } = planned('ft-v2.1', pre.relu)
     const kernel = templates.get('decode_attention_bias')
     expect(kernel === undefined ? '' : printTemplate(kernel)).toBe(
       [
@@ -172,11 +168,11 @@ describe('plans of a decoder layer', () => {
     ],
     ['caches that are exchanged', ({ key, value }) => ({ key: value, value: key })],
   ])('%s is noticed', (_, change) => {
-    const { graph: made, templates, all } = planned('best-decoder', decoderLayerPreRelu)
+    const { graph: made, templates, all } = planned('best-decoder', pre.relu)
     const kernel = templates.get('decode_attention')
     if (kernel?.kind !== 'decode attention') throw new Error('no decode attention')
     const wrong = { ...kernel, ...(typeof change === 'function' ? change(kernel) : change) }
-    expect(() => expectEqual(decoderLayerPreRelu, made, new Map([...all, ['decode_attention', wrong]]))).toThrow()
+    expect(() => expectEqual(pre.relu, made, new Map([...all, ['decode_attention', wrong]]))).toThrow()
   })
 })
 
