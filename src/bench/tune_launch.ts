@@ -4,7 +4,7 @@ import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { findLayout, layoutSize } from '../runtime/layouts.js'
 import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice, NativeStep } from '../runtime/native.js'
-import { poisonByte } from '../verify/conformance.js'
+import { poisonByte } from '../verify/block.js'
 import { normal, random } from '../verify/random.js'
 import { ruleOf } from '../verify/rules.js'
 import { encodeNumbers } from '../verify/storage.js'
@@ -52,13 +52,19 @@ interface Place {
 
 function placesOf(entry: KernelEntry, dims: Dims): { places: Place[]; bytes: number } {
   let end = 0
+  const known = new Map<string, Place>()
   const places = entry.buffers.map((buffer): Place => {
+    // An output that updates an input has its memory.
+    const before = known.get(buffer.updates ?? '')
+    if (before !== undefined) return { ...before, buffer }
     const shape = buffer.dims.map((name) => dims[name] ?? 1)
     const elements = layoutSize(findLayout(layouts, buffer.layout, shape.length), shape)
     const bytes = elements * dtypeInfo[buffer.dtype].bytes
     const offset = end
     end = Math.ceil((offset + bytes) / alignment) * alignment
-    return { buffer, elements, offset, bytes }
+    const place = { buffer, elements, offset, bytes }
+    known.set(buffer.name, place)
+    return place
   })
   return { places, bytes: end }
 }
@@ -72,6 +78,7 @@ function initialBlock(entry: KernelEntry, places: readonly Place[], bytes: numbe
   const block = new Uint8Array(bytes)
   for (const { buffer, elements, offset, bytes: size } of places) {
     const target = block.subarray(offset, offset + size)
+    if (buffer.updates !== undefined) continue
     if (buffer.access === 'out') {
       target.fill(poisonByte(buffer.dtype))
       continue

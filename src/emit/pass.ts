@@ -4,16 +4,15 @@
  * Where a row is scanned or ranked, all threads of the row walk as many chunks, those without elements too: they meet in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
-import type { LoopStore } from '../schedule/normal.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
-import { expressionText, monoidText, offsetText, operandText, type Scope, startOf, tensorOf } from './expression.js'
-import { faults, mayFault } from './faults.js'
+import { expressionText, monoidText, operandText, type Scope, startOf, tensorOf } from './expression.js'
+import { mayFault } from './faults.js'
 import { clearLine, countLine } from './histogram.js'
 import { scalarText, storageText } from './names.js'
 import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
-import { beforeStore } from './stored.js'
+import { chunkStoresOf, declareLine, scatterLine, valueLine, whenText } from './stores.js'
 import { chunkLine, declareLines, finishLine, offerLine, rankingsOf, takeLine, type WrittenRanking } from './top_k.js'
 
 /** How the chunks of a row are walked: all of them held by the team, one after the other, or one by this thread. */
@@ -166,22 +165,8 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     const offset = chunkOffset(access, first, context.starts, context)
     writer.writeLine(`const auto ${names.value(row.name)} = ${call}(${names.tensor(row.load.tensor)}, ${offset}, valid);`)
   }
-  const chunkStores = pass.stores.flatMap((s) =>
-    s.run === undefined
-      ? []
-      : [
-          {
-            ...s,
-            run: s.run,
-            values: names.fresh(`${s.tensor}_${pass.loop.index}`),
-            valueWhen: faults(s.value) ? whenText(s, context) : '',
-          },
-        ],
-  )
-  for (const s of chunkStores) {
-    const initial = guarded || s.valueWhen !== '' ? ' = {}' : ''
-    writer.writeLine(`${scalarText[s.value.type]} ${s.values}[VEC]${initial};`)
-  }
+  const chunkStores = chunkStoresOf(pass, context)
+  for (const s of chunkStores) writer.writeLine(declareLine(s, guarded))
   for (const row of pass.rows) {
     if (row.kind === 'computed' && !row.keep && stages.outlives(row))
       writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];`)
@@ -199,7 +184,7 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
       ...rankings.map((ranking) => offerLine(ranking, context)),
     ],
     leave: [
-      ...chunkStores.map((s) => `${s.valueWhen}${s.values}[i] = ${storedText(s, context)};`),
+      ...chunkStores.map((s) => valueLine(s, context)),
       ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
     ],
   }))
@@ -262,13 +247,3 @@ const elementLines = ({ context, pass, stages, prefixes }: Frame, stage: number)
 
 const addLine = (row: ScannedRow, prefix: string, { context, first }: Frame): string =>
   `${prefix}.add(i, ${expressionText(row.value, context)}, ${first} + i);`
-
-/** The condition in front of what is done for a store only where it holds. */
-const whenText = ({ when }: Pick<LoopStore, 'when'>, context: PassContext): string =>
-  when === undefined ? '' : `if (${expressionText(when, context)}) `
-
-const scatterLine = (s: LoopStore, context: PassContext): string =>
-  `${whenText(s, context)}heddle::write(${context.names.tensor(s.tensor)}, ${offsetText(s.tensor, s.indices, context)}, ${storedText(s, context)});`
-
-const storedText = ({ tensor, value }: Pick<LoopStore, 'tensor' | 'value'>, context: PassContext): string =>
-  expressionText(beforeStore(value, tensorOf(tensor, context).dtype), context)

@@ -8,7 +8,6 @@ import { call, dim as dimExpr, index as indexExpr } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../ir/kernel.js'
-import { isUpdating, placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import { mapStmt, rewrite, substitute } from '../ir/walk.js'
 import type { LayoutsByName } from './edit.js'
@@ -18,6 +17,7 @@ import { type Binding, Parameters } from './parameters.js'
 import { equalExprs, Positions } from './positions.js'
 import { ProducedValues } from './produced.js'
 import { boundValue, illegal, isElementwise, iteration, type Member, type Space, spaceOf } from './space.js'
+import { checkUpdates } from './updates.js'
 
 export interface Derived<K = Kernel> {
   readonly kernel: K
@@ -246,19 +246,6 @@ class Derivation {
     if (last === undefined || outer.length === 0) return [expr]
     const extent = dimExpr(this.#names.atom(last))
     return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
-  }
-}
-
-/** Refuses a group that does more than replace elements in place, where one of its members does that. */
-function checkUpdates(kernel: Kernel, group: string, members: readonly Member[]): void {
-  const updating = members.find((member) => isUpdating(member.kernel))
-  if (updating === undefined) return
-  const other = members.find((member) => member !== updating) ?? updating
-  try {
-    verifyKernel(placeUpdates(kernel), `placing updates of ${group}`)
-  } catch (error) {
-    if (!(error instanceof UpdateConflict)) throw error
-    throw illegal(group, updating.node.name, other.node.name, `${error.tensor} cannot be replaced in place: ${error.message}`)
   }
 }
 

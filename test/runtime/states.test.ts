@@ -1,74 +1,21 @@
-/** States of programs on the reference device: what moves them, what is copied, what is refused. */
+/** States of programs on the reference device: what moves them, and what is copied. */
 import { describe, expect, it } from 'vitest'
-import { layouts } from '../../specs/index.js'
-import { record } from '../../specs/ops/record.js'
-import { nextStep } from '../../specs/ops/steps.js'
-import { environmentError } from '../../src/errors.js'
-import { graph } from '../../src/lang/graph.js'
-import { tensor } from '../../src/lang/tensor.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
-import { buildProgram, type ProgramConfig, type ProgramStates } from '../../src/runtime/program.js'
-import type { Session } from '../../src/runtime/session.js'
+import { buildProgram, type ProgramConfig } from '../../src/runtime/program.js'
 import { openStates } from '../../src/runtime/states.js'
-import { referenceDevice, referenceLibrary, referenceManifest } from './reference_device.js'
-import { append, applied, count, counted, countingProgram, gather, sessionOf } from './states_programs.js'
-
-const manifest = referenceManifest()
-const open = () => {
-  const { device, log } = referenceDevice(manifest)
-  return { log, session: sessionOf({ device, library: referenceLibrary(manifest), manifest }) }
-}
-const integers = (...values: number[]) => Int32Array.from(values)
-const floats = (...values: number[]) => Float32Array.from(values)
-
-/** A program over i32 states of three elements. */
-async function overStates(
-  session: Session,
-  applications: ProgramConfig['applications'],
-  next: Readonly<Record<string, string | undefined>>,
-  rest: Partial<ProgramConfig> = {},
-) {
-  const decls = Object.fromEntries(Object.keys(next).map((name) => [name, { dtype: 'i32', shape: [3] } as const]))
-  const states = await openStates(session, decls)
-  const given: ProgramStates = Object.fromEntries(
-    Object.entries(next).map(([name, wire]) => {
-      const tensorOf = states.tensors[name]
-      if (tensorOf === undefined) throw new Error(`no state ${name}`)
-      return [name, wire === undefined ? { tensor: tensorOf } : { tensor: tensorOf, next: wire }]
-    }),
-  )
-  const program = await buildProgram({
-    session,
-    applications,
-    inputs: [],
-    outputs: [],
-    states: given,
-    dims: { r: 3 },
-    types: {},
-    ...rest,
-  })
-  return { program, states }
-}
-
-/** y is one more than x. */
-const more = graph('more', {
-  inputs: { x: tensor('i32', 'r') },
-  weights: {},
-  build: (g, { x }) => {
-    const y = g.apply(nextStep, { step: x }).y
-    return { nodes: { y }, outputs: { y } }
-  },
-}).graph
-
-/** The same for one element. */
-const counter = graph('counter', {
-  inputs: { x: tensor('i32', '1') },
-  weights: {},
-  build: (g, { x }) => {
-    const y = g.apply(nextStep, { step: x }).y
-    return { nodes: { y }, outputs: { y } }
-  },
-}).graph
+import {
+  append,
+  applied,
+  counted,
+  counter,
+  countingProgram,
+  floats,
+  gather,
+  integers,
+  more,
+  open,
+  overStates,
+} from './states_programs.js'
 
 describe('states and repeated runs', () => {
   it.each([1, 3])('count and record as plain JavaScript does: %i steps in a program, 5 repeats', async (unrolled) => {
@@ -250,164 +197,5 @@ describe('next values', () => {
     const { b } = await program.run({ x: encode('i32', integers(7, 8, 9)) })
     expect([...decode('i32', b ?? new Uint8Array())]).toEqual([4, 5, 6])
     expect([...(await states.read('a'))]).toEqual([7, 8, 9])
-  })
-})
-
-describe('refusals', () => {
-  const one = [applied('one', more, { x: 'a' }, { y: 'a.1' })]
-  const refused = async (
-    ...[applications, next, rest]: Parameters<typeof overStates> extends [unknown, ...infer R] ? R : never
-  ) => overStates(await open().session, applications, next, rest)
-
-  it('of a next value nothing computes', async () =>
-    expect(refused(one, { a: 'b.1' })).rejects.toMatchObject({
-      code: 'program.state',
-      message: 'state a: its next value b.1 is not computed',
-    }))
-
-  it('of an output that is what a state was', async () =>
-    expect(refused(one, { a: 'a.1' }, { outputs: ['a'] })).rejects.toMatchObject({
-      code: 'program.state',
-      message: expect.stringContaining('output a'),
-    }))
-
-  it('of an input that is a state', async () =>
-    expect(refused(one, { a: 'a.1' }, { inputs: ['a'] })).rejects.toMatchObject({ code: 'program.state' }))
-
-  /** Records twice into the same history, or reads it again. */
-  const historic = async (
-    applications: ProgramConfig['applications'],
-    history: { next?: string; shape?: readonly number[] },
-    outputs: readonly string[] = [],
-  ) => {
-    const session = await open().session
-    const states = await openStates(session, {
-      history: { dtype: 'i32', shape: history.shape ?? [4, 3] },
-      tokens: { dtype: 'i32', shape: [3] },
-      step: { dtype: 'i32', shape: [1] },
-    })
-    const next = history.next === undefined ? {} : { next: history.next }
-    return buildProgram({
-      session,
-      applications,
-      inputs: [],
-      outputs,
-      states: {
-        history: { tensor: states.tensors.history, ...next },
-        tokens: { tensor: states.tensors.tokens },
-        step: { tensor: states.tensors.step },
-      },
-      dims: { s: 4, r: 3 },
-      types: {},
-    })
-  }
-  const first = applied(
-    'first',
-    count,
-    { step: 'step', tokens: 'tokens', history: 'history' },
-    { counted: 's1', more: 't1', recorded: 'h1' },
-  )
-  const second = applied(
-    'second',
-    count,
-    { step: 'step', tokens: 'tokens', history: 'history' },
-    { counted: 's2', more: 't2', recorded: 'h2' },
-  )
-
-  it('of a value that was replaced in place and is read once more', async () => {
-    await expect(historic([first, second], { next: 'h2' })).rejects.toMatchObject({
-      code: 'program.replaced',
-      message: 'second/recorded needs a value of which first/recorded has replaced elements in place',
-      hint: 'let it read the result of first/recorded, or come before it',
-    })
-    await expect(historic([first], { next: 'h1' }, ['history'])).rejects.toMatchObject({ code: 'program.replaced' })
-    await expect(
-      historic([first, { ...second, inputs: { ...second.inputs, history: 'h1' } }], { next: 'h1' }),
-    ).rejects.toMatchObject({
-      code: 'program.replaced',
-      message: expect.stringContaining('state history'),
-    })
-  })
-
-  it('of a state that is replaced and does not say what is next', async () =>
-    expect(historic([first], {})).rejects.toMatchObject({
-      code: 'program.state',
-      message: expect.stringContaining('first/recorded replaces elements of it, and its next value is not said'),
-    }))
-
-  it('of a next value of another form, and of memory of another size', async () => {
-    await expect(historic([first], { next: 't1' })).rejects.toMatchObject({
-      code: 'program.state',
-      message: 'state history: it is i32 [4, 3] in layout row, its next value t1 is i32 [3] in layout row',
-    })
-    const session = await open().session
-    const { tensors } = await openStates(session, { a: { dtype: 'i32', shape: [3] } })
-    const build = (states: ProgramStates) =>
-      buildProgram({ session, applications: [], inputs: [], outputs: [], states, dims: {}, types: {} })
-    await expect(build({ a: { tensor: { ...tensors.a, shape: [4] } } })).rejects.toMatchObject({
-      code: 'program.state',
-      message: 'state a: its memory has 12 bytes, i32 [4] in layout row takes 16',
-    })
-    await expect(build({ a: { tensor: tensors.a }, b: { tensor: tensors.a } })).rejects.toMatchObject({
-      code: 'program.state',
-      message: 'state b: it shares memory with state a',
-    })
-  })
-
-  it('of a node that reads what it replaces by another name', async () => {
-    const { graph: twice } = graph('twice', {
-      inputs: { step: tensor('i32', '1'), history: tensor('i32', '1 r') },
-      weights: {},
-      build: (g, { step, history }) => {
-        const recorded = g.apply(record, { history, x: g.view(history, 'r'), step }).y
-        return { nodes: { recorded }, outputs: { recorded } }
-      },
-    })
-    const wires = { step: 'step', history: 'history' }
-    const config = { inputs: ['step'], outputs: ['after'], dims: { r: 3 }, types: {} }
-    const session = await open().session
-    const states = await openStates(session, { history: { dtype: 'i32', shape: [1, 3] } })
-    const history = { tensor: states.tensors.history, next: 'after' }
-    await expect(
-      buildProgram({
-        ...config,
-        session,
-        applications: [applied('a', twice, wires, { recorded: 'after' })],
-        states: { history },
-      }),
-    ).rejects.toMatchObject({
-      code: 'program.replaced',
-      message: 'a/recorded replaces elements of history in place and reads the same memory as x',
-    })
-  })
-
-  it('of states of unknown names and other lengths', async () => {
-    const { states } = await countingProgram(await open().session, 1, 4)
-    await expect(states.write('step', integers(1, 2))).rejects.toMatchObject({
-      code: 'states.values',
-      message: 'state step is i32 [1] in layout row, 4 bytes: 2 elements have 8',
-    })
-    const unknown: string = 'steps'
-    await expect(states.read(unknown as 'step')).rejects.toMatchObject({ code: 'states.name' })
-  })
-
-  it('of states that do not fit, with the bytes needed and free', async () => {
-    const { device } = referenceDevice(manifest)
-    const small = {
-      ...device,
-      info: () => ({ ...device.info(), memoryFreeBytes: 1000 }),
-      allocate: (bytes: number) => {
-        if (bytes > 1000) throw environmentError('device.memory', 'out of device memory')
-        return device.allocate(bytes)
-      },
-    }
-    await expect(openStates({ device: small, layouts }, { cache: { dtype: 'f16', shape: [600] } })).rejects.toMatchObject({
-      code: 'states.memory',
-      class: 'environment',
-      message: 'states need 1280 bytes of device memory, 1000 are free',
-    })
-    await expect(openStates({ device: small, layouts }, { cache: { dtype: 'f16', shape: [300] } })).resolves.toMatchObject({
-      bytes: 768,
-    })
   })
 })

@@ -9,9 +9,16 @@ import type { Manifest } from '../../src/emit/manifest.js'
 import { graph } from '../../src/lang/graph.js'
 import { tensor } from '../../src/lang/tensor.js'
 import type { NativeDevice, NativeLibrary } from '../../src/runtime/native.js'
-import { buildProgram, type GraphApplication, type Program, type ProgramConfig } from '../../src/runtime/program.js'
+import {
+  buildProgram,
+  type GraphApplication,
+  type Program,
+  type ProgramConfig,
+  type ProgramStates,
+} from '../../src/runtime/program.js'
 import { openSession, type Session } from '../../src/runtime/session.js'
 import { openStates } from '../../src/runtime/states.js'
+import { referenceDevice, referenceLibrary, referenceManifest } from './reference_device.js'
 
 /** Writes the tokens into the history, makes each one more, and counts the step. */
 export const count = graph('count', {
@@ -102,3 +109,61 @@ export function counted(steps: number, s: number, tokens: readonly number[], fir
   }
   return { step: first + steps, tokens: tokens.map((token) => token + steps), history }
 }
+
+export const manifest = referenceManifest()
+/** A session on a reference device of its own, and what the device has seen. */
+export const open = () => {
+  const { device, log } = referenceDevice(manifest)
+  return { log, session: sessionOf({ device, library: referenceLibrary(manifest), manifest }) }
+}
+export const integers = (...values: number[]) => Int32Array.from(values)
+export const floats = (...values: number[]) => Float32Array.from(values)
+
+/** A program over i32 states of three elements. */
+export async function overStates(
+  session: Session,
+  applications: ProgramConfig['applications'],
+  next: Readonly<Record<string, string | undefined>>,
+  rest: Partial<ProgramConfig> = {},
+) {
+  const decls = Object.fromEntries(Object.keys(next).map((name) => [name, { dtype: 'i32', shape: [3] } as const]))
+  const states = await openStates(session, decls)
+  const given: ProgramStates = Object.fromEntries(
+    Object.entries(next).map(([name, wire]) => {
+      const tensorOf = states.tensors[name]
+      if (tensorOf === undefined) throw new Error(`no state ${name}`)
+      return [name, wire === undefined ? { tensor: tensorOf } : { tensor: tensorOf, next: wire }]
+    }),
+  )
+  const program = await buildProgram({
+    session,
+    applications,
+    inputs: [],
+    outputs: [],
+    states: given,
+    dims: { r: 3 },
+    types: {},
+    ...rest,
+  })
+  return { program, states }
+}
+
+/** y is one more than x. */
+export const more = graph('more', {
+  inputs: { x: tensor('i32', 'r') },
+  weights: {},
+  build: (g, { x }) => {
+    const y = g.apply(nextStep, { step: x }).y
+    return { nodes: { y }, outputs: { y } }
+  },
+}).graph
+
+/** The same for one element. */
+export const counter = graph('counter', {
+  inputs: { x: tensor('i32', '1') },
+  weights: {},
+  build: (g, { x }) => {
+    const y = g.apply(nextStep, { step: x }).y
+    return { nodes: { y }, outputs: { y } }
+  },
+}).graph

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, TensorParam } from '../../src/ir/kernel.js'
 import { rowMajor } from '../../src/ir/layout.js'
+import { poisonByte } from '../../src/verify/block.js'
 import { casesOf, type KernelCase } from '../../src/verify/cases.js'
-import { poisonByte, runCase } from '../../src/verify/conformance.js'
+import { runCase } from '../../src/verify/conformance.js'
 import { entryOf, type Fault, faultySubject } from './faulty.js'
 
 /** One case of an op, chosen by its name. */
