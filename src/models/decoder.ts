@@ -124,13 +124,7 @@ class Step {
       const outputs = Object.fromEntries(['words', 'finished', ...memory].map((name) => [name, this.#next(name)]))
       const graph = choice.rule === 'plain' ? beamStep : beamStepHf
       const made = { ...outputs, parents: this.#made('chosenParents') }
-      const inputs = {
-        logits: this.#local('logits'),
-        ...state,
-        finished,
-        ends: 'ends',
-        ...(choice.rule === 'hf' ? { step } : {}),
-      }
+      const inputs = { logits: this.#local('logits'), ...state, step, finished, ends: 'ends' }
       this.#wire('beams', graph, inputs, {}, made, beamAttrs(this.#generation))
       this.#keep(keepBeams, ['history', 'parents', 'beams'], { chosenParents: this.#local('chosenParents') })
       return
