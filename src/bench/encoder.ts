@@ -5,12 +5,12 @@
  */
 import { usageError } from '../errors.js'
 import { hasInt8Weights } from '../models/wiring.js'
-import type { Program } from '../runtime/program.js'
 import { assemble, type Candidate, type EncoderBench, openSessions, prepare, refresh, release } from './candidates.js'
 import { ceilingsOf, floorOf, workloadOf } from './floor.js'
 import { type EncoderTimes, type Shape, type StepTime, shapeName } from './result.js'
 import type { Rotation } from './rotation.js'
 import { summarise } from './statistics.js'
+import { stepTimes } from './step_times.js'
 import { syntheticScales } from './synthetic_scales.js'
 
 /** Who watches a benchmark: it can take minutes. */
@@ -79,7 +79,7 @@ async function measure(
   for (const candidate of candidates) {
     bench.signal?.throwIfAborted()
     if (bench.profile) onStage?.(`profiling ${candidate.model.plan} ${shapeName(shape)}`)
-    const profile = bench.profile ? await profileOf(candidate.single, bench.repeats) : undefined
+    const profile = bench.profile ? stepTimes(candidate.single, await candidate.single.profile(bench.repeats)) : undefined
     results.push(describe(bench, rotation, shape, candidate, samples.get(candidate) ?? [], profile))
   }
   return results
@@ -117,17 +117,4 @@ function describe(
     rotation,
     profile,
   }
-}
-
-/** Adds the times of steps that run the same thing. */
-async function profileOf(program: Program, repeats: number): Promise<StepTime[]> {
-  const times = await program.profile(repeats)
-  const byKernel = new Map<string, StepTime>()
-  for (const [i, step] of program.steps.entries()) {
-    // Matmuls have no kernel; the name of the node without its layer tells what they multiply.
-    const kernel = step.kernel ?? `matmul ${step.label.replace(/^.*\//, '')}`
-    const { count, milliseconds } = byKernel.get(kernel) ?? { count: 0, milliseconds: 0 }
-    byKernel.set(kernel, { kernel, count: count + 1, milliseconds: milliseconds + (times[i] ?? 0) })
-  }
-  return [...byKernel.values()].sort((a, b) => b.milliseconds - a.milliseconds)
 }

@@ -49,14 +49,21 @@ const drawn = 65_521
 const spread = 0.02
 
 /** Random weights of every tensor the configuration has. */
-export function syntheticWeights(config: BertConfig, dtype: FloatType): Record<string, WeightTensor> {
+export const syntheticWeights = (config: BertConfig, dtype: FloatType): Record<string, WeightTensor> =>
+  syntheticTensors(bertShapes(config), dtype)
+
+/** Random weights of the given shapes. */
+export function syntheticTensors(
+  shapes: Readonly<Record<string, readonly number[]>>,
+  dtype: FloatType,
+): Record<string, WeightTensor> {
   const next = random('synthetic weights')
   const block = encode(
     dtype,
     Float32Array.from({ length: drawn }, () => spread * normal(next)),
   )
   return Object.fromEntries(
-    Object.entries(bertShapes(config)).map(([name, shape]) => {
+    Object.entries(shapes).map(([name, shape]) => {
       const data = new Uint8Array(tensorBytes(dtype, shape))
       for (let at = 0; at < data.byteLength; at += block.byteLength) data.set(block.subarray(0, data.byteLength - at), at)
       return [name, { dtype, shape, data }]

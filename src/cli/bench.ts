@@ -16,6 +16,7 @@ import { defaultPlan } from '../models/plans.js'
 import { openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
 import { installation } from '../toolchain/index.js'
+import { decodingCommand } from './bench_decoding.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
 import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
@@ -122,4 +123,7 @@ const encoderCommand = (context: () => CliContext) =>
     })
 
 export const benchCommand = (context: () => CliContext) =>
-  new Command('bench').description('measure plans on a device').addCommand(encoderCommand(context))
+  new Command('bench')
+    .description('measure plans on a device')
+    .addCommand(encoderCommand(context))
+    .addCommand(decodingCommand(context))

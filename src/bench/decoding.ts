@@ -1,0 +1,201 @@
+/**
+ * Times decoding: the keys and values of a given memory, and then a number of steps, words chosen on the device, as a caller of the
+ * pipeline would wait for them. No end id is drawn, so that every run takes all steps. The plans of a batch take turns.
+ */
+import { layouts } from '../../specs/index.js'
+import type { Manifest } from '../emit/manifest.js'
+import type { FloatType } from '../models/convert.js'
+import { decoderSteps } from '../models/decoder.js'
+import { type Decoding, type DecodingBatch, openDecoding } from '../models/decoding.js'
+import { type GenerationOptions, resolveGeneration } from '../models/generation_options.js'
+import { findPlan } from '../models/plans.js'
+import { prepareWeights } from '../models/prepare_weights.js'
+import { parseSeq2seqConfig, type Seq2seqConfig } from '../models/seq2seq_config.js'
+import { assembleSeq2seqEncoder } from '../models/seq2seq_encoder.js'
+import { seq2seqEmbeddings, seq2seqShapes } from '../models/seq2seq_weights.js'
+import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import { openSession } from '../runtime/session.js'
+import { integer, random } from '../verify/random.js'
+import type { StepTime } from './result.js'
+import { type Summary, summarise } from './statistics.js'
+import { stepTimes } from './step_times.js'
+import { syntheticTensors } from './synthetic.js'
+
+export interface DecodingBench {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  readonly dtype: FloatType
+  readonly plans: readonly string[]
+  readonly batches: readonly number[]
+  readonly layers: number
+  readonly heads: number
+  readonly headDim: number
+  readonly vocab: number
+  /** Tokens generated. */
+  readonly steps: number
+  /** Places of the memory. */
+  readonly memory: number
+  readonly choice: Pick<GenerationOptions, 'beams' | 'topK' | 'topP' | 'temperature'>
+  readonly repeats: number
+  /** Also times every kernel of a step by itself. */
+  readonly profile: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface DecodingTimes {
+  readonly plan: string
+  readonly batch: number
+  /** Beams, or 1. */
+  readonly width: number
+  readonly steps: number
+  /** From sources to the last word on the host's clock. */
+  readonly milliseconds: Summary
+  /** One step on the device's clock, by replays without a copy. */
+  readonly step: Summary
+  readonly kernels: number
+  readonly matmuls: number
+  readonly captured: boolean
+  readonly memory: { readonly stateBytes: number; readonly arenaBytes: number; readonly weightBytes: number }
+  readonly profile: readonly StepTime[] | undefined
+}
+
+export interface DecodingObserver {
+  readonly onStage?: (stage: string) => void
+  readonly onResult?: (times: DecodingTimes) => void
+}
+
+const warmup = 2
+/** Steps of one replay. */
+const stepsPerRun = 16
+
+/** A decoder of the given sizes behind an encoder without layers: what is timed begins with a memory. */
+export function decoderOnly({ layers, heads, headDim, vocab, steps, memory }: DecodingBench): Seq2seqConfig {
+  const hidden = heads * headDim
+  const config = parseSeq2seqConfig(
+    {
+      model_type: 'pegasus',
+      vocab_size: vocab,
+      d_model: hidden,
+      encoder_layers: 1,
+      decoder_layers: layers,
+      encoder_attention_heads: heads,
+      decoder_attention_heads: heads,
+      encoder_ffn_dim: 4 * hidden,
+      decoder_ffn_dim: 4 * hidden,
+      max_position_embeddings: Math.max(steps, memory),
+      activation_function: 'relu',
+      scale_embedding: true,
+    },
+    'the benchmark',
+  )
+  return { ...config, encoder: { ...config.encoder, layers: 0 }, endTokens: [] }
+}
+
+/** @throws usage `plan.*`, `generate.*`, `config.*`; environment `states.memory`; the signal's reason */
+export async function benchDecoding(
+  bench: DecodingBench,
+  { onStage, onResult }: DecodingObserver = {},
+): Promise<DecodingTimes[]> {
+  const { device, library, manifest, dtype, steps, vocab } = bench
+  const config = decoderOnly(bench)
+  const limits = { vocab, positions: config.positions, cases: 1, endTokens: config.endTokens }
+  const generation = resolveGeneration({ ...bench.choice, maxNewTokens: steps }, limits)
+  const shapes = { ...seq2seqShapes(config), ...positionShapes(config) }
+  const weights = syntheticTensors(shapes, dtype)
+  const models = bench.plans.map((name) => {
+    const plan = findPlan(name, manifest.plans)
+    const encoder = assembleSeq2seqEncoder(config, plan)
+    return { plan, encoder, applications: [...encoder.applications, ...decoderSteps(config, false, plan, generation, 1)] }
+  })
+  const prepared = Object.assign({}, ...models.map(({ applications }) => prepareWeights(applications, weights, layouts)))
+  const session = await openSession({ device, library, manifest, layouts, weights: prepared })
+  const results: DecodingTimes[] = []
+  try {
+    for (const batch of bench.batches) {
+      const width = generation.choice.kind === 'beams' ? generation.choice.width : 1
+      const perRun = Math.min(stepsPerRun, steps)
+      const capacity = Math.ceil(steps / perRun) * perRun
+      const shape = { batch, width, source: bench.memory, capacity, ends: 1 }
+      const candidates: Candidate[] = []
+      try {
+        for (const { plan, encoder } of models) {
+          onStage?.(`building ${plan.name} at batch ${batch}`)
+          const opened = { session, config, plan, encoder, headBias: false, generation, shape, dtype, stepsPerRun: perRun }
+          candidates.push({ plan: plan.name, decoding: await openDecoding(opened), samples: [] })
+        }
+        onStage?.(`timing batch ${batch}`)
+        await measure(bench, candidates)
+        for (const candidate of candidates) {
+          const times = await describe(bench, candidate)
+          onResult?.(times)
+          results.push(times)
+        }
+      } finally {
+        for (const { decoding } of candidates) decoding.release()
+      }
+    }
+  } finally {
+    session.release()
+  }
+  return results
+}
+
+interface Candidate {
+  readonly plan: string
+  readonly decoding: Decoding
+  readonly samples: number[]
+}
+
+/** Random sources of a round. */
+function batchOf({ vocab, memory }: DecodingBench, { shape }: Decoding, round: number): DecodingBatch {
+  const next = random(`sources ${round}`)
+  const sources = Array.from({ length: shape.batch }, () => Array.from({ length: memory }, () => integer(next, 0, vocab - 1)))
+  return { sources, cases: sources.map((_, i) => i) }
+}
+
+const positionShapes = ({ positions, hidden }: Seq2seqConfig): Record<string, readonly number[]> => ({
+  [seq2seqEmbeddings('encoder').positions]: [positions, hidden],
+  [seq2seqEmbeddings('decoder').positions]: [positions, hidden],
+})
+
+/** Whole runs, the plans in turn, forwards and backwards. */
+async function measure(bench: DecodingBench, candidates: readonly Candidate[]): Promise<void> {
+  const { steps, repeats, signal } = bench
+  for (let round = 0; round < repeats + warmup; round++) {
+    for (const { decoding, samples } of round % 2 === 0 ? candidates : candidates.toReversed()) {
+      signal?.throwIfAborted()
+      const batch = batchOf(bench, decoding, round)
+      const began = performance.now()
+      await decoding.start(batch, signal)
+      await decoding.advance(Math.ceil(steps / decoding.stepsPerRun), signal)
+      const took = performance.now() - began
+      if (round >= warmup) samples.push(took)
+    }
+  }
+}
+
+async function describe(bench: DecodingBench, { plan, decoding, samples }: Candidate): Promise<DecodingTimes> {
+  const { shape, stepsPerRun: perRun, steps: program, stateBytes } = decoding
+  const perStep = (count: number): number => count / perRun
+  const replays: number[] = []
+  for (let round = 0; round < bench.repeats; round++) {
+    // A replay goes on where the last one ended, and caches end: every one begins anew.
+    await decoding.start(batchOf(bench, decoding, round))
+    replays.push(...(await program.time(1, 0)))
+  }
+  await decoding.start(batchOf(bench, decoding, 0))
+  return {
+    plan,
+    batch: shape.batch,
+    width: shape.width,
+    steps: bench.steps,
+    milliseconds: summarise(samples),
+    step: summarise(replays.map(perStep)),
+    kernels: perStep(program.steps.filter(({ kind }) => kind === 'kernel').length),
+    matmuls: perStep(program.steps.filter(({ kind }) => kind === 'matmul').length),
+    captured: program.captured,
+    memory: { stateBytes, arenaBytes: program.memory.arenaBytes, weightBytes: program.memory.weightBytes },
+    profile: bench.profile ? stepTimes(program, await program.profile(1), perRun) : undefined,
+  }
+}

@@ -1,0 +1,40 @@
+/** Times of decoding as text for a terminal: a table of plans and batches, and one for each profile. */
+import Table from 'cli-table3'
+import type { DecodingTimes } from './decoding.js'
+import { mebibytes, milliseconds, spread } from './table.js'
+
+const style = { head: [], border: [] }
+
+/** One line for a plan as it is measured. */
+export const describeDecoding = ({ plan, batch, milliseconds: time, step }: DecodingTimes): string =>
+  `${plan} at batch ${batch}: ${milliseconds(time.median)} ms (${spread(time)}), ${(1000 * step.median).toFixed(1)} us a step`
+
+export function decodingTable(results: readonly DecodingTimes[]): string {
+  const head = ['plan', 'batch', 'beams', 'steps', 'ms', 'half within', 'us a step', 'kernels', 'matmuls', 'state MiB']
+  const table = new Table({ head, style })
+  for (const times of results) {
+    table.push([
+      times.plan,
+      times.batch,
+      times.width,
+      times.steps,
+      milliseconds(times.milliseconds.median),
+      spread(times.milliseconds),
+      (1000 * times.step.median).toFixed(1),
+      times.kernels.toFixed(0),
+      times.matmuls.toFixed(0),
+      mebibytes(times.memory.stateBytes),
+    ])
+  }
+  return [`${table}\n`, ...results.flatMap(profileTable)].join('')
+}
+
+/** Where the time of a step goes, kernel by kernel, each timed by itself. */
+function profileTable({ plan, batch, profile }: DecodingTimes): string[] {
+  if (profile === undefined) return []
+  const table = new Table({ head: [`${plan}, batch ${batch}`, 'a step', 'us a step', 'us each'], style })
+  for (const { kernel, count, milliseconds: time } of profile) {
+    table.push([kernel, count.toFixed(count % 1 === 0 ? 0 : 2), (1000 * time).toFixed(1), ((1000 * time) / count).toFixed(2)])
+  }
+  return [`${table}\n`]
+}

@@ -1,0 +1,90 @@
+/** `heddle bench decoding`: how long a decoder with random weights takes for a number of steps, words chosen on the device. */
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { benchDecoding, type DecodingTimes } from '../bench/decoding.js'
+import { type SeqPeers, timeSeq2seqTorch } from '../bench/decoding_peers.js'
+import { decodingTable, describeDecoding } from '../bench/decoding_table.js'
+import type { NativeDeviceInfo } from '../runtime/native.js'
+import { type CliContext, json } from './context.js'
+import { countsOf, positive } from './options.js'
+import { type DeviceKind, defaultDevice, deviceKinds, dtypes, openKernels } from './pipeline.js'
+
+export interface BenchDecodingOptions {
+  readonly plans: readonly string[]
+  readonly batch: readonly number[]
+  readonly layers: number
+  readonly heads: number
+  readonly headSize: number
+  readonly vocab: number
+  readonly steps: number
+  readonly memory: number
+  readonly beam?: number | undefined
+  readonly topK?: number | undefined
+  readonly topP?: number | undefined
+  readonly dtype: (typeof dtypes)[number]
+  readonly device?: DeviceKind | undefined
+  readonly repeats: number
+  readonly profile?: boolean | undefined
+  readonly peer?: 'torch' | undefined
+}
+
+export interface BenchDecodingResult {
+  readonly device: NativeDeviceInfo
+  readonly results: readonly DecodingTimes[]
+  readonly peers: SeqPeers | undefined
+}
+
+/** @throws usage `plan.*`, `generate.*`, `manifest.*`; environment for a missing device, addon or kernel library */
+export async function runBenchDecoding(options: BenchDecodingOptions, context: CliContext): Promise<BenchDecodingResult> {
+  const { plans, batch: batches, layers, heads, headSize: headDim, vocab, steps, memory, dtype, repeats } = options
+  const { log, signal } = context
+  const kernels = await openKernels(options.device ?? defaultDevice(), context.root)
+  const { device } = kernels
+  try {
+    const info = device.info()
+    log(`${info.name} (${device.kind}), ${layers} layers, ${heads} x ${headDim}, vocabulary ${vocab}, ${steps} steps, ${dtype}\n`)
+    const choice = Object.fromEntries(
+      Object.entries({ beams: options.beam, topK: options.topK, topP: options.topP }).filter(([, value]) => value !== undefined),
+    )
+    const sizes = { layers, heads, headDim, vocab, steps, memory, batches, choice, dtype, repeats, signal }
+    const results = await benchDecoding(
+      { ...kernels, ...sizes, plans, profile: options.profile ?? false },
+      { onStage: (stage) => log(`${stage}\n`), onResult: (times) => log(`${describeDecoding(times)}\n`) },
+    )
+    const peers = options.peer === undefined ? undefined : await timeSeq2seqTorch(sizes, (line) => log(`${line}\n`))
+    return { device: info, results, peers }
+  } finally {
+    device.close()
+  }
+}
+
+/** A probability from the command line. */
+function share(text: string): number {
+  const value = Number(text)
+  if (text.trim() === '' || Number.isNaN(value)) throw new InvalidArgumentError('Expected a number.')
+  return value
+}
+
+export const decodingCommand = (context: () => CliContext) =>
+  new Command('decoding')
+    .description('time steps of a decoder with random weights behind a given memory')
+    .option('--plans <names>', 'fusion plans, separated by commas', (text) => text.split(','), ['best-decoder'])
+    .option('--batch <counts>', 'sequences, separated by commas', countsOf, [1])
+    .option('--layers <count>', 'decoder layers', positive, 6)
+    .option('--heads <count>', 'attention heads', positive, 8)
+    .option('--head-size <count>', 'elements of a head', positive, 64)
+    .option('--vocab <count>', 'words', positive, 30_000)
+    .option('--steps <count>', 'tokens generated', positive, 32)
+    .option('--memory <count>', 'places of the memory', positive, 32)
+    .option('--beam <count>', 'hypotheses followed side by side', positive)
+    .option('--top-k <count>', 'draw from the likeliest words', positive)
+    .option('--top-p <mass>', 'draw from the likeliest words with this probability together', share)
+    .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
+    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .option('--repeats <count>', 'timed runs of each plan and batch', positive, 20)
+    .option('--profile', 'also time every kernel of a step by itself')
+    .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))
+    .option('--json', 'print the results as JSON')
+    .action(async (options) => {
+      const result = await runBenchDecoding(options, context())
+      context().out(options.json ? json(result) : decodingTable(result.results))
+    })
