@@ -55,13 +55,11 @@ async function run({ layer, dtype, batch: b, beams: w, headDim: d }: Case, plan:
   )
   const weights = Object.fromEntries(
     Object.keys(graph.weights).map((name) => {
-      const chosen = (graph.stacked?.[name] ?? [name]).flatMap((part) => parts[part] ?? [])
+      const names = graph.stacked?.[name] ?? [name]
+      const chosen = names.flatMap((part) => parts[part] ?? [])
       const [rows = 0, ...rest] = chosen[0]?.shape ?? []
-      const data = encodeNumbers(
-        dtype,
-        chosen.flatMap((part) => [...part.data]),
-      )
-      return [name, { dtype, shape: [rows * chosen.length, ...rest], data }]
+      const data = chosen.flatMap((part) => [...part.data])
+      return [names.join('+'), { dtype, shape: [rows * chosen.length, ...rest], data: encodeNumbers(dtype, data) }]
     }),
   )
   const session = await openSession({ ...subject, manifest, weights })
@@ -75,7 +73,7 @@ async function run({ layer, dtype, batch: b, beams: w, headDim: d }: Case, plan:
         label: 'layer',
         graph,
         inputs: Object.fromEntries([...inputs, 'keys', 'values'].map((name) => [name, name])),
-        weights: Object.fromEntries(Object.keys(weights).map((name) => [name, name])),
+        weights: Object.fromEntries(Object.keys(parts).map((name) => [name, name])),
         outputs: { hidden: 'hidden', keys: 'keys.1', values: 'values.1' },
         attrs: { scale: 1 / Math.sqrt(d), eps: 1e-6 },
       },
@@ -145,33 +143,36 @@ const named = cases.map(
   (each) => [`${each.layer.name} ${each.dtype} ${each.batch}x${each.beams} of ${each.headDim}`, each] as const,
 )
 
-function difference({ dtype, headDim }: Case, actual: Awaited<ReturnType<typeof run>>, expected: typeof actual) {
-  const scale = Math.sqrt(expected.hidden.reduce((sum, value) => sum + value ** 2, 0) / expected.hidden.length)
-  const hidden = compare(actual.hidden, expected.hidden, betweenResults(tolerance({ dtype, class: 'model', length: 1, scale })))
-  const cached = compare(
-    actual.caches,
-    expected.caches,
-    betweenResults(tolerance({ dtype, class: 'matmul', length: 2 * headDim, scale: 4 })),
-  )
-  return [hidden, cached].filter(({ passed }) => !passed).map(({ summary }) => summary)
+type Result = Awaited<ReturnType<typeof run>>
+
+/** What differs by more than a layer may err. Caches hold products that one plan rounds before the bias and another behind it. */
+function differences(dtype: Float, actual: Result, expected: Result): string[] {
+  return (['hidden', 'caches'] as const).flatMap((name) => {
+    const scale = Math.sqrt(expected[name].reduce((sum, value) => sum + value ** 2, 0) / expected[name].length)
+    const bound = betweenResults(tolerance({ dtype, class: 'model', length: 1, scale }))
+    const { passed, summary } = compare(actual[name], expected[name], bound)
+    return passed ? [] : [`${name}: ${summary}`]
+  })
 }
 
 describe('a decoder layer', () => {
   it.each(named)('%s: best-decoder and ft-v2.1 equal unfused', async (_, given) => {
     const expected = await run(given, 'unfused', 0)
     for (const plan of ['best-decoder', 'ft-v2.1']) {
-      expect(difference(given, await run(given, plan, Number.NaN), expected), plan).toEqual([])
+      expect(differences(given.dtype, await run(given, plan, Number.NaN), expected), plan).toEqual([])
     }
   })
 
   it('notices a table that is ignored', async () => {
     const given = { layer: decoderLayers.pre.relu, dtype: 'bf16', batch: 2, beams: 3, headDim: 64 } as const
     const expected = await run(given, 'unfused', 0)
-    expect(difference(given, await run(given, 'best-decoder', Number.NaN, true), expected)).toHaveLength(1)
+    expect(differences(given.dtype, await run(given, 'best-decoder', Number.NaN, true), expected)).toContainEqual(
+      expect.stringMatching(/^hidden/),
+    )
   })
 
   it.each([
-    ['unfused', 10, 24],
+    ['unfused', 12, 27],
     ['ft-v2.1', 6, 7],
     ['best-decoder', 0, 11],
   ])('is %s: %i matmuls of the library and %i kernels', async (plan, matmuls, kernels) => {
