@@ -136,8 +136,9 @@ function deriveGroup(
     throw illegal(name, first.name, updating.node.name, `${updating.node.name} replaces elements in place, beside no product`)
   if (second === undefined) return deriveMatmul(graph, name, first, members, layouts)
   if (form === 'sequence') return deriveAttention(graph, name, first, second, members, layouts)
-  const reason =
-    'attention is "b s h d, b t h d -> b h s t" and "b h s t, b t h d -> b s h d", or of one query "b h d, b t h d -> b h t" and "b h t, b t h d -> b h d"'
+  const reason = members.some(({ node }) => node.op === 'softmax')
+    ? 'attention is "b s h d, b t h d -> b h s t" and "b h s t, b t h d -> b s h d", or of one query "b h d, b t h d -> b h t" and "b h t, b t h d -> b h d"'
+    : 'attention needs a softmax between its two products'
   throw illegal(name, first.name, second.name, reason)
 }
 
