@@ -38,7 +38,7 @@ struct DecodeWalk {
 
 /// Lanes of a group read one place together; a piece is a few places for each group.
 template <class T, class O, class Shape, bool Whole, class Slots, class... Caches>
-__global__ void __launch_bounds__(256, decode_resident<Shape, Whole>)
+__global__ void __launch_bounds__(256, decode_resident<Shape>)
     attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Slots slots,
                      Caches... caches) {
   begin_kernel();

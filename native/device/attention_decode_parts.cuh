@@ -32,8 +32,8 @@ struct DecodeShape {
 };
 
 /// Blocks of 256 threads that a multiprocessor is to have registers for.
-template <class Shape, bool Whole>
-constexpr int decode_resident = Shape::chunks > 1 ? 1 : Whole ? 3 : 2;
+template <class Shape>
+constexpr int decode_resident = Shape::chunks > 1 ? 1 : 2;
 
 /// A lane's columns of a row of a head.
 template <class Shape, bool Whole>

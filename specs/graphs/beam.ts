@@ -22,7 +22,7 @@ function candidatesOf(g: GraphBuilder, logits: GraphTensor) {
 /** FasterTransformer's plain rule. */
 export const beamStep = graph('beam_step', {
   inputs: {
-    logits: tensor('T', 'b*w v'),
+    logits: tensor('f32', 'b*w v'),
     cumulative: tensor('f32', 'b*w'),
     finished: tensor('i32', 'b*w'),
     step: tensor('i32', '1'),
@@ -50,7 +50,7 @@ export const beamStep = graph('beam_step', {
 /** The rule of Hugging Face's `generate`; attributes are those of the op. */
 export const beamStepHf = graph('beam_step_hf', {
   inputs: {
-    logits: tensor('T', 'b*w v'),
+    logits: tensor('f32', 'b*w v'),
     cumulative: tensor('f32', 'b*w'),
     poolScores: tensor('f32', 'b w'),
     poolSteps: tensor('i32', 'b w'),

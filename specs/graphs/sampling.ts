@@ -12,7 +12,7 @@ const ending = {
 } as const
 
 export const greedyStep = graph('greedy_step', {
-  inputs: { logits: tensor('T', 'r v'), ...ending },
+  inputs: { logits: tensor('f32', 'r v'), ...ending },
   weights: {},
   build: (g, inputs) => {
     const { words, finishedAfter } = g.apply(greedy, inputs)
@@ -22,7 +22,7 @@ export const greedyStep = graph('greedy_step', {
 
 export const sampleStep = graph('sample_step', {
   inputs: {
-    logits: tensor('T', 'r v'),
+    logits: tensor('f32', 'r v'),
     temperature: tensor('f32', 'r'),
     topK: tensor('i32', 'r'),
     topP: tensor('f32', 'r'),
@@ -41,7 +41,7 @@ export const sampleStep = graph('sample_step', {
 /** Logits less likely for what has been seen, and what has been seen with the words of the step before. */
 export const penaltyStep = graph('penalty_step', {
   inputs: {
-    logits: tensor('T', 'r v'),
+    logits: tensor('f32', 'r v'),
     seen: tensor('i32', 'r v'),
     words: tensor('i32', 'r'),
     penalty: tensor('f32', 'r'),
