@@ -95,7 +95,9 @@ int32_t launch_matmul_mma(const heddle_launch* queue, heddle_error* error, const
     if (steps >= long_k && 4 * squares <= 3 * device.multiprocessors) return run(Square(), 2);
     if (steps >= long_k && 2 * tiles(Large()) <= device.multiprocessors && fits(Large(), 2)) return run(Large(), 2);
   }
-  if (3 * narrows <= 5 * device.multiprocessors && fits(DeepNarrow(), 1)) return run(DeepNarrow(), 1);
+  // Where all rows fit one tile, weights are read once whatever the tile, and small ones keep more of them on the way.
+  const bool few_rows = m <= DeepNarrow::rows || 3 * narrows <= 5 * device.multiprocessors;
+  if (few_rows && fits(DeepNarrow(), 1)) return run(DeepNarrow(), 1);
   if (narrows <= 3 * device.multiprocessors) return run(Narrow(), 1);
   if (squares > 2 * device.multiprocessors && fits(Large(), 1)) return run(Large(), 1);
   return fits(Square(), 1) ? run(Square(), 1) : run(Narrow(), 1);

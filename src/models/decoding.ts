@@ -78,9 +78,7 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
       async start({ sources, cases }, signal) {
         const lengths = sources.map(({ length }) => length)
         const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
-        for (const [name, values] of Object.entries(initialStates(config, generation, shape, start))) {
-          await states.write(name, values)
-        }
+        await states.writeAll(initialStates(config, generation, shape, start))
         await abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources)))
       },
       async advance(runs, signal) {

@@ -49,55 +49,51 @@ export const decodingDims = (
   ...(choice.kind === 'beams' ? beamSizes({ ...choice, vocab: config.vocab, ends }) : {}),
 })
 
-/** The tensors of a batch. */
+const integers = (...shape: number[]): StateDecl => ({ dtype: 'i32', shape })
+const floats = (...shape: number[]): StateDecl => ({ dtype: 'f32', shape })
+
+/** The tensors of a batch. Those that are set before the first step come first, side by side. */
 export function decodingStates(config: Seq2seqConfig, generation: Generation, shape: DecodingShape, dtype: FloatType): Specs {
-  const { vocab, decoder } = config
-  const { layers, heads, headDim } = decoder
+  const { layers, heads, headDim } = config.decoder
   const { batch, width, source, capacity, ends } = shape
   const rows = batch * width
-  const integers = (...extents: number[]): StateDecl => ({ dtype: 'i32', shape: extents })
-  const floats = (...extents: number[]): StateDecl => ({ dtype: 'f32', shape: extents })
   const byHead = (...extents: number[]): StateDecl => ({ dtype, shape: [...extents, heads, headDim], layout: splitHeads.name })
   const specs: Specs = {
     step: integers(1),
     words: integers(rows),
     finished: integers(rows),
-    history: integers(capacity, rows),
     beams: integers(rows, capacity),
     lengths: integers(batch),
     ends: integers(ends),
+    ...choiceStates(config, generation, shape),
+    history: integers(capacity, rows),
+    ...(generation.choice.kind === 'beams' ? { parents: integers(capacity, rows) } : {}),
   }
   for (let layer = 0; layer < layers; layer++) {
     for (const name of Object.values(cacheNames(layer))) specs[name] = byHead(rows, capacity)
     for (const name of Object.values(memoryOutputs(layer))) specs[name] = byHead(batch, source)
   }
-  const { choice, repetitionPenalty } = generation
+  return specs
+}
+
+/** What a way of choosing words keeps besides. */
+function choiceStates(
+  { vocab }: Seq2seqConfig,
+  { choice, repetitionPenalty }: Generation,
+  { batch, width }: DecodingShape,
+): Specs {
+  const rows = batch * width
   if (choice.kind === 'beams') {
-    specs.parents = integers(capacity, rows)
-    specs.cumulative = floats(rows)
-    if (choice.rule === 'plain') return specs
-    const pool = integers(batch, width)
-    return {
-      ...specs,
-      finished: integers(batch),
-      poolScores: floats(batch, width),
-      poolSteps: pool,
-      poolRows: pool,
-      poolWords: pool,
-    }
+    if (choice.rule === 'plain') return { cumulative: floats(rows) }
+    const place = integers(batch, width)
+    const pool = { poolScores: floats(batch, width), poolSteps: place, poolRows: place, poolWords: place }
+    return { cumulative: floats(rows), finished: integers(batch), ...pool }
   }
-  Object.assign(specs, { minimum: integers(rows), limit: integers(rows) })
-  if (repetitionPenalty !== 1) Object.assign(specs, { seen: integers(rows, vocab), penalty: floats(rows) })
-  if (choice.kind === 'greedy') return specs
-  return {
-    ...specs,
-    temperature: floats(rows),
-    topK: integers(rows),
-    topP: floats(rows),
-    minP: floats(rows),
-    seedsLow: integers(rows),
-    seedsHigh: integers(rows),
-  }
+  const penalised = repetitionPenalty === 1 ? {} : { seen: integers(rows, vocab), penalty: floats(rows) }
+  const ending = { minimum: integers(rows), limit: integers(rows), ...penalised }
+  if (choice.kind === 'greedy') return ending
+  const drawn = { temperature: floats(rows), topK: integers(rows), topP: floats(rows), minP: floats(rows) }
+  return { ...ending, ...drawn, seedsLow: integers(rows), seedsHigh: integers(rows) }
 }
 
 /** What a batch starts with. */

@@ -36,6 +36,8 @@ export interface States<S extends Decls = Decls> {
    * @throws usage `states.values` for another number of elements, and what the device rejects with
    */
   write<K extends keyof S & string>(name: K, values: HostArrays[S[K]['dtype']]): Promise<void>
+  /** Sets several states; neighbours, in the order they were declared, go to the device as one. @throws like `write` */
+  writeAll(values: { readonly [K in keyof S]?: HostArrays[S[K]['dtype']] }): Promise<void>
   /** The elements as they lie in the state's layout, ordered among runs as writes are. */
   read<K extends keyof S & string>(name: K): Promise<HostArrays[S[K]['dtype']]>
   /** Frees the memory. Programs that use it keep it alive until they are released too. */
@@ -52,7 +54,7 @@ export async function openStates<const S extends Decls>({ device, layouts }: Sta
   const placed = Object.entries<StateDecl>(decls).map(([name, decl]) => {
     const offset = bytes
     const size = valueBytes({ ...decl, layout: decl.layout ?? 'row' }, layouts)
-    bytes += Math.ceil(size / arenaAlignment) * arenaAlignment
+    bytes += aligned(size)
     return { name, decl, offset, size }
   })
   const buffer = allocate(device, Math.max(bytes, arenaAlignment))
@@ -77,13 +79,14 @@ export async function openStates<const S extends Decls>({ device, layouts }: Sta
     tensors: tensors as States<S>['tensors'],
     bytes: buffer.bytes,
     async write(name, values) {
-      const { dtype, shape, layout = 'row', slice } = tensorOf(name)
-      const data = encode(dtype, values)
-      if (data.byteLength !== slice.bytes) {
-        const wanted = `${describeValue({ dtype, shape, layout })}, ${slice.bytes} bytes`
-        throw usageError('states.values', `state ${name} is ${wanted}: ${values.length} elements have ${data.byteLength}`)
-      }
-      await buffer.write(slice.offset, data)
+      const { offset, data } = pieceOf(name, tensorOf(name), values)
+      await buffer.write(offset, data)
+    },
+    async writeAll(values) {
+      const pieces = Object.entries<HostArrays[DType] | undefined>(values).flatMap(([name, given]) =>
+        given === undefined ? [] : [pieceOf(name, tensorOf(name), given)],
+      )
+      for (const { offset, data } of joined(pieces)) await buffer.write(offset, data)
     },
     async read(name) {
       const { dtype, slice } = tensorOf(name)
@@ -91,6 +94,39 @@ export async function openStates<const S extends Decls>({ device, layouts }: Sta
     },
     release: () => buffer.release(),
   }
+}
+
+/** Bytes and where they go. */
+interface Piece {
+  readonly offset: number
+  readonly data: Uint8Array
+}
+
+function pieceOf(name: string, { dtype, shape, layout = 'row', slice }: DeviceTensor, values: HostArrays[DType]): Piece {
+  const data = encode(dtype, values)
+  if (data.byteLength !== slice.bytes) {
+    const wanted = `${describeValue({ dtype, shape, layout })}, ${slice.bytes} bytes`
+    throw usageError('states.values', `state ${name} is ${wanted}: ${values.length} elements have ${data.byteLength}`)
+  }
+  return { offset: slice.offset, data }
+}
+
+const aligned = (bytes: number): number => Math.ceil(bytes / arenaAlignment) * arenaAlignment
+
+/** Pieces that lie one behind the other as one; between them is nothing but alignment. */
+function joined(pieces: readonly Piece[]): Piece[] {
+  const runs: Piece[][] = []
+  for (const piece of pieces.toSorted((a, b) => a.offset - b.offset)) {
+    const last = runs.at(-1)?.at(-1)
+    if (last !== undefined && piece.offset === last.offset + aligned(last.data.byteLength)) runs.at(-1)?.push(piece)
+    else runs.push([piece])
+  }
+  return runs.map((run) => {
+    const [offset, end] = [run[0]?.offset ?? 0, Math.max(...run.map(({ offset, data }) => offset + data.byteLength))]
+    const data = new Uint8Array(end - offset)
+    for (const piece of run) data.set(piece.data, piece.offset - offset)
+    return { offset, data }
+  })
 }
 
 /** The device's own message does not say what the memory is for. */
