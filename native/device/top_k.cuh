@@ -43,25 +43,36 @@ class WarpList {
     for (int slot = 0; slot < slots; ++slot) list_[slot] = no_element();
   }
 
-  /// Takes in one element of every lane; a NaN is none.
-  __device__ __forceinline__ void offer(const Placed<float>& own) {
-    bool waits = precedes(own, last_);
-    for (unsigned int lanes = __ballot_sync(all, waits); lanes != 0; lanes = __ballot_sync(all, waits)) {
+  /// Takes in a chunk of every lane, whose first element stands at `first`. A lane offers its best element that is left, so that one
+  /// insertion serves the whole chunk; few chunks need more than a look.
+  template <int Vec>
+  __device__ __forceinline__ void take(Offers<Vec> offers, int first) {
+    for (;;) {
+      Placed<float> own = no_element();
+      HEDDLE_UNROLL
+      for (int i = 0; i < Vec; ++i) {
+        if (precedes({offers.value[i], first + i}, own)) own = {offers.value[i], first + i};
+      }
+      const unsigned int lanes = __ballot_sync(all, precedes(own, last_));
+      if (lanes == 0) return;
       const int source = __ffs(lanes) - 1;
       insert(from_lane(own, all, source, warp_lanes));
-      waits = waits && lane() != source && precedes(own, last_);
+      if (lane() != source) continue;
+      HEDDLE_UNROLL
+      for (int i = 0; i < Vec; ++i) {
+        if (first + i == own.index) offers.value[i] = NAN;
+      }
     }
   }
 
-  /// Takes in a chunk of every lane; the chunk's first element stands at `first`.
-  template <int Vec>
-  __device__ __forceinline__ void take(const Offers<Vec>& offers, int first) {
-    bool any = false;
-    HEDDLE_UNROLL
-    for (int i = 0; i < Vec; ++i) any = any || precedes({offers.value[i], first + i}, last_);
-    if (!__any_sync(all, any)) return;
-    HEDDLE_UNROLL
-    for (int i = 0; i < Vec; ++i) offer({offers.value[i], first + i});
+  /// Takes in one element of every lane.
+  __device__ __forceinline__ void take(const Placed<float>& element) {
+    bool waits = precedes(element, last_);
+    for (unsigned int lanes = __ballot_sync(all, waits); lanes != 0; lanes = __ballot_sync(all, waits)) {
+      const int source = __ffs(lanes) - 1;
+      insert(from_lane(element, all, source, warp_lanes));
+      waits = waits && lane() != source && precedes(element, last_);
+    }
   }
 
   /// Writes the list, best first, to the K places from `start` on.
@@ -148,7 +159,7 @@ struct Largest {
     for (int first = K; first < Team::lanes / warp_lanes * K; first += warp_lanes) {
       const int place = first + static_cast<int>(threadIdx.x) % warp_lanes;
       const bool exists = place < Team::lanes / warp_lanes * K;
-      list.offer(exists ? static_cast<Placed<float>>(shared[start + place]) : no_element());
+      list.take(exists ? static_cast<Placed<float>>(shared[start + place]) : no_element());
     }
     list.write(shared, start);
   }

@@ -20,8 +20,8 @@ export interface Scope {
   readonly fixed: Readonly<Record<string, number>>
   /** Text of a row's element at the current loop index. */
   readonly elements: Map<string, string>
-  /** Text of what reads a row of a ranking at a place; absent where nothing is ranked. */
-  readonly ranked?: Map<string, string>
+  /** Text of what reads a row that lies in shared memory at a place; absent where there is none. */
+  readonly shared?: Map<string, string>
   readonly used: { readonly dims: Set<string>; readonly attrs: Set<string>; readonly indices: Set<string> }
 }
 
@@ -97,8 +97,8 @@ function callText(e: ExprOf<'call'>, scope: Scope): string {
 }
 
 function elementText(e: ExprOf<'element'>, scope: Scope): string {
-  const ranked = scope.ranked?.get(e.row)
-  if (ranked !== undefined) return `${ranked}(${expressionText(e.index, scope)})`
+  const shared = scope.shared?.get(e.row)
+  if (shared !== undefined) return `${shared}(${expressionText(e.index, scope)})`
   const known = scope.elements.get(e.row)
   if (known === undefined) throw new Error(`internal: row ${e.row} is used before it is computed`)
   return known

@@ -13,6 +13,7 @@ import type { Schedule } from '../lang/plan.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
+import type { Pass } from '../schedule/passes.js'
 import { refuseUnknown, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
 import { bindingsText } from './bindings.js'
@@ -94,7 +95,8 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     // Where kernels take the width as an argument, a constant of that name would go unused.
     vec: mapped.generic === true ? '' : vec,
-    ranks: ranksRows(mapped),
+    ranks: passesOf(mapped).some(({ rankings }) => rankings.length > 0),
+    shares: passesOf(mapped).some(({ sharedRows }) => sharedRows.length > 0),
     tuned: isTuned(mapped),
     updates: isUpdating(kernel),
     kernels: text,
@@ -106,8 +108,8 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
 const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
 
-/** Whether the text needs what top_k.cuh offers. */
-const ranksRows = ({ instance: { kernel } }: MappedKernel): boolean => kernel.body.some((stmt) => stmt.kind === 'topK')
+const passesOf = ({ program }: MappedKernel): Pass[] =>
+  (program.kind === 'rows' ? program.kept : program.steps).flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
 
 /** The CUDA text of one template instance. */
 function emitTemplate(instance: TemplateInstance): string {

@@ -166,7 +166,7 @@ export function onlyPass(program: ElementwiseProgram): Pass {
 function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
   const writer = bodyWriter()
   const { kernel, dims: fixed } = instance
-  return { writer, walk, names, used, tensors: kernel.tensors, fixed, elements: new Map(), ranked: new Map(), starts: [] }
+  return { writer, walk, names, used, tensors: kernel.tensors, fixed, elements: new Map(), shared: new Map(), starts: [] }
 }
 
 /** Splits `position` into the row's indices, innermost first. */

@@ -70,7 +70,8 @@ export function createNames({ instance: { kernel }, axes, program }: Pick<Mapped
     if (step.kind === 'threshold') names.value(step.loop.index)
     if (step.kind !== 'pass') continue
     names.first(step.pass.loop.index)
-    for (const { name: given } of [...step.pass.rows, ...step.pass.reductions, ...step.pass.rankings]) names.value(given)
+    for (const { name: given } of [...step.pass.rows, ...step.pass.reductions, ...step.pass.rankings, ...step.pass.sharedRows])
+      names.value(given)
   }
   for (const tensor of kernel.tensors) names.tensor(tensor.name)
   for (const attr of kernel.attrs) names.attr(attr.name)

@@ -11,9 +11,10 @@ import { mayFault } from './faults.js'
 import { clearLine, countLine } from './histogram.js'
 import { scalarText, storageText } from './names.js'
 import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
+import * as sharedRow from './shared_row.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
 import { chunkStoresOf, declareLine, scatterLine, valueLine, whenText } from './stores.js'
-import { chunkLine, declareLines, finishLine, offerLine, rankingsOf, takeLine, type WrittenRanking } from './top_k.js'
+import * as ranking from './top_k.js'
 
 /** How the chunks of a row are walked: all of them held by the team, one after the other, or one by this thread. */
 export type Walk = 'kept' | 'reread' | 'single'
@@ -40,7 +41,7 @@ interface Frame {
   readonly stages: Stages
   /** The variable that makes the elements of each scan. */
   readonly prefixes: ReadonlyMap<ScannedRow, string>
-  readonly rankings: readonly WrittenRanking[]
+  readonly rankings: readonly ranking.WrittenRanking[]
 }
 
 export function writePass(pass: Pass, given: PassContext): void {
@@ -52,8 +53,8 @@ export function writePass(pass: Pass, given: PassContext): void {
   const first = names.first(pass.loop.index)
   const length = operandText(pass.loop.length, context)
   const prefixes = new Map(stages.scans.map((row) => [row, names.fresh(`${names.value(row.name)}_lanes`)]))
-  const guarded = mayFault(pass, given.ranked) || stages.scans.length > 0
-  const rankings = rankingsOf(pass, context)
+  const guarded = mayFault(pass, given.shared) || stages.scans.length > 0
+  const rankings = ranking.rankingsOf(pass, context)
   const frame: Frame = { context, pass, first, length, early: earlyRows(pass, context), guarded, stages, prefixes, rankings }
   for (const access of chunkAccesses(pass)) declareStart(access, context.starts, context, writer)
   for (const row of pass.rows) declareRow(row, frame)
@@ -62,7 +63,10 @@ export function writePass(pass: Pass, given: PassContext): void {
     writer.writeLine(`heddle::Accumulator<${monoidText(r.monoid, r.value.type)}> ${accumulators[i]};`)
   })
   for (const h of pass.histograms) writer.writeLine(clearLine(h, context))
-  writeLines(writer, rankings.flatMap(declareLines))
+  writeLines(writer, [
+    ...pass.sharedRows.flatMap((row) => sharedRow.declareLines(row, context)),
+    ...rankings.flatMap(ranking.declareLines),
+  ])
   writeChunkLoop(frame, () => {
     writeChunk(frame, accumulators)
     for (const accumulator of accumulators) writer.writeLine(`${accumulator}.end_chunk();`)
@@ -70,7 +74,8 @@ export function writePass(pass: Pass, given: PassContext): void {
   pass.reductions.forEach((r, i) => {
     writer.writeLine(`const ${scalarText[r.type]} ${names.value(r.name)} = team.reduce(${accumulators[i]});`)
   })
-  for (const ranking of rankings) writer.writeLine(finishLine(ranking, context))
+  for (const row of pass.sharedRows) writer.writeLine(sharedRow.finishLine(row, context))
+  for (const each of rankings) writer.writeLine(ranking.finishLine(each, context))
 }
 
 /**
@@ -171,7 +176,7 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     if (row.kind === 'computed' && !row.keep && stages.outlives(row))
       writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];`)
   }
-  writeLines(writer, rankings.map(chunkLine))
+  writeLines(writer, rankings.map(ranking.chunkLine))
   for (let stage = 0; stage < stages.last; stage++) {
     const finished = [...prefixes].filter(([row]) => stages.known(row) === stage + 1)
     writeElements(frame, stage, () => ({ collect: finished.map((scan) => addLine(...scan, frame)), leave: [] }))
@@ -181,14 +186,15 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
     collect: [
       ...pass.reductions.map((r, i) => `${accumulators[i]}.add(${expressionText(r.value, context)}, ${first} + i);`),
       ...pass.histograms.map((h) => countLine(h, context)),
-      ...rankings.map((ranking) => offerLine(ranking, context)),
+      ...rankings.map((each) => ranking.offerLine(each, context)),
+      ...pass.sharedRows.map((row) => sharedRow.setLine(row, context)),
     ],
     leave: [
       ...chunkStores.map((s) => valueLine(s, context)),
       ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
     ],
   }))
-  for (const ranking of rankings) writer.writeLine(takeLine(ranking, first))
+  for (const each of rankings) writer.writeLine(ranking.takeLine(each, first))
   for (const s of chunkStores) {
     const access = { ...s, index: pass.loop.index }
     const offset = chunkOffset(access, first, context.starts, context)

@@ -43,9 +43,9 @@ export const offerLine = ({ ranking, offers }: WrittenRanking, scope: Scope): st
 export const takeLine = ({ lanes, offers }: WrittenRanking, first: string): string => `${lanes}.take(team, ${offers}, ${first});`
 
 /** After the last chunk; from here on, elements of the ranking's rows can be read. */
-export function finishLine({ ranking, lanes, places }: WrittenRanking, { names, ranked }: Scope): string {
+export function finishLine({ ranking, lanes, places }: WrittenRanking, { names, shared }: Scope): string {
   const name = names.value(ranking.name)
-  ranked?.set(ranking.name, `${name}.value`)
-  ranked?.set(ranking.indices, `${name}.index`)
+  shared?.set(ranking.name, `${name}.value`)
+  shared?.set(ranking.indices, `${name}.index`)
   return `const auto ${name} = ${lanes}.finish(team, ${places});`
 }

@@ -42,8 +42,8 @@ export function valueInfo(graph: Graph, id: ValueId, binding: Binding): ValueInf
 }
 
 /**
- * @throws environment `bind.kernel` when no instance has the node's storage types, usage `bind.*` when node and kernel disagree
- * about a buffer, an extent or an attribute
+ * @throws environment `bind.kernel` when no instance has the node's storage types; usage `bind.extent` when none has its extents,
+ * `bind.*` when node and kernel disagree about a buffer, an extent or an attribute
  */
 export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, manifest: Manifest): BoundKernel {
   const types = Object.fromEntries(Object.entries(node.types).map(([param, ref]) => [param, resolveDType(ref, binding.types)]))
@@ -52,16 +52,27 @@ export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, m
   const candidates = manifest.kernels
     .filter((entry) => entry.op === node.op && sameTypes(entry.types, types))
     .sort((a, b) => Object.keys(b.fixedDims).length - Object.keys(a.fixedDims).length)
+  const unfit = new Map<string, { readonly extent: number | undefined; readonly allowed: readonly number[] }>()
   for (const entry of candidates) {
     const dims = bindDims(where, entry, (name) => valueInfo(graph, bufferValue(where, entry, values, name), binding))
     // The instance with the most fixed dimensions that fit comes first.
-    if (Object.entries(entry.fixedDims).some(([name, extent]) => dims[name] !== extent)) continue
+    const missed = Object.entries(entry.fixedDims).find(([name, extent]) => dims[name] !== extent)
+    if (missed !== undefined) {
+      unfit.set(missed[0], { extent: dims[missed[0]], allowed: [...(unfit.get(missed[0])?.allowed ?? []), missed[1]] })
+      continue
+    }
     return {
       entry,
       values: entry.buffers.map(({ name }) => bufferValue(where, entry, values, name)),
       dims: entry.dims.map((name) => dims[name] ?? missingDim(where, entry, name)),
       attrs: entry.attrs.map(({ name, default: fallback }) => bindAttr(where, name, node.attrs[name] ?? fallback, binding)),
     }
+  }
+  for (const [name, { extent, allowed }] of unfit) {
+    const list = [...new Set(allowed)].sort((a, b) => a - b).join(', ')
+    throw usageError('bind.extent', `${where}: dimension ${name} is ${extent}, kernels of ${node.op} are compiled for ${list}`, {
+      hint: `take the next larger of ${list} for ${name}`,
+    })
   }
   const known = manifest.kernels.filter((entry) => entry.op === node.op).map((entry) => entry.key)
   throw environmentError('bind.kernel', `${where}: there is no kernel ${instanceKey(node.op, types)}`, {

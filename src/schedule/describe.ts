@@ -52,7 +52,7 @@ function stepLines(step: Step): string[] {
   }
 }
 
-function passLines({ loop, rows, reductions, histograms, rankings, stores }: Pass): string[] {
+function passLines({ loop, rows, reductions, histograms, rankings, sharedRows, stores }: Pass): string[] {
   return [
     `  pass over ${loop.index} < ${printExpr(loop.length)}:`,
     ...rows.map((row) => {
@@ -64,6 +64,7 @@ function passLines({ loop, rows, reductions, histograms, rankings, stores }: Pas
       return `    count ${h.tensor}[${at}] for ${h.bin} = ${printExpr(h.value)}, below ${printExpr(h.bins)}`
     }),
     ...rankings.map((r) => `    ${r.name}, ${r.indices} = top ${r.count} of ${printExpr(r.value)}, in shared memory`),
+    ...sharedRows.map((r) => `    ${r.name} = ${printExpr(r.value)}, in shared memory`),
     ...stores.map((s) => {
       const how = s.run === undefined ? 'element by element' : 'in chunks'
       return `    store ${s.tensor}[${s.indices.map(printExpr).join(', ')}] = ${printExpr(s.value)} ${how}`

@@ -7,7 +7,7 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { classify, offsetOf } from './access.js'
-import { freshName, type Loop, type Ranking, type RowDef } from './normal.js'
+import { freshName, type Loop, type Ranking, type RowDef, type SharedRow } from './normal.js'
 import { contains, keyOf, rewriteDown, rewritePaths, sameExpr, substituteIndex } from './rewrite.js'
 
 /** A kernel while its statements are taken up, one after the other. */
@@ -22,7 +22,8 @@ export interface Context {
   readonly extents: Map<string, Expr>
   readonly lets: Map<string, Expr>
   readonly rows: Map<string, RowDef>
-  readonly ranked: Map<string, Ranking>
+  /** Rows that lie ready for all threads of a row. */
+  readonly shared: Map<string, Ranking | SharedRow>
   readonly taken: Set<string>
 }
 
@@ -65,11 +66,11 @@ const writeOut = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
 export const overLoop = (value: Expr, index: string, loop: Loop, context: Context): Expr =>
   inlineElements(substituteIndex(value, index, indexVar(loop.index)), loop, context)
 
-/** Replaces elements of rows by their computation, except elements at the loop's own index and those of rankings, which lie ready. */
+/** Replaces elements of rows by their computation, except elements at the loop's own index and those that lie ready. */
 export const inlineElements = (e: Expr, loop: Loop | undefined, context: Context): Expr =>
   rewriteDown(e, (node) => {
     if (node.kind !== 'element') return undefined
-    if (context.ranked.has(node.row)) return { ...node, index: inlineElements(node.index, loop, context) }
+    if (context.shared.has(node.row)) return { ...node, index: inlineElements(node.index, loop, context) }
     const row = rowOf(node.row, context)
     if (loop !== undefined && row.loop === loop && sameExpr(node.index, indexVar(loop.index))) return node
     const index = inlineElements(node.index, loop, context)

@@ -10,7 +10,7 @@ import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
 import { planSteps } from './passes.js'
 import { applySchedule } from './planned.js'
-import { elementwiseThreads, mayHave, rowVariants, vectorWidth } from './rules.js'
+import { elementwiseThreads, mayHave, pays, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
 import { applyTuning, type Tuning } from './tuning.js'
 
@@ -38,7 +38,9 @@ function mapByRules(instance: Instance): MappedKernel {
   if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
   const kept = steps(true)
   const lengths = hostLengths(kernel)
-  const variants = rowVariants(kept, vec, lengths !== undefined).filter(({ team }) => mayHave(team, kept))
+  const variants = rowVariants(kept, vec, lengths !== undefined).filter(
+    (each) => mayHave(each.team, kept) && pays(each, kept, vec),
+  )
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }
 }
 

@@ -88,7 +88,17 @@ export interface Ranking {
   readonly value: Expr
 }
 
-export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram | Threshold | Ranking
+/** A short row that takes work to compute and is read at other places than its own: computed once, for all threads of the row. */
+export interface SharedRow {
+  readonly kind: 'sharedRow'
+  readonly name: string
+  readonly type: ScalarType
+  readonly length: number
+  readonly loop: Loop
+  readonly value: Expr
+}
+
+export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram | Threshold | Ranking | SharedRow
 
 export interface NormalKernel {
   /** No reductions, scans, thresholds, rankings or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
@@ -97,8 +107,8 @@ export interface NormalKernel {
   /** The axis neighbouring threads of an elementwise kernel run along, where it is not the loop. */
   readonly across: RowAxis | undefined
   readonly rows: ReadonlyMap<string, RowDef>
-  /** The rows of rankings by name. */
-  readonly ranked: ReadonlyMap<string, Ranking>
+  /** Rows any thread of a row may read at any place, by name. */
+  readonly shared: ReadonlyMap<string, Ranking | SharedRow>
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]
   readonly statements: readonly NormalStmt[]

@@ -5,7 +5,7 @@
  * - A kernel whose outputs are scalars of all row axes gives its innermost axis up as the loop, so that `gelu` over (m, c)
  *   and over a row of m are the same thing.
  * - Constructs of equal length share one loop index, so equal computations have equal texts.
- * - A row element at another place than the loop index is replaced by its computation.
+ * - A row element at another place than the loop index is replaced by its computation, unless the row is worth sharing.
  * - Loads that can be read as chunks become rows of their own, which the later passes may keep.
  */
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
@@ -27,6 +27,7 @@ import {
 } from './elements.js'
 import { freshName, type LoopStore, type NormalKernel, type NormalStmt, type Ranking } from './normal.js'
 import { rewriteDown, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
+import { isShared, shareRow } from './shared_rows.js'
 import { turn } from './turn.js'
 
 /** Brings an instance's kernel into normal form. The kernel must have passed the IR verifier. */
@@ -47,10 +48,10 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
     extents: new Map(axes.map(({ index, dim }) => [index, fixed.get(dim) ?? dimVar(dim)])),
     lets: new Map(),
     rows: new Map(),
-    ranked: new Map(),
+    shared: new Map(),
     taken: namesOf(kernel),
   }
-  const normal = statements.flatMap((s) => normaliseStatement(s, context))
+  const normal = statements.flatMap((s) => (isShared(s, statements) ? shareRow(s, context) : normaliseStatement(s, context)))
   const loops = [...new Set(normal.flatMap((s) => ('loop' in s ? [s.loop] : [])))]
   const elementwise =
     loops.length === 1 && normal.every((s) => s.kind === 'let' || (s.kind === 'loopStore' && !readsScan(s.value, context.rows)))
@@ -59,7 +60,7 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
     axes,
     across: turned?.across,
     rows: context.rows,
-    ranked: context.ranked,
+    shared: context.shared,
     loops,
     statements: normal,
     inBounds: (load) => isInBounds(load, context),
@@ -169,7 +170,7 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
       const { name, indices } = s
       const ranking: Ranking = { kind: 'topK', name, indices, count: Number(s.count.value), loop, value }
-      for (const row of [name, indices]) context.ranked.set(row, ranking)
+      for (const row of [name, indices]) context.shared.set(row, ranking)
       return [ranking]
     }
     case 'storeRow':

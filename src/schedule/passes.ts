@@ -1,13 +1,13 @@
 /**
  * Second pass of the schedule: orders a normalised kernel into steps. A step is a scalar, a threshold among them, or a pass: one walk over the
  * elements of a row that feeds as many reductions and stores as it can. A construct waits for the reductions it uses, so a
- * kernel has as many passes over a length as its longest chain of reductions, plus one. A ranking is waited for like a reduction. A scan
+ * kernel has as many passes over a length as its longest chain of reductions, plus one. A ranking or a shared row is waited for like a reduction. A scan
  * is a row like any other: what uses it needs no pass of its own.
  */
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { stmtExprs, visit } from '../ir/walk.js'
-import type { Histogram, Loop, LoopStore, NormalKernel, Ranking, Reduction, RowDef, Threshold } from './normal.js'
+import type { Histogram, Loop, LoopStore, NormalKernel, Ranking, Reduction, RowDef, SharedRow, Threshold } from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {
@@ -17,6 +17,7 @@ export interface Pass {
   readonly reductions: readonly Reduction[]
   readonly histograms: readonly Histogram[]
   readonly rankings: readonly Ranking[]
+  readonly sharedRows: readonly SharedRow[]
   readonly stores: readonly LoopStore[]
 }
 
@@ -25,9 +26,10 @@ export const passValues = ({
   reductions,
   histograms,
   rankings,
+  sharedRows,
   stores,
-}: Pick<Pass, 'reductions' | 'histograms' | 'rankings' | 'stores'>): Expr[] =>
-  [...reductions, ...histograms, ...rankings, ...stores].map((s) => s.value)
+}: Pick<Pass, 'reductions' | 'histograms' | 'rankings' | 'sharedRows' | 'stores'>): Expr[] =>
+  [...reductions, ...histograms, ...rankings, ...sharedRows, ...stores].map((s) => s.value)
 
 /** A row value within a pass; `keep` when a later pass uses it too and finds it in registers. */
 export type PassRow = RowDef & { readonly keep: boolean }
@@ -53,6 +55,7 @@ interface DraftPass {
   readonly reductions: Reduction[]
   readonly histograms: Histogram[]
   readonly rankings: Ranking[]
+  readonly sharedRows: SharedRow[]
   readonly stores: LoopStore[]
 }
 
@@ -70,8 +73,8 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
     visit(e, (node) => {
       if (node.kind === 'local') level = Math.max(level, levels.get(node.name) ?? 0)
       if (node.kind !== 'element') return
-      const ranked = kernel.ranked.has(node.row)
-      level = Math.max(level, ranked ? (levels.get(node.row) ?? 0) : levelOf(definitionOf(rowNamed(kernel, node.row))))
+      const shared = kernel.shared.has(node.row)
+      level = Math.max(level, shared ? (levels.get(node.row) ?? 0) : levelOf(definitionOf(rowNamed(kernel, node.row))))
     })
     return level
   }
@@ -83,7 +86,14 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   }
   const passAt = (level: number, loop: Loop): DraftPass => {
     const { passes } = at(level)
-    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, reductions: [], histograms: [], rankings: [], stores: [] }
+    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? {
+      loop,
+      reductions: [],
+      histograms: [],
+      rankings: [],
+      sharedRows: [],
+      stores: [],
+    }
     passes.set(keyOf(loop.length), pass)
     return pass
   }
@@ -97,6 +107,9 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
     } else if (s.kind === 'topK') {
       passAt(level, s.loop).rankings.push(s)
       for (const row of [s.name, s.indices]) levels.set(row, level + 1)
+    } else if (s.kind === 'sharedRow') {
+      passAt(level, s.loop).sharedRows.push(s)
+      levels.set(s.name, level + 1)
     } else if (s.kind === 'loopStore') {
       passAt(level, s.loop).stores.push(s)
     } else {
@@ -117,6 +130,7 @@ function expressionsOf(s: NormalKernel['statements'][number]): Expr[] {
       return [...stmtExprs(s)]
     case 'reduce':
     case 'topK':
+    case 'sharedRow':
       return [s.value, s.loop.length]
     case 'threshold':
       return [s.target, s.loop.length, s.key, s.value]
@@ -150,7 +164,7 @@ function placeRows(
     }
     const needAll = (e: Expr): void =>
       visit(e, (node) => {
-        if (node.kind === 'element' && !kernel.ranked.has(node.row)) need(node.row)
+        if (node.kind === 'element' && !kernel.shared.has(node.row)) need(node.row)
       })
     for (const value of passValues(pass)) needAll(value)
     for (const row of here) done.add(row.name)

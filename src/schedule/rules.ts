@@ -124,9 +124,18 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
 
 /** Whether a team can compute the rows of a kernel: those that are ranked take whole warps, across whose lanes the largest are sorted. */
 export const mayHave = (team: Team, steps: readonly Step[]): boolean =>
-  team.kind === 'block' ||
-  (team.kind === 'warp' && team.lanes === warp) ||
-  !steps.some((step) => step.kind === 'pass' && step.pass.rankings.length > 0)
+  team.kind === 'block' || (team.kind === 'warp' && team.lanes === warp) || !ranks(steps)
+
+const ranks = (steps: readonly Step[]): boolean => steps.some((step) => step.kind === 'pass' && step.pass.rankings.length > 0)
+
+/**
+ * Whether a variant is worth its text. Chunk after chunk of a ranking is a copy of it, which only pays where later passes find the row in
+ * registers.
+ */
+export function pays({ chunks = 1 }: Variant, steps: readonly Step[], vec: number): boolean {
+  const keeps = steps.some((step) => step.kind === 'pass' && step.pass.rows.some((row) => row.keep))
+  return keeps || !ranks(steps) || chunks * vec <= fewValues
+}
 
 /** Values of each kept row a lane can hold within the register budget: 32, 16 or 8. */
 export function valuesThatFit(steps: readonly Step[]): number {

@@ -1,7 +1,7 @@
 /**
  * Third pass of the schedule: takes work out of the loops. What is the same for all elements of a row is computed once,
  * before the pass; what several computations of an element share gets a name. Only computations that cannot fault move:
- * a load that is not proven in bounds, an element of a ranking, or a quotient, stays where the body's own conditions guard it.
+ * a load that is not proven in bounds, an element of a shared row, or a quotient, stays where the body's own conditions guard it.
  */
 import { index } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -28,12 +28,12 @@ export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Ste
 }
 
 /** True when evaluating the expression where the body would not evaluate it can neither fault nor be seen. */
-export const isSpeculatable = (e: Expr, kernel: Pick<NormalKernel, 'inBounds' | 'ranked'>): boolean =>
+export const isSpeculatable = (e: Expr, kernel: Pick<NormalKernel, 'inBounds' | 'shared'>): boolean =>
   !contains(
     e,
     (node) =>
       (node.kind === 'load' && !kernel.inBounds(node)) ||
-      (node.kind === 'element' && kernel.ranked.has(node.row)) ||
+      (node.kind === 'element' && kernel.shared.has(node.row)) ||
       mayDivideByZero(node),
   )
 
@@ -49,6 +49,7 @@ const mapPass = (pass: Pass, f: (e: Expr) => Expr): Pass => ({
   reductions: pass.reductions.map((r) => ({ ...r, value: f(r.value) })),
   histograms: pass.histograms.map((h) => ({ ...h, value: f(h.value) })),
   rankings: pass.rankings.map((r) => ({ ...r, value: f(r.value) })),
+  sharedRows: pass.sharedRows.map((r) => ({ ...r, value: f(r.value) })),
   stores: pass.stores.map((s) => ({ ...s, value: f(s.value) })),
 })
 
@@ -93,8 +94,9 @@ function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass
   const reductions = pass.reductions.map((r) => ({ ...r, value: share(r.value) }))
   const histograms = pass.histograms.map((h) => ({ ...h, value: share(h.value) }))
   const rankings = pass.rankings.map((r) => ({ ...r, value: share(r.value) }))
+  const sharedRows = pass.sharedRows.map((r) => ({ ...r, value: share(r.value) }))
   const stores = pass.stores.map((s) => ({ ...s, value: share(s.value) }))
-  return { ...pass, rows, reductions, histograms, rankings, stores }
+  return { ...pass, rows, reductions, histograms, rankings, sharedRows, stores }
 }
 
 /** The same within one scalar. */

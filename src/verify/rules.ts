@@ -109,27 +109,27 @@ const requests: OpRule = {
   longest: 1100,
 }
 /**
- * Candidates of beams. One part of each beam has a sum of 1 and its row's largest logit, the others a sum of 0: what is taken from a logit
- * is then an integer, and so are scores, ties among them included.
+ * Candidates of beams, `each` of which every beam has in a kernel compiled for `k`. One part of a beam has a sum of 1 and its row's largest
+ * logit, the others a sum of 0: what is taken from a logit is then an integer, and so are scores, ties among them included.
  */
-const selection = {
-  class: 'exact',
-  extents: {
-    w: (dims: Extents) => at(dims, 'k'),
-    n: (dims: Extents) => at(dims, 'w') * at(dims, 'p') * at(dims, 'k'),
-    o: () => 1,
-  },
-  inputs: {
-    ids: (next: Random) => integer(next, -1, 1000),
-    tops: (_: Random, dims: Extents, i: number) => (i % at(dims, 'p') === 0 ? 3 + (i % 2) : -(i % 5)),
-    sums: (_: Random, dims: Extents, i: number) => (i % at(dims, 'p') === 0 ? 1 : 0),
-    finished: (next: Random) => integer(next, 0, 1),
-    step: () => 2,
-    ends: (next: Random) => integer(next, 0, 1000),
-  },
-  row: 'p',
-  shared: rankedCounts.length,
-} as const satisfies OpRule
+const selection = (each: number) => {
+  const width = (dims: Extents): number => Math.max(1, Math.floor(at(dims, 'k') / each))
+  return {
+    class: 'exact',
+    extents: { w: width, n: (dims: Extents) => width(dims) * at(dims, 'p') * at(dims, 'k'), o: () => 1 },
+    inputs: {
+      ids: (next: Random) => integer(next, -1, 1000),
+      tops: (_: Random, dims: Extents, i: number) => (i % at(dims, 'p') === 0 ? 3 : -(i % 5)),
+      sums: (_: Random, dims: Extents, i: number) => (i % at(dims, 'p') === 0 ? 1 : 0),
+      finished: (next: Random) => integer(next, 0, 1),
+      step: () => 2,
+      ends: (next: Random) => integer(next, 0, 1000),
+    },
+    row: 'p',
+    longest: 66,
+    shared: 3,
+  } as const satisfies OpRule
+}
 
 export const rules: Readonly<Record<string, OpRule>> = {
   ...decodeRules,
@@ -154,18 +154,17 @@ export const rules: Readonly<Record<string, OpRule>> = {
     row: 'v',
     shared: rankedCounts.length,
   },
-  beam_select: selection,
+  beam_select: selection(1),
   beam_select_hf: {
-    ...selection,
+    ...selection(2),
     inputs: {
-      ...selection.inputs,
+      ...selection(2).inputs,
       done: (next) => integer(next, 0, 1),
       poolRows: (next) => integer(next, 0, 1000),
       poolSteps: (next) => integer(next, -1, 2),
       poolWords: (next) => integer(next, 0, 1000),
       step: (next) => integer(next, 3, 9),
     },
-    extents: { ...selection.extents, w: (dims) => Math.max(1, Math.floor(at(dims, 'k') / 2)) },
   },
   bias_argmax: exact,
   bias_gelu: transcendental,

@@ -73,8 +73,11 @@ export function applicationOf(search: Search) {
 }
 
 /** A step by the bodies of its ops. */
-export const stepByBodies: Step = (inputs, search) =>
-  Object.fromEntries(interpret([applicationOf(search)], inputs, {}, dimsOf(search)))
+export const stepByBodies: Step = (inputs, search) => {
+  const application = applicationOf(search)
+  const values = interpret([application], inputs, {}, dimsOf(search))
+  return Object.fromEntries([...values].filter(([name]) => Object.hasOwn(application.outputs, name)))
+}
 
 export interface Outcome {
   readonly history: BeamHistory
