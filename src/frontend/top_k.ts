@@ -8,7 +8,7 @@ import { describe, type Lowering, type Place, scalar, type Value } from './value
 const example = 'write topK(k, n, (c) => x(m, c))'
 
 /** Lowers a call of `topK`, named `wanted` if the author names it, to a record of its rows. */
-export function topK(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted = 'top'): Value {
+export function topK(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted = ''): Value {
   const [k, length, of] = args
   if (k === undefined || length === undefined || of === undefined || args.length !== 3)
     return reject('arity', node, `topK takes 3 arguments, ${args.length} given`, example)
@@ -28,9 +28,11 @@ export function topK(args: readonly Value[], node: Node, place: Place, lowering:
     const hint = value.type === 'bool' ? 'write condition ? 1 : 0' : 'convert it with toFloat'
     return reject('dtype', at, `topK ranks floats, its element is ${describe(scalar(value))}`, hint)
   }
-  const [values, indices] = [lowering.unique(`${wanted}Values`), lowering.unique(`${wanted}Indices`)]
+  // What is taken apart where it is made has no name of its own.
+  const name = /^\w+$/.test(wanted) ? wanted : 'top'
+  const [values, indices] = [lowering.unique(`${name}Values`), lowering.unique(`${name}Indices`)]
   lowering.emit({ kind: 'topK', name: values, indices, count, length: extent, index, value })
-  const row = (name: string, type: 'f32' | 'i32'): Value => ({ kind: 'row', name, type, length: count, prefix: true })
+  const row = (of: string, type: 'f32' | 'i32'): Value => ({ kind: 'row', name: of, type, length: count, prefix: true })
   return {
     kind: 'record',
     fields: new Map([

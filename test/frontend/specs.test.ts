@@ -37,15 +37,32 @@ function numbers(seed: number): () => number {
 
 const extents = [1, 2, 3, 5, 7]
 
+type Extents = Readonly<Record<string, number>>
+
 interface Case {
-  readonly dims: Record<string, number>
+  readonly dims: Extents
   readonly inputs: Record<string, HostTensor>
+}
+
+/** Candidates of as many beams as are ranked, or half of them. */
+const candidates =
+  (each: number) =>
+  ({ p = 1, k = 1, ...dims }: Extents): Extents => {
+    const w = Math.max(1, Math.floor(k / each))
+    return { ...dims, p, k: Math.max(k, each * w), w, n: w * p * Math.max(k, each * w) }
+  }
+
+/** Extents that follow from others. */
+const related: Readonly<Record<string, (dims: Extents) => Extents>> = {
+  beam_select: candidates(1),
+  beam_select_hf: candidates(2),
 }
 
 /** Random extents and data. Integers index the smallest dimension, so most reads through them stay inside. */
 function draw(kernel: Kernel, seed: number): Case {
   const next = numbers(seed)
-  const dims = Object.fromEntries(kernel.dims.map((name) => [name, extents[Math.floor(next() * extents.length)] ?? 1]))
+  const free = Object.fromEntries(kernel.dims.map((name) => [name, extents[Math.floor(next() * extents.length)] ?? 1]))
+  const dims = related[kernel.name]?.(free) ?? free
   const smallest = Math.min(...Object.values(dims))
   const tensors = kernel.tensors.filter((tensor) => tensor.access === 'in')
   const inputs = tensors.map(({ name, dims: axes, dtype }): [string, HostTensor] => {

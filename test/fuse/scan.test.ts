@@ -1,8 +1,8 @@
-/** Groups with a scan: one kernel along the scan's axis, and refusals of what reads a scanned row elsewhere. Histograms are refused. */
+/** Groups with a scan: one kernel along the scan's axis, and refusals of what reads a scanned row elsewhere. Histograms and rankings are refused. */
 import { graph, histogram, op, row, scan, tensor } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
-import { call, dim, i32, index } from '../../src/ir/build.js'
+import { call, dim, f32, i32, index } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { printKernel } from '../../src/ir/print.js'
@@ -156,5 +156,33 @@ describe('a group with a scan', () => {
 it('refuses a group with a histogram', () => {
   expect(() => fuse(twice, tally)).toThrow(
     'group fused: nodes n1 and n0 cannot be one kernel: n1 counts a histogram, which is a kernel of its own',
+  )
+})
+
+it('refuses a group that ranks', () => {
+  const best: Stmt = { kind: 'topK', name: 'v', indices: 'at', count: dim('b'), length: dim('b'), index: 'c', value: f32(1) }
+  const ranking = kernel('tally', 'o b', [axis('r', 'o')], tensors, [
+    best,
+    {
+      kind: 'storeRow',
+      tensor: 'y',
+      rows: [index('r')],
+      length: dim('b'),
+      index: 'd',
+      value: { kind: 'element', type: 'i32', row: 'at', index: index('d') },
+    },
+  ])
+  const chain = graph('chain', {
+    inputs: { x: tensor('i32', 'o b') },
+    weights: {},
+    build: (g, inputs) => {
+      const n0 = g.apply(twice, { x: inputs.x }).y
+      const n1 = g.apply(tally, { x: n0 }).y
+      return { nodes: { n0, n1 }, outputs: { y: n1 } }
+    },
+  }).graph
+  const plan = { name: 'p', graph: 'chain', groups: [{ kernel: 'fused', occurrences: [['n0', 'n1']] }] }
+  expect(() => applyPlan(chain, plan, new Map([...kernels, ['tally', ranking]]))).toThrow(
+    'group fused: nodes n1 and n0 cannot be one kernel: n1 ranks a row, which is a kernel of its own',
   )
 })

@@ -1,0 +1,69 @@
+/** How rows are ranked and shared: whose work it is, in which pass, and which schedules may have it. */
+import { describe, expect, it } from 'vitest'
+import { HeddleError } from '../../src/errors.js'
+import { call, dim, index } from '../../src/ir/build.js'
+import type { Schedule } from '../../src/lang/plan.js'
+import { describeSchedule } from '../../src/schedule/describe.js'
+import { mapKernel } from '../../src/schedule/map.js'
+import { axis, kernel, load, tensor } from './fixtures.js'
+import { ranked } from './ranked.js'
+
+const map = (schedule?: Schedule) => mapKernel({ kernel: ranked, types: {}, dims: { k: 4 } }, undefined, schedule)
+
+describe('a kernel that ranks', () => {
+  it('waits for the ranking before it reads it, and shares what it folds', () => {
+    const text = describeSchedule(map())
+    expect(text).toContain('best, at = top 4 of x_c[c], in shared memory')
+    expect(text).toContain('again, againAt = top 4 of -toFloat(at[d]), in shared memory')
+    expect(text).toContain('total = sum(')
+    expect(text.indexOf('again, againAt')).toBeGreaterThan(text.indexOf('best, at'))
+  })
+
+  it('takes whole warps and blocks only', () => {
+    const { program } = map()
+    const teams = program.kind === 'rows' ? program.variants.map(({ team }) => team) : []
+    expect(teams.length).toBeGreaterThan(2)
+    expect(teams.every((team) => team.kind === 'block' || (team.kind === 'warp' && team.lanes === 32))).toBe(true)
+  })
+
+  it('refuses a schedule of threads or parts of a warp', () => {
+    for (const team of [
+      { kind: 'thread', rowsPerBlock: 128 },
+      { kind: 'warp', lanes: 8, rowsPerBlock: 16 },
+    ] as const) {
+      expect(() => map({ kind: 'rows', team, chunks: 'reread' })).toThrow(HeddleError)
+      expect(() => map({ kind: 'rows', team, chunks: 'reread' })).toThrow(
+        'the kernel ranks rows, which takes a block or all 32 lanes',
+      )
+    }
+    expect(() => map({ kind: 'rows', team: { kind: 'block', lanes: 64 }, chunks: 'reread' })).not.toThrow()
+  })
+
+  it('cannot be mapped before its count is fixed', () => {
+    expect(() => mapKernel({ kernel: ranked, types: {}, dims: {} })).toThrow('the number of elements best ranks is not fixed')
+  })
+})
+
+it('knows the longest a part of a row may be', () => {
+  const part = call('minimum', dim('n'), call('sub', dim('n'), index('m')))
+  const parts = kernel(
+    'parts',
+    'm n',
+    [axis('m', 'm')],
+    [tensor('x', 'in', 'm n', 'f32'), tensor('y', 'out', 'm', 'f32')],
+    [
+      {
+        kind: 'reduce',
+        name: 's',
+        type: 'f32',
+        monoid: 'sum',
+        length: part,
+        index: 'c',
+        value: load('x', index('m'), index('c')),
+      },
+      { kind: 'store', tensor: 'y', indices: [index('m')], value: { kind: 'local', type: 'f32', name: 's' } },
+    ],
+  )
+  const { program } = mapKernel({ kernel: parts, types: {}, dims: {} })
+  expect(program.kind === 'rows' ? program.lengths : undefined).toEqual([dim('n')])
+})
