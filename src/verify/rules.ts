@@ -113,7 +113,8 @@ const requests: OpRule = {
  * logit, the others a sum of 0: what is taken from a logit is then an integer, and so are scores, ties among them included.
  */
 const selection = (each: number) => {
-  const width = (dims: Extents): number => Math.max(1, Math.floor(at(dims, 'k') / each))
+  // Fewer beams than candidates, too, so that what only a wide search would have stays small enough to run often.
+  const width = (dims: Extents): number => Math.max(1, Math.min(7, Math.floor(at(dims, 'k') / each)))
   return {
     class: 'exact',
     extents: { w: width, n: (dims: Extents) => width(dims) * at(dims, 'p') * at(dims, 'k'), o: () => 1 },
