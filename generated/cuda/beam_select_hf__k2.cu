@@ -2,10 +2,9 @@
 //
 // beam_select_hf__k2_warp: a warp a row, 4 rows a block; 2 x 4 values a lane in registers
 // beam_select_hf__k2_block: a block of 256 threads a row; 1 x 4 values a lane in registers
-// beam_select_hf__k2_warp_wide: a warp a row, 4 rows a block; 8 x 4 values a lane in registers
-// beam_select_hf__k2_block_wide: a block of 256 threads a row; 8 x 4 values a lane in registers
 // beam_select_hf__k2_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "shared_row.cuh"
 #include "top_k.cuh"
 
 namespace {
@@ -52,8 +51,25 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_kept(
   const bool last = length_value >= maxSteps;
   const float share = powf(static_cast<float>(length_value), lengthPenalty);
   const int longest = ((earlyStopping == 2) && (lengthPenalty > 0.0f)) ? maxSteps : length_value;
-  const int row_mul = p * 2;
   const int row_sub = w - 1;
+  HEDDLE_SHARED(float, normaliser_places, Team::rows * 2);
+  const auto normaliser = heddle::shared_row<Team, float, 2>(normaliser_places);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int j0 = (chunk * Team::lanes + team.lane()) * VEC;
+    const int valid = 2 - j0;
+    if (valid <= 0) break;
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int j = j0 + i;
+      if (i < valid) {
+        const float top = heddle::fold<heddle::Max<float>>(p, [&](int q) { return heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(j, row_sub)) * p) + q); });
+        normaliser.set(j, top + logf(heddle::fold<heddle::Sum<float>>(p, [&](int q1) { return heddle::read(sums, (((static_cast<int64_t>(b1) * w) + min(j, row_sub)) * p) + q1) * expf(heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(j, row_sub)) * p) + q1) - top); })));
+      }
+    }
+  }
+  team.meet();
+  const int row_mul = p * 2;
   const int64_t start = static_cast<int64_t>(b1) * n;
   heddle::Chunk<float, VEC> values_c[CHUNKS];
   heddle::load_row<VEC, false>(team, values, n, values_c, [&](int c) -> int64_t { return start + c; });
@@ -68,7 +84,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_kept(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int c = c0 + i;
-      if (i < valid) bestValues_offers.value[i] = ((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (c / row_mul)) * p) + ((c / 2) % p)) * 2) + (c % 2)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + (c / row_mul)) + (values_c[chunk][i] - (heddle::fold<heddle::Max<float>>(p, [&](int q) { return heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(c / row_mul, row_sub)) * p) + q); }) + logf(heddle::fold<heddle::Sum<float>>(p, [&](int q1) { return heddle::read(sums, (((static_cast<int64_t>(b1) * w) + min(c / row_mul, row_sub)) * p) + q1) * expf(heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(c / row_mul, row_sub)) * p) + q1) - heddle::fold<heddle::Max<float>>(p, [&](int q) { return heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(c / row_mul, row_sub)) * p) + q); })); })))));
+      if (i < valid) bestValues_offers.value[i] = ((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (c / row_mul)) * p) + ((c / 2) % p)) * 2) + (c % 2)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + (c / row_mul)) + (values_c[chunk][i] - normaliser.get(c / row_mul)));
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
@@ -196,8 +212,23 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
   const bool last = length_value >= maxSteps;
   const float share = powf(static_cast<float>(length_value), lengthPenalty);
   const int longest = ((earlyStopping == 2) && (lengthPenalty > 0.0f)) ? maxSteps : length_value;
-  const int row_mul = p * 2;
   const int row_sub = w - 1;
+  HEDDLE_SHARED(float, normaliser_places, Team::rows * 2);
+  const auto normaliser = heddle::shared_row<Team, float, 2>(normaliser_places);
+  for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(2); chunk += Team::lanes) {
+    const int j0 = chunk * VEC;
+    const int valid = 2 - j0;
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int j = j0 + i;
+      if (i < valid) {
+        const float top = heddle::fold<heddle::Max<float>>(p, [&](int q) { return heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(j, row_sub)) * p) + q); });
+        normaliser.set(j, top + logf(heddle::fold<heddle::Sum<float>>(p, [&](int q1) { return heddle::read(sums, (((static_cast<int64_t>(b1) * w) + min(j, row_sub)) * p) + q1) * expf(heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(j, row_sub)) * p) + q1) - top); })));
+      }
+    }
+  }
+  team.meet();
+  const int row_mul = p * 2;
   const int64_t start = static_cast<int64_t>(b1) * n;
   heddle::Largest<Team, 2> bestValues_lanes;
   HEDDLE_SHARED(heddle::Placed<float>, bestValues_places, decltype(bestValues_lanes)::places);
@@ -210,7 +241,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int c = c0 + i;
-      if (i < valid) bestValues_offers.value[i] = ((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (c / row_mul)) * p) + ((c / 2) % p)) * 2) + (c % 2)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + (c / row_mul)) + (values_c[i] - (heddle::fold<heddle::Max<float>>(p, [&](int q) { return heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(c / row_mul, row_sub)) * p) + q); }) + logf(heddle::fold<heddle::Sum<float>>(p, [&](int q1) { return heddle::read(sums, (((static_cast<int64_t>(b1) * w) + min(c / row_mul, row_sub)) * p) + q1) * expf(heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(c / row_mul, row_sub)) * p) + q1) - heddle::fold<heddle::Max<float>>(p, [&](int q) { return heddle::read(tops, (((static_cast<int64_t>(b1) * w) + min(c / row_mul, row_sub)) * p) + q); })); })))));
+      if (i < valid) bestValues_offers.value[i] = ((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (c / row_mul)) * p) + ((c / 2) % p)) * 2) + (c % 2)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + (c / row_mul)) + (values_c[i] - normaliser.get(c / row_mul)));
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
@@ -333,15 +364,11 @@ extern "C" int32_t heddle_launch_beam_select_hf__k2(const heddle_launch* launch,
   const auto run = [&](auto team, const char* name, auto kernel) {
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(w), static_cast<int>(p), static_cast<int>(n), static_cast<int>(e), lengthPenalty, earlyStopping, maxSteps, values, ids, tops, sums, cumulative, poolScores, poolSteps, poolRows, poolWords, done, step, ends, words, parents, scores, keptScores, keptSteps, keptRows, keptWords, over);
   };
-  const int64_t length = heddle::longest(int64_t{n}, int64_t{2}, int64_t{w + w}, int64_t{w});
+  const int64_t length = heddle::longest(int64_t{2}, int64_t{n}, int64_t{w + w}, int64_t{w});
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "beam_select_hf__k2_warp", beam_select_hf_kept<heddle::WarpTeam<32, 4>, 2>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.
   if (length <= 1024 && rows <= 528) return run(heddle::BlockTeam<256>{}, "beam_select_hf__k2_block", beam_select_hf_kept<heddle::BlockTeam<256>, 1>);
-  // The row fits the registers of one warp, and no barrier.
-  if (length <= 1024) return run(heddle::WarpTeam<32, 4>{}, "beam_select_hf__k2_warp_wide", beam_select_hf_kept<heddle::WarpTeam<32, 4>, 8>);
-  // The row fits the registers of one block.
-  if (length <= 8192) return run(heddle::BlockTeam<256>{}, "beam_select_hf__k2_block_wide", beam_select_hf_kept<heddle::BlockTeam<256>, 8>);
   // Longer than registers hold: every pass reads the row again.
   return run(heddle::BlockTeam<512>{}, "beam_select_hf__k2_block_reread", beam_select_hf_reread<heddle::BlockTeam<512>>);
 }

@@ -8,6 +8,7 @@
 // greedy__bf16_block_wide: a block of 256 threads a row; 4 x 8 values a lane in registers
 // greedy__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "shared_row.cuh"
 
 namespace {
 
@@ -37,6 +38,7 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_kept(
   const bool done = heddle::read(finished, r1) != 0;
   const int64_t start = static_cast<int64_t>(r1) * v;
   const bool whole = v % VEC == 0 &&
+      1 % VEC == 0 &&
       heddle::is_aligned<VEC>(logits, start);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
@@ -56,8 +58,22 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_kept(
       word_lanes.end_chunk();
     }
     const int word = team.reduce(word_lanes);
-    const bool over = (((heddle::fold<heddle::Max<int>>(e, [&](int k1) { return (heddle::read(ends, k1) == word) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, r1));
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
+    HEDDLE_SHARED(int, ended_places, Team::rows * 1);
+    const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
+    HEDDLE_UNROLL
+    for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+      const int i_value0 = (chunk * Team::lanes + team.lane()) * VEC;
+      const int valid = 1 - i_value0;
+      if (valid <= 0) break;
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        const int i_value = i_value0 + i;
+        if (WHOLE || i < valid) ended.set(i_value, (heddle::fold<heddle::Max<int>>(e, [&](int k1) { return (heddle::read(ends, k1) == word) ? 1 : 0; }) == 1) ? 1 : 0);
+      }
+    }
+    team.meet();
+    const bool over = (ended.get(0) == 1) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, r1));
     if (team.lane() == 0) heddle::write(finishedAfter, r1, (done || over) ? 1 : 0);
   };
   if (whole) {
@@ -90,6 +106,7 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_reread(
   const bool done = heddle::read(finished, r1) != 0;
   const int64_t start = static_cast<int64_t>(r1) * v;
   const bool whole = v % VEC == 0 &&
+      1 % VEC == 0 &&
       heddle::is_aligned<VEC>(logits, start);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
@@ -106,8 +123,20 @@ __global__ void __launch_bounds__(Team::threads, 1) greedy_reread(
       word_lanes.end_chunk();
     }
     const int word = team.reduce(word_lanes);
-    const bool over = (((heddle::fold<heddle::Max<int>>(e, [&](int k1) { return (heddle::read(ends, k1) == word) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, r1));
     if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
+    HEDDLE_SHARED(int, ended_places, Team::rows * 1);
+    const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
+    for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(1); chunk += Team::lanes) {
+      const int i_value0 = chunk * VEC;
+      const int valid = 1 - i_value0;
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) {
+        const int i_value = i_value0 + i;
+        if (WHOLE || i < valid) ended.set(i_value, (heddle::fold<heddle::Max<int>>(e, [&](int k1) { return (heddle::read(ends, k1) == word) ? 1 : 0; }) == 1) ? 1 : 0);
+      }
+    }
+    team.meet();
+    const bool over = (ended.get(0) == 1) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, r1));
     if (team.lane() == 0) heddle::write(finishedAfter, r1, (done || over) ? 1 : 0);
   };
   if (whole) {
@@ -138,7 +167,7 @@ extern "C" int32_t heddle_launch_greedy__bf16(const heddle_launch* launch, heddl
   const auto run = [&](auto team, const char* name, auto kernel) {
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(v), static_cast<int>(e), logits, step, finished, minimum, limit, ends, words, finishedAfter);
   };
-  const int64_t length = heddle::longest(int64_t{v});
+  const int64_t length = heddle::longest(int64_t{v}, int64_t{1});
   // A row this short is one or two loads: no lane waits for another.
   if (length <= 16) return run(heddle::ThreadTeam<128>{}, "greedy__bf16_thread", greedy_kept<heddle::ThreadTeam<128>, 2>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.

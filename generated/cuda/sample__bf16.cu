@@ -6,6 +6,7 @@
 // sample__bf16_warp_wide: a warp a row, 4 rows a block; 2 x 8 values a lane in registers
 // sample__bf16_block_reread: a block of 512 threads a row; values computed again in every pass
 #include "kernel.cuh"
+#include "shared_row.cuh"
 
 namespace {
 
@@ -127,8 +128,22 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_kept(
   }
   const int found = team.reduce(found_lanes);
   const int word = (found < v) ? found : top;
-  const bool over = (((heddle::fold<heddle::Max<int>>(e, [&](int k1) { return (heddle::read(ends, k1) == word) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, r1));
   if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
+  HEDDLE_SHARED(int, ended_places, Team::rows * 1);
+  const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
+  HEDDLE_UNROLL
+  for (int chunk = 0; chunk < CHUNKS; ++chunk) {
+    const int i6_0 = (chunk * Team::lanes + team.lane()) * VEC;
+    const int valid = 1 - i6_0;
+    if (valid <= 0) break;
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int i6 = i6_0 + i;
+      if (i < valid) ended.set(i6, (heddle::fold<heddle::Max<int>>(e, [&](int k1) { return (heddle::read(ends, k1) == word) ? 1 : 0; }) == 1) ? 1 : 0);
+    }
+  }
+  team.meet();
+  const bool over = (ended.get(0) == 1) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, r1));
   if (team.lane() == 0) heddle::write(finishedAfter, r1, (done || over) ? 1 : 0);
 }
 
@@ -257,8 +272,20 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_reread(
   }
   const int found = team.reduce(found_lanes);
   const int word = (found < v) ? found : top;
-  const bool over = (((heddle::fold<heddle::Max<int>>(e, [&](int k1) { return (heddle::read(ends, k1) == word) ? 1 : 0; }) == 1) ? 1 : 0) == 1) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, r1));
   if (team.lane() == 0) heddle::write(words, r1, done ? max(heddle::read(ends, 0), 0) : word);
+  HEDDLE_SHARED(int, ended_places, Team::rows * 1);
+  const auto ended = heddle::shared_row<Team, int, 1>(ended_places);
+  for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(1); chunk += Team::lanes) {
+    const int i6_0 = chunk * VEC;
+    const int valid = 1 - i6_0;
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const int i6 = i6_0 + i;
+      if (i < valid) ended.set(i6, (heddle::fold<heddle::Max<int>>(e, [&](int k1) { return (heddle::read(ends, k1) == word) ? 1 : 0; }) == 1) ? 1 : 0);
+    }
+  }
+  team.meet();
+  const bool over = (ended.get(0) == 1) || ((heddle::read(step, 0) + 1) >= heddle::read(limit, r1));
   if (team.lane() == 0) heddle::write(finishedAfter, r1, (done || over) ? 1 : 0);
 }
 
@@ -289,7 +316,7 @@ extern "C" int32_t heddle_launch_sample__bf16(const heddle_launch* launch, heddl
   const auto run = [&](auto team, const char* name, auto kernel) {
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(v), static_cast<int>(e), logits, temperature, topK, topP, minP, seedsLow, seedsHigh, step, finished, minimum, limit, ends, words, finishedAfter);
   };
-  const int64_t length = heddle::longest(int64_t{v});
+  const int64_t length = heddle::longest(int64_t{v}, int64_t{1});
   // A row this short is one or two loads: no lane waits for another.
   if (length <= 16) return run(heddle::ThreadTeam<128>{}, "sample__bf16_thread", sample_kept<heddle::ThreadTeam<128>, 2>);
   // A row this short leaves lanes of a whole warp idle: a warp takes several.
