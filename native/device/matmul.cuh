@@ -30,6 +30,7 @@
 #endif
 #include "matmul_cluster.cuh"
 #include "matmul_mma.cuh"
+#include "matmul_rows.cuh"
 #include "matmul_simple.cuh"
 #include "matmul_wgmma.cuh"
 
@@ -118,6 +119,9 @@ int32_t launch_matmul(const heddle_launch* queue, heddle_error* error, const cha
   if constexpr (tensor_core_type<T>) {
     constexpr int word = 16;
     if (k * static_cast<int64_t>(sizeof(T)) % word == 0 && a.aligned(0, word) && b.aligned(0, word)) {
+      if constexpr (!std::is_same_v<T, signed char>) {
+        if (m <= RowsTile::most_rows) return launch_matmul_rows(queue, error, name, m, n, k, a, b, epilogue, constant_b);
+      }
 #if !defined(HEDDLE_SIMT)
       if (wgmma_applies(m, n, k, a, b, epilogue)) {
         return launch_matmul_wgmma(queue, error, name, m, n, k, a, b, epilogue, constant_b);

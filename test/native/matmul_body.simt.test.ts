@@ -20,7 +20,20 @@ afterAll(() => shop.remove())
 
 const run = (env: Record<string, string>): Promise<ReadonlyMap<string, Check>> => checks(program, [], env)
 
-const shapes = ['1x1x1', '17x33x40', '32x48x64', '65x100x72', '5x30x7', '3x770x136', '64x64x1000', '130x8x24', '70x104x192']
+const shapes = [
+  '1x1x1',
+  '17x33x40',
+  '32x48x64',
+  '65x100x72',
+  '5x30x7',
+  '3x770x136',
+  '64x64x1000',
+  '130x8x24',
+  '70x104x192',
+  '1x44x1000',
+  '2x24x2304',
+  '4x100x512',
+]
 const kinds = ['f32', 'f16', 'f16_two_steps', 'bf16_two_steps']
 const tiles = ['tile_two_k', 'tile_square', 'tile_large']
 

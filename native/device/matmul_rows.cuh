@@ -1,0 +1,123 @@
+// The matmul for a few rows: decoding multiplies one row, or some, by every weight, so a product takes as long as the weights take to
+// arrive. No tensor core helps: a warp reads pieces of eight columns of weights along k, all on their way at once, before the launch
+// in front has finished where nothing writes weights; it multiplies them by the rows and adds up over its lanes. The warps of a block
+// divide k, and their sums are added in the order of k.
+#ifndef HEDDLE_MATMUL_ROWS_CUH
+#define HEDDLE_MATMUL_ROWS_CUH
+
+#include "matmul_epilogue.cuh"
+#include "vector.cuh"
+
+namespace heddle {
+
+struct RowsTile {
+  static constexpr int columns = 8;               // of a block
+  static constexpr int vec = 8;                   // elements of k a lane takes at a time
+  static constexpr int warp_k = 32 * vec;
+  static constexpr int most_warps = 8;
+  static constexpr int most_rows = 4;
+};
+
+/// Adds up eight values over the lanes of a warp. Returns the sum of value (lane / 4), the same in four lanes.
+__device__ __forceinline__ float sum_eight(float (&values)[8], int lane) {
+  HEDDLE_UNROLL
+  for (int half = 4; half > 0; half /= 2) {
+    const bool upper = (lane & (4 * half)) != 0;
+    HEDDLE_UNROLL
+    for (int i = 0; i < half; ++i) {
+      const float sent = upper ? values[i] : values[i + half], kept = upper ? values[i + half] : values[i];
+      values[i] = kept + __shfl_xor_sync(0xffffffffu, sent, 4 * half);
+    }
+  }
+  float sum = values[0];
+  sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+  sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+  return sum;
+}
+
+/// A block for each eight columns. `Rows`: at least m. k is a multiple of eight, and rows are aligned to 16 bytes.
+template <class T, int Rows, bool Whole, class Epilogue>
+__global__ void __launch_bounds__(32 * RowsTile::most_warps)
+    matmul_rows(const int m, const int64_t n, const int k, const bool constant_b, const In<T> a, const In<T> b, const Epilogue epilogue) {
+  using Tile = RowsTile;
+  using Call = EpilogueCall<Epilogue>;
+  HEDDLE_SHARED(float, parts, Tile::most_warps * Rows * Tile::columns);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  const int64_t column = static_cast<int64_t>(blockIdx.x) * Tile::columns;
+  const int64_t left = n - column;
+  const int valid = static_cast<int>(left < Tile::columns ? left : Tile::columns);
+  Chunk<T, Tile::vec> weights[Tile::columns];
+  const auto fetch = [&](int at) {
+    HEDDLE_UNROLL
+    for (int j = 0; j < Tile::columns; ++j) {
+      const int64_t row = column + (j < valid ? j : 0);
+      weights[j] = load_chunk<Tile::vec, true>(b, row * k + at, Tile::vec);
+    }
+  };
+
+  if (!constant_b) wait_for_producers();
+  int at = static_cast<int>(threadIdx.x) * Tile::vec;
+  if (at < k) fetch(at);
+  if (threadIdx.x == 0) prefetch_constants(epilogue, static_cast<int>(column), 0);
+  if (constant_b) wait_for_producers();
+  release_consumers();
+  const bool finishes = static_cast<int>(threadIdx.x) < m;
+  typename Call::Loaded loaded = {};
+  if (finishes) loaded = Call::template load<Whole>(epilogue, threadIdx.x, static_cast<int>(column), valid);
+  float sums[Rows][Tile::columns] = {};
+  const int step = warps * Tile::warp_k;
+  for (; at < k; at += step) {
+    Chunk<T, Tile::vec> rows[Rows];
+    HEDDLE_UNROLL
+    for (int r = 0; r < Rows; ++r) rows[r] = load_chunk<Tile::vec, true>(a, static_cast<int64_t>(r < m ? r : 0) * k + at, Tile::vec);
+    HEDDLE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      HEDDLE_UNROLL
+      for (int j = 0; j < Tile::columns; ++j) {
+        HEDDLE_UNROLL
+        for (int e = 0; e < Tile::vec; ++e) sums[r][j] += rows[r][e] * weights[j][e];
+      }
+    }
+    if (at + step < k) fetch(at + step);
+  }
+  HEDDLE_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    const float sum = sum_eight(sums[r], lane);
+    if (lane % 4 == 0) parts[(warp * Rows + r) * Tile::columns + lane / 4] = sum;
+  }
+  __syncthreads();
+  if (!finishes) return;
+  const int r = static_cast<int>(threadIdx.x);
+  float total[Tile::columns] = {};
+  for (int w = 0; w < warps; ++w) {
+    HEDDLE_UNROLL
+    for (int j = 0; j < Tile::columns; ++j) total[j] += parts[(w * Rows + r) * Tile::columns + j];
+  }
+  Call::template finish<Whole>(epilogue, r, static_cast<int>(column), valid, total, loaded);
+}
+
+/// Enqueues the matmul of at most `RowsTile::most_rows` rows. Refuses more than 2^31 - 1 blocks.
+template <class T, class Epilogue>
+int32_t launch_matmul_rows(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
+                           In<T> a, In<T> b, Epilogue epilogue, bool constant_b) {
+  const int64_t blocks = (n + RowsTile::columns - 1) / RowsTile::columns;
+  if (blocks > INT32_MAX || k > INT32_MAX) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are 2147483647 of k and eight times that of n", name,
+                static_cast<long long>(n), static_cast<long long>(k));
+  }
+  const int64_t wanted = (k + RowsTile::warp_k - 1) / RowsTile::warp_k;
+  const int64_t warps = wanted < RowsTile::most_warps ? wanted : RowsTile::most_warps;
+  LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(static_cast<unsigned int>(32 * warps)), 0, Sync::block};
+  config.starts_early = true;
+  const bool whole = n % RowsTile::columns == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue);
+  const auto run = [&](auto kernel) {
+    return launch(queue, error, config, kernel, static_cast<int>(m), n, static_cast<int>(k), constant_b, a, b, epilogue);
+  };
+  if (m == 1) return run(whole ? matmul_rows<T, 1, true, Epilogue> : matmul_rows<T, 1, false, Epilogue>);
+  return run(whole ? matmul_rows<T, RowsTile::most_rows, true, Epilogue> : matmul_rows<T, RowsTile::most_rows, false, Epilogue>);
+}
+
+}  // namespace heddle
+
+#endif
