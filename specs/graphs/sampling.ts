@@ -1,4 +1,7 @@
-/** Steps of decoding that choose the next word of each row from its logits, and the penalty that may come before them. */
+/**
+ * Steps of decoding that choose the next word of each row from its logits, and the penalty that may come before them. Logits are
+ * float32 whatever a model stores, as the language model heads give them.
+ */
 import { graph, tensor } from 'heddle'
 import { markSeen, penalise } from '../ops/penalise.js'
 import { greedy, sample } from '../ops/sample.js'

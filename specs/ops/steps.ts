@@ -1,7 +1,10 @@
 /** What depends on how far decoding has come: `step`, one integer on the device, is the place of the token being decoded. */
-import { int, op, tensor } from 'heddle'
+import { int, minimum, op, tensor } from 'heddle'
 
-/** Adds the embedding of the place being decoded: row `first + step` of the table to every row. */
+/**
+ * Adds the embedding of the place being decoded: row `first + step` of the table to every row. Places behind the table, which a run of
+ * steps may pass through after the last token, have its last row.
+ */
 export const addStepPosition = op('add_step_position', {
   dims: ['m', 'n', 'p', 'o'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -9,8 +12,8 @@ export const addStepPosition = op('add_step_position', {
   outputs: { y: tensor('T', 'm n') },
   attrs: { first: int(0) },
   body:
-    ({ x, table, step }, { first }) =>
-    (m, c) => ({ y: x(m, c) + table(first + step(0), c) }),
+    ({ x, table, step }, { first, p }) =>
+    (m, c) => ({ y: x(m, c) + table(minimum(first + step(0), p - 1), c) }),
 })
 
 /** Hides the scores of places that are not decoded yet. The hidden value may round to minus infinity; softmax gives exact zeros. */

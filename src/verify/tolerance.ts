@@ -145,3 +145,9 @@ export const betweenResults = ({ absolute, relative }: Tolerance): Tolerance => 
 
 /** Draws are held to what right ones exceed once in a thousand times: the quantile of the normal distribution at 0.999. */
 export const drawQuantile = 3.090232306167813
+
+/**
+ * Beams in float32 against goldens. `absolute`: the sum of the log-probabilities of a text of up to 20 tokens, each of which may err by what
+ * is promised of a logit. `separated`: hypotheses nearer than this may change places; goldens of five decimals are themselves uncertain.
+ */
+export const hypothesisTolerance = { absolute: 20 * float32Promise, separated: 1e-3 } as const

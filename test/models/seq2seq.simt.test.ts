@@ -1,0 +1,171 @@
+/**
+ * The number-words model on simt against what HF and FasterTransformer's rule made of it in float32: greedy, beams by both rules, texts,
+ * every plan made for decoders, and batches of any size.
+ */
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { formatSafetensors, readSafetensors } from '../../src/models/safetensors.js'
+import { type GenerateOptions, type GenerationResult, loadSeq2seq, type Seq2seq } from '../../src/models/seq2seq_pipeline.js'
+import { loadTokenizer } from '../../src/models/tokenizer.js'
+import { decode, encode } from '../../src/runtime/buffer.js'
+import { hypothesisTolerance } from '../../src/verify/tolerance.js'
+import { numberWords } from './seq2seq_fixtures.js'
+import { openSimtKernels } from './simt.js'
+
+interface Golden {
+  readonly input_ids: readonly number[]
+  readonly greedy: readonly number[]
+  readonly greedy_text: string
+  readonly beam4: readonly (readonly number[])[]
+  readonly beam4_cum_log_prob: readonly number[]
+  readonly hf_beam4: readonly number[]
+}
+
+let opened: Awaited<ReturnType<typeof openSimtKernels>>
+let goldens: readonly Golden[]
+beforeAll(async () => {
+  opened = await openSimtKernels()
+  const file: { cases: Golden[] } = JSON.parse(await readFile(join(numberWords, 'golden.json'), 'utf8'))
+  goldens = file.cases
+})
+
+const load = (plan: string, dtype: 'f32' | 'f16' | 'bf16' = 'f32', folder = numberWords) =>
+  loadSeq2seq(folder, { ...opened, plan, dtype })
+
+async function withModel<T>(model: Promise<Seq2seq>, use: (model: Seq2seq) => Promise<T>): Promise<T> {
+  const loaded = await model
+  try {
+    return await use(loaded)
+  } finally {
+    loaded.release()
+  }
+}
+
+const beams = { beams: 4, returned: 4 } satisfies GenerateOptions
+const hf = { beams: 4, rule: 'hf' } satisfies GenerateOptions
+
+const run = (model: Seq2seq, chosen: readonly Golden[], options: GenerateOptions = {}) =>
+  model.generate(
+    chosen.map(({ input_ids }) => ({ inputIds: input_ids })),
+    { batch: 32, ...options },
+  )
+
+/** Places of cases whose best ids are not the wanted ones. */
+const wrongIds = (results: readonly GenerationResult[], wanted: readonly (readonly number[])[]): number[] =>
+  wanted.flatMap((ids, i) => (JSON.stringify(results[i]?.ids) === JSON.stringify(ids) ? [] : [i]))
+
+/** Whether the golden order of beams is more than rounding. */
+const isClear = ({ beam4_cum_log_prob: scores }: Golden): boolean =>
+  scores.every((score, i) => i === 0 || (scores[i - 1] ?? 0) - score > hypothesisTolerance.separated)
+
+/** Places of cases whose beams differ from the golden ones in ids, in order or in their scores. */
+const wrongBeams = (results: readonly GenerationResult[], chosen: readonly Golden[]): number[] =>
+  chosen.flatMap(({ beam4, beam4_cum_log_prob: scores }, i) => {
+    const found = results[i]?.beams ?? []
+    const close = scores.every(
+      (score, j) => Math.abs((found[j]?.cumLogProb ?? Number.NaN) - score) <= hypothesisTolerance.absolute,
+    )
+    return close && JSON.stringify(found.map(({ ids }) => ids)) === JSON.stringify(beam4) ? [] : [i]
+  })
+
+describe('all 200 cases', () => {
+  it('have the golden greedy ids and texts', async () => {
+    await withModel(load('unfused'), async (model) => {
+      const results = await run(model, goldens)
+      expect(results).toHaveLength(200)
+      const wanted = goldens.map(({ greedy }) => greedy)
+      expect(wrongIds(results, wanted)).toEqual([])
+      const tokenizer = await loadTokenizer(numberWords)
+      expect(results.map(({ ids }) => tokenizer.decode(ids))).toEqual(goldens.map(({ greedy_text }) => greedy_text))
+    })
+  })
+
+  it('have the golden beams by both rules', async () => {
+    const clear = goldens.filter(isClear)
+    expect(clear.length).toBeGreaterThan(190)
+    await withModel(load('ft-v2.1'), async (model) => {
+      expect(wrongBeams(await run(model, clear, beams), clear)).toEqual([])
+      const best = goldens.map(({ hf_beam4 }) => hf_beam4)
+      expect(wrongIds(await run(model, goldens, hf), best)).toEqual([])
+    })
+  })
+})
+
+describe('plans', () => {
+  it.each([
+    ['unfused', 'f32', 24],
+    ['best-decoder', 'f32', 16],
+    ['best-decoder', 'f16', 16],
+    ['best-decoder', 'bf16', 16],
+  ] as const)('%s in %s agrees on the first %i cases', async (plan, dtype, count) => {
+    const chosen = goldens.slice(0, count)
+    expect(chosen.every(isClear)).toBe(true)
+    await withModel(load(plan, dtype), async (model) => {
+      const greedy = chosen.map((golden) => golden.greedy)
+      expect(wrongIds(await run(model, chosen), greedy)).toEqual([])
+      const best = chosen.map(({ hf_beam4 }) => hf_beam4)
+      if (dtype !== 'f32') return expect(wrongIds(await run(model, chosen, { beams: 4 }), best)).toEqual([])
+      expect(wrongBeams(await run(model, chosen, beams), chosen)).toEqual([])
+      expect(wrongIds(await run(model, chosen, hf), best)).toEqual([])
+    })
+  })
+})
+
+describe('a batch of 32 ragged sources', () => {
+  it.each(['ft-v2.1', 'best-decoder'])('gives each the bits it has alone under %s', async (plan) => {
+    const chosen = goldens.slice(0, 32)
+    expect(new Set(chosen.map(({ input_ids }) => input_ids.length)).size).toBeGreaterThan(3)
+    const shortest = chosen.reduce((least, { input_ids }, i) => (input_ids.length < (chosen[least]?.input_ids.length ?? 0) ? i : least), 0)
+    await withModel(load(plan), async (model) => {
+      const together = await run(model, chosen, beams)
+      for (const i of [shortest, 17, 31]) {
+        expect((await run(model, chosen.slice(i, i + 1), { ...beams, batch: 1 }))[0]?.ids, `case ${i}`).toEqual(together[i]?.ids)
+      }
+    })
+  })
+})
+
+describe('a mistake is found', () => {
+  it('in two beams that change places, a score that is off and an id that is another', () => {
+    const [golden] = goldens
+    if (golden === undefined) throw new Error('no golden cases')
+    const right = golden.beam4.map((ids, j) => {
+      const score = golden.beam4_cum_log_prob[j] ?? 0
+      return { ids, cumLogProb: score, score }
+    })
+    const [first, second, ...rest] = right
+    if (first === undefined || second === undefined) throw new Error('no beams')
+    const found = (hypotheses: typeof right) => wrongBeams([{ ids: first.ids, beams: hypotheses }], [golden])
+    expect(found(right)).toEqual([])
+    expect(found([second, first, ...rest])).toEqual([0])
+    expect(found([{ ...first, ids: second.ids }, second, ...rest])).toEqual([0])
+    const off = first.cumLogProb + 2 * hypothesisTolerance.absolute
+    expect(found([{ ...first, cumLogProb: off }, second, ...rest])).toEqual([0])
+    expect(wrongIds([{ ids: second.ids, beams: undefined }], [first.ids])).toEqual([0])
+  })
+
+  it('in a weight that is a tenth too large', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'heddle-perturbed-'))
+    try {
+      await cp(numberWords, folder, { recursive: true })
+      const path = join(folder, 'model.safetensors')
+      const { tensors } = await readSafetensors(path)
+      const name = 'model.decoder.layers.2.encoder_attn.out_proj.weight'
+      const tensor = tensors.get(name)
+      if (tensor === undefined) throw new Error(`no tensor ${name}`)
+      const larger = encode(
+        'f32',
+        Float32Array.from(decode('f32', tensor.data), (value) => 1.1 * value),
+      )
+      await writeFile(path, formatSafetensors(new Map([...tensors, [name, { ...tensor, data: larger }]])))
+      const chosen = goldens.slice(0, 8)
+      await withModel(load('ft-v2.1', 'f32', folder), async (model) => {
+        expect(wrongBeams(await run(model, chosen, beams), chosen).length).toBeGreaterThan(4)
+      })
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+})
