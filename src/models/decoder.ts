@@ -49,6 +49,15 @@ export function carriedStates({ decoder: { layers } }: Seq2seqConfig, { choice, 
 }
 
 /**
+ * What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with, such as
+ * seeds and limits, and can use the same programs.
+ */
+export function formOf({ choice, repetitionPenalty, maxNewTokens }: Generation): string {
+  if (choice.kind !== 'beams') return JSON.stringify([choice.kind, repetitionPenalty !== 1])
+  return JSON.stringify([{ ...choice, returned: undefined }, maxNewTokens])
+}
+
+/**
  * The applications of `count` steps. Wires are states by their names, and by `stateAfter` once steps have changed them.
  * @param headBias whether logits have a bias
  * @throws usage `plan.model` for a plan without the model's decoder layers

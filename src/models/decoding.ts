@@ -38,6 +38,8 @@ export interface DecodingConfig {
 /** Token ids of the sources, and what decoding starts with. */
 export interface DecodingBatch extends Pick<DecodingStart, 'cases'> {
   readonly sources: readonly (readonly number[])[]
+  /** Of the same form as the one decoding was opened for, which it is by default. */
+  readonly generation?: Generation
 }
 
 export interface Decoding {
@@ -75,10 +77,10 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
       stepsPerRun,
       stateBytes: states.bytes,
       steps,
-      async start({ sources, cases }, signal) {
+      async start({ sources, cases, generation: asked = generation }, signal) {
         const lengths = sources.map(({ length }) => length)
         const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
-        await states.writeAll(initialStates(config, generation, shape, start))
+        await states.writeAll(initialStates(config, asked, shape, start))
         await abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources)))
       },
       async advance(runs, signal) {

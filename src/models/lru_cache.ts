@@ -2,11 +2,12 @@
 
 export interface Cache<T> {
   get(key: string, make: () => T): T
-  clear(): void
+  /** Evicts all values. Resolves when they are gone. */
+  clear(): Promise<void>
 }
 
 /** Keeps the most recently used values. A promise that rejects is not kept. */
-export function lruCache<T extends Promise<unknown>>(capacity: number, evict: (value: T) => void): Cache<T> {
+export function lruCache<T extends Promise<unknown>>(capacity: number, evict: (value: T) => void | Promise<void>): Cache<T> {
   const entries = new Map<string, T>()
   return {
     get(key, make) {
@@ -19,13 +20,14 @@ export function lruCache<T extends Promise<unknown>>(capacity: number, evict: (v
       for (const [oldest, stale] of entries) {
         if (entries.size <= capacity) break
         entries.delete(oldest)
-        evict(stale)
+        void evict(stale)
       }
       return value
     },
-    clear() {
-      for (const value of entries.values()) evict(value)
+    async clear() {
+      const values = [...entries.values()]
       entries.clear()
+      await Promise.all(values.map(evict))
     },
   }
 }

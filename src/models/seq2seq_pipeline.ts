@@ -6,12 +6,12 @@
 import { join } from 'node:path'
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
-import { usageError } from '../errors.js'
+import { HeddleError, usageError } from '../errors.js'
 import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { openSession } from '../runtime/session.js'
 import { type Hypothesis, traceBeams, tracePool } from './beam_trace.js'
 import { type FloatType, floatTypes } from './convert.js'
-import { decoderSteps } from './decoder.js'
+import { decoderSteps, formOf } from './decoder.js'
 import { type Decoding, openDecoding } from './decoding.js'
 import { type DecodingShape, endsOf } from './decoding_states.js'
 import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from './generation_options.js'
@@ -22,6 +22,7 @@ import { readSafetensors } from './safetensors.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
 import { assembleSeq2seqEncoder } from './seq2seq_encoder.js'
 import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
+import { checkSources, type SourceCase } from './source_cases.js'
 
 export interface Seq2seqOptions {
   readonly device: NativeDevice
@@ -32,10 +33,6 @@ export interface Seq2seqOptions {
   readonly dtype?: FloatType
   /** `unfused` by default. */
   readonly plan?: string
-}
-
-export interface SourceCase {
-  readonly inputIds: readonly number[]
 }
 
 export interface GenerateOptions extends GenerationOptions {
@@ -63,9 +60,10 @@ export interface Seq2seq {
   readonly dtype: FloatType
   readonly plan: string
   /**
-   * Generates texts for cases in order. Runs of one pipeline follow each other; they never interleave.
-   * @throws usage `generate.*`, `run.batch`, `run.sequence`, `run.token` before anything runs; environment `states.memory`; the signal's
-   * reason when it aborts: what the run held is freed or used again, and the next run is not affected
+   * Generates texts for cases in order. Runs of one pipeline follow each other; they never interleave, and a stream that is being read is
+   * a run: whoever waits for another run inside of its loop waits forever.
+   * @throws usage `generate.*`, `run.batch`, `run.sequence`, `run.token` before anything runs; environment `states.memory` and
+   * `device.memory`; the signal's reason when it aborts: what the run held is freed or used again, and the next run is not affected
    */
   generate(cases: readonly SourceCase[], options?: GenerateOptions): Promise<GenerationResult[]>
   /**
@@ -108,16 +106,23 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
     weights: prepareWeights(applications, weights, layouts),
   })
 
-  const decodings = lruCache<Promise<Decoding>>(keptShapes, (evicted) => {
-    void evicted.then(
+  const decodings = lruCache<Promise<Decoding>>(keptShapes, (evicted) =>
+    evicted.then(
       (decoding) => decoding.release(),
       () => {},
-    )
-  })
-  const decodingFor = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
-    decodings.get(JSON.stringify([generation, shape]), () =>
+    ),
+  )
+  const open = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
+    decodings.get(`${formOf(generation)} ${JSON.stringify(shape)}`, () =>
       openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
     )
+  /** Where memory is short, the shapes that were kept make room: no run uses them now. */
+  const decodingFor = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
+    open(generation, shape).catch(async (error: unknown) => {
+      if (!isOutOfMemory(error)) throw error
+      await decodings.clear()
+      return open(generation, shape)
+    })
 
   let queue: Promise<unknown> = Promise.resolve()
   /** Waits for the runs before, and lets the next wait for `release`. */
@@ -142,7 +147,7 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
         signal?.throwIfAborted()
         const sources = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
         const decoding = await decodingFor(generation, shapeOf(config, generation, sources))
-        await decoding.start({ sources, cases: sources.map((_, i) => first + i) }, signal)
+        await decoding.start({ sources, cases: sources.map((_, i) => first + i), generation }, signal)
         yield { decoding, generation, first }
         progress?.(first + sources.length, cases.length)
       }
@@ -182,11 +187,14 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
       }
     },
     release() {
-      decodings.clear()
+      void decodings.clear()
       session.release()
     },
   }
 }
+
+const isOutOfMemory = (error: unknown): boolean =>
+  error instanceof HeddleError && ['states.memory', 'device.memory'].includes(error.code)
 
 /** Tokens that rows have beyond those sent before, by case. */
 function* newTokens(rows: readonly (readonly number[])[], sent: number[], first: number): Generator<StreamedTokens> {
@@ -248,24 +256,4 @@ async function beamsOf({ endTokens: ends }: Seq2seqConfig, { shape, ...decoding 
     words: await decoding.read('poolWords'),
   }
   return tracePool(history, pool, { ...options, lengthPenalty: choice.lengthPenalty })
-}
-
-/** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
-function checkSources(config: Seq2seqConfig, cases: readonly SourceCase[], batch: number): void {
-  if (!Number.isSafeInteger(batch) || batch < 1) throw usageError('run.batch', `batch is ${batch}, expected a positive integer`)
-  if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
-  for (const [i, { inputIds }] of cases.entries()) {
-    if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)
-    if (inputIds.length > config.positions) {
-      throw usageError('run.sequence', `case ${i} has ${inputIds.length} tokens, the model has ${config.positions} positions`, {
-        hint: 'split the text into shorter pieces',
-      })
-    }
-    const at = inputIds.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= config.vocab)
-    if (at >= 0) {
-      throw usageError('run.token', `case ${i}: token id ${inputIds[at]} at position ${at} is not in [0, ${config.vocab})`, {
-        hint: 'the tokenizer may belong to another model',
-      })
-    }
-  }
 }
