@@ -160,7 +160,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       return result
     },
     release() {
-      programs.clear()
+      void programs.clear()
       session.release()
     },
   }

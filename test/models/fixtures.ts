@@ -107,7 +107,13 @@ export function randomBert(changes: Readonly<Record<string, unknown>>, pooler = 
 }
 
 /** Writes a model folder and returns its path. */
-export async function writeModel({ json, tensors }: Pick<RandomModel, 'json' | 'tensors'>): Promise<string> {
+export async function writeModel({
+  json,
+  tensors,
+}: {
+  readonly json: Readonly<Record<string, unknown>>
+  readonly tensors: ReadonlyMap<string, StoredTensor>
+}): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'heddle-model-'))
   await writeFile(join(dir, 'config.json'), JSON.stringify(json))
   await writeFile(join(dir, 'model.safetensors'), formatSafetensors(tensors))

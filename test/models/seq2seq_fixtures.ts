@@ -1,4 +1,5 @@
 /** What the tests of encoder-decoder models share: the number-words model, small random models, and encoders run on the CPU device. */
+import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { layouts } from '../../specs/index.js'
 import type { FloatType } from '../../src/models/convert.js'
@@ -13,12 +14,13 @@ import {
   seq2seqEncoderDims,
   seq2seqEncoderInputs,
 } from '../../src/models/seq2seq_encoder.js'
+import { loadSeq2seq, type Seq2seq } from '../../src/models/seq2seq_pipeline.js'
 import { seq2seqShapes, seq2seqWeights } from '../../src/models/seq2seq_weights.js'
 import { idRows, packedRows } from '../../src/models/token_rows.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { buildProgram, type Program } from '../../src/runtime/program.js'
 import { openSession } from '../../src/runtime/session.js'
-import { noise } from './fixtures.js'
+import { noise, writeModel } from './fixtures.js'
 import type { EncodedSource } from './seq2seq_reference.js'
 
 export const numberWords = fileURLToPath(new URL('../data/models/number-words', import.meta.url))
@@ -73,6 +75,45 @@ export function randomSeq2seq(json: Readonly<Record<string, unknown>>): RandomSe
   )
   tensors.set('final_logits_bias', tensor([1, config.vocab], 0, 0.1))
   return { config, file: { tensors, metadata: {} } }
+}
+
+/** A model whose decoder reads and writes little. */
+export const tinyPegasus = {
+  ...smallPegasus,
+  d_model: 32,
+  encoder_layers: 1,
+  encoder_ffn_dim: 32,
+  decoder_ffn_dim: 32,
+}
+
+/** The same after Marian's fashion: post-LN, and a start token of its own. */
+export const tinyMarian = {
+  ...tinyPegasus,
+  model_type: 'marian',
+  architectures: ['MarianMTModel'],
+  activation_function: 'swish',
+  decoder_start_token_id: 49,
+  pad_token_id: 49,
+}
+
+/** Loads a model folder, or a random model of a configuration, for as long as it is used. */
+export async function withSeq2seq<T>(
+  opened: Pick<EncoderOptions, 'device' | 'library' | 'manifest'>,
+  model: string | Readonly<Record<string, unknown>>,
+  options: { readonly plan?: string; readonly dtype?: FloatType },
+  use: (model: Seq2seq) => Promise<T>,
+): Promise<T> {
+  const folder = typeof model === 'string' ? model : await writeModel({ json: model, tensors: randomSeq2seq(model).file.tensors })
+  try {
+    const loaded = await loadSeq2seq(folder, { ...opened, ...options })
+    try {
+      return await use(loaded)
+    } finally {
+      loaded.release()
+    }
+  } finally {
+    if (typeof model !== 'string') await rm(folder, { recursive: true })
+  }
 }
 
 /** What the encoder gives for each source, padding left out, and the steps it took. */

@@ -5,7 +5,7 @@
 import type { Safetensors } from '../../src/models/safetensors.js'
 import { decode } from '../../src/runtime/buffer.js'
 
-type Matrix = readonly (readonly number[])[]
+export type Matrix = readonly (readonly number[])[]
 
 /** One source: its memory, and for each decoder layer the keys and values of it. One row a token. */
 export interface EncodedSource {
@@ -24,8 +24,8 @@ export interface ReferenceConfig {
   readonly activation: (x: number) => number
 }
 
-export function encodeSource(config: ReferenceConfig, { tensors }: Safetensors, ids: readonly number[]): EncodedSource {
-  const { hidden, preNorm } = config
+/** What both stacks are made of: vectors, linear layers and norms by the names of a checkpoint, and embedded tokens. */
+export function partsOf({ hidden, embedScale }: ReferenceConfig, { tensors }: Safetensors) {
   const vector = (name: string): ArrayLike<number> => {
     const tensor = tensors.get(name)
     if (tensor === undefined) throw new Error(`no tensor ${name}`)
@@ -45,20 +45,31 @@ export function encodeSource(config: ReferenceConfig, { tensors }: Safetensors, 
       return row.map((value, j) => ((value - mean) / Math.sqrt(variance + 1e-5)) * (gamma[j] ?? 0) + (beta[j] ?? 0))
     })
   }
-  const sum = (x: Matrix, y: Matrix): number[][] => x.map((row, i) => row.map((value, j) => value + (y[i]?.[j] ?? 0)))
 
   const words = vector('model.shared.weight')
-  const stored = tensors.get('model.encoder.embed_positions.weight')
-  const table = stored && decode('f32', stored.data)
-  const position = (s: number, j: number): number => {
+  const position = (table: ArrayLike<number> | undefined, s: number, j: number): number => {
     if (table !== undefined) return table[s * hidden + j] ?? 0
     const half = hidden / 2
     const angle = s / 10_000 ** ((2 * (j % half)) / hidden)
     return Math.fround(j < half ? Math.sin(angle) : Math.cos(angle))
   }
-  let x: Matrix = ids.map((id, s) =>
-    Array.from({ length: hidden }, (_, j) => (words[id * hidden + j] ?? 0) * config.embedScale + position(s, j)),
-  )
+  const embed = (side: 'encoder' | 'decoder', ids: readonly number[]): Matrix => {
+    const stored = tensors.get(`model.${side}.embed_positions.weight`)
+    const table = stored && decode('f32', stored.data)
+    return ids.map((id, s) =>
+      Array.from({ length: hidden }, (_, j) => (words[id * hidden + j] ?? 0) * embedScale + position(table, s, j)),
+    )
+  }
+  return { vector, linear, norm, embed }
+}
+
+/** Rows of one matrix and another, added. */
+export const sum = (x: Matrix, y: Matrix): number[][] => x.map((row, i) => row.map((value, j) => value + (y[i]?.[j] ?? 0)))
+
+export function encodeSource(config: ReferenceConfig, file: Safetensors, ids: readonly number[]): EncodedSource {
+  const { preNorm } = config
+  const { linear, norm, embed } = partsOf(config, file)
+  let x: Matrix = embed('encoder', ids)
   for (let i = 0; i < config.layers; i++) {
     const at = `model.encoder.layers.${i}`
     const attend = (y: Matrix): Matrix => {
@@ -80,12 +91,15 @@ export function encodeSource(config: ReferenceConfig, { tensors }: Safetensors, 
   return { memory, keys: cross('k'), values: cross('v') }
 }
 
-/** Softmax attention of every token to every token, head by head; the heads of a token lie side by side. */
-function attention(q: Matrix, k: Matrix, v: Matrix, heads: number): number[][] {
-  return q.map((query) => {
+/**
+ * Softmax attention of every token to every token, head by head; the heads of a token lie side by side. `causal`: to those up to its own.
+ */
+export function attention(q: Matrix, k: Matrix, v: Matrix, heads: number, causal = false): number[][] {
+  return q.map((query, s) => {
     const size = query.length / heads
+    const keys = causal ? k.slice(0, s + 1) : k
     return Array.from({ length: heads }, (_, head) => {
-      const scores = k.map((key) => {
+      const scores = keys.map((key) => {
         let total = 0
         for (let j = head * size; j < (head + 1) * size; j++) total += (query[j] ?? 0) * (key[j] ?? 0)
         return total / Math.sqrt(size)
