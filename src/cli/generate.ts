@@ -96,11 +96,10 @@ export function expectNoGeneration(options: GenerationFlags): void {
   throw usageError('run.option', `--${flag} is of models that generate text, and this one does not`)
 }
 
-/** What the pipeline is asked for. A length penalty or a way of stopping asks for Hugging Face's rule. */
+/** What the pipeline is asked for. */
 export function generationOf(flags: GenerationFlags): GenerationOptions {
-  const { beam, return: returned, lengthPenalty, earlyStopping, ...rest } = flags
-  const ruled = lengthPenalty !== undefined || earlyStopping !== undefined
-  const options = { ...rest, beams: beam, returned, lengthPenalty, earlyStopping, rule: ruled ? 'hf' : undefined }
+  const { beam, return: returned, ...rest } = flags
+  const options = { ...rest, beams: beam, returned }
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 

@@ -13,7 +13,8 @@ export interface GenerationOptions {
   readonly returned?: number
   /**
    * How beams end. `plain`: a finished beam keeps its place at no cost and is compared by its sum of log-probabilities
-   * (FasterTransformer). `hf`: finished hypotheses leave the beams for a pool, compared by sum / length^lengthPenalty.
+   * (FasterTransformer). `hf`: finished hypotheses leave the beams for a pool, compared by sum / length^lengthPenalty. `plain` by default;
+   * `hf` where a length penalty or a way of stopping early is given.
    */
   readonly rule?: BeamRule
   /** For rule `hf`. 1 by default. */
@@ -137,7 +138,8 @@ function choiceOf(options: GenerationOptions, limits: GenerationLimits): Choice 
   const { temperature, topK, topP, minP, seed } = options
   const random = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
   const width = whole('beams', options.beams ?? 1, 1, mostBeams)
-  if (width > 1 || options.rule !== undefined) return beamsOf(options, width, random, limits)
+  const ruled = [options.rule, options.lengthPenalty, options.earlyStopping].some((value) => value !== undefined)
+  if (width > 1 || ruled) return beamsOf(options, width, random, limits)
   whole('returned', options.returned ?? 1, 1, 1, 'only beams have several results')
   return random ? samplingOf(options, limits) : { kind: 'greedy' }
 }
@@ -146,8 +148,10 @@ function beamsOf(options: GenerationOptions, width: number, random: boolean, { v
   if (random)
     refuse('beams', width, '1 with temperature, topK, topP, minP or a seed', 'beams are not drawn: choose one of the two')
   if (2 * width > vocab) refuse('beams', width, `at most ${Math.floor(vocab / 2)}, half of the model's ${vocab} words`)
-  const { rule = 'plain', lengthPenalty = 1, earlyStopping = false } = options
+  const compares = options.lengthPenalty !== undefined || options.earlyStopping !== undefined
+  const { rule = compares ? 'hf' : 'plain', lengthPenalty = 1, earlyStopping = false } = options
   if (rule !== 'plain' && rule !== 'hf') refuse('rule', rule, 'plain or hf')
+  if (rule === 'plain' && compares) refuse('rule', rule, 'hf with a length penalty or a way of stopping early')
   if (!Number.isFinite(lengthPenalty)) refuse('lengthPenalty', lengthPenalty, 'a number')
   return {
     kind: 'beams',

@@ -138,7 +138,10 @@ describe('greedy texts', () => {
       await withSeq2seq(opened, json, { plan }, async (model) => {
         for (const most of [3, 8, 13]) {
           const found = await model.generate(cases, { maxNewTokens: most })
-          expect(found.map(({ ids }) => ids)).toEqual(models.map((each) => greedyIds(each, { most, start })))
+          const wanted = models.map((each) => greedyIds(each, { most, start }))
+          expect(found.map(({ ids }) => ids)).toEqual(wanted)
+          // The texts of other sources are other texts.
+          expect(found.map(({ ids }) => ids)).not.toEqual([...wanted.slice(1), ...wanted.slice(0, 1)])
         }
       })
     }
@@ -183,6 +186,7 @@ describe('draws', () => {
       const [alone = []] = await ids(1, 1)
       expect(alone.length).toBeGreaterThan(0)
       expect(await ids(7, 7)).toEqual(Array.from({ length: 7 }, () => alone))
+      expect(await ids(64, 64)).toEqual(Array.from({ length: 64 }, () => alone))
       expect(await ids(3, 2)).toEqual([alone, alone, alone])
       const [other] = await ids(1, 1, 12)
       expect(other).not.toEqual(alone)

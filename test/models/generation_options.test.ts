@@ -23,6 +23,13 @@ describe('choices', () => {
     })
   })
 
+  test('a length penalty or a way of stopping early asks for the rule that has them', () => {
+    const hf = { kind: 'beams', width: 4, rule: 'hf' }
+    expect(resolve({ beams: 4, lengthPenalty: 2 }).choice).toMatchObject({ ...hf, lengthPenalty: 2, earlyStopping: false })
+    expect(resolve({ beams: 4, earlyStopping: 'never' }).choice).toMatchObject({ ...hf, earlyStopping: 'never' })
+    expect(resolve({ lengthPenalty: 2 }).choice).toMatchObject({ ...hf, width: 1 })
+  })
+
   test.each<[GenerationOptions, object]>([
     [{ topK: 4 }, { topK: 4, topP: 1, temperature: 1, minP: 0, seeds: [0] }],
     [
@@ -59,6 +66,11 @@ describe('refusals', () => {
     [{ minNewTokens: 65 }, 'generate.minNewTokens', 'minNewTokens is 65, expected an integer from 0 to 64'],
     [{ repetitionPenalty: 0 }, 'generate.repetitionPenalty', 'repetitionPenalty is 0, expected a number above 0'],
     [{ beams: 2, repetitionPenalty: 2 }, 'generate.repetitionPenalty', 'repetitionPenalty is 2, expected 1 with beams'],
+    [
+      { beams: 2, rule: 'plain', lengthPenalty: 2 },
+      'generate.rule',
+      'rule is "plain", expected hf with a length penalty or a way of stopping early',
+    ],
     [{ beams: 2, minNewTokens: 2 }, 'generate.minNewTokens', 'minNewTokens is 2, expected 0 with beams'],
     [{ beams: 2, lengthPenalty: Number.NaN }, 'generate.lengthPenalty', 'lengthPenalty is null, expected a number'],
   ])('%o', (options, code, message) => {
