@@ -37,7 +37,7 @@ export const addPosition = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'table' |
   attrs: { first: 0 },
 })
 
-/** Compiled from specs/ops/steps.ts:5. */
+/** Compiled from specs/ops/steps.ts:8. */
 export const addStepPosition = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'table' | 'step' | 'y', 'first'>({
   op: 'add_step_position',
   types: ['T'],
@@ -721,7 +721,7 @@ export const maskScores = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'lengths' 
   attrs: {},
 })
 
-/** Compiled from specs/ops/steps.ts:17. */
+/** Compiled from specs/ops/steps.ts:20. */
 export const maskSteps = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'step' | 'y', never>({
   op: 'mask_steps',
   types: ['T'],
@@ -820,7 +820,7 @@ export const mergeHeadsPack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'seque
   attrs: {},
 })
 
-/** Compiled from specs/ops/steps.ts:27. */
+/** Compiled from specs/ops/steps.ts:30. */
 export const nextStep = bindOp<{  }, 'step' | 'y', never>({
   op: 'next_step',
   types: [],

@@ -12,6 +12,7 @@ constexpr int VEC = 8;
 __global__ void __launch_bounds__(256, 1) embed_step_elementwise(
     const int64_t work,
     const int n,
+    const int p,
     const float factor,
     const heddle::In<int> ids,
     const heddle::In<T> table,
@@ -26,7 +27,7 @@ __global__ void __launch_bounds__(256, 1) embed_step_elementwise(
   const int i_m = static_cast<int>(position);
   const int id = heddle::read(ids, i_m);
   const int64_t start = static_cast<int64_t>(id) * n;
-  const int64_t start_2 = static_cast<int64_t>(heddle::read(step, 0)) * n;
+  const int64_t start_2 = static_cast<int64_t>(min(heddle::read(step, 0), p - 1)) * n;
   const int64_t start_3 = static_cast<int64_t>(i_m) * n;
   const auto table_c4 = heddle::load_chunk<VEC>(table, start + c4_0, valid);
   const auto table2_c4 = heddle::load_chunk<VEC>(table2, start_2 + c4_0, valid);
@@ -55,5 +56,5 @@ extern "C" int32_t heddle_launch_embed_step__f16(const heddle_launch* launch, he
   const auto y = arguments.out<T>(4, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;
-  return heddle::launch_elements(launch, error, "embed_step__f16", work, 256, embed_step_elementwise, work, static_cast<int>(n), factor, ids, table, step, table2, y);
+  return heddle::launch_elements(launch, error, "embed_step__f16", work, 256, embed_step_elementwise, work, static_cast<int>(n), static_cast<int>(p), factor, ids, table, step, table2, y);
 }
