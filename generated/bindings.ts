@@ -379,11 +379,11 @@ export const geluTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>(
   attrs: {},
 })
 
-/** Compiled from specs/ops/sample.ts:28. */
-export const greedy = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'step' | 'finished' | 'minimum' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
+/** Compiled from specs/ops/sample.ts:23. */
+export const greedy = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'step' | 'finished' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
   op: 'greedy',
   types: ['T'],
-  tensors: { logits: ['r', 'v'], step: ['o'], finished: ['r'], minimum: ['r'], limit: ['r'], ends: ['e'], words: ['r'], finishedAfter: ['r'] },
+  tensors: { logits: ['r', 'v'], step: ['o'], finished: ['r'], limit: ['r'], ends: ['e'], words: ['r'], finishedAfter: ['r'] },
   dims: ['r', 'v', 'o', 'e'],
   attrs: {},
 })
@@ -919,11 +919,11 @@ export const rowsFromInt8Col32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y'
   attrs: { step: 1 },
 })
 
-/** Compiled from specs/ops/sample.ts:51. */
-export const sample = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'temperature' | 'topK' | 'topP' | 'minP' | 'seedsLow' | 'seedsHigh' | 'step' | 'finished' | 'minimum' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
+/** Compiled from specs/ops/sample.ts:45. */
+export const sample = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'temperature' | 'topK' | 'topP' | 'minP' | 'seedsLow' | 'seedsHigh' | 'step' | 'finished' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
   op: 'sample',
   types: ['T'],
-  tensors: { logits: ['r', 'v'], temperature: ['r'], topK: ['r'], topP: ['r'], minP: ['r'], seedsLow: ['r'], seedsHigh: ['r'], step: ['o'], finished: ['r'], minimum: ['r'], limit: ['r'], ends: ['e'], words: ['r'], finishedAfter: ['r'] },
+  tensors: { logits: ['r', 'v'], temperature: ['r'], topK: ['r'], topP: ['r'], minP: ['r'], seedsLow: ['r'], seedsHigh: ['r'], step: ['o'], finished: ['r'], limit: ['r'], ends: ['e'], words: ['r'], finishedAfter: ['r'] },
   dims: ['r', 'v', 'o', 'e'],
   attrs: {},
 })
@@ -979,6 +979,15 @@ export const splitHeads = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never
   types: ['T'],
   tensors: { x: ['b', 's', 'h', 'd'], y: ['b', 's', 'h', 'd'] },
   dims: ['b', 's', 'h', 'd'],
+  attrs: {},
+})
+
+/** Compiled from specs/ops/ends.ts:10. */
+export const suppressEnds = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'step' | 'minimum' | 'ends' | 'y', never>({
+  op: 'suppress_ends',
+  types: ['T'],
+  tensors: { logits: ['r', 'v'], step: ['o'], minimum: ['r'], ends: ['e'], y: ['r', 'v'] },
+  dims: ['r', 'v', 'o', 'e'],
   attrs: {},
 })
 

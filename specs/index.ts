@@ -14,7 +14,7 @@ import {
 import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
 import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from './graphs/int8.js'
 import { packing, removePadding, restorePadding } from './graphs/padding.js'
-import { greedyStep, penaltyStep, sampleStep } from './graphs/sampling.js'
+import { greedyStep, minimumStep, penaltyStep, sampleStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
 import * as matrixLayouts from './layouts/matrix.js'
@@ -32,6 +32,7 @@ import { followParents, gatherBeams } from './ops/beams.js'
 import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
 import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup } from './ops/embedding_lookup.js'
+import { suppressEnds } from './ops/ends.js'
 import { firstToken } from './ops/first_token.js'
 import { dequantize, dequantizeChannels, dequantizeProduct, quantize } from './ops/int8.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
@@ -106,6 +107,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   silu,
   softmax,
   splitHeads,
+  suppressEnds,
   take,
   tanh,
   unpackRows,
@@ -145,6 +147,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   languageModelHead,
   memoryKeysValues,
   packing,
+  minimumStep,
   penaltyStep,
   pooler,
   removePadding,

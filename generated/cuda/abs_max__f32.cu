@@ -74,6 +74,7 @@ __global__ void __launch_bounds__(Team::threads, 2) abs_max_reread(
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> y1_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
       const int valid = n - c0;

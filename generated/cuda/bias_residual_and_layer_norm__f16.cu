@@ -135,6 +135,7 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_and_layer_norm
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;
       const int valid = n - c2_0;
@@ -155,6 +156,7 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_and_layer_norm
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
     heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;
       const int valid = n - c2_0;
@@ -171,6 +173,7 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_and_layer_norm
     const float sum1 = team.reduce(sum1_lanes);
     const float variance = sum1 / static_cast<float>(n);
     const float row_rsqrt = rsqrtf(variance + eps);
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;
       const int valid = n - c2_0;

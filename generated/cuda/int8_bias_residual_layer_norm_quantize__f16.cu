@@ -130,6 +130,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c5_0 = chunk * VEC;
       const int valid = n - c5_0;
@@ -147,6 +148,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
     heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c5_0 = chunk * VEC;
       const int valid = n - c5_0;
@@ -164,6 +166,7 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const float sum1 = team.reduce(sum1_lanes);
     const float variance = sum1 / static_cast<float>(n);
     const float row_rsqrt = rsqrtf(variance + eps);
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c5_0 = chunk * VEC;
       const int valid = n - c5_0;

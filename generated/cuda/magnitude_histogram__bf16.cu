@@ -77,6 +77,7 @@ __global__ void __launch_bounds__(Team::threads, 2) magnitude_histogram_reread(
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::clear_counts(team, counts, bins, [&](int bin) -> int64_t { return (static_cast<int64_t>(m1) * bins) + bin; });
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
       const int valid = n - c0;

@@ -118,6 +118,7 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_softmax_reread(
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c3_0 = chunk * VEC;
       const int valid = n - c3_0;
@@ -132,6 +133,7 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_softmax_reread(
     }
     const float top = team.reduce(top_lanes);
     heddle::Accumulator<heddle::Sum<float>> total_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c3_0 = chunk * VEC;
       const int valid = n - c3_0;
@@ -146,6 +148,7 @@ __global__ void __launch_bounds__(Team::threads, 2) scale_mask_softmax_reread(
       total_lanes.end_chunk();
     }
     const float total = team.reduce(total_lanes);
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c3_0 = chunk * VEC;
       const int valid = n - c3_0;

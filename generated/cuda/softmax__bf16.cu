@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_reread(
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Max<float>> top_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
       const int valid = n - c0;
@@ -113,6 +114,7 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_reread(
     }
     const float top = team.reduce(top_lanes);
     heddle::Accumulator<heddle::Sum<float>> total_lanes;
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
       const int valid = n - c0;
@@ -125,6 +127,7 @@ __global__ void __launch_bounds__(Team::threads, 2) softmax_reread(
       total_lanes.end_chunk();
     }
     const float total = team.reduce(total_lanes);
+    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
       const int valid = n - c0;

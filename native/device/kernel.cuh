@@ -14,9 +14,11 @@
 #if defined(HEDDLE_SIMT)
 #include "simt.hpp"
 #define HEDDLE_UNROLL
+#define HEDDLE_UNROLL_FEW
 #else
 #include "cuda.cuh"
 #define HEDDLE_UNROLL _Pragma("unroll")
+#define HEDDLE_UNROLL_FEW _Pragma("unroll 4")
 #endif
 
 #if defined(HEDDLE_SIMT)

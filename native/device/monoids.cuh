@@ -58,6 +58,8 @@ template <class T>
 struct Placed {
   T value;
   int index;
+
+  __device__ __forceinline__ bool operator==(const Placed& other) const { return value == other.value && index == other.index; }
 };
 
 template <class T>

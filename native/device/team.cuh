@@ -5,7 +5,8 @@
 // The order of combination follows from the team and the row's length, never from timing. A whole warp and a block agree:
 // chunk g of a row belongs to slot g mod 32, a slot combines its chunks in ascending order, and the 32 slots are combined
 // pairwise. So the number of rows may choose between a warp and a block of one chunk a lane without changing a bit. In a scan
-// they agree as well: 32 neighbouring chunks are combined by a warp, such groups one after the other in ascending order.
+// they agree as well: 32 neighbouring chunks are combined by a warp, such groups one after the other in ascending order; blocks of
+// more than 16 warps, which take rows that are too long for a warp, combine groups pairwise.
 #ifndef HEDDLE_TEAM_CUH
 #define HEDDLE_TEAM_CUH
 
@@ -134,6 +135,12 @@ struct WarpTeam {
   static constexpr unsigned int all_ones = 0xffffffffu;
 };
 
+/// What the lanes of a block exchange in reductions, the same array for all that exchange one type: two buffers.
+template <class Value, int Lanes>
+struct BlockPartials {
+  HEDDLE_SHARED_FUNCTION(Value, values, 2 * Lanes)
+};
+
 /// One block a row.
 template <int Lanes>
 struct BlockTeam {
@@ -147,49 +154,80 @@ struct BlockTeam {
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x); }
   __device__ __forceinline__ void meet() const { __syncthreads(); }
 
-  /// Lane l of every warp combines what lanes l of all warps hold, then each warp finishes alone. Two buffers take turns: a
-  /// thread that is a reduction ahead writes the one nobody reads, so one barrier a reduction is enough.
+  /// Lane l of a warp combines what lanes l of all warps hold, then a butterfly finishes: in every warp where warps are few, in one
+  /// for all of them where that is less work than a second barrier; the bits are the same. Two buffers take turns: a thread that
+  /// is a reduction ahead writes the one nobody reads.
   template <class Monoid>
   __device__ __forceinline__ auto reduce(const Accumulator<Monoid>& accumulator) {
     using Value = typename Monoid::Value;
-    HEDDLE_SHARED(Value, partial, 2 * Lanes);
+    const auto partial = BlockPartials<Value, Lanes>{}.values();
     const int base = turn_ * Lanes;
     turn_ ^= 1;
     partial[base + lane()] = accumulator.total;
     __syncthreads();
-    Value value = partial[base + lane() % warp_lanes];
-    HEDDLE_UNROLL
-    for (int warp = 1; warp < Lanes / warp_lanes; ++warp) {
-      value = Monoid::combine(value, partial[base + warp * warp_lanes + lane() % warp_lanes]);
+    if constexpr (warps <= few_warps) return Monoid::result(over_warps<Monoid>(partial, base));
+    if (lane() < warp_lanes) {
+      const Value value = over_warps<Monoid>(partial, base);
+      __syncwarp();
+      if (lane() == 0) partial[base] = value;
     }
-    return Monoid::result(combine_lanes<Monoid, warp_lanes>(value, all_ones));
+    __syncthreads();
+    const Value value = partial[base];
+    return Monoid::result(value);
   }
 
-  /// Each warp scans its lanes, then every thread combines what the warps found, in ascending order. Two buffers take turns
-  /// as in a reduction.
+  /// Each warp scans its lanes, then what the warps found is combined: in ascending order where warps are few, by a scan in every
+  /// warp where that is less work. Two buffers take turns as in a reduction.
   template <class Monoid, int Vec>
   __device__ __forceinline__ void scan(Prefix<Monoid, Vec>& prefix) {
     using Value = typename Monoid::Value;
-    constexpr int warps = Lanes / warp_lanes;
     HEDDLE_SHARED(Value, partial, 2 * warps);
     const int base = turn_ * warps;
     turn_ ^= 1;
     const int own = lane() / warp_lanes;
-    const auto chunks = scan_lanes<Monoid, warp_lanes>(prefix.total, all_ones, lane() % warp_lanes);
+    const auto chunks = scan_present<Monoid>(prefix.total);
     if (lane() % warp_lanes == 0) partial[base + own] = chunks.all;
     __syncthreads();
     Value total = prefix.carry;
     Value before = total;
-    HEDDLE_UNROLL
-    for (int warp = 0; warp < warps; ++warp) {
-      if (warp == own) before = total;
-      total = Monoid::combine(total, partial[base + warp]);
+    if constexpr (warps <= few_warps) {
+      HEDDLE_UNROLL
+      for (int warp = 0; warp < warps; ++warp) {
+        if (warp == own) before = total;
+        total = Monoid::combine(total, partial[base + warp]);
+      }
+    } else {
+      const int place = lane() % warp_lanes;
+      const Value value = place < warps ? static_cast<Value>(partial[base + place]) : Monoid::identity();
+      const auto groups = scan_present<Monoid>(value);
+      before = Monoid::combine(total, from_lane(groups.before, all_ones, own, warp_lanes));
+      total = Monoid::combine(total, groups.all);
     }
     prefix.end_chunk(Monoid::combine(before, chunks.before), total);
   }
 
  private:
   static constexpr unsigned int all_ones = 0xffffffffu;
+  static constexpr int warps = Lanes / warp_lanes;
+  /// More make a second barrier, or a scan of their own, cheaper than that every one of them combines all the others.
+  static constexpr int few_warps = 16;
+
+  /// Scans what the lanes of a warp have, of which there mostly is nothing where few elements count.
+  template <class Monoid, class Value>
+  __device__ __forceinline__ LaneScan<Value> scan_present(const Value& value) const {
+    if (!__any_sync(all_ones, !(value == Monoid::identity()))) return {Monoid::identity(), Monoid::identity()};
+    return scan_lanes<Monoid, warp_lanes>(value, all_ones, lane() % warp_lanes);
+  }
+
+  template <class Monoid, class Partial>
+  __device__ __forceinline__ typename Monoid::Value over_warps(const Partial& partial, int base) const {
+    typename Monoid::Value value = partial[base + lane() % warp_lanes];
+    HEDDLE_UNROLL
+    for (int warp = 1; warp < warps; ++warp) {
+      value = Monoid::combine(value, partial[base + warp * warp_lanes + lane() % warp_lanes]);
+    }
+    return combine_lanes<Monoid, warp_lanes>(value, all_ones);
+  }
 
   int turn_ = 0;
 };

@@ -1,23 +1,18 @@
 // The threshold of a row: the largest of its keys from which on elements weigh at least a target together. Nothing is sorted.
 // Weights are summed as integers, in units of 2^-36, so neither the team nor the timing of its lanes shows in the result.
 //
-// A thread and the lanes of a warp find the bits of the key one by one, from the highest. A block narrows the range of keys
-// instead: it counts the weights of 1024 equal parts of the range, finds the part that reaches the target, and collects its
-// elements. The few there usually are it weighs against each other; where they are many (equal, or far closer than the rest)
-// it narrows the range again. An element is computed again in every walk over the row: rows that come here may be far longer
-// than registers or shared memory hold, and are in the cache after the first.
+// A thread and the lanes of a warp find the bits of the key one by one, from the highest. A block looks at the highest element of
+// each lane first: where these weigh enough, as the few that are asked for mostly do, it collects what is not below them and
+// weighs it element against element. Otherwise it narrows the range of keys: it counts the weights of 1024 equal parts of the
+// range, finds the part that reaches the target, and collects its elements; where they are many (equal, or far closer than the
+// rest) it narrows the range again. An element is computed again in every walk over the row: rows that come here may be far
+// longer than registers or shared memory hold, and are in the cache after the first.
 #ifndef HEDDLE_THRESHOLD_CUH
 #define HEDDLE_THRESHOLD_CUH
 
 #include "team.cuh"
 
 namespace heddle {
-
-/// An element of the row: where it stands, and what it weighs.
-struct Weighed {
-  float key;
-  float weight;
-};
 
 /// Sums of weights: exact for a million elements of the largest weight.
 using Units = unsigned long long;
@@ -47,9 +42,9 @@ __device__ __forceinline__ float key_of_order(unsigned int order) {
   return __uint_as_float((order >> 31) != 0 ? order & 0x7fffffffu : ~order);
 }
 
-/// For teams that are less than a block: rows are short.
-template <class Team, class Element>
-__device__ __forceinline__ float threshold(Team& team, int length, float target, Element element) {
+/// For teams that are less than a block: rows are short. `key(c)` is the key of element c, `weight(c, key)` what it weighs.
+template <class Team, class Key, class Weight>
+__device__ __forceinline__ float threshold(Team& team, int length, float target, Key key, Weight weight) {
   if (!(target < unreachable)) return -INFINITY;
   const Units wanted = target_units(target);
   unsigned int found = 0;
@@ -57,8 +52,8 @@ __device__ __forceinline__ float threshold(Team& team, int length, float target,
     const unsigned int least = found | bit;
     Accumulator<Sum<Units>> above;
     for (int c = team.lane(); c < length; c += Team::lanes) {
-      const Weighed item = element(c);
-      if (key_order(plain_key(item.key)) >= least) above.total += units_of(item.weight);
+      const float own = key(c);
+      if (key_order(plain_key(own)) >= least) above.total += units_of(weight(c, own));
     }
     if (team.reduce(above) >= wanted) found = least;
   }
@@ -89,115 +84,177 @@ struct KeyRange {
   __device__ __forceinline__ bool holds(float key) const { return key >= low && key <= high; }
 };
 
-/// Visits the elements of a row with a key above -Infinity, several at a time so that loads are under way together. Elements at
-/// -Infinity change no result: a threshold that is not reached above them is -Infinity in any case.
-template <int Lanes, class Element, class Visit>
-__device__ __forceinline__ void walk_row(int lane, int length, Element element, Visit visit) {
-  constexpr int batch = 4;
-  for (int64_t first = lane; first < length; first += batch * Lanes) {
-    Weighed items[batch];
+/// Visits the elements of a row, several at a time so that loads are under way together. What lies behind the row has a key of
+/// -Infinity. Such elements, and those whose key is no number, change no result: a threshold that is not reached above them is -Infinity
+/// in any case. Visitors let them fall by comparing.
+template <int Lanes, class Key, class Visit>
+__device__ __forceinline__ void walk_row(int lane, int length, Key key, Visit visit) {
+  constexpr int batch = 8;
+  const unsigned int end = static_cast<unsigned int>(length);
+  for (unsigned int first = static_cast<unsigned int>(lane); first < end; first += batch * Lanes) {
+    float keys[batch];
     HEDDLE_UNROLL
     for (int i = 0; i < batch; ++i) {
-      const int64_t c = first + i * Lanes;
-      items[i] = c < length ? element(static_cast<int>(c)) : Weighed{-INFINITY, 0.0f};
+      const unsigned int c = first + i * Lanes;
+      keys[i] = c < end ? key(static_cast<int>(c)) : -INFINITY;
     }
     HEDDLE_UNROLL
-    for (int i = 0; i < batch; ++i) {
-      const float key = plain_key(items[i].key);
-      if (key > -INFINITY) visit(key, items[i].weight);
-    }
+    for (int i = 0; i < batch; ++i) visit(static_cast<int>(first + i * Lanes), keys[i]);
   }
 }
 
 // What a block shares, the same arrays for all thresholds of a kernel: every one ends with a meeting after its last access.
-// Weights of the parts, and afterwards those of the elements of one part, beside their keys; the part found, and what is above it.
+// Weights of the parts, and afterwards those of collected elements, beside their keys; the part found, and what is above it.
 HEDDLE_SHARED_FUNCTION(Units, threshold_weights, KeyRange::parts)
 HEDDLE_SHARED_FUNCTION(float, threshold_keys, KeyRange::parts)
 HEDDLE_SHARED_FUNCTION(int, threshold_found, 1)
 HEDDLE_SHARED_FUNCTION(Units, threshold_found_above, 1)
 HEDDLE_SHARED_FUNCTION(int, threshold_members, 1)
 
-/// One block a row.
-template <int Lanes, class Element>
-__device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, float target, Element element) {
-  if (!(target < unreachable)) return -INFINITY;
+/// The highest part down to which a target is reached, and the weight above it; no part where it is not reached at all.
+struct FoundPart {
+  int part;
+  Units above;
+};
+
+/// Weighs the elements that `visit_all` hands to its visitor, part by part, and finds the part that reaches the target.
+/// `weight(c, key)` is asked for elements of the range alone.
+template <int Lanes, class Weight, class VisitAll>
+__device__ __forceinline__ FoundPart find_part(BlockTeam<Lanes>& team, const KeyRange& range, Units wanted, Weight weight,
+                                               VisitAll visit_all) {
   constexpr int parts = KeyRange::parts;
   constexpr int each = (parts + Lanes - 1) / Lanes;
   const auto weights = threshold_weights();
-  const auto keys = threshold_keys();
   const auto found = threshold_found();
   const auto found_above = threshold_found_above();
+  const int lane = team.lane();
+  for (int i = lane; i < parts; i += Lanes) weights[i] = 0;
+  team.meet();
+  visit_all([&](int c, float key) {
+    if (!range.holds(key)) return;
+    const Units units = units_of(weight(c, key));
+    if (units > 0) sum_shared(weights, range.part(key), units);
+  });
+  team.meet();
+
+  // Lanes take parts from the highest down: before a lane lies what is above its parts.
+  const int top = parts - 1 - lane * each;
+  Units own = 0;
+  for (int i = 0; i < each && top - i >= 0; ++i) own += weights[top - i];
+  Prefix<Sum<Units>, 1> prefix;
+  prefix.add(0, own, lane);
+  team.scan(prefix);
+  if (prefix.carry < wanted) {
+    team.meet();
+    return {-1, 0};
+  }
+  Units above = prefix.before;
+  if (above < wanted && wanted <= above + own) {
+    int i = top;
+    for (; above + weights[i] < wanted; --i) above += weights[i];
+    found[0] = i;
+    found_above[0] = above;
+  }
+  team.meet();
+  return {found[0], found_above[0]};
+}
+
+/// Collects the elements that `wants` names, and finds the threshold among them if they are few. A threshold is no NaN, so one
+/// says that they are too many.
+template <int Lanes, class Key, class Weight, class Wants>
+__device__ __forceinline__ float threshold_of_few(BlockTeam<Lanes>& team, int length, Units wanted, Key key, Weight weight,
+                                                  Wants wants) {
+  // Each is weighed against each: from here on, another round over parts is shorter.
+  constexpr int few = KeyRange::parts / 4;
+  const auto weights = threshold_weights();
+  const auto keys = threshold_keys();
   const auto members = threshold_members();
   const int lane = team.lane();
+  if (lane == 0) members[0] = 0;
+  team.meet();
+  walk_row<Lanes>(lane, length, key, [&](int c, float own) {
+    if (!wants(own)) return;
+    const Units units = units_of(weight(c, own));
+    if (units == 0) return;
+    const int place = add_shared(members, 0, 1);
+    if (place >= few) return;
+    keys[place] = own;
+    weights[place] = units;
+  });
+  team.meet();
+  const int count = members[0];
+  Accumulator<Max<float>> best;
+  for (int i = lane; i < count && count <= few; i += Lanes) {
+    const float own = keys[i];
+    Units sum = 0;
+    for (int j = 0; j < count; ++j) {
+      if (keys[j] >= own) sum += weights[j];
+    }
+    if (sum >= wanted) best.total = fmaxf(best.total, own);
+  }
+  const float result = team.reduce(best);
+  return count <= few ? result : NAN;
+}
+
+/// One block a row.
+template <int Lanes, class Key, class Weight>
+__device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, float target, Key key, Weight weight) {
+  if (!(target < unreachable)) return -INFINITY;
+  const int lane = team.lane();
   Units wanted = target_units(target);
-  // Nothing is left out before the first walk.
-  KeyRange range(-INFINITY, INFINITY);
-  int part = -1;
+
+  // The highest element of each lane: where these alone reach the target, the threshold is not below what they reach it with.
+  float own = -INFINITY;
+  int place = 0;
+  walk_row<Lanes>(lane, length, key, [&](int c, float other) {
+    if (other > own) {
+      own = other;
+      place = c;
+    }
+  });
+  Accumulator<Max<float>> most;
+  most.total = own;
+  const float high = team.reduce(most);
+  // A row without a key above -Infinity.
+  if (high == -INFINITY) return -INFINITY;
+  Accumulator<Min<float>> least;
+  if (own > -INFINITY) least.total = own;
+  KeyRange range(team.reduce(least), high);
+  const FoundPart highest = find_part(team, range, wanted, weight, [&](auto visit) { visit(place, own); });
+  if (highest.part >= 0) {
+    Accumulator<Min<float>> bound;
+    if (range.holds(own) && range.part(own) >= highest.part) bound.total = own;
+    const float from = team.reduce(bound);
+    const float among = threshold_of_few(team, length, wanted, key, weight, [&](float other) { return other >= from; });
+    if (among == among) return among;
+  } else {
+    Accumulator<Min<float>> lowest;
+    walk_row<Lanes>(lane, length, key, [&](int, float other) {
+      if (other > -INFINITY) lowest.total = fminf(lowest.total, other);
+    });
+    range = KeyRange(team.reduce(lowest), high);
+  }
+
   for (;;) {
-    Accumulator<Min<float>> least;
-    Accumulator<Max<float>> most;
-    walk_row<Lanes>(lane, length, element, [&](float key, float) {
-      if (part >= 0 && !(range.holds(key) && range.part(key) == part)) return;
-      least.total = fminf(least.total, key);
-      most.total = fmaxf(most.total, key);
-    });
-    const float low = team.reduce(least);
-    const float high = team.reduce(most);
-    if (part >= 0 && low == high) return low;
-    range = KeyRange(low, high);
+    const FoundPart found =
+        find_part(team, range, wanted, weight, [&](auto visit) { walk_row<Lanes>(lane, length, key, visit); });
+    if (found.part < 0) return -INFINITY;
+    wanted -= found.above;
+    const auto within = [&](float other) { return range.holds(other) && range.part(other) == found.part; };
+    const float among = threshold_of_few(team, length, wanted, key, weight, within);
+    if (among == among) return among;
 
-    for (int i = lane; i < parts; i += Lanes) weights[i] = 0;
-    if (lane == 0) members[0] = 0;
-    team.meet();
-    walk_row<Lanes>(lane, length, element, [&](float key, float weight) {
-      const Units units = units_of(weight);
-      if (range.holds(key) && units > 0) sum_shared(weights, range.part(key), units);
+    Accumulator<Min<float>> lowest;
+    Accumulator<Max<float>> highest_within;
+    walk_row<Lanes>(lane, length, key, [&](int, float other) {
+      if (!within(other)) return;
+      lowest.total = fminf(lowest.total, other);
+      highest_within.total = fmaxf(highest_within.total, other);
     });
-    team.meet();
-
-    // Lanes take parts from the highest down: before a lane lies what is above its parts.
-    const int top = parts - 1 - lane * each;
-    Units own = 0;
-    for (int i = 0; i < each && top - i >= 0; ++i) own += weights[top - i];
-    Prefix<Sum<Units>, 1> prefix;
-    prefix.add(0, own, lane);
-    team.scan(prefix);
-    if (prefix.carry < wanted) return -INFINITY;
-    Units above = prefix.before;
-    if (above < wanted && wanted <= above + own) {
-      int i = top;
-      for (; above + weights[i] < wanted; --i) above += weights[i];
-      found[0] = i;
-      found_above[0] = above;
-    }
-    team.meet();
-    part = found[0];
-    wanted -= found_above[0];
-
-    walk_row<Lanes>(lane, length, element, [&](float key, float weight) {
-      if (!range.holds(key) || range.part(key) != part) return;
-      const Units units = units_of(weight);
-      if (units == 0) return;
-      const int place = add_shared(members, 0, 1);
-      if (place >= parts) return;
-      keys[place] = key;
-      weights[place] = units;
-    });
-    team.meet();
-    const int count = members[0];
-    if (count <= parts) {
-      Accumulator<Max<float>> best;
-      for (int i = lane; i < count; i += Lanes) {
-        const float key = keys[i];
-        Units sum = 0;
-        for (int j = 0; j < count; ++j) {
-          if (keys[j] >= key) sum += weights[j];
-        }
-        if (sum >= wanted) best.total = fmaxf(best.total, key);
-      }
-      return team.reduce(best);
-    }
-    team.meet();
+    const float from = team.reduce(lowest);
+    const float to = team.reduce(highest_within);
+    if (from == to) return from;
+    range = KeyRange(from, to);
   }
 }
 

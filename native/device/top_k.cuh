@@ -43,35 +43,33 @@ class WarpList {
     for (int slot = 0; slot < slots; ++slot) list_[slot] = no_element();
   }
 
-  /// Takes in a chunk of every lane, whose first element stands at `first`. A lane offers its best element that is left, so that one
-  /// insertion serves the whole chunk; few chunks need more than a look.
+  /// Takes in a chunk of every lane, whose first element stands at `first`. Most chunks of a row need one look: none of their values
+  /// reaches the last of the list. A lane offers its best element that is left, so that one insertion serves the whole chunk.
   template <int Vec>
   __device__ __forceinline__ void take(Offers<Vec> offers, int first) {
+    float most = offers.value[0];
+    HEDDLE_UNROLL
+    for (int i = 1; i < Vec; ++i) most = fmaxf(most, offers.value[i]);
+    if (!__any_sync(all, most >= last_.value)) return;
     for (;;) {
       Placed<float> own = no_element();
       HEDDLE_UNROLL
       for (int i = 0; i < Vec; ++i) {
         if (precedes({offers.value[i], first + i}, own)) own = {offers.value[i], first + i};
       }
-      const unsigned int lanes = __ballot_sync(all, precedes(own, last_));
-      if (lanes == 0) return;
-      const int source = __ffs(lanes) - 1;
-      insert(from_lane(own, all, source, warp_lanes));
-      if (lane() != source) continue;
+      const int source = insert_best(own);
+      if (source < 0) return;
       HEDDLE_UNROLL
       for (int i = 0; i < Vec; ++i) {
-        if (first + i == own.index) offers.value[i] = NAN;
+        if (lane() == source && first + i == own.index) offers.value[i] = NAN;
       }
     }
   }
 
   /// Takes in one element of every lane.
-  __device__ __forceinline__ void take(const Placed<float>& element) {
-    bool waits = precedes(element, last_);
-    for (unsigned int lanes = __ballot_sync(all, waits); lanes != 0; lanes = __ballot_sync(all, waits)) {
-      const int source = __ffs(lanes) - 1;
-      insert(from_lane(element, all, source, warp_lanes));
-      waits = waits && lane() != source && precedes(element, last_);
+  __device__ __forceinline__ void take(Placed<float> element) {
+    for (int source = insert_best(element); source >= 0; source = insert_best(element)) {
+      if (lane() == source) element = no_element();
     }
   }
 
@@ -90,6 +88,25 @@ class WarpList {
   static constexpr int slots = (K + warp_lanes - 1) / warp_lanes;
 
   __device__ __forceinline__ static int lane() { return static_cast<int>(threadIdx.x) % warp_lanes; }
+
+  /// A number that orders values as they are, and is above 0 for each; zeros of either sign may differ.
+  __device__ __forceinline__ static unsigned int rank(float value) {
+    constexpr unsigned int sign = 0x80000000u;
+    unsigned int bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (bits & sign) != 0 ? ~bits : bits | sign;
+  }
+
+  /// Inserts one of the lanes' elements, if any comes before the last, and returns the lane it came from, otherwise -1. It is one of
+  /// the largest value: what is not among the K largest of the lanes is then never inserted, unless values are equal.
+  __device__ __forceinline__ int insert_best(const Placed<float>& own) {
+    const unsigned int waits = precedes(own, last_) ? rank(own.value) : 0;
+    const unsigned int best = __reduce_max_sync(all, waits);
+    if (best == 0) return -1;
+    const int source = __ffs(static_cast<int>(__ballot_sync(all, waits == best))) - 1;
+    insert(from_lane(own, all, source, warp_lanes));
+    return source;
+  }
 
   /// Inserts an element that comes before the last; the others behind its place move up by one.
   __device__ __forceinline__ void insert(const Placed<float>& element) {

@@ -1,15 +1,15 @@
 /**
- * Steps of decoding that choose the next word of each row from its logits, and the penalty that may come before them. Logits are
+ * Steps of decoding that choose the next word of each row from its logits, and what may change the logits before. Logits are
  * float32 whatever a model stores, as the language model heads give them.
  */
 import { graph, tensor } from 'heddle'
+import { suppressEnds } from '../ops/ends.js'
 import { markSeen, penalise } from '../ops/penalise.js'
 import { greedy, sample } from '../ops/sample.js'
 
 const ending = {
   step: tensor('i32', 'o'),
   finished: tensor('i32', 'r'),
-  minimum: tensor('i32', 'r'),
   limit: tensor('i32', 'r'),
   ends: tensor('i32', 'e'),
 } as const
@@ -54,5 +54,20 @@ export const penaltyStep = graph('penalty_step', {
     const marked = g.apply(markSeen, { seen, words }).y
     const penalised = g.apply(penalise, { logits, seen: marked, penalty }).y
     return { nodes: { marked, penalised }, outputs: { logits: penalised, seen: marked } }
+  },
+})
+
+/** Logits without end ids in rows that may not end yet. */
+export const minimumStep = graph('minimum_step', {
+  inputs: {
+    logits: tensor('f32', 'r v'),
+    step: tensor('i32', 'o'),
+    minimum: tensor('i32', 'r'),
+    ends: tensor('i32', 'e'),
+  },
+  weights: {},
+  build: (g, inputs) => {
+    const open = g.apply(suppressEnds, inputs).y
+    return { nodes: { open }, outputs: { logits: open } }
   },
 })

@@ -3,22 +3,17 @@
  * batch may differ; it is checked on the host. A draw depends on the seed of its row and the step alone.
  */
 import { argmax, exp, max, maximum, min, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
+import { isEnd } from './ends.js'
 
-/** What ends a row: end ids, the fewest tokens (before which no end id is taken) and the most; tokens are counted by `step`. */
+/** What ends a row: end ids, and its most tokens, which `step` counts. */
 const ending = {
   step: tensor('i32', 'o'),
   finished: tensor('i32', 'r'),
-  minimum: tensor('i32', 'r'),
   limit: tensor('i32', 'r'),
   ends: tensor('i32', 'e'),
 } as const
 
 const chosen = { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') } as const
-
-type Ends = (k: number) => number
-
-/** Whether a word is one of `e` end ids. They are few, so each thread looks through them: this is asked inside an element. */
-const isEnd = (ends: Ends, e: number, word: number): boolean => max(e, (k) => (ends(k) === word ? 1 : 0)) === 1
 
 /**
  * The most likely word of each row; the lowest id among equals. A finished row goes on with the first end id. A row finishes with an
@@ -31,10 +26,9 @@ export const greedy = op('greedy', {
   inputs: { logits: tensor('T', 'r v'), ...ending },
   outputs: chosen,
   body:
-    ({ logits, step, finished, minimum, limit, ends }, { v, e }) =>
+    ({ logits, step, finished, limit, ends }, { v, e }) =>
     (r) => {
-      const open = step(0) >= minimum(r)
-      const word = argmax(v, (c) => (open || !isEnd(ends, e, c) ? logits(r, c) : -Infinity))
+      const word = argmax(v, (c) => logits(r, c))
       const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
       const done = finished(r) !== 0
       const over = ended(0) === 1 || step(0) + 1 >= limit(r)
@@ -63,10 +57,9 @@ export const sample = op('sample', {
   },
   outputs: chosen,
   body:
-    ({ logits, temperature, topK, topP, minP, seedsLow, seedsHigh, step, finished, minimum, limit, ends }, { v, e }) =>
+    ({ logits, temperature, topK, topP, minP, seedsLow, seedsHigh, step, finished, limit, ends }, { v, e }) =>
     (r) => {
-      const open = step(0) >= minimum(r)
-      const logit = row(v, (c) => (open || !isEnd(ends, e, c) ? logits(r, c) : -Infinity))
+      const logit = row(v, (c) => logits(r, c))
       const top = argmax(v, logit)
       const peak = max(v, logit)
       const inverse = 1 / temperature(r)
@@ -79,15 +72,16 @@ export const sample = op('sample', {
       )
       const least = maximum(kth, nucleus)
       const weights = row(v, (c) => {
-        const weight = weigh(logit(c))
-        return logit(c) >= least && weight >= minP(r) ? weight : 0
+        const weight = logit(c) >= least ? weigh(logit(c)) : 0
+        return weight >= minP(r) ? weight : 0
       })
+      const bar = sum(v, weights) * uniform(seedsLow(r), seedsHigh(r), step(0))
       const running = scan(v, weights)
-      const total = max(v, (c) => (weights(c) > 0 ? running(c) : 0))
-      const bar = total * uniform(seedsLow(r), seedsHigh(r), step(0))
       const found = min(v, (c) => (weights(c) > 0 && running(c) > bar ? c : v))
+      // The sum and the running sum round differently: where the bar is above the end of the running sum, the last word is drawn.
+      const last = max(v, (c) => (weights(c) > 0 ? c : -1))
       // A row of logits that are no numbers has no weights.
-      const word = found < v ? found : top
+      const word = found < v ? found : last < 0 ? top : last
       const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
       const done = finished(r) !== 0
       const over = ended(0) === 1 || step(0) + 1 >= limit(r)

@@ -12,6 +12,7 @@ import { expressionText, offsetText, operandText, type Scope } from './expressio
 import { createNames, type Names, scalarText, storageText } from './names.js'
 import { wholeRows } from './offsets.js'
 import { type PassContext, type Walk, writePass } from './pass.js'
+import { isAlone } from './shared_row.js'
 import { meets } from './stages.js'
 import { render } from './templates.js'
 import { thresholdLine } from './threshold.js'
@@ -85,7 +86,7 @@ function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used'
     bodies.push({
       comment: 'Any row length: every pass reads and computes the row values it needs again.',
       template: `template <class Team${width}>`,
-      bounds: `Team::threads, ${rereadBlocks(mapped)}`,
+      bounds: `Team::threads, ${rereadBlocks(mapped, program)}`,
       name: functionName(mapped, 'reread'),
       body: rowBody(mapped, program.reread, 'reread', used),
     })
@@ -106,14 +107,12 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   const known = steps.slice(0, first)
   const head = newContext(mapped, walk, names, used)
   for (const step of known) writeStep(step, head)
-  // Passes in which lanes meet check every chunk, so a row that has no other need not be judged. One that is ranked is not either: what
-  // it would win in the other passes is less than a second copy of the ranking costs.
+  // Passes in which lanes meet check every chunk, and those that only share a row have none, so a row that has no other need not be
+  // judged. One that is ranked is not either: what it would win in the other passes is less than a second copy of the ranking costs.
   const all = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
-  const passes = all.some(({ rankings }) => rankings.length > 0) ? [] : all.filter((pass) => !meets(pass))
+  const passes = all.some(({ rankings }) => rankings.length > 0) ? [] : all.filter((pass) => !meets(pass) && !isAlone(pass))
   const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))
-  // A search for a threshold is too much text to have twice.
-  const judged = passes.length > 0 && !steps.some((step) => step.kind === 'threshold')
-  const whole = judged ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
+  const whole = passes.length > 0 ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
 
   const body: PassContext = whole === undefined ? head : { ...head, writer: bodyWriter(2), whole }
   for (const step of steps.slice(first)) writeStep(step, body)
@@ -150,8 +149,9 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
 /** Registers a thread has when two blocks that read their rows again share a multiprocessor, less those for addresses. */
 const sharedRegisters = 56
 
-/** Blocks of a reread program that are to share a multiprocessor: two, unless one chunk of every tensor is too much for that. */
-function rereadBlocks({ instance: { kernel, types }, vec }: MappedKernel): 1 | 2 {
+/** Blocks of a reread program that are to share a multiprocessor: two, unless one chunk of every tensor or a search is too much for that. */
+function rereadBlocks({ instance: { kernel, types }, vec }: MappedKernel, { reread }: RowProgram): 1 | 2 {
+  if (reread.some((step) => step.kind === 'threshold')) return 1
   const bytes = kernel.tensors.reduce((sum, { dtype }) => sum + vec * dtypeInfo[resolveDType(dtype, types)].bytes, 0)
   return bytes / dtypeInfo.f32.bytes > sharedRegisters ? 1 : 2
 }

@@ -67,10 +67,18 @@ export function writePass(pass: Pass, given: PassContext): void {
     ...pass.sharedRows.flatMap((row) => sharedRow.declareLines(row, context)),
     ...rankings.flatMap(ranking.declareLines),
   ])
-  writeChunkLoop(frame, () => {
-    writeChunk(frame, accumulators)
-    for (const accumulator of accumulators) writer.writeLine(`${accumulator}.end_chunk();`)
-  })
+  writeLines(
+    writer,
+    aheadRows(frame).flatMap((row) => aheadLines(row, frame)),
+  )
+  if (sharedRow.isAlone(pass)) {
+    sharedRow.writeElements(pass, elementLines(frame, 0), length, context)
+  } else {
+    writeChunkLoop(frame, () => {
+      writeChunk(frame, accumulators)
+      for (const accumulator of accumulators) writer.writeLine(`${accumulator}.end_chunk();`)
+    })
+  }
   pass.reductions.forEach((r, i) => {
     writer.writeLine(`const ${scalarText[r.type]} ${names.value(r.name)} = team.reduce(${accumulators[i]});`)
   })
@@ -92,12 +100,35 @@ function earlyRows(pass: Pass, { walk, ...scope }: PassContext): ReadonlySet<Pas
   return new Set(early)
 }
 
-const loadAccess = ({ load, run, loop }: PassRow & { kind: 'loaded' }): ChunkAccess => ({
+const loadAccess = ({ load, run, loop }: LoadedRow): ChunkAccess => ({
   tensor: load.tensor,
   indices: load.indices,
   run,
   index: loop.index,
 })
+
+type LoadedRow = PassRow & { readonly kind: 'loaded' }
+
+/** Rows whose next chunk is asked for while lanes meet: a barrier in every chunk would wait for every load. */
+const aheadRows = ({ context, pass }: Frame): readonly LoadedRow[] =>
+  context.walk === 'reread' && meets(pass) ? pass.rows.filter((row) => row.kind === 'loaded') : []
+
+const loadName = ({ name }: LoadedRow, { context: { names } }: Frame): string => `load_${names.value(name)}`
+const nextName = ({ name }: LoadedRow, { context: { names } }: Frame): string => `next_${names.value(name)}`
+
+/** How a chunk is loaded, and the first one. */
+function aheadLines(row: LoadedRow, frame: Frame): string[] {
+  const { context, first, length } = frame
+  const offset = chunkOffset(loadAccess(row), first, context.starts, context)
+  const load = `heddle::load_chunk<${widthText(loadAccess(row), context)}>`
+  return [
+    `const auto ${loadName(row, frame)} = [&](int chunk) {`,
+    `  const int ${first} = chunk * VEC;`,
+    `  return ${load}(${context.names.tensor(row.load.tensor)}, ${offset}, chunk < heddle::chunks_of<VEC>(${length}) ? ${length} - ${first} : 0);`,
+    '};',
+    `auto ${nextName(row, frame)} = ${loadName(row, frame)}(team.lane());`,
+  ]
+}
 
 /** Template arguments of a chunk access: its width, and whether it can do without checks. */
 const widthText = (access: ChunkAccess, { walk, whole }: PassContext): string =>
@@ -149,6 +180,8 @@ function writeChunkLoop({ context, pass, first, length }: Frame, body: () => voi
     })
     return
   }
+  // Loads of several chunks are under way together where nothing stands between them.
+  if (!together) writer.writeLine('HEDDLE_UNROLL_FEW')
   const start = together ? `int round = 0; round < ${chunks}; round` : `int chunk = team.lane(); chunk < ${chunks}; chunk`
   writer.write(`for (${start} += Team::lanes)`).block(() => {
     if (together) writer.writeLine('const int chunk = round + team.lane();')
@@ -163,8 +196,14 @@ function writeChunkLoop({ context, pass, first, length }: Frame, body: () => voi
 function writeChunk(frame: Frame, accumulators: readonly string[]): void {
   const { context, pass, first, early, guarded, stages, prefixes, rankings } = frame
   const { writer, names } = context
+  const ahead = aheadRows(frame)
   for (const row of pass.rows) {
     if (row.kind !== 'loaded' || early.has(row)) continue
+    if (ahead.includes(row)) {
+      writer.writeLine(`const auto ${names.value(row.name)} = ${nextName(row, frame)};`)
+      writer.writeLine(`${nextName(row, frame)} = ${loadName(row, frame)}(chunk + Team::lanes);`)
+      continue
+    }
     const access = loadAccess(row)
     const call = `heddle::load_chunk<${widthText(access, context)}>`
     const offset = chunkOffset(access, first, context.starts, context)

@@ -12,7 +12,7 @@ import {
   languageModelHead,
 } from '../../specs/graphs/decoder.js'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
-import { greedyStep, penaltyStep, sampleStep } from '../../specs/graphs/sampling.js'
+import { greedyStep, minimumStep, penaltyStep, sampleStep } from '../../specs/graphs/sampling.js'
 import { usageError } from '../errors.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { GraphApplication } from '../runtime/program.js'
@@ -52,8 +52,8 @@ export function carriedStates({ decoder: { layers } }: Seq2seqConfig, { choice, 
  * What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with, such as
  * seeds and limits, and can use the same programs.
  */
-export function formOf({ choice, repetitionPenalty, maxNewTokens }: Generation): string {
-  if (choice.kind !== 'beams') return JSON.stringify([choice.kind, repetitionPenalty !== 1])
+export function formOf({ choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation): string {
+  if (choice.kind !== 'beams') return JSON.stringify([choice.kind, repetitionPenalty !== 1, minNewTokens > 0])
   return JSON.stringify([{ ...choice, returned: undefined }, maxNewTokens])
 }
 
@@ -124,7 +124,7 @@ class Step {
 
   /** The words of the next step, and all that follows from them. */
   #choose(): void {
-    const { choice, repetitionPenalty } = this.#generation
+    const { choice, repetitionPenalty, minNewTokens } = this.#generation
     const finished = this.#now('finished')
     const step = this.#now('step')
     if (choice.kind === 'beams') {
@@ -142,7 +142,11 @@ class Step {
       const inputs = { logits: this.#local('logits'), seen: this.#now('seen'), words: this.#now('words'), penalty: 'penalty' }
       this.#wire('penalty', penaltyStep, inputs, {}, { logits: this.#made('logits'), seen: this.#next('seen') })
     }
-    const inputs = { logits: this.#local('logits'), step, finished, ends: 'ends', minimum: 'minimum', limit: 'limit' }
+    if (minNewTokens > 0) {
+      const inputs = { logits: this.#local('logits'), step, minimum: 'minimum', ends: 'ends' }
+      this.#wire('minimum', minimumStep, inputs, {}, { logits: this.#made('logits') })
+    }
+    const inputs = { logits: this.#local('logits'), step, finished, ends: 'ends', limit: 'limit' }
     const outputs = { words: this.#next('words'), finished: this.#next('finished') }
     if (choice.kind === 'greedy') this.#wire('choose', greedyStep, inputs, {}, outputs)
     else this.#wire('choose', sampleStep, { ...inputs, ...samplingInputs }, {}, outputs)

@@ -80,12 +80,15 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
       async start({ sources, cases, generation: asked = generation }, signal) {
         const lengths = sources.map(({ length }) => length)
         const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
-        await states.writeAll(initialStates(config, asked, shape, start))
-        await abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources)))
+        // The device takes what it is asked for in turn: nothing is waited for in between.
+        const written = states.writeAll(initialStates(config, asked, shape, start))
+        await Promise.all([written, abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources)))])
       },
       async advance(runs, signal) {
-        await abortable(steps, signal, () => steps.run({}, { repeats: runs }))
-        return (await states.read('finished')).every((flag) => flag !== 0)
+        const [, finished] = await abortable(steps, signal, () =>
+          Promise.all([steps.run({}, { repeats: runs }), states.read('finished')]),
+        )
+        return finished.every((flag) => flag !== 0)
       },
       read: (name) => states.read(name),
       release,

@@ -79,7 +79,7 @@ export function decodingStates(config: Seq2seqConfig, generation: Generation, sh
 /** What a way of choosing words keeps besides. */
 function choiceStates(
   { vocab }: Seq2seqConfig,
-  { choice, repetitionPenalty }: Generation,
+  { choice, repetitionPenalty, minNewTokens }: Generation,
   { batch, width }: DecodingShape,
 ): Specs {
   const rows = batch * width
@@ -90,7 +90,8 @@ function choiceStates(
     return { cumulative: floats(rows), finished: integers(batch), ...pool }
   }
   const penalised = repetitionPenalty === 1 ? {} : { seen: integers(rows, vocab), penalty: floats(rows) }
-  const ending = { minimum: integers(rows), limit: integers(rows), ...penalised }
+  const minimum = minNewTokens > 0 ? { minimum: integers(rows) } : {}
+  const ending = { limit: integers(rows), ...minimum, ...penalised }
   if (choice.kind === 'greedy') return ending
   const drawn = { temperature: floats(rows), topK: integers(rows), topP: floats(rows), minP: floats(rows) }
   return { ...ending, ...drawn, seedsLow: integers(rows), seedsHigh: integers(rows) }
@@ -123,7 +124,7 @@ export function initialStates(
     step: new Int32Array(1),
     words: integers(start.startToken),
     finished: integers(0),
-    beams: Int32Array.from({ length: rows * capacity }, (_, i) => Math.floor(i / capacity)),
+    beams: ownRows(rows, capacity),
     lengths: Int32Array.from(start.lengths),
     ends: Int32Array.from(start.endTokens.length === 0 ? [noEnd] : start.endTokens),
   }
@@ -134,9 +135,17 @@ export function initialStates(
     const places = { poolScores: pool.scores, poolSteps: pool.steps, poolRows: pool.rows, poolWords: pool.words }
     return { ...values, finished: new Int32Array(batch), ...places }
   }
-  Object.assign(values, { minimum: integers(minNewTokens), limit: integers(maxNewTokens) })
+  values.limit = integers(maxNewTokens)
+  if (minNewTokens > 0) values.minimum = integers(minNewTokens)
   if (repetitionPenalty !== 1) Object.assign(values, { seen: new Int32Array(rows * vocab), penalty: floats(repetitionPenalty) })
   return choice.kind === 'greedy' ? values : { ...values, ...samplingStates(choice, start.cases) }
+}
+
+/** The table by which every row attends to what it wrote itself. A loop: the table is large, and filled before every batch. */
+function ownRows(rows: number, capacity: number): Int32Array {
+  const table = new Int32Array(rows * capacity)
+  for (let row = 0; row < rows; row++) table.fill(row, row * capacity, (row + 1) * capacity)
+  return table
 }
 
 /** Parameters of each row's draw. A seed is two integers of 32 bits. */

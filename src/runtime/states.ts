@@ -86,7 +86,7 @@ export async function openStates<const S extends Decls>({ device, layouts }: Sta
       const pieces = Object.entries<HostArrays[DType] | undefined>(values).flatMap(([name, given]) =>
         given === undefined ? [] : [pieceOf(name, tensorOf(name), given)],
       )
-      for (const { offset, data } of joined(pieces)) await buffer.write(offset, data)
+      await Promise.all(joined(pieces).map(({ offset, data }) => buffer.write(offset, data)))
     },
     async read(name) {
       const { dtype, slice } = tensorOf(name)

@@ -42,6 +42,8 @@ export const elementwiseThreads = 256
 const fewValues = 8
 const someValues = 16
 const manyValues = 32
+/** The same where the row is ranked: every warp that takes part inserts about as many elements as one that has the row for itself. */
+const rankedValues = 64
 /** 32-bit registers a lane may spend on kept rows; the rest of 128 is for addresses and temporaries. */
 const registerBudget = 72
 
@@ -57,16 +59,18 @@ export const fewRows = 528
 
 /** The variants of a row program, in the order the launcher tries them. */
 export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean): Variant[] {
+  // A search for a threshold reads the row again in any case, and takes long to compile: one block variant is enough.
+  const searches = kept.some((step) => step.kind === 'threshold')
   const reread: Variant = {
     name: 'block_reread',
-    team: { kind: 'block', lanes: rereadBlock },
+    team: { kind: 'block', lanes: searches ? maxBlock : rereadBlock },
     chunks: undefined,
     limit: { length: undefined, rows: undefined },
     reason: boundedLength ? 'longer than registers hold: every pass reads the row again' : 'the row alone knows its length',
   }
   if (!boundedLength) return [reread]
   const many = valuesThatFit(kept)
-  const oneChunkLanes = Math.min(maxBlock, (warp * manyValues) / vec)
+  const oneChunkLanes = Math.min(maxBlock, (warp * Math.max(many, manyValues)) / vec)
   const some = Math.min(someValues, many)
   const variants: Variant[] = [
     {
@@ -112,8 +116,6 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
       reason: 'the row fits the registers of one block',
     },
   ]
-  // A search for a threshold reads the row again in any case, and takes long to compile: one block variant is enough.
-  const searches = kept.some((step) => step.kind === 'threshold')
   const usable = variants.filter((v) => (v.chunks ?? 0) >= 1 && !(searches && v.team.kind === 'block'))
   // A variant that takes no length an earlier one with the same row limit leaves over would never run.
   const reached = usable.filter(
@@ -137,14 +139,14 @@ export function pays({ chunks = 1 }: Variant, steps: readonly Step[], vec: numbe
   return keeps || !ranks(steps) || chunks * vec <= fewValues
 }
 
-/** Values of each kept row a lane can hold within the register budget: 32, 16 or 8. */
+/** Values of each kept row a lane can hold within the register budget: 32 (64 where rows are ranked), 16 or 8. */
 export function valuesThatFit(steps: readonly Step[]): number {
   let bytes = 0
   for (const step of steps) {
     if (step.kind !== 'pass') continue
     for (const row of step.pass.rows) if (row.keep) bytes += row.kind === 'loaded' ? dtypeInfo[row.dtype].bytes : 4
   }
-  let values = manyValues
+  let values = ranks(steps) ? rankedValues : manyValues
   while (values > fewValues && (values * bytes) / 4 > registerBudget) values /= 2
   return values
 }

@@ -1,5 +1,6 @@
 /** Sampling by definition: the bodies of the ops, run by Node, against probabilities by sorting. */
 import { describe, expect, it } from 'vitest'
+import { suppressEnds } from '../../specs/ops/ends.js'
 import { markSeen, penalise } from '../../specs/ops/penalise.js'
 import { greedy, sample } from '../../specs/ops/sample.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
@@ -11,17 +12,15 @@ import { numbers, plain, probabilities, type Request, wordAt } from './sampling.
 interface Ending {
   readonly step?: number
   readonly finished?: number
-  readonly minimum?: number
   readonly limit?: number
   readonly ends?: readonly number[]
 }
 
 const scalar = (value: number): HostTensor => ({ shape: [1], data: [value] })
 
-const endingOf = ({ step = 0, finished = 0, minimum = 0, limit = 1000, ends = [0] }: Ending) => ({
+const endingOf = ({ step = 0, finished = 0, limit = 1000, ends = [0] }: Ending) => ({
   step: scalar(step),
   finished: scalar(finished),
-  minimum: scalar(minimum),
   limit: scalar(limit),
   ends: { shape: [ends.length], data: ends },
 })
@@ -107,15 +106,6 @@ describe('rows end', () => {
     expect(draw(logits, {}, 1, { ends: [0, 2], finished: 1 })).toEqual({ word: 0, finished: 1 })
   })
 
-  it('with no end id before the fewest tokens', () => {
-    expect(takeGreedy(logits, { ends: [1], minimum: 3, step: 2 })).toEqual({ word: 2, finished: 0 })
-    expect(takeGreedy(logits, { ends: [1], minimum: 3, step: 3 })).toEqual({ word: 1, finished: 1 })
-    expect(reached(logits, { temperature: 9 }, { ends: [1, 0], minimum: 3, step: 2 })).toEqual([2])
-    expect(reached(logits, { temperature: 9 }, { ends: [1, 0], minimum: 3, step: 3 })).toEqual([0, 1, 2])
-    // Words that may not be drawn count in no top-k either.
-    expect(reached(logits, { temperature: 9, topK: 2 }, { ends: [1], minimum: 1 })).toEqual([0, 2])
-  })
-
   it('with their last token', () => {
     expect(takeGreedy(logits, { limit: 4, step: 2 })).toEqual({ word: 1, finished: 0 })
     expect(takeGreedy(logits, { limit: 4, step: 3 })).toEqual({ word: 1, finished: 1 })
@@ -142,5 +132,23 @@ describe('the repetition penalty', () => {
   it('marks the new word of each row', () => {
     const inputs = { seen: { shape: [2, 3], data: [1, 0, 0, 0, 0, 1] }, words: { shape: [2], data: [2, 2] } }
     expect(Array.from(runOp(markSeen, inputs).y?.data ?? [])).toEqual([1, 0, 1, 0, 0, 1])
+  })
+})
+
+describe('suppress_ends', () => {
+  const open = (minimum: readonly number[], step: number) =>
+    Array.from(
+      runOp(suppressEnds, {
+        logits: { shape: [2, 3], data: [0, 5, 4, 3, 2, 1] },
+        step: scalar(step),
+        minimum: { shape: [2], data: minimum },
+        ends: { shape: [2], data: [1, 0] },
+      }).y?.data ?? [],
+    )
+
+  it('keeps end ids from rows that have fewer than their least tokens', () => {
+    expect(open([3, 0], 2)).toEqual([-Infinity, -Infinity, 4, 3, 2, 1])
+    expect(open([3, 4], 3)).toEqual([0, 5, 4, -Infinity, -Infinity, 1])
+    expect(open([0, 3], 3)).toEqual([0, 5, 4, 3, 2, 1])
   })
 })

@@ -1,4 +1,4 @@
-// Where threads meet: __syncthreads, __syncwarp, shuffles and votes, and the atomics. Every call remembers its source line:
+// Where threads meet: __syncthreads, __syncwarp, shuffles, votes and reductions, and the atomics. Every call remembers its source line:
 // lanes that wait at different lines do not meet, as the CUDA model demands of code that runs on every GPU.
 #ifndef HEDDLE_SIMT_WARP_HPP
 #define HEDDLE_SIMT_WARP_HPP
@@ -25,12 +25,19 @@ inline void settle(Worker& worker, uint32_t warp, Meeting meeting, uint32_t mask
     uint64_t votes = 0;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) votes |= lanes[__builtin_ctz(rest)].value << __builtin_ctz(rest);
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) lanes[__builtin_ctz(rest)].value = votes;
+  } else if (meeting == Meeting::maximum) {
+    uint64_t largest = 0;
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
+      const uint64_t own = lanes[__builtin_ctz(rest)].value;
+      if (own > largest) largest = own;
+    }
+    for (uint32_t rest = mask; rest != 0; rest &= rest - 1) lanes[__builtin_ctz(rest)].value = largest;
   } else if (meeting == Meeting::collective) {
     void* operands[kLanes] = {};
     for (uint32_t lane = 0; lane < kLanes; lane++) operands[lane] = reinterpret_cast<void*>(lanes[lane].value);
     (*static_cast<const Collective*>(operands[0]))(operands);
   } else {
-    // Only __syncwarp orders memory; CUDA promises nothing of the kind for shuffles and votes.
+    // Only __syncwarp orders memory; CUDA promises nothing of the kind for shuffles, votes and reductions.
     worker.stamp++;
     for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
       lanes[__builtin_ctz(rest)].synced = worker.stamp;
@@ -169,6 +176,10 @@ inline int __any_sync(unsigned int mask, int predicate, HEDDLE_SIMT_HERE) {
 
 inline int __all_sync(unsigned int mask, int predicate, HEDDLE_SIMT_HERE) {
   return heddle::simt::vote(mask, predicate != 0, {file, line}) == mask;
+}
+
+inline unsigned int __reduce_max_sync(unsigned int mask, unsigned int value, HEDDLE_SIMT_HERE) {
+  return static_cast<unsigned int>(heddle::simt::meet(heddle::simt::Meeting::maximum, mask, value, 0, {file, line}));
 }
 
 #undef HEDDLE_SIMT_HERE

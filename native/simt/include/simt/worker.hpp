@@ -34,7 +34,7 @@ struct Site {
   }
 };
 
-enum class Meeting : uint8_t { none, barrier, warp_sync, shuffle, vote, collective };
+enum class Meeting : uint8_t { none, barrier, warp_sync, shuffle, vote, maximum, collective };
 
 /// A warp's common operation: what a lane brings begins with it, and the last lane to arrive runs it for all 32.
 using Collective = void (*)(void* const (&lanes)[kLanes]);
