@@ -928,6 +928,15 @@ export const sample = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'temperat
   attrs: {},
 })
 
+/** Compiled from specs/ops/sample_candidates.ts:15. */
+export const sampleCandidates = bindOp<{  }, 'values' | 'ids' | 'temperature' | 'count' | 'topP' | 'minP' | 'seedsLow' | 'seedsHigh' | 'step' | 'finished' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
+  op: 'sample_candidates',
+  types: [],
+  tensors: { values: ['r', 'n'], ids: ['r', 'p', 'k'], temperature: ['r'], count: ['r'], topP: ['r'], minP: ['r'], seedsLow: ['r'], seedsHigh: ['r'], step: ['o'], finished: ['r'], limit: ['r'], ends: ['e'], words: ['r'], finishedAfter: ['r'] },
+  dims: ['r', 'n', 'p', 'k', 'o', 'e'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/scale.ts:4. */
 export const scale = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'factor'>({
   op: 'scale',

@@ -312,6 +312,13 @@ int32_t heddle_launch_rows_from_int8_col32__f32(const heddle_launch* launch, hed
 int32_t heddle_launch_sample__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_sample__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_sample__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_candidates__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_candidates__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_candidates__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_candidates__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_candidates__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_candidates__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_candidates__k8(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* error);
@@ -652,6 +659,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"sample__bf16", "2807b413bf6b5516df9e2737d7468f68116ae9d5858a161c3748b693195bda0b", 13, 4, 0, heddle_launch_sample__bf16},
       {"sample__f16", "a4c55f1dfeaaddac608aff97a9071ff734f7c59dc8f004a8860c7f8710463da4", 13, 4, 0, heddle_launch_sample__f16},
       {"sample__f32", "215b3db05cb07a6cd00dd708ed00cd93ac2aa794eac4429056ae9e972a0ab782", 13, 4, 0, heddle_launch_sample__f32},
+      {"sample_candidates__k1", "13fb76bf40e42e97a4e07ecaea12c890fb25d188298376eca6dc2d2d2e9881fe", 14, 6, 0, heddle_launch_sample_candidates__k1},
+      {"sample_candidates__k16", "6ce8bb4617b872b406ebdf83ad4aec7229ffa4badc0ccf0304e7842d6683173b", 14, 6, 0, heddle_launch_sample_candidates__k16},
+      {"sample_candidates__k2", "b56a525c38280019e2672ffc17b4aec8a91187727389f9b42a1ebbe7b90089df", 14, 6, 0, heddle_launch_sample_candidates__k2},
+      {"sample_candidates__k32", "ec244b6799a6580aaf3e62cf57977ec09f2ed735b7675a06a24bf3e3982687fa", 14, 6, 0, heddle_launch_sample_candidates__k32},
+      {"sample_candidates__k4", "99b2ad93dc978b2fe832204eb266d920390e2b17d5b1b5f72c15e4d157a31172", 14, 6, 0, heddle_launch_sample_candidates__k4},
+      {"sample_candidates__k64", "daeb380e783280125bd3a994efcf57cf742c3479808063782e06323feb29cf0d", 14, 6, 0, heddle_launch_sample_candidates__k64},
+      {"sample_candidates__k8", "74f2e75b8e04dd6129d7f0412711e903619292e2a0eb09f0f46832d2dfb0ef1f", 14, 6, 0, heddle_launch_sample_candidates__k8},
       {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16},
       {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16},
       {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32},

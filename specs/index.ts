@@ -14,7 +14,7 @@ import {
 import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
 import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from './graphs/int8.js'
 import { packing, removePadding, restorePadding } from './graphs/padding.js'
-import { greedyStep, minimumStep, penaltyStep, sampleStep } from './graphs/sampling.js'
+import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
 import * as matrixLayouts from './layouts/matrix.js'
@@ -43,6 +43,7 @@ import { locateRows, packRows, unpackRows } from './ops/padding.js'
 import { markSeen, penalise } from './ops/penalise.js'
 import { record } from './ops/record.js'
 import { greedy, sample } from './ops/sample.js'
+import { sampleCandidates } from './ops/sample_candidates.js'
 import { scale } from './ops/scale.js'
 import { sequenceStarts } from './ops/sequence_starts.js'
 import { softmax } from './ops/softmax.js'
@@ -102,6 +103,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   rowsFromCol32,
   rowsFromInt8Col32,
   sample,
+  sampleCandidates,
   scale,
   sequenceStarts,
   silu,
@@ -153,6 +155,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   removePadding,
   restorePadding,
   sampleStep,
+  sampleTopStep,
   ...toCol32,
   ...toInt8,
   ...toInt8Col32,

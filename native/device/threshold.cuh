@@ -104,7 +104,8 @@ __device__ __forceinline__ void walk_row(int lane, int length, Key key, Visit vi
 }
 
 // What a block shares, the same arrays for all thresholds of a kernel: every one ends with a meeting after its last access.
-// Weights of the parts, and afterwards those of collected elements, beside their keys; the part found, and what is above it.
+// Weights of the parts, and afterwards those of collected elements and what each weighs with all above it, beside their keys; the part
+// found, and what is above it.
 HEDDLE_SHARED_FUNCTION(Units, threshold_weights, KeyRange::parts)
 HEDDLE_SHARED_FUNCTION(float, threshold_keys, KeyRange::parts)
 HEDDLE_SHARED_FUNCTION(int, threshold_found, 1)
@@ -159,21 +160,22 @@ __device__ __forceinline__ FoundPart find_part(BlockTeam<Lanes>& team, const Key
   return {found[0], found_above[0]};
 }
 
-/// Collects the elements that `wants` names, and finds the threshold among them if they are few. A threshold is no NaN, so one
-/// says that they are too many.
-template <int Lanes, class Key, class Weight, class Wants>
-__device__ __forceinline__ float threshold_of_few(BlockTeam<Lanes>& team, int length, Units wanted, Key key, Weight weight,
-                                                  Wants wants) {
-  // Each is weighed against each: from here on, another round over parts is shorter.
-  constexpr int few = KeyRange::parts / 4;
+/// Collects the elements with keys from `from` to `to`, and finds the threshold among them if they are few. A threshold is no NaN, so
+/// one says that they are too many.
+template <int Lanes, class Key, class Weight>
+__device__ __forceinline__ float threshold_of_few(BlockTeam<Lanes>& team, int length, Units wanted, float from, float to, Key key,
+                                                  Weight weight) {
+  // Each is weighed against each, by several lanes: from here on, another round over parts is shorter.
+  constexpr int few = KeyRange::parts / 4, helpers = 4;
   const auto weights = threshold_weights();
   const auto keys = threshold_keys();
   const auto members = threshold_members();
   const int lane = team.lane();
   if (lane == 0) members[0] = 0;
+  for (int i = lane; i < few; i += Lanes) weights[few + i] = 0;
   team.meet();
   walk_row<Lanes>(lane, length, key, [&](int c, float own) {
-    if (!wants(own)) return;
+    if (!(own >= from && own <= to)) return;
     const Units units = units_of(weight(c, own));
     if (units == 0) return;
     const int place = add_shared(members, 0, 1);
@@ -183,14 +185,22 @@ __device__ __forceinline__ float threshold_of_few(BlockTeam<Lanes>& team, int le
   });
   team.meet();
   const int count = members[0];
+  if (count <= few) {
+    for (int task = lane; task < few * helpers; task += Lanes) {
+      const int i = task % few;
+      if (i >= count) continue;
+      const float own = keys[i];
+      Units sum = 0;
+      for (int j = task / few; j < count; j += helpers) {
+        if (keys[j] >= own) sum += weights[j];
+      }
+      if (sum > 0) sum_shared(weights, few + i, sum);
+    }
+    team.meet();
+  }
   Accumulator<Max<float>> best;
   for (int i = lane; i < count && count <= few; i += Lanes) {
-    const float own = keys[i];
-    Units sum = 0;
-    for (int j = 0; j < count; ++j) {
-      if (keys[j] >= own) sum += weights[j];
-    }
-    if (sum >= wanted) best.total = fmaxf(best.total, own);
+    if (weights[few + i] >= wanted) best.total = fmaxf(best.total, keys[i]);
   }
   const float result = team.reduce(best);
   return count <= few ? result : NAN;
@@ -203,7 +213,6 @@ __device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, f
   const int lane = team.lane();
   Units wanted = target_units(target);
 
-  // The highest element of each lane: where these alone reach the target, the threshold is not below what they reach it with.
   float own = -INFINITY;
   int place = 0;
   walk_row<Lanes>(lane, length, key, [&](int c, float other) {
@@ -220,41 +229,43 @@ __device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, f
   Accumulator<Min<float>> least;
   if (own > -INFINITY) least.total = own;
   KeyRange range(team.reduce(least), high);
-  const FoundPart highest = find_part(team, range, wanted, weight, [&](auto visit) { visit(place, own); });
-  if (highest.part >= 0) {
-    Accumulator<Min<float>> bound;
-    if (range.holds(own) && range.part(own) >= highest.part) bound.total = own;
-    const float from = team.reduce(bound);
-    const float among = threshold_of_few(team, length, wanted, key, weight, [&](float other) { return other >= from; });
-    if (among == among) return among;
-  } else {
-    Accumulator<Min<float>> lowest;
-    walk_row<Lanes>(lane, length, key, [&](int, float other) {
-      if (other > -INFINITY) lowest.total = fminf(lowest.total, other);
+  // At first the highest element of each lane alone: where these reach the target, the threshold is not below what they reach it with.
+  for (bool all = false;;) {
+    const FoundPart found = find_part(team, range, wanted, weight, [&](auto visit) {
+      if (all) {
+        walk_row<Lanes>(lane, length, key, visit);
+      } else {
+        visit(place, own);
+      }
     });
-    range = KeyRange(team.reduce(lowest), high);
-  }
-
-  for (;;) {
-    const FoundPart found =
-        find_part(team, range, wanted, weight, [&](auto visit) { walk_row<Lanes>(lane, length, key, visit); });
-    if (found.part < 0) return -INFINITY;
-    wanted -= found.above;
-    const auto within = [&](float other) { return range.holds(other) && range.part(other) == found.part; };
-    const float among = threshold_of_few(team, length, wanted, key, weight, within);
-    if (among == among) return among;
-
+    if (found.part < 0 && all) return -INFINITY;
     Accumulator<Min<float>> lowest;
-    Accumulator<Max<float>> highest_within;
-    walk_row<Lanes>(lane, length, key, [&](int, float other) {
-      if (!within(other)) return;
-      lowest.total = fminf(lowest.total, other);
-      highest_within.total = fmaxf(highest_within.total, other);
-    });
+    Accumulator<Max<float>> highest;
+    if (all) {
+      wanted -= found.above;
+      walk_row<Lanes>(lane, length, key, [&](int, float other) {
+        if (!range.holds(other) || range.part(other) != found.part) return;
+        lowest.total = fminf(lowest.total, other);
+        highest.total = fmaxf(highest.total, other);
+      });
+    } else if (found.part >= 0) {
+      if (range.holds(own) && range.part(own) >= found.part) lowest.total = own;
+      highest.total = high;
+    } else {
+      walk_row<Lanes>(lane, length, key, [&](int, float other) {
+        if (other > -INFINITY) lowest.total = fminf(lowest.total, other);
+      });
+      highest.total = high;
+    }
     const float from = team.reduce(lowest);
-    const float to = team.reduce(highest_within);
-    if (from == to) return from;
+    const float to = team.reduce(highest);
+    if (found.part >= 0) {
+      if (from == to) return from;
+      const float among = threshold_of_few(team, length, wanted, from, to, key, weight);
+      if (among == among) return among;
+    }
     range = KeyRange(from, to);
+    all = true;
   }
 }
 

@@ -3,9 +3,11 @@
  * float32 whatever a model stores, as the language model heads give them.
  */
 import { graph, tensor } from 'heddle'
+import { beamCandidates } from '../ops/beam_candidates.js'
 import { suppressEnds } from '../ops/ends.js'
 import { markSeen, penalise } from '../ops/penalise.js'
 import { greedy, sample } from '../ops/sample.js'
+import { sampleCandidates } from '../ops/sample_candidates.js'
 
 const ending = {
   step: tensor('i32', 'o'),
@@ -23,21 +25,37 @@ export const greedyStep = graph('greedy_step', {
   },
 })
 
+/** What a draw asks for besides. */
+const request = {
+  temperature: tensor('f32', 'r'),
+  topK: tensor('i32', 'r'),
+  topP: tensor('f32', 'r'),
+  minP: tensor('f32', 'r'),
+  seedsLow: tensor('i32', 'r'),
+  seedsHigh: tensor('i32', 'r'),
+} as const
+
 export const sampleStep = graph('sample_step', {
-  inputs: {
-    logits: tensor('f32', 'r v'),
-    temperature: tensor('f32', 'r'),
-    topK: tensor('i32', 'r'),
-    topP: tensor('f32', 'r'),
-    minP: tensor('f32', 'r'),
-    seedsLow: tensor('i32', 'r'),
-    seedsHigh: tensor('i32', 'r'),
-    ...ending,
-  },
+  inputs: { logits: tensor('f32', 'r v'), ...request, ...ending },
   weights: {},
   build: (g, inputs) => {
     const { words, finishedAfter } = g.apply(sample, inputs)
     return { nodes: { chosen: words }, outputs: { words, finished: finishedAfter } }
+  },
+})
+
+/**
+ * The same for a top-k of at most `k`, a count kernels are compiled for: candidates of `p` parts of a row first, so that many
+ * multiprocessors read it.
+ */
+export const sampleTopStep = graph('sample_top_step', {
+  inputs: { logits: tensor('f32', 'r v'), ...request, ...ending },
+  weights: {},
+  build: (g, { logits, topK, ...inputs }) => {
+    const { values, ids } = g.apply(beamCandidates, { logits }, {}, { p: 'p', k: 'k' })
+    const few = { values: g.view(values, 'r p*k'), ids }
+    const { words, finishedAfter } = g.apply(sampleCandidates, { ...few, ...inputs, count: topK })
+    return { nodes: { candidates: values, chosen: words }, outputs: { words, finished: finishedAfter } }
   },
 })
 

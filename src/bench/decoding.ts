@@ -167,7 +167,7 @@ async function measure(bench: DecodingBench, candidates: readonly Candidate[]): 
       signal?.throwIfAborted()
       const batch = batchOf(bench, decoding, round)
       const began = performance.now()
-      await decoding.start(batch, signal)
+      decoding.start(batch, signal)
       await decoding.advance(Math.ceil(steps / decoding.stepsPerRun), signal)
       const took = performance.now() - began
       if (round >= warmup) samples.push(took)
@@ -181,10 +181,10 @@ async function describe(bench: DecodingBench, { plan, decoding, samples }: Candi
   const replays: number[] = []
   for (let round = 0; round < bench.repeats; round++) {
     // A replay goes on where the last one ended, and caches end: every one begins anew.
-    await decoding.start(batchOf(bench, decoding, round))
+    decoding.start(batchOf(bench, decoding, round))
     replays.push(...(await program.time(1, 0)))
   }
-  await decoding.start(batchOf(bench, decoding, 0))
+  decoding.start(batchOf(bench, decoding, 0))
   return {
     plan,
     batch: shape.batch,

@@ -12,11 +12,11 @@ import {
   languageModelHead,
 } from '../../specs/graphs/decoder.js'
 import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
-import { greedyStep, minimumStep, penaltyStep, sampleStep } from '../../specs/graphs/sampling.js'
+import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from '../../specs/graphs/sampling.js'
 import { usageError } from '../errors.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { GraphApplication } from '../runtime/program.js'
-import type { Generation } from './generation_options.js'
+import { candidatesOf, type Generation } from './generation_options.js'
 import { defaultPlan, type ModelPlan } from './plans.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { memoryOutputs } from './seq2seq_encoder.js'
@@ -53,7 +53,10 @@ export function carriedStates({ decoder: { layers } }: Seq2seqConfig, { choice, 
  * seeds and limits, and can use the same programs.
  */
 export function formOf({ choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation): string {
-  if (choice.kind !== 'beams') return JSON.stringify([choice.kind, repetitionPenalty !== 1, minNewTokens > 0])
+  if (choice.kind !== 'beams') {
+    const candidates = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
+    return JSON.stringify([choice.kind, candidates, repetitionPenalty !== 1, minNewTokens > 0])
+  }
   return JSON.stringify([{ ...choice, returned: undefined }, maxNewTokens])
 }
 
@@ -149,7 +152,10 @@ class Step {
     const inputs = { logits: this.#local('logits'), step, finished, ends: 'ends', limit: 'limit' }
     const outputs = { words: this.#next('words'), finished: this.#next('finished') }
     if (choice.kind === 'greedy') this.#wire('choose', greedyStep, inputs, {}, outputs)
-    else this.#wire('choose', sampleStep, { ...inputs, ...samplingInputs }, {}, outputs)
+    else {
+      const graph = candidatesOf(choice) === undefined ? sampleStep : sampleTopStep
+      this.#wire('choose', graph, { ...inputs, ...samplingInputs }, {}, outputs)
+    }
     this.#keep(keepWords, ['history'], {})
   }
 

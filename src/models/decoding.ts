@@ -49,9 +49,9 @@ export interface Decoding {
   readonly stateBytes: number
   /** The program of the steps, for inspection and timing. */
   readonly steps: Program
-  /** Reads the sources. Whatever was decoded before is forgotten. */
-  start(batch: DecodingBatch, signal?: AbortSignal): Promise<void>
-  /** Runs the program `runs` times, and says whether every text has ended. */
+  /** Asks the device to read the sources. Whatever was decoded before is forgotten; what goes wrong shows in `advance`. */
+  start(batch: DecodingBatch, signal?: AbortSignal): void
+  /** Runs the program `runs` times once the sources are read, and says whether every text has ended. */
   advance(runs: number, signal?: AbortSignal): Promise<boolean>
   /** What a state holds now. */
   read(state: string): Promise<HostArrays[DType]>
@@ -72,22 +72,25 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     programs.push(encoder)
     const steps = await stepsProgram(made, states)
     programs.push(steps)
+    let started: Promise<unknown> = Promise.resolve()
     return {
       shape,
       stepsPerRun,
       stateBytes: states.bytes,
       steps,
-      async start({ sources, cases, generation: asked = generation }, signal) {
+      start({ sources, cases, generation: asked = generation }, signal) {
         const lengths = sources.map(({ length }) => length)
         const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
-        // The device takes what it is asked for in turn: nothing is waited for in between.
-        const written = states.writeAll(initialStates(config, asked, shape, start))
-        await Promise.all([written, abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources)))])
+        started = settled([
+          states.writeAll(initialStates(config, asked, shape, start)),
+          abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources))),
+        ])
+        // It is `advance` that throws what went wrong.
+        started.catch(() => {})
       },
       async advance(runs, signal) {
-        const [, finished] = await abortable(steps, signal, () =>
-          Promise.all([steps.run({}, { repeats: runs }), states.read('finished')]),
-        )
+        const run = abortable(steps, signal, () => steps.run({}, { repeats: runs }))
+        const [, , finished] = await settled([started, run, states.read('finished')])
         return finished.every((flag) => flag !== 0)
       },
       read: (name) => states.read(name),
@@ -97,6 +100,15 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     release()
     throw error
   }
+}
+
+/**
+ * Waits for all of what the device was asked for: it does one thing after the other, so that nothing has to be waited for in between, and
+ * memory is in use until the last is done. @throws what the first one that failed rejects with
+ */
+async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
+  await Promise.allSettled(asked)
+  return Promise.all(asked)
 }
 
 /** The encoder, which leaves what decoder layers attend to in their states. */

@@ -4,10 +4,10 @@
  */
 import { splitHeads } from '../../specs/layouts/split_heads.js'
 import type { StateDecl } from '../runtime/states.js'
-import { beamSizes, emptyPool, initialScores } from './beam_search.js'
+import { type BeamSizes, beamParts, beamSizes, emptyPool, initialScores } from './beam_search.js'
 import type { FloatType } from './convert.js'
 import { cacheNames } from './decoder.js'
-import type { Generation, Sampling } from './generation_options.js'
+import { type Choice, candidatesOf, type Generation, type Sampling } from './generation_options.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { memoryOutputs } from './seq2seq_encoder.js'
 
@@ -46,8 +46,15 @@ export const decodingDims = (
   u: config.positions,
   e: ends,
   o: 1,
-  ...(choice.kind === 'beams' ? beamSizes({ ...choice, vocab: config.vocab, ends }) : {}),
+  ...candidateDims(choice, config.vocab, ends),
 })
+
+/** Parts of a row of logits, and candidates of each, where words are chosen among candidates. */
+function candidateDims(choice: Choice, vocab: number, ends: number): Partial<BeamSizes> {
+  if (choice.kind === 'beams') return beamSizes({ ...choice, vocab, ends })
+  const k = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
+  return k === undefined ? {} : { p: beamParts(vocab), k }
+}
 
 const integers = (...shape: number[]): StateDecl => ({ dtype: 'i32', shape })
 const floats = (...shape: number[]): StateDecl => ({ dtype: 'f32', shape })

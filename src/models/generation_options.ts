@@ -3,6 +3,7 @@
  * device is asked for anything.
  */
 import { usageError } from '../errors.js'
+import { countFor, rankedCounts } from '../ir/top_k.js'
 import type { BeamRule } from './beam_search.js'
 
 /** What a caller may say; everything has a default. */
@@ -58,6 +59,13 @@ export interface Sampling {
   /** A seed for each case, or one for all. */
   readonly seeds: readonly number[]
 }
+
+/**
+ * Candidates of each part of a row that a draw looks at: the count kernels are compiled for that holds its top-k; undefined where it
+ * looks at every word.
+ */
+export const candidatesOf = ({ topK }: Sampling): number | undefined =>
+  topK === 0 || topK > (rankedCounts.at(-1) ?? 0) ? undefined : countFor(topK)
 
 /** How words are chosen. */
 export type Choice = { readonly kind: 'greedy' } | Beams | Sampling

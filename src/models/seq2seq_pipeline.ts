@@ -147,7 +147,7 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
         signal?.throwIfAborted()
         const sources = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
         const decoding = await decodingFor(generation, shapeOf(config, generation, sources))
-        await decoding.start({ sources, cases: sources.map((_, i) => first + i), generation }, signal)
+        decoding.start({ sources, cases: sources.map((_, i) => first + i), generation }, signal)
         yield { decoding, generation, first }
         progress?.(first + sources.length, cases.length)
       }

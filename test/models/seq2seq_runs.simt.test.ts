@@ -245,7 +245,7 @@ describe('memory', () => {
       expect(first.held).toBe(3)
       expect((await run({}, 5)).held).toBe(3)
       const drawn = await run({ seed: 1 })
-      const other = await run({ seed: 2, topK: 9, temperature: 0.5 })
+      const other = await run({ seed: 2, topP: 0.9, temperature: 0.5 })
       expect(other.results).not.toEqual(drawn.results)
       expect([drawn.held, other.held]).toEqual([6, 6])
       expect(await run({ seed: 1 })).toEqual(drawn)

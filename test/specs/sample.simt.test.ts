@@ -96,7 +96,7 @@ async function frequencies(name: string, request: Request, draws: number, type: 
   return chiSquare(counts, probabilities(logits, request))
 }
 
-const draws = 45_000
+const draws = 200_000
 
 describe('words come as often as they should', () => {
   it.each(Object.entries(modes))('by %s', async (_, request) => {

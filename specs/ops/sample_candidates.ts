@@ -1,0 +1,54 @@
+/**
+ * The next token of each row, drawn from a few of its likeliest words: the second stage of a top-k draw, behind `beam_candidates`.
+ * Rows end as those of `greedy` do.
+ */
+import { exp, idiv, max, maximum, min, op, row, scan, sum, tensor, topK, uniform } from 'heddle'
+import { isEnd } from './ends.js'
+
+/**
+ * A word of each row, drawn by the softmax of its logits among the `count` largest; of equals, those with the lowest ids. `values` and
+ * `ids` are the candidates of a row's parts, n = p*k, as `beam_candidates` leaves them; `count` is from 1 to `k`. Top-p and min-p narrow
+ * the draw further, in this order: from the likeliest on, so many words remain as together reach `topP`, and of them those that are at
+ * least `minP` times as likely as the first. topP 1 and minP 0 leave everything. Words stand in the order of their logits: the word drawn
+ * is the first at which the running sum of the weights exceeds the row's random number times their total.
+ */
+export const sampleCandidates = op('sample_candidates', {
+  dims: ['r', 'n', 'p', 'k', 'o', 'e'],
+  inputs: {
+    values: tensor('f32', 'r n'),
+    ids: tensor('i32', 'r p k'),
+    temperature: tensor('f32', 'r'),
+    count: tensor('i32', 'r'),
+    topP: tensor('f32', 'r'),
+    minP: tensor('f32', 'r'),
+    seedsLow: tensor('i32', 'r'),
+    seedsHigh: tensor('i32', 'r'),
+    step: tensor('i32', 'o'),
+    finished: tensor('i32', 'r'),
+    limit: tensor('i32', 'r'),
+    ends: tensor('i32', 'e'),
+  },
+  outputs: { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') },
+  body:
+    ({ values, ids, temperature, count, topP, minP, seedsLow, seedsHigh, step, finished, limit, ends }, { n, k, e }) =>
+    (r) => {
+      const best = topK(k, n, (c) => values(r, c))
+      const inverse = 1 / temperature(r)
+      const weights = row(k, (i) => (i < count(r) && best.indices(i) >= 0 ? exp((best.values(i) - best.values(0)) * inverse) : 0))
+      const total = sum(k, weights)
+      const reach = topP(r) < 1 ? topP(r) * total : Infinity
+      const among = scan(k, weights)
+      const kept = row(k, (i) => (among(i) - weights(i) < reach && weights(i) >= minP(r) ? weights(i) : 0))
+      const bar = sum(k, kept) * uniform(seedsLow(r), seedsHigh(r), step(0))
+      const running = scan(k, kept)
+      const found = min(k, (i) => (kept(i) > 0 && running(i) > bar ? i : k))
+      // The sum and the running sum round differently: where the bar is above the end of the running sum, the last word is drawn.
+      const last = max(k, (i) => (kept(i) > 0 ? i : 0))
+      const place = maximum(best.indices(found < k ? found : last), 0)
+      const word = maximum(ids(r, idiv(place, k), place % k), 0)
+      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
+      const done = finished(r) !== 0
+      const over = ended(0) === 1 || step(0) + 1 >= limit(r)
+      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+    },
+})
