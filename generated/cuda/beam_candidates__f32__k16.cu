@@ -122,8 +122,7 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_candidates_reread(
     const int chunk = round + team.lane();
     const int c0 = chunk * VEC;
     const int valid = chunk < heddle::chunks_of<VEC>(min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8)))) ? min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8))) - c0 : 0;
-    const auto x = next_x;
-    next_x = load_x(chunk + Team::lanes);
+    const auto x = heddle::load_chunk<VEC, false>(logits, start + c0, valid);
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -148,7 +147,6 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_candidates_reread(
   }
   const float sums1 = team.reduce(sums1_lanes);
   const int64_t start_2 = ((static_cast<int64_t>(r1) * p) + q) * 16;
-  HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(16); chunk += Team::lanes) {
     const int i_value0 = chunk * VEC;
     const int valid = 16 - i_value0;

@@ -223,8 +223,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
     const int chunk = round + team.lane();
     const int c0 = chunk * VEC;
     const int valid = chunk < heddle::chunks_of<VEC>(n) ? n - c0 : 0;
-    const auto values_c = next_values_c;
-    next_values_c = load_values_c(chunk + Team::lanes);
+    const auto values_c = heddle::load_chunk<VEC, false>(values, start + c0, valid);
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -269,7 +268,6 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
   const int row_mul_2 = b1 * w;
   const int64_t start_2 = static_cast<int64_t>(b1) * w;
   heddle::Accumulator<heddle::Sum<int>> sum0_lanes;
-  HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(w); chunk += Team::lanes) {
     const int i2_0 = chunk * VEC;
     const int valid = w - i2_0;

@@ -87,7 +87,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_argmax_reread(
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::ArgMax<float>> y1_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;
       const int valid = n - c2_0;

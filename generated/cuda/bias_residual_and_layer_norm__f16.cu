@@ -43,6 +43,10 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_and_layer_norm
       heddle::is_aligned<VEC>(y2, start);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Chunk<T, VEC> soon_gamma_c2[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c2, [&](int c2) -> int64_t { return c2; });
+    heddle::Chunk<T, VEC> soon_beta_c2[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c2, [&](int c2) -> int64_t { return c2; });
     heddle::Chunk<T, VEC> x_c2[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, x, n, x_c2, [&](int c2) -> int64_t { return start + c2; });
     heddle::Chunk<T, VEC> y_c2[CHUNKS];
@@ -88,8 +92,8 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_and_layer_norm
       const int c2_0 = (chunk * Team::lanes + team.lane()) * VEC;
       const int valid = n - c2_0;
       if (valid <= 0) break;
-      const auto gamma_c2 = heddle::load_chunk<VEC, WHOLE>(gamma, c2_0, valid);
-      const auto beta_c2 = heddle::load_chunk<VEC, WHOLE>(beta, c2_0, valid);
+      const auto gamma_c2 = CHUNKS == 1 ? soon_gamma_c2[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c2_0, valid);
+      const auto beta_c2 = CHUNKS == 1 ? soon_beta_c2[0] : heddle::load_chunk<VEC, WHOLE>(beta, c2_0, valid);
       float y2_c2[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
@@ -135,7 +139,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_and_layer_norm
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;
       const int valid = n - c2_0;
@@ -156,7 +159,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_and_layer_norm
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
     heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;
       const int valid = n - c2_0;
@@ -173,7 +175,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_and_layer_norm
     const float sum1 = team.reduce(sum1_lanes);
     const float variance = sum1 / static_cast<float>(n);
     const float row_rsqrt = rsqrtf(variance + eps);
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c2_0 = chunk * VEC;
       const int valid = n - c2_0;

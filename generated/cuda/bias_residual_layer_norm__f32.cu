@@ -41,6 +41,10 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
       heddle::is_aligned<VEC>(y2, start);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Chunk<T, VEC> soon_gamma_c3[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c3, [&](int c3) -> int64_t { return c3; });
+    heddle::Chunk<T, VEC> soon_beta_c3[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c3, [&](int c3) -> int64_t { return c3; });
     heddle::Chunk<T, VEC> x_c3[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, x, n, x_c3, [&](int c3) -> int64_t { return start + c3; });
     heddle::Chunk<T, VEC> y_c3[CHUNKS];
@@ -82,8 +86,8 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
       const int c3_0 = (chunk * Team::lanes + team.lane()) * VEC;
       const int valid = n - c3_0;
       if (valid <= 0) break;
-      const auto gamma_c3 = heddle::load_chunk<VEC, WHOLE>(gamma, c3_0, valid);
-      const auto beta_c3 = heddle::load_chunk<VEC, WHOLE>(beta, c3_0, valid);
+      const auto gamma_c3 = CHUNKS == 1 ? soon_gamma_c3[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c3_0, valid);
+      const auto beta_c3 = CHUNKS == 1 ? soon_beta_c3[0] : heddle::load_chunk<VEC, WHOLE>(beta, c3_0, valid);
       float y2_c3[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
@@ -127,7 +131,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_layer_norm_rer
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c3_0 = chunk * VEC;
       const int valid = n - c3_0;
@@ -144,7 +147,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_layer_norm_rer
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
     heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c3_0 = chunk * VEC;
       const int valid = n - c3_0;
@@ -161,7 +163,6 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_layer_norm_rer
     const float sum1 = team.reduce(sum1_lanes);
     const float variance = sum1 / static_cast<float>(n);
     const float row_rsqrt = rsqrtf(variance + eps);
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c3_0 = chunk * VEC;
       const int valid = n - c3_0;

@@ -50,6 +50,10 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
       heddle::is_aligned<VEC>(y, start);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Chunk<T, VEC> soon_gamma_c7[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c7, [&](int c7) -> int64_t { return c7; });
+    heddle::Chunk<T, VEC> soon_beta_c7[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c7, [&](int c7) -> int64_t { return c7; });
     float v3[CHUNKS][VEC];
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
     HEDDLE_UNROLL
@@ -89,8 +93,8 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
       const int c7_0 = (chunk * Team::lanes + team.lane()) * VEC;
       const int valid = n - c7_0;
       if (valid <= 0) break;
-      const auto gamma_c7 = heddle::load_chunk<VEC, WHOLE>(gamma, c7_0, valid);
-      const auto beta_c7 = heddle::load_chunk<VEC, WHOLE>(beta, c7_0, valid);
+      const auto gamma_c7 = CHUNKS == 1 ? soon_gamma_c7[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c7_0, valid);
+      const auto beta_c7 = CHUNKS == 1 ? soon_beta_c7[0] : heddle::load_chunk<VEC, WHOLE>(beta, c7_0, valid);
       float y_c7[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
@@ -143,7 +147,6 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c7_0 = chunk * VEC;
       const int valid = n - c7_0;
@@ -160,7 +163,6 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
     heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c7_0 = chunk * VEC;
       const int valid = n - c7_0;
@@ -177,7 +179,6 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
     const float sum1 = team.reduce(sum1_lanes);
     const float variance = sum1 / static_cast<float>(n);
     const float row_rsqrt = rsqrtf(variance + eps);
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c7_0 = chunk * VEC;
       const int valid = n - c7_0;

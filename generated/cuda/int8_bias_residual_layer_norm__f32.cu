@@ -40,6 +40,10 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
       heddle::is_aligned<VEC>(beta, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Chunk<T, VEC> soon_gamma_c4[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c4, [&](int c4) -> int64_t { return c4; });
+    heddle::Chunk<T, VEC> soon_beta_c4[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c4, [&](int c4) -> int64_t { return c4; });
     heddle::Chunk<int, VEC> x_c4[CHUNKS];
     heddle::load_row<VEC, false>(team, x, n, x_c4, [&](int c4) -> int64_t { return (((static_cast<int64_t>(c4 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c4 & 31); });
     heddle::Chunk<T, VEC> y_c4[CHUNKS];
@@ -82,8 +86,8 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
       const int c4_0 = (chunk * Team::lanes + team.lane()) * VEC;
       const int valid = n - c4_0;
       if (valid <= 0) break;
-      const auto gamma_c4 = heddle::load_chunk<VEC, WHOLE>(gamma, c4_0, valid);
-      const auto beta_c4 = heddle::load_chunk<VEC, WHOLE>(beta, c4_0, valid);
+      const auto gamma_c4 = CHUNKS == 1 ? soon_gamma_c4[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c4_0, valid);
+      const auto beta_c4 = CHUNKS == 1 ? soon_beta_c4[0] : heddle::load_chunk<VEC, WHOLE>(beta, c4_0, valid);
       float y2_c4[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
@@ -126,7 +130,6 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c4_0 = chunk * VEC;
       const int valid = n - c4_0;
@@ -144,7 +147,6 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
     heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c4_0 = chunk * VEC;
       const int valid = n - c4_0;
@@ -162,7 +164,6 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const float sum1 = team.reduce(sum1_lanes);
     const float variance = sum1 / static_cast<float>(n);
     const float row_rsqrt = rsqrtf(variance + eps);
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c4_0 = chunk * VEC;
       const int valid = n - c4_0;

@@ -42,6 +42,10 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
       heddle::is_aligned<VEC>(beta, 0);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Chunk<T, VEC> soon_gamma_c5[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c5, [&](int c5) -> int64_t { return c5; });
+    heddle::Chunk<T, VEC> soon_beta_c5[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c5, [&](int c5) -> int64_t { return c5; });
     heddle::Chunk<int, VEC> x2_c5[CHUNKS];
     heddle::load_row<VEC, false>(team, x2, n, x2_c5, [&](int c5) -> int64_t { return (((static_cast<int64_t>(c5 >> 5) * 32) * m) + (static_cast<int64_t>(i_m) * 32)) + (c5 & 31); });
     heddle::Chunk<signed char, VEC> x_c5[CHUNKS];
@@ -84,8 +88,8 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
       const int c5_0 = (chunk * Team::lanes + team.lane()) * VEC;
       const int valid = n - c5_0;
       if (valid <= 0) break;
-      const auto gamma_c5 = heddle::load_chunk<VEC, WHOLE>(gamma, c5_0, valid);
-      const auto beta_c5 = heddle::load_chunk<VEC, WHOLE>(beta, c5_0, valid);
+      const auto gamma_c5 = CHUNKS == 1 ? soon_gamma_c5[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c5_0, valid);
+      const auto beta_c5 = CHUNKS == 1 ? soon_beta_c5[0] : heddle::load_chunk<VEC, WHOLE>(beta, c5_0, valid);
       float y_c5[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
@@ -130,7 +134,6 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c5_0 = chunk * VEC;
       const int valid = n - c5_0;
@@ -148,7 +151,6 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const float sum0 = team.reduce(sum0_lanes);
     const float mean = sum0 / static_cast<float>(n);
     heddle::Accumulator<heddle::Sum<float>> sum1_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c5_0 = chunk * VEC;
       const int valid = n - c5_0;
@@ -166,7 +168,6 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const float sum1 = team.reduce(sum1_lanes);
     const float variance = sum1 / static_cast<float>(n);
     const float row_rsqrt = rsqrtf(variance + eps);
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c5_0 = chunk * VEC;
       const int valid = n - c5_0;

@@ -37,6 +37,10 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_kept(
       heddle::is_aligned<VEC>(y, start);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
+    heddle::Chunk<T, VEC> soon_gamma_c[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c, [&](int c) -> int64_t { return c; });
+    heddle::Chunk<T, VEC> soon_beta_c[1];
+    if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c, [&](int c) -> int64_t { return c; });
     heddle::Chunk<T, VEC> v[CHUNKS];
     heddle::load_row<VEC, WHOLE>(team, x, n, v, [&](int c) -> int64_t { return start + c; });
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
@@ -73,8 +77,8 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_kept(
       const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
       const int valid = n - c0;
       if (valid <= 0) break;
-      const auto gamma_c = heddle::load_chunk<VEC, WHOLE>(gamma, c0, valid);
-      const auto beta_c = heddle::load_chunk<VEC, WHOLE>(beta, c0, valid);
+      const auto gamma_c = CHUNKS == 1 ? soon_gamma_c[0] : heddle::load_chunk<VEC, WHOLE>(gamma, c0, valid);
+      const auto beta_c = CHUNKS == 1 ? soon_beta_c[0] : heddle::load_chunk<VEC, WHOLE>(beta, c0, valid);
       float y_c[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
@@ -142,7 +146,6 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_reread(
     const float sum1 = team.reduce(sum1_lanes);
     const float variance = sum1 / static_cast<float>(n);
     const float row_rsqrt = rsqrtf(variance + eps);
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
       const int valid = n - c0;

@@ -78,7 +78,6 @@ __global__ void __launch_bounds__(Team::threads, 2) locate_rows_reread(
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<int>> ended_lanes;
-    HEDDLE_UNROLL_FEW
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(b); chunk += Team::lanes) {
       const int c0 = chunk * VEC;
       const int valid = b - c0;

@@ -247,8 +247,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_reread(
       const int chunk = round + team.lane();
       const int c0 = chunk * VEC;
       const int valid = chunk < heddle::chunks_of<VEC>(v) ? v - c0 : 0;
-      const auto logit = next_logit;
-      next_logit = load_logit(chunk + Team::lanes);
+      const auto logit = heddle::load_chunk<VEC, false>(logits, start + c0, valid);
       float weights[VEC];
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {

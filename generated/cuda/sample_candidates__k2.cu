@@ -183,8 +183,7 @@ __global__ void __launch_bounds__(Team::threads, 2) sample_candidates_reread(
     const int chunk = round + team.lane();
     const int c0 = chunk * VEC;
     const int valid = chunk < heddle::chunks_of<VEC>(n) ? n - c0 : 0;
-    const auto values_c = next_values_c;
-    next_values_c = load_values_c(chunk + Team::lanes);
+    const auto values_c = heddle::load_chunk<VEC, false>(values, start + c0, valid);
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -195,7 +194,6 @@ __global__ void __launch_bounds__(Team::threads, 2) sample_candidates_reread(
   const auto bestValues = bestValues_lanes.finish(team, bestValues_places);
   const int row_count = heddle::read(count, r1);
   heddle::Accumulator<heddle::Sum<float>> total_lanes;
-  HEDDLE_UNROLL_FEW
   for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(2); chunk += Team::lanes) {
     const int i_value0 = chunk * VEC;
     const int valid = 2 - i_value0;

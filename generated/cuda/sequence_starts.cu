@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(Team::threads, 2) sequence_starts_reread(
     const int chunk = round + team.lane();
     const int c0 = chunk * VEC;
     const int valid = chunk < heddle::chunks_of<VEC>(b) ? b - c0 : 0;
-    const auto lengths_c = next_lengths_c;
-    next_lengths_c = load_lengths_c(chunk + Team::lanes);
+    const auto lengths_c = heddle::load_chunk<VEC, false>(lengths, start + c0, valid);
     int starts_c[VEC] = {};
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {

@@ -9,6 +9,7 @@ import type { Kernel, RowAxis, TensorParam } from '../ir/kernel.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
 import { expressionText, offsetText, operandText, type Scope } from './expression.js'
+import { soonLines } from './loads.js'
 import { createNames, type Names, scalarText, storageText } from './names.js'
 import { wholeRows } from './offsets.js'
 import { type PassContext, type Walk, writePass } from './pass.js'
@@ -115,6 +116,8 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   const whole = passes.length > 0 ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
 
   const body: PassContext = whole === undefined ? head : { ...head, writer: bodyWriter(2), whole }
+  const passesInTurn = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+  for (const line of soonLines(passesInTurn, ready, body)) body.writer.writeLine(line)
   for (const step of steps.slice(first)) writeStep(step, body)
   writeIndices(mapped, frame, names, used)
   const start = lines(frame) + lines(head.writer)
@@ -166,7 +169,18 @@ export function onlyPass(program: ElementwiseProgram): Pass {
 function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
   const writer = bodyWriter()
   const { kernel, dims: fixed } = instance
-  return { writer, walk, names, used, tensors: kernel.tensors, fixed, elements: new Map(), shared: new Map(), starts: [] }
+  return {
+    writer,
+    walk,
+    names,
+    used,
+    tensors: kernel.tensors,
+    fixed,
+    elements: new Map(),
+    shared: new Map(),
+    starts: [],
+    soon: new Map(),
+  }
 }
 
 /** Splits `position` into the row's indices, innermost first. */

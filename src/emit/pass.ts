@@ -1,16 +1,16 @@
 /**
- * One pass as CUDA text: chunks of the row are loaded, each element is computed, reductions collect, stores leave. The
+ * One pass as CUDA text: chunks of the row are loaded (loads.ts), each element is computed, reductions collect, stores leave. The
  * three ways to walk a row (kept in registers, read again, one chunk a thread) differ in the loop around the chunk only.
  * Where a row is scanned or ranked, all threads of the row walk as many chunks, those without elements too: they meet in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Pass, PassRow } from '../schedule/passes.js'
-import { contains } from '../schedule/rewrite.js'
-import { expressionText, monoidText, operandText, type Scope, startOf, tensorOf } from './expression.js'
+import { expressionText, monoidText, operandText, type Scope } from './expression.js'
 import { mayFault } from './faults.js'
 import { clearLine, countLine } from './histogram.js'
-import { scalarText, storageText } from './names.js'
-import { type ChunkAccess, chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
+import * as loads from './loads.js'
+import { scalarText } from './names.js'
+import { chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
 import * as sharedRow from './shared_row.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
 import { chunkStoresOf, declareLine, scatterLine, valueLine, whenText } from './stores.js'
@@ -25,6 +25,10 @@ export interface PassContext extends Scope {
   readonly starts: RowStarts
   /** The accesses that need no check of their own in a whole row; absent where a thread has one chunk only. */
   readonly whole?: WholeRows
+  /** Rows of later passes that were read before the first, and the variables that hold them. */
+  readonly soon?: Map<PassRow, string>
+  /** Rows whose chunks are read a round ahead: how to load one, and the variable of the next. */
+  readonly ahead?: Map<PassRow, { readonly load: string; readonly next: string }>
 }
 
 /** Names and decisions of the pass being written. */
@@ -55,7 +59,17 @@ export function writePass(pass: Pass, given: PassContext): void {
   const prefixes = new Map(stages.scans.map((row) => [row, names.fresh(`${names.value(row.name)}_lanes`)]))
   const guarded = mayFault(pass, given.shared) || stages.scans.length > 0
   const rankings = ranking.rankingsOf(pass, context)
-  const frame: Frame = { context, pass, first, length, early: earlyRows(pass, context), guarded, stages, prefixes, rankings }
+  const frame: Frame = {
+    context,
+    pass,
+    first,
+    length,
+    early: loads.earlyRows(pass, context),
+    guarded,
+    stages,
+    prefixes,
+    rankings,
+  }
   for (const access of chunkAccesses(pass)) declareStart(access, context.starts, context, writer)
   for (const row of pass.rows) declareRow(row, frame)
   const accumulators = pass.reductions.map((r) => names.fresh(`${names.value(r.name)}_lanes`))
@@ -67,10 +81,7 @@ export function writePass(pass: Pass, given: PassContext): void {
     ...pass.sharedRows.flatMap((row) => sharedRow.declareLines(row, context)),
     ...rankings.flatMap(ranking.declareLines),
   ])
-  writeLines(
-    writer,
-    aheadRows(frame).flatMap((row) => aheadLines(row, frame)),
-  )
+  writeLines(writer, loads.aheadLines(pass, first, context))
   if (sharedRow.isAlone(pass)) {
     sharedRow.writeElements(pass, elementLines(frame, 0), length, context)
   } else {
@@ -86,66 +97,12 @@ export function writePass(pass: Pass, given: PassContext): void {
   for (const each of rankings) writer.writeLine(ranking.finishLine(each, context))
 }
 
-/**
- * Rows that differ from row to row come from far memory: the team asks for all their chunks before it needs the first.
- * Rows that are the same for every row (a weight) are in the cache, and would only occupy registers.
- */
-function earlyRows(pass: Pass, { walk, ...scope }: PassContext): ReadonlySet<PassRow> {
-  if (walk !== 'kept') return new Set()
-  const early = pass.rows.filter((row) => {
-    if (row.kind !== 'loaded') return false
-    const start = startOf(row.load.tensor, row.load.indices, row.loop.index, scope)
-    return row.keep || (start !== undefined && contains(start, (e) => ['index', 'local', 'load'].includes(e.kind)))
-  })
-  return new Set(early)
-}
-
-const loadAccess = ({ load, run, loop }: LoadedRow): ChunkAccess => ({
-  tensor: load.tensor,
-  indices: load.indices,
-  run,
-  index: loop.index,
-})
-
-type LoadedRow = PassRow & { readonly kind: 'loaded' }
-
-/** Rows whose next chunk is asked for while lanes meet: a barrier in every chunk would wait for every load. */
-const aheadRows = ({ context, pass }: Frame): readonly LoadedRow[] =>
-  context.walk === 'reread' && meets(pass) ? pass.rows.filter((row) => row.kind === 'loaded') : []
-
-const loadName = ({ name }: LoadedRow, { context: { names } }: Frame): string => `load_${names.value(name)}`
-const nextName = ({ name }: LoadedRow, { context: { names } }: Frame): string => `next_${names.value(name)}`
-
-/** How a chunk is loaded, and the first one. */
-function aheadLines(row: LoadedRow, frame: Frame): string[] {
-  const { context, first, length } = frame
-  const offset = chunkOffset(loadAccess(row), first, context.starts, context)
-  const load = `heddle::load_chunk<${widthText(loadAccess(row), context)}>`
-  return [
-    `const auto ${loadName(row, frame)} = [&](int chunk) {`,
-    `  const int ${first} = chunk * VEC;`,
-    `  return ${load}(${context.names.tensor(row.load.tensor)}, ${offset}, chunk < heddle::chunks_of<VEC>(${length}) ? ${length} - ${first} : 0);`,
-    '};',
-    `auto ${nextName(row, frame)} = ${loadName(row, frame)}(team.lane());`,
-  ]
-}
-
-/** Template arguments of a chunk access: its width, and whether it can do without checks. */
-const widthText = (access: ChunkAccess, { walk, whole }: PassContext): string =>
-  walk === 'single' && whole === undefined ? 'VEC' : `VEC, ${whole?.covers(access) === true ? 'WHOLE' : 'false'}`
-
 /** Declares what outlives a chunk: rows read early, running scans, and computed rows that later passes use. */
 function declareRow(row: PassRow, frame: Frame): void {
   const { writer, names, elements } = frame.context
   const name = names.value(row.name)
   if (row.kind === 'loaded' && frame.early.has(row)) {
-    const { tensor } = row.load
-    const access = loadAccess(row)
-    const element = names.value(row.loop.index)
-    const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, frame.context.starts, frame.context)}; }`
-    writer.writeLine(`heddle::Chunk<${storageText(tensorOf(tensor, frame.context), names)}, VEC> ${name}[CHUNKS];`)
-    const width = widthText(access, frame.context)
-    writer.writeLine(`heddle::load_row<${width}>(team, ${names.tensor(tensor)}, ${frame.length}, ${name}, ${place});`)
+    writeLines(writer, loads.rowLines(row, frame.length, { name, chunks: 'CHUNKS' }, frame.context))
     elements.set(row.name, `${name}[chunk][i]`)
     return
   }
@@ -180,8 +137,8 @@ function writeChunkLoop({ context, pass, first, length }: Frame, body: () => voi
     })
     return
   }
-  // Loads of several chunks are under way together where nothing stands between them.
-  if (!together) writer.writeLine('HEDDLE_UNROLL_FEW')
+  // Loads of several chunks are under way together where nothing stands between them, and where registers hold them.
+  if (!together && pass.rows.filter(({ kind }) => kind === 'loaded').length === 1) writer.writeLine('HEDDLE_UNROLL_FEW')
   const start = together ? `int round = 0; round < ${chunks}; round` : `int chunk = team.lane(); chunk < ${chunks}; chunk`
   writer.write(`for (${start} += Team::lanes)`).block(() => {
     if (together) writer.writeLine('const int chunk = round + team.lane();')
@@ -196,18 +153,8 @@ function writeChunkLoop({ context, pass, first, length }: Frame, body: () => voi
 function writeChunk(frame: Frame, accumulators: readonly string[]): void {
   const { context, pass, first, early, guarded, stages, prefixes, rankings } = frame
   const { writer, names } = context
-  const ahead = aheadRows(frame)
   for (const row of pass.rows) {
-    if (row.kind !== 'loaded' || early.has(row)) continue
-    if (ahead.includes(row)) {
-      writer.writeLine(`const auto ${names.value(row.name)} = ${nextName(row, frame)};`)
-      writer.writeLine(`${nextName(row, frame)} = ${loadName(row, frame)}(chunk + Team::lanes);`)
-      continue
-    }
-    const access = loadAccess(row)
-    const call = `heddle::load_chunk<${widthText(access, context)}>`
-    const offset = chunkOffset(access, first, context.starts, context)
-    writer.writeLine(`const auto ${names.value(row.name)} = ${call}(${names.tensor(row.load.tensor)}, ${offset}, valid);`)
+    if (row.kind === 'loaded' && !early.has(row)) writeLines(writer, loads.chunkLines(row, first, context))
   }
   const chunkStores = chunkStoresOf(pass, context)
   for (const s of chunkStores) writer.writeLine(declareLine(s, guarded))
@@ -237,7 +184,7 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
   for (const s of chunkStores) {
     const access = { ...s, index: pass.loop.index }
     const offset = chunkOffset(access, first, context.starts, context)
-    const call = `heddle::store_chunk<${widthText(access, context)}>`
+    const call = `heddle::store_chunk<${loads.widthText(access, context)}>`
     writer.writeLine(`${whenText(s, context)}${call}(${names.tensor(s.tensor)}, ${offset}, valid, ${s.values});`)
   }
 }

@@ -1,0 +1,116 @@
+/**
+ * When the chunks of rows are read: with the pass that needs them, all before the pass, or ahead of what makes threads wait. What a row
+ * costs is registers; what it wins is that nobody waits for far memory after a reduction or in a barrier.
+ */
+import type { Pass, PassRow } from '../schedule/passes.js'
+import { contains } from '../schedule/rewrite.js'
+import { operandText, startOf, tensorOf } from './expression.js'
+import { storageText } from './names.js'
+import { type ChunkAccess, chunkOffset, declareStart } from './offsets.js'
+import type { PassContext } from './pass.js'
+import { meets } from './stages.js'
+
+export type LoadedRow = PassRow & { readonly kind: 'loaded' }
+
+const loadAccess = ({ load, run, loop }: LoadedRow): ChunkAccess => ({
+  tensor: load.tensor,
+  indices: load.indices,
+  run,
+  index: loop.index,
+})
+
+/** Template arguments of a chunk access: its width, and whether it can do without checks. */
+export const widthText = (access: ChunkAccess, { walk, whole }: PassContext): string =>
+  walk === 'single' && whole === undefined ? 'VEC' : `VEC, ${whole?.covers(access) === true ? 'WHOLE' : 'false'}`
+
+/** Whether another row of the kernel reads other elements. */
+function differs({ load, loop }: LoadedRow, scope: PassContext): boolean {
+  const start = startOf(load.tensor, load.indices, loop.index, scope)
+  return start !== undefined && contains(start, (e) => ['index', 'local', 'load'].includes(e.kind))
+}
+
+/**
+ * Rows that differ from row to row come from far memory: the team asks for all their chunks before it needs the first.
+ * Rows that are the same for every row (a weight) are in the cache, and would only occupy registers.
+ */
+export function earlyRows(pass: Pass, context: PassContext): ReadonlySet<PassRow> {
+  if (context.walk !== 'kept') return new Set()
+  return new Set(pass.rows.filter((row) => row.kind === 'loaded' && (row.keep || differs(row, context))))
+}
+
+/** Reads a lane's chunks of a row into an array. */
+export function rowLines(
+  row: LoadedRow,
+  length: string,
+  { name, chunks }: { readonly name: string; readonly chunks: string },
+  context: PassContext,
+): string[] {
+  const { names, starts } = context
+  const { tensor } = row.load
+  const access = loadAccess(row)
+  const element = names.value(row.loop.index)
+  const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, starts, context)}; }`
+  return [
+    `heddle::Chunk<${storageText(tensorOf(tensor, context), names)}, VEC> ${name}[${chunks}];`,
+    `heddle::load_row<${widthText(access, context)}>(team, ${names.tensor(tensor)}, ${length}, ${name}, ${place});`,
+  ]
+}
+
+/**
+ * Where a lane has one chunk, what later passes need of rows that are the same for every row: a reduction would be waited for before
+ * they are asked for. Their starts and lengths are known before the first pass.
+ */
+export function soonLines(passes: readonly Pass[], ready: ReadonlySet<string>, context: PassContext): string[] {
+  if (context.walk !== 'kept') return []
+  return passes.slice(1).flatMap((pass) => {
+    const known = !contains(pass.loop.length, (e) => e.kind === 'local' && !ready.has(e.name))
+    if (!known || meets(pass)) return []
+    return pass.rows.flatMap((row) => {
+      if (row.kind !== 'loaded' || row.keep || differs(row, context)) return []
+      const name = context.names.fresh(`soon_${context.names.value(row.name)}`)
+      context.soon?.set(row, name)
+      declareStart(loadAccess(row), context.starts, context, context.writer)
+      const [declare = '', load = ''] = rowLines(row, operandText(pass.loop.length, context), { name, chunks: '1' }, context)
+      return [declare, `if constexpr (CHUNKS == 1) ${load}`]
+    })
+  })
+}
+
+/** Rows whose next chunk is asked for while lanes meet: a barrier in every chunk would wait for every load. */
+const isAhead = (pass: Pass, { walk }: PassContext): boolean => walk === 'reread' && meets(pass)
+
+/** How chunks of such rows are loaded, and their first ones. */
+export function aheadLines(pass: Pass, first: string, context: PassContext): string[] {
+  if (!isAhead(pass, context)) return []
+  const length = operandText(pass.loop.length, context)
+  return pass.rows.flatMap((row) => {
+    if (row.kind !== 'loaded') return []
+    const valid = `chunk < heddle::chunks_of<VEC>(${length}) ? ${length} - ${first} : 0`
+    const fresh = (verb: string): string => context.names.fresh(`${verb}_${context.names.value(row.name)}`)
+    const [load, next] = [fresh('load'), fresh('next')]
+    context.ahead?.set(row, { load, next })
+    return [
+      `const auto ${load} = [&](int chunk) {`,
+      `  const int ${first} = chunk * VEC;`,
+      `  return ${loadText(row, first, valid, context)};`,
+      '};',
+      `auto ${next} = ${load}(team.lane());`,
+    ]
+  })
+}
+
+const loadText = (row: LoadedRow, first: string, valid: string, context: PassContext): string => {
+  const access = loadAccess(row)
+  const offset = chunkOffset(access, first, context.starts, context)
+  return `heddle::load_chunk<${widthText(access, context)}>(${context.names.tensor(row.load.tensor)}, ${offset}, ${valid})`
+}
+
+/** The chunk of a row that is read where it is needed, as the pass that needs it sees it. */
+export function chunkLines(row: LoadedRow, first: string, context: PassContext): string[] {
+  const name = context.names.value(row.name)
+  const ahead = context.ahead?.get(row)
+  if (ahead !== undefined) return [`const auto ${name} = ${ahead.next};`, `${ahead.next} = ${ahead.load}(chunk + Team::lanes);`]
+  const soon = context.soon?.get(row)
+  const load = loadText(row, first, 'valid', context)
+  return [`const auto ${name} = ${soon === undefined ? load : `CHUNKS == 1 ? ${soon}[0] : ${load}`};`]
+}
