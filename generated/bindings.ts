@@ -892,6 +892,15 @@ export const record = bindOp<{  }, 'history' | 'x' | 'step' | 'y', never>({
   attrs: {},
 })
 
+/** Compiled from specs/ops/record.ts:15. */
+export const recordBeams = bindOp<{  }, 'words' | 'parents' | 'word' | 'parent' | 'step' | 'wordsAfter' | 'parentsAfter', never>({
+  op: 'record_beams',
+  types: [],
+  tensors: { words: ['s', 'r'], parents: ['s', 'r'], word: ['r'], parent: ['r'], step: ['o'], wordsAfter: ['s', 'r'], parentsAfter: ['s', 'r'] },
+  dims: ['s', 'r', 'o'],
+  attrs: {},
+})
+
 /** Compiled from specs/ops/activations.ts:35. */
 export const relu = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>({
   op: 'relu',

@@ -300,6 +300,7 @@ int32_t heddle_launch_quantize__f32(const heddle_launch* launch, heddle_error* e
 int32_t heddle_launch_quantize_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_record_beams(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error);
@@ -647,6 +648,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"quantize_col32__f16", "d595531ba112805bdd9b5f7b121c8040762722c6497be5af22a31d37f52b83ff", 2, 2, 1, heddle_launch_quantize_col32__f16},
       {"quantize_col32__f32", "16cadedc0fa3550a42dc867df50c134d1c114fe9650e98659ff5a9598719735b", 2, 2, 1, heddle_launch_quantize_col32__f32},
       {"record", "f4831ef025a2274e0c99fc89fdb750d32f2f701390eed16a7c5e2d7d83542f6b", 4, 3, 0, heddle_launch_record},
+      {"record_beams", "096087e9167e2fa63da6980f5ee198f1882383339e43ca85548dbcb70142fa5c", 7, 3, 0, heddle_launch_record_beams},
       {"relu__bf16", "61cb9881c555d799ad3be57bba8c77b8657322b5eb959f10265643ce4c99700a", 2, 2, 0, heddle_launch_relu__bf16},
       {"relu__f16", "37e00c0c97184e1da37678c5fd165cd6187d3d4c7d4d8a26661fb0e36dca1b53", 2, 2, 0, heddle_launch_relu__f16},
       {"relu__f32", "870420e25d5f3a626683ce5d1e122d05bcf91550ba8b43e51e1e91ab2ea0befa", 2, 2, 0, heddle_launch_relu__f32},

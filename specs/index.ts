@@ -41,7 +41,7 @@ import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
 import { locateRows, packRows, unpackRows } from './ops/padding.js'
 import { markSeen, penalise } from './ops/penalise.js'
-import { record } from './ops/record.js'
+import { record, recordBeams } from './ops/record.js'
 import { greedy, sample } from './ops/sample.js'
 import { sampleCandidates } from './ops/sample_candidates.js'
 import { scale } from './ops/scale.js'
@@ -99,6 +99,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   penalise,
   quantize,
   record,
+  recordBeams,
   relu,
   rowsFromCol32,
   rowsFromInt8Col32,

@@ -5,7 +5,7 @@ import { followParents } from '../ops/beams.js'
 import { castF32 } from '../ops/cast_f32.js'
 import { embeddingLookup } from '../ops/embedding_lookup.js'
 import { layerNorm } from '../ops/layer_norm.js'
-import { record } from '../ops/record.js'
+import { record, recordBeams } from '../ops/record.js'
 import { scale } from '../ops/scale.js'
 import { addStepPosition, nextStep } from '../ops/steps.js'
 
@@ -79,11 +79,11 @@ export const keepBeams = graph('keep_beams', {
   },
   weights: {},
   build: (g, { words, step, history, chosenParents, parents, beams }) => {
-    const recorded = g.apply(record, { history, x: words, step }).y
-    const recordedParents = g.apply(record, { history: parents, x: chosenParents, step }).y
+    const made = { words: history, parents, word: words, parent: chosenParents, step }
+    const { wordsAfter, parentsAfter } = g.apply(recordBeams, made)
     const followed = g.apply(followParents, { beams, parents: chosenParents, step }).y
     const next = g.apply(nextStep, { step }).y
-    const nodes = { recorded, recordedParents, followed, next }
-    return { nodes, outputs: { history: recorded, parents: recordedParents, beams: followed, step: next } }
+    const nodes = { recorded: wordsAfter, followed, next }
+    return { nodes, outputs: { history: wordsAfter, parents: parentsAfter, beams: followed, step: next } }
   },
 })

@@ -10,3 +10,23 @@ export const record = op('record', {
     ({ history, x, step }) =>
     (s, r) => ({ y: s === step(0) ? x(r) : history(s, r) }),
 })
+
+/** The same of words and of the rows they continue. */
+export const recordBeams = op('record_beams', {
+  dims: ['s', 'r', 'o'],
+  inputs: {
+    words: tensor('i32', 's r'),
+    parents: tensor('i32', 's r'),
+    word: tensor('i32', 'r'),
+    parent: tensor('i32', 'r'),
+    step: tensor('i32', 'o'),
+  },
+  outputs: { wordsAfter: tensor('i32', 's r'), parentsAfter: tensor('i32', 's r') },
+  updates: { wordsAfter: 'words', parentsAfter: 'parents' },
+  body:
+    ({ words, parents, word, parent, step }) =>
+    (s, r) => ({
+      wordsAfter: s === step(0) ? word(r) : words(s, r),
+      parentsAfter: s === step(0) ? parent(r) : parents(s, r),
+    }),
+})
