@@ -94,8 +94,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_kept(
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         const int c = c0 + i;
-        const float common_2 = (logit[chunk][i] >= least) ? expf((logit[chunk][i] - peak) * inverse) : 0.0f;
-        weights[chunk][i] = (common_2 >= row_minP) ? common_2 : 0.0f;
+        const float common_2 = expf((logit[chunk][i] - peak) * inverse);
+        weights[chunk][i] = ((logit[chunk][i] >= least) && (common_2 >= row_minP)) ? common_2 : 0.0f;
         if (WHOLE || i < valid) {
           sum0_lanes.add(weights[chunk][i], c0 + i);
           last_lanes.add((weights[chunk][i] > 0.0f) ? c : (-1), c0 + i);
@@ -223,8 +223,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_reread(
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         const int c = c0 + i;
-        const float common_2 = (logit[i] >= least) ? expf((logit[i] - peak) * inverse) : 0.0f;
-        const float weights = (common_2 >= row_minP) ? common_2 : 0.0f;
+        const float common_2 = expf((logit[i] - peak) * inverse);
+        const float weights = ((logit[i] >= least) && (common_2 >= row_minP)) ? common_2 : 0.0f;
         if (WHOLE || i < valid) {
           sum0_lanes.add(weights, c0 + i);
           last_lanes.add((weights > 0.0f) ? c : (-1), c0 + i);
@@ -252,8 +252,8 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_reread(
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         if (i < valid) {
-          const float common_3 = (logit[i] >= least) ? expf((logit[i] - peak) * inverse) : 0.0f;
-          weights[i] = (common_3 >= row_minP) ? common_3 : 0.0f;
+          const float common_3 = expf((logit[i] - peak) * inverse);
+          weights[i] = ((logit[i] >= least) && (common_3 >= row_minP)) ? common_3 : 0.0f;
           running_lanes.add(i, weights[i], c0 + i);
         }
       }

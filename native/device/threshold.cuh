@@ -215,7 +215,9 @@ __device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, f
 
   float own = -INFINITY;
   int place = 0;
+  Accumulator<Min<float>> lowest_of_all;
   walk_row<Lanes>(lane, length, key, [&](int c, float other) {
+    if (other > -INFINITY) lowest_of_all.total = fminf(lowest_of_all.total, other);
     if (other > own) {
       own = other;
       place = c;
@@ -248,14 +250,10 @@ __device__ __forceinline__ float threshold(BlockTeam<Lanes>& team, int length, f
         lowest.total = fminf(lowest.total, other);
         highest.total = fmaxf(highest.total, other);
       });
-    } else if (found.part >= 0) {
-      if (range.holds(own) && range.part(own) >= found.part) lowest.total = own;
-      highest.total = high;
     } else {
-      walk_row<Lanes>(lane, length, key, [&](int, float other) {
-        if (other > -INFINITY) lowest.total = fminf(lowest.total, other);
-      });
       highest.total = high;
+      if (found.part < 0) lowest = lowest_of_all;
+      if (found.part >= 0 && range.holds(own) && range.part(own) >= found.part) lowest.total = own;
     }
     const float from = team.reduce(lowest);
     const float to = team.reduce(highest);

@@ -72,8 +72,8 @@ export const sample = op('sample', {
       )
       const least = maximum(kth, nucleus)
       const weights = row(v, (c) => {
-        const weight = logit(c) >= least ? weigh(logit(c)) : 0
-        return weight >= minP(r) ? weight : 0
+        const weight = weigh(logit(c))
+        return logit(c) >= least && weight >= minP(r) ? weight : 0
       })
       const bar = sum(v, weights) * uniform(seedsLow(r), seedsHigh(r), step(0))
       const running = scan(v, weights)

@@ -4,10 +4,10 @@
  */
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
+import type { PassContext } from './context.js'
 import { operandText, startOf, tensorOf } from './expression.js'
 import { storageText } from './names.js'
 import { type ChunkAccess, chunkOffset, declareStart } from './offsets.js'
-import type { PassContext } from './pass.js'
 import { meets } from './stages.js'
 
 export type LoadedRow = PassRow & { readonly kind: 'loaded' }

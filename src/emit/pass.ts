@@ -5,31 +5,17 @@
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Pass, PassRow } from '../schedule/passes.js'
-import { expressionText, monoidText, operandText, type Scope } from './expression.js'
+import type { PassContext } from './context.js'
+import { expressionText, monoidText, operandText } from './expression.js'
 import { mayFault } from './faults.js'
 import { clearLine, countLine } from './histogram.js'
 import * as loads from './loads.js'
 import { scalarText } from './names.js'
-import { chunkAccesses, chunkOffset, declareStart, type RowStarts, type WholeRows } from './offsets.js'
+import { chunkAccesses, chunkOffset, declareStart } from './offsets.js'
 import * as sharedRow from './shared_row.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
 import { chunkStoresOf, declareLine, scatterLine, valueLine, whenText } from './stores.js'
 import * as ranking from './top_k.js'
-
-/** How the chunks of a row are walked: all of them held by the team, one after the other, or one by this thread. */
-export type Walk = 'kept' | 'reread' | 'single'
-
-export interface PassContext extends Scope {
-  readonly writer: CodeBlockWriter
-  readonly walk: Walk
-  readonly starts: RowStarts
-  /** The accesses that need no check of their own in a whole row; absent where a thread has one chunk only. */
-  readonly whole?: WholeRows
-  /** Rows of later passes that were read before the first, and the variables that hold them. */
-  readonly soon?: Map<PassRow, string>
-  /** Rows whose chunks are read a round ahead: how to load one, and the variable of the next. */
-  readonly ahead?: Map<PassRow, { readonly load: string; readonly next: string }>
-}
 
 /** Names and decisions of the pass being written. */
 interface Frame {
