@@ -5,11 +5,12 @@ import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { readConfigFile } from '../models/config_file.js'
 import type { GenerationOptions } from '../models/generation_options.js'
-import { type GenerationResult, loadSeq2seq } from '../models/seq2seq_pipeline.js'
+import { type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq_pipeline.js'
 import { loadTokenizer, type Tokenizer } from '../models/tokenizer.js'
+import type { Device } from '../runtime/device.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
-import { defaultDevice, openKernels, type PipelineOptions } from './pipeline.js'
+import { defaultDevice, expectFolder, openKernels, type PipelineOptions, useNativeOf } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
 /** Options of generation as the command line has them. */
@@ -113,6 +114,47 @@ export function generationLine({ ids, beams }: GenerationResult, tokenizer: Toke
   return `${JSON.stringify({ ids, ...text, ...hypotheses })}\n`
 }
 
+/** An open model that generates text. */
+export interface Generator {
+  readonly device: Device
+  readonly model: Seq2seq
+  close(): void
+}
+
+/**
+ * Opens the folder of a model that generates text on a device. Close it to free the device.
+ * @param root the project whose kernel libraries run; the current folder by default
+ * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or kernel library
+ */
+export async function openGenerator(
+  folder: string,
+  { device, dtype, plan, scales }: PipelineOptions = {},
+  root: string = process.cwd(),
+): Promise<Generator> {
+  if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
+  expectFolder(folder)
+  useNativeOf(root)
+  const kernels = await openKernels(device ?? defaultDevice(), root)
+  try {
+    const model = await loadSeq2seq(folder, {
+      ...kernels,
+      ...(dtype === undefined ? {} : { dtype }),
+      ...(plan === undefined ? {} : { plan }),
+    })
+    return {
+      device: kernels.device,
+      model,
+      close() {
+        model.release()
+        kernels.device.close()
+      },
+    }
+  } catch (error) {
+    kernels.device.close()
+    throw error
+  }
+}
+
 /** Runs cases and returns a line for each. @throws usage `generate.*`, `run.*`; environment for what the machine lacks */
 export async function generateTexts(
   folder: string,
@@ -120,33 +162,23 @@ export async function generateTexts(
   options: GenerateVerbOptions & { readonly json?: boolean | undefined; readonly text?: string | undefined },
   context: CliContext,
 ): Promise<string> {
-  const { dtype, plan, batch, scales } = options
-  if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
+  const { batch } = options
   const inputs = await tokenIds(folder, cases)
-  const kernels = await openKernels(options.device ?? defaultDevice(), context.root)
+  const { device, model, close } = await openGenerator(folder, options, context.root)
   try {
-    const model = await loadSeq2seq(folder, {
-      ...kernels,
-      ...(dtype === undefined ? {} : { dtype }),
-      ...(plan === undefined ? {} : { plan }),
+    context.log(`${device.info().name} (${device.kind}), ${model.dtype}, plan ${model.plan}\n`)
+    const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))
+    const results = await model.generate(inputs, {
+      ...flags,
+      signal: context.signal,
+      ...(batch === undefined ? {} : { batch }),
     })
-    try {
-      context.log(`${kernels.device.info().name} (${kernels.device.kind}), ${model.dtype}, plan ${model.plan}\n`)
-      const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))
-      const results = await model.generate(inputs, {
-        ...flags,
-        signal: context.signal,
-        ...(batch === undefined ? {} : { batch }),
-      })
-      const tokenizer = await loadTokenizer(folder).catch(() => undefined)
-      if (options.text !== undefined && !options.json && tokenizer !== undefined) {
-        return results.map(({ ids }) => `${tokenizer.decode(ids)}\n`).join('')
-      }
-      return results.map((result) => generationLine(result, tokenizer)).join('')
-    } finally {
-      model.release()
+    const tokenizer = await loadTokenizer(folder).catch(() => undefined)
+    if (options.text !== undefined && !options.json && tokenizer !== undefined) {
+      return results.map(({ ids }) => `${tokenizer.decode(ids)}\n`).join('')
     }
+    return results.map((result) => generationLine(result, tokenizer)).join('')
   } finally {
-    kernels.device.close()
+    close()
   }
 }

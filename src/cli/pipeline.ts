@@ -81,10 +81,16 @@ export function expectFolder(model: string): void {
 
 /**
  * Opens the folder of an encoder on a device. Close the pipeline to free the device.
+ * @param root the project whose kernel libraries run; the current folder by default
  * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or kernel library
  */
-export async function openPipeline(model: string, options: PipelineOptions, root: string): Promise<Pipeline> {
+export async function openPipeline(
+  model: string,
+  options: PipelineOptions = {},
+  root: string = process.cwd(),
+): Promise<Pipeline> {
   expectFolder(model)
+  useNativeOf(root)
   const kernels = await openKernels(options.device ?? defaultDevice(), root)
   const { device } = kernels
   try {

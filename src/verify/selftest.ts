@@ -1,6 +1,6 @@
 /**
- * The whole verification of one device: every kernel instance against its body, matmuls against a plain loop, misuse, and
- * models against goldens. Needs no compiler and no test framework, so it runs from a bundle on a machine that has neither.
+ * The whole verification of one device: every kernel instance against its body, matmuls against a plain loop, misuse, draws
+ * by their frequencies, and models against goldens. Needs no compiler and no test framework, so it runs from a bundle on a machine that has neither.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,6 +13,7 @@ import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
 import { checkAbuse } from './abuse.js'
 import { casesOf } from './cases.js'
 import { type CheckResult, hasOracle, runCase, type Subject } from './conformance.js'
+import { checkDraws, drawModes } from './draws.js'
 import { matmulCases, runMatmul } from './matmul.js'
 import { checkModel } from './model.js'
 import { checkQuantised, quantisedPlans } from './quantised.js'
@@ -74,6 +75,14 @@ function allGroups(config: SelftestConfig): Group[] {
     tests: matmulCases().map((test) => ({ name: test.name, run: async () => [await runMatmul(device, test)] })),
   }
   const abuse: Group = { name: 'abuse', verbose: false, tests: [{ name: 'abuse', run: () => checkAbuse(device) }] }
+  const draws: Group = {
+    name: 'draws',
+    verbose: true,
+    tests: drawModes.map((mode) => ({
+      name: `draws by ${mode}`,
+      run: async () => [await checkDraws(config, mode, `draws by ${mode}`)],
+    })),
+  }
   const models = config.models.flatMap(({ name, dir }) =>
     config.dtypes.flatMap((dtype) =>
       planNames(manifest.plans)
@@ -90,7 +99,7 @@ function allGroups(config: SelftestConfig): Group[] {
     const run = () => checkQuantised(config, dir, { dtype: 'f16', plans: quantised }, group)
     return existsSync(join(dir, 'test-set.json')) ? [{ name: group, verbose: true, tests: [{ name: group, run }] }] : []
   })
-  return [...kernels, matmul, abuse, ...models, ...scored]
+  return [...kernels, matmul, abuse, draws, ...models, ...scored]
 }
 
 async function modelChecks(

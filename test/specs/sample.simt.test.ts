@@ -10,9 +10,10 @@ import type { HostTensor } from '../../src/ir/evaluate.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { runOp } from '../../src/lang/run.js'
 import { type ChiSquare, chiSquare } from '../../src/verify/chi_square.js'
+import { plain, probabilities, type Request } from '../../src/verify/probabilities.js'
 import { type Host, launch, openKernels } from '../emit/host.js'
 import { read } from '../frontend/refuse.js'
-import { numbers, plain, probabilities, type Request } from './sampling.js'
+import { numbers } from './sampling.js'
 
 /** The shipped op, and copies of it with a bug each. */
 const bugs = {

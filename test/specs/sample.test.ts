@@ -6,7 +6,8 @@ import { greedy, sample } from '../../specs/ops/sample.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
 import { uniform } from '../../src/ir/philox.js'
 import { runOp } from '../../src/lang/run.js'
-import { numbers, plain, probabilities, type Request, wordAt } from './sampling.js'
+import { plain, probabilities, type Request } from '../../src/verify/probabilities.js'
+import { numbers, wordAt } from './sampling.js'
 
 /** How rows end, where a test says so. */
 interface Ending {

@@ -8,9 +8,10 @@ import { uniform } from '../../src/ir/philox.js'
 import { rankValues } from '../../src/ir/top_k.js'
 import { runOp } from '../../src/lang/run.js'
 import { chiSquare } from '../../src/verify/chi_square.js'
+import { plain, probabilities, type Request } from '../../src/verify/probabilities.js'
 import { type Host, launch, openKernels } from '../emit/host.js'
 import { read } from '../frontend/refuse.js'
-import { numbers, plain, probabilities, type Request, wordAt } from './sampling.js'
+import { numbers, wordAt } from './sampling.js'
 
 const k = 16
 
