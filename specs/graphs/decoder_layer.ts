@@ -17,6 +17,7 @@ import { scale } from '../ops/scale.js'
 import { softmax } from '../ops/softmax.js'
 import { splitHeads } from '../ops/split_heads.js'
 import { maskSteps } from '../ops/steps.js'
+import { type Elementwise, innerNetwork } from './encoder_parts.js'
 
 const square = tensor('T', 'h*d h*d')
 const vector = tensor('T', 'h*d')
@@ -60,9 +61,6 @@ const inputs = {
 type Handles<T> = { readonly [K in keyof T]: GraphTensor }
 type Inputs = Handles<typeof inputs>
 type Weights = Handles<typeof weights>
-
-/** An op that maps each element of an `m n` tensor, such as an activation. */
-type Elementwise = typeof relu
 
 const linear = 'm k, n k -> m n'
 
@@ -141,15 +139,6 @@ function crossAttention(
   }
 }
 
-function innerNetwork(g: GraphBuilder, x: GraphTensor, activation: Elementwise, w: Weights) {
-  const fc1 = g.matmul(linear, x, w.fc1Weight)
-  const fc1Bias = g.apply(addBias, { x: fc1, bias: w.fc1Bias }).y
-  const fc1Activation = g.apply(activation, { x: fc1Bias }).y
-  const fc2 = g.matmul(linear, fc1Activation, w.fc2Weight)
-  const fc2Bias = g.apply(addBias, { x: fc2, bias: w.fc2Bias }).y
-  return { fc1, fc1Bias, fc1Activation, fc2, fc2Bias }
-}
-
 /**
  * Builds the layer in the given form. Dims: b batch, w beams of a sequence, s places of the cache, t places of the memory, h heads,
  * d headDim, i inner. `step` is the place being decoded, at least 0 and below s; `keys` and `values` are the row's caches so far and
@@ -174,7 +163,7 @@ function decoderLayer(form: 'pre' | 'post', activation: Elementwise) {
         const cross = crossAttention(g, crossNorm, handles, w, attrs.scale)
         const crossResidual = residual(cross.crossProjectionBias, attentionResidual)
         const outputNorm = norm(crossResidual, w.outputGamma, w.outputBeta)
-        const inner = innerNetwork(g, outputNorm, activation, w)
+        const inner = innerNetwork(g, outputNorm, w, activation)
         const outputResidual = residual(inner.fc2Bias, crossResidual)
         const nodes = {
           attentionNorm,
@@ -195,7 +184,7 @@ function decoderLayer(form: 'pre' | 'post', activation: Elementwise) {
       const cross = crossAttention(g, attentionNorm, handles, w, attrs.scale)
       const crossResidual = residual(cross.crossProjectionBias, attentionNorm)
       const crossNorm = norm(crossResidual, w.crossGamma, w.crossBeta)
-      const inner = innerNetwork(g, crossNorm, activation, w)
+      const inner = innerNetwork(g, crossNorm, w, activation)
       const outputResidual = residual(inner.fc2Bias, crossNorm)
       const outputNorm = norm(outputResidual, w.outputGamma, w.outputBeta)
       const nodes = {

@@ -83,8 +83,10 @@ export function selfAttention(g: GraphBuilder, x: GraphTensor, lengths: GraphTen
   }
 }
 
-/** Two matmuls around an activation: x 'b*s h*d' to `fc2Bias` 'b*s h*d'. */
-export function innerNetwork(g: GraphBuilder, x: GraphTensor, w: Weights, activation: Elementwise) {
+type InnerWeights = Pick<Weights, 'fc1Weight' | 'fc1Bias' | 'fc2Weight' | 'fc2Bias'>
+
+/** Two matmuls around an activation, for each row of x 'm h*d' to `fc2Bias` 'm h*d'. */
+export function innerNetwork(g: GraphBuilder, x: GraphTensor, w: InnerWeights, activation: Elementwise) {
   const fc1 = g.matmul(linear, x, w.fc1Weight)
   const fc1Bias = g.apply(addBias, { x: fc1, bias: w.fc1Bias }).y
   const fc1Activation = g.apply(activation, { x: fc1Bias }).y

@@ -11,7 +11,7 @@ import writeFileAtomic from 'write-file-atomic'
 import { usageError } from '../errors.js'
 import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/calibration.js'
 import type { FloatType } from '../models/convert.js'
-import { checkCases } from '../models/encoder_pipeline.js'
+import { checkCases } from '../models/token_cases.js'
 import {
   collect,
   defaultPercentile,

@@ -20,6 +20,7 @@ import { lruCache } from './lru_cache.js'
 import { defaultPlan, findPlan } from './plans.js'
 import { prepareWeights } from './prepare_weights.js'
 import { readSafetensors } from './safetensors.js'
+import { checkCases, type TokenCase } from './token_cases.js'
 import { firstRows, idRows, packedRows } from './token_rows.js'
 import { hasInt8Weights } from './wiring.js'
 
@@ -38,10 +39,6 @@ export interface EncoderOptions {
   readonly seqStep?: number
   /** How many programs are kept. 16 by default. */
   readonly maxPrograms?: number
-}
-
-export interface EncoderCase {
-  readonly inputIds: readonly number[]
 }
 
 export interface RunOptions {
@@ -70,7 +67,7 @@ export interface Encoder {
    * Runs cases in order. Runs of one encoder follow each other; they never interleave.
    * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; the signal's reason when it aborts
    */
-  run(cases: readonly EncoderCase[], options?: RunOptions): Promise<EncoderResult[]>
+  run(cases: readonly TokenCase[], options?: RunOptions): Promise<EncoderResult[]>
   /** The program of a shape, built if needed; for inspection and timing. */
   program(shape: BertShape): Promise<Program>
   /** Frees programs and weights. */
@@ -125,7 +122,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       return built
     })
 
-  async function runBatch(batch: readonly EncoderCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
+  async function runBatch(batch: readonly TokenCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
     const longest = Math.max(...batch.map(({ inputIds }) => inputIds.length))
     const seq = Math.min(Math.ceil(longest / seqStep) * seqStep, config.positions)
     const lengths = batch.map(({ inputIds }) => inputIds.length)
@@ -177,30 +174,10 @@ export function expectInt8({ kind, name, computeCapability }: NativeDeviceInfo, 
   })
 }
 
-/** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
-export function checkCases(config: BertConfig, cases: readonly EncoderCase[], batch: number): void {
-  if (!Number.isSafeInteger(batch) || batch < 1) throw usageError('run.batch', `batch is ${batch}, expected a positive integer`)
-  if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
-  for (const [i, { inputIds }] of cases.entries()) {
-    if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)
-    if (inputIds.length > config.positions) {
-      throw usageError('run.sequence', `case ${i} has ${inputIds.length} tokens, the model has ${config.positions} positions`, {
-        hint: 'split the text into shorter pieces',
-      })
-    }
-    const at = inputIds.findIndex((id) => !Number.isInteger(id) || id < 0 || id >= config.vocab)
-    if (at >= 0) {
-      throw usageError('run.token', `case ${i}: token id ${inputIds[at]} at position ${at} is not in [0, ${config.vocab})`, {
-        hint: 'the tokenizer may belong to another model',
-      })
-    }
-  }
-}
-
 /** The inputs of a batch. Rows without a token are masked by the lengths; what they hold only has to be a valid id. */
 function batchInputs(
   config: BertConfig,
-  batch: readonly EncoderCase[],
+  batch: readonly TokenCase[],
   place: { readonly seq: number; readonly rows: number; readonly packed: boolean },
 ): Record<(typeof bertInputs)[number], Uint8Array> {
   const filler = Math.min(config.padToken, config.vocab - 1)

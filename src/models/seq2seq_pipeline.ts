@@ -22,7 +22,7 @@ import { readSafetensors } from './safetensors.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
 import { assembleSeq2seqEncoder } from './seq2seq_encoder.js'
 import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
-import { checkSources, type SourceCase } from './source_cases.js'
+import { checkCases, type TokenCase } from './token_cases.js'
 
 export interface Seq2seqOptions {
   readonly device: NativeDevice
@@ -65,12 +65,12 @@ export interface Seq2seq {
    * @throws usage `generate.*`, `run.batch`, `run.sequence`, `run.token` before anything runs; environment `states.memory` and
    * `device.memory`; the signal's reason when it aborts: what the run held is freed or used again, and the next run is not affected
    */
-  generate(cases: readonly SourceCase[], options?: GenerateOptions): Promise<GenerationResult[]>
+  generate(cases: readonly TokenCase[], options?: GenerateOptions): Promise<GenerationResult[]>
   /**
    * The same, token by token as the device chooses them; beams, whose texts are known at the end, come whole.
    * Leaving the loop early ends the run.
    */
-  stream(cases: readonly SourceCase[], options?: GenerateOptions): AsyncGenerator<StreamedTokens, void>
+  stream(cases: readonly TokenCase[], options?: GenerateOptions): AsyncGenerator<StreamedTokens, void>
   /** Frees weights and everything made for shapes. */
   release(): void
 }
@@ -136,11 +136,11 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
     return release
   }
 
-  async function* batches(cases: readonly SourceCase[], given: GenerateOptions) {
+  async function* batches(cases: readonly TokenCase[], given: GenerateOptions) {
     const { batch = 8, signal, progress } = given
     const done = await turn()
     try {
-      checkSources(config, cases, batch)
+      checkCases(config, cases, batch)
       const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.endTokens }
       const generation = resolveGeneration(given, limits)
       for (let first = 0; first < cases.length; first += batch) {

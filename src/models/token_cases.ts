@@ -1,15 +1,14 @@
-/** Sources of texts as a caller gives them, checked before anything runs. */
+/** Sequences of tokens as a caller gives them, checked before anything runs. */
 import { usageError } from '../errors.js'
-import type { Seq2seqConfig } from './seq2seq_config.js'
 
-export interface SourceCase {
+export interface TokenCase {
   readonly inputIds: readonly number[]
 }
 
 /** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
-export function checkSources(
-  config: Pick<Seq2seqConfig, 'positions' | 'vocab'>,
-  cases: readonly SourceCase[],
+export function checkCases(
+  config: { readonly positions: number; readonly vocab: number },
+  cases: readonly TokenCase[],
   batch: number,
 ): void {
   if (!Number.isSafeInteger(batch) || batch < 1) throw usageError('run.batch', `batch is ${batch}, expected a positive integer`)
