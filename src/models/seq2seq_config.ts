@@ -24,6 +24,7 @@ const eps = 1e-5
 
 const token = z.int().nonnegative()
 const tokens = z.union([token, z.array(token)])
+const tokenList = z.array(token).min(1)
 
 const schema = z.looseObject({
   model_type: z.enum(keysOf(kinds)),
@@ -46,6 +47,7 @@ const schema = z.looseObject({
   eos_token_id: tokens.nullish(),
   pad_token_id: token.nullish(),
   max_length: size.nullish(),
+  bad_words_ids: z.array(tokenList).nullish(),
 })
 
 /** What generation settings may say instead of the configuration. */
@@ -54,6 +56,7 @@ const generationSchema = z.looseObject({
   eos_token_id: tokens.nullish(),
   pad_token_id: token.nullish(),
   max_length: size.nullish(),
+  bad_words_ids: z.array(tokenList).nullish(),
 })
 
 /** One of the two stacks of layers. */
@@ -87,6 +90,8 @@ export interface Seq2seqConfig {
   /** Tokens that end a result; empty where the model has none. */
   readonly endTokens: readonly number[]
   readonly padToken: number
+  /** Tokens that a result never has. */
+  readonly badTokens: readonly number[]
   /** Tokens of a result, the start token included, that the model's own settings allow; never more than there are positions. */
   readonly maxLength: number
 }
@@ -107,7 +112,7 @@ export async function readSeq2seqConfig(dir: string): Promise<Seq2seqConfig> {
 /**
  * Checks a parsed configuration; `name` is used in messages.
  * @param generation parsed generation settings, which override token ids and the longest result
- * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.vocab`, `config.token`
+ * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.vocab`, `config.token`, `config.bad_words`
  */
 export function parseSeq2seqConfig(value: unknown, name: string, generation: unknown = {}): Seq2seqConfig {
   const config = checkFields(schema, value, name)
@@ -151,6 +156,16 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
     startToken: checked('decoder_start_token_id', settings.decoder_start_token_id ?? config.decoder_start_token_id ?? kind.start),
     endTokens: (typeof ends === 'number' ? [ends] : (ends ?? [])).map((id) => checked('eos_token_id', id)),
     padToken: checked('pad_token_id', settings.pad_token_id ?? config.pad_token_id ?? kind.pad),
+    badTokens: (settings.bad_words_ids ?? config.bad_words_ids ?? []).map(([id, ...more]) => {
+      if (id !== undefined && more.length === 0) return checked('bad_words_ids', id)
+      throw usageError(
+        'config.bad_words',
+        `${name}: bad_words_ids has ${JSON.stringify([id, ...more])}, expected lists of one token`,
+        {
+          hint: 'single tokens can be kept out of results, sequences of them cannot',
+        },
+      )
+    }),
     maxLength: Math.min(
       settings.max_length ?? config.max_length ?? config.max_position_embeddings,
       config.max_position_embeddings,

@@ -2,7 +2,7 @@
  * Weights of encoder-decoder models, Pegasus and Marian: which tensor of a checkpoint is which weight of the graphs, their shapes, and
  * what a checkpoint may leave out. Names are without the checkpoint's `model.` prefix.
  */
-import { encode } from '../runtime/buffer.js'
+import { decode, encode } from '../runtime/buffer.js'
 import type { WeightTensor } from '../runtime/session.js'
 import { findTensor, takeTensor } from './checkpoint.js'
 import type { FloatType } from './convert.js'
@@ -115,7 +115,7 @@ function namesOf(name: string, { tied }: Seq2seqConfig): string[] {
 
 /**
  * The model's weights by name, converted to `dtype`. Position tables that the checkpoint leaves out are computed; the bias of the logits
- * is taken if there is one.
+ * is taken if there is one, and rules out the tokens that the configuration does.
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
 export function seq2seqWeights(config: Seq2seqConfig, file: Safetensors, dtype: FloatType): Record<string, WeightTensor> {
@@ -131,7 +131,15 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Safetensors, dtype: 
   const bias = find(logitsBias)
   if (bias !== undefined)
     weights[logitsBias] = { ...takeTensor(bias, logitsBias, [1, config.vocab], dtype), shape: [config.vocab] }
+  if (config.badTokens.length > 0) weights[logitsBias] = withoutTokens(config, weights[logitsBias], dtype)
   return weights
+}
+
+/** The bias of the logits, by which tokens that a result never has get no probability. */
+function withoutTokens({ vocab, badTokens }: Seq2seqConfig, bias: WeightTensor | undefined, dtype: FloatType): WeightTensor {
+  const values = bias === undefined ? new Float32Array(vocab) : Float32Array.from(decode(dtype, bias.data))
+  for (const token of badTokens) values[token] = Number.NEGATIVE_INFINITY
+  return { dtype, shape: [vocab], data: encode(dtype, values) }
 }
 
 /**

@@ -27,6 +27,7 @@ describe('configurations of encoder-decoder models', () => {
       startToken: 0,
       endTokens: [1],
       padToken: 0,
+      badTokens: [],
       maxLength: 64,
     })
   })
@@ -62,6 +63,8 @@ describe('configurations of encoder-decoder models', () => {
       maxLength: 40,
     })
     expect(parse({ eos_token_id: null }).endTokens).toEqual([])
+    expect([parse({}).badTokens, parse({ bad_words_ids: [[3], [0]] }).badTokens]).toEqual([[], [3, 0]])
+    expect(parse({ bad_words_ids: [[3]] }, { bad_words_ids: [[4]] }).badTokens).toEqual([4])
   })
 
   it.each([
@@ -85,6 +88,8 @@ describe('configurations of encoder-decoder models', () => {
     ],
     ['decoder heads that do not divide', { decoder_attention_heads: 5 }, 'config.heads', 'decoder_attention_heads 5'],
     ['a start token beyond the vocabulary', { decoder_start_token_id: 50 }, 'config.token', '50 is not in [0, 50)'],
+    ['a bad word beyond the vocabulary', { bad_words_ids: [[50]] }, 'config.token', 'bad_words_ids 50'],
+    ['a bad word of several tokens', { bad_words_ids: [[1], [2, 3]] }, 'config.bad_words', 'bad_words_ids has [2,3]'],
     ['an end token beyond the vocabulary', { eos_token_id: [1, 51] }, 'config.token', 'eos_token_id 51'],
   ])('refuses %s', (_, changes, code, message) => {
     expect(() => parse(changes)).toThrow(

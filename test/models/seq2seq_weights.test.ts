@@ -68,6 +68,20 @@ describe('weights of encoder-decoder models', () => {
     expect(failure(file.tensors, untied.config)).toBe('weights.missing: tensor lm_head.weight [50, 128] is missing')
   })
 
+  it.each([
+    ['with a bias', true],
+    ['without', false],
+  ] as const)('gives bad words no probability, %s', (_, biased) => {
+    const tensors = [...file.tensors].filter(([name]) => biased || name !== 'final_logits_bias')
+    const before = load(tensors).final_logits_bias
+    const bias = load(tensors, { ...config, badTokens: [3, 0] }).final_logits_bias
+    const wanted = before === undefined ? new Float32Array(50) : Float32Array.from(decode('f32', before.data))
+    wanted[3] = Number.NEGATIVE_INFINITY
+    wanted[0] = Number.NEGATIVE_INFINITY
+    expect(bias?.shape).toEqual([50])
+    expect(decode('f32', bias?.data ?? new Uint8Array())).toEqual(wanted)
+  })
+
   it('a Marian has no final norms', () => {
     const marian = randomSeq2seq(smallMarian)
     expect(
