@@ -16,6 +16,12 @@ struct RowsTile {
   static constexpr int warp_k = 32 * vec;
   static constexpr int most_warps = 8;
   static constexpr int most_rows = 4;
+  /// Blocks that ptxas is to fit into a multiprocessor, 0 for as many as it likes: for one more it spills a register or two on sm_80.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  static constexpr int resident = 1;
+#else
+  static constexpr int resident = 0;
+#endif
 };
 
 /// Adds up eight values over the lanes of a warp. Returns the sum of value (lane / 4), the same in four lanes.
@@ -37,7 +43,7 @@ __device__ __forceinline__ float sum_eight(float (&values)[8], int lane) {
 
 /// A block for each eight columns. `Rows`: at least m. k is a multiple of eight, and rows are aligned to 16 bytes.
 template <class T, int Rows, bool Whole, class Epilogue>
-__global__ void __launch_bounds__(32 * RowsTile::most_warps)
+__global__ void __launch_bounds__(32 * RowsTile::most_warps, RowsTile::resident)
     matmul_rows(const int m, const int64_t n, const int k, const bool constant_b, const In<T> a, const In<T> b, const Epilogue epilogue) {
   using Tile = RowsTile;
   using Call = EpilogueCall<Epilogue>;
