@@ -113,11 +113,6 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_candidates_reread(
   const int64_t start = (static_cast<int64_t>(r1) * v) + first;
   heddle::Largest<Team, 2> bestValues_lanes;
   HEDDLE_SHARED(heddle::Placed<float>, bestValues_places, decltype(bestValues_lanes)::places);
-  const auto load_x = [&](int chunk) {
-    const int c0 = chunk * VEC;
-    return heddle::load_chunk<VEC, false>(logits, start + c0, chunk < heddle::chunks_of<VEC>(min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8)))) ? min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8))) - c0 : 0);
-  };
-  auto next_x = load_x(team.lane());
   for (int round = 0; round < heddle::chunks_of<VEC>(min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8)))); round += Team::lanes) {
     const int chunk = round + team.lane();
     const int c0 = chunk * VEC;

@@ -238,11 +238,6 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_reread(
     const float bar = sum0 * heddle::uniform(heddle::read(seedsLow, r1), heddle::read(seedsHigh, r1), heddle::read(step, 0));
     heddle::Prefix<heddle::Sum<float>, VEC> running_lanes;
     heddle::Accumulator<heddle::Min<int>> found_lanes;
-    const auto load_logit = [&](int chunk) {
-      const int c0 = chunk * VEC;
-      return heddle::load_chunk<VEC, false>(logits, start + c0, chunk < heddle::chunks_of<VEC>(v) ? v - c0 : 0);
-    };
-    auto next_logit = load_logit(team.lane());
     for (int round = 0; round < heddle::chunks_of<VEC>(v); round += Team::lanes) {
       const int chunk = round + team.lane();
       const int c0 = chunk * VEC;

@@ -174,11 +174,6 @@ __global__ void __launch_bounds__(Team::threads, 2) sample_candidates_reread(
   const int64_t start = static_cast<int64_t>(r1) * n;
   heddle::Largest<Team, 4> bestValues_lanes;
   HEDDLE_SHARED(heddle::Placed<float>, bestValues_places, decltype(bestValues_lanes)::places);
-  const auto load_values_c = [&](int chunk) {
-    const int c0 = chunk * VEC;
-    return heddle::load_chunk<VEC, false>(values, start + c0, chunk < heddle::chunks_of<VEC>(n) ? n - c0 : 0);
-  };
-  auto next_values_c = load_values_c(team.lane());
   for (int round = 0; round < heddle::chunks_of<VEC>(n); round += Team::lanes) {
     const int chunk = round + team.lane();
     const int c0 = chunk * VEC;

@@ -62,11 +62,6 @@ __global__ void __launch_bounds__(Team::threads, 2) sequence_starts_reread(
   const int o1 = static_cast<int>(position);
   const int64_t start = static_cast<int64_t>(o1) * b;
   heddle::Prefix<heddle::Sum<int>, VEC> ends_lanes;
-  const auto load_lengths_c = [&](int chunk) {
-    const int c0 = chunk * VEC;
-    return heddle::load_chunk<VEC, false>(lengths, start + c0, chunk < heddle::chunks_of<VEC>(b) ? b - c0 : 0);
-  };
-  auto next_lengths_c = load_lengths_c(team.lane());
   for (int round = 0; round < heddle::chunks_of<VEC>(b); round += Team::lanes) {
     const int chunk = round + team.lane();
     const int c0 = chunk * VEC;

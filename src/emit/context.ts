@@ -14,7 +14,5 @@ export interface PassContext extends Scope {
   /** The accesses that need no check of their own in a whole row; absent where a thread has one chunk only. */
   readonly whole?: WholeRows
   /** Rows of later passes that were read before the first, and the variables that hold them. */
-  readonly soon?: Map<PassRow, string>
-  /** Rows whose chunks are read a round ahead: how to load one, and the variable of the next. */
-  readonly ahead?: Map<PassRow, { readonly load: string; readonly next: string }>
+  readonly soon: Map<PassRow, string>
 }

@@ -117,8 +117,7 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   const whole = passes.length > 0 ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
 
   const body: PassContext = whole === undefined ? head : { ...head, writer: bodyWriter(2), whole }
-  const passesInTurn = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
-  for (const line of soonLines(passesInTurn, ready, body)) body.writer.writeLine(line)
+  for (const line of soonLines(all, ready, body)) body.writer.writeLine(line)
   for (const step of steps.slice(first)) writeStep(step, body)
   writeIndices(mapped, frame, names, used)
   const start = lines(frame) + lines(head.writer)

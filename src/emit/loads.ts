@@ -1,6 +1,6 @@
 /**
- * When the chunks of rows are read: with the pass that needs them, all before the pass, or ahead of what makes threads wait. What a row
- * costs is registers; what it wins is that nobody waits for far memory after a reduction or in a barrier.
+ * When the chunks of rows are read: with the pass that needs them, all before the pass, or before the first pass. What a row read early
+ * costs is registers; what it wins is that nobody waits for far memory after a reduction.
  */
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
@@ -68,7 +68,7 @@ export function soonLines(passes: readonly Pass[], ready: ReadonlySet<string>, c
     return pass.rows.flatMap((row) => {
       if (row.kind !== 'loaded' || row.keep || differs(row, context)) return []
       const name = context.names.fresh(`soon_${context.names.value(row.name)}`)
-      context.soon?.set(row, name)
+      context.soon.set(row, name)
       declareStart(loadAccess(row), context.starts, context, context.writer)
       const [declare = '', load = ''] = rowLines(row, operandText(pass.loop.length, context), { name, chunks: '1' }, context)
       return [declare, `if constexpr (CHUNKS == 1) ${load}`]
@@ -76,41 +76,11 @@ export function soonLines(passes: readonly Pass[], ready: ReadonlySet<string>, c
   })
 }
 
-/** Rows whose next chunk is asked for while lanes meet: a barrier in every chunk would wait for every load. */
-const isAhead = (pass: Pass, { walk }: PassContext): boolean => walk === 'reread' && meets(pass)
-
-/** How chunks of such rows are loaded, and their first ones. */
-export function aheadLines(pass: Pass, first: string, context: PassContext): string[] {
-  if (!isAhead(pass, context)) return []
-  const length = operandText(pass.loop.length, context)
-  return pass.rows.flatMap((row) => {
-    if (row.kind !== 'loaded') return []
-    const valid = `chunk < heddle::chunks_of<VEC>(${length}) ? ${length} - ${first} : 0`
-    const fresh = (verb: string): string => context.names.fresh(`${verb}_${context.names.value(row.name)}`)
-    const [load, next] = [fresh('load'), fresh('next')]
-    context.ahead?.set(row, { load, next })
-    return [
-      `const auto ${load} = [&](int chunk) {`,
-      `  const int ${first} = chunk * VEC;`,
-      `  return ${loadText(row, first, valid, context)};`,
-      '};',
-      `auto ${next} = ${load}(team.lane());`,
-    ]
-  })
-}
-
-const loadText = (row: LoadedRow, first: string, valid: string, context: PassContext): string => {
+/** The chunk of a row that is read where it is needed, as the pass that needs it sees it. */
+export function chunkLine(row: LoadedRow, first: string, context: PassContext): string {
   const access = loadAccess(row)
   const offset = chunkOffset(access, first, context.starts, context)
-  return `heddle::load_chunk<${widthText(access, context)}>(${context.names.tensor(row.load.tensor)}, ${offset}, ${valid})`
-}
-
-/** The chunk of a row that is read where it is needed, as the pass that needs it sees it. */
-export function chunkLines(row: LoadedRow, first: string, context: PassContext): string[] {
-  const name = context.names.value(row.name)
-  const ahead = context.ahead?.get(row)
-  if (ahead !== undefined) return [`const auto ${name} = ${ahead.next};`, `${ahead.next} = ${ahead.load}(chunk + Team::lanes);`]
-  const soon = context.soon?.get(row)
-  const load = loadText(row, first, 'valid', context)
-  return [`const auto ${name} = ${soon === undefined ? load : `CHUNKS == 1 ? ${soon}[0] : ${load}`};`]
+  const load = `heddle::load_chunk<${widthText(access, context)}>(${context.names.tensor(row.load.tensor)}, ${offset}, valid)`
+  const soon = context.soon.get(row)
+  return `const auto ${context.names.value(row.name)} = ${soon === undefined ? load : `CHUNKS == 1 ? ${soon}[0] : ${load}`};`
 }

@@ -130,7 +130,7 @@ function epilogueBody(
   const inner = bodyWriter(2)
   const rest: Pass = { ...pass, rows: pass.rows.filter((row) => row.kind !== 'loaded') }
   const whole = { covers: () => true, condition: '' }
-  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], whole })
+  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], soon: new Map(), whole })
 
   const writer = bodyWriter()
   const write = (comment: string, head: string, body: readonly string[]): void => {

@@ -67,7 +67,6 @@ export function writePass(pass: Pass, given: PassContext): void {
     ...pass.sharedRows.flatMap((row) => sharedRow.declareLines(row, context)),
     ...rankings.flatMap(ranking.declareLines),
   ])
-  writeLines(writer, loads.aheadLines(pass, first, context))
   if (sharedRow.isAlone(pass)) {
     sharedRow.writeElements(pass, elementLines(frame, 0), length, context)
   } else {
@@ -140,7 +139,7 @@ function writeChunk(frame: Frame, accumulators: readonly string[]): void {
   const { context, pass, first, early, guarded, stages, prefixes, rankings } = frame
   const { writer, names } = context
   for (const row of pass.rows) {
-    if (row.kind === 'loaded' && !early.has(row)) writeLines(writer, loads.chunkLines(row, first, context))
+    if (row.kind === 'loaded' && !early.has(row)) writer.writeLine(loads.chunkLine(row, first, context))
   }
   const chunkStores = chunkStoresOf(pass, context)
   for (const s of chunkStores) writer.writeLine(declareLine(s, guarded))

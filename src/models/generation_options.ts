@@ -24,7 +24,10 @@ export interface GenerationOptions {
   readonly earlyStopping?: boolean | 'never'
   /** Any of these four makes choices random. Logits are divided by it; 1 by default. */
   readonly temperature?: number
-  /** Only so many of the likeliest words. */
+  /**
+   * Only so many of the likeliest words: up to 64 exactly so many, of equals those with the lowest ids; of more, what equals the last
+   * remains too.
+   */
   readonly topK?: number
   /** Only the likeliest words that together have this probability. */
   readonly topP?: number

@@ -2,7 +2,6 @@
  * Whether a device draws words as often as it should: for each way to narrow a draw, words of many rows by seeds of their own, against the
  * probabilities they should have. Where kernels are held against their bodies a few rows are drawn; a bias shows in millions only.
  */
-
 import { sampleStep, sampleTopStep } from '../../specs/graphs/sampling.js'
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
