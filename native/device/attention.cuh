@@ -48,6 +48,13 @@ constexpr bool has_plain_score = false;
 template <class Slots>
 constexpr bool has_plain_score<Slots, decltype(static_cast<void>(Slots::plain_score))> = Slots::plain_score;
 
+/// Whether all rows may be moved 16 bytes at a time.
+template <class T, class O>
+bool in_words(const In<T>& query, const In<T>& key, const In<T>& value, const Out<O>& out) {
+  constexpr int word = 16;
+  return query.aligned(0, word) && key.aligned(0, word) && value.aligned(0, word) && out.aligned(0, word);
+}
+
 /// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[b, j, h, :]) times value[b, j, h, :], or what
 /// Slots stores of that.
 /// `max_queries` is the largest number of query rows of a sequence; a sequence may own more rows than that. HEDDLE_INVALID for
@@ -56,10 +63,11 @@ template <class T, class O, class Slots>
 int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const char* name, int64_t batch, int64_t heads,
                          int64_t max_queries, int64_t head_dim, In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
   if constexpr (has_tensor_products<T>) {
-    const bool aligned = query.aligned(0, 16) && key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16);
+    using Tile = AttentionTile<64, 64, true>;
+    const bool aligned = in_words(query, key, value, out);
     const auto start = [&](auto size) {
-      return launch_attention_tiles<decltype(size)::value, has_plain_score<Slots>>(launch, error, name, batch, heads, max_queries,
-                                                                                  query, key, value, out, slots);
+      return launch_attention_tiles<decltype(size)::value, has_plain_score<Slots>, Tile>(launch, error, name, batch, heads,
+                                                                                        max_queries, query, key, value, out, slots);
     };
     if (aligned && head_dim == 32) return start(Integer<32>{});
     if (aligned && head_dim == 64) return start(Integer<64>{});
@@ -75,6 +83,19 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
   if (head_dim <= 1024) return start(Integer<1>{}, Integer<32>{});
   return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name,
               static_cast<long long>(head_dim));
+}
+
+/// The same by one tile, for heads of HeadDim elements and a 16-bit type. HEDDLE_INVALID for others.
+template <int HeadDim, class Tile, class T, class O, class Slots>
+int32_t launch_attention_as(const heddle_launch* launch, heddle_error* error, const char* name, int64_t batch, int64_t heads,
+                            int64_t max_queries, int64_t head_dim, In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
+  static_assert(has_tensor_products<T>, "tiles are of 16-bit types");
+  if (head_dim != HeadDim || !in_words(query, key, value, out)) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: the tile for heads of %d cannot compute heads of %lld, or rows not in words of 16 bytes",
+                name, HeadDim, static_cast<long long>(head_dim));
+  }
+  return launch_attention_tiles<HeadDim, has_plain_score<Slots>, Tile>(launch, error, name, batch, heads, max_queries, query, key,
+                                                                      value, out, slots);
 }
 
 }  // namespace heddle

@@ -149,10 +149,10 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
 }
 
 /// Launches `attention_tiles`. HEDDLE_INVALID for more than 65535 heads or sequences, which is what a grid holds.
-template <int HeadDim, bool PlainScore, class T, class O, class Slots>
+template <int HeadDim, bool PlainScore, class Tile, class T, class O, class Slots>
 int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, const char* name, int64_t batch, int64_t heads,
                                int64_t max_queries, In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
-  using Shape = AttentionShape<T, HeadDim, PlainScore>;
+  using Shape = AttentionShape<T, HeadDim, PlainScore, Tile>;
   constexpr int64_t most = 65535;
   if (batch > most || heads > most) {
     return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld heads, allowed are %lld of each", name,

@@ -13,23 +13,32 @@
 
 namespace heddle {
 
-/// Four warps with 16 query rows of HeadDim elements each, which meet keys in tiles. PlainScore: the op's score is arithmetic on
-/// the raw product alone, and so needs few registers.
-template <class T, int HeadDim, bool PlainScore>
+/// Query rows of a block and keys it meets at a time. InWarpgroups: Hopper's products where the GPU has them and the shape suits
+/// them. src/schedule/tiles.ts lists those that `heddle tune` times.
+template <int Queries, int Keys, bool InWarpgroups>
+struct AttentionTile {
+  static constexpr int queries = Queries, keys = Keys;
+  static constexpr bool in_warpgroups = InWarpgroups;
+};
+
+/// Warps with 16 query rows of HeadDim elements each, which meet keys in tiles. PlainScore: the op's score is arithmetic on the raw
+/// product alone, and so needs few registers.
+template <class T, int HeadDim, bool PlainScore, class Tile>
 struct AttentionShape {
   using Rows = SwizzledRows<T, HeadDim>;
-  static constexpr int threads = 128;
   static constexpr int warp_queries = 16;
-  static constexpr int queries = 64;
-  static constexpr int keys = 64;
+  static constexpr int queries = Tile::queries;
+  static constexpr int keys = Tile::keys;
+  static constexpr int threads = queries / warp_queries * 32;
 #if defined(HEDDLE_HOPPER_CODE)
   // The products of a warpgroup read tiles whose rows fill the 128 bytes of a swizzle.
-  static constexpr bool in_warpgroups = HeadDim == 64;
+  static constexpr bool in_warpgroups = Tile::in_warpgroups && HeadDim == 64 && keys == 64;
 #else
   static constexpr bool in_warpgroups = false;
 #endif
   // Blocks a multiprocessor is to hold, which bounds registers: as many as there can be without spills.
-  static constexpr int resident = in_warpgroups && PlainScore ? 4 : HeadDim <= 64 ? 3 : 2;
+  static constexpr int warpgroups_held = keys > 64 ? 2 : in_warpgroups && PlainScore ? 4 : HeadDim <= 64 ? 3 : 2;
+  static constexpr int resident = warpgroups_held * 128 / threads;
   static constexpr uint32_t key_bytes = keys * Rows::row_bytes;
   static constexpr uint32_t query_bytes = queries * Rows::row_bytes;
   static constexpr uint32_t shared_bytes = query_bytes + 4 * key_bytes;  // two stages of keys and values

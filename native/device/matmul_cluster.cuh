@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "cluster.cuh"
+#include "matmul_choice.cuh"
 #include "matmul_cluster_tile.cuh"
 #include "matmul_epilogue.cuh"
 
@@ -171,55 +172,57 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
   return launch(queue, error, config, matmul_cluster<T, Tile, Epilogue>, a_map, b_map, work, epilogue);
 }
 
-/// By how many blocks a tile's k is divided, if that is how to compute the product.
-enum class Choice { none, halves, thirds, quarters, sixths };
-
-/// How to divide a product. The rules come from timing tiles, splits and stages for the matmuls of a 768 wide layer, 1 to 256
-/// rows, on a GPU of 132 multiprocessors.
-inline Choice choose(int64_t m, int64_t n, int64_t steps, int64_t multiprocessors) {
-  // A block's share of k is worth the exchange of its sums from three steps on. A share of a long k that fits in shared memory
-  // needs no stage twice; where that takes too many blocks, wider tiles, which read the factors less often, win.
+/// How to divide a product; no tile where that is not how to compute it. The rules come from timing tiles, splits and stages for the
+/// matmuls of a 768 wide layer, 1 to 256 rows, of 16 bits and of int8, on a GPU of 132 multiprocessors.
+inline MatmulChoice choose(int64_t m, int64_t n, int64_t steps, int64_t multiprocessors) {
+  // A share of a long k that fits in shared memory needs no stage twice; where that takes too many blocks, and of a short k, more
+  // blocks pay as long as a quarter of the device stays free for those of the next launch, which fetch its weights.
   constexpr int64_t fewest_steps = 3, held_steps = 8, tile_rows = 64;
   const int64_t down = (m + tile_rows - 1) / tile_rows;
   const int64_t squares = down * ((n + 63) / 64), wides = down * ((n + 95) / 96);
-  // A quarter of the device stays free for blocks of the next launch, which fetch its weights.
   const int64_t spare = multiprocessors * 3 / 4, few = multiprocessors / 2;
-  if (steps > 4 * held_steps) {
-    if (6 * wides <= few) return Choice::sixths;
-  } else if (steps >= 4 * fewest_steps && 4 * squares <= spare) {
-    return Choice::quarters;
-  }
-  if (steps >= 3 * fewest_steps && 3 * wides <= spare) return Choice::thirds;
+  if (steps > 4 * held_steps && 6 * wides <= few) return {MatmulTile::cluster_64x96, 6};
+  if (steps >= 2 * fewest_steps && 4 * squares <= spare) return {MatmulTile::cluster_64x64, 4};
+  if (steps >= 3 * fewest_steps && 3 * wides <= spare) return {MatmulTile::cluster_64x96, 3};
   // Two blocks share a multiprocessor.
-  if (steps >= 2 * fewest_steps && 2 * wides <= 2 * multiprocessors) return Choice::halves;
-  return Choice::none;
+  if (steps >= 2 * fewest_steps && 2 * wides <= 2 * multiprocessors) return {MatmulTile::cluster_64x96, 2};
+  return {};
+}
+
+/// Whether the tiles of this header can compute a product: on Hopper, when n is a multiple of 32 and all chunks of the epilogue are
+/// whole. Rows of a and b are aligned to 16 bytes.
+template <class Epilogue>
+bool can(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
+  constexpr int64_t largest = INT32_MAX / 2;
+  return m <= largest && n <= largest && k <= largest && n % permuted_rows == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue) &&
+         device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && tensor_maps::encoder() != nullptr;
+}
+
+/// Whether there is such a tile, divided so.
+inline bool exists(const MatmulChoice& choice, int64_t steps) {
+  if (choice.split > steps) return false;
+  if (choice.tile == MatmulTile::cluster_64x64) return choice.split == 4;
+  return choice.tile == MatmulTile::cluster_64x96 && (choice.split == 2 || choice.split == 3 || choice.split == 6);
 }
 
 }  // namespace clusters
 
-/// Enqueues epilogue(a x b transposed), if that is how to compute this product: on Hopper, for few rows, when n is a multiple of
-/// 32 and all chunks of the epilogue are whole. Otherwise sets `taken` to false. Rows of a and b are aligned to 16 bytes.
-/// `constant_b`: no launch still under way writes b.
+/// Enqueues epilogue(a x b transposed) by a tile that exists(), for a product it can() compute. `constant_b`: no launch still under
+/// way writes b.
 template <class T, class Epilogue>
-int32_t try_matmul_cluster(bool* taken, const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n,
-                           int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool constant_b) {
-  using clusters::Choice;
-  constexpr int64_t largest = INT32_MAX / 2;
-  const bool fits = m <= largest && n <= largest && k <= largest && n % permuted_rows == 0 &&
-                    EpilogueCall<Epilogue>::whole_chunks(epilogue) && device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
-                    tensor_maps::encoder() != nullptr;
-  const Choice choice = fits ? clusters::choose(m, n, steps_of<T>(k), device_attribute(cudaDevAttrMultiProcessorCount)) : Choice::none;
-  *taken = choice != Choice::none;
+int32_t launch_matmul_cluster(const MatmulChoice& choice, const heddle_launch* queue, heddle_error* error, const char* name,
+                              int64_t m, int64_t n, int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool constant_b) {
   const auto run = [&](auto tile, int most_stages) {
     return clusters::launch_tiles<decltype(tile)>(queue, error, name, m, n, k, a, b, epilogue, constant_b, most_stages);
   };
   // Where blocks are few, much shared memory keeps them on multiprocessors of their own; where they are many, little lets the
-  // next launch's blocks start beside them.
+  // next launch's blocks start beside them, unless k is long.
   constexpr int most = 8, few = 4;
-  if (choice == Choice::sixths) return run(ClusterTile<64, 96, 6>(), most);
-  if (choice == Choice::quarters) return run(ClusterTile<64, 64, 4>(), most);
-  if (choice == Choice::thirds) return run(ClusterTile<64, 96, 3>(), most);
-  return choice == Choice::halves ? run(ClusterTile<64, 96, 2>(), few) : HEDDLE_OK;
+  constexpr int64_t long_k = 24;
+  if (choice.tile == MatmulTile::cluster_64x64) return run(ClusterTile<64, 64, 4>(), most);
+  if (choice.split == 6) return run(ClusterTile<64, 96, 6>(), most);
+  if (choice.split == 3) return run(ClusterTile<64, 96, 3>(), most);
+  return run(ClusterTile<64, 96, 2>(), steps_of<T>(k) >= long_k ? most : few);
 }
 
 }  // namespace heddle

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "matmul_choice.cuh"
 #include "wgmma_epilogue.cuh"
 #include "wgmma_single.cuh"
 
@@ -126,83 +127,112 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
   return launch(queue, error, config, matmul_wgmma<T, Tile, Whole, Epilogue>, a_map, b_map, work, epilogue);
 }
 
-/// Columns of the tile that launch_wgmma_single() computes this product with, or 0 where another way is faster. From timing all
-/// widths for the matmuls of a 768 wide layer, 192 to 2113 rows, on a GPU of 132 multiprocessors.
+/// A wide tile taken in turns leaves no registers for loads that run ahead, so where rows are loaded there is none. Nor of int8: a
+/// step takes as long as that of wider types and there are half as many, so epilogues take more of the time.
 template <class T, class Epilogue>
-int single_columns(int64_t m, int64_t n, int64_t k, [[maybe_unused]] const Epilogue& epilogue) {
+constexpr bool wide_in_turns() {
   if constexpr (in_two_steps<Epilogue>) {
-    if (!epilogue.whole_chunks()) return 0;
-    const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
-    const auto tiles = [&](int64_t columns) { return divide_up(m, SingleTile<64>::rows) * divide_up(n, columns); };
-    // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided. matmul_mma.cuh does that.
-    // Of int8, dividing a k of 24 and of 32 steps was slower than not to.
-    constexpr int64_t few_rows = 256, long_k = (std::is_same_v<T, signed char> ? 40 : 24) * box_columns<T>;
-    if (m < few_rows || 2 * tiles(64) <= at_once || (k >= long_k && 2 * tiles(96) <= at_once)) return 0;
-    // The narrowest of which all run at once takes the least time.
-    if (tiles(64) <= at_once) return 64;
-    if (tiles(96) <= at_once) return 96;
-    // Pairs of tiles read less, but an odd number of rows of tiles may cost them a round.
-    return tiles(128) <= at_once && rounds<WgmmaTile<128, false>>(m, n, pairs_at_once()) > 1 ? 128 : 0;
-  } else {
-    return 0;
-  }
-}
-
-}  // namespace wgmma
-
-/// Whether launch_matmul_wgmma() takes this product, and is the fastest way to compute it.
-template <class T, class Epilogue>
-bool wgmma_applies(int64_t m, int64_t n, int64_t k, const In<T>& a, const In<T>& b, const Epilogue& epilogue) {
-  if constexpr (tensor_core_type<T>) {
-    constexpr int64_t largest = INT32_MAX / 2;
-    constexpr int aligned = 16;
-    const int64_t pairs = wgmma::divide_up(m, 256) * wgmma::divide_up(n, 128);
-    const bool fits = m <= largest && n <= largest && k <= largest && pairs <= largest && n % permuted_rows == 0 &&
-                      k * static_cast<int64_t>(sizeof(T)) % aligned == 0 && a.aligned(0, aligned) && b.aligned(0, aligned);
-    if (!fits || device_attribute(cudaDevAttrComputeCapabilityMajor) != 9 || tensor_maps::encoder() == nullptr) return false;
-    if (wgmma::single_columns<T>(m, n, k, epilogue) > 0) return true;
-    // With tiles for less than two thirds of the GPU, smaller ones win.
-    return m >= 512 && pairs * 3 >= wgmma::pairs_at_once() * 2;
+    return sizeof(typename Epilogue::Loaded) <= 16 && !std::is_same_v<T, signed char>;
   } else {
     return false;
   }
 }
 
-/// Enqueues epilogue(a x b transposed) for operands of which wgmma_applies() holds; n is a multiple of 32. An epilogue in two
-/// steps (see matmul.cuh) whose chunks are all whole is fastest. `read_b_early`: no launch writes b, so that it may be read while
-/// earlier launches run.
+/// Whether the tiles of this header and of wgmma_single.cuh can compute a product whose rows are aligned to 16 bytes.
+inline bool can(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t largest = INT32_MAX / 2;
+  const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
+  return m <= largest && n <= largest && k <= largest && pairs <= largest && n % permuted_rows == 0 &&
+         device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && tensor_maps::encoder() != nullptr;
+}
+
+/// Whether there is such a tile for an epilogue.
 template <class T, class Epilogue>
-int32_t launch_matmul_wgmma(const heddle_launch* launch, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
-                            In<T> a, In<T> b, Epilogue epilogue, bool read_b_early = false) {
-  const int64_t pairs_at_once = wgmma::pairs_at_once();
+bool exists(const MatmulChoice& choice, const Epilogue& epilogue) {
+  if (choice.split != 1) return false;
+  if (choice.tile == MatmulTile::turns_128x128) return true;
+  if constexpr (in_two_steps<Epilogue>) {
+    if (!epilogue.whole_chunks() || choice.tile < MatmulTile::single_128x64) return false;
+    return choice.tile < MatmulTile::turns_128x192 || (choice.tile == MatmulTile::turns_128x192 && wide_in_turns<T, Epilogue>());
+  } else {
+    return false;
+  }
+}
+
+/// The single tile that is the fastest for a product, or none. From timing all widths for the matmuls of a 768 wide layer, 192 to
+/// 2113 rows, on a GPU of 132 multiprocessors.
+template <class T>
+MatmulTile choose_single(int64_t m, int64_t n, int64_t k) {
+  const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
+  const auto tiles = [&](int64_t columns) { return divide_up(m, SingleTile<64>::rows) * divide_up(n, columns); };
+  // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided. matmul_mma.cuh does that.
+  // Of int8, dividing a k of 24 and of 32 steps was slower than not to.
+  constexpr int64_t few_rows = 256, long_k = (std::is_same_v<T, signed char> ? 40 : 24) * box_columns<T>;
+  if (m < few_rows || 2 * tiles(64) <= at_once || (k >= long_k && 3 * tiles(96) <= at_once)) return MatmulTile::none;
+  // The narrowest of which all run at once takes the least time.
+  if (tiles(64) <= at_once) return MatmulTile::single_128x64;
+  if (tiles(96) <= at_once) return MatmulTile::single_128x96;
+  // Pairs of tiles read less, but an odd number of rows of tiles may cost them a round.
+  return tiles(128) <= at_once && rounds<WgmmaTile<128, false>>(m, n, pairs_at_once()) > 1 ? MatmulTile::single_128x128
+                                                                                            : MatmulTile::none;
+}
+
+/// How to compute a product; no tile where another body is faster.
+template <class T, class Epilogue>
+MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
+  // With tiles for less than two thirds of the GPU, smaller ones win.
+  const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
+  const bool many = m >= 512 && pairs * 3 >= pairs_at_once() * 2;
+  if constexpr (in_two_steps<Epilogue>) {
+    if (epilogue.whole_chunks()) {
+      const MatmulTile single = choose_single<T>(m, n, k);
+      if (single != MatmulTile::none) return {single};
+      if (!many) return {};
+      // Time goes with rounds x columns. A wide tile reads less of the factors, so a narrow one must save something.
+      const int64_t wide = rounds<WgmmaTile<192, true>>(m, n, pairs_at_once());
+      const int64_t narrow = rounds<WgmmaTile<128, true>>(m, n, pairs_at_once());
+      if (narrow == 1) return {MatmulTile::pair_128x128};
+      if (wide == 1) return {MatmulTile::pair_128x192};
+      return {narrow * 128 < wide * 192 || !wide_in_turns<T, Epilogue>() ? MatmulTile::turns_128x128 : MatmulTile::turns_128x192};
+    }
+  }
+  return {many ? MatmulTile::turns_128x128 : MatmulTile::none};
+}
+
+}  // namespace wgmma
+
+/// Enqueues epilogue(a x b transposed) by a tile that exists(), for a product it can() compute. An epilogue in two steps (see
+/// matmul.cuh) whose chunks are all whole is fastest. `read_b_early`: no launch writes b, so that it may be read while earlier
+/// launches run.
+template <class T, class Epilogue>
+int32_t launch_matmul_wgmma(const MatmulChoice& choice, const heddle_launch* launch, heddle_error* error, const char* name, int64_t m,
+                            int64_t n, int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool read_b_early = false) {
   const auto run = [&](auto tile, auto whole) {
     return wgmma::launch_tiles<T, decltype(tile), decltype(whole)::value>(launch, error, name, m, n, k, a, b, epilogue,
-                                                                          read_b_early, pairs_at_once);
+                                                                          read_b_early, wgmma::pairs_at_once());
   };
   if constexpr (wgmma::in_two_steps<Epilogue>) {
     const auto run_single = [&](auto columns) {
       using Tile = SingleTile<decltype(columns)::value>;
       return launch_wgmma_single<Tile>(launch, error, name, m, n, k, a, b, epilogue, read_b_early);
     };
-    switch (wgmma::single_columns<T>(m, n, k, epilogue)) {
-      case 64:
-        return run_single(std::integral_constant<int, 64>());
-      case 96:
-        return run_single(std::integral_constant<int, 96>());
-      case 128:
-        return run_single(std::integral_constant<int, 128>());
-    }
-    // Time goes with rounds x columns. A wide tile reads less of the factors, so a narrow one must save something; but its sums
-    // leave no registers for loads that run ahead, so where rows are loaded a tile taken in turns is narrow.
-    // Of int8 too: a step takes as long as that of wider types and there are half as many, so epilogues take more of the time.
-    constexpr int wide_in_turns = sizeof(typename Epilogue::Loaded) > 16 || std::is_same_v<T, signed char> ? 128 : 192;
-    const int64_t wide = wgmma::rounds<WgmmaTile<192, true>>(m, n, pairs_at_once);
-    const int64_t narrow = wgmma::rounds<WgmmaTile<128, true>>(m, n, pairs_at_once);
     if (epilogue.whole_chunks()) {
-      if (narrow == 1) return run(WgmmaTile<128, false>(), Constant<true>());
-      if (wide == 1) return run(WgmmaTile<192, false>(), Constant<true>());
-      if (narrow * 128 < wide * 192) return run(WgmmaTile<128, true>(), Constant<true>());
-      return run(WgmmaTile<wide_in_turns, true>(), Constant<true>());
+      switch (choice.tile) {
+        case MatmulTile::single_128x64:
+          return run_single(std::integral_constant<int, 64>());
+        case MatmulTile::single_128x96:
+          return run_single(std::integral_constant<int, 96>());
+        case MatmulTile::single_128x128:
+          return run_single(std::integral_constant<int, 128>());
+        case MatmulTile::pair_128x128:
+          return run(WgmmaTile<128, false>(), Constant<true>());
+        case MatmulTile::pair_128x192:
+          return run(WgmmaTile<192, false>(), Constant<true>());
+        case MatmulTile::turns_128x192:
+          return run(WgmmaTile<wgmma::wide_in_turns<T, Epilogue>() ? 192 : 128, true>(), Constant<true>());
+        default:
+          return run(WgmmaTile<128, true>(), Constant<true>());
+      }
     }
   }
   return run(WgmmaTile<128, true>(), Constant<false>());

@@ -4,7 +4,7 @@
  * front end and no compiler.
  */
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
-import { usageError } from '../errors.js'
+import { HeddleError, usageError } from '../errors.js'
 import { decode } from '../runtime/buffer.js'
 import type { NativeDeviceInfo, NativeProgram } from '../runtime/native.js'
 import type { TuningEntry } from '../schedule/tuning.js'
@@ -14,9 +14,9 @@ import { betweenResults, tolerance } from '../verify/tolerance.js'
 import { ceilingsOf } from './floor.js'
 import { rotationOf } from './rotation.js'
 import { summarise } from './statistics.js'
-import { bytesOf, type Dims, dimsOf, openLaunches, type Stage } from './tune_launch.js'
+import { bytesOf, type Dims, dimsOf, openLaunches, ruleFor, type Size, type Stage } from './tune_launch.js'
 import type { TuneCandidate, TuneKernel, TunePlan } from './tune_plan.js'
-import { finalists, selectVariants, type TimesAtRows } from './tune_select.js'
+import { finalists, selectTiles, selectVariants, type TimesAtRows } from './tune_select.js'
 
 export interface TuneBench extends Stage {
   /** Of the candidates' library. */
@@ -33,6 +33,7 @@ export interface TuneResult {
   readonly kernel: string
   readonly dtype: string
   readonly length: number
+  readonly depth?: number | undefined
   readonly times: readonly (TimesAtRows & { readonly bytes: number })[]
   readonly refused: readonly { readonly key: string; readonly detail: string }[]
   readonly variants: TuningEntry['variants']
@@ -56,14 +57,15 @@ export async function tune(bench: TuneBench, onResult?: (result: TuneResult) => 
   const results: TuneResult[] = []
   for (const kernel of bench.plan.kernels) {
     const entry = entryOf(bench.manifest, kernel.rules)
-    for (const { length, candidates } of kernel.lengths) {
+    for (const { length, depth, candidates } of kernel.lengths) {
       bench.signal?.throwIfAborted()
-      const { accepted, refused } = await examine(bench, kernel, entry, length, candidates)
+      const { accepted, refused } = await examine(bench, kernel, entry, { rows: comparedRows, length, depth }, candidates)
       const heat = async (runners: readonly TuneCandidate[]): Promise<TuneResult['times']> => {
         const times: TuneResult['times'][number][] = []
         for (const rows of bench.rows) {
-          const dims = dimsOf(kernel, rows, length, entry)
-          times.push({ rows, bytes: bytesOf(entry, dims), ...(await timeAll(bench, kernel.rules, entry, dims, runners)) })
+          const size = { rows, length, depth }
+          const bytes = bytesOf(entry, dimsOf(kernel, size, entry))
+          times.push({ rows, bytes, ...(await timeAll(bench, kernel, entry, size, runners)) })
         }
         return times
       }
@@ -71,7 +73,8 @@ export async function tune(bench: TuneBench, onResult?: (result: TuneResult) => 
       const best = finalists(await heat(accepted), accepted)
       const times = await heat(best)
       const { kernel: name, dtype } = kernel
-      const result = { kernel: name, dtype, length, times, refused, variants: selectVariants(times, best) }
+      const variants = kernel.kind === 'rows' ? selectVariants(times, best) : selectTiles(times, best)
+      const result = { kernel: name, dtype, length, depth, times, refused, variants }
       onResult?.(result)
       results.push(result)
     }
@@ -91,11 +94,11 @@ async function examine(
   stage: Stage,
   kernel: TuneKernel,
   entry: KernelEntry,
-  length: number,
+  size: Size,
   candidates: readonly TuneCandidate[],
 ): Promise<{ accepted: TuneCandidate[]; refused: TuneResult['refused'] }> {
-  const dims = dimsOf(kernel, comparedRows, length, entry)
-  const launches = await openLaunches(stage, entry, dims, 1)
+  const dims = dimsOf(kernel, size, entry)
+  const launches = await openLaunches(stage, entry, ruleFor(kernel, size, entry), dims, 1)
   const results = async (key: string): Promise<Uint8Array[]> => {
     const program = stage.device.program(launches.steps(key))
     try {
@@ -140,9 +143,9 @@ function difference(
   expected: readonly Uint8Array[],
   dims: Dims,
 ): string | undefined {
-  const { class: own, length, scale = 1 } = ruleOf(entry)
+  const { class: own, elsewhere = 'elementwise', length, scale = 1 } = ruleOf(entry)
   // Inputs are not small integers, so the arithmetic of exact ops rounds.
-  const opClass = own === 'exact' ? 'elementwise' : own
+  const opClass = own === 'exact' ? elsewhere : own
   for (const [i, { name, dtype }] of outputs.entries()) {
     const bound = betweenResults(tolerance({ dtype, class: opClass, length: length?.(dims) ?? 1, scale }))
     const { passed, summary } = compare(
@@ -155,25 +158,34 @@ function difference(
   return undefined
 }
 
-/** Median microseconds of a launch of the rules and of each candidate. */
+/** Median microseconds of a launch of the rules and of each candidate that computes so many rows. */
 async function timeAll(
   { device, library, repeats, signal }: TuneBench,
-  rules: string,
+  kernel: TuneKernel,
   entry: KernelEntry,
-  dims: Dims,
+  size: Size,
   candidates: readonly TuneCandidate[],
 ): Promise<Pick<TimesAtRows, 'rules' | 'candidates'>> {
   const info = device.info()
   const cache = ceilingsOf(info)?.cacheBytes ?? (info.kind === 'cuda' ? assumedCache : undefined)
+  const dims = dimsOf(kernel, size, entry)
   const sets = rotationOf(bytesOf(entry, dims), cache).passes
-  const launches = await openLaunches({ device, library }, entry, dims, sets)
+  const { rules } = kernel
+  const launches = await openLaunches({ device, library }, entry, ruleFor(kernel, size, entry), dims, sets)
   const programs = new Map<string, { program: NativeProgram; samples: number[] }>()
   try {
     for (const key of [rules, ...candidates.map((candidate) => candidate.key)]) {
       const program = device.program(launches.steps(key))
+      try {
+        await program.run([], [])
+        await program.capture()
+      } catch (error) {
+        program.release()
+        // What computes few rows may not compute many; it has no time there.
+        if (key !== rules && error instanceof HeddleError && error.code === 'device.invalid') continue
+        throw error
+      }
       programs.set(key, { program, samples: [] })
-      await program.run([], [])
-      await program.capture()
     }
     const perRound = Math.ceil(repeats / rounds)
     for (let round = 0; round * perRound < repeats; round++) {
@@ -183,7 +195,8 @@ async function timeAll(
         samples.push(...(await program.time(perRound, 1)))
     }
     const median = (key: string): number => (1000 * summarise(programs.get(key)?.samples ?? []).median) / sets
-    return { rules: median(rules), candidates: new Map(candidates.map(({ key }) => [key, median(key)])) }
+    const timed = candidates.filter(({ key }) => programs.has(key))
+    return { rules: median(rules), candidates: new Map(timed.map(({ key }) => [key, median(key)])) }
   } finally {
     for (const { program } of programs.values()) program.release()
     launches.release()
@@ -194,10 +207,11 @@ async function timeAll(
 export const tuningEntries = (results: readonly TuneResult[], info: NativeDeviceInfo): TuningEntry[] =>
   results
     .filter(({ variants }) => variants.length > 0)
-    .map(({ kernel, dtype, length, variants }) => ({
+    .map(({ kernel, dtype, length, depth, variants }) => ({
       kernel,
       dtype,
       length,
+      ...(depth === undefined ? {} : { depth }),
       architecture: architectureOf(info),
       device: info.name,
       variants,

@@ -5,7 +5,8 @@ import { dtypeInfo } from '../ir/dtype.js'
 import { findLayout, layoutSize } from '../runtime/layouts.js'
 import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice, NativeStep } from '../runtime/native.js'
 import { poisonByte } from '../verify/block.js'
-import { normal, random } from '../verify/random.js'
+import type { OpRule } from '../verify/op_rule.js'
+import { integer, normal, type Random, random } from '../verify/random.js'
 import { ruleOf } from '../verify/rules.js'
 import { encodeNumbers } from '../verify/storage.js'
 import type { TuneKernel } from './tune_plan.js'
@@ -25,8 +26,42 @@ const drawn = 1 << 14
 /** Most of the inner dimensions' extents: a sequence, and the heads that share it. */
 const innerExtents = [128, 16]
 
-/** Extents of a launch of `rows` rows: the inner dimensions small, the outermost whatever remains. */
-export function dimsOf({ outer, row }: TuneKernel, rows: number, length: number, entry: KernelEntry): Dims {
+/** Heads of attention, and the rows of all sequences together: what a layer of a usual model has for a batch. */
+const heads = 12
+const sequenceRows = 4096
+
+/** What is asked of a kernel: rows of one length, and of a matmul its depth. Rows of attention are those of a sequence. */
+export interface Size {
+  readonly rows: number
+  readonly length: number
+  readonly depth?: number | undefined
+}
+
+/** What a launch of a kernel must hold to, beside its size. */
+export function ruleFor({ kind }: TuneKernel, { rows }: Size, entry: KernelEntry): OpRule {
+  const rule = ruleOf(entry)
+  return kind === 'attention' && rule.sequences !== undefined ? { ...rule, ...rule.sequences(rows) } : rule
+}
+
+/** Extents of a launch: of rows the inner dimensions small, the outermost whatever remains. */
+export function dimsOf(kernel: TuneKernel, size: Size, entry: KernelEntry): Dims {
+  const { outer, row, depth } = kernel
+  const given: Dims = {
+    ...Object.fromEntries(entry.dims.map((name) => [name, 1])),
+    [row]: size.length,
+    ...(depth === undefined || size.depth === undefined ? {} : { [depth]: size.depth }),
+    ...(kernel.kind === 'attention' ? sequenceExtents(outer, size.rows) : rowExtents(outer, size.rows)),
+  }
+  const derived = Object.entries(ruleFor(kernel, size, entry).extents ?? {}).map(([name, extent]) => [name, extent(given)])
+  return { ...given, ...Object.fromEntries(derived) }
+}
+
+const sequenceExtents = ([batch = '', head = '']: readonly string[], rows: number): Dims => ({
+  [batch]: Math.max(1, Math.floor(sequenceRows / rows)),
+  [head]: heads,
+})
+
+function rowExtents(outer: readonly string[], rows: number): Dims {
   let rest = rows
   const inner = outer
     .slice(1)
@@ -37,10 +72,8 @@ export function dimsOf({ outer, row }: TuneKernel, rows: number, length: number,
       rest /= extent
       return [name, extent]
     })
-  const given: Dims = { ...Object.fromEntries(entry.dims.map((name) => [name, 1])), ...Object.fromEntries(inner), [row]: length }
-  const sized = outer[0] === undefined ? given : { ...given, [outer[0]]: rest }
-  const derived = Object.entries(ruleOf(entry).extents ?? {}).map(([name, extent]) => [name, extent(sized)])
-  return { ...sized, ...Object.fromEntries(derived) }
+  const sized: Dims = Object.fromEntries(inner)
+  return outer[0] === undefined ? sized : { ...sized, [outer[0]]: rest }
 }
 
 interface Place {
@@ -73,8 +106,14 @@ function placesOf(entry: KernelEntry, dims: Dims): { places: Place[]; bytes: num
 export const bytesOf = (entry: KernelEntry, dims: Dims): number =>
   placesOf(entry, dims).places.reduce((sum, { bytes }) => sum + bytes, 0)
 
+/** Integers as large as keep what becomes of their sums within 16 bits. */
+const widest = 8
+
+const drawValue = (dtype: KernelEntry['buffers'][number]['dtype'], next: Random): number =>
+  dtype === 'i8' ? integer(next, -widest, widest) : normal(next)
+
 /** Inputs as stored, outputs poisoned. */
-function initialBlock(entry: KernelEntry, places: readonly Place[], bytes: number, dims: Dims): Uint8Array {
+function initialBlock(entry: KernelEntry, rule: OpRule, places: readonly Place[], bytes: number, dims: Dims): Uint8Array {
   const block = new Uint8Array(bytes)
   for (const { buffer, elements, offset, bytes: size } of places) {
     const target = block.subarray(offset, offset + size)
@@ -83,10 +122,12 @@ function initialBlock(entry: KernelEntry, places: readonly Place[], bytes: numbe
       target.fill(poisonByte(buffer.dtype))
       continue
     }
-    const special = ruleOf(entry).inputs?.[buffer.name]
+    const special = rule.inputs?.[buffer.name]
     const next = random(`tune ${entry.op} ${buffer.name}`)
     const count = special === undefined ? Math.min(elements, drawn) : elements
-    const values = Float64Array.from({ length: count }, (_, i) => (special === undefined ? normal(next) : special(next, dims, i)))
+    const values = Float64Array.from({ length: count }, (_, i) =>
+      special === undefined ? drawValue(buffer.dtype, next) : special(next, dims, i),
+    )
     const pattern = encodeNumbers(buffer.dtype, values)
     for (let at = 0; at < size; at += pattern.byteLength) target.set(pattern.subarray(0, size - at), at)
   }
@@ -104,7 +145,7 @@ export interface Launches {
 }
 
 /** @param entry of any kernel with the arguments of this one @throws environment `device.memory` */
-export async function openLaunches(stage: Stage, entry: KernelEntry, dims: Dims, sets: number): Promise<Launches> {
+export async function openLaunches(stage: Stage, entry: KernelEntry, rule: OpRule, dims: Dims, sets: number): Promise<Launches> {
   const { device, library } = stage
   const { places, bytes } = placesOf(entry, dims)
   const buffers: NativeBuffer[] = []
@@ -116,14 +157,14 @@ export async function openLaunches(stage: Stage, entry: KernelEntry, dims: Dims,
     const whole = (buffer: NativeBuffer): NativeSlice => ({ buffer, offset: 0, bytes })
     const [first, ...others] = buffers
     if (first === undefined) throw new Error('internal: launches need a set of buffers')
-    const data = initialBlock(entry, places, bytes, dims)
+    const data = initialBlock(entry, rule, places, bytes, dims)
     await first.write(0, data)
     if (others.length > 0)
       await once(
         device,
         others.map((to) => ({ kind: 'copy', label: 'copy', from: whole(first), to: whole(to) })),
       )
-    const attrs = entry.attrs.map((attr) => ruleOf(entry).attrs?.[attr.name]?.(dims) ?? attr.default)
+    const attrs = entry.attrs.map((attr) => rule.attrs?.[attr.name]?.(dims) ?? attr.default)
     return {
       steps: (key) =>
         buffers.map((buffer) => ({

@@ -3,24 +3,30 @@
  * the device is, which may be another machine: `candidates.json` beside the candidates' kernel library holds it.
  */
 import { z } from 'zod'
-import { type CandidateSet, candidateKey, rulesKey } from '../emit/candidates.js'
+import { type CandidateSet, candidateKey, rulesKey, type TileSet } from '../emit/candidates.js'
+import { templateInstances } from '../emit/template.js'
 import { type HeddleError, usageError } from '../errors.js'
 import type { Expr } from '../ir/expr.js'
 import { allInstances } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
+import type { TemplateKernel } from '../ir/template.js'
 import type { FloatType } from '../models/convert.js'
 import { candidatesFor, keepsOrder } from '../schedule/candidates.js'
-import { choiceName, choiceSchema } from '../schedule/choice.js'
+import { choiceName } from '../schedule/choice.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import { dtypeName } from '../schedule/tuning.js'
+import { type TileSize, tileCandidates } from '../schedule/tiles.js'
+import { operandType } from '../schedule/tuned_tiles.js'
+import { dtypeName, sizeName, tunedChoiceSchema } from '../schedule/tuning.js'
 import { rules } from '../verify/rules.js'
+
+const count = z.number().int().positive()
 
 const candidateSchema = z.strictObject({
   /** Key of the kernel with this choice alone. */
   key: z.string(),
-  choice: choiceSchema,
-  /** It combines rows as the rules do, so the number of rows may decide about it. */
+  choice: tunedChoiceSchema,
+  /** It combines rows as the rules do, so the number of rows may decide about it. Of tiles that holds always: the rules choose them by it too. */
   keepsOrder: z.boolean(),
 })
 
@@ -33,11 +39,15 @@ export const tunePlanSchema = z.strictObject({
       dtype: z.string(),
       /** Key of the kernel that follows the rules. */
       rules: z.string(),
-      /** The dimension that is the row's length. */
+      /** What candidates are: schedules of rows, tiles of a matmul or of attention. */
+      kind: z.enum(['rows', 'matmul', 'attention']),
+      /** The dimension that is the row's length: of a matmul its columns, of attention the elements of a head. */
       row: z.string(),
-      /** The dimensions whose product is the number of rows, outermost first. */
+      /** The dimension that a matmul sums over. */
+      depth: z.string().optional(),
+      /** The dimensions whose product is the number of rows, outermost first; of attention sequences and heads, which rows do not count. */
       outer: z.array(z.string()),
-      lengths: z.array(z.strictObject({ length: z.number().int().positive(), candidates: z.array(candidateSchema) })),
+      lengths: z.array(z.strictObject({ length: count, depth: count.optional(), candidates: z.array(candidateSchema) })),
     }),
   ),
 })
@@ -48,44 +58,69 @@ export type TuneCandidate = z.infer<typeof candidateSchema>
 
 export interface TuneRequest {
   readonly target: TunePlan['target']
-  /** Names of kernels; without them, every kernel whose rows have the length of one dimension. */
+  /** Names of kernels; without them, every kernel that one of the lengths suits. */
   readonly kernels?: readonly string[] | undefined
-  readonly lengths: readonly number[]
+  readonly lengths: readonly TileSize[]
   readonly dtype: FloatType
 }
 
 const refusal = (name: string, why: string, hint: string): HeddleError =>
   usageError('tune.kernel', `cannot tune ${name}: ${why}`, { hint })
 
-/** @throws usage `tune.kernel` for a kernel that is not there, or whose rows have no length one could ask for */
-export function planTuning(kernels: readonly Kernel[], request: TuneRequest): { plan: TunePlan; sets: CandidateSet[] } {
-  const named =
-    request.kernels ?? kernels.filter((kernel) => typeof examine(kernel, request.dtype) !== 'string').map(({ name }) => name)
+/** What a run generates and measures. */
+export interface PlannedTuning {
+  readonly plan: TunePlan
+  readonly sets: readonly CandidateSet[]
+  readonly tiles: readonly TileSet[]
+}
+
+/**
+ * Plans the kernels of a request, for those of its lengths that suit them.
+ * @throws usage `tune.kernel` for a named kernel that is not there, whose rows have no length one could ask for, or that no length suits
+ */
+export function planTuning(
+  kernels: readonly Kernel[],
+  templates: readonly TemplateKernel[],
+  request: TuneRequest,
+): PlannedTuning {
+  const all = [...kernels, ...templates]
+  const lengths = [...new Map(request.lengths.map((size) => [sizeName(size), size])).values()].sort(
+    (a, b) => a.length - b.length || (a.depth ?? 0) - (b.depth ?? 0),
+  )
+  const examined = (kernel: Kernel | TemplateKernel): Subject | string => {
+    const subject = 'kind' in kernel ? examineTemplate(kernel, request.dtype) : examine(kernel, request.dtype)
+    if (typeof subject === 'string') return subject
+    const fitting = lengths.filter((size) => subject.candidates(size).length > 0)
+    return fitting.length > 0 ? { ...subject, lengths: fitting } : `no length suits it, it takes ${subject.takes}`
+  }
+  const named = request.kernels ?? all.filter((kernel) => typeof examined(kernel) !== 'string').map(({ name }) => name)
   const found = [...new Set(named)].sort().map((name) => {
-    const kernel = kernels.find((candidate) => candidate.name === name)
-    if (kernel === undefined) throw refusal(name, 'there is no such kernel', `known: ${kernels.map((k) => k.name).join(', ')}`)
-    const subject = examine(kernel, request.dtype)
-    if (typeof subject === 'string') throw refusal(name, subject, 'leave it out')
+    const kernel = all.find((candidate) => candidate.name === name)
+    if (kernel === undefined) throw refusal(name, 'there is no such kernel', `known: ${all.map((k) => k.name).join(', ')}`)
+    const subject = examined(kernel)
+    if (typeof subject === 'string') throw refusal(name, subject, 'leave it out, or name other lengths')
     return subject
   })
-  const lengths = [...new Set(request.lengths)].sort((a, b) => a - b)
   return {
-    plan: { version: 1, target: request.target, kernels: found.map((subject) => describe(subject, lengths)) },
-    sets: found.map(({ mapped }) => {
-      const choices = lengths.flatMap((length) => candidatesFor(mapped, length))
-      const distinct = new Map(choices.map((choice) => [choiceName(choice), choice]))
-      return { instance: mapped.instance, choices: [...distinct.values()] }
-    }),
+    plan: { version: 1, target: request.target, kernels: found.map(describe) },
+    sets: found.flatMap(({ sets }) => sets?.(lengths) ?? []),
+    tiles: found.flatMap((subject) => subject.tiles?.(subject.lengths) ?? []),
   }
 }
 
-interface Subject {
-  readonly mapped: MappedKernel
-  readonly row: string
-  readonly outer: readonly string[]
+type Candidates = TuneKernel['lengths'][number]['candidates']
+
+/** A kernel that can be tuned. */
+interface Subject extends Omit<TuneKernel, 'lengths'> {
+  readonly lengths: readonly TileSize[]
+  /** The lengths it takes, in words. */
+  readonly takes: string
+  readonly candidates: (size: TileSize) => Candidates
+  readonly sets?: (lengths: readonly TileSize[]) => readonly CandidateSet[]
+  readonly tiles?: (lengths: readonly TileSize[]) => readonly TileSet[]
 }
 
-/** A kernel that can be tuned, or why it cannot. */
+/** A row program as a subject, or why it is none. */
 function examine(kernel: Kernel, dtype: FloatType): Subject | string {
   const instance = allInstances(kernel).find(({ types }) => Object.values(types).every((type) => type === dtype))
   if (instance === undefined) return `it has no instance in ${dtype}`
@@ -96,7 +131,28 @@ function examine(kernel: Kernel, dtype: FloatType): Subject | string {
   const outer = mapped.axes.map(({ dim }) => dim)
   const extents = Object.hasOwn(rules, kernel.name) ? rules[kernel.name]?.extents : undefined
   const derived = Object.keys(extents ?? {}).find((name) => name === first.name || outer.includes(name))
-  return derived === undefined ? { mapped, row: first.name, outer } : `its extent ${derived} follows from others`
+  if (derived !== undefined) return `its extent ${derived} follows from others`
+  const choices = ({ length, depth }: TileSize) => (depth === undefined ? candidatesFor(mapped, length) : [])
+  return {
+    kernel: kernel.name,
+    dtype: dtypeName(instance),
+    rules: rulesKey(mapped.key),
+    kind: 'rows',
+    row: first.name,
+    outer,
+    lengths: [],
+    takes: 'lengths of rows, such as 768',
+    candidates: (size) =>
+      choices(size).map((choice) => ({
+        key: candidateKey(mapped.key, choice),
+        choice,
+        keepsOrder: keepsOrder(choice, mapped, size.length),
+      })),
+    sets: (lengths) => {
+      const distinct = new Map(lengths.flatMap(choices).map((choice) => [choiceName(choice), choice]))
+      return [{ instance: mapped.instance, choices: [...distinct.values()] }]
+    },
+  }
 }
 
 function lengthsOf({ program }: MappedKernel): readonly Expr[] {
@@ -104,18 +160,44 @@ function lengthsOf({ program }: MappedKernel): readonly Expr[] {
   return program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass.loop.length] : []))
 }
 
-const describe = ({ mapped, row, outer }: Subject, lengths: readonly number[]): TuneKernel => ({
-  kernel: mapped.instance.kernel.name,
-  dtype: dtypeName(mapped.instance),
-  rules: rulesKey(mapped.key),
-  row,
-  outer: [...outer],
-  lengths: lengths.map((length) => ({
-    length,
-    candidates: candidatesFor(mapped, length).map((choice) => ({
-      key: candidateKey(mapped.key, choice),
-      choice,
-      keepsOrder: keepsOrder(choice, mapped, length),
-    })),
-  })),
+/** A template kernel as a subject, or why it is none. */
+function examineTemplate(kernel: TemplateKernel, dtype: FloatType): Subject | string {
+  const instance = templateInstances(kernel).find(({ types }) => Object.values(types).every((type) => type === dtype))
+  if (instance === undefined) return `it has no instance in ${dtype}`
+  const frame = frameOf(kernel)
+  if (typeof frame === 'string') return frame
+  const choices = (size: TileSize) => tileCandidates(kernel, operandType(kernel, instance.types), size)
+  return {
+    kernel: kernel.name,
+    dtype: dtypeName(instance),
+    rules: rulesKey(instance.key),
+    ...frame,
+    lengths: [],
+    takes: kernel.kind === 'matmul' ? 'columns x depth, such as 3072x768' : 'the elements of a head: 32, 64 or 128, of 16 bits',
+    candidates: (size) =>
+      choices(size).map((choice) => ({ key: candidateKey(instance.key, choice, size.length), choice, keepsOrder: true })),
+    tiles: (lengths) => {
+      const all = lengths.flatMap((size) => choices(size).map((choice) => ({ choice, length: size.length })))
+      const distinct = new Map(all.map((tile) => [candidateKey(instance.key, tile.choice, tile.length), tile]))
+      return [{ instance, tiles: [...distinct.values()] }]
+    },
+  }
+}
+
+/** The dimensions of a template kernel by role, or why it has no tiles to choose. */
+function frameOf(kernel: TemplateKernel): Pick<TuneKernel, 'kind' | 'row' | 'depth' | 'outer'> | string {
+  if (kernel.kind === 'matmul') {
+    if (kernel.batch.length > 0) return 'matrices of a batch have tiles of their own'
+    return { kind: 'matmul', row: kernel.n, depth: kernel.k, outer: [kernel.m] }
+  }
+  if (kernel.kind !== 'attention') return 'attention of a decoding step has no tiles'
+  const { headDim, batch, heads } = kernel
+  if (headDim.kind !== 'dim' || batch.kind !== 'dim' || heads.kind !== 'dim') return 'its extents are no dimensions'
+  return { kind: 'attention', row: headDim.name, outer: [batch.name, heads.name] }
+}
+
+const describe = ({ lengths, takes: _, candidates, sets: __, tiles: ___, ...kernel }: Subject): TuneKernel => ({
+  ...kernel,
+  outer: [...kernel.outer],
+  lengths: lengths.map((size) => ({ ...size, candidates: candidates(size) })),
 })

@@ -61,6 +61,28 @@ export function selectVariants(times: readonly TimesAtRows[], candidates: readon
   }))
 }
 
+/** Rows of the smallest tile. */
+const tileRows = 64
+
+/**
+ * Tiles for the measured numbers of rows. Between them time goes in steps of whole tiles, and which tile is best changes from step to
+ * step, so a choice serves only numbers that make as many tiles as the measured one.
+ */
+export function selectTiles(times: readonly TimesAtRows[], candidates: readonly TuneCandidate[]): TunedVariant[] {
+  const variants: TunedVariant[] = []
+  for (const at of [...times].sort((a, b) => a.rows - b.rows)) {
+    const best = bestAt(at, candidates)
+    const toRows = Math.ceil(at.rows / tileRows) * tileRows
+    const last = variants.at(-1)
+    if (best === undefined || last?.toRows === toRows) continue
+    const fromRows = toRows - tileRows + 1
+    if (last?.toRows === fromRows - 1 && last.choice === best.candidate.choice) {
+      variants[variants.length - 1] = { ...last, toRows, measured: [...last.measured, measure(best.time)] }
+    } else variants.push({ fromRows, toRows, choice: best.candidate.choice, measured: [measure(best.time)] })
+  }
+  return variants
+}
+
 interface At {
   readonly rows: number
   readonly rules: number
@@ -78,6 +100,15 @@ const timesOf = (times: readonly TimesAtRows[], key: string): At[] =>
     return time === undefined ? [] : [{ rows, rules, time }]
   })
 
+/** The fastest at a number of rows, if it saves enough. */
+function bestAt(at: TimesAtRows, candidates: readonly TuneCandidate[]): { candidate: TuneCandidate; time: At } | undefined {
+  const [best] = candidates
+    .flatMap((candidate) => timesOf([at], candidate.key).map((time) => ({ candidate, time })))
+    .filter(({ time }) => time.time < (1 - leastGain) * time.rules)
+    .sort((a, b) => a.time.time - b.time.time)
+  return best
+}
+
 interface Range {
   readonly key: string
   readonly choice: TuneCandidate['choice']
@@ -92,10 +123,7 @@ function byRows(times: readonly TimesAtRows[], candidates: readonly TuneCandidat
   times.forEach((at, i) => {
     const [previous, next] = [times[i - 1], times[i + 1]]
     const toRows = next === undefined ? undefined : between(at.rows, next.rows) - 1
-    const [best] = candidates
-      .flatMap((candidate) => timesOf([at], candidate.key).map((time) => ({ candidate, time })))
-      .filter(({ time }) => time.time < (1 - leastGain) * time.rules)
-      .sort((a, b) => a.time.time - b.time.time)
+    const best = bestAt(at, candidates)
     if (best === undefined) return
     const { key, choice } = best.candidate
     const last = ranges.at(-1)

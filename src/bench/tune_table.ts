@@ -1,6 +1,7 @@
 /** Tuning results as text for a terminal: for each size the rules' time beside the best candidate's. */
 import Table from 'cli-table3'
 import { choiceName } from '../schedule/choice.js'
+import { sizeName } from '../schedule/tuning.js'
 import type { TuneResult } from './tune.js'
 
 const style = { head: [], border: [] }
@@ -30,7 +31,7 @@ export function tuneTable(results: readonly TuneResult[]): string {
       const rate = (microseconds: number): string => (bytes / microseconds / 1000).toFixed(0)
       table.push([
         `${result.kernel} ${result.dtype}`.trim(),
-        result.length,
+        sizeName(result),
         rows,
         rules.toPrecision(digits),
         time.toPrecision(digits),
@@ -42,8 +43,8 @@ export function tuneTable(results: readonly TuneResult[]): string {
       ])
     }
   }
-  const refused = results.flatMap(({ length, refused: list }) =>
-    list.map(({ key, detail }) => `refused ${key} at ${length}: ${detail}`),
+  const refused = results.flatMap(({ refused: list, ...size }) =>
+    list.map(({ key, detail }) => `refused ${key} at ${sizeName(size)}: ${detail.split(`${key}: `).at(-1) ?? ''}`),
   )
   return `${[table.toString(), ...refused].join('\n')}\n`
 }

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { Command, Option } from '@commander-js/extra-typings'
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import writeFileAtomic from 'write-file-atomic'
 import { architectureOf, type TuneResult, tune, tuningEntries } from '../bench/tune.js'
 import { planTuning, type TunePlan, tunePlanSchema } from '../bench/tune_plan.js'
@@ -15,7 +15,8 @@ import { manifestSchema } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import { openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
-import { formatTuning, mergeTuning, type TuningEntry } from '../schedule/tuning.js'
+import type { TileSize } from '../schedule/tiles.js'
+import { formatTuning, mergeTuning, sizeName, type TuningEntry } from '../schedule/tuning.js'
 import { buildKernels, mebibytes, outputs } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { readKernels } from './gen.js'
@@ -25,9 +26,10 @@ import { buildProgress } from './progress.js'
 import { readTuning, tuningFile } from './tuning_file.js'
 
 export interface TuneOptions {
-  /** Without names, every kernel whose rows have the length of one dimension. */
+  /** Without names, every kernel that one of the lengths suits. */
   readonly kernels?: readonly string[] | undefined
-  readonly lengths: readonly number[]
+  /** Of rows, and of matmuls with their depth. */
+  readonly lengths: readonly TileSize[]
   readonly rows: readonly number[]
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceKind | undefined
@@ -62,13 +64,13 @@ const planFile = (folder: string): string => join(folder, 'candidates.json')
 /** Writes the candidates' texts and their plan to a folder, and builds their library there. */
 async function prepare(folder: string, target: DeviceKind, options: TuneOptions, context: CliContext): Promise<void> {
   const { root, signal } = context
-  const { kernels } = await readKernels(root, options.specs)
-  const { plan, sets } = planTuning(kernels, { ...options, target })
+  const { kernels, templates } = await readKernels(root, options.specs)
+  const { plan, sets, tiles } = planTuning(kernels, templates, { ...options, target })
   const generated = join(folder, 'generated')
-  await writeGenerated(generated, generateCandidates(sets))
+  await writeGenerated(generated, generateCandidates(sets, tiles))
   await writeFileAtomic(planFile(folder), `${JSON.stringify(plan, null, 2)}\n`)
-  const count = sets.reduce((sum, { choices }) => sum + choices.length, 0)
-  context.log(`tune: ${count} candidates of ${sets.length} kernels, ${folder}\n`)
+  const count = [...sets.map(({ choices }) => choices.length), ...tiles.map((set) => set.tiles.length)].reduce((a, b) => a + b, 0)
+  context.log(`tune: ${count} candidates of ${plan.kernels.length} kernels, ${folder}\n`)
   const { jobs, architecture } = options
   const onProgress = buildProgress(target, context)
   const built = await buildKernels({
@@ -120,10 +122,11 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
     const rows = [...options.rows].sort((a, b) => a - b)
     const results = await tune(
       { device, library, manifest, plan, rows, repeats: options.repeats, signal },
-      ({ kernel, length }) => log(`measured ${kernel}, rows of ${length}\n`),
+      ({ kernel, ...size }) => log(`measured ${kernel}, rows of ${sizeName(size)}\n`),
     )
     const entries = tuningEntries(results, info)
-    const measured = results.map(({ kernel, dtype, length }) => ({ kernel, dtype, length, architecture: architectureOf(info) }))
+    const architecture = architectureOf(info)
+    const measured = results.map(({ kernel, dtype, length, depth }) => ({ kernel, dtype, length, depth, architecture }))
     await writeFileAtomic(file, formatTuning(mergeTuning(old?.entries ?? [], entries, measured)))
     log(`tune: ${entries.length} of ${results.length} sizes beat the rules, ${file}\n`)
     return { folder, results, entries, file }
@@ -155,11 +158,24 @@ const plain = ({ results, ...rest }: TuneVerbResult) => ({
 
 const names = (text: string): string[] => text.split(',')
 
+/** `768,3072x768` */
+const sizesOf = (text: string): TileSize[] =>
+  names(text).map((size): TileSize => {
+    const [length = '', depth, ...rest] = size.split('x')
+    if (rest.length > 0) throw new InvalidArgumentError('Expected a length, or columns x depth.')
+    return { length: positive(length), ...(depth === undefined ? {} : { depth: positive(depth) }) }
+  })
+
 export const tuneCommand = (context: () => CliContext) =>
   new Command('tune')
     .description('measure schedule candidates on a device and write a tuning file')
-    .option('--kernels <names>', 'kernels, separated by commas; default: every kernel with rows of one length', names)
-    .option('--lengths <lengths>', 'row lengths, separated by commas', countsOf, [768])
+    .option('--kernels <names>', 'kernels, separated by commas; default: every kernel that one of the lengths suits', names)
+    .option(
+      '--lengths <lengths>',
+      'row lengths, separated by commas; of matmuls columns x depth, such as 3072x768; of attention those of heads',
+      sizesOf,
+      [{ length: 768 }],
+    )
     .option('--rows <counts>', 'numbers of rows, separated by commas', countsOf, [256, 4096])
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))

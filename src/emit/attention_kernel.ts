@@ -5,17 +5,19 @@ import { simplifyExpr } from '../ir/simplify.js'
 import { type AttentionKernel, type RowAccess, storesAsIs } from '../ir/template.js'
 import { offsetOf } from '../schedule/access.js'
 import { contains, dropZeros } from '../schedule/rewrite.js'
+import type { TileChoice } from '../schedule/tiles.js'
 import { expressionText, offsetText, type Scope, tensorOf, wideText } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
+import { capitalise } from './launcher.js'
 import { createNames } from './names.js'
 import { beforeStore } from './stored.js'
-import { declareNames, type TemplateInstance, templateFile } from './template.js'
+import { declareNames, type TemplateInstance, type Tiles, templateFile, tileCondition } from './template.js'
 
 /** Parameters of slots that are numbers; the others are indices. */
 const numbers: readonly string[] = ['raw', 'result']
 
 /** The file of an instance. */
-export function emitAttention(instance: TemplateInstance, kernel: AttentionKernel): string {
+export function emitAttention(instance: TemplateInstance, kernel: AttentionKernel, tiles: Tiles): string {
   const names = declareNames(
     kernel,
     createNames({
@@ -72,14 +74,36 @@ export function emitAttention(instance: TemplateInstance, kernel: AttentionKerne
   const type = typeof query.dtype === 'string' ? query.dtype : names.type(query.dtype.param)
   const extents = [kernel.batch, kernel.heads, kernel.queries, kernel.headDim].map((extent) => expressionText(extent, outside))
   const tensors = [kernel.query, kernel.key, kernel.value, kernel.out].map(({ tensor }) => names.tensor(tensor))
-  return templateFile(instance, scope, {
-    comment: `${instance.key}: attention main loop of native/device/attention.cuh`,
-    include: 'attention.cuh',
-    slots: { name: 'Slots', comment: 'Where rows lie, which count, and what a score is.', body: lines(writer) },
-    call: (slots) =>
-      `heddle::launch_attention<${type}>(launch, error, "${instance.key}", ${extents.join(', ')}, ${tensors.join(', ')}, ${slots})`,
-    extents: extents.slice(0, 2),
-  })
+  const [, , queries = '', headDim = ''] = extents
+  const given = (key: string, slots: string): string =>
+    `launch, error, "${key}", ${extents.join(', ')}, ${tensors.join(', ')}, ${slots}`
+  const byTile = (choice: TileChoice, headDim: number, key: string, slots: string): string =>
+    `return heddle::launch_attention_as<${headDim}, ${tileText(choice)}, ${type}>(${given(key, slots)});`
+  return templateFile(
+    instance,
+    scope,
+    {
+      comment: `${instance.key}: attention main loop of native/device/attention.cuh`,
+      include: 'attention.cuh',
+      slots: { name: 'Slots', comment: 'Where rows lie, which count, and what a score is.', body: lines(writer) },
+      launch: (slots, { key, choice, length }) => {
+        if (choice !== undefined && length !== undefined) return [byTile(choice, length, key, slots)]
+        const measured = tiles.tuned.flatMap((tile) => {
+          const condition = `${tileCondition(tile, { length: headDim, rows: queries })} && heddle::in_words(${tensors.join(', ')})`
+          return [`// ${capitalise(tile.reason)}.`, `if (${condition}) ${byTile(tile.choice, tile.length, key, slots)}`]
+        })
+        return [...measured, `return heddle::launch_attention<${type}>(${given(key, slots)});`]
+      },
+      extents: extents.slice(0, 2),
+    },
+    tiles,
+  )
+}
+
+/** A tile as native/device/attention_mma.cuh has it. */
+function tileText(choice: TileChoice): string {
+  if (choice.kind !== 'attention') throw new Error(`internal: attention has no tile ${choice.kind}`)
+  return `heddle::AttentionTile<${choice.queries}, ${choice.keys}, ${choice.warpgroups}>`
 }
 
 /** Elements between neighbouring rows: the offset of row 1 of sequence 0, which starts at 0, less that of row 0. */

@@ -7,37 +7,70 @@ import { choiceName, elementwiseVariant, rowVariant, type ScheduleChoice } from 
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import { cudaPath, emitInstance, type GeneratedFiles, manifestEntry, registryText } from './generate.js'
+import type { TileChoice } from '../schedule/tiles.js'
+import {
+  cudaPath,
+  emitInstance,
+  emitTemplate,
+  type GeneratedFiles,
+  manifestEntry,
+  registryText,
+  type Written,
+} from './generate.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
+import type { TemplateInstance, TileLaunch } from './template.js'
 
 export interface CandidateSet {
   readonly instance: Instance
   readonly choices: readonly ScheduleChoice[]
 }
 
+/** A template kernel, and the tiles to launch it by. */
+export interface TileSet {
+  readonly instance: TemplateInstance
+  readonly tiles: readonly { readonly choice: TileChoice; readonly length: number }[]
+}
+
 /** Key of the kernel that follows the rules. */
 export const rulesKey = (key: string): string => `${key}__rules`
-/** Key of the kernel that follows one choice, whatever the row length. */
-export const candidateKey = (key: string, choice: ScheduleChoice): string => `${key}__${choiceName(choice)}`
+/** Key of the kernel that follows one choice, whatever the row length; a tile of attention is for heads of one length. */
+export const candidateKey = (key: string, choice: ScheduleChoice | TileChoice, length?: number): string =>
+  `${key}__${choiceName(choice)}${choice.kind === 'attention' && length !== undefined ? `_d${length}` : ''}`
 
 /** Everything `buildKernels` takes: texts, registry, manifest. Pure; the choices are not checked here. */
-export function generateCandidates(sets: readonly CandidateSet[]): GeneratedFiles {
-  const files = new Map<string, string>()
-  const entries: KernelEntry[] = []
-  for (const { instance, choices } of sets) {
-    const rules = { ...mapKernel(instance), generic: true }
-    const launchers = [{ ...rules, key: rulesKey(rules.key) }, ...choices.map((choice) => candidate(rules, choice))]
-    const text = emitInstance(rules, launchers)
-    const file = cudaPath(rules.key)
-    files.set(file, text)
-    for (const mapped of launchers) {
-      entries.push({ ...manifestEntry({ ...instance, key: mapped.key, variants: variantLines(mapped), text }), file })
-    }
-  }
+export function generateCandidates(sets: readonly CandidateSet[], tiles: readonly TileSet[] = []): GeneratedFiles {
+  const written = [...sets.flatMap(rowCandidates), ...tiles.flatMap(tileCandidates)]
+  const files = new Map<string, string>(written.map(({ file, text }) => [file, text]))
+  const entries = written.map((each): KernelEntry => ({ ...manifestEntry(each), file: each.file }))
   entries.sort((a, b) => (a.key < b.key ? -1 : 1))
   files.set('registry.cpp', registryText(entries))
   files.set('manifest.json', `${JSON.stringify(manifestSchema.parse({ version: 1, kernels: entries }), null, 2)}\n`)
   return files
+}
+
+type Candidate = Written & { readonly file: string }
+
+function rowCandidates({ instance, choices }: CandidateSet): Candidate[] {
+  const rules = { ...mapKernel(instance), generic: true }
+  const launchers = [{ ...rules, key: rulesKey(rules.key) }, ...choices.map((choice) => candidate(rules, choice))]
+  const text = emitInstance(rules, launchers)
+  return launchers.map((mapped) => ({
+    ...instance,
+    key: mapped.key,
+    variants: variantLines(mapped),
+    text,
+    file: cudaPath(rules.key),
+  }))
+}
+
+function tileCandidates({ instance, tiles }: TileSet): Candidate[] {
+  const { kernel, types, key } = instance
+  const launches: TileLaunch[] = [
+    { key: rulesKey(key) },
+    ...tiles.map(({ choice, length }) => ({ key: candidateKey(key, choice, length), choice, length })),
+  ]
+  const text = emitTemplate(instance, { launches })
+  return launches.map((launch) => ({ kernel, types, dims: {}, key: launch.key, variants: [], text, file: cudaPath(key) }))
 }
 
 /** The kernel with one variant, which takes every row. */

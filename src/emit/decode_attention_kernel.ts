@@ -87,13 +87,18 @@ export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAt
   const handles = [kernel.key, kernel.value, kernel.out].map(({ tensor }) => names.tensor(tensor))
   const caches = cachesOf(fresh).map((tensor) => `, ${names.tensor(tensor)}`)
   const given = `launch, error, "${instance.key}", ${[...extents, ...handles].join(', ')}`
-  return templateFile(instance, scope, {
-    comment: `${instance.key}: decode attention of native/device/attention_decode.cuh`,
-    include: 'attention_decode.cuh',
-    slots: { name: 'Slots', comment: 'Where rows lie, which count, and what queries and scores are.', body: lines(writer) },
-    call: (slots) => `heddle::launch_attention_decode(${given}, ${slots}${caches.join('')})`,
-    extents: extents.slice(0, 3).filter((extent) => !/^\d+$/.test(extent)),
-  })
+  return templateFile(
+    instance,
+    scope,
+    {
+      comment: `${instance.key}: decode attention of native/device/attention_decode.cuh`,
+      include: 'attention_decode.cuh',
+      slots: { name: 'Slots', comment: 'Where rows lie, which count, and what queries and scores are.', body: lines(writer) },
+      launch: (slots) => [`return heddle::launch_attention_decode(${given}, ${slots}${caches.join('')});`],
+      extents: extents.slice(0, 3).filter((extent) => !/^\d+$/.test(extent)),
+    },
+    { tuned: [] },
+  )
 }
 
 const cachesOf = (fresh: FreshPlace | undefined): readonly string[] =>

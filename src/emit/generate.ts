@@ -10,11 +10,13 @@ import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { Schedule } from '../lang/plan.js'
+import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { Pass } from '../schedule/passes.js'
-import { refuseUnknown, type Tuning } from '../schedule/tuning.js'
+import { tunedTiles } from '../schedule/tuned_tiles.js'
+import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
 import { bindingsText } from './bindings.js'
 import { emitDecodeAttention } from './decode_attention_kernel.js'
@@ -25,7 +27,7 @@ import { launcherBody } from './launcher.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
-import { type TemplateInstance, templateInstances } from './template.js'
+import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { render } from './templates.js'
 
 /** Files by path relative to `generated/`. */
@@ -43,8 +45,9 @@ export function generate(
   schedules: Readonly<Record<string, Schedule>> = {},
 ): GeneratedFiles {
   const instances = kernels.flatMap(allInstances)
-  if (tuning !== undefined) refuseUnknown(tuning, instances)
-  return generateInstances(instances, plans, templates.flatMap(templateInstances), tuning, schedules)
+  const ofTemplates = templates.flatMap(templateInstances)
+  if (tuning !== undefined) refuseUnknown(tuning, [...instances, ...ofTemplates])
+  return generateInstances(instances, plans, ofTemplates, tuning, schedules)
 }
 
 /** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key; `tuning.choice`, `tuning.order` */
@@ -61,7 +64,10 @@ export function generateInstances(
       const { key } = mapped
       return { ...instance, key, variants: variantLines(mapped), text: emitInstance(mapped) }
     }),
-    ...templates.map((template): Written => ({ ...template, dims: {}, variants: [], text: emitTemplate(template) })),
+    ...templates.map((template): Written => {
+      const text = emitTemplate(template, { tuning })
+      return { ...template, dims: {}, variants: tileLines(template, tuning), text }
+    }),
   ].sort((a, b) => (a.key < b.key ? -1 : 1))
   const twin = written.find(({ key }, i) => key === written[i + 1]?.key)
   if (twin !== undefined) {
@@ -111,18 +117,33 @@ const isTuned = ({ generic, program }: MappedKernel): boolean =>
 const passesOf = ({ program }: MappedKernel): Pass[] =>
   (program.kind === 'rows' ? program.kept : program.steps).flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
 
-/** The CUDA text of one template instance. */
-function emitTemplate(instance: TemplateInstance): string {
-  const { kernel } = instance
+/** The CUDA text of one template instance: tiles by what was measured, and by the rules; or the given launchers. */
+export function emitTemplate(
+  instance: TemplateInstance,
+  { tuning, launches }: { readonly tuning?: Tuning | undefined; readonly launches?: readonly TileLaunch[] },
+): string {
+  const { kernel, types } = instance
+  const tiles = { tuned: tunedTiles(kernel, types, tuning), ...(launches === undefined ? {} : { launches }) }
   switch (kernel.kind) {
     case 'matmul':
-      return emitMatmul(instance, kernel)
+      return emitMatmul(instance, kernel, tiles)
     case 'attention':
-      return emitAttention(instance, kernel)
+      return emitAttention(instance, kernel, tiles)
     case 'decode attention':
       return emitDecodeAttention(instance, kernel)
   }
 }
+
+/** A line for each measured tile, as variantLines() has one for a variant of a row program. */
+const tileLines = ({ kernel, types, key }: TemplateInstance, tuning: Tuning | undefined): Written['variants'] =>
+  tunedTiles(kernel, types, tuning).map(({ choice, length, depth, fromRows, toRows, architecture, reason }) => {
+    const rows = toRows === undefined ? `from ${fromRows} rows on` : `${fromRows} to ${toRows} rows`
+    return {
+      name: key,
+      schedule: choiceName(choice),
+      when: `on ${architecture} for ${sizeName({ length, depth })}, ${rows}: ${reason}`,
+    }
+  })
 
 /** An instance of either kind, and its text. */
 export interface Written {

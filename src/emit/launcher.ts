@@ -165,9 +165,12 @@ function conditionText(limit: Limit): string {
     ...(limit.length === undefined ? [] : [`length <= ${limit.length}`]),
     ...(limit.rows === undefined ? [] : [`rows <= ${limit.rows}`]),
     // Last, since it asks the device.
-    ...(tuned === undefined ? [] : [`heddle::runs_on(${tuned.architecture.replace('sm_', '').replace('simt', '0')})`]),
+    ...(tuned === undefined ? [] : [runsOn(tuned.architecture)]),
   ]
   return tests.length === 0 ? '' : `if (${tests.join(' && ')}) `
 }
 
-const capitalise = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1)
+/** Whether the device has an architecture that was measured, as tuned.cuh tells. */
+export const runsOn = (architecture: string): string => `heddle::runs_on(${architecture.replace('sm_', '').replace('simt', '0')})`
+
+export const capitalise = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1)

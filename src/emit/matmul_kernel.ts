@@ -13,11 +13,14 @@ import { type MatrixOrder, matricesOf } from '../ir/matrix_order.js'
 import type { MatmulKernel } from '../ir/template.js'
 import { mapKernel } from '../schedule/map.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
+import type { TileChoice } from '../schedule/tiles.js'
+import type { TunedTile } from '../schedule/tuned_tiles.js'
 import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
 import { bodyWriter, lines, onlyPass } from './kernel.js'
+import { capitalise } from './launcher.js'
 import { createNames, type Names, scalarText, storageText } from './names.js'
 import { writePass } from './pass.js'
-import { declareNames, type TemplateInstance, type TemplateText, templateFile } from './template.js'
+import { declareNames, type TemplateInstance, type TemplateText, type Tiles, templateFile, tileCondition } from './template.js'
 
 /** Columns an epilogue takes at a time: what native/device/matmul.cuh hands over. */
 const vec = 8
@@ -25,7 +28,7 @@ const vec = 8
 type Loaded = Extract<PassRow, { kind: 'loaded' }>
 
 /** The file of an instance. */
-export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel): string {
+export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, tiles: Tiles): string {
   const { epilogue } = kernel
   const mapped = { ...mapKernel({ kernel: epilogue, types: instance.types, dims: {} }), vec }
   const { program } = mapped
@@ -35,7 +38,7 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel): st
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
   const scope: Scope = { names, used, tensors: epilogue.tensors, fixed: {}, elements: new Map() }
   const body = epilogueBody(pass, kernel, scope, instance.types)
-  const { include, call } = mainLoop(instance, kernel, { ...scope, tensors: kernel.tensors })
+  const { include, launch } = mainLoop(instance, kernel, { ...scope, tensors: kernel.tensors }, tiles.tuned)
   return templateFile(
     instance,
     { ...scope, tensors: kernel.tensors },
@@ -43,14 +46,20 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel): st
       comment: `${instance.key}: matmul main loop of native/device/${include}, epilogue over chunks of ${vec} columns`,
       include,
       slots: { name: 'Epilogue', comment: 'What becomes of the product.', body },
-      call,
+      launch,
       extents: [...kernel.batch, kernel.m, kernel.n].map(names.dim),
     },
+    tiles,
   )
 }
 
 /** The main loop for the operands' types and orders, and its call. */
-function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope): Pick<TemplateText, 'include' | 'call'> {
+function mainLoop(
+  instance: TemplateInstance,
+  kernel: MatmulKernel,
+  scope: Scope,
+  tuned: readonly TunedTile[],
+): Pick<TemplateText, 'include' | 'launch'> {
   const { names } = scope
   const { batch, constantB } = kernel
   const [m, n, k] = [names.dim(kernel.m), names.dim(kernel.n), names.dim(kernel.k)]
@@ -59,8 +68,22 @@ function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   if (rows && batch.length === 0) {
     const [a] = operands
     const type = a === undefined ? '' : storageText(a, names)
-    const given = `launch, error, "${instance.key}", ${m}, ${n}, ${k}, ${names.tensor(kernel.a)}, ${names.tensor(kernel.b)}`
-    return { include: 'matmul.cuh', call: (slots) => `heddle::launch_matmul<${type}>(${given}, ${slots}, ${constantB})` }
+    const given = (key: string): string =>
+      `launch, error, "${key}", ${m}, ${n}, ${k}, ${names.tensor(kernel.a)}, ${names.tensor(kernel.b)}`
+    const measured = tuned.flatMap((tile) => [
+      `// ${capitalise(tile.reason)}.`,
+      `if (${tileCondition(tile, { length: n, depth: k, rows: m })}) measured = ${choiceText(tile.choice)};`,
+    ])
+    return {
+      include: 'matmul.cuh',
+      launch: (slots, { key, choice }) => {
+        if (choice !== undefined) {
+          return [`return heddle::launch_matmul_as<${type}>(${choiceText(choice)}, ${given(key)}, ${slots}, ${constantB});`]
+        }
+        const call = (last: string) => `return heddle::launch_matmul<${type}>(${given(key)}, ${slots}, ${constantB}${last});`
+        return measured.length === 0 ? [call('')] : ['heddle::MatmulChoice measured;', ...measured, call(', measured')]
+      },
+    }
   }
   const parts = operands.map((tensor, i) => {
     const row = i === 0 ? kernel.m : kernel.n
@@ -81,7 +104,16 @@ function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   const matrices = batch.length === 0 ? '1' : batch.map(names.dim).join(' * ')
   const given = `launch, error, "${instance.key}", ${matrices}, ${m}, ${n}, ${k}, ${parts.map((part) => part.given).join(', ')}`
   const types = parts.map(({ order }) => `heddle::${order}`).join(', ')
-  return { include: 'matmul_int8.cuh', call: (slots) => `heddle::launch_matmul_int8<${types}>(${given}, ${slots}, ${constantB})` }
+  return {
+    include: 'matmul_int8.cuh',
+    launch: (slots) => [`return heddle::launch_matmul_int8<${types}>(${given}, ${slots}, ${constantB});`],
+  }
+}
+
+/** A tile as native/device/matmul_choice.cuh has it. */
+function choiceText(choice: TileChoice): string {
+  if (choice.kind !== 'matmul') throw new Error(`internal: a matmul has no tile ${choice.kind}`)
+  return `{heddle::MatmulTile::${choice.tile}, ${choice.split}}`
 }
 
 /** Names of the orders in native/device/int8_order.cuh. */

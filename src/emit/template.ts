@@ -7,8 +7,11 @@ import { allTypes, instanceKey } from '../ir/instance.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import { sizeOf } from '../schedule/access.js'
+import type { TileChoice } from '../schedule/tiles.js'
+import type { TunedTile } from '../schedule/tuned_tiles.js'
 import { type Scope, wideText } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
+import { runsOn } from './launcher.js'
 import { type Names, scalarText, storageText } from './names.js'
 import { render } from './templates.js'
 
@@ -23,6 +26,22 @@ export interface TemplateInstance {
 export const templateInstances = (kernel: TemplateKernel): TemplateInstance[] =>
   allTypes(kernel).map((types) => ({ kernel, types, key: instanceKey(kernel.name, types) }))
 
+/** One way to launch a template kernel: by the rules and what was measured, or always by one tile. */
+export interface TileLaunch {
+  readonly key: string
+  readonly choice?: TileChoice
+  /** Of heads, which a tile of attention is compiled for. */
+  readonly length?: number
+}
+
+/** How the launchers of a file choose tiles. */
+export interface Tiles {
+  /** Tiles that were measured, in front of the rules. */
+  readonly tuned: readonly TunedTile[]
+  /** The launchers of the file; by default the kernel's own. */
+  readonly launches?: readonly TileLaunch[]
+}
+
 /** What each kind of template supplies. */
 export interface TemplateText {
   readonly comment: string
@@ -30,14 +49,14 @@ export interface TemplateText {
   readonly include: string
   /** The struct of slots, with the kernel's parameters it uses as members. */
   readonly slots: { readonly name: string; readonly comment: string; readonly body: string }
-  /** The call of the header's launch function, given the text that makes the slots. */
-  readonly call: (slots: string) => string
+  /** The statements that launch, given the text that makes the slots; `launch` says under which key, and how. */
+  readonly launch: (slots: string, launch: TileLaunch) => readonly string[]
   /** Extents of which none may be zero for there to be work, as text. */
   readonly extents: readonly string[]
 }
 
 /** The whole file of an instance. `scope` has seen every expression of the slots, so that it knows the parameters they use. */
-export function templateFile(instance: TemplateInstance, scope: Scope, text: TemplateText): string {
+export function templateFile(instance: TemplateInstance, scope: Scope, text: TemplateText, tiles: Tiles): string {
   const { kernel, types, key } = instance
   const { names, used } = scope
   const dims = kernel.dims.filter((name) => used.dims.has(name))
@@ -61,10 +80,16 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
     comment: text.comment,
     include: text.include,
     updates: isUpdating(kernel),
+    tuned: tiles.tuned.length > 0,
     space: spaceOf(key),
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     slots: render('slots', { ...text.slots, members }),
-    launcher: render('launcher', { key, body: launcherText(instance, scope, text, `${text.slots.name}{${values.join(', ')}}`) }),
+    launcher: (tiles.launches ?? [{ key }])
+      .map((launch) => {
+        const lines = text.launch(`${text.slots.name}{${values.join(', ')}}`, launch)
+        return render('launcher', { key: launch.key, body: launcherText(instance, launch.key, scope, text, lines) })
+      })
+      .join('\n'),
   })
 }
 
@@ -74,11 +99,17 @@ const spaceOf = (key: string): string => `slots_of_${key}`
 /** Whether a struct's code, comments apart, mentions a tensor. */
 const usesTensor = (body: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(body.replace(/\/\/.*$/gm, ''))
 
-function launcherText({ kernel, key }: TemplateInstance, scope: Scope, text: TemplateText, slots: string): string {
+function launcherText(
+  { kernel, key: instance }: TemplateInstance,
+  key: string,
+  scope: Scope,
+  text: TemplateText,
+  statements: readonly string[],
+): string {
   const { names } = scope
   const writer = bodyWriter()
   const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
-  writer.writeLine(`using namespace ${spaceOf(key)};`)
+  writer.writeLine(`using namespace ${spaceOf(instance)};`)
   writer.writeLine(`heddle::Arguments arguments(launch, error, {"${key}", ${counts}});`)
   kernel.dims.forEach((dim, i) => {
     writer.writeLine(`const int64_t ${names.dim(dim)} = arguments.dim(${i}, "${dim}");`)
@@ -98,8 +129,24 @@ function launcherText({ kernel, key }: TemplateInstance, scope: Scope, text: Tem
   })
   const empty = text.extents.map((extent) => `${extent} == 0`).join(' || ')
   writer.writeLine(`if (arguments.status != HEDDLE_OK || ${empty}) return arguments.status;`)
-  writer.writeLine(`return ${text.call(slots)};`)
+  for (const statement of statements) writer.writeLine(statement)
   return lines(writer)
+}
+
+/** The condition under which a measured tile is taken, where these name what it was measured for. */
+export function tileCondition(
+  { length, depth, fromRows, toRows, architecture }: TunedTile,
+  name: { readonly length: string; readonly depth?: string; readonly rows: string },
+): string {
+  const tests = [
+    `${name.length} == ${length}`,
+    ...(depth === undefined || name.depth === undefined ? [] : [`${name.depth} == ${depth}`]),
+    ...(fromRows === 1 ? [] : [`${name.rows} >= ${fromRows}`]),
+    ...(toRows === undefined ? [] : [`${name.rows} <= ${toRows}`]),
+    // Last, since it asks the device.
+    runsOn(architecture),
+  ]
+  return tests.join(' && ')
 }
 
 /** Names for a template's text, where its own parameters come first. */

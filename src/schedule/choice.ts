@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import type { ElementwiseVariant, Limit, MappedKernel, Team, Variant } from './mapped.js'
 import { mayHave, valuesThatFit } from './rules.js'
+import { isTile, type TileChoice, tileName } from './tiles.js'
 
 const count = z.number().int().positive()
 
@@ -38,8 +39,9 @@ const lanesOf = (team: Team): number => (team.kind === 'thread' ? 1 : team.lanes
 const threadsOf = (team: Team): number =>
   team.kind === 'thread' ? team.rowsPerBlock : team.lanes * (team.kind === 'warp' ? team.rowsPerBlock : 1)
 
-/** A name for text and files: `warp32x4_c3_v8`, `block512_reread_v8`, `threads256_v4`. */
-export function choiceName(choice: ScheduleChoice): string {
+/** A name for text and files: `warp32x4_c3_v8`, `block512_reread_v8`, `threads256_v4`, or a tile's. */
+export function choiceName(choice: ScheduleChoice | TileChoice): string {
+  if (isTile(choice)) return tileName(choice)
   if (choice.kind === 'elementwise') return `threads${choice.threads}_v${choice.vec}`
   const { team, chunks, vec } = choice
   const who = team.kind === 'thread' ? `thread${team.rowsPerBlock}` : `${team.kind}${team.lanes}`

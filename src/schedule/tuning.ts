@@ -8,6 +8,7 @@ import { type Instance, instanceKey } from '../ir/instance.js'
 import { keepsOrder } from './candidates.js'
 import { choiceName, choiceSchema, elementwiseVariant, problemOf, rowVariant } from './choice.js'
 import type { Limit, MappedKernel } from './mapped.js'
+import { isTile, tileSchema } from './tiles.js'
 
 const count = z.number().int().positive()
 const microseconds = z.number().positive()
@@ -19,12 +20,15 @@ const measuredSchema = z.strictObject({
   choice: microseconds,
 })
 
+/** A schedule of a row program, or a tile of a template kernel. */
+export const tunedChoiceSchema = z.discriminatedUnion('kind', [...choiceSchema.options, ...tileSchema.options])
+
 const variantSchema = z
   .strictObject({
     fromRows: count,
     /** Absent: any number from `fromRows` on. */
     toRows: count.optional(),
-    choice: choiceSchema,
+    choice: tunedChoiceSchema,
     /** Median microseconds of a launch. */
     measured: z.array(measuredSchema).min(1),
   })
@@ -34,7 +38,10 @@ const entrySchema = z.strictObject({
   kernel: z.string().min(1),
   /** Storage types of the kernel's type parameters, joined by `_`. */
   dtype: z.string(),
+  /** Elements of a row; of a matmul its columns, of attention those of a head. */
   length: count,
+  /** Products summed for an element of a matmul. */
+  depth: count.optional(),
   architecture: z.string().regex(/^(simt|sm_[0-9]{2,3})$/, 'expected simt or an architecture such as sm_90'),
   /** Name of the device that was measured. */
   device: z.string().min(1),
@@ -53,8 +60,10 @@ export interface Tuning {
   readonly entries: readonly TuningEntry[]
 }
 
-const keyOf = ({ kernel, dtype, length, architecture }: TuningEntry): string =>
-  [kernel, dtype, String(length).padStart(10, '0'), architecture].join(' ')
+type TuningKey = Pick<TuningEntry, 'kernel' | 'dtype' | 'length' | 'depth' | 'architecture'>
+
+const keyOf = ({ kernel, dtype, length, depth = 0, architecture }: TuningKey): string =>
+  [kernel, dtype, ...[length, depth].map((extent) => String(extent).padStart(10, '0')), architecture].join(' ')
 
 /** @throws usage `tuning.json` when the text is not JSON, `tuning.schema` naming the first value that is not as expected */
 export function parseTuning(text: string, file: string): Tuning {
@@ -94,17 +103,20 @@ export function formatTuning(entries: readonly TuningEntry[]): string {
 export function mergeTuning(
   old: readonly TuningEntry[],
   fresh: readonly TuningEntry[],
-  measured: readonly Pick<TuningEntry, 'kernel' | 'dtype' | 'length' | 'architecture'>[],
+  measured: readonly TuningKey[],
 ): TuningEntry[] {
-  const again = new Set(measured.map((key) => keyOf({ ...key, device: '', variants: [] })))
+  const again = new Set(measured.map(keyOf))
   return [...old.filter((entry) => !again.has(keyOf(entry))), ...fresh]
 }
 
 /** The storage types of an instance as a tuning file names them. */
 export const dtypeName = ({ types }: Pick<Instance, 'types'>): string => Object.values(types).join('_')
 
-/** @throws usage `tuning.kernel` for an entry of a kernel or storage type that is not among the instances */
-export function refuseUnknown(tuning: Tuning, instances: readonly Instance[]): void {
+/** @throws usage `tuning.kernel` for an entry of a kernel or storage type that is not among the instances, template kernels' included */
+export function refuseUnknown(
+  tuning: Tuning,
+  instances: readonly { readonly kernel: { readonly name: string }; readonly types: Instance['types'] }[],
+): void {
   const known = new Set(instances.map(({ kernel, types }) => instanceKey(kernel.name, types)))
   const at = tuning.entries.findIndex(({ kernel, dtype }) => !known.has([kernel, dtype].filter((part) => part !== '').join('__')))
   if (at >= 0)
@@ -142,29 +154,39 @@ export function applyTuning(mapped: MappedKernel, tuning: Tuning): MappedKernel 
 
 function refuseVariant(mapped: MappedKernel, tuning: Tuning, at: number, entry: TuningEntry, variant: TunedVariant): void {
   const { choice, fromRows, toRows } = variant
-  const problem = problemOf(choice, mapped, entry.length)
-  if (problem !== undefined)
-    throw refusal('tuning.choice', tuning, at, `${choiceName(choice)}: ${problem}`, 'run `heddle tune` again')
+  const problem = isTile(choice) ? 'the kernel has no tiles' : problemOf(choice, mapped, entry.length)
+  if (isTile(choice) || problem !== undefined)
+    throw refusal('tuning.choice', tuning, at, `${choiceName(choice)}: ${problem ?? ''}`, 'run `heddle tune` again')
   if ((fromRows === 1 && toRows === undefined) || keepsOrder(choice, mapped, entry.length)) return
   const why = `${choiceName(choice)} combines a row in another order than the rules, so the number of rows would change results`
   throw refusal('tuning.order', tuning, at, why, 'let it serve every number of rows, or remove the entry')
 }
 
+/** `768`, or of a matmul `3072x768`: columns and depth. */
+export const sizeName = ({ length, depth }: { readonly length: number; readonly depth?: number | undefined }): string =>
+  depth === undefined ? `${length}` : `${length}x${depth}`
+
 function describe(
   entry: TuningEntry,
   { fromRows, toRows, measured }: TunedVariant,
 ): { name: string; limit: Limit; reason: string } {
-  const { architecture, length, device } = entry
-  const times = measured.map(({ rows, rules, choice }) => `${choice} us instead of ${rules} at ${rows} rows`)
+  const { architecture, length } = entry
   return {
     name: `tuned_${architecture}_${length}${fromRows > 1 ? `_${fromRows}` : ''}`,
     limit: { length: undefined, rows: toRows, tuned: { architecture, length, fromRows } },
-    reason: `measured on ${device}: ${times.join(', ')}`,
+    reason: reasonOf(entry, measured),
   }
 }
 
-function refusal(code: `tuning.${string}`, { file, entries }: Tuning, at: number, why: string, hint: string): HeddleError {
+/** Why a variant is there, in words. */
+export function reasonOf({ device }: TuningEntry, measured: TunedVariant['measured']): string {
+  const times = measured.map(({ rows, rules, choice }) => `${choice} us instead of ${rules} at ${rows} rows`)
+  return `measured on ${device}: ${times.join(', ')}`
+}
+
+/** An error about one entry of a tuning file. */
+export function refusal(code: `tuning.${string}`, { file, entries }: Tuning, at: number, why: string, hint: string): HeddleError {
   const entry = entries[at]
-  const what = entry === undefined ? '' : ` (${entry.kernel} ${entry.dtype}, rows of ${entry.length}, ${entry.architecture})`
+  const what = entry === undefined ? '' : ` (${entry.kernel} ${entry.dtype}, rows of ${sizeName(entry)}, ${entry.architecture})`
   return usageError(code, `${file}: entries[${at}]${what}: ${why}`, { hint })
 }

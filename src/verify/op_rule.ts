@@ -19,6 +19,8 @@ export interface OpRule {
   readonly inputs?: Readonly<Record<string, (next: Random, dims: Extents, index: number) => number>>
   /** Attributes that must follow from the extents; the others keep their defaults. */
   readonly attrs?: Readonly<Record<string, (dims: Extents) => number>>
+  /** The same where every sequence has this many rows, for measuring: generated tests draw ragged ones. */
+  readonly sequences?: (rows: number) => Pick<OpRule, 'extents' | 'inputs' | 'attrs'>
   /** Longest row the kernel takes. */
   readonly longest?: number
   /** The dimension that takes every row length, where the widest buffer does not tell. */

@@ -73,6 +73,11 @@ const attention: OpRule = {
   class: 'attention',
   length: (dims) => at(dims, 'd_extent'),
   attrs: { s_extent: (dims) => Math.max(...Array.from({ length: at(dims, 'b_extent') }, (_, i) => raggedLength(i))) },
+  sequences: (rows) => ({
+    extents: { t_extent: (dims) => rows * at(dims, 'b_extent'), extent: () => 3 },
+    inputs: { lengths: () => rows, starts: (_, __, i) => rows * i },
+    attrs: { s_extent: () => rows },
+  }),
   longest: 1024,
 }
 

@@ -86,7 +86,8 @@ const wrong: ScheduleChoice = { kind: 'rows', team: { kind: 'warp', lanes: 32, r
 
 test('a candidate that computes something else is refused and never chosen, however fast', async () => {
   const { kernels } = readSpecsOrThrow({ root, specs: ['specs'] })
-  const { plan, sets } = planTuning(kernels, { target: 'simt', kernels: ['softmax'], lengths: [33], dtype: 'f32' })
+  const request = { target: 'simt', kernels: ['softmax'], lengths: [{ length: 33 }], dtype: 'f32' } as const
+  const { plan, sets } = planTuning(kernels, [], request)
   const key = `softmax__f32__${choiceName(wrong)}`
   const only = { key, choice: wrong, keepsOrder: true }
   const planted: TunePlan = {

@@ -36,6 +36,7 @@ const names = [
     [32, 64, 128, 26, 80].flatMap((size) => ['packed', 'padded'].map((rows) => `${type}_${size}_${rows}`)),
   ),
   ...['unaligned_64', 'f32_300_packed'],
+  ...['tile_128x64_of_64', 'tile_128x64_of_128', 'tile_64x32_of_32', 'tile_64x32_of_128', 'tile_64x128_of_64'],
 ]
 
 const environments: Record<string, Record<string, string>> = {
@@ -54,6 +55,12 @@ describe.each(Object.entries(environments))('in %s order', (_, env) => {
     const check = results.get(name)
     expect(check).toMatchObject({ status: status.ok, message: '', values: [expect.any(Number), 0, 0] })
     expect(check?.values[0]).toBeGreaterThan(0)
+  })
+
+  test.each(['tile_of_other_heads', 'tile_unaligned'])('%s is refused', (name) => {
+    const check = results.get(name)
+    expect(check).toMatchObject({ status: status.invalid })
+    expect(check?.message).toContain('the tile for heads of 64 cannot compute heads of')
   })
 
   test.each(['one_key_more_tiles', 'one_key_more_rows', 'one_row_less_tiles', 'one_row_less_rows'])('%s is found', (name) => {

@@ -64,6 +64,22 @@ describe.each([
     for (const tile of tiles) expectExact(`${tile}_${shape}`, shape)
   })
 
+  test.each(['simple', 'mma_64x32_deep', 'mma_64x32', 'mma_64x64', 'mma_128x96', 'measured'])('%s is exact by name', (tile) =>
+    expectExact(`${tile}_70x104x192`, '70x104x192'),
+  )
+
+  test('rows is exact by name', () => expectExact('rows_3x104x192', '3x104x192'))
+
+  test.each(['single_128x64_70x104x192', 'rows_5x104x192', 'mma_64x64_65x100x72', 'mma_64x32_64x32x64', 'mma_64x64_64x64x64'])(
+    '%s is refused, and nothing is written',
+    (name) => {
+      const [, tile = '', shape = ''] = /^(.*)_(\d+x\d+x\d+)$/.exec(name) ?? []
+      const check = results.get(name)
+      expect(check).toMatchObject({ status: status.invalid, values: [elements(shape), elements(shape)] })
+      expect(check?.message).toMatch(new RegExp(`^kernel body: the tile ${tile} with k in [12] parts cannot compute `))
+    },
+  )
+
   test('rows that are not aligned are multiplied all the same', () => expectExact('f16_17x33x40_misaligned', '17x33x40'))
 
   test('no rows are no work', () => expectExact('f16_empty_0x8x8', '0x8x8'))

@@ -1,0 +1,42 @@
+// The ways to compute a matmul, by name: a tile of one of the bodies, and by how many blocks of a cluster its k is divided. The rules
+// of matmul.cuh choose one; `heddle tune` times the others, and generated text names those that were faster.
+#ifndef HEDDLE_MATMUL_CHOICE_CUH
+#define HEDDLE_MATMUL_CHOICE_CUH
+
+#include <cstdint>
+
+namespace heddle {
+
+// By body: `rows` of matmul_rows.cuh, `simple` of matmul_simple.cuh, mma_* of matmul_mma.cuh, cluster_* of matmul_cluster.cuh, single_*
+// of wgmma_single.cuh, and of matmul_wgmma.cuh both pair_*, whose warpgroups share a tile, and turns_*, whose warpgroups take turns.
+// Numbers are rows x columns of a block's tile. src/schedule/tiles.ts has the same list.
+#define HEDDLE_MATMUL_TILES(tile)                                                                                      \
+  tile(rows) tile(simple) tile(mma_64x32_deep) tile(mma_64x32) tile(mma_64x64) tile(mma_128x96) tile(cluster_64x64)    \
+  tile(cluster_64x96) tile(single_128x64) tile(single_128x96) tile(single_128x128) tile(pair_128x128)                  \
+  tile(pair_128x192) tile(turns_128x128) tile(turns_128x192)
+
+enum class MatmulTile {
+#define HEDDLE_TILE(name) name,
+  HEDDLE_MATMUL_TILES(HEDDLE_TILE)
+#undef HEDDLE_TILE
+      none
+};
+
+inline const char* name_of(MatmulTile tile) {
+  static constexpr const char* names[] = {
+#define HEDDLE_TILE(name) #name,
+      HEDDLE_MATMUL_TILES(HEDDLE_TILE)
+#undef HEDDLE_TILE
+          "none"};
+  return names[static_cast<int>(tile)];
+}
+
+struct MatmulChoice {
+  MatmulTile tile = MatmulTile::none;
+  /// Blocks that divide k.
+  int split = 1;
+};
+
+}  // namespace heddle
+
+#endif
