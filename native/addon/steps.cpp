@@ -86,6 +86,27 @@ void check_operand(const Operand& operand, const std::string& label) {
   }
 }
 
+// Reads `{ bias?, residual?, activation }` into a matmul whose other fields are set; the slices it refers to are returned.
+std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& label, const Device& device, heddle_matmul* p) {
+  std::vector<Slice> held;
+  if (value.IsUndefined()) return held;
+  const Napi::Object object = read_object(value, label + ".epilogue");
+  p->activation = static_cast<int32_t>(read_whole(object.Get("activation"), label + ".activation", 0, HEDDLE_GELU_TANH));
+  const bool to_float = p->dtype_out == HEDDLE_F32 || p->dtype_out == HEDDLE_F16 || p->dtype_out == HEDDLE_BF16;
+  if (!to_float) invalid(label + ".epilogue: the result is no float");
+  const uint64_t element = dtype_bytes[p->dtype_out];
+  const auto read = [&](const char* name, const std::array<int64_t, 3>& extents, const std::vector<int64_t>& strides) {
+    const Napi::Value entry = object.Get(name);
+    if (entry.IsUndefined()) return heddle_slice{};
+    held.push_back(read_slice(entry, label + "." + name, device));
+    check_operand({name, held.back(), element, extents, strides}, label);
+    return held.back().raw();
+  };
+  p->bias = read("bias", {1, 1, p->n}, {p->n, p->n, 1});
+  p->residual = read("residual", {p->batch, p->m, p->n}, {p->out_batch, p->out_m, p->out_n});
+  return held;
+}
+
 Step read_matmul(const Napi::Object& object, const std::string& label, const Device& device) {
   const Slice a = read_slice(object.Get("a"), label + ".a", device);
   const Slice b = read_slice(object.Get("b"), label + ".b", device);
@@ -126,7 +147,8 @@ Step read_matmul(const Napi::Object& object, const std::string& label, const Dev
   matmul.out_batch = strides[2][0];
   matmul.out_m = strides[2][1];
   matmul.out_n = strides[2][2];
-  const auto enqueue = [a, b, out, matmul](const Device& on, heddle_error* error) {
+  std::vector<Slice> added = read_epilogue(object.Get("epilogue"), label, device, &matmul);
+  const auto enqueue = [a, b, out, added = std::move(added), matmul](const Device& on, heddle_error* error) {
     return on.api().matmul(on.queue(), &matmul, error);
   };
   return {label, enqueue};

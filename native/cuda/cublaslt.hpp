@@ -12,6 +12,7 @@ namespace heddle {
 
 using cublasStatus_t = int;
 constexpr cublasStatus_t CUBLAS_STATUS_SUCCESS = 0;
+constexpr cublasStatus_t CUBLAS_STATUS_NOT_SUPPORTED = 15;
 
 using cublasLtHandle_t = struct CublasLtContext*;
 using cublasLtMatmulDesc_t = struct CublasLtMatmulDescription*;
@@ -20,7 +21,19 @@ using cublasLtMatmulPreference_t = struct CublasLtMatmulPreference*;
 
 enum CublasOperation : int32_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
 enum CublasCompute : int { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77, CUBLAS_COMPUTE_32I = 72 };
-enum CublasLtMatmulDescAttribute : int { CUBLASLT_MATMUL_DESC_TRANSA = 3, CUBLASLT_MATMUL_DESC_TRANSB = 4 };
+enum CublasLtMatmulDescAttribute : int {
+  CUBLASLT_MATMUL_DESC_TRANSA = 3,
+  CUBLASLT_MATMUL_DESC_TRANSB = 4,
+  CUBLASLT_MATMUL_DESC_EPILOGUE = 7,     // uint32_t
+  CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8  // one element for each row of d, of d's type
+};
+// Parts of an epilogue, in this order: the bias is added, then the activation applied. GELU is the form by tanh.
+enum CublasLtEpilogue : uint32_t {
+  CUBLASLT_EPILOGUE_DEFAULT = 1,
+  CUBLASLT_EPILOGUE_RELU = 2,
+  CUBLASLT_EPILOGUE_BIAS = 4,
+  CUBLASLT_EPILOGUE_GELU = 32
+};
 enum CublasLtMatrixLayoutAttribute : int {
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,          // int32_t
   CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6  // int64_t, elements

@@ -1,5 +1,5 @@
 // The plugin's own matmul: 64 x 64 tiles in shared memory, any strides, accumulated in float32 (int32 for int8). It makes a GPU
-// without cuBLASLt useful; it is not meant to be fast.
+// without cuBLASLt useful, and adds what cuBLASLt offers behind a product; it is not meant to be fast.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -30,6 +30,25 @@ __device__ void narrow(float value, __half* out) { *out = __float2half_rn(value)
 __device__ void narrow(float value, __nv_bfloat16* out) { *out = __float2bfloat16_rn(value); }
 __device__ void narrow(int value, int* out) { *out = value; }
 
+// What follows a product of floats: bias of the column, residual of the element, activation.
+template <class Out>
+struct Epilogue {
+  const Out* bias;
+  const Out* residual;
+  int32_t activation;
+};
+
+template <class Out>
+__device__ float finish(float x, const Epilogue<Out>& epilogue, int64_t column, int64_t at) {
+  if (epilogue.bias != nullptr) x += widen(epilogue.bias[column]);
+  if (epilogue.residual != nullptr) x += widen(epilogue.residual[at]);
+  if (epilogue.activation == HEDDLE_RELU) return fmaxf(x, 0);
+  if (epilogue.activation == HEDDLE_GELU_TANH) return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+  return x;
+}
+// Sums of int8 are stored as they are.
+__device__ int finish(int x, const Epilogue<int>&, int64_t, int64_t) { return x; }
+
 // Loads a tile x depth piece of an operand, zero outside it. Neighbouring threads read along the direction of stride 1.
 template <class T, class Sum>
 __device__ void load(Sum (&piece)[depth][tile + 1], const T* data, int64_t row0, int64_t rows, int64_t row_stride, int64_t k0,
@@ -43,7 +62,8 @@ __device__ void load(Sum (&piece)[depth][tile + 1], const T* data, int64_t row0,
 }
 
 template <class In, class Out, class Sum>
-__global__ void __launch_bounds__(threads) matmul_kernel(const In* a, const In* b, Out* out, Shape s) {
+__global__ void __launch_bounds__(threads) matmul_kernel(const In* a, const In* b, Out* out, Epilogue<Out> epilogue,
+                                                         Shape s) {
   __shared__ Sum a_piece[depth][tile + 1];
   __shared__ Sum b_piece[depth][tile + 1];
   const int64_t block = blockIdx.x;
@@ -55,6 +75,7 @@ __global__ void __launch_bounds__(threads) matmul_kernel(const In* a, const In* 
   a += batch * s.a_batch;
   b += batch * s.b_batch;
   out += batch * s.out_batch;
+  if (epilogue.residual != nullptr) epilogue.residual += batch * s.out_batch;
 
   Sum sums[per_thread][per_thread] = {};
   for (int64_t k0 = 0; k0 < s.k; k0 += depth) {
@@ -68,19 +89,23 @@ __global__ void __launch_bounds__(threads) matmul_kernel(const In* a, const In* 
     }
     __syncthreads();
   }
+#pragma unroll
   for (int i = 0; i < per_thread; ++i) {
+#pragma unroll
     for (int j = 0; j < per_thread; ++j) {
       const int64_t m = row0 + row + i;
       const int64_t n = column0 + column + j;
-      if (m < s.m && n < s.n) narrow(sums[i][j], out + m * s.out_m + n * s.out_n);
+      const int64_t at = m * s.out_m + n * s.out_n;
+      if (m < s.m && n < s.n) narrow(finish(sums[i][j], epilogue, n, at), out + at);
     }
   }
 }
 
 template <class In, class Out, class Sum>
 int32_t start(const heddle_matmul& p, const Shape& shape, unsigned blocks, cudaStream_t stream, heddle_error* error) {
+  const Epilogue<Out> epilogue = {static_cast<const Out*>(p.bias.data), static_cast<const Out*>(p.residual.data), p.activation};
   matmul_kernel<In, Out, Sum><<<blocks, threads, 0, stream>>>(static_cast<const In*>(p.a.data), static_cast<const In*>(p.b.data),
-                                                              static_cast<Out*>(p.out.data), shape);
+                                                              static_cast<Out*>(p.out.data), epilogue, shape);
   return check(cudaGetLastError(), "fallback matmul launch", error);
 }
 

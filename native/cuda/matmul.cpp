@@ -1,92 +1,17 @@
 // Matmul through cuBLASLt: a problem becomes column-major layouts and an algorithm once, and is only enqueued afterwards, which
 // is what a captured graph needs.
 #include <array>
-#include <cinttypes>
-#include <cstdio>
 #include <functional>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
-#include "device.hpp"
+#include "matmul_problem.hpp"
 
 namespace heddle {
 
-namespace {
-
-struct Types {
-  cudaDataType_t in, out, scale;
-  int compute;
-};
-
-// The combinations of storage types there are: float inputs of one type with float or equal output, int8 to int32.
-bool resolve_types(const heddle_matmul& p, Types* types) {
-  if (p.dtype_a != p.dtype_b) return false;
-  const bool to_f32 = p.dtype_out == HEDDLE_F32;
-  switch (p.dtype_a) {
-    case HEDDLE_F32:
-      *types = {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, p.allow_tf32 != 0 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
-      return to_f32;
-    case HEDDLE_F16:
-      *types = {CUDA_R_16F, to_f32 ? CUDA_R_32F : CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-      return to_f32 || p.dtype_out == HEDDLE_F16;
-    case HEDDLE_BF16:
-      *types = {CUDA_R_16BF, to_f32 ? CUDA_R_32F : CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-      return to_f32 || p.dtype_out == HEDDLE_BF16;
-    case HEDDLE_I8:
-      *types = {CUDA_R_8I, CUDA_R_32I, CUDA_R_32I, CUBLAS_COMPUTE_32I};
-      return p.dtype_out == HEDDLE_I32;
-    default:
-      return false;
-  }
-}
-
-// A column-major matrix as cuBLASLt wants it; `transposed` says that it has to be read the other way round.
-struct Matrix {
-  int64_t rows, columns, ld, batch_stride;
-  bool transposed;
-};
-
-// Describes a rows x columns operand with the given strides. False when neither direction has stride 1 and room for its rows.
-bool describe(int64_t rows, int64_t row_stride, int64_t columns, int64_t column_stride, int64_t batch_stride, Matrix* matrix) {
-  const auto fits = [](int64_t inner, int64_t inner_stride, int64_t outer, int64_t outer_stride) {
-    return (inner_stride == 1 || inner == 1) && (outer_stride >= inner || outer == 1);
-  };
-  if (fits(rows, row_stride, columns, column_stride)) {
-    *matrix = {rows, columns, columns == 1 ? rows : column_stride, batch_stride, false};
-    return true;
-  }
-  if (fits(columns, column_stride, rows, row_stride)) {
-    *matrix = {columns, rows, rows == 1 ? columns : row_stride, batch_stride, true};
-    return true;
-  }
-  return false;
-}
-
-// The largest power of two up to 256 that divides an address: what the algorithm may rely on.
-uint32_t alignment(const void* data) {
-  const auto address = reinterpret_cast<uintptr_t>(data) | 256;
-  return static_cast<uint32_t>(address & (~address + 1));
-}
-
-std::string describe_problem(const heddle_matmul& p) {
-  static constexpr const char* names[] = {"f32", "f16", "bf16", "i32", "i8", "u8"};
-  const auto name = [](int32_t dtype) { return dtype >= 0 && dtype < 6 ? names[dtype] : "?"; };
-  char text[320];
-  snprintf(text, sizeof text,
-           "matmul %s x %s -> %s, batch %" PRId64 ", m %" PRId64 ", n %" PRId64 ", k %" PRId64                //
-           ", strides a (%" PRId64 ", %" PRId64 ", %" PRId64 "), b (%" PRId64 ", %" PRId64 ", %" PRId64 ")"  //
-           ", out (%" PRId64 ", %" PRId64 ", %" PRId64 ")",
-           name(p.dtype_a), name(p.dtype_b), name(p.dtype_out), p.batch, p.m, p.n, p.k, p.a_batch, p.a_m, p.a_k, p.b_batch, p.b_n,
-           p.b_k, p.out_batch, p.out_m, p.out_n);
-  return text;
-}
-
-}  // namespace
-
 // Everything the choice of an algorithm depends on.
 struct MatmulKey {
-  std::array<int64_t, 20> values;
+  std::array<int64_t, 23> values;
   bool operator==(const MatmulKey& other) const { return values == other.values; }
 };
 
@@ -111,7 +36,7 @@ struct MatmulPlan {
   MatmulPlan& operator=(const MatmulPlan&) = delete;
 
   const CublasLt& library;
-  bool expressible = true;  // false: the operands' strides need the fallback
+  bool expressible = true;  // false: the operands' strides or the epilogue need the fallback
   bool swapped = false;
   bool integer = false;
   cublasLtMatmulDesc_t description = nullptr;
@@ -130,9 +55,15 @@ struct Operands {
   bool swapped;
 };
 
+// A bias has an element for each row of d: those have to be the columns of out. An output of one row or column could be either.
 bool describe_operands(const heddle_matmul& p, Operands* o) {
-  if (!describe(p.m, p.out_m, p.n, p.out_n, p.out_batch, &o->out)) return false;
-  o->swapped = o->out.transposed;
+  if (p.bias.data != nullptr) {
+    if (!describe(p.n, p.out_n, p.m, p.out_m, p.out_batch, &o->out) || o->out.transposed) return false;
+    o->swapped = true;
+  } else {
+    if (!describe(p.m, p.out_m, p.n, p.out_n, p.out_batch, &o->out)) return false;
+    o->swapped = o->out.transposed;
+  }
   if (o->swapped) {
     return describe(p.n, p.b_n, p.k, p.b_k, p.b_batch, &o->first) && describe(p.k, p.a_k, p.m, p.a_m, p.a_batch, &o->second);
   }
@@ -152,6 +83,14 @@ cublasStatus_t create_layout(const CublasLt& lt, cudaDataType_t type, const Matr
   return status;
 }
 
+// The residual is no part of it: it is the c of alpha * first x second + beta * c.
+CublasLtEpilogue epilogue_of(const heddle_matmul& p) {
+  const uint32_t parts = (p.bias.data == nullptr ? 0u : CUBLASLT_EPILOGUE_BIAS) |
+                         (p.activation == HEDDLE_RELU ? CUBLASLT_EPILOGUE_RELU : 0u) |
+                         (p.activation == HEDDLE_GELU_TANH ? CUBLASLT_EPILOGUE_GELU : 0u);
+  return static_cast<CublasLtEpilogue>(parts == 0 ? CUBLASLT_EPILOGUE_DEFAULT : parts);
+}
+
 // Asks for the algorithm with the pointers' true alignment, since 16 bytes is assumed otherwise.
 cublasStatus_t choose(const CublasLt& lt, cublasLtHandle_t handle, const heddle_matmul& p, MatmulPlan* plan) {
   cublasLtMatmulPreference_t preference = nullptr;
@@ -164,7 +103,7 @@ cublasStatus_t choose(const CublasLt& lt, cublasLtHandle_t handle, const heddle_
   set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(plan->swapped ? p.b.data : p.a.data));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(plan->swapped ? p.a.data : p.b.data));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.out.data));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.residual.data == nullptr ? p.out.data : p.residual.data));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.out.data));
 
   cublasLtMatmulHeuristicResult_t result = {};
@@ -188,24 +127,35 @@ cublasStatus_t prepare(const CublasLt& lt, cublasLtHandle_t handle, const heddle
   plan->integer = types.compute == CUBLAS_COMPUTE_32I;
 
   cublasStatus_t status = lt.desc_create(&plan->description, types.compute, types.scale);
-  const auto transpose = [&](int attribute, bool transposed) {
-    const int32_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    if (status == CUBLAS_STATUS_SUCCESS) status = lt.desc_set(plan->description, attribute, &operation, sizeof operation);
+  const auto set = [&](int attribute, const auto& value) {
+    if (status == CUBLAS_STATUS_SUCCESS) status = lt.desc_set(plan->description, attribute, &value, sizeof value);
   };
-  transpose(CUBLASLT_MATMUL_DESC_TRANSA, operands.first.transposed);
-  transpose(CUBLASLT_MATMUL_DESC_TRANSB, operands.second.transposed);
+  const auto operation = [](const Matrix& matrix) { return matrix.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+  set(CUBLASLT_MATMUL_DESC_TRANSA, operation(operands.first));
+  set(CUBLASLT_MATMUL_DESC_TRANSB, operation(operands.second));
+  set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(p));
+  // The algorithm may rely on the alignment of the bias, which it reads off the pointer.
+  if (p.bias.data != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias.data);
   const auto layout = [&](cudaDataType_t type, const Matrix& matrix, cublasLtMatrixLayout_t* created) {
     if (status == CUBLAS_STATUS_SUCCESS) status = create_layout(lt, type, matrix, p.batch, created);
   };
   layout(types.in, operands.first, &plan->first);
   layout(types.in, operands.second, &plan->second);
   layout(types.out, operands.out, &plan->out);
-  return status == CUBLAS_STATUS_SUCCESS ? choose(lt, handle, p, plan) : status;
+  if (status == CUBLAS_STATUS_SUCCESS) status = choose(lt, handle, p, plan);
+  // Not every epilogue goes with every alignment; the product alone does.
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED && has_epilogue(p)) {
+    plan->expressible = false;
+    return CUBLAS_STATUS_SUCCESS;
+  }
+  return status;
 }
 
 MatmulKey key_of(const heddle_matmul& p) {
   return {{p.dtype_a, p.dtype_b, p.dtype_out, p.allow_tf32, p.batch, p.m, p.n, p.k, p.a_batch, p.a_m, p.a_k, p.b_batch, p.b_n,
-           p.b_k, p.out_batch, p.out_m, p.out_n, alignment(p.a.data), alignment(p.b.data), alignment(p.out.data)}};
+           p.b_k, p.out_batch, p.out_m, p.out_n, alignment(p.a.data), alignment(p.b.data), alignment(p.out.data),
+           p.bias.data == nullptr ? 0 : alignment(p.bias.data), p.residual.data == nullptr ? 0 : alignment(p.residual.data),
+           p.activation}};
 }
 
 }  // namespace
@@ -225,6 +175,13 @@ int32_t MatmulPlans::run(const heddle_matmul& problem, void* workspace, cudaStre
   }
   if (problem.batch < 0 || problem.m < 0 || problem.n < 0 || problem.k < 0 || problem.batch > INT32_MAX) {
     return fail(error, HEDDLE_INVALID, "%s: an extent is out of range", describe_problem(problem).c_str());
+  }
+  if (problem.activation < HEDDLE_NO_ACTIVATION || problem.activation > HEDDLE_GELU_TANH) {
+    return fail(error, HEDDLE_INVALID, "%s: %d is not an activation", describe_problem(problem).c_str(), problem.activation);
+  }
+  if (types.compute == CUBLAS_COMPUTE_32I && has_epilogue(problem)) {
+    return fail(error, HEDDLE_INVALID, "%s: sums of int8 take no bias, residual or activation",
+                describe_problem(problem).c_str());
   }
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return HEDDLE_OK;
   if (!library_.loaded() || problem.k == 0) return fallback_matmul(problem, stream, error);
@@ -247,15 +204,23 @@ int32_t MatmulPlans::run(const heddle_matmul& problem, void* workspace, cudaStre
   }
   if (!plan->expressible) return fallback_matmul(problem, stream, error);
 
+  // Plans are shared by all problems of a kind: each brings its own bias.
+  if (problem.bias.data != nullptr) {
+    const cublasStatus_t status =
+        library_.desc_set(plan->description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &problem.bias.data, sizeof problem.bias.data);
+    if (status != CUBLAS_STATUS_SUCCESS) return refuse("cublasLtMatmulDescSetAttribute", status);
+  }
+  const bool added = problem.residual.data != nullptr;
   const float one = 1, zero = 0;
   const int32_t integer_one = 1, integer_zero = 0;
   const void* alpha = plan->integer ? static_cast<const void*>(&integer_one) : &one;
-  const void* beta = plan->integer ? static_cast<const void*>(&integer_zero) : &zero;
+  const void* beta = plan->integer ? static_cast<const void*>(&integer_zero) : added ? &one : &zero;
+  const void* c = added ? problem.residual.data : problem.out.data;
   const void* first = plan->swapped ? problem.b.data : problem.a.data;
   const void* second = plan->swapped ? problem.a.data : problem.b.data;
   const cublasStatus_t status =
-      library_.matmul(handle_, plan->description, alpha, first, plan->first, second, plan->second, beta, problem.out.data,
-                      plan->out, problem.out.data, plan->out, &plan->algorithm, workspace, matmul_workspace_bytes, stream);
+      library_.matmul(handle_, plan->description, alpha, first, plan->first, second, plan->second, beta, c, plan->out,
+                      problem.out.data, plan->out, &plan->algorithm, workspace, matmul_workspace_bytes, stream);
   return status == CUBLAS_STATUS_SUCCESS ? HEDDLE_OK : refuse("cublasLtMatmul", status);
 }
 

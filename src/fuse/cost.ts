@@ -10,7 +10,7 @@
  */
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
-import type { Graph, GraphNode, NodeOf, ValueId } from '../ir/graph.js'
+import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../ir/graph.js'
 import type { Instance } from '../ir/instance.js'
 import type { DTypeRef, Kernel } from '../ir/kernel.js'
 import { evaluateExtent } from '../ir/shape.js'
@@ -101,7 +101,9 @@ const storageType = (ref: DTypeRef | undefined, { dtype }: Pricing): DType => (t
 const bytesOf = (graph: Graph, id: ValueId, elements: number, pricing: Pricing): number =>
   elements * dtypeInfo[storageType(valueAt(graph.values, id).dtype, pricing)].bytes
 
-function libraryCost(graph: Graph, { a, b, out, subscripts }: NodeOf<'matmul'>, pricing: Pricing): StepCost {
+/** An epilogue reads its bias and residual, once each. */
+function libraryCost(graph: Graph, node: NodeOf<'matmul'>, pricing: Pricing): StepCost {
+  const { a, b, out, subscripts } = node
   const extents: Record<string, number> = {}
   for (const [axes, id] of [
     [subscripts.a, a],
@@ -114,7 +116,8 @@ function libraryCost(graph: Graph, { a, b, out, subscripts }: NodeOf<'matmul'>, 
   }
   const whole = (id: ValueId) => bytesOf(graph, id, sizeOf(graph, id, pricing), pricing)
   const flops = 2 * Object.values(extents).reduce((product, extent) => product * extent, 1)
-  return price(whole(a) + whole(b), whole(out), flops, false, pricing)
+  const read = inputsOf(node).reduce((bytes, id) => bytes + whole(id), 0)
+  return price(read, whole(out), flops, false, pricing)
 }
 
 function kernelCost(graph: Graph, node: NodeOf<'op'>, kernel: Kernel | TemplateKernel, pricing: Pricing): StepCost {

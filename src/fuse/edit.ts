@@ -1,6 +1,15 @@
 /** Editing graphs: new values and views, order. Passes over a graph share these. */
 import { usageError } from '../errors.js'
-import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
+import {
+  type Graph,
+  type GraphNode,
+  type GraphValue,
+  inputsOf,
+  type MatmulEpilogue,
+  type NodeOf,
+  outputsOf,
+  type ValueId,
+} from '../ir/graph.js'
 import type { Layout } from '../ir/layout.js'
 import { multiplyExtents, printShape, type Shape, sameExtent } from '../ir/shape.js'
 
@@ -34,10 +43,16 @@ export function mapInputs(node: GraphNode, map: (id: ValueId) => ValueId): Graph
     case 'op':
       return { ...node, inputs: Object.fromEntries(Object.entries(node.inputs).map(([name, id]) => [name, map(id)])) }
     case 'matmul':
-      return { ...node, a: map(node.a), b: map(node.b) }
+      return { ...node, a: map(node.a), b: map(node.b), epilogue: mapEpilogue(node.epilogue, map) }
     case 'view':
       return { ...node, input: map(node.input) }
   }
+}
+
+function mapEpilogue(epilogue: MatmulEpilogue | undefined, map: (id: ValueId) => ValueId): MatmulEpilogue | undefined {
+  if (epilogue === undefined) return undefined
+  const at = (id: ValueId | undefined) => (id === undefined ? undefined : map(id))
+  return { ...epilogue, bias: at(epilogue.bias), residual: at(epilogue.residual) }
 }
 
 /** The named node. @throws usage `plan.node` naming the plan and what asked for it */

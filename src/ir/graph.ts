@@ -18,6 +18,19 @@ export interface GraphValue {
 /** A number, the name of a graph attribute that the program supplies, or the extent of one of its dimensions. */
 export type AttrValue = number | { readonly attr: string } | { readonly dim: string }
 
+/** What a library's product may apply last, in the order of `heddle_activation` in native/include/heddle/abi.h. */
+export const activations = ['none', 'relu', 'gelu_tanh'] as const
+export type Activation = (typeof activations)[number]
+
+/** What a library's product does to its float32 sums before it rounds and stores them: `activation(sum + bias + residual)`. */
+export interface MatmulEpilogue {
+  /** One element for each column of the result. */
+  readonly bias?: ValueId | undefined
+  /** Of the result's shape. */
+  readonly residual?: ValueId | undefined
+  readonly activation: Activation
+}
+
 export type GraphNode =
   | {
       readonly kind: 'op'
@@ -37,6 +50,8 @@ export type GraphNode =
       readonly b: ValueId
       readonly out: ValueId
       readonly subscripts: { readonly a: readonly string[]; readonly b: readonly string[]; readonly out: readonly string[] }
+      /** Of a planned graph: what the library computes along, for a matrix of floats. */
+      readonly epilogue?: MatmulEpilogue | undefined
     }
   /** The same elements under another shape; moves nothing. */
   | { readonly kind: 'view'; readonly name: string; readonly input: ValueId; readonly out: ValueId }
@@ -62,7 +77,10 @@ export const isQuantised = ({ steps }: Pick<Graph, 'steps'>): boolean => Object.
 
 /** Values a node reads. */
 export const inputsOf = (node: GraphNode): readonly ValueId[] =>
-  node.kind === 'op' ? Object.values(node.inputs) : node.kind === 'matmul' ? [node.a, node.b] : [node.input]
+  node.kind === 'op' ? Object.values(node.inputs) : node.kind === 'matmul' ? matmulInputs(node) : [node.input]
+
+const matmulInputs = ({ a, b, epilogue }: NodeOf<'matmul'>): readonly ValueId[] =>
+  [a, b, epilogue?.bias, epilogue?.residual].flatMap((id) => id ?? [])
 
 /** Values a node computes. */
 export const outputsOf = (node: GraphNode): readonly ValueId[] => (node.kind === 'op' ? Object.values(node.outputs) : [node.out])

@@ -12,6 +12,7 @@ import type {
   NativeDevice,
   NativeDeviceInfo,
   NativeLibrary,
+  NativeMatmul,
   NativeProgram,
   NativeSlice,
   NativeStep,
@@ -115,12 +116,23 @@ const nativeBuffers = new WeakMap<NativeBuffer, NativeBuffer>()
 
 const unwrapSlice = (slice: NativeSlice): NativeSlice => ({ ...slice, buffer: nativeBuffers.get(slice.buffer) ?? slice.buffer })
 
+function unwrapMatmul({ epilogue, ...step }: NativeMatmul): NativeMatmul {
+  const unwrapped = { ...step, a: unwrapSlice(step.a), b: unwrapSlice(step.b), out: unwrapSlice(step.out) }
+  if (epilogue === undefined) return unwrapped
+  const { bias, residual, activation } = epilogue
+  const added = {
+    ...(bias === undefined ? {} : { bias: unwrapSlice(bias) }),
+    ...(residual === undefined ? {} : { residual: unwrapSlice(residual) }),
+  }
+  return { ...unwrapped, epilogue: { ...added, activation } }
+}
+
 function unwrapStep(step: NativeStep): NativeStep {
   switch (step.kind) {
     case 'kernel':
       return { ...step, buffers: step.buffers.map(unwrapSlice) }
     case 'matmul':
-      return { ...step, a: unwrapSlice(step.a), b: unwrapSlice(step.b), out: unwrapSlice(step.out) }
+      return unwrapMatmul(step)
     case 'fill':
       return { ...step, target: unwrapSlice(step.target) }
     case 'copy':

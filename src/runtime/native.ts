@@ -25,6 +25,16 @@ export interface NativeSlice {
   readonly bytes: number
 }
 
+/** What a matmul does to its sums before it rounds them: `activation(sum + bias + residual)`. Both slices have the result's type. */
+export interface NativeEpilogue {
+  /** n elements. */
+  readonly bias?: NativeSlice
+  /** Lies as the result does. */
+  readonly residual?: NativeSlice
+  /** Index into `activations` of src/ir/graph.ts. */
+  readonly activation: number
+}
+
 export interface NativeMatmul {
   readonly kind: 'matmul'
   /** Names the step in timings and errors. */
@@ -43,6 +53,7 @@ export interface NativeMatmul {
     readonly [number, number, number],
     readonly [number, number, number],
   ]
+  readonly epilogue?: NativeEpilogue
 }
 
 export interface NativeKernelStep {

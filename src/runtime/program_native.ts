@@ -1,9 +1,10 @@
 /** Flattened steps for the device that runs them and for whoever measures them. */
 import { environmentError } from '../errors.js'
 import { dtypes } from '../ir/dtype.js'
-import type { NativeSlice, NativeStep } from './native.js'
+import { activations } from '../ir/graph.js'
+import type { NativeEpilogue, NativeSlice, NativeStep } from './native.js'
 import type { StorageId } from './program_memory.js'
-import type { FlatStep } from './program_steps.js'
+import type { FlatEpilogue, FlatStep } from './program_steps.js'
 import type { Session } from './session.js'
 
 export interface ProgramStep {
@@ -50,12 +51,20 @@ export function nativeStep(session: Session, step: FlatStep, slice: (id: Storage
     dtypes: [dtypes.indexOf(a), dtypes.indexOf(b), dtypes.indexOf(out)],
     allowTf32: session.allowTf32,
     ...step.matmul,
+    ...(step.epilogue === undefined ? {} : { epilogue: nativeEpilogue(step.epilogue, slice) }),
   }
 }
 
+const nativeEpilogue = ({ bias, residual, activation }: FlatEpilogue, slice: (id: StorageId) => NativeSlice): NativeEpilogue => ({
+  ...(bias === undefined ? {} : { bias: slice(bias) }),
+  ...(residual === undefined ? {} : { residual: slice(residual) }),
+  activation: activations.indexOf(activation),
+})
+
 function buffersOf(step: FlatStep): readonly StorageId[] {
   if (step.kind === 'kernel') return step.buffers
-  return step.kind === 'copy' ? [step.from, step.to] : [step.a, step.b, step.out]
+  if (step.kind === 'copy') return [step.from, step.to]
+  return [step.a, step.b, step.out, step.epilogue?.bias, step.epilogue?.residual].flatMap((id) => id ?? [])
 }
 
 export function describeStep(step: FlatStep, slice: (id: StorageId) => NativeSlice): ProgramStep {

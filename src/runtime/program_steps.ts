@@ -2,7 +2,7 @@
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
-import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
+import type { Activation, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { type Binding, type BoundKernel, valueInfo } from './bind.js'
 import { findLayout, type Layouts, layoutStrides } from './layouts.js'
 import { lowerMatmul, type StridedMatmul, type StridedOperand } from './matmul.js'
@@ -25,9 +25,17 @@ export type FlatStep =
       readonly out: StorageId
       readonly dtypes: readonly [DType, DType, DType]
       readonly matmul: StridedMatmul
+      readonly epilogue?: FlatEpilogue
     }
   /** Moves a value to the memory of a state, or out of the way of a step that replaces elements of it. */
   | { readonly kind: 'copy'; readonly label: string; readonly from: StorageId; readonly to: StorageId }
+
+/** `MatmulEpilogue` over storages. */
+export interface FlatEpilogue {
+  readonly bias: StorageId | undefined
+  readonly residual: StorageId | undefined
+  readonly activation: Activation
+}
 
 /** What lowering needs to know besides the graph. */
 export interface StepContext {
@@ -57,7 +65,7 @@ export function matmulStep(
     const { shape, layout } = valueInfo(graph, id, binding)
     return { axes, extents: shape, strides: layoutStrides(findLayout(layouts, layout, shape.length), shape) }
   }
-  const { a, b, out, subscripts } = node
+  const { a, b, out, subscripts, epilogue } = node
   const dtypes = [dtype(a), dtype(b), dtype(out)] as const
   const matmul = lowerMatmul(label, {
     a: operand(a, subscripts.a),
@@ -65,7 +73,11 @@ export function matmulStep(
     out: operand(out, subscripts.out),
   })
   if (dtypes[0] === 'i8') expectSummable(label, matmul.extents[3])
-  return { kind: 'matmul', label, a: storageOf(a), b: storageOf(b), out: storageOf(out), dtypes, matmul }
+  const step = { kind: 'matmul', label, a: storageOf(a), b: storageOf(b), out: storageOf(out), dtypes, matmul } as const
+  if (epilogue === undefined) return step
+  const added = (id: ValueId | undefined) => (id === undefined ? undefined : storageOf(id))
+  const { activation } = epilogue
+  return { ...step, epilogue: { bias: added(epilogue.bias), residual: added(epilogue.residual), activation } }
 }
 
 /** The most products of int8 whose sum int32 holds, for factors within [-127, 127]. */

@@ -1,8 +1,9 @@
 /**
- * Cases for a device's matmul: extents around tile edges, transposed and padded operands, batches, a broadcast operand.
- * Values are +-1 and +-2, so float32 accumulation is exact in any order and the result must equal a plain loop, rounded once.
+ * Cases for a device's matmul: extents around tile edges, transposed and padded operands, batches, a broadcast operand, and every
+ * epilogue. Values are +-1 and +-2, so float32 accumulation is exact in any order and the result must equal a plain loop, rounded once.
  */
 import { type DType, dtypeInfo, dtypes } from '../ir/dtype.js'
+import { type Activation, activations } from '../ir/graph.js'
 import { decode } from '../runtime/buffer.js'
 import type { NativeDevice } from '../runtime/native.js'
 import { compare } from './compare.js'
@@ -28,6 +29,33 @@ export interface MatmulCase {
   /** b is one matrix for the whole batch. */
   readonly broadcast: boolean
   readonly draw: 'integer' | 'normal'
+  readonly epilogue: Epilogue
+}
+
+/** What follows the product. */
+export interface Epilogue {
+  readonly bias: boolean
+  readonly residual: boolean
+  readonly activation: Activation
+}
+
+const none: Epilogue = { bias: false, residual: false, activation: 'none' }
+
+/** Every epilogue a plan can ask a library for. */
+const epilogues: readonly Epilogue[] = [
+  { ...none, bias: true },
+  { ...none, residual: true },
+  { ...none, bias: true, residual: true },
+  ...(['relu', 'gelu_tanh'] as const).flatMap((activation) => [
+    { ...none, activation },
+    { ...none, bias: true, activation },
+  ]),
+]
+
+const applied: Readonly<Record<Activation, (x: number) => number>> = {
+  none: (x) => x,
+  relu: (x) => Math.max(x, 0),
+  gelu_tanh: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
 }
 
 const floatTypes = ['f32', 'f16', 'bf16'] as const
@@ -50,22 +78,31 @@ const orderChoices: readonly Order[] = ['n', 't']
 export function matmulCases(): MatmulCase[] {
   const cases: MatmulCase[] = []
   const add = (test: Omit<MatmulCase, 'name'>): void => {
-    const { dtype, batch, m, n, k, orders, pad, broadcast, draw } = test
+    const { dtype, batch, m, n, k, orders, pad, broadcast, draw, epilogue } = test
     const form = `a=${orders[0]} b=${orders[1]} out=${orders[2]}`
-    const name = `matmul ${dtype} batch=${batch}${broadcast ? ' shared' : ''} m=${m} n=${n} k=${k} ${form} pad=${pad} ${draw}`
-    cases.push({ name, ...test })
+    const behind = [epilogue.bias ? ' bias' : '', epilogue.residual ? ' residual' : '', ` ${epilogue.activation}`]
+    const product = `matmul ${dtype} batch=${batch}${broadcast ? ' shared' : ''} m=${m} n=${n} k=${k} ${form} pad=${pad} ${draw}`
+    cases.push({ name: epilogue === none ? product : product + behind.join(''), ...test })
   }
   for (const dtype of floatTypes) {
     for (const [m, n, k] of extents) {
       for (const a of orderChoices) {
         for (const b of orderChoices) {
           for (const out of orderChoices) {
-            const common = { dtype, m, n, k, orders: [a, b, out] as const }
+            const common = { dtype, m, n, k, orders: [a, b, out] as const, epilogue: none }
             add({ ...common, batch: 1, pad: 0, broadcast: false, draw: 'integer' })
             add({ ...common, batch: 3, pad: 0, broadcast: false, draw: 'integer' })
             add({ ...common, batch: 2, pad: 8, broadcast: true, draw: 'integer' })
             add({ ...common, batch: 1, pad: 3, broadcast: false, draw: 'normal' })
           }
+        }
+      }
+      for (const epilogue of epilogues) {
+        for (const out of orderChoices) {
+          const common = { dtype, m, n, k, orders: ['n', 'n', out] as const, broadcast: false, epilogue }
+          if (epilogue.activation !== 'gelu_tanh') add({ ...common, batch: 1, pad: 0, draw: 'integer' })
+          add({ ...common, batch: 2, pad: 8, draw: 'normal' })
+          add({ ...common, batch: 1, pad: 0, draw: 'normal' })
         }
       }
     }
@@ -88,15 +125,27 @@ function operand(batch: number, rows: number, columns: number, order: Order, pad
 const offset = ({ strides }: Operand, batch: number, row: number, column: number): number =>
   batch * strides[0] + row * strides[1] + column * strides[2]
 
+type Numbers = ArrayLike<number>
+
+/** Values of bias and residual; empty where there is none. */
+type Added = readonly [bias: Numbers, residual: Numbers]
+
 /** The plain loop, in double precision, over values as stored. Elements between lines stay NaN. */
-function reference(test: MatmulCase, a: Operand, b: Operand, out: Operand, x: ArrayLike<number>, y: ArrayLike<number>) {
+function reference(
+  test: MatmulCase,
+  [a, b, out]: readonly [Operand, Operand, Operand],
+  [x, y]: readonly [Numbers, Numbers],
+  [bias, residual]: Added,
+): Float64Array {
+  const activate = applied[test.epilogue.activation]
   const result = new Float64Array(out.elements).fill(Number.NaN)
   for (let i = 0; i < test.batch; i++) {
     for (let row = 0; row < test.m; row++) {
       for (let column = 0; column < test.n; column++) {
         let sum = 0
         for (let k = 0; k < test.k; k++) sum += (x[offset(a, i, row, k)] ?? 0) * (y[offset(b, i, column, k)] ?? 0)
-        result[offset(out, i, row, column)] = sum
+        const at = offset(out, i, row, column)
+        result[at] = activate(sum + (bias[column] ?? 0) + (residual[at] ?? 0))
       }
     }
   }
@@ -122,11 +171,17 @@ export async function runMatmul(device: NativeDevice, test: MatmulCase): Promise
     )
   }
   const [x, y] = [drawn(a, 'a'), drawn(b, 'b')]
+  const added: Added = [
+    test.epilogue.bias ? drawn({ elements: n, strides: [0, 0, 1] }, 'bias') : [],
+    test.epilogue.residual ? drawn(out, 'residual') : [],
+  ]
   const exact = test.draw === 'integer'
-  const bound = tolerance({ dtype, class: exact ? 'exact' : 'matmul', length: k })
-  const expected = reference(test, a, b, out, x, y)
+  // Functions in an epilogue err as those of a transcendental op do, which is what eight more terms are allowed.
+  const length = test.epilogue.activation === 'gelu_tanh' ? k + 8 : k
+  const bound = tolerance({ dtype, class: exact ? 'exact' : 'matmul', length })
+  const expected = reference(test, [a, b, out], [x, y], added)
   try {
-    const actual = await multiply(device, test, [a, b, out], [x, y])
+    const actual = await multiply(device, test, [a, b, out], [x, y], added)
     const written = [...expected.keys()].filter((i) => !Number.isNaN(expected[i]))
     const wanted = exact ? roundTo(dtype, expected) : expected
     const between = [...expected.keys()].find((i) => Number.isNaN(expected[i]) && !Number.isNaN(actual[i]))
@@ -142,14 +197,15 @@ export async function runMatmul(device: NativeDevice, test: MatmulCase): Promise
 
 async function multiply(
   device: NativeDevice,
-  { name, dtype, batch, m, n, k }: MatmulCase,
+  { name, dtype, batch, m, n, k, epilogue }: MatmulCase,
   [a, b, out]: readonly [Operand, Operand, Operand],
-  [x, y]: readonly [ArrayLike<number>, ArrayLike<number>],
-): Promise<ArrayLike<number>> {
+  [x, y]: readonly [Numbers, Numbers],
+  [bias, residual]: Added,
+): Promise<Numbers> {
   const element = dtypeInfo[dtype].bytes
-  const bytes = [a, b, out].map(({ elements }) => elements * element)
-  const starts = [0, 1, 2].map((i) => bytes.slice(0, i).reduce((start, size) => Math.ceil((start + size) / gap) * gap, 0))
-  const buffer = device.allocate((starts[2] ?? 0) + (bytes[2] ?? 0))
+  const bytes = [a.elements, b.elements, out.elements, bias.length, residual.length].map((elements) => elements * element)
+  const starts = bytes.map((_, i) => bytes.slice(0, i).reduce((start, size) => Math.ceil((start + size) / gap) * gap, 0))
+  const buffer = device.allocate((starts.at(-1) ?? 0) + (bytes.at(-1) ?? 0))
   const slice = (i: number) => ({ buffer, offset: starts[i] ?? 0, bytes: bytes[i] ?? 0 })
   const type = dtypes.indexOf(dtype)
   const program = device.program([
@@ -164,6 +220,15 @@ async function multiply(
       allowTf32: false,
       extents: [batch, m, n, k],
       strides: [a.strides, b.strides, out.strides],
+      ...(epilogue === none
+        ? {}
+        : {
+            epilogue: {
+              ...(epilogue.bias ? { bias: slice(3) } : {}),
+              ...(epilogue.residual ? { residual: slice(4) } : {}),
+              activation: activations.indexOf(epilogue.activation),
+            },
+          }),
     },
   ])
   try {
@@ -171,6 +236,8 @@ async function multiply(
       [
         { to: slice(0), data: encodeNumbers(dtype, x) },
         { to: slice(1), data: encodeNumbers(dtype, y) },
+        ...(epilogue.bias ? [{ to: slice(3), data: encodeNumbers(dtype, bias) }] : []),
+        ...(epilogue.residual ? [{ to: slice(4), data: encodeNumbers(dtype, residual) }] : []),
       ],
       [slice(2)],
     )

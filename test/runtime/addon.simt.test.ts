@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { loadAddon, nativeFolder } from '../../src/runtime/addon.js'
-import type { NativeStep } from '../../src/runtime/native.js'
+import type { NativeEpilogue, NativeMatmul, NativeStep } from '../../src/runtime/native.js'
 import { type Bench, buildFixture, matmul, openBench, outcome, plugins, scale, slice, slow } from './addon_fixture.js'
 
 const fixture = buildFixture()
@@ -117,7 +117,7 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
   })
 
   it('refuses what lies outside a buffer, and takes what just fits', async () => {
-    const out = matmul(bench) as NativeStep & { kind: 'matmul' }
+    const out = matmul(bench)
     const reach = (bytes: number) => () => bench.device.program([{ ...out, a: slice(bench.buffer, 0, bytes) }])
     expect(await outcome(reach(64))).toBe('ok')
     expect(await outcome(reach(63))).toBe('INVALID')
@@ -135,6 +135,19 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
       ],
     }
     expect(await outcome(() => bench.device.program([overflow]))).toBe('INVALID')
+  })
+
+  it('refuses an epilogue that does not fit its matmul', async () => {
+    const { buffer } = bench
+    const given = (epilogue: NativeEpilogue, dtypes: NativeMatmul['dtypes'] = [0, 0, 0]) =>
+      outcome(() => bench.device.program([{ ...matmul(bench), dtypes, epilogue }]))
+    expect(await given({ bias: slice(buffer, 192, 16), residual: slice(buffer, 256, 64), activation: 0 })).toBe('ok')
+    expect(await given({ bias: slice(buffer, 192, 15), activation: 0 })).toBe('INVALID')
+    expect(await given({ bias: slice(buffer, 194, 16), activation: 0 })).toBe('INVALID')
+    expect(await given({ residual: slice(buffer, 256, 63), activation: 0 })).toBe('INVALID')
+    expect(await given({ activation: 2 })).toBe('ok')
+    expect(await given({ activation: 3 })).toBe('INVALID')
+    expect(await given({ activation: 1 }, [4, 4, 3])).toBe('INVALID')
   })
 
   it('does not mix devices', async () => {
@@ -224,7 +237,7 @@ describe('capturing', () => {
 
 it('says what is wrong with a plugin', async () => {
   const addon = loadAddon()
-  expect(addon.abiVersion).toBe(1)
+  expect(addon.abiVersion).toBe(2)
   expect(() => addon.openDevice('/nowhere/libheddle_x.so', 0)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
   expect(() => addon.openDevice('libc.so.6', 0)).toThrow(expect.objectContaining({ code: 'INVALID' }))
   expect(() => addon.openDevice(fixture, 1)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))

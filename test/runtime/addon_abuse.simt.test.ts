@@ -143,6 +143,7 @@ describe.each(plugins(fixture))('random bad calls on %s', (_name, plugin) => {
   const steps: readonly NativeStep[] = [
     scale(bench),
     matmul(bench),
+    { ...matmul(bench), epilogue: { bias: slice(bench.buffer, 192), residual: slice(bench.buffer, 256), activation: 2 } },
     { kind: 'fill', label: 'fill', target: slice(bench.buffer), value: 1 },
     { kind: 'copy', label: 'copy', from: slice(bench.buffer), to: slice(bench.buffer, 64) },
   ]

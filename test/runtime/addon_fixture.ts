@@ -5,7 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadAddon, nativeFolder } from '../../src/runtime/addon.js'
-import type { NativeBuffer, NativeCode, NativeDevice, NativeLibrary, NativeSlice, NativeStep } from '../../src/runtime/native.js'
+import type {
+  NativeBuffer,
+  NativeCode,
+  NativeDevice,
+  NativeLibrary,
+  NativeMatmul,
+  NativeSlice,
+  NativeStep,
+} from '../../src/runtime/native.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const source = fileURLToPath(new URL('addon_fixture.cpp', import.meta.url))
@@ -61,7 +69,7 @@ export const slow = ({ library }: Bench, milliseconds: number): NativeStep => ({
   attrs: [],
 })
 
-export const matmul = ({ buffer }: Bench): NativeStep => ({
+export const matmul = ({ buffer }: Bench): NativeMatmul => ({
   kind: 'matmul',
   label: 'matmul',
   a: slice(buffer, 0),

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
 import { add } from '../../specs/ops/add.js'
 import { addBias } from '../../specs/ops/add_bias.js'
+import type { Graph } from '../../src/ir/graph.js'
 import { graph } from '../../src/lang/graph.js'
 import { tensor } from '../../src/lang/tensor.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
@@ -21,6 +22,22 @@ const { graph: block } = graph('block', {
     return { nodes: { product, biased, y }, outputs: { y } }
   },
 })
+
+/** The same as one product. */
+const whole: Graph = {
+  ...block,
+  nodes: [
+    {
+      kind: 'matmul',
+      name: 'y',
+      a: block.inputs.x ?? -1,
+      b: block.weights.weight ?? -1,
+      out: block.outputs.y ?? -1,
+      subscripts: { a: ['m', 'k'], b: ['n', 'k'], out: ['m', 'n'] },
+      epilogue: { bias: block.weights.bias, residual: block.inputs.x, activation: 'none' },
+    },
+  ],
+}
 
 const manifest = referenceManifest()
 const floats = (...values: number[]): Uint8Array => encode('f32', Float32Array.from(values))
@@ -100,6 +117,26 @@ describe('buildProgram', () => {
     expect(seen[0]).toMatchObject({ kind: 'fill', value: 0xff, target: { offset: 0, bytes: program.memory.arenaBytes } })
     expect(seen[1]).toMatchObject({ kind: 'fill', value: 0, target: { bytes: 24 } })
     expect(seen[2]).toMatchObject({ kind: 'matmul', dtypes: [0, 0, 0], allowTf32: false, extents: [1, 3, 2, 2] })
+  })
+
+  it('runs products with epilogues, whose bias and residual keep their memory as long as they are read', async () => {
+    const { session, seen } = await setUp()
+    const { applications, ...rest } = chain(session)
+    const program = await buildProgram({ ...rest, applications: applications.map((each) => ({ ...each, graph: whole })) })
+    const { x3 } = await program.run({ x0: floats(1, 2, 3, 4, 5, 6) })
+    expect([...decode('f32', x3 ?? new Uint8Array())]).toEqual(expected([1, 2, 3, 4, 5, 6]))
+    expect(program.steps).toHaveLength(3)
+    expect(program.steps[0]).toEqual({
+      kind: 'matmul',
+      label: 'block0/y',
+      kernel: undefined,
+      bytes: 24 + 16 + 24 + 8 + 24,
+      flops: 2 * 3 * 2 * 2,
+    })
+    const product = seen.find((step) => step.kind === 'matmul')
+    expect(product).toMatchObject({ epilogue: { bias: { bytes: 8 }, residual: product?.a, activation: 0 } })
+    // The input, and of the others what a step reads and what it makes.
+    expect(program.memory).toMatchObject({ arenaBytes: 3 * 256, lowerBound: 3 * 256 })
   })
 
   it('can return intermediate values, which then keep their memory', async () => {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "matmul_epilogue.hpp"
 #include "matmul_tile.hpp"
 #include "simt/fault.hpp"
 #include "simt/half.hpp"
@@ -18,11 +19,6 @@ constexpr int64_t kMaxRows = 384;     // of a task; a multiple of every tile's r
 constexpr int64_t kMaxColumns = 256;  // of a task; a multiple of every tile's columns
 constexpr int64_t kStripRows = 96;    // of a packed at a time
 constexpr int64_t kMinRows = 48, kMinColumns = 32;
-
-float widen(float value, float) { return value; }
-float widen(__half value, float) { return __half2float(value); }
-float widen(__nv_bfloat16 value, float) { return __bfloat162float(value); }
-int32_t widen(int8_t value, int32_t) { return value; }
 
 void narrow(float value, float& to) { to = value; }
 void narrow(float value, __half& to) { to = __float2half_rn(value); }
@@ -145,6 +141,7 @@ struct Product {
         }
       }
     }
+    finish(matmul, {batch, row, column, used_rows, used_columns}, tile, sums);
     const int64_t first = batch * matmul.out_batch + row * matmul.out_m + column * matmul.out_n;
     store_as(matmul.dtype_out, sums, tile, used_rows, used_columns, static_cast<char*>(matmul.out.data), first, matmul.out_m,
              matmul.out_n);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "matmul.hpp"
+#include "matmul_epilogue.hpp"
 #include "simt/fault.hpp"
 
 namespace heddle::simt {
@@ -65,6 +66,25 @@ bool overlap(const Operand& left, const Operand& right) {
 
 bool is_float(int32_t dtype) { return dtype == HEDDLE_F32 || dtype == HEDDLE_F16 || dtype == HEDDLE_BF16; }
 
+/// Bias and residual are read while the result is written: they lie apart from it.
+int32_t check_epilogue(const heddle_matmul& matmul, const Operand& result, Memory& memory, heddle_error* error) {
+  if (matmul.activation < HEDDLE_NO_ACTIVATION || matmul.activation > HEDDLE_GELU_TANH) {
+    return fail(error, HEDDLE_INVALID, "matmul: %d is not an activation", matmul.activation);
+  }
+  if (!has_epilogue(matmul)) return HEDDLE_OK;
+  if (!is_float(result.dtype)) return fail(error, HEDDLE_INVALID, "matmul: sums of int8 take no bias, residual or activation");
+  const Operand bias = {"bias", matmul.bias, result.dtype, {1, 1, matmul.n}, {0, 0, 1}};
+  Operand residual = {"residual", matmul.residual, result.dtype, {}, {}};
+  std::copy_n(result.extents, 3, residual.extents);
+  std::copy_n(result.strides, 3, residual.strides);
+  for (const Operand* operand : {&bias, static_cast<const Operand*>(&residual)}) {
+    if (operand->slice.data == nullptr) continue;
+    if (const int32_t status = check_operand(*operand, memory, error); status != HEDDLE_OK) return status;
+    if (overlap(*operand, result)) return fail(error, HEDDLE_INVALID, "matmul: out overlaps %s", operand->name);
+  }
+  return HEDDLE_OK;
+}
+
 }  // namespace
 
 int32_t check_matmul(const heddle_matmul& matmul, Memory& memory, heddle_error* error) {
@@ -88,7 +108,8 @@ int32_t check_matmul(const heddle_matmul& matmul, Memory& memory, heddle_error* 
     return fail(error, HEDDLE_INVALID, "matmul: out has batch stride 0, so %lld products would share its elements",
                 static_cast<long long>(batch));
   }
-  if (const int32_t status = check_operand(result, memory, error); status != HEDDLE_OK || k == 0) return status;
+  if (const int32_t status = check_operand(result, memory, error); status != HEDDLE_OK) return status;
+  if (const int32_t status = check_epilogue(matmul, result, memory, error); status != HEDDLE_OK || k == 0) return status;
   const Operand left = {"a", matmul.a, a, {batch, m, k}, {matmul.a_batch, matmul.a_m, matmul.a_k}};
   const Operand right = {"b", matmul.b, b, {batch, n, k}, {matmul.b_batch, matmul.b_n, matmul.b_k}};
   for (const Operand* operand : {&left, &right}) {
