@@ -149,7 +149,8 @@ const listCommand = (context: () => CliContext) =>
     .action(async (given) => {
       const { plans } = await readPlans(context().root, given.specs)
       const about = describePlans(namesOf(plans), plans)
-      context().out(given.json ? json(about) : `${about.map(({ name, text }) => `${name.padEnd(14)}${text}`).join('\n')}\n`)
+      const width = Math.max(...about.map(({ name }) => name.length)) + 2
+      context().out(given.json ? json(about) : `${about.map(({ name, text }) => `${name.padEnd(width)}${text}`).join('\n')}\n`)
     })
 
 export const planCommand = (context: () => CliContext) =>

@@ -104,6 +104,7 @@ export function describePlans(
       target === undefined ? 'written groups' : `groups searched for ${target.device}`,
       own.some(({ packed }) => packed !== undefined) ? 'packed tokens' : 'padded tokens',
       ...(own.some(({ stacked }) => (stacked ?? []).length > 0) ? ['stacked weights'] : []),
+      ...(own.some(({ library }) => library !== undefined) ? ["the library's epilogues"] : []),
     ]
     return { name, text: `${traits.join(', ')}; graphs ${own.map(({ graph }) => graph).join(', ')}` }
   })

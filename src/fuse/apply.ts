@@ -17,6 +17,7 @@ import { deriveDecodeAttention } from './decode_attention.js'
 import type { Derived } from './derive.js'
 import { placeEdges } from './edges.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './edit.js'
+import { checkLibrary, libraryEpilogue, libraryMatmul } from './library.js'
 import { deriveMatmul } from './matmul.js'
 import { deriveMembers } from './members.js'
 import { packGraph } from './pack.js'
@@ -54,7 +55,7 @@ export function prepareGraph(
 
 /**
  * @param ops as `prepareGraph` takes them
- * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.cycle`, `plan.illegal`, `plan.differ`
+ * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.differ`
  */
 export function applyPlan(
   original: Graph,
@@ -62,6 +63,7 @@ export function applyPlan(
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName = new Map(),
 ): PlannedGraph {
+  checkLibrary(plan)
   const graph = prepareGraph(original, plan, ops, layouts)
   const made = new Map<string, PlannedKernel>()
   const values: GraphValue[] = [...graph.values]
@@ -78,7 +80,12 @@ export function applyPlan(
         replaced.set(node, name)
       }
       checkConvex(graph, name, ordered)
+      const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
       const derived = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
+      if (product !== undefined) {
+        fused.push(...libraryNodes(values, name, product, ordered, derived))
+        continue
+      }
       const known = made.get(name)
       if (known !== undefined && !sameKernel(known, derived.kernel)) {
         throw usageError('plan.differ', `plan ${plan.name}: the occurrences of ${name} derive different kernels`, {
@@ -86,7 +93,8 @@ export function applyPlan(
         })
       }
       made.set(name, known ?? derived.kernel)
-      fused.push(...fusedNodes(values, name, ordered, derived))
+      const { views, node } = fusedNodes(values, name, ordered, derived)
+      fused.push(...views, node)
     }
   }
   const kept = graph.nodes.filter((node) => !replaced.has(node))
@@ -184,10 +192,10 @@ function fusedNodes(
   name: string,
   members: readonly GroupNode[],
   derived: Derived<PlannedKernel>,
-): GraphNode[] {
+): { readonly views: readonly NodeOf<'view'>[]; readonly node: NodeOf<'op'> } {
   const all = members.map((node) => node.name)
   const label = all.length > 3 ? `${name}(${all[0]}..${all.at(-1)})` : all.join('+')
-  const views: GraphNode[] = []
+  const views: NodeOf<'view'>[] = []
   const reshaped = ({ param, value: id, shape }: Binding): ValueId => {
     const value = values[id]
     if (value === undefined || printShape(value.shape) === printShape(shape)) return id
@@ -205,7 +213,7 @@ function fusedNodes(
     return [binding.param, id] as const
   })
   const types = Object.fromEntries(Object.keys(derived.kernel.types).map((param) => [param, { param }]))
-  const node: GraphNode = {
+  const node: NodeOf<'op'> = {
     kind: 'op',
     name: label,
     op: name,
@@ -214,5 +222,25 @@ function fusedNodes(
     outputs: Object.fromEntries(outputs),
     attrs: derived.attrs,
   }
-  return [...views, node]
+  return { views, node }
+}
+
+/** The library's product for a group, with its views. @throws usage `plan.library` */
+function libraryNodes(
+  values: GraphValue[],
+  name: string,
+  matmul: NodeOf<'matmul'>,
+  members: readonly GroupNode[],
+  derived: Derived<PlannedKernel>,
+): GraphNode[] {
+  const { kernel } = derived
+  if (!('kind' in kernel) || kernel.kind !== 'matmul') throw new Error(`internal: group ${name} derived no matmul`)
+  const ends = [matmul.name, members.at(-1)?.name ?? ''] as const
+  const { bias, residual, activation } = libraryEpilogue(name, ends, kernel)
+  const { views, node } = fusedNodes(values, name, members, derived)
+  const input = (param: string | undefined) => (param === undefined ? undefined : node.inputs[param])
+  const [a, b, out] = [input(kernel.a), input(kernel.b), Object.values(node.outputs)[0]]
+  if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: group ${name} binds no product`)
+  const epilogue = { bias: input(bias), residual: input(residual), activation }
+  return [...views, { ...matmul, name: node.name, a, b, out, epilogue }]
 }

@@ -24,7 +24,7 @@ export interface SearchOptions {
   readonly dtype?: PriceType | undefined
   readonly packed?: PlanDecl['packed']
   readonly stacked?: PlanDecl['stacked']
-  /** Plans the result is never worse than: those of this graph that pack it alike. */
+  /** Plans the result is never worse than: those of this graph that pack it alike, in floats, without groups of the library. */
   readonly known?: readonly PlanDecl[] | undefined
   /** Kernels whose names are reused where a group derives the same. */
   readonly kernels?: KnownKernels | undefined
@@ -49,8 +49,9 @@ export function searchPlan(name: string, graph: Graph, options: SearchOptions): 
     plan: { name, graph: graph.name, packed, stacked, groups: nameGroups(candidates, groups, kernels) },
   }
   for (const plan of known) {
-    if (plan.quantised !== undefined || plan.graph !== graph.name || JSON.stringify(plan.packed) !== JSON.stringify(packed))
-      continue
+    // A library's product has the price of a generated one: the model gives no reason to choose either.
+    if (plan.quantised !== undefined || plan.library !== undefined || plan.graph !== graph.name) continue
+    if (JSON.stringify(plan.packed) !== JSON.stringify(packed)) continue
     const cost = planSeconds(graph, plan, ops, pricing)
     // At the same price a written plan wins: its kernels exist already.
     if (cost < found.cost + leastGain)
@@ -72,7 +73,7 @@ export function planGroups(
 ): readonly { readonly group: Group; readonly kernel: string | undefined }[] {
   const fused = plan.groups.flatMap(({ kernel, occurrences }) =>
     occurrences.map((names) => {
-      const group = candidates.fused(names)
+      const group = plan.library?.includes(kernel) === true ? candidates.library(names) : candidates.fused(names)
       if (group.kind === 'refused') throw group.error
       return { group, kernel }
     }),

@@ -73,9 +73,17 @@ export class Candidates {
   fused(names: readonly string[]): Candidate {
     const ordered = this.find(names).map(({ name }) => name)
     const key = ordered.join()
-    const known = this.#known.get(key) ?? this.#derive(ordered)
+    const known = this.#known.get(key) ?? this.#derive(ordered, [])
     this.#known.set(key, known)
     return known
+  }
+
+  /** The named nodes as the library's product with an epilogue. */
+  library(names: readonly string[]): Candidate {
+    return this.#derive(
+      this.find(names).map(({ name }) => name),
+      [working],
+    )
   }
 
   /** Nodes by name, in graph order. @throws usage `plan.node` */
@@ -98,13 +106,16 @@ export class Candidates {
     return outputsOf(producer).some((id) => read.includes(id))
   }
 
-  #derive(names: readonly string[]): Candidate {
+  #derive(names: readonly string[], library: readonly string[]): Candidate {
     try {
       const groups = [{ kernel: working, occurrences: [names] }]
-      const planned = applyPlan(this.graph, { name: working, graph: this.graph.name, groups }, this.ops, this.layouts)
-      const node = planned.graph.nodes.find((made) => made.kind === 'op' && made.op === working)
+      const plan = { name: working, graph: this.graph.name, groups, library }
+      const planned = applyPlan(this.graph, plan, this.ops, this.layouts)
+      const node = planned.graph.nodes.find((made) =>
+        made.kind === 'op' ? made.op === working : made.kind === 'matmul' && made.epilogue !== undefined,
+      )
+      if (node === undefined || node.kind === 'view') throw new Error(`internal: ${names.join(', ')} derived no node`)
       const kernel = planned.kernels.get(working) ?? planned.templates.get(working)
-      if (node?.kind !== 'op' || kernel === undefined) throw new Error(`internal: ${names.join(', ')} derived no kernel`)
       return { kind: 'legal', names, kernel, cost: stepCost(planned.graph, node, kernel, this.#pricing) }
     } catch (error) {
       if (!(error instanceof HeddleError) || !error.code.startsWith('plan.')) throw error

@@ -16,7 +16,7 @@ export interface PlanStep {
   readonly nodes: readonly string[]
   /** Nodes of the graph as declared that it computes: those of a stack instead of the stack, without the parts it hands out. */
   readonly covers: readonly string[]
-  /** Name of the generated kernel; of a library's product, its node. */
+  /** Name of the generated kernel; of a library's product, its group or its node. */
   readonly kernel: string
   readonly bytesRead: number
   readonly bytesWritten: number

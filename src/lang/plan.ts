@@ -88,6 +88,11 @@ export interface PlanConfig<N extends string, S extends string, I extends string
   readonly groups: Readonly<
     Record<string, readonly GroupName<N | NoInfer<S>, I>[] | readonly (readonly GroupName<N | NoInfer<S>, I>[])[]>
   >
+  /**
+   * Groups with a matmul that the matmul library computes, epilogue included, instead of a generated kernel: a bias, a residual, both,
+   * or relu or tanh GELU behind a bias, in floats. Such a group derives no kernel: another plan may derive one of its name.
+   */
+  readonly library?: readonly string[]
 }
 
 /** What a group may hold: inputs are no nodes, but the steps behind them are. */
@@ -106,6 +111,8 @@ export interface PlanDecl {
   readonly edges?: readonly { readonly node: string; readonly dtype?: EdgeType; readonly layout?: string }[] | undefined
   /** Each fused kernel with its occurrences. */
   readonly groups: readonly { readonly kernel: string; readonly occurrences: readonly (readonly string[])[] }[]
+  /** Names of the groups that are the matmul library's. */
+  readonly library?: readonly string[] | undefined
   /** For what the groups are searched when CUDA is generated; undefined where they are written out. */
   readonly auto?: AutoTarget | undefined
 }
@@ -164,6 +171,7 @@ export function plan<const N extends string, const S extends string = never, con
       kernel,
       occurrences: nested(nodes) ? nodes : [nodes],
     })),
+    library: config.library,
   }
 }
 

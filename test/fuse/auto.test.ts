@@ -77,6 +77,14 @@ describe('by the model', () => {
     expect(search(encoderLayerGelu, { known: [better, other] })).toEqual(search(encoderLayerGelu))
   })
 
+  it('a known plan with groups of the library, which cost what generated kernels do, is not', () => {
+    const { groups, ...rest } = search(encoderLayerGelu, stacking)
+    const product = groups.find(({ kernel }) => kernel === 'auto_matmul_add_bias')
+    const library = product === undefined ? [] : [product.kernel]
+    expect(library).toHaveLength(1)
+    expect(search(encoderLayerGelu, { known: [{ ...rest, groups, library }] })).toEqual(search(encoderLayerGelu))
+  })
+
   it('finds the groups of best-encoder by itself', () => {
     const written = plans.find(({ name, graph: of }) => name === 'best-encoder' && of === encoderLayerGelu.name)
     const sets = (groups: (typeof plans)[number]['groups']) =>

@@ -1,8 +1,9 @@
 /** Runs graphs on the host through the IR evaluator, in double precision: how fused graphs are compared with unfused ones. */
+import { geluByTanh, rectify } from '../../specs/ops/activations.js'
 import type { PlannedKernel } from '../../src/fuse/apply.js'
 import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
 import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
-import type { Graph, GraphNode, ValueId } from '../../src/ir/graph.js'
+import type { Activation, Graph, GraphNode, MatmulEpilogue, ValueId } from '../../src/ir/graph.js'
 import { evaluateExtent } from '../../src/ir/shape.js'
 
 type Numbers = Readonly<Record<string, number>>
@@ -53,9 +54,11 @@ function runNode(
     case 'view':
       data.set(node.out, tensor(node.input).data)
       return
-    case 'matmul':
-      data.set(node.out, einsum(node.subscripts, tensor(node.a), tensor(node.b)))
+    case 'matmul': {
+      const product = einsum(node.subscripts, tensor(node.a), tensor(node.b))
+      data.set(node.out, node.epilogue === undefined ? product : finish(product, node.epilogue, tensor))
       return
+    }
     case 'op': {
       const kernel = kernels.get(node.op)
       if (kernel === undefined) throw new Error(`no kernel ${node.op}`)
@@ -79,6 +82,26 @@ function runNode(
       for (const [name, id] of Object.entries(node.outputs)) data.set(id, outputs[name]?.data ?? [])
     }
   }
+}
+
+const applied: Readonly<Record<Activation, (x: number) => number>> = {
+  none: (x) => x,
+  relu: rectify,
+  gelu_tanh: geluByTanh,
+}
+
+/** What a library's epilogue makes of a product. */
+function finish(
+  product: Float64Array,
+  { bias, residual, activation }: MatmulEpilogue,
+  tensor: (id: ValueId) => HostTensor,
+): Float64Array {
+  const added = (id: ValueId | undefined, i: number): number => {
+    if (id === undefined) return 0
+    const { data } = tensor(id)
+    return data[i % data.length] ?? Number.NaN
+  }
+  return product.map((sum, i) => applied[activation](sum + added(bias, i) + added(residual, i)))
 }
 
 /** The product over named axes, by the definition: one sum for each element of the result. */

@@ -1,0 +1,186 @@
+/**
+ * Which epilogues a matmul library computes. A plan may leave a group with a matmul to the library: the epilogue is derived as for
+ * a generated kernel, and has to be one of those the library offers, whatever ops it comes from. It keeps float32 between its
+ * members and rounds once, as a generated epilogue does.
+ */
+import { usageError } from '../errors.js'
+import { call, f32, index, local } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
+import { type Activation, type Graph, type GraphNode, type NodeOf, outputsOf } from '../ir/graph.js'
+import type { StmtOf, TensorParam } from '../ir/kernel.js'
+import { printExpr } from '../ir/print.js'
+import type { MatmulKernel } from '../ir/template.js'
+import { mapOperands, visit } from '../ir/walk.js'
+import type { PlanDecl } from '../lang/plan.js'
+import { isUsed } from './members.js'
+import { equalExprs } from './positions.js'
+
+/** An epilogue by the kernel's tensors. */
+export interface LibraryEpilogue {
+  readonly bias: string | undefined
+  readonly residual: string | undefined
+  readonly activation: Activation
+}
+
+/** @throws usage `plan.library` for a name that is no group of the plan */
+export function checkLibrary({ name, library = [], groups }: PlanDecl): void {
+  const known = groups.map(({ kernel }) => kernel)
+  const other = library.find((group) => !known.includes(group))
+  if (other === undefined) return
+  throw usageError('plan.library', `plan ${name}: ${other} is to be the library's, but is no group`, {
+    hint: `groups: ${known.join(', ')}`,
+  })
+}
+
+/**
+ * The matmul of a group that is the library's, before anything is derived.
+ * @param nodes the group's nodes in graph order
+ * @throws usage `plan.library` unless there is one, of floats, with nodes behind it of which only the last is needed outside
+ */
+export function libraryMatmul(graph: Graph, group: string, nodes: readonly GraphNode[]): NodeOf<'matmul'> {
+  const [first, second] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
+  const names = nodes.map(({ name }) => name)
+  const last = names.at(-1) ?? ''
+  if (first === undefined) throw refuse(group, names[0] ?? '', last, 'neither is a matmul')
+  if (second !== undefined) throw refuse(group, first.name, second.name, 'both are matmuls')
+  if (nodes.length === 1) {
+    throw usageError('plan.library', `group ${group}: the matmul ${first.name} has nothing behind it`, {
+      hint: "leave it out of the groups: a matmul by itself is the library's",
+    })
+  }
+  if (graph.values[first.a]?.dtype === 'i8') throw refuse(group, first.name, last, 'it adds nothing to sums of int8')
+  const inside = new Set(nodes)
+  const needed = nodes.slice(0, -1).find((node) => outputsOf(node).some((id) => isUsed(graph, id, inside)))
+  if (needed === undefined) return first
+  const reason = `the result of ${needed.name} is needed outside of the group, and the library stores the last one only`
+  throw refuse(group, first.name, last, reason)
+}
+
+const refuse = (group: string, first: string, second: string, reason: string) =>
+  usageError('plan.library', `group ${group}: the library cannot compute nodes ${first} and ${second} as one: ${reason}`, {
+    hint: `take ${group} out of \`library\`: a generated kernel takes any epilogue that works element by element`,
+  })
+
+/**
+ * The library's form of a derived matmul kernel.
+ * @param ends the matmul and the last node of the group
+ * @throws usage `plan.library` naming the two nodes and the reason
+ */
+export function libraryEpilogue(
+  group: string,
+  [matmul, last]: readonly [matmul: string, last: string],
+  kernel: MatmulKernel,
+): LibraryEpilogue {
+  const fail = (reason: string) => refuse(group, matmul, last, reason)
+  const [stored, ...more] = kernel.epilogue.body
+  if (stored?.kind !== 'storeRow' || more.length > 0 || stored.when !== undefined) throw fail(noForm)
+  const { sum, activation } = splitActivation(stored.value, kernel, fail)
+  const added = addedTo(sum, stored, kernel, fail)
+  if (added.residual !== undefined && activation !== 'none')
+    throw fail('of a residual and an activation behind it, the library is asked for one')
+  checkStorage(kernel, stored, added, fail)
+  return { ...added, activation }
+}
+
+type Fail = (reason: string) => Error
+
+const noForm =
+  'the forms there are add a bias to each column, a residual to each element, or both, or apply relu or gelu_tanh behind a bias'
+
+/** A sum of loads that has the product in it, and what is applied to it. */
+function splitActivation(value: Expr, kernel: MatmulKernel, fail: Fail): { readonly sum: Expr; readonly activation: Activation } {
+  const isSum = (expr: Expr): boolean => {
+    const terms = addends(expr)
+    return terms.every(({ kind }) => kind === 'load') && terms.some((term) => isProduct(term, kernel))
+  }
+  let sum: Expr | undefined
+  // Operands come behind what they are operands of: the first sum found is a whole one.
+  visit(value, (expr) => {
+    sum ??= isSum(expr) ? expr : undefined
+  })
+  if (sum === undefined) throw fail(`${noForm}; this is ${printExpr(value)}`)
+  const applied = canonical(replace(value, sum, x))
+  const found = forms.find(({ form }) => equalExprs(applied, form))
+  if (found !== undefined) return { sum, activation: found.activation }
+  let isErf = false
+  visit(applied, (expr) => {
+    isErf ||= expr.kind === 'call' && (expr.fn === 'gelu' || expr.fn === 'erf')
+  })
+  throw fail(isErf ? 'its GELU is the form by tanh, not the one by erf' : `${noForm}; this is ${printExpr(value)}`)
+}
+
+const isProduct = (expr: Expr, { accumulator }: MatmulKernel): boolean => expr.kind === 'load' && expr.tensor === accumulator
+
+/** The terms of nested sums. */
+const addends = (expr: Expr): readonly Expr[] =>
+  expr.kind === 'call' && expr.fn === 'add' && expr.type === 'f32' ? expr.args.flatMap(addends) : [expr]
+
+function replace(expr: Expr, what: Expr, by: Expr): Expr {
+  return equalExprs(expr, what) ? by : mapOperands(expr, (operand) => replace(operand, what, by))
+}
+
+/** Sums, products and maxima in one order, without nesting: how authors write a formula does not matter. */
+function canonical(expr: Expr): Expr {
+  const made = mapOperands(expr, canonical)
+  if (made.kind !== 'call' || !['add', 'mul', 'maximum'].includes(made.fn)) return made
+  const args = made.args.flatMap((arg) =>
+    arg.kind === 'call' && arg.fn === made.fn && arg.type === made.type ? arg.args : [arg],
+  )
+  const keyed = args.map((arg) => [JSON.stringify(arg), arg] as const)
+  return { ...made, args: keyed.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, arg]) => arg) }
+}
+
+const x = local('x')
+const cubed = call('mul', call('mul', x, x), x)
+const inner = call('mul', f32(0.7978845608028654), call('add', x, call('mul', f32(0.044715), cubed)))
+
+const forms: readonly { readonly activation: Activation; readonly form: Expr }[] = [
+  { activation: 'none', form: x },
+  { activation: 'relu', form: canonical(call('maximum', x, f32(0))) },
+  { activation: 'gelu_tanh', form: canonical(call('mul', call('mul', f32(0.5), x), call('add', f32(1), call('tanh', inner)))) },
+]
+
+/** What a sum adds to the product. */
+function addedTo(
+  sum: Expr,
+  stored: StmtOf<'storeRow'>,
+  kernel: MatmulKernel,
+  fail: Fail,
+): Pick<LibraryEpilogue, 'bias' | 'residual'> {
+  const column = index(stored.index)
+  const element = [...stored.rows, column]
+  const at = (indices: readonly Expr[], wanted: readonly Expr[]) =>
+    indices.length === wanted.length && indices.every((expr, i) => equalExprs(expr, wanted[i]))
+  const found: { bias: string | undefined; residual: string | undefined } = { bias: undefined, residual: undefined }
+  const [product, ...repeated] = addends(sum).filter((term) => isProduct(term, kernel))
+  if (product?.kind !== 'load' || repeated.length > 0 || !at(product.indices, element))
+    throw fail(`${noForm}; this is ${printExpr(sum)}`)
+  for (const term of addends(sum)) {
+    if (term === product || term.kind !== 'load') continue
+    if (at(term.indices, stored.rows))
+      throw fail(`${term.tensor} has an element for each row, and its bias has one for each column`)
+    const part = at(term.indices, [column]) ? 'bias' : at(term.indices, element) ? 'residual' : undefined
+    if (part === undefined || found[part] !== undefined) throw fail(`${noForm}; this is ${printExpr(sum)}`)
+    found[part] = term.tensor
+  }
+  return found
+}
+
+/** The library stores and reads row-major matrices of the operands' type. */
+function checkStorage(
+  kernel: MatmulKernel,
+  stored: StmtOf<'storeRow'>,
+  { bias, residual }: Pick<LibraryEpilogue, 'bias' | 'residual'>,
+  fail: Fail,
+): void {
+  const tensor = (name: string): TensorParam | undefined => kernel.tensors.find((param) => param.name === name)
+  const operand = tensor(kernel.a)
+  for (const name of [stored.tensor, bias, residual]) {
+    const param = name === undefined ? undefined : tensor(name)
+    if (param === undefined) continue
+    if (param.layout.name !== 'row')
+      throw fail(`${param.name} is in layout ${param.layout.name}, and it knows row-major matrices`)
+    if (JSON.stringify(param.dtype) !== JSON.stringify(operand?.dtype))
+      throw fail(`${param.name} is stored in another type than the operands of the product`)
+  }
+}
