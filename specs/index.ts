@@ -53,6 +53,7 @@ import { take } from './ops/take.js'
 import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
+import { bestEncoderLibrary } from './plans/best_encoder_library.js'
 import { ftV1Gelu, ftV1GeluTanh, ftV1Pre, ftV1Relu, ftV1Silu } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
@@ -174,6 +175,7 @@ export const plans: readonly PlanDecl[] = [
   ...ftV3,
   int8Row,
   ...bestEncoder,
+  ...bestEncoderLibrary,
   ...bestSeq2seqEncoder,
   ...bestDecoder,
   ...bestEncoderInt8,

@@ -19,9 +19,19 @@ type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : neve
 
 const packed = { batch: 'b', seq: 's', tokens: 't' }
 
-/** The layer's plan, wherever its norms stand: they are kernels of their own. */
-const over = (name: string, layer: GraphDecl<EncoderNode>, activation: string) =>
+/**
+ * The layer's plan, wherever its norms stand: they are kernels of their own.
+ * @param rest what the plan says besides its groups, of which those with a matmul are `matmul_bias`, `matmul_bias_residual` and
+ * `matmul_bias_${activation}`
+ */
+export const over = (
+  name: string,
+  layer: GraphDecl<EncoderNode>,
+  activation: string,
+  rest: { readonly library?: readonly string[] } = {},
+) =>
   plan(name, layer, {
+    ...rest,
     packed,
     stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
     groups: {
@@ -35,20 +45,25 @@ const over = (name: string, layer: GraphDecl<EncoderNode>, activation: string) =
     },
   })
 
+/** Before and behind the layers, over packed tokens. */
+export const aroundLayers = (name: string) => [
+  plan(name, embeddings, {
+    packed,
+    groups: { embed_layer_norm: ['words', 'types', 'typed', 'placed.unpack', 'placed', 'placed.pack', 'norm'] },
+  }),
+  plan(name, tokenClassifier, { packed, groups: { bias_argmax: ['classesBias', 'logits', 'labels'] } }),
+  plan(name, pooler, {
+    packed,
+    groups: { unpack_first_token: ['first.unpack', 'first'], bias_tanh: ['denseBias', 'activated', 'pooled'] },
+  }),
+  plan(name, hiddenStates, { packed, groups: {} }),
+]
+
 export const bestEncoder = [
   over('best-encoder', encoderLayerGelu, 'gelu'),
   over('best-encoder', encoderLayerGeluTanh, 'gelu_tanh'),
   over('best-encoder', encoderLayerRelu, 'relu'),
-  plan('best-encoder', embeddings, {
-    packed,
-    groups: { embed_layer_norm: ['words', 'types', 'typed', 'placed.unpack', 'placed', 'placed.pack', 'norm'] },
-  }),
-  plan('best-encoder', tokenClassifier, { packed, groups: { bias_argmax: ['classesBias', 'logits', 'labels'] } }),
-  plan('best-encoder', pooler, {
-    packed,
-    groups: { unpack_first_token: ['first.unpack', 'first'], bias_tanh: ['denseBias', 'activated', 'pooled'] },
-  }),
-  plan('best-encoder', hiddenStates, { packed, groups: {} }),
+  ...aroundLayers('best-encoder'),
 ]
 
 /** The encoder's part of `best-decoder`. Keys and values of the memory are computed for tokens alone, and stored padded. */

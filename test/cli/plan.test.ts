@@ -46,6 +46,20 @@ describe('plan show', () => {
     expect(norm?.microseconds).toBe(1e6 * (1.2e-6 + (bytes[0] + bytes[1]) / 2.039e12))
   })
 
+  test("a product with an epilogue is the library's, and reads its bias and residual", async () => {
+    const { steps, totals } = await show('best-encoder-library', '--graph', 'encoder_layer_relu', ...small)
+    expect(totals).toMatchObject({ kernels: 3, matmuls: 4, launches: 7 })
+    const product = steps.find(({ nodes }) => nodes.includes('fc2'))
+    expect(product).toMatchObject({
+      kind: 'library matmul',
+      kernel: 'matmul_bias_residual',
+      nodes: ['fc2', 'fc2Bias', 'outputResidual'],
+      bytesRead: 2 * (32 * 3072 + 768 * 3072 + 768 + 32 * 768),
+      bytesWritten: 2 * 32 * 768,
+      flops: 2 * 32 * 768 * 3072,
+    })
+  })
+
   test('a graph the plan says nothing of stays unfused', async () => {
     const { totals } = await show('ft-v1', '--graph', 'embeddings', ...small)
     expect(totals).toMatchObject({ kernels: 5, matmuls: 0 })

@@ -89,6 +89,7 @@ describe('launches of a layer', () => {
     ['ft-v1', 8, 6],
     ['ft-v2.1', 6, 6],
     ['best-encoder', 0, 7],
+    ['best-encoder-library', 3, 4],
     ['auto', 0, 7],
     // Generated matmuls are kernels too. Mode 1 quantises what matmuls read by two kernels of its own.
     ['ft-v3-mode1', 0, 8 + 9],

@@ -1,0 +1,19 @@
+/**
+ * `best-encoder` with the matmul library's products in place of generated ones, wherever the library offers the epilogue: to compare
+ * main loops under equal groups. The library's GELU is the form by tanh, so the inner matmul of a layer with the form by erf stays a
+ * generated kernel.
+ */
+import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../graphs/encoder_layer.js'
+import { aroundLayers, over } from './best_encoder.js'
+
+const name = 'best-encoder-library'
+
+/** The groups of matmuls that every layer has. */
+const library = ['matmul_bias', 'matmul_bias_residual']
+
+export const bestEncoderLibrary = [
+  over(name, encoderLayerGelu, 'gelu', { library }),
+  over(name, encoderLayerGeluTanh, 'gelu_tanh', { library: [...library, 'matmul_bias_gelu_tanh'] }),
+  over(name, encoderLayerRelu, 'relu', { library: [...library, 'matmul_bias_relu'] }),
+  ...aroundLayers(name),
+]
