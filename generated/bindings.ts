@@ -515,6 +515,15 @@ export const int8ContextCol4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
 })
 
 /** Compiled from encoder_layer_gelu:1. */
+export const int8Matmul = bindOp<{  }, 'a' | 'b' | 'y', never>({
+  op: 'int8_matmul',
+  types: [],
+  tensors: { a: ['m', 'k'], b: ['n', 'k'], y: ['m', 'n'] },
+  dims: ['m', 'n', 'k'],
+  attrs: {},
+})
+
+/** Compiled from encoder_layer_gelu:1. */
 export const int8Matmul2r4r4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
   op: 'int8_matmul_2r4r4',
   types: [],

@@ -1,6 +1,6 @@
 /**
- * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, the library's or the generated ones, with the
- * kernels of FasterTransformer v3.0 between them. `best-encoder-int8` keeps attention in floats, where it is one kernel, and
+ * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, with the kernels of FasterTransformer v3.0
+ * between them: the six with weights are the library's, or generated where a tuning file says that those were faster. `best-encoder-int8` keeps attention in floats, where it is one kernel, and
  * quantises as attention and the norms store, and in the epilogues of the other matmuls, so that no kernel only converts.
  */
 import { plan } from 'heddle'
@@ -36,7 +36,9 @@ export const int8Row = plan('int8-row', encoderLayerGelu, {
     valueHeads: { layout: transposedHeadsRows16 },
     'probabilities.int8': { layout: rows16 },
   },
+  tuned: ['int8_matmul'],
   groups: {
+    int8_matmul: [['query'], ['key'], ['value'], ['projection'], ['fc1'], ['fc2']],
     int8_row_bias_qk: [
       'query.float',
       'queryBias',

@@ -6,7 +6,7 @@
 import type { Program } from '../runtime/program.js'
 import { type FlattenConfig, flatten } from '../runtime/program_flatten.js'
 import type { Storage } from '../runtime/program_memory.js'
-import type { Session } from '../runtime/session.js'
+import { contextOf, type Session, type SessionContext } from '../runtime/session.js'
 
 export type Footprint = Program['memory'] & {
   /** Weights and arena. */
@@ -29,13 +29,8 @@ export function twoLargest(storages: readonly Storage[]): number {
 }
 
 /** The footprint of a program that was built from `config` in `session`. */
-export function footprintOf(
-  program: Program,
-  session: Session,
-  config: Omit<FlattenConfig, 'weights' | 'layouts' | 'manifest'>,
-): Footprint {
-  const { weights, layouts, manifest } = session
-  const largest = twoLargest(flatten({ ...config, weights, layouts, manifest }).storages)
+export function footprintOf(program: Program, session: Session, config: Omit<FlattenConfig, SessionContext>): Footprint {
+  const largest = twoLargest(flatten({ ...config, ...contextOf(session) }).storages)
   const { memory } = program
   const peakBytes = memory.weightBytes + memory.arenaBytes
   return { ...memory, peakBytes, twoLargestBytes: largest, ratio: peakBytes / (memory.weightBytes + largest) }

@@ -6,7 +6,8 @@
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { HeddleError, usageError } from '../errors.js'
 import { decode } from '../runtime/buffer.js'
-import type { NativeDeviceInfo, NativeProgram } from '../runtime/native.js'
+import { architectureOf } from '../runtime/device.js'
+import type { NativeDeviceInfo, NativeProgram, NativeStep } from '../runtime/native.js'
 import type { TuningEntry } from '../schedule/tuning.js'
 import { compare } from '../verify/compare.js'
 import { ruleOf } from '../verify/rules.js'
@@ -14,7 +15,7 @@ import { betweenResults, tolerance } from '../verify/tolerance.js'
 import { ceilingsOf } from './floor.js'
 import { rotationOf } from './rotation.js'
 import { summarise } from './statistics.js'
-import { bytesOf, type Dims, dimsOf, openLaunches, ruleFor, type Size, type Stage } from './tune_launch.js'
+import { bytesOf, type Dims, dimsOf, type Launches, openLaunches, ruleFor, type Size, type Stage } from './tune_launch.js'
 import type { TuneCandidate, TuneKernel, TunePlan } from './tune_plan.js'
 import { finalists, selectTiles, selectVariants, type TimesAtRows } from './tune_select.js'
 
@@ -44,10 +45,6 @@ const comparedRows = 37
 const rounds = 4
 /** What is assumed of a GPU whose cache nobody has measured: that of the largest known. */
 const assumedCache = 64 * 2 ** 20
-
-/** `sm_90`, or `simt`. */
-export const architectureOf = ({ kind, computeCapability }: NativeDeviceInfo): string =>
-  kind === 'simt' || computeCapability === undefined ? 'simt' : `sm_${computeCapability.replace('.', '')}`
 
 /**
  * Measures a plan. A candidate that faults or computes something else is refused, and its message kept.
@@ -100,7 +97,7 @@ async function examine(
   const dims = dimsOf(kernel, size, entry)
   const launches = await openLaunches(stage, entry, ruleFor(kernel, size, entry), dims, 1)
   const results = async (key: string): Promise<Uint8Array[]> => {
-    const program = stage.device.program(launches.steps(key))
+    const program = stage.device.program(stepsOf(kernel, launches, key))
     try {
       return await program.run(
         [launches.initial],
@@ -134,6 +131,10 @@ async function examine(
     launches.release()
   }
 }
+
+/** The launches of a key: by the rules, those of what runs where nothing was measured. */
+const stepsOf = ({ rules, library }: TuneKernel, launches: Launches, key: string): NativeStep[] =>
+  library === true && key === rules ? launches.products() : launches.steps(key)
 
 /** What differs from the rules' results by more than two right results may, in words. */
 function difference(
@@ -175,7 +176,7 @@ async function timeAll(
   const programs = new Map<string, { program: NativeProgram; samples: number[] }>()
   try {
     for (const key of [rules, ...candidates.map((candidate) => candidate.key)]) {
-      const program = device.program(launches.steps(key))
+      const program = device.program(stepsOf(kernel, launches, key))
       try {
         await program.run([], [])
         await program.capture()

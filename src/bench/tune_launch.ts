@@ -1,7 +1,7 @@
 /** Buffers and launches of one kernel at one size, for `heddle tune`: small and exact to compare results, large and many to time. */
 import { layouts } from '../../specs/index.js'
 import type { KernelEntry } from '../emit/manifest.js'
-import { dtypeInfo } from '../ir/dtype.js'
+import { dtypeInfo, dtypes } from '../ir/dtype.js'
 import { findLayout, layoutSize } from '../runtime/layouts.js'
 import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice, NativeStep } from '../runtime/native.js'
 import { poisonByte } from '../verify/block.js'
@@ -138,6 +138,8 @@ function initialBlock(entry: KernelEntry, rule: OpRule, places: readonly Place[]
 export interface Launches {
   /** A launch of the kernel `key` for every set. */
   steps(key: string): NativeStep[]
+  /** The library's product for every set, of a kernel whose arguments are a, b and the result, m, n and k. */
+  products(): NativeStep[]
   readonly outputs: readonly { readonly buffer: KernelEntry['buffers'][number]; readonly slice: NativeSlice }[]
   /** The first set as it was before any launch. */
   readonly initial: { readonly to: NativeSlice; readonly data: Uint8Array }
@@ -176,6 +178,7 @@ export async function openLaunches(stage: Stage, entry: KernelEntry, rule: OpRul
           dims: entry.dims.map((name) => dims[name] ?? 1),
           attrs,
         })),
+      products: () => buffers.map((buffer) => productStep(entry, places, dims, buffer)),
       outputs: places
         .filter(({ buffer }) => buffer.access === 'out')
         .map((place) => ({ buffer: place.buffer, slice: { buffer: first, offset: place.offset, bytes: place.bytes } })),
@@ -185,6 +188,27 @@ export async function openLaunches(stage: Stage, entry: KernelEntry, rule: OpRul
   } catch (error) {
     release()
     throw error
+  }
+}
+
+function productStep(entry: KernelEntry, places: readonly Place[], dims: Dims, buffer: NativeBuffer): NativeStep {
+  const slice = (i: number): NativeSlice => ({ buffer, offset: places[i]?.offset ?? 0, bytes: places[i]?.bytes ?? 0 })
+  const dtype = (i: number): number => dtypes.indexOf(places[i]?.buffer.dtype ?? 'f32')
+  const [m = 1, n = 1, k = 1] = entry.dims.map((name) => dims[name] ?? 1)
+  return {
+    kind: 'matmul',
+    label: 'library',
+    a: slice(0),
+    b: slice(1),
+    out: slice(2),
+    dtypes: [dtype(0), dtype(1), dtype(2)],
+    allowTf32: false,
+    extents: [1, m, n, k],
+    strides: [
+      [m * k, k, 1],
+      [n * k, k, 1],
+      [m * n, n, 1],
+    ],
   }
 }
 

@@ -7,6 +7,7 @@ import { type CandidateSet, candidateKey, rulesKey, type TileSet } from '../emit
 import { templateInstances } from '../emit/template.js'
 import { type HeddleError, usageError } from '../errors.js'
 import type { Expr } from '../ir/expr.js'
+import type { Graph } from '../ir/graph.js'
 import { allInstances } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { TemplateKernel } from '../ir/template.js'
@@ -43,6 +44,8 @@ export const tunePlanSchema = z.strictObject({
       kind: z.enum(['rows', 'matmul', 'attention']),
       /** The dimension that is the row's length: of a matmul its columns, of attention the elements of a head. */
       row: z.string(),
+      /** What candidates are held against and must beat is the library's product, which runs where nothing was measured. */
+      library: z.boolean().optional(),
       /** The dimension that a matmul sums over. */
       depth: z.string().optional(),
       /** The dimensions whose product is the number of rows, outermost first; of attention sequences and heads, which rows do not count. */
@@ -55,6 +58,14 @@ export const tunePlanSchema = z.strictObject({
 export type TunePlan = z.infer<typeof tunePlanSchema>
 export type TuneKernel = TunePlan['kernels'][number]
 export type TuneCandidate = z.infer<typeof candidateSchema>
+
+/** The kernels of plans that the library's product stands for where nothing was measured. */
+export const besideLibrary = (graphs: Readonly<Record<string, Readonly<Record<string, Graph>>>>): ReadonlySet<string> =>
+  new Set(
+    Object.values(graphs)
+      .flatMap((own) => Object.values(own))
+      .flatMap(({ nodes }) => nodes.flatMap((node) => (node.kind === 'matmul' ? (node.generated ?? []) : []))),
+  )
 
 export interface TuneRequest {
   readonly target: TunePlan['target']
@@ -76,12 +87,14 @@ export interface PlannedTuning {
 
 /**
  * Plans the kernels of a request, for those of its lengths that suit them.
+ * @param products names of the templates that the library's product stands for
  * @throws usage `tune.kernel` for a named kernel that is not there, whose rows have no length one could ask for, or that no length suits
  */
 export function planTuning(
   kernels: readonly Kernel[],
   templates: readonly TemplateKernel[],
   request: TuneRequest,
+  products: ReadonlySet<string> = new Set(),
 ): PlannedTuning {
   const all = [...kernels, ...templates]
   const lengths = [...new Map(request.lengths.map((size) => [sizeName(size), size])).values()].sort(
@@ -91,7 +104,8 @@ export function planTuning(
     const subject = 'kind' in kernel ? examineTemplate(kernel, request.dtype) : examine(kernel, request.dtype)
     if (typeof subject === 'string') return subject
     const fitting = lengths.filter((size) => subject.candidates(size).length > 0)
-    return fitting.length > 0 ? { ...subject, lengths: fitting } : `no length suits it, it takes ${subject.takes}`
+    const beside = products.has(kernel.name) ? { library: true } : {}
+    return fitting.length > 0 ? { ...subject, ...beside, lengths: fitting } : `no length suits it, it takes ${subject.takes}`
   }
   const named = request.kernels ?? all.filter((kernel) => typeof examined(kernel) !== 'string').map(({ name }) => name)
   const found = [...new Set(named)].sort().map((name) => {

@@ -15,7 +15,7 @@ export interface GenOptions {
   readonly specs?: string | undefined
   /** Folder of the generated text; default `generated`. */
   readonly out?: string | undefined
-  /** Tuning file; default `tuning.json` at the project's root, when there is one. */
+  /** Tuning file; default `tuning.json` beside the specs, when there is one. */
   readonly tuning?: string | undefined
 }
 
@@ -43,7 +43,8 @@ export async function gen(options: GenOptions, context: CliContext): Promise<Gen
   const { generate, writeGenerated } = await import('../emit/index.js')
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
-  const files = generate(read.kernels, read.graphs, read.templates, await readTuning(root, options.tuning), read.schedules)
+  const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
+  const files = generate(read.kernels, read.graphs, read.templates, tuning, read.schedules)
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })
@@ -64,7 +65,7 @@ export const genCommand = (context: () => CliContext) =>
     .option('--check', 'change nothing; exit 1 when the generated text is out of date')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--out <dir>', 'folder of the generated text', 'generated')
-    .option('--tuning <file>', 'measured schedules; default: tuning.json at the root of the project, if any')
+    .option('--tuning <file>', 'measured schedules; default: tuning.json beside the specs, if any')
     .option('--json', 'print the result as JSON')
     .action(async (options) => {
       const result = await gen(options, context())

@@ -7,13 +7,13 @@ import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import writeFileAtomic from 'write-file-atomic'
-import { architectureOf, type TuneResult, tune, tuningEntries } from '../bench/tune.js'
-import { planTuning, type TunePlan, tunePlanSchema } from '../bench/tune_plan.js'
+import { type TuneResult, tune, tuningEntries } from '../bench/tune.js'
+import { besideLibrary, planTuning, type TunePlan, tunePlanSchema } from '../bench/tune_plan.js'
 import { tuneTable } from '../bench/tune_table.js'
 import { generateCandidates, writeGenerated } from '../emit/index.js'
 import { manifestSchema } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
-import { openDevice } from '../runtime/device.js'
+import { architectureOf, openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
 import type { TileSize } from '../schedule/tiles.js'
 import { formatTuning, mergeTuning, sizeName, type TuningEntry } from '../schedule/tuning.js'
@@ -40,7 +40,7 @@ export interface TuneOptions {
   readonly architecture?: string | undefined
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
-  /** The tuning file; default `tuning.json` at the project's root. */
+  /** The tuning file; default `tuning.json` beside the specs. */
   readonly out?: string | undefined
   /** Only prepare candidates, in this folder. */
   readonly prepare?: string | undefined
@@ -64,8 +64,8 @@ const planFile = (folder: string): string => join(folder, 'candidates.json')
 /** Writes the candidates' texts and their plan to a folder, and builds their library there. */
 async function prepare(folder: string, target: DeviceKind, options: TuneOptions, context: CliContext): Promise<void> {
   const { root, signal } = context
-  const { kernels, templates } = await readKernels(root, options.specs)
-  const { plan, sets, tiles } = planTuning(kernels, templates, { ...options, target })
+  const { kernels, templates, graphs } = await readKernels(root, options.specs)
+  const { plan, sets, tiles } = planTuning(kernels, templates, { ...options, target }, besideLibrary(graphs))
   const generated = join(folder, 'generated')
   await writeGenerated(generated, generateCandidates(sets, tiles))
   await writeFileAtomic(planFile(folder), `${JSON.stringify(plan, null, 2)}\n`)
@@ -111,8 +111,9 @@ async function readPlan(folder: string): Promise<TunePlan> {
 async function measure(folder: string, options: TuneOptions, context: CliContext): Promise<TuneVerbResult> {
   const { root, signal, log } = context
   const plan = await readPlan(folder)
-  const file = tuningFile(root, options.out)
-  const old = existsSync(file) ? await readTuning(root, options.out) : undefined
+  const place = { root, specs: options.specs, file: options.out }
+  const file = tuningFile(place)
+  const old = existsSync(file) ? await readTuning(place) : undefined
   const manifest = manifestSchema.parse(JSON.parse(await readFile(join(folder, 'generated', 'manifest.json'), 'utf8')))
   const device = openDevice(plan.target)
   try {
@@ -183,7 +184,7 @@ export const tuneCommand = (context: () => CliContext) =>
     .option('--jobs <count>', 'compilers at a time', positive)
     .option('--architecture <name>', 'build candidates for this GPU architecture only, such as sm_90')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
-    .option('--out <file>', 'tuning file; default: tuning.json at the root of the project')
+    .option('--out <file>', 'tuning file; default: tuning.json beside the specs')
     .addOption(new Option('--prepare <dir>', 'only generate and build the candidates').conflicts('candidates'))
     .option('--candidates <dir>', 'only measure the candidates that --prepare left')
     .option('--json', 'print the results as JSON')

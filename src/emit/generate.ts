@@ -15,7 +15,7 @@ import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { Pass } from '../schedule/passes.js'
-import { tunedTiles } from '../schedule/tuned_tiles.js'
+import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
 import { bindingsText } from './bindings.js'
@@ -66,7 +66,8 @@ export function generateInstances(
     }),
     ...templates.map((template): Written => {
       const text = emitTemplate(template, { tuning })
-      return { ...template, dims: {}, variants: tileLines(template, tuning), text }
+      const tiles = tunedTiles(template.kernel, template.types, tuning)
+      return { ...template, dims: {}, variants: tileLines(template, tiles), tiles, text }
     }),
   ].sort((a, b) => (a.key < b.key ? -1 : 1))
   const twin = written.find(({ key }, i) => key === written[i + 1]?.key)
@@ -135,8 +136,8 @@ export function emitTemplate(
 }
 
 /** A line for each measured tile, as variantLines() has one for a variant of a row program. */
-const tileLines = ({ kernel, types, key }: TemplateInstance, tuning: Tuning | undefined): Written['variants'] =>
-  tunedTiles(kernel, types, tuning).map(({ choice, length, depth, fromRows, toRows, architecture, reason }) => {
+const tileLines = ({ key }: TemplateInstance, tiles: readonly TunedTile[]): Written['variants'] =>
+  tiles.map(({ choice, length, depth, fromRows, toRows, architecture, reason }) => {
     const rows = toRows === undefined ? `from ${fromRows} rows on` : `${fromRows} to ${toRows} rows`
     return {
       name: key,
@@ -152,12 +153,14 @@ export interface Written {
   readonly dims: Instance['dims']
   readonly key: string
   readonly variants: readonly { readonly name: string; readonly schedule: string; readonly when: string }[]
+  /** Of a template kernel: its measured tiles. */
+  readonly tiles?: readonly TunedTile[]
   readonly text: string
 }
 
 export const cudaPath = (key: string): string => `cuda/${key}.cu`
 
-export function manifestEntry({ kernel, types, dims, key, variants, text }: Written): KernelEntry {
+export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], text }: Written): KernelEntry {
   return {
     key,
     op: kernel.name,
@@ -175,9 +178,18 @@ export function manifestEntry({ kernel, types, dims, key, variants, text }: Writ
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),
+    ...(tiles.length === 0 ? {} : { measured: tiles.map(measuredFor) }),
     variants: variants.map(({ name, schedule, when }) => ({ kernel: name, schedule, when })),
   }
 }
+
+const measuredFor = ({ architecture, length, depth, fromRows, toRows }: TunedTile) => ({
+  architecture,
+  length,
+  ...(depth === undefined ? {} : { depth }),
+  fromRows,
+  ...(toRows === undefined ? {} : { toRows }),
+})
 
 export const registryText = (entries: readonly KernelEntry[]): string =>
   render('registry', {

@@ -31,6 +31,7 @@ const node = z.discriminatedUnion('kind', [
     epilogue: z
       .strictObject({ bias: valueId.optional(), residual: valueId.optional(), activation: z.enum(activations) })
       .optional(),
+    generated: z.string().optional(),
   }),
   z.strictObject({ kind: z.literal('view'), name: z.string(), input: valueId, out: valueId }),
 ])

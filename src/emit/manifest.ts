@@ -7,6 +7,7 @@ import { dtypes } from '../ir/dtype.js'
 import { plannedGraphsSchema } from './graphs.js'
 
 const dtype = z.enum(dtypes)
+const extent = z.number().int().positive()
 
 export const kernelEntrySchema = z.strictObject({
   /** The instance key: `layer_norm__f16`. */
@@ -31,6 +32,18 @@ export const kernelEntrySchema = z.strictObject({
   ),
   dims: z.array(z.string()),
   attrs: z.array(z.strictObject({ name: z.string(), type: z.enum(['f32', 'i32']), default: z.number() })),
+  /** Of a template kernel: the sizes for which tiles of it were measured. Where the library computes the same, it takes its place there. */
+  measured: z
+    .array(
+      z.strictObject({
+        architecture: z.string(),
+        length: extent,
+        depth: extent.optional(),
+        fromRows: extent,
+        toRows: extent.optional(),
+      }),
+    )
+    .optional(),
   /** Kernels in the file, with the schedule each follows, in the words of `heddle inspect`. */
   variants: z.array(z.strictObject({ kernel: z.string(), schedule: z.string(), when: z.string() })),
 })

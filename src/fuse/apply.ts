@@ -25,6 +25,7 @@ import type { Binding } from './parameters.js'
 import { quantiseGraph } from './quantise.js'
 import { illegal, type Member } from './space.js'
 import { stackGraph } from './stack.js'
+import { bareMatmul, checkTuned } from './tuned.js'
 
 /** A kernel a plan derives: a row program, or a template with compiled slots. */
 export type PlannedKernel = Kernel | TemplateKernel
@@ -55,7 +56,7 @@ export function prepareGraph(
 
 /**
  * @param ops as `prepareGraph` takes them
- * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.differ`
+ * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.tuned`, `plan.differ`
  */
 export function applyPlan(
   original: Graph,
@@ -64,6 +65,7 @@ export function applyPlan(
   layouts: LayoutsByName = new Map(),
 ): PlannedGraph {
   checkLibrary(plan)
+  checkTuned(plan)
   const graph = prepareGraph(original, plan, ops, layouts)
   const made = new Map<string, PlannedKernel>()
   const values: GraphValue[] = [...graph.values]
@@ -93,6 +95,10 @@ export function applyPlan(
         })
       }
       made.set(name, known ?? derived.kernel)
+      if (plan.tuned?.includes(name) === true) {
+        fused.push({ ...bareMatmul(name, ordered), generated: name })
+        continue
+      }
       const { views, node } = fusedNodes(values, name, ordered, derived)
       fused.push(...views, node)
     }

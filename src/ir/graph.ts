@@ -52,6 +52,8 @@ export type GraphNode =
       readonly subscripts: { readonly a: readonly string[]; readonly b: readonly string[]; readonly out: readonly string[] }
       /** Of a planned graph: what the library computes along, for a matrix of floats. */
       readonly epilogue?: MatmulEpilogue | undefined
+      /** Of a planned graph: the kernel that computes the same, and takes the library's place where it was measured to be faster. */
+      readonly generated?: string | undefined
     }
   /** The same elements under another shape; moves nothing. */
   | { readonly kind: 'view'; readonly name: string; readonly input: ValueId; readonly out: ValueId }

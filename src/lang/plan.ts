@@ -93,6 +93,11 @@ export interface PlanConfig<N extends string, S extends string, I extends string
    * or relu or tanh GELU behind a bias, in floats. Such a group derives no kernel: another plan may derive one of its name.
    */
   readonly library?: readonly string[]
+  /**
+   * Groups of one matmul alone between whose two forms `heddle tune` chooses: the library's product, or the generated kernel for the
+   * sizes at which a tuning file says that it was faster.
+   */
+  readonly tuned?: readonly string[]
 }
 
 /** What a group may hold: inputs are no nodes, but the steps behind them are. */
@@ -113,6 +118,8 @@ export interface PlanDecl {
   readonly groups: readonly { readonly kernel: string; readonly occurrences: readonly (readonly string[])[] }[]
   /** Names of the groups that are the matmul library's. */
   readonly library?: readonly string[] | undefined
+  /** Names of the groups between whose forms measurements choose. */
+  readonly tuned?: readonly string[] | undefined
   /** For what the groups are searched when CUDA is generated; undefined where they are written out. */
   readonly auto?: AutoTarget | undefined
 }
@@ -172,6 +179,7 @@ export function plan<const N extends string, const S extends string = never, con
       occurrences: nested(nodes) ? nodes : [nodes],
     })),
     library: config.library,
+    tuned: config.tuned,
   }
 }
 

@@ -195,3 +195,7 @@ function wrapDevice(native: NativeDevice): NativeDevice {
     close: () => translated(() => native.close()),
   }
 }
+
+/** The device's architecture as tuning files name it: `sm_90`, or `simt`. */
+export const architectureOf = ({ kind, computeCapability }: Pick<NativeDeviceInfo, 'kind' | 'computeCapability'>): string =>
+  kind === 'simt' || computeCapability === undefined ? 'simt' : `sm_${computeCapability.replace('.', '')}`

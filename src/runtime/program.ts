@@ -11,7 +11,7 @@ import { type FlatProgram, type FlattenConfig, flatten } from './program_flatten
 import type { Storage, StorageId } from './program_memory.js'
 import { checkLibrary, describeStep, nativeStep, type ProgramStep } from './program_native.js'
 import type { ProgramStates } from './program_states.js'
-import { type Session, tensorBytes } from './session.js'
+import { contextOf, type Session, type SessionContext, tensorBytes } from './session.js'
 
 export type { GraphApplication } from './application.js'
 export type { ProgramState, ProgramStates } from './program_states.js'
@@ -20,7 +20,7 @@ export type { ProgramState, ProgramStates } from './program_states.js'
 const poison = 0xff
 
 /** Everything but what the session holds. */
-export type ProgramConfig = Omit<FlattenConfig, 'weights' | 'layouts' | 'manifest'> & { readonly session: Session }
+export type ProgramConfig = Omit<FlattenConfig, SessionContext> & { readonly session: Session }
 
 export interface Program {
   readonly steps: readonly ProgramStep[]
@@ -63,7 +63,7 @@ export interface RunOptions {
  */
 export async function buildProgram(config: ProgramConfig): Promise<Program> {
   const { session } = config
-  const flat = flatten({ ...config, weights: session.weights, layouts: session.layouts, manifest: session.manifest })
+  const flat = flatten({ ...config, ...contextOf(session) })
   checkLibrary(session, flat.steps)
 
   const inArena = flat.storages.map((storage) => (isInArena(storage) ? storage : { ...storage, bytes: 0 }))

@@ -90,7 +90,7 @@ function flattenApplication(state: State, application: GraphApplication): void {
     else {
       values.set(node.out, allocate(state, info(node.out)))
       const use = (id: ValueId): StorageId => state.memory.read(heldValue(values, id), state.steps.length, name)
-      state.steps.push(matmulStep(name, graph, node, binding, state.config.layouts, use))
+      state.steps.push(matmulStep(name, graph, node, binding, state.config, use))
     }
   }
   for (const [name, id] of Object.entries(graph.outputs)) {

@@ -1,5 +1,5 @@
 /** Lowering one node to a step: ops to kernels with their arguments in the launcher's order, products to strided matmuls. */
-import type { Manifest } from '../emit/manifest.js'
+import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import type { Activation, Graph, NodeOf, ValueId } from '../ir/graph.js'
@@ -41,6 +41,8 @@ export interface FlatEpilogue {
 export interface StepContext {
   readonly layouts: Layouts
   readonly manifest: Manifest
+  /** Of the device, as tuning files name it. */
+  readonly architecture: string
 }
 
 export function kernelStep(
@@ -57,13 +59,13 @@ export function matmulStep(
   graph: Graph,
   node: NodeOf<'matmul'>,
   binding: Binding,
-  layouts: Layouts,
+  context: StepContext,
   storageOf: (id: ValueId) => StorageId,
 ): FlatStep {
   const dtype = (id: ValueId): DType => valueInfo(graph, id, binding).dtype
   const operand = (id: ValueId, axes: readonly string[]): StridedOperand => {
     const { shape, layout } = valueInfo(graph, id, binding)
-    return { axes, extents: shape, strides: layoutStrides(findLayout(layouts, layout, shape.length), shape) }
+    return { axes, extents: shape, strides: layoutStrides(findLayout(context.layouts, layout, shape.length), shape) }
   }
   const { a, b, out, subscripts, epilogue } = node
   const dtypes = [dtype(a), dtype(b), dtype(out)] as const
@@ -73,11 +75,45 @@ export function matmulStep(
     out: operand(out, subscripts.out),
   })
   if (dtypes[0] === 'i8') expectSummable(label, matmul.extents[3])
+  const faster = measuredKernel(node, dtypes, matmul, context)
+  if (faster !== undefined) {
+    const [, m, n, k] = matmul.extents
+    return { kind: 'kernel', label, key: faster.key, buffers: [a, b, out].map(storageOf), dims: [m, n, k], attrs: [] }
+  }
   const step = { kind: 'matmul', label, a: storageOf(a), b: storageOf(b), out: storageOf(out), dtypes, matmul } as const
   if (epilogue === undefined) return step
   const added = (id: ValueId | undefined) => (id === undefined ? undefined : storageOf(id))
   const { activation } = epilogue
   return { ...step, epilogue: { bias: added(epilogue.bias), residual: added(epilogue.residual), activation } }
+}
+
+/**
+ * The generated kernel of a product, if it was measured to be faster than the library's for this size: its arguments are a, b and the
+ * result, m, n and k. The CPU device takes it for the sizes of every architecture, so that it checks what a GPU would run.
+ */
+function measuredKernel(
+  { generated }: NodeOf<'matmul'>,
+  dtypes: readonly DType[],
+  { extents, strides }: StridedMatmul,
+  { manifest, architecture }: StepContext,
+): KernelEntry | undefined {
+  const [batch, m, n, k] = extents
+  const rows = [k, k, n]
+  const plain = batch === 1 && strides.every(([, row, column], i) => row === rows[i] && column === 1)
+  if (generated === undefined || !plain) return undefined
+  return manifest.kernels.find(
+    ({ op, buffers, measured = [] }) =>
+      op === generated &&
+      buffers.every(({ dtype }, i) => dtype === dtypes[i]) &&
+      measured.some(
+        (size) =>
+          (architecture === 'simt' || size.architecture === architecture) &&
+          size.length === n &&
+          size.depth === k &&
+          size.fromRows <= m &&
+          m <= (size.toRows ?? m),
+      ),
+  )
 }
 
 /** The most products of int8 whose sum int32 holds, for factors within [-127, 127]. */

@@ -1,6 +1,7 @@
 /** A session: what all programs of one model share on a device, above all its weights, uploaded once. */
 import type { Manifest } from '../emit/manifest.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
+import { architectureOf } from './device.js'
 import type { Layouts } from './layouts.js'
 import type { NativeDevice, NativeLibrary, NativeSlice } from './native.js'
 import { arenaAlignment } from './planner.js'
@@ -39,6 +40,17 @@ export interface Session extends Omit<Required<SessionConfig>, 'weights'> {
   /** Frees the weights. Programs built from the session keep them alive until they are released too. */
   release(): void
 }
+
+/** What flattening a graph for a session's device depends on. */
+export const contextOf = ({ weights, layouts, manifest, device }: Session) => ({
+  weights,
+  layouts,
+  manifest,
+  architecture: architectureOf(device.info()),
+})
+
+/** The names of that. */
+export type SessionContext = keyof ReturnType<typeof contextOf>
 
 /** Bytes of a dense tensor. */
 export const tensorBytes = (dtype: DType, shape: readonly number[]): number =>

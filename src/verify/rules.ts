@@ -232,6 +232,7 @@ export const rules: Readonly<Record<string, OpRule>> = {
   int8_col32_from_rows: { ...exact, ...ties },
   int8_context_2r4r4: integerProduct,
   int8_context_col4: integerProduct,
+  int8_matmul: integerProduct,
   int8_matmul_2r4r4: integerProduct,
   int8_matmul_bias: exactProduct,
   int8_matmul_bias_gelu_quantize: {

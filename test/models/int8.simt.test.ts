@@ -79,14 +79,16 @@ const ops = new Map(kernels.map((kernel) => [kernel.name, kernel]))
 const layoutIr = new Map(lowered.map((layout) => [layout.name, layout]))
 
 let simt: Awaited<ReturnType<typeof openSimtKernels>>
+/** Kernels of the last run, and products of the library. */
+let launched: readonly string[] = []
 beforeAll(async () => {
   simt = await openSimtKernels()
 })
 
 /** Runs the layer under a plan: the device's value of every integer edge that exists in memory, and of the inputs, by node. */
-async function edgesOf(name: string): Promise<ReadonlyMap<string, Float64Array>> {
+async function edgesOf(name: string, manifest = simt.manifest): Promise<ReadonlyMap<string, Float64Array>> {
   const plan = plans.find((decl) => decl.name === name && decl.graph === encoderLayerGelu.name)
-  const planned = simt.manifest.plans?.[name]?.[encoderLayerGelu.name]
+  const planned = manifest.plans?.[name]?.[encoderLayerGelu.name]
   if (plan === undefined || planned === undefined) throw new Error(`no plan ${name}`)
   const prepared = prepareGraph(encoderLayerGelu.graph, plan, ops, layoutIr)
   const made = new Set(planned.nodes.flatMap(outputsOf))
@@ -114,7 +116,7 @@ async function edgesOf(name: string): Promise<ReadonlyMap<string, Float64Array>>
     outputs: names(Object.keys(graph.outputs)),
     attrs,
   }
-  const session = await openSession({ ...simt, layouts, weights: prepareWeights([application], weights, layouts) })
+  const session = await openSession({ ...simt, manifest, layouts, weights: prepareWeights([application], weights, layouts) })
   const program = await buildProgram({
     session,
     applications: [application],
@@ -133,6 +135,7 @@ async function edgesOf(name: string): Promise<ReadonlyMap<string, Float64Array>>
     })
     return [input, encodeNumbers(info.dtype, stored)] as const
   })
+  launched = program.steps.map(({ kernel = 'library' }) => kernel)
   const results = await program.run(Object.fromEntries(bytes))
   const edges = new Map<string, Float64Array>(Object.entries(given).map(([input, values]) => [input, Float64Array.from(values)]))
   for (const [output, info] of Object.entries(program.outputs)) {
@@ -270,6 +273,22 @@ describe('integer edges of a layer equal the written-out reference', () => {
     const edges = await edgesOf(plan)
     expect(check(edges, packed, mode === 1 ? 'float' : 'int8')).toEqual([])
     expect([...edges.keys()]).toEqual(expect.arrayContaining(['scores', 'context', 'fc1', 'fc2', 'probabilities.int8']))
+  })
+
+  it('int8-row with generated products where they were measured to be faster', async () => {
+    const products = () => launched.filter((kernel) => kernel === 'int8_matmul' || kernel === 'library')
+    await edgesOf('int8-row')
+    expect(products()).toEqual(Array(8).fill('library'))
+    const measured = [
+      { architecture: 'sm_90', length: hidden, depth: hidden, fromRows: 1, toRows: tokens },
+      { architecture: 'sm_90', length: inner, depth: hidden, fromRows: tokens },
+      // fc2 has one row too many for what was measured, and stays the library's.
+      { architecture: 'sm_90', length: hidden, depth: inner, fromRows: 1, toRows: tokens - 1 },
+    ]
+    const kernels = simt.manifest.kernels.map((entry) => (entry.op === 'int8_matmul' ? { ...entry, measured } : entry))
+    const edges = await edgesOf('int8-row', { ...simt.manifest, kernels })
+    expect(products().filter((kernel) => kernel === 'int8_matmul')).toHaveLength(5)
+    expect(check(edges, true, 'float')).toEqual([])
   })
 
   it('best-encoder-int8', async () => {
