@@ -552,7 +552,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_col32_from_rows__f32", "b5623c3cf73a066a94645118f480212b91b70ac8f4c207564d9ed9ebb59bab40", 2, 2, 1, heddle_launch_int8_col32_from_rows__f32},
       {"int8_context_2r4r4", "4ddd1bd09b5c394ecb971f80c03c2b6f8eaf8991d0f675ad5a21e3cbd0df0ed7", 3, 5, 0, heddle_launch_int8_context_2r4r4},
       {"int8_context_col4", "c2ca3d0feafce103e5ab040bc911fe9ef75d87e1ad59334142a3e1c5271994f7", 3, 5, 0, heddle_launch_int8_context_col4},
-      {"int8_matmul", "6574aa6c82b92a021ba1582e295f21be4948227ab0dbf0c5d629c8639347e8cc", 3, 3, 0, heddle_launch_int8_matmul},
+      {"int8_matmul", "6a0a550976ade6c780a8ab9a6f1036b54c52cacbbba6b36a8d317dec535d917c", 3, 3, 0, heddle_launch_int8_matmul},
       {"int8_matmul_2r4r4", "d9b2bd5b1bc205343c98672d3df39bddfa232c968076e2bd3e815371a1465c9f", 3, 3, 0, heddle_launch_int8_matmul_2r4r4},
       {"int8_matmul_bias__bf16", "c7a5dfd498f9657357ab919997fabf92fa902e4674052cbfd0592a01a9c7177a", 5, 3, 0, heddle_launch_int8_matmul_bias__bf16},
       {"int8_matmul_bias__f16", "e165ffb105cb1baec39c5db3e65bfedad3ffbd6c86dab8c6ede7380ce712d010", 5, 3, 0, heddle_launch_int8_matmul_bias__f16},

@@ -160,21 +160,23 @@ bool exists(const MatmulChoice& choice, const Epilogue& epilogue) {
 }
 
 /// The single tile that is the fastest for a product, or none. From timing all widths for the matmuls of a 768 wide layer, 192 to
-/// 2113 rows, on a GPU of 132 multiprocessors.
+/// 3500 rows, on a GPU of 132 multiprocessors.
 template <class T>
 MatmulTile choose_single(int64_t m, int64_t n, int64_t k) {
   const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
   const auto tiles = [&](int64_t columns) { return divide_up(m, SingleTile<64>::rows) * divide_up(n, columns); };
-  // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided. matmul_mma.cuh does that.
-  // Of int8, dividing a k of 24 and of 32 steps was slower than not to.
-  constexpr int64_t few_rows = 256, long_k = (std::is_same_v<T, signed char> ? 40 : 24) * box_columns<T>;
-  if (m < few_rows || 2 * tiles(64) <= at_once || (k >= long_k && 3 * tiles(96) <= at_once)) return MatmulTile::none;
+  // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided, as long as halves of 64 x 96
+  // all run at once. Of int8, dividing a k of 24 and of 32 steps was slower than not to.
+  constexpr int64_t few_rows = 256, long_k = 24 * box_columns<T>;
+  constexpr int64_t divided_k = std::is_same_v<T, signed char> ? 40 * box_columns<T> : long_k;
+  const bool halves = k >= divided_k && 2 * divide_up(m, 64) * divide_up(n, 96) <= at_once;
+  if (m < few_rows || 2 * tiles(64) <= at_once || halves) return MatmulTile::none;
   // The narrowest of which all run at once takes the least time.
   if (tiles(64) <= at_once) return MatmulTile::single_128x64;
   if (tiles(96) <= at_once) return MatmulTile::single_128x96;
-  // Pairs of tiles read less, but an odd number of rows of tiles may cost them a round.
-  return tiles(128) <= at_once && rounds<WgmmaTile<128, false>>(m, n, pairs_at_once()) > 1 ? MatmulTile::single_128x128
-                                                                                            : MatmulTile::none;
+  // Pairs of tiles read less, but an odd number of rows of tiles may cost them a round, and over a long k they wait for each other.
+  const bool pairs_lose = k >= long_k || rounds<WgmmaTile<128, false>>(m, n, pairs_at_once()) > 1;
+  return tiles(128) <= at_once && pairs_lose ? MatmulTile::single_128x128 : MatmulTile::none;
 }
 
 /// How to compute a product; no tile where another body is faster.
