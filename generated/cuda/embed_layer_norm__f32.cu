@@ -42,18 +42,29 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);
-  const int row_add = 0 + heddle::read(positions, i_t);
-  const int64_t start = static_cast<int64_t>(i_t) * n;
+  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
+  const int64_t start_2 = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids2, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
+  const int64_t start_3 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
+  const int64_t start_4 = static_cast<int64_t>(i_t) * n;
   const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(table, start) &&
+      heddle::is_aligned<VEC>(table2, start_2) &&
+      heddle::is_aligned<VEC>(table3, start_3) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(y, start_4);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Chunk<T, VEC> soon_gamma_c7[1];
     if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, gamma, n, soon_gamma_c7, [&](int c7) -> int64_t { return c7; });
     heddle::Chunk<T, VEC> soon_beta_c7[1];
     if constexpr (CHUNKS == 1) heddle::load_row<VEC, WHOLE>(team, beta, n, soon_beta_c7, [&](int c7) -> int64_t { return c7; });
+    heddle::Chunk<T, VEC> table_c7[CHUNKS] = {};
+    if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row<VEC, WHOLE>(team, table, n, table_c7, [&](int c7) -> int64_t { return start + c7; });
+    heddle::Chunk<T, VEC> table2_c7[CHUNKS] = {};
+    if (((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))))) heddle::load_row<VEC, WHOLE>(team, table2, n, table2_c7, [&](int c7) -> int64_t { return start_2 + c7; });
+    heddle::Chunk<T, VEC> table3_c7[CHUNKS] = {};
+    if ((heddle::read(sequences, i_t) >= 0)) heddle::load_row<VEC, WHOLE>(team, table3, n, table3_c7, [&](int c7) -> int64_t { return start_3 + c7; });
     float v3[CHUNKS][VEC];
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
     HEDDLE_UNROLL
@@ -63,9 +74,8 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
       if (valid <= 0) break;
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const int c7 = c7_0 + i;
         if (WHOLE || i < valid) {
-          v3[chunk][i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(table, (static_cast<int64_t>(heddle::read(ids, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7) + heddle::read(table2, (static_cast<int64_t>(heddle::read(ids2, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7)) : 0.0f) + heddle::read(table3, (static_cast<int64_t>(row_add) * n) + c7)) : 0.0f;
+          v3[chunk][i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c7[chunk][i] + table2_c7[chunk][i]) : 0.0f) + table3_c7[chunk][i]) : 0.0f;
           sum0_lanes.add(v3[chunk][i], c7_0 + i);
         }
       }
@@ -100,7 +110,7 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
       for (int i = 0; i < VEC; ++i) {
         y_c7[i] = (((v3[chunk][i] - mean) * row_rsqrt) * gamma_c7[i]) + beta_c7[i];
       }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c7_0, valid, y_c7);
+      heddle::store_chunk<VEC, WHOLE>(y, start_4 + c7_0, valid, y_c7);
     }
   };
   if (whole) {
@@ -138,23 +148,30 @@ __global__ void __launch_bounds__(Team::threads, 2) embed_layer_norm_reread(
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);
-  const int row_add = 0 + heddle::read(positions, i_t);
-  const int64_t start = static_cast<int64_t>(i_t) * n;
+  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
+  const int64_t start_2 = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids2, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
+  const int64_t start_3 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
+  const int64_t start_4 = static_cast<int64_t>(i_t) * n;
   const bool whole = n % VEC == 0 &&
+      heddle::is_aligned<VEC>(table, start) &&
+      heddle::is_aligned<VEC>(table2, start_2) &&
+      heddle::is_aligned<VEC>(table3, start_3) &&
       heddle::is_aligned<VEC>(gamma, 0) &&
       heddle::is_aligned<VEC>(beta, 0) &&
-      heddle::is_aligned<VEC>(y, start);
+      heddle::is_aligned<VEC>(y, start_4);
   const auto compute = [&](auto choice) {
     constexpr bool WHOLE = decltype(choice)::value;
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c7_0 = chunk * VEC;
       const int valid = n - c7_0;
+      const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table, start + c7_0, valid) : heddle::Chunk<T, VEC>{};
+      const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table2, start_2 + c7_0, valid) : heddle::Chunk<T, VEC>{};
+      const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC, WHOLE>(table3, start_3 + c7_0, valid) : heddle::Chunk<T, VEC>{};
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const int c7 = c7_0 + i;
         if (WHOLE || i < valid) {
-          const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(table, (static_cast<int64_t>(heddle::read(ids, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7) + heddle::read(table2, (static_cast<int64_t>(heddle::read(ids2, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7)) : 0.0f) + heddle::read(table3, (static_cast<int64_t>(row_add) * n) + c7)) : 0.0f;
+          const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c7[i] + table2_c7[i]) : 0.0f) + table3_c7[i]) : 0.0f;
           sum0_lanes.add(v3, c7_0 + i);
         }
       }
@@ -166,11 +183,13 @@ __global__ void __launch_bounds__(Team::threads, 2) embed_layer_norm_reread(
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c7_0 = chunk * VEC;
       const int valid = n - c7_0;
+      const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table, start + c7_0, valid) : heddle::Chunk<T, VEC>{};
+      const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table2, start_2 + c7_0, valid) : heddle::Chunk<T, VEC>{};
+      const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC, WHOLE>(table3, start_3 + c7_0, valid) : heddle::Chunk<T, VEC>{};
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const int c7 = c7_0 + i;
         if (WHOLE || i < valid) {
-          const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(table, (static_cast<int64_t>(heddle::read(ids, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7) + heddle::read(table2, (static_cast<int64_t>(heddle::read(ids2, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7)) : 0.0f) + heddle::read(table3, (static_cast<int64_t>(row_add) * n) + c7)) : 0.0f;
+          const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c7[i] + table2_c7[i]) : 0.0f) + table3_c7[i]) : 0.0f;
           sum1_lanes.add(heddle::square(v3 - mean), c7_0 + i);
         }
       }
@@ -182,18 +201,20 @@ __global__ void __launch_bounds__(Team::threads, 2) embed_layer_norm_reread(
     for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(n); chunk += Team::lanes) {
       const int c7_0 = chunk * VEC;
       const int valid = n - c7_0;
+      const auto table_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table, start + c7_0, valid) : heddle::Chunk<T, VEC>{};
+      const auto table2_c7 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC, WHOLE>(table2, start_2 + c7_0, valid) : heddle::Chunk<T, VEC>{};
+      const auto table3_c7 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC, WHOLE>(table3, start_3 + c7_0, valid) : heddle::Chunk<T, VEC>{};
       const auto gamma_c7 = heddle::load_chunk<VEC, WHOLE>(gamma, c7_0, valid);
       const auto beta_c7 = heddle::load_chunk<VEC, WHOLE>(beta, c7_0, valid);
       float y_c7[VEC] = {};
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
-        const int c7 = c7_0 + i;
         if (WHOLE || i < valid) {
-          const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(table, (static_cast<int64_t>(heddle::read(ids, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7) + heddle::read(table2, (static_cast<int64_t>(heddle::read(ids2, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c7)) : 0.0f) + heddle::read(table3, (static_cast<int64_t>(row_add) * n) + c7)) : 0.0f;
+          const float v3 = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c7[i] + table2_c7[i]) : 0.0f) + table3_c7[i]) : 0.0f;
           y_c7[i] = (((v3 - mean) * row_rsqrt) * gamma_c7[i]) + beta_c7[i];
         }
       }
-      heddle::store_chunk<VEC, WHOLE>(y, start + c7_0, valid, y_c7);
+      heddle::store_chunk<VEC, WHOLE>(y, start_4 + c7_0, valid, y_c7);
     }
   };
   if (whole) {

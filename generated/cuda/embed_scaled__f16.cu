@@ -31,15 +31,17 @@ __global__ void __launch_bounds__(256, 1) embed_scaled_elementwise(
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);
-  const int row_add = 0 + heddle::read(positions, i_t);
-  const int64_t start = static_cast<int64_t>(i_t) * n;
+  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
+  const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
+  const int64_t start_3 = static_cast<int64_t>(i_t) * n;
+  const auto table_c6 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC>(table, start + c6_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto table2_c6 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC>(table2, start_2 + c6_0, valid) : heddle::Chunk<T, VEC>{};
   float y_c6[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c6 = c6_0 + i;
-    if (i < valid) y_c6[i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(table, (static_cast<int64_t>(heddle::read(ids, static_cast<int64_t>((row_positions < heddle::read(lengths, row_maximum)) ? (heddle::read(starts, row_maximum) + row_positions) : 0))) * n) + c6) * factor) : 0.0f) + heddle::read(table2, (static_cast<int64_t>(row_add) * n) + c6)) : 0.0f;
+    if (i < valid) y_c6[i] = row_ge ? (((row_positions < heddle::read(lengths, row_maximum)) ? (table_c6[i] * factor) : 0.0f) + table2_c6[i]) : 0.0f;
   }
-  heddle::store_chunk<VEC>(y, start + c6_0, valid, y_c6);
+  heddle::store_chunk<VEC>(y, start_3 + c6_0, valid, y_c6);
 }
 
 }  // namespace

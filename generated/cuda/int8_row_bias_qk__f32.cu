@@ -35,25 +35,24 @@ __global__ void __launch_bounds__(256, 1) int8_row_bias_qk_elementwise(
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const bool row_lt = i_s < heddle::read(lengths, i_b);
-  const int row_select = (i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0;
-  const int64_t start = static_cast<int64_t>(i_h) * d;
-  const int64_t start_2 = (((static_cast<int64_t>(i_b) * h) + i_h) * (static_cast<int64_t>(s) * ((((static_cast<int64_t>(d) + 16) - 1) / 16) * 16))) + (static_cast<int64_t>(i_s) * ((((static_cast<int64_t>(d) + 16) - 1) / 16) * 16));
-  const auto steps_c9 = heddle::load_chunk<VEC>(steps, start + c9_0, valid);
-  const auto bias_c9 = heddle::load_chunk<VEC>(bias, start + c9_0, valid);
-  const auto steps2_c9 = heddle::load_chunk<VEC>(steps2, start + c9_0, valid);
-  const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start + c9_0, valid);
-  float y_c9[VEC] = {};
-  float y2_c9[VEC] = {};
+  const int64_t start = ((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * h) + i_h) * d;
+  const int64_t start_2 = static_cast<int64_t>(i_h) * d;
+  const int64_t start_3 = (((static_cast<int64_t>(i_b) * h) + i_h) * (static_cast<int64_t>(s) * ((((static_cast<int64_t>(d) + 16) - 1) / 16) * 16))) + (static_cast<int64_t>(i_s) * ((((static_cast<int64_t>(d) + 16) - 1) / 16) * 16));
+  const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c9_0, valid) : heddle::Chunk<int, VEC>{};
+  const auto steps_c9 = heddle::load_chunk<VEC>(steps, start_2 + c9_0, valid);
+  const auto bias_c9 = heddle::load_chunk<VEC>(bias, start_2 + c9_0, valid);
+  const auto x2_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x2, start + c9_0, valid) : heddle::Chunk<int, VEC>{};
+  const auto steps2_c9 = heddle::load_chunk<VEC>(steps2, start_2 + c9_0, valid);
+  const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start_2 + c9_0, valid);
+  float y_c9[VEC];
+  float y2_c9[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c9 = c9_0 + i;
-    if (i < valid) {
-      y_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c9)) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
-      y2_c9[i] = row_lt ? (((static_cast<float>(heddle::read(x2, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c9)) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
-    }
+    y_c9[i] = row_lt ? (((static_cast<float>(x_c9[i]) * steps_c9[i]) + bias_c9[i]) * inverse) : 0.0f;
+    y2_c9[i] = row_lt ? (((static_cast<float>(x2_c9[i]) * steps2_c9[i]) + bias2_c9[i]) * inverse2) : 0.0f;
   }
-  heddle::store_chunk<VEC>(y, start_2 + c9_0, valid, y_c9);
-  heddle::store_chunk<VEC>(y2, start_2 + c9_0, valid, y2_c9);
+  heddle::store_chunk<VEC>(y, start_3 + c9_0, valid, y_c9);
+  heddle::store_chunk<VEC>(y2, start_3 + c9_0, valid, y2_c9);
 }
 
 }  // namespace

@@ -28,17 +28,16 @@ __global__ void __launch_bounds__(256, 1) int8_row_merge_heads_pack_elementwise(
   const int i_n = heddle::peel(position, n);
   const int i_m = static_cast<int>(position);
   const bool row_ge = heddle::read(sequences, i_m) >= 0;
-  const int row_maximum = max(heddle::read(sequences, i_m), 0);
-  const int row_positions = heddle::read(positions, i_m);
   const float row_mul = step * otherStep;
-  const int64_t start = ((static_cast<int64_t>(i_m) * n) + i_n) * n2;
-  float y_c5[VEC] = {};
+  const int64_t start = ((((static_cast<int64_t>((heddle::read(sequences, i_m) >= 0) ? max(heddle::read(sequences, i_m), 0) : 0) * n) + i_n) * n4) + ((heddle::read(sequences, i_m) >= 0) ? heddle::read(positions, i_m) : 0)) * n2;
+  const int64_t start_2 = ((static_cast<int64_t>(i_m) * n) + i_n) * n2;
+  const auto x_c5 = heddle::read(sequences, i_m) >= 0 ? heddle::load_chunk<VEC>(x, start + c5_0, valid) : heddle::Chunk<int, VEC>{};
+  float y_c5[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c5 = c5_0 + i;
-    if (i < valid) y_c5[i] = (row_ge ? (static_cast<float>(heddle::read(x, (((((static_cast<int64_t>(row_maximum) * n) + i_n) * n4) + row_positions) * n2) + c5)) * row_mul) : 0.0f) * inverse;
+    y_c5[i] = (row_ge ? (static_cast<float>(x_c5[i]) * row_mul) : 0.0f) * inverse;
   }
-  heddle::store_chunk<VEC>(y, start + c5_0, valid, y_c5);
+  heddle::store_chunk<VEC>(y, start_2 + c5_0, valid, y_c5);
 }
 
 }  // namespace

@@ -26,16 +26,15 @@ __global__ void __launch_bounds__(256, 1) merge_heads_pack_elementwise(
   const int i_h = heddle::peel(position, h);
   const int i_t = static_cast<int>(position);
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
-  const int row_maximum = max(heddle::read(sequences, i_t), 0);
-  const int row_positions = heddle::read(positions, i_t);
-  const int64_t start = ((static_cast<int64_t>(i_t) * h) + i_h) * d;
-  float y_c3[VEC] = {};
+  const int64_t start = ((((static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? max(heddle::read(sequences, i_t), 0) : 0) * h) + i_h) * s) + ((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0)) * d;
+  const int64_t start_2 = ((static_cast<int64_t>(i_t) * h) + i_h) * d;
+  const auto x_c3 = heddle::read(sequences, i_t) >= 0 ? heddle::load_chunk<VEC>(x, start + c3_0, valid) : heddle::Chunk<T, VEC>{};
+  float y_c3[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c3 = c3_0 + i;
-    if (i < valid) y_c3[i] = row_ge ? heddle::read(x, (((((static_cast<int64_t>(row_maximum) * h) + i_h) * s) + row_positions) * d) + c3) : 0.0f;
+    y_c3[i] = row_ge ? x_c3[i] : 0.0f;
   }
-  heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
+  heddle::store_chunk<VEC>(y, start_2 + c3_0, valid, y_c3);
 }
 
 }  // namespace

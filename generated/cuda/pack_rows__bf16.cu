@@ -24,16 +24,15 @@ __global__ void __launch_bounds__(256, 1) pack_rows_elementwise(
   const int valid = n - c0;
   const int t1 = static_cast<int>(position);
   const bool row_ge = heddle::read(sequences, t1) >= 0;
-  const int row_maximum = max(heddle::read(sequences, t1), 0);
-  const int row_positions = heddle::read(positions, t1);
-  const int64_t start = static_cast<int64_t>(t1) * n;
-  float y_c[VEC] = {};
+  const int64_t start = ((static_cast<int64_t>((heddle::read(sequences, t1) >= 0) ? max(heddle::read(sequences, t1), 0) : 0) * s) + ((heddle::read(sequences, t1) >= 0) ? heddle::read(positions, t1) : 0)) * n;
+  const int64_t start_2 = static_cast<int64_t>(t1) * n;
+  const auto x_c = heddle::read(sequences, t1) >= 0 ? heddle::load_chunk<VEC>(x, start + c0, valid) : heddle::Chunk<T, VEC>{};
+  float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c = c0 + i;
-    if (i < valid) y_c[i] = row_ge ? heddle::read(x, (((static_cast<int64_t>(row_maximum) * s) + row_positions) * n) + c) : 0.0f;
+    y_c[i] = row_ge ? x_c[i] : 0.0f;
   }
-  heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
+  heddle::store_chunk<VEC>(y, start_2 + c0, valid, y_c);
 }
 
 }  // namespace

@@ -33,27 +33,29 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_unpack_split_heads_elementwis
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const bool row_lt = i_s < heddle::read(lengths, i_b);
-  const int row_select = (i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0;
-  const int64_t start = static_cast<int64_t>(i_h) * d;
-  const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
-  const auto bias_c9 = heddle::load_chunk<VEC>(bias, start + c9_0, valid);
-  const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start + c9_0, valid);
-  const auto bias3_c9 = heddle::load_chunk<VEC>(bias3, start + c9_0, valid);
-  float y_c9[VEC] = {};
-  float y2_c9[VEC] = {};
-  float y3_c9[VEC] = {};
+  const int64_t start = (((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) * h) + i_h) * d;
+  const int64_t start_2 = static_cast<int64_t>(i_h) * d;
+  const int64_t start_3 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) + 1) * h) + i_h) * d;
+  const int64_t start_4 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) + 2) * h) + i_h) * d;
+  const int64_t start_5 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
+  const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c9_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto bias_c9 = heddle::load_chunk<VEC>(bias, start_2 + c9_0, valid);
+  const auto x_c9_2 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start_3 + c9_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start_2 + c9_0, valid);
+  const auto x_c9_3 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start_4 + c9_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto bias3_c9 = heddle::load_chunk<VEC>(bias3, start_2 + c9_0, valid);
+  float y_c9[VEC];
+  float y2_c9[VEC];
+  float y3_c9[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c9 = c9_0 + i;
-    if (i < valid) {
-      y_c9[i] = row_lt ? (heddle::read(x, ((((static_cast<int64_t>(row_select) * j) * h) + i_h) * d) + c9) + bias_c9[i]) : 0.0f;
-      y2_c9[i] = row_lt ? (heddle::read(x, (((((static_cast<int64_t>(row_select) * j) + 1) * h) + i_h) * d) + c9) + bias2_c9[i]) : 0.0f;
-      y3_c9[i] = row_lt ? (heddle::read(x, (((((static_cast<int64_t>(row_select) * j) + 2) * h) + i_h) * d) + c9) + bias3_c9[i]) : 0.0f;
-    }
+    y_c9[i] = row_lt ? (x_c9[i] + bias_c9[i]) : 0.0f;
+    y2_c9[i] = row_lt ? (x_c9_2[i] + bias2_c9[i]) : 0.0f;
+    y3_c9[i] = row_lt ? (x_c9_3[i] + bias3_c9[i]) : 0.0f;
   }
-  heddle::store_chunk<VEC>(y, start_2 + c9_0, valid, y_c9);
-  heddle::store_chunk<VEC>(y2, start_2 + c9_0, valid, y2_c9);
-  heddle::store_chunk<VEC>(y3, start_2 + c9_0, valid, y3_c9);
+  heddle::store_chunk<VEC>(y, start_5 + c9_0, valid, y_c9);
+  heddle::store_chunk<VEC>(y2, start_5 + c9_0, valid, y2_c9);
+  heddle::store_chunk<VEC>(y3, start_5 + c9_0, valid, y3_c9);
 }
 
 }  // namespace

@@ -23,15 +23,15 @@ __global__ void __launch_bounds__(256, 1) unpack_first_token_elementwise(
   const int valid = n - c3_0;
   const int i_b = static_cast<int>(position);
   const bool row_lt = 0 < heddle::read(lengths, i_b);
-  const int row_select = (0 < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + 0) : 0;
-  const int64_t start = static_cast<int64_t>(i_b) * n;
-  float y_c3[VEC] = {};
+  const int64_t start = static_cast<int64_t>((0 < heddle::read(lengths, i_b)) ? ((0 < heddle::read(lengths, i_b)) ? heddle::read(starts, i_b) : 0) : 0) * n;
+  const int64_t start_2 = static_cast<int64_t>(i_b) * n;
+  const auto x_c3 = 0 < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c3_0, valid) : heddle::Chunk<T, VEC>{};
+  float y_c3[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c3 = c3_0 + i;
-    if (i < valid) y_c3[i] = row_lt ? heddle::read(x, (static_cast<int64_t>(row_select) * n) + c3) : 0.0f;
+    y_c3[i] = row_lt ? x_c3[i] : 0.0f;
   }
-  heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
+  heddle::store_chunk<VEC>(y, start_2 + c3_0, valid, y_c3);
 }
 
 }  // namespace

@@ -29,20 +29,20 @@ __global__ void __launch_bounds__(256, 1) unpack_split_kv_elementwise(
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const bool row_lt = i_s < heddle::read(lengths, i_b);
-  const int row_select = (i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0;
-  const int64_t start = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
-  float y_c5[VEC] = {};
-  float y2_c5[VEC] = {};
+  const int64_t start = (((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) * h) + i_h) * d;
+  const int64_t start_2 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) + 1) * h) + i_h) * d;
+  const int64_t start_3 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
+  const auto x_c5 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto x_c5_2 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};
+  float y_c5[VEC];
+  float y2_c5[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c5 = c5_0 + i;
-    if (i < valid) {
-      y_c5[i] = row_lt ? heddle::read(x, ((((static_cast<int64_t>(row_select) * j) * h) + i_h) * d) + c5) : 0.0f;
-      y2_c5[i] = row_lt ? heddle::read(x, (((((static_cast<int64_t>(row_select) * j) + 1) * h) + i_h) * d) + c5) : 0.0f;
-    }
+    y_c5[i] = row_lt ? x_c5[i] : 0.0f;
+    y2_c5[i] = row_lt ? x_c5_2[i] : 0.0f;
   }
-  heddle::store_chunk<VEC>(y, start + c5_0, valid, y_c5);
-  heddle::store_chunk<VEC>(y2, start + c5_0, valid, y2_c5);
+  heddle::store_chunk<VEC>(y, start_3 + c5_0, valid, y_c5);
+  heddle::store_chunk<VEC>(y2, start_3 + c5_0, valid, y2_c5);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
 import type { PassContext } from './context.js'
-import { operandText, startOf, tensorOf } from './expression.js'
+import { expressionText, operandText, type Scope, startOf, tensorOf } from './expression.js'
 import { storageText } from './names.js'
 import { type ChunkAccess, chunkOffset, declareStart } from './offsets.js'
 import { meets } from './stages.js'
@@ -50,10 +50,15 @@ export function rowLines(
   const access = loadAccess(row)
   const element = names.value(row.loop.index)
   const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, starts, context)}; }`
-  return [
-    `heddle::Chunk<${storageText(tensorOf(tensor, context), names)}, VEC> ${name}[${chunks}];`,
-    `heddle::load_row<${widthText(access, context)}>(team, ${names.tensor(tensor)}, ${length}, ${name}, ${place});`,
-  ]
+  const load = `heddle::load_row<${widthText(access, context)}>(team, ${names.tensor(tensor)}, ${length}, ${name}, ${place});`
+  const chunk = `heddle::Chunk<${storageText(tensorOf(tensor, context), names)}, VEC> ${name}[${chunks}]`
+  return row.guard === undefined ? [`${chunk};`, load] : [`${chunk} = {};`, `if (${operandText(row.guard, context)}) ${load}`]
+}
+
+/** A chunk's load as text, or nothing read where a guard does not hold. */
+export function guardedText({ load, guard }: Pick<LoadedRow, 'load' | 'guard'>, text: string, scope: Scope): string {
+  if (guard === undefined) return text
+  return `${expressionText(guard, scope)} ? ${text} : heddle::Chunk<${storageText(tensorOf(load.tensor, scope), scope.names)}, VEC>{}`
 }
 
 /**
@@ -80,7 +85,8 @@ export function soonLines(passes: readonly Pass[], ready: ReadonlySet<string>, c
 export function chunkLine(row: LoadedRow, first: string, context: PassContext): string {
   const access = loadAccess(row)
   const offset = chunkOffset(access, first, context.starts, context)
-  const load = `heddle::load_chunk<${widthText(access, context)}>(${context.names.tensor(row.load.tensor)}, ${offset}, valid)`
+  const text = `heddle::load_chunk<${widthText(access, context)}>(${context.names.tensor(row.load.tensor)}, ${offset}, valid)`
+  const load = guardedText(row, text, context)
   const soon = context.soon.get(row)
   return `const auto ${context.names.value(row.name)} = ${soon === undefined ? load : `CHUNKS == 1 ? ${soon}[0] : ${load}`};`
 }

@@ -18,6 +18,7 @@ import type { TunedTile } from '../schedule/tuned_tiles.js'
 import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
 import { bodyWriter, lines, onlyPass } from './kernel.js'
 import { capitalise } from './launcher.js'
+import { guardedText } from './loads.js'
 import { createNames, type Names, scalarText, storageText } from './names.js'
 import { writePass } from './pass.js'
 import { declareNames, type TemplateInstance, type TemplateText, type Tiles, templateFile, tileCondition } from './template.js'
@@ -158,7 +159,7 @@ function epilogueBody(
   for (const row of loaded) {
     elements.set(row.name, row.load.tensor === accumulator ? 'product[i]' : `operands.${names.value(row.name)}[i]`)
   }
-  const fixed = operands.filter(({ load }) => constants.includes(load.tensor))
+  const fixed = operands.filter(({ load, guard }) => guard === undefined && constants.includes(load.tensor))
   const inner = bodyWriter(2)
   const rest: Pass = { ...pass, rows: pass.rows.filter((row) => row.kind !== 'loaded') }
   const whole = { covers: () => true, condition: '' }
@@ -196,11 +197,11 @@ function epilogueBody(
   writer.writeLine('template <bool WHOLE>')
   writer.write(`${inline} Loaded load(${place}) const `).block(() => {
     writer.writeLine('Loaded operands;')
-    for (const { load, loop, name } of operands) {
+    for (const row of operands) {
+      const { load, loop, name } = row
       const offset = placeOf(load.tensor, load.indices, loop.index, scope)
-      writer.writeLine(
-        `operands.${names.value(name)} = heddle::load_chunk<VEC, WHOLE>(${names.tensor(load.tensor)}, ${offset}, valid);`,
-      )
+      const text = `heddle::load_chunk<VEC, WHOLE>(${names.tensor(load.tensor)}, ${offset}, valid)`
+      writer.writeLine(`operands.${names.value(name)} = ${guardedText(row, text, scope)};`)
     }
     writer.writeLine('return operands;')
   })

@@ -75,7 +75,7 @@ function passLines({ loop, rows, reductions, histograms, rankings, sharedRows, s
 function rowText(row: PassRow): string {
   switch (row.kind) {
     case 'loaded':
-      return `load ${printExpr(row.load)} in chunks`
+      return `load ${printExpr(row.load)} in chunks${row.guard === undefined ? '' : ` where ${printExpr(row.guard)}`}`
     case 'computed':
       return printExpr(row.value)
     case 'scanned':

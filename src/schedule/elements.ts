@@ -8,7 +8,7 @@ import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { classify, offsetOf } from './access.js'
 import { freshName, type Loop, type Ranking, type RowDef, type SharedRow } from './normal.js'
-import { contains, keyOf, rewriteDown, rewritePaths, sameExpr, substituteIndex } from './rewrite.js'
+import { contains, keyOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
 /** A kernel while its statements are taken up, one after the other. */
 export interface Context {
@@ -86,28 +86,21 @@ function elementAt(row: RowDef, at: Expr, context: Context): Expr {
   return { kind: 'fold', type: row.type, monoid: row.monoid, length: call('add', at, i32(1)), index, value }
 }
 
-/** Replaces loads of consecutive elements by elements of a row that is loaded in chunks. `computed`: the value always is. */
-export function nameChunkLoads(value: Expr, loop: Loop, context: Context, computed = true): Expr {
-  return rewritePaths(value, (e, always) => {
-    if (e.kind !== 'load') return undefined
-    const run = runOf(e, loop, context)
-    if (run === undefined || !((computed && always) || isInBounds(e, context))) return undefined
-    const same = [...context.rows.values()].find((row) => row.kind === 'loaded' && row.loop === loop && sameExpr(row.load, e))
-    const name = same?.name ?? freshName(`${e.tensor}_${loop.index}`, context.taken)
-    if (same === undefined) addLoadedRow(name, e, loop, run, context)
-    return { kind: 'element', type: e.type, row: name, index: indexVar(loop.index) }
-  })
-}
-
 /** The run of consecutive elements a load makes along a loop; undefined when it makes none. */
 export function runOf(load: ExprOf<'load'>, loop: Loop, context: Context): number | undefined {
   const access = classify(offsetOf(tensorOf(load.tensor, context), load.indices, context.fixed), loop.index)
   return access.kind === 'contiguous' ? access.run : undefined
 }
 
-export function addLoadedRow(name: string, load: ExprOf<'load'>, loop: Loop, run: number, context: Context): void {
+export function addLoadedRow(
+  name: string,
+  load: ExprOf<'load'>,
+  { loop, run, guard }: { readonly loop: Loop; readonly run: number; readonly guard?: Expr | undefined },
+  context: Context,
+): void {
   const dtype = resolveDType(tensorOf(load.tensor, context).dtype, context.types)
-  context.rows.set(name, { kind: 'loaded', name, type: load.type, loop, load, dtype, run })
+  const guarded = guard === undefined ? {} : { guard }
+  context.rows.set(name, { kind: 'loaded', name, type: load.type, loop, load, dtype, run, ...guarded })
 }
 
 /**

@@ -19,6 +19,8 @@ export type RowDef =
       readonly load: ExprOf<'load'>
       readonly dtype: DType
       readonly run: number
+      /** Known before any reduction: where it does not hold nothing is read, and elements have no value that anybody uses. */
+      readonly guard?: Expr
     }
   | { readonly kind: 'computed'; readonly name: string; readonly type: ScalarType; readonly loop: Loop; readonly value: Expr }
   /** Combinations of the values up to each element: the threads of a row make them together, chunk by chunk. */

@@ -13,13 +13,13 @@ import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { Kernel, RowAxis, Stmt } from '../ir/kernel.js'
 import { mapStmt } from '../ir/walk.js'
+import { nameChunkLoads } from './chunk_loads.js'
 import {
   addLoadedRow,
   type Context,
   inlineElements,
   isInBounds,
   loopFor,
-  nameChunkLoads,
   overLoop,
   readsScan,
   rowLoop,
@@ -128,7 +128,7 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       const loop = rowLoop(s, context)
       const value = overLoop(s.value, s.index, loop, context)
       const run = value.kind === 'load' ? runOf(value, loop, context) : undefined
-      if (value.kind === 'load' && run !== undefined) addLoadedRow(s.name, value, loop, run, context)
+      if (value.kind === 'load' && run !== undefined) addLoadedRow(s.name, value, { loop, run }, context)
       else
         context.rows.set(s.name, {
           kind: 'computed',

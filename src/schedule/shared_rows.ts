@@ -6,7 +6,8 @@
 import type { Expr } from '../ir/expr.js'
 import type { Stmt, StmtOf } from '../ir/kernel.js'
 import { stmtExprs } from '../ir/walk.js'
-import { type Context, loopFor, nameChunkLoads, overLoop } from './elements.js'
+import { nameChunkLoads } from './chunk_loads.js'
+import { type Context, loopFor, overLoop } from './elements.js'
 import type { SharedRow } from './normal.js'
 import { contains, sameExpr } from './rewrite.js'
 

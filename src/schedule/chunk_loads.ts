@@ -1,0 +1,76 @@
+/**
+ * Which loads of a row's elements move chunks: those made for every element, those that may be made anyway, and those that a condition
+ * guards which is the same for the whole row. `x(t, c)` behind `t < count` is read in chunks where the condition holds, and not at
+ * all where it does not.
+ */
+import { call, i32, index as indexVar } from '../ir/build.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import { mapOperands } from '../ir/walk.js'
+import { addLoadedRow, type Context, isInBounds, runOf } from './elements.js'
+import { freshName, type Loop } from './normal.js'
+import { contains, keyOf, sameExpr, usesIndex } from './rewrite.js'
+
+/** The conditions under which an expression is evaluated; undefined where they are not known. */
+type Path = readonly Expr[] | undefined
+
+/** Replaces loads of consecutive elements by elements of a row that is loaded in chunks. `computed`: the value always is. */
+export function nameChunkLoads(value: Expr, loop: Loop, context: Context, computed = true): Expr {
+  // Expressions are graphs: what several places share is visited once for each path.
+  const done = new Map<string, Map<Expr, Expr>>()
+  const visit = (e: Expr, path: Path): Expr => {
+    const key = path === undefined ? '?' : path.map(keyOf).join(' ')
+    const visited = done.get(key) ?? new Map<Expr, Expr>()
+    done.set(key, visited)
+    const known = visited.get(e)
+    if (known !== undefined) return known
+    const result = (e.kind === 'load' ? chunkOf(e, path, loop, context) : undefined) ?? descend(e, path)
+    visited.set(e, result)
+    return result
+  }
+  const descend = (e: Expr, path: Path): Expr => {
+    if (e.kind === 'fold') return { ...e, length: visit(e.length, path), value: visit(e.value, undefined) }
+    const [condition, ...others] = e.kind === 'call' ? e.args : []
+    if (e.kind !== 'call' || condition === undefined) return mapOperands(e, (operand) => visit(operand, path))
+    const [then, otherwise] = others
+    if (e.fn === 'select' && then !== undefined && otherwise !== undefined) {
+      const [yes, no] = [condition, call('not', condition)].map((known) => path && [...path, known])
+      return { ...e, args: [visit(condition, path), visit(then, yes), visit(otherwise, no)] }
+    }
+    const both = e.fn === 'and' || e.fn === 'or'
+    return { ...e, args: [visit(condition, path), ...others.map((arg) => visit(arg, both ? undefined : path))] }
+  }
+  return visit(value, computed ? [] : undefined)
+}
+
+/** A load as an element of a row in chunks; undefined when it has to stay where it is. */
+function chunkOf(load: ExprOf<'load'>, path: Path, loop: Loop, context: Context): Expr | undefined {
+  const run = runOf(load, loop, context)
+  if (run === undefined) return undefined
+  const guards = path?.length === 0 || isInBounds(load, context) ? [] : path
+  if (guards === undefined || !guards.every((guard) => isKnownEarly(guard, loop))) return undefined
+  const [first, ...more] = guards
+  const guard = first === undefined ? undefined : more.reduce((all, next) => call('and', all, next), first)
+  const safe = guard === undefined ? load : guarded(load, guard, loop)
+  if (safe === undefined) return undefined
+  const same = [...context.rows.values()].find(
+    (row) =>
+      row.kind === 'loaded' && row.loop === loop && sameExpr(row.load, safe) && keyOfGuard(row.guard) === keyOfGuard(guard),
+  )
+  const name = same?.name ?? freshName(`${load.tensor}_${loop.index}`, context.taken)
+  if (same === undefined) addLoadedRow(name, safe, { loop, run, guard }, context)
+  return { kind: 'element', type: load.type, row: name, index: indexVar(loop.index) }
+}
+
+const keyOfGuard = (guard: Expr | undefined): string => (guard === undefined ? '' : keyOf(guard))
+
+/** The same for all elements of a row, and known before anything is computed of it. */
+const isKnownEarly = (guard: Expr, { index }: Loop): boolean =>
+  !usesIndex(guard, index) && !contains(guard, ({ kind }) => kind === 'local' || kind === 'element' || kind === 'fold')
+
+/** The load with a place that may be computed where the guard does not hold; undefined when that cannot be had. */
+function guarded(load: ExprOf<'load'>, guard: Expr, { index }: Loop): ExprOf<'load'> | undefined {
+  const isLoop = (e: Expr): boolean => e.kind === 'index' && e.name === index
+  if (!load.indices.every((e) => isLoop(e) || !usesIndex(e, index))) return undefined
+  const isPlain = (e: Expr): boolean => e.kind === 'index' || e.kind === 'const'
+  return { ...load, indices: load.indices.map((e) => (isPlain(e) ? e : call('select', guard, e, i32(0)))) }
+}
