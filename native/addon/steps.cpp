@@ -86,12 +86,12 @@ void check_operand(const Operand& operand, const std::string& label) {
   }
 }
 
-// Reads `{ bias?, residual?, activation }` into a matmul whose other fields are set; the slices it refers to are returned.
+// Reads `{ bias?, residual?, relu }` into a matmul whose other fields are set; the slices it refers to are returned.
 std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& label, const Device& device, heddle_matmul* p) {
   std::vector<Slice> held;
   if (value.IsUndefined()) return held;
   const Napi::Object object = read_object(value, label + ".epilogue");
-  p->activation = static_cast<int32_t>(read_whole(object.Get("activation"), label + ".activation", 0, HEDDLE_GELU_TANH));
+  p->relu = read_boolean(object.Get("relu"), label + ".relu");
   const bool to_float = p->dtype_out == HEDDLE_F32 || p->dtype_out == HEDDLE_F16 || p->dtype_out == HEDDLE_BF16;
   if (!to_float) invalid(label + ".epilogue: the result is no float");
   const uint64_t element = dtype_bytes[p->dtype_out];

@@ -27,12 +27,11 @@ enum CublasLtMatmulDescAttribute : int {
   CUBLASLT_MATMUL_DESC_EPILOGUE = 7,     // uint32_t
   CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8  // one element for each row of d, of d's type
 };
-// Parts of an epilogue, in this order: the bias is added, then the activation applied. GELU is the form by tanh.
+// Parts of an epilogue, in this order: the bias is added, then relu applied.
 enum CublasLtEpilogue : uint32_t {
   CUBLASLT_EPILOGUE_DEFAULT = 1,
   CUBLASLT_EPILOGUE_RELU = 2,
-  CUBLASLT_EPILOGUE_BIAS = 4,
-  CUBLASLT_EPILOGUE_GELU = 32
+  CUBLASLT_EPILOGUE_BIAS = 4
 };
 enum CublasLtMatrixLayoutAttribute : int {
   CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,          // int32_t

@@ -30,21 +30,19 @@ __device__ void narrow(float value, __half* out) { *out = __float2half_rn(value)
 __device__ void narrow(float value, __nv_bfloat16* out) { *out = __float2bfloat16_rn(value); }
 __device__ void narrow(int value, int* out) { *out = value; }
 
-// What follows a product of floats: bias of the column, residual of the element, activation.
+// What follows a product of floats: bias of the column, residual of the element, relu.
 template <class Out>
 struct Epilogue {
   const Out* bias;
   const Out* residual;
-  int32_t activation;
+  bool relu;
 };
 
 template <class Out>
 __device__ float finish(float x, const Epilogue<Out>& epilogue, int64_t column, int64_t at) {
   if (epilogue.bias != nullptr) x += widen(epilogue.bias[column]);
   if (epilogue.residual != nullptr) x += widen(epilogue.residual[at]);
-  if (epilogue.activation == HEDDLE_RELU) return fmaxf(x, 0);
-  if (epilogue.activation == HEDDLE_GELU_TANH) return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
-  return x;
+  return epilogue.relu ? fmaxf(x, 0) : x;
 }
 // Sums of int8 are stored as they are.
 __device__ int finish(int x, const Epilogue<int>&, int64_t, int64_t) { return x; }
@@ -103,7 +101,7 @@ __global__ void __launch_bounds__(threads) matmul_kernel(const In* a, const In* 
 
 template <class In, class Out, class Sum>
 int32_t start(const heddle_matmul& p, const Shape& shape, unsigned blocks, cudaStream_t stream, heddle_error* error) {
-  const Epilogue<Out> epilogue = {static_cast<const Out*>(p.bias.data), static_cast<const Out*>(p.residual.data), p.activation};
+  const Epilogue<Out> epilogue = {static_cast<const Out*>(p.bias.data), static_cast<const Out*>(p.residual.data), p.relu != 0};
   matmul_kernel<In, Out, Sum><<<blocks, threads, 0, stream>>>(static_cast<const In*>(p.a.data), static_cast<const In*>(p.b.data),
                                                               static_cast<Out*>(p.out.data), epilogue, shape);
   return check(cudaGetLastError(), "fallback matmul launch", error);

@@ -85,9 +85,7 @@ cublasStatus_t create_layout(const CublasLt& lt, cudaDataType_t type, const Matr
 
 // The residual is no part of it: it is the c of alpha * first x second + beta * c.
 CublasLtEpilogue epilogue_of(const heddle_matmul& p) {
-  const uint32_t parts = (p.bias.data == nullptr ? 0u : CUBLASLT_EPILOGUE_BIAS) |
-                         (p.activation == HEDDLE_RELU ? CUBLASLT_EPILOGUE_RELU : 0u) |
-                         (p.activation == HEDDLE_GELU_TANH ? CUBLASLT_EPILOGUE_GELU : 0u);
+  const uint32_t parts = (p.bias.data == nullptr ? 0u : CUBLASLT_EPILOGUE_BIAS) | (p.relu == 0 ? 0u : CUBLASLT_EPILOGUE_RELU);
   return static_cast<CublasLtEpilogue>(parts == 0 ? CUBLASLT_EPILOGUE_DEFAULT : parts);
 }
 
@@ -155,7 +153,7 @@ MatmulKey key_of(const heddle_matmul& p) {
   return {{p.dtype_a, p.dtype_b, p.dtype_out, p.allow_tf32, p.batch, p.m, p.n, p.k, p.a_batch, p.a_m, p.a_k, p.b_batch, p.b_n,
            p.b_k, p.out_batch, p.out_m, p.out_n, alignment(p.a.data), alignment(p.b.data), alignment(p.out.data),
            p.bias.data == nullptr ? 0 : alignment(p.bias.data), p.residual.data == nullptr ? 0 : alignment(p.residual.data),
-           p.activation}};
+           p.relu}};
 }
 
 }  // namespace
@@ -176,12 +174,8 @@ int32_t MatmulPlans::run(const heddle_matmul& problem, void* workspace, cudaStre
   if (problem.batch < 0 || problem.m < 0 || problem.n < 0 || problem.k < 0 || problem.batch > INT32_MAX) {
     return fail(error, HEDDLE_INVALID, "%s: an extent is out of range", describe_problem(problem).c_str());
   }
-  if (problem.activation < HEDDLE_NO_ACTIVATION || problem.activation > HEDDLE_GELU_TANH) {
-    return fail(error, HEDDLE_INVALID, "%s: %d is not an activation", describe_problem(problem).c_str(), problem.activation);
-  }
   if (types.compute == CUBLAS_COMPUTE_32I && has_epilogue(problem)) {
-    return fail(error, HEDDLE_INVALID, "%s: sums of int8 take no bias, residual or activation",
-                describe_problem(problem).c_str());
+    return fail(error, HEDDLE_INVALID, "%s: sums of int8 take no bias, residual or relu", describe_problem(problem).c_str());
   }
   if (problem.batch == 0 || problem.m == 0 || problem.n == 0) return HEDDLE_OK;
   if (!library_.loaded() || problem.k == 0) return fallback_matmul(problem, stream, error);

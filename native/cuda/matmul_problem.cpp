@@ -49,7 +49,6 @@ uint32_t alignment(const void* data) {
 std::string describe_problem(const heddle_matmul& p) {
   static constexpr const char* names[] = {"f32", "f16", "bf16", "i32", "i8", "u8"};
   const auto name = [](int32_t dtype) { return dtype >= 0 && dtype < 6 ? names[dtype] : "?"; };
-  const char* activation = p.activation == HEDDLE_RELU ? ", relu" : p.activation == HEDDLE_GELU_TANH ? ", gelu by tanh" : "";
   char text[400];
   snprintf(text, sizeof text,
            "matmul %s x %s -> %s, batch %" PRId64 ", m %" PRId64 ", n %" PRId64 ", k %" PRId64                //
@@ -57,12 +56,12 @@ std::string describe_problem(const heddle_matmul& p) {
            ", out (%" PRId64 ", %" PRId64 ", %" PRId64 ")%s%s%s",
            name(p.dtype_a), name(p.dtype_b), name(p.dtype_out), p.batch, p.m, p.n, p.k, p.a_batch, p.a_m, p.a_k, p.b_batch, p.b_n,
            p.b_k, p.out_batch, p.out_m, p.out_n, p.bias.data == nullptr ? "" : ", bias",
-           p.residual.data == nullptr ? "" : ", residual", activation);
+           p.residual.data == nullptr ? "" : ", residual", p.relu == 0 ? "" : ", relu");
   return text;
 }
 
 bool has_epilogue(const heddle_matmul& p) {
-  return p.bias.data != nullptr || p.residual.data != nullptr || p.activation != HEDDLE_NO_ACTIVATION;
+  return p.bias.data != nullptr || p.residual.data != nullptr || p.relu != 0;
 }
 
 }  // namespace heddle

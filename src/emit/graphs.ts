@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { dtypes } from '../ir/dtype.js'
-import { activations, type Graph } from '../ir/graph.js'
+import type { Graph } from '../ir/graph.js'
 
 const valueId = z.number().int().nonnegative()
 const dtypeRef = z.union([z.enum(dtypes), z.strictObject({ param: z.string() })])
@@ -28,9 +28,7 @@ const node = z.discriminatedUnion('kind', [
     b: valueId,
     out: valueId,
     subscripts: z.strictObject({ a: axes, b: axes, out: axes }),
-    epilogue: z
-      .strictObject({ bias: valueId.optional(), residual: valueId.optional(), activation: z.enum(activations) })
-      .optional(),
+    epilogue: z.strictObject({ bias: valueId.optional(), residual: valueId.optional(), relu: z.boolean() }).optional(),
     generated: z.string().optional(),
   }),
   z.strictObject({ kind: z.literal('view'), name: z.string(), input: valueId, out: valueId }),

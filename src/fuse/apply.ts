@@ -242,11 +242,11 @@ function libraryNodes(
   const { kernel } = derived
   if (!('kind' in kernel) || kernel.kind !== 'matmul') throw new Error(`internal: group ${name} derived no matmul`)
   const ends = [matmul.name, members.at(-1)?.name ?? ''] as const
-  const { bias, residual, activation } = libraryEpilogue(name, ends, kernel)
+  const { bias, residual, relu } = libraryEpilogue(name, ends, kernel)
   const { views, node } = fusedNodes(values, name, members, derived)
   const input = (param: string | undefined) => (param === undefined ? undefined : node.inputs[param])
   const [a, b, out] = [input(kernel.a), input(kernel.b), Object.values(node.outputs)[0]]
   if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: group ${name} binds no product`)
-  const epilogue = { bias: input(bias), residual: input(residual), activation }
+  const epilogue = { bias: input(bias), residual: input(residual), relu }
   return [...views, { ...matmul, name: node.name, a, b, out, epilogue }]
 }

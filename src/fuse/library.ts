@@ -4,13 +4,13 @@
  * members and rounds once, as a generated epilogue does.
  */
 import { usageError } from '../errors.js'
-import { call, f32, index, local } from '../ir/build.js'
+import { f32, index, local } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import { type Activation, type Graph, type GraphNode, type NodeOf, outputsOf } from '../ir/graph.js'
+import { type Graph, type GraphNode, type NodeOf, outputsOf } from '../ir/graph.js'
 import type { StmtOf, TensorParam } from '../ir/kernel.js'
 import { printExpr } from '../ir/print.js'
 import type { MatmulKernel } from '../ir/template.js'
-import { mapOperands, visit } from '../ir/walk.js'
+import { mapOperands, operands, visit } from '../ir/walk.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { isUsed } from './members.js'
 import { equalExprs } from './positions.js'
@@ -19,7 +19,7 @@ import { equalExprs } from './positions.js'
 export interface LibraryEpilogue {
   readonly bias: string | undefined
   readonly residual: string | undefined
-  readonly activation: Activation
+  readonly relu: boolean
 }
 
 /** @throws usage `plan.library` for a name that is no group of the plan */
@@ -74,21 +74,22 @@ export function libraryEpilogue(
   const fail = (reason: string) => refuse(group, matmul, last, reason)
   const [stored, ...more] = kernel.epilogue.body
   if (stored?.kind !== 'storeRow' || more.length > 0 || stored.when !== undefined) throw fail(noForm)
-  const { sum, activation } = splitActivation(stored.value, kernel, fail)
+  const { sum, relu } = splitRelu(stored.value, kernel, fail)
   const added = addedTo(sum, stored, kernel, fail)
-  if (added.residual !== undefined && activation !== 'none')
-    throw fail('of a residual and an activation behind it, the library is asked for one')
+  if (added.residual !== undefined && relu) throw fail('of a residual and relu behind it, the library is asked for one')
   checkStorage(kernel, stored, added, fail)
-  return { ...added, activation }
+  return { ...added, relu }
 }
 
 type Fail = (reason: string) => Error
 
-const noForm =
-  'the forms there are add a bias to each column, a residual to each element, or both, or apply relu or gelu_tanh behind a bias'
+const noGelu = 'its GELU approximates tanh and errs by more than the tolerance table allows'
 
-/** A sum of loads that has the product in it, and what is applied to it. */
-function splitActivation(value: Expr, kernel: MatmulKernel, fail: Fail): { readonly sum: Expr; readonly activation: Activation } {
+const noForm =
+  'the forms there are add a bias to each column, a residual to each element, or both, or apply relu with or without a bias'
+
+/** A sum of loads that has the product in it, and whether relu is applied to it. */
+function splitRelu(value: Expr, kernel: MatmulKernel, fail: Fail): { readonly sum: Expr; readonly relu: boolean } {
   const isSum = (expr: Expr): boolean => {
     const terms = addends(expr)
     return terms.every(({ kind }) => kind === 'load') && terms.some((term) => isProduct(term, kernel))
@@ -99,14 +100,10 @@ function splitActivation(value: Expr, kernel: MatmulKernel, fail: Fail): { reado
     sum ??= isSum(expr) ? expr : undefined
   })
   if (sum === undefined) throw fail(`${noForm}; this is ${printExpr(value)}`)
-  const applied = canonical(replace(value, sum, x))
-  const found = forms.find(({ form }) => equalExprs(applied, form))
-  if (found !== undefined) return { sum, activation: found.activation }
-  let isErf = false
-  visit(applied, (expr) => {
-    isErf ||= expr.kind === 'call' && (expr.fn === 'gelu' || expr.fn === 'erf')
-  })
-  throw fail(isErf ? 'its GELU is the form by tanh, not the one by erf' : `${noForm}; this is ${printExpr(value)}`)
+  const applied = replace(value, sum, x)
+  if (equalExprs(applied, x)) return { sum, relu: false }
+  if (isRelu(applied)) return { sum, relu: true }
+  throw fail(isGelu(applied) ? noGelu : `${noForm}; this is ${printExpr(value)}`)
 }
 
 const isProduct = (expr: Expr, { accumulator }: MatmulKernel): boolean => expr.kind === 'load' && expr.tensor === accumulator
@@ -119,26 +116,21 @@ function replace(expr: Expr, what: Expr, by: Expr): Expr {
   return equalExprs(expr, what) ? by : mapOperands(expr, (operand) => replace(operand, what, by))
 }
 
-/** Sums, products and maxima in one order, without nesting: how authors write a formula does not matter. */
-function canonical(expr: Expr): Expr {
-  const made = mapOperands(expr, canonical)
-  if (made.kind !== 'call' || !['add', 'mul', 'maximum'].includes(made.fn)) return made
-  const args = made.args.flatMap((arg) =>
-    arg.kind === 'call' && arg.fn === made.fn && arg.type === made.type ? arg.args : [arg],
-  )
-  const keyed = args.map((arg) => [JSON.stringify(arg), arg] as const)
-  return { ...made, args: keyed.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, arg]) => arg) }
-}
-
 const x = local('x')
-const cubed = call('mul', call('mul', x, x), x)
-const inner = call('mul', f32(0.7978845608028654), call('add', x, call('mul', f32(0.044715), cubed)))
 
-const forms: readonly { readonly activation: Activation; readonly form: Expr }[] = [
-  { activation: 'none', form: x },
-  { activation: 'relu', form: canonical(call('maximum', x, f32(0))) },
-  { activation: 'gelu_tanh', form: canonical(call('mul', call('mul', f32(0.5), x), call('add', f32(1), call('tanh', inner)))) },
-]
+const isRelu = (expr: Expr): boolean =>
+  expr.kind === 'call' && expr.fn === 'maximum' && [x, f32(0)].every((wanted) => expr.args.some((arg) => equalExprs(arg, wanted)))
+
+/** Whether there is the error function in an expression, or tanh of a cubic. */
+function isGelu(applied: Expr): boolean {
+  const reads = (expr: Expr): number =>
+    equalExprs(expr, x) ? 1 : operands(expr).reduce((sum, operand) => sum + reads(operand), 0)
+  let found = false
+  visit(applied, (expr) => {
+    if (expr.kind === 'call') found ||= expr.fn === 'gelu' || expr.fn === 'erf' || (expr.fn === 'tanh' && reads(expr) > 2)
+  })
+  return found
+}
 
 /** What a sum adds to the product. */
 function addedTo(

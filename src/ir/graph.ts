@@ -18,17 +18,14 @@ export interface GraphValue {
 /** A number, the name of a graph attribute that the program supplies, or the extent of one of its dimensions. */
 export type AttrValue = number | { readonly attr: string } | { readonly dim: string }
 
-/** What a library's product may apply last, in the order of `heddle_activation` in native/include/heddle/abi.h. */
-export const activations = ['none', 'relu', 'gelu_tanh'] as const
-export type Activation = (typeof activations)[number]
-
-/** What a library's product does to its float32 sums before it rounds and stores them: `activation(sum + bias + residual)`. */
+/** What a library's product does to its float32 sums before it rounds and stores them. */
 export interface MatmulEpilogue {
   /** One element for each column of the result. */
   readonly bias?: ValueId | undefined
   /** Of the result's shape. */
   readonly residual?: ValueId | undefined
-  readonly activation: Activation
+  /** Negative results become 0, after bias and residual. */
+  readonly relu: boolean
 }
 
 export type GraphNode =

@@ -90,7 +90,7 @@ export interface PlanConfig<N extends string, S extends string, I extends string
   >
   /**
    * Groups with a matmul that the matmul library computes, epilogue included, instead of a generated kernel: a bias, a residual, both,
-   * or relu or tanh GELU behind a bias, in floats. Such a group derives no kernel: another plan may derive one of its name.
+   * or relu with or without a bias, in floats. Such a group derives no kernel: another plan may derive one of its name.
    */
   readonly library?: readonly string[]
   /**

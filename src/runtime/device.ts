@@ -119,12 +119,12 @@ const unwrapSlice = (slice: NativeSlice): NativeSlice => ({ ...slice, buffer: na
 function unwrapMatmul({ epilogue, ...step }: NativeMatmul): NativeMatmul {
   const unwrapped = { ...step, a: unwrapSlice(step.a), b: unwrapSlice(step.b), out: unwrapSlice(step.out) }
   if (epilogue === undefined) return unwrapped
-  const { bias, residual, activation } = epilogue
+  const { bias, residual, relu } = epilogue
   const added = {
     ...(bias === undefined ? {} : { bias: unwrapSlice(bias) }),
     ...(residual === undefined ? {} : { residual: unwrapSlice(residual) }),
   }
-  return { ...unwrapped, epilogue: { ...added, activation } }
+  return { ...unwrapped, epilogue: { ...added, relu } }
 }
 
 function unwrapStep(step: NativeStep): NativeStep {

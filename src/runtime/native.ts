@@ -25,14 +25,14 @@ export interface NativeSlice {
   readonly bytes: number
 }
 
-/** What a matmul does to its sums before it rounds them: `activation(sum + bias + residual)`. Both slices have the result's type. */
+/** What a matmul does to its sums before it rounds them. Both slices have the result's type. */
 export interface NativeEpilogue {
   /** n elements. */
   readonly bias?: NativeSlice
   /** Lies as the result does. */
   readonly residual?: NativeSlice
-  /** Index into `activations` of src/ir/graph.ts. */
-  readonly activation: number
+  /** Negative results become 0, after bias and residual. */
+  readonly relu: boolean
 }
 
 export interface NativeMatmul {

@@ -1,7 +1,6 @@
 /** Flattened steps for the device that runs them and for whoever measures them. */
 import { environmentError } from '../errors.js'
 import { dtypes } from '../ir/dtype.js'
-import { activations } from '../ir/graph.js'
 import type { NativeEpilogue, NativeSlice, NativeStep } from './native.js'
 import type { StorageId } from './program_memory.js'
 import type { FlatEpilogue, FlatStep } from './program_steps.js'
@@ -55,10 +54,10 @@ export function nativeStep(session: Session, step: FlatStep, slice: (id: Storage
   }
 }
 
-const nativeEpilogue = ({ bias, residual, activation }: FlatEpilogue, slice: (id: StorageId) => NativeSlice): NativeEpilogue => ({
+const nativeEpilogue = ({ bias, residual, relu }: FlatEpilogue, slice: (id: StorageId) => NativeSlice): NativeEpilogue => ({
   ...(bias === undefined ? {} : { bias: slice(bias) }),
   ...(residual === undefined ? {} : { residual: slice(residual) }),
-  activation: activations.indexOf(activation),
+  relu,
 })
 
 function buffersOf(step: FlatStep): readonly StorageId[] {

@@ -2,7 +2,7 @@
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
-import type { Activation, Graph, NodeOf, ValueId } from '../ir/graph.js'
+import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { type Binding, type BoundKernel, valueInfo } from './bind.js'
 import { findLayout, type Layouts, layoutStrides } from './layouts.js'
 import { lowerMatmul, type StridedMatmul, type StridedOperand } from './matmul.js'
@@ -34,7 +34,7 @@ export type FlatStep =
 export interface FlatEpilogue {
   readonly bias: StorageId | undefined
   readonly residual: StorageId | undefined
-  readonly activation: Activation
+  readonly relu: boolean
 }
 
 /** What lowering needs to know besides the graph. */
@@ -83,8 +83,7 @@ export function matmulStep(
   const step = { kind: 'matmul', label, a: storageOf(a), b: storageOf(b), out: storageOf(out), dtypes, matmul } as const
   if (epilogue === undefined) return step
   const added = (id: ValueId | undefined) => (id === undefined ? undefined : storageOf(id))
-  const { activation } = epilogue
-  return { ...step, epilogue: { bias: added(epilogue.bias), residual: added(epilogue.residual), activation } }
+  return { ...step, epilogue: { bias: added(epilogue.bias), residual: added(epilogue.residual), relu: epilogue.relu } }
 }
 
 /**

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Activation } from '../../src/ir/graph.js'
 import type { Device } from '../../src/runtime/device.js'
-import type { NativeEpilogue } from '../../src/runtime/native.js'
+import type { NativeEpilogue, NativeMatmul, NativeStep } from '../../src/runtime/native.js'
 import { checkAbuse } from '../../src/verify/abuse.js'
-import { type Epilogue, matmulCases, runMatmul } from '../../src/verify/matmul.js'
+import { type Epilogue, type MatmulCase, matmulCases, runMatmul } from '../../src/verify/matmul.js'
 import { openSimt } from './simt.js'
 
 let device: Device
@@ -41,39 +40,57 @@ describe('the matmul of the simt device', () => {
     expect(await runMatmul(short, test)).toMatchObject({ passed: false })
   })
 
-  /** The case of an epilogue on a matrix of 17 x 33, run on a device that is given another epilogue instead. */
-  const withFault = async (wanted: Epilogue, fault: (given: NativeEpilogue) => NativeEpilogue | undefined) => {
+  /** The case in f16 of an epilogue on a matrix of 17 x 33. */
+  const caseOf = (wanted: Epilogue, draw: MatmulCase['draw'], batch = 1): MatmulCase => {
     const test = matmulCases().find(
-      ({ dtype, m, batch, orders, epilogue }) =>
-        dtype === 'f16' && m === 17 && batch === 1 && orders[2] === 'n' && JSON.stringify(epilogue) === JSON.stringify(wanted),
+      (known) =>
+        known.dtype === 'f16' &&
+        known.m === 17 &&
+        known.batch === batch &&
+        known.orders[2] === 'n' &&
+        known.draw === draw &&
+        JSON.stringify(known.epilogue) === JSON.stringify(wanted),
     )
     if (test === undefined) throw new Error('no case')
-    const wrong: Device = {
-      ...device,
-      program: (steps) =>
-        device.program(
-          steps.map((step) => {
-            if (step.kind !== 'matmul' || step.epilogue === undefined) return step
-            const { epilogue, ...product } = step
-            const given = fault(epilogue)
-            return given === undefined ? product : { ...product, epilogue: given }
-          }),
-        ),
-    }
-    expect(await runMatmul(device, test)).toMatchObject({ passed: true })
-    return runMatmul(wrong, test)
+    return test
   }
-  const both: Epilogue = { bias: true, residual: true, activation: 'none' }
-  const biased = (activation: Activation): Epilogue => ({ bias: true, residual: false, activation })
+  /** The device with other steps for each product with an epilogue. */
+  const withSteps = (change: (step: NativeMatmul, given: NativeEpilogue) => NativeStep): Device => ({
+    ...device,
+    program: (steps) =>
+      device.program(
+        steps.map((step) => {
+          if (step.kind !== 'matmul' || step.epilogue === undefined) return step
+          const { epilogue, ...product } = step
+          return change(product, epilogue)
+        }),
+      ),
+  })
+  const both: Epilogue = { bias: true, residual: true, relu: false }
+  const rectified: Epilogue = { bias: true, residual: false, relu: true }
 
-  it.each<[string, Epilogue, (given: NativeEpilogue) => NativeEpilogue | undefined]>([
-    ['no epilogue is given', both, () => undefined],
-    ['the bias is left out', both, ({ bias: _, ...rest }) => rest],
-    ['the residual is left out', both, ({ residual: _, ...rest }) => rest],
-    ['the residual is read for a bias', both, ({ residual, ...rest }) => ({ ...rest, ...(residual ? { bias: residual } : {}) })],
-    ['the activation is left out', biased('relu'), (given) => ({ ...given, activation: 0 })],
-    ['relu is applied for GELU', biased('gelu_tanh'), (given) => ({ ...given, activation: 1 })],
-  ])('is refused when %s', async (_, wanted, fault) => expect(await withFault(wanted, fault)).toMatchObject({ passed: false }))
+  describe.each(['integer', 'normal'] as const)('of %s values', (draw) => {
+    it.each<[string, Epilogue, (given: NativeEpilogue) => NativeEpilogue | undefined]>([
+      ['no epilogue is given', both, () => undefined],
+      ['the bias is left out', both, ({ bias: _, ...rest }) => rest],
+      ['the residual is left out', both, ({ residual: _, ...rest }) => rest],
+      [
+        'the residual is read for a bias',
+        both,
+        ({ residual, ...rest }) => ({ ...rest, ...(residual ? { bias: residual } : {}) }),
+      ],
+      ['relu is left out', rectified, (given) => ({ ...given, relu: false })],
+      ['relu is applied unasked', both, (given) => ({ ...given, relu: true })],
+    ])('is refused when %s', async (_, wanted, fault) => {
+      const test = caseOf(wanted, draw)
+      const wrong = withSteps((product, given) => {
+        const epilogue = fault(given)
+        return epilogue === undefined ? product : { ...product, epilogue }
+      })
+      expect(await runMatmul(device, test)).toMatchObject({ passed: true })
+      expect(await runMatmul(wrong, test)).toMatchObject({ passed: false })
+    })
+  })
 })
 
 describe('misuse of the simt device', () => {

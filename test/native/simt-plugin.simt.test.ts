@@ -119,12 +119,11 @@ describe('matmul', () => {
     ['not_a_type', /^matmul: 9 is not a dtype$/],
     ['in_place', /^matmul: out overlaps a$/],
     ['written_twice', /^matmul: out has batch stride 0/],
-    ['not_an_activation', /^matmul: 3 is not an activation$/],
     ['short_bias', /^matmul: bias has 12 bytes; .* of f32 need 16$/],
     ['short_residual', /^matmul: residual has 4 bytes; .* of f32 need 96$/],
     ['bias_of_its_own', /^matmul: out overlaps bias$/],
     ['residual_of_its_own', /^matmul: out overlaps residual$/],
-    ['integer_epilogue', /^matmul: sums of int8 take no bias, residual or activation$/],
+    ['integer_epilogue', /^matmul: sums of int8 take no bias, residual or relu$/],
     ['misaligned', /is not aligned to its 4-byte elements$/],
     ['foreign', /is not in a live device buffer$/],
   ])('refuses %s', (name, message) => expect(results.get(name)).toMatchObject(refused(status.invalid, message)))

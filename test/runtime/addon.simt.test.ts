@@ -141,13 +141,12 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     const { buffer } = bench
     const given = (epilogue: NativeEpilogue, dtypes: NativeMatmul['dtypes'] = [0, 0, 0]) =>
       outcome(() => bench.device.program([{ ...matmul(bench), dtypes, epilogue }]))
-    expect(await given({ bias: slice(buffer, 192, 16), residual: slice(buffer, 256, 64), activation: 0 })).toBe('ok')
-    expect(await given({ bias: slice(buffer, 192, 15), activation: 0 })).toBe('INVALID')
-    expect(await given({ bias: slice(buffer, 194, 16), activation: 0 })).toBe('INVALID')
-    expect(await given({ residual: slice(buffer, 256, 63), activation: 0 })).toBe('INVALID')
-    expect(await given({ activation: 2 })).toBe('ok')
-    expect(await given({ activation: 3 })).toBe('INVALID')
-    expect(await given({ activation: 1 }, [4, 4, 3])).toBe('INVALID')
+    expect(await given({ bias: slice(buffer, 192, 16), residual: slice(buffer, 256, 64), relu: false })).toBe('ok')
+    expect(await given({ bias: slice(buffer, 192, 15), relu: false })).toBe('INVALID')
+    expect(await given({ bias: slice(buffer, 194, 16), relu: false })).toBe('INVALID')
+    expect(await given({ residual: slice(buffer, 256, 63), relu: false })).toBe('INVALID')
+    expect(await given({ relu: true })).toBe('ok')
+    expect(await given({ relu: true }, [4, 4, 3])).toBe('INVALID')
   })
 
   it('does not mix devices', async () => {

@@ -143,7 +143,7 @@ describe.each(plugins(fixture))('random bad calls on %s', (_name, plugin) => {
   const steps: readonly NativeStep[] = [
     scale(bench),
     matmul(bench),
-    { ...matmul(bench), epilogue: { bias: slice(bench.buffer, 192), residual: slice(bench.buffer, 256), activation: 2 } },
+    { ...matmul(bench), epilogue: { bias: slice(bench.buffer, 192), residual: slice(bench.buffer, 256), relu: true } },
     { kind: 'fill', label: 'fill', target: slice(bench.buffer), value: 1 },
     { kind: 'copy', label: 'copy', from: slice(bench.buffer), to: slice(bench.buffer, 64) },
   ]

@@ -34,7 +34,7 @@ const whole: Graph = {
       b: block.weights.weight ?? -1,
       out: block.outputs.y ?? -1,
       subscripts: { a: ['m', 'k'], b: ['n', 'k'], out: ['m', 'n'] },
-      epilogue: { bias: block.weights.bias, residual: block.inputs.x, activation: 'none' },
+      epilogue: { bias: block.weights.bias, residual: block.inputs.x, relu: false },
     },
   ],
 }
@@ -134,7 +134,7 @@ describe('buildProgram', () => {
       flops: 2 * 3 * 2 * 2,
     })
     const product = seen.find((step) => step.kind === 'matmul')
-    expect(product).toMatchObject({ epilogue: { bias: { bytes: 8 }, residual: product?.a, activation: 0 } })
+    expect(product).toMatchObject({ epilogue: { bias: { bytes: 8 }, residual: product?.a, relu: false } })
     // The input, and of the others what a step reads and what it makes.
     expect(program.memory).toMatchObject({ arenaBytes: 3 * 256, lowerBound: 3 * 256 })
   })

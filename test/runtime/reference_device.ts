@@ -3,11 +3,9 @@
  * (binding, strides, arena, wiring) is tested where nothing has been compiled. It checks what the simt device checks of slices.
  */
 import { layouts, ops } from '../../specs/index.js'
-import { geluByTanh, rectify } from '../../specs/ops/activations.js'
 import { type KernelEntry, type Manifest, manifestSchema } from '../../src/emit/manifest.js'
 import { type DType, dtypeInfo, dtypes, isDType } from '../../src/ir/dtype.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
-import { type Activation, activations } from '../../src/ir/graph.js'
 import { instanceKey } from '../../src/ir/instance.js'
 import { runOp } from '../../src/lang/run.js'
 import type { Op, TensorDecl } from '../../src/lang/types.js'
@@ -212,12 +210,6 @@ function* indicesOf(shape: readonly number[]): Generator<number[]> {
   else for (let i = 0; i < first; i++) for (const tail of indicesOf(rest)) yield [i, ...tail]
 }
 
-const applied: Readonly<Record<Activation, (x: number) => number>> = {
-  none: (x) => x,
-  relu: rectify,
-  gelu_tanh: geluByTanh,
-}
-
 function runMatmul({ label, a, b, out, dtypes: types, extents, strides, epilogue }: NativeMatmul, bytes: Bytes): void {
   const dtype = (i: number): DType => dtypes[i] ?? 'u8'
   const [left, right] = [decode(dtype(types[0]), bytes(a)), decode(dtype(types[1]), bytes(b))]
@@ -225,7 +217,7 @@ function runMatmul({ label, a, b, out, dtypes: types, extents, strides, epilogue
   const added = [epilogue?.bias, epilogue?.residual].map((slice) =>
     slice === undefined ? [] : decode(dtype(types[2]), bytes(slice)),
   )
-  const activate = applied[activations[epilogue?.activation ?? 0] ?? 'none']
+  const least = epilogue?.relu === true ? 0 : Number.NEGATIVE_INFINITY
   const [batches, rows, columns, depth] = extents
   const [sa, sb, so] = strides
   for (let p = 0; p < batches; p++) {
@@ -238,7 +230,7 @@ function runMatmul({ label, a, b, out, dtypes: types, extents, strides, epilogue
         }
         const at = p * so[0] + i * so[1] + j * so[2]
         if (at >= result.length) throw new Error(`${label}: out[${at}] of ${result.length}`)
-        result[at] = activate(total + (added[0]?.[j] ?? 0) + (added[1]?.[at] ?? 0))
+        result[at] = Math.max(total + (added[0]?.[j] ?? 0) + (added[1]?.[at] ?? 0), least)
       }
     }
   }

@@ -112,19 +112,16 @@ typedef struct heddle_device_info {
   int32_t matmul_version; /* cuBLASLt's version; 0 if absent or on simt */
 } heddle_device_info;
 
-/* What a matmul applies to its sums last, in the order of src/ir/graph.ts. GELU is the form by tanh. */
-typedef enum heddle_activation { HEDDLE_NO_ACTIVATION = 0, HEDDLE_RELU = 1, HEDDLE_GELU_TANH = 2 } heddle_activation;
-
-/* out[b, m, n] = activation(sum over k of a[b, m, k] * b[b, n, k] + bias[n] + residual[b, m, n]), accumulated in float32
-   (int32 for int8) and rounded once. Element strides; in each operand one of its two inner strides is 1. bias and residual
-   have out's type, which is a float then, and are absent where their data is null; bias is n elements one behind the other,
-   residual lies as out does. */
+/* out[b, m, n] = sum over k of a[b, m, k] * b[b, n, k] + bias[n] + residual[b, m, n], with relu 0 where that is less than 0,
+   accumulated in float32 (int32 for int8) and rounded once. Element strides; in each operand one of its two inner strides is 1.
+   bias and residual have out's type, which is a float then, as with relu, and are absent where their data is null; bias is n
+   elements one behind the other, residual lies as out does. */
 typedef struct heddle_matmul {
   heddle_slice a, b, out;
   heddle_slice bias, residual;
   int32_t dtype_a, dtype_b, dtype_out; /* heddle_dtype */
   int32_t allow_tf32;                  /* 0: float32 products are float32 */
-  int32_t activation;                  /* heddle_activation */
+  int32_t relu;                        /* not 0: relu is applied last */
   int64_t batch, m, n, k;
   int64_t a_batch, a_m, a_k;
   int64_t b_batch, b_n, b_k;

@@ -1,5 +1,5 @@
 // The simt device's matmul: out[b, m, n] = sum over k of a[b, m, k] * b[b, n, k], in the storage types and strides of abi.h,
-// with its bias, residual and activation.
+// with its bias, residual and relu.
 #ifndef HEDDLE_SIMT_PLUGIN_MATMUL_HPP
 #define HEDDLE_SIMT_PLUGIN_MATMUL_HPP
 

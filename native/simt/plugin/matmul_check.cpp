@@ -68,11 +68,8 @@ bool is_float(int32_t dtype) { return dtype == HEDDLE_F32 || dtype == HEDDLE_F16
 
 /// Bias and residual are read while the result is written: they lie apart from it.
 int32_t check_epilogue(const heddle_matmul& matmul, const Operand& result, Memory& memory, heddle_error* error) {
-  if (matmul.activation < HEDDLE_NO_ACTIVATION || matmul.activation > HEDDLE_GELU_TANH) {
-    return fail(error, HEDDLE_INVALID, "matmul: %d is not an activation", matmul.activation);
-  }
   if (!has_epilogue(matmul)) return HEDDLE_OK;
-  if (!is_float(result.dtype)) return fail(error, HEDDLE_INVALID, "matmul: sums of int8 take no bias, residual or activation");
+  if (!is_float(result.dtype)) return fail(error, HEDDLE_INVALID, "matmul: sums of int8 take no bias, residual or relu");
   const Operand bias = {"bias", matmul.bias, result.dtype, {1, 1, matmul.n}, {0, 0, 1}};
   Operand residual = {"residual", matmul.residual, result.dtype, {}, {}};
   std::copy_n(result.extents, 3, residual.extents);

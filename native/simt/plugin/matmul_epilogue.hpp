@@ -1,4 +1,4 @@
-// What a matmul does to its sums before it rounds them: the bias of the column, the residual, the activation of abi.h. It runs
+// What a matmul does to its sums before it rounds them: the bias of the column, the residual, relu. It runs
 // over a task's tiles of sums while they are warm, so that the result is written once.
 #ifndef HEDDLE_SIMT_PLUGIN_MATMUL_EPILOGUE_HPP
 #define HEDDLE_SIMT_PLUGIN_MATMUL_EPILOGUE_HPP
@@ -19,13 +19,7 @@ inline float widen(__nv_bfloat16 value, float) { return __bfloat162float(value);
 inline int32_t widen(int8_t value, int32_t) { return value; }
 
 inline bool has_epilogue(const heddle_matmul& matmul) {
-  return matmul.bias.data != nullptr || matmul.residual.data != nullptr || matmul.activation != HEDDLE_NO_ACTIVATION;
-}
-
-inline float activate(int32_t activation, float x) {
-  if (activation == HEDDLE_RELU) return std::fmax(x, 0.0f);
-  if (activation == HEDDLE_GELU_TANH) return 0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x)));
-  return x;
+  return matmul.bias.data != nullptr || matmul.residual.data != nullptr || matmul.relu != 0;
 }
 
 /// A task's piece of the output: its first element's place, and how many rows and columns it has.
@@ -49,7 +43,7 @@ void finish_as(const heddle_matmul& matmul, const Piece& piece, const Tile<float
           float& sum = sums[r * tile.columns + c];
           if (bias != nullptr) sum += widen(bias[column + c], 0.0f);
           if (residual != nullptr) sum += widen(residual[(row + r) * matmul.out_m + (column + c) * matmul.out_n], 0.0f);
-          sum = activate(matmul.activation, sum);
+          if (matmul.relu != 0) sum = std::fmax(sum, 0.0f);
         }
       }
     }
