@@ -1,7 +1,7 @@
 /**
  * Which epilogues a matmul library computes. A plan may leave a group with a matmul to the library: the epilogue is derived as for
  * a generated kernel, and has to be one of those the library offers, whatever ops it comes from. It keeps float32 between its
- * members and rounds once, as a generated epilogue does.
+ * members, as a generated epilogue does.
  */
 import { usageError } from '../errors.js'
 import { f32, index, local } from '../ir/build.js'

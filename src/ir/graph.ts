@@ -18,7 +18,10 @@ export interface GraphValue {
 /** A number, the name of a graph attribute that the program supplies, or the extent of one of its dimensions. */
 export type AttrValue = number | { readonly attr: string } | { readonly dim: string }
 
-/** What a library's product does to its float32 sums before it rounds and stores them. */
+/**
+ * What a library's product does to its float32 sums before it rounds and stores them. With both a bias and a residual, it may round
+ * their sum with the residual to the result's type as well.
+ */
 export interface MatmulEpilogue {
   /** One element for each column of the result. */
   readonly bias?: ValueId | undefined

@@ -24,8 +24,16 @@ export interface Comparison {
   readonly summary: string
 }
 
-/** Compares element by element. Buffers of different lengths fail whatever they hold. */
-export function compare(actual: ArrayLike<number>, expected: ArrayLike<number>, tolerance: Tolerance): Comparison {
+/**
+ * Compares element by element. Buffers of different lengths fail whatever they hold.
+ * @param tolerance of every element, or of the element with an index
+ */
+export function compare(
+  actual: ArrayLike<number>,
+  expected: ArrayLike<number>,
+  tolerance: Tolerance | ((index: number) => Tolerance),
+): Comparison {
+  const boundOf = typeof tolerance === 'function' ? tolerance : () => tolerance
   const elements = expected.length
   if (actual.length !== elements) {
     const summary = `${actual.length} elements instead of ${elements}`
@@ -40,7 +48,8 @@ export function compare(actual: ArrayLike<number>, expected: ArrayLike<number>, 
     if (a === e) continue
     const difference = Math.abs(a - e)
     const error = Number.isNaN(difference) ? Number.POSITIVE_INFINITY : difference
-    const allowed = Number.isFinite(e) ? tolerance.absolute + tolerance.relative * Math.abs(e) : 0
+    const { absolute, relative } = boundOf(index)
+    const allowed = Number.isFinite(e) ? absolute + relative * Math.abs(e) : 0
     if (error > allowed) failures++
     const ratio = Number.isFinite(error) && allowed > 0 ? error / allowed : Number.POSITIVE_INFINITY
     if (worst === undefined || ratio > worstRatio) {

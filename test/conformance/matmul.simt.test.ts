@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { decode } from '../../src/runtime/buffer.js'
 import type { Device } from '../../src/runtime/device.js'
-import type { NativeEpilogue, NativeMatmul, NativeStep } from '../../src/runtime/native.js'
+import type { NativeEpilogue, NativeMatmul, NativeSlice, NativeStep } from '../../src/runtime/native.js'
 import { checkAbuse } from '../../src/verify/abuse.js'
 import { type Epilogue, type MatmulCase, matmulCases, runMatmul } from '../../src/verify/matmul.js'
+import { encodeNumbers, roundTo } from '../../src/verify/storage.js'
 import { openSimt } from './simt.js'
 
 let device: Device
@@ -90,6 +92,53 @@ describe('the matmul of the simt device', () => {
       expect(await runMatmul(device, test)).toMatchObject({ passed: true })
       expect(await runMatmul(wrong, test)).toMatchObject({ passed: false })
     })
+  })
+
+  type Combine = (product: number, bias: number, residual: number) => number
+  const stored = (value: number): number => roundTo('f16', Float64Array.of(value))[0] ?? Number.NaN
+
+  /** The device with results of products computed on the host, in f16. */
+  const onHost = (combine: Combine): Device => ({
+    ...device,
+    program: (steps) => {
+      const step = steps.find(({ kind }) => kind === 'matmul')
+      if (step?.kind !== 'matmul') throw new Error('no product')
+      const { a, b, out, extents, strides, epilogue } = step
+      const [batches, rows, columns, depth] = extents
+      const result = new Float64Array(out.bytes / 2).fill(Number.NaN)
+      const at = (which: 0 | 1 | 2, batch: number, outer: number, inner: number) =>
+        batch * strides[which][0] + outer * strides[which][1] + inner * strides[which][2]
+      return {
+        ...device.program(steps),
+        run: async (given) => {
+          const read = (slice: NativeSlice | undefined) =>
+            decode('f16', given.find(({ to }) => to.offset === slice?.offset)?.data ?? new Uint8Array())
+          const [x, y, bias, residual] = [read(a), read(b), read(epilogue?.bias), read(epilogue?.residual)]
+          for (let i = 0; i < batches; i++) {
+            for (let row = 0; row < rows; row++) {
+              for (let column = 0; column < columns; column++) {
+                let sum = 0
+                for (let k = 0; k < depth; k++) sum += (x[at(0, i, row, k)] ?? 0) * (y[at(1, i, column, k)] ?? 0)
+                const place = at(2, i, row, column)
+                result[place] = combine(sum, bias[column] ?? 0, residual[place] ?? 0)
+              }
+            }
+          }
+          return [encodeNumbers('f16', result)]
+        },
+      }
+    },
+  })
+
+  it.each<[string, Epilogue, Combine, boolean]>([
+    ['rounds once', both, (product, bias, residual) => product + bias + residual, true],
+    ['stores product + residual', both, (product, bias, residual) => stored(product + residual) + bias, true],
+    ['stores product + bias', both, (product, bias, residual) => stored(product + bias) + residual, false],
+    ['stores every sum', both, (product, bias, residual) => stored(stored(product) + residual) + bias, false],
+    ['stores a product to add a residual', { ...both, bias: false }, (product, _, residual) => stored(product) + residual, false],
+    ['stores a product to add a bias', { ...both, residual: false }, (product, bias) => stored(product) + bias, false],
+  ])('judges a device that %s, for %j', async (_, wanted, combine, passed) => {
+    expect(await runMatmul(onHost(combine), caseOf(wanted, 'normal', 2))).toMatchObject({ passed })
   })
 })
 

@@ -18,6 +18,12 @@ describe('compare', () => {
     expect(result.summary).toMatch(/^1 of 3 elements differ; worst element 1 is 3\.\d+, expected 3, error/)
   })
 
+  it('holds each element to a bound of its own', () => {
+    const boundAt = (index: number) => ({ absolute: index, relative: 0 })
+    expect(compare([1, 3, 5], [1, 2, 3], boundAt).passed).toBe(true)
+    expect(compare([1, 3, 5.1], [1, 2, 3], boundAt)).toMatchObject({ failures: 1, worst: { index: 2, allowed: 2 } })
+  })
+
   it.each([
     ['a number', Number.NaN, 1],
     ['NaN', Number.NaN, Number.NaN],

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { compare } from '../../src/verify/compare.js'
 import { integer, normal, random, smallInteger, uniform, unit } from '../../src/verify/random.js'
 import { roundTo } from '../../src/verify/storage.js'
-import { modelTolerance, tolerance, unitRoundoff } from '../../src/verify/tolerance.js'
+import { modelTolerance, tolerance, unitRoundoff, withStoredPart } from '../../src/verify/tolerance.js'
 
 const types = ['f32', 'f16', 'bf16'] as const
 
@@ -72,6 +72,29 @@ describe('the tolerance table, held against naive implementations', () => {
         bound,
       ).passed,
     ).toBe(false)
+  })
+
+  it.each(types)('lets a stored part of a sum pass in %s, and no other part of it', (dtype) => {
+    const next = random(`stored part ${dtype}`)
+    const stored = (value: number) => roundTo(dtype, Float64Array.of(value))[0] ?? Number.NaN
+    const parts = Float64Array.from({ length: 2000 }, () => 4 * normal(next))
+    const others = roundTo(
+      dtype,
+      parts.map((part) => normal(next) - part),
+    )
+    const expected = parts.map((part, i) => part + (others[i] ?? 0))
+    const once = tolerance({ dtype, class: 'elementwise', scale: 0 })
+    const twice = (i: number) => withStoredPart(once, dtype, parts[i] ?? 0)
+    const actual = roundTo(
+      dtype,
+      parts.map((part, i) => stored(part) + (others[i] ?? 0)),
+    )
+    expect(compare(roundTo(dtype, expected), expected, once).passed).toBe(true)
+    expect(compare(actual, expected, twice).passed).toBe(true)
+    expect(compare(actual, expected, once).passed).toBe(false)
+    const wrong = parts.map((part, i) => (actual[i] ?? 0) + 2 * unitRoundoff[dtype] * part)
+    expect(compare(wrong, expected, twice).passed).toBe(false)
+    expect(compare(actual, expected, () => withStoredPart(once, dtype, 0)).passed).toBe(false)
   })
 
   it('is exact where it says so', () => {
