@@ -83,8 +83,8 @@ cublasStatus_t create_layout(const CublasLt& lt, cudaDataType_t type, const Matr
   return status;
 }
 
-// The residual is no part of it: it is the c of alpha * first x second + beta * c, which some of the library's kernels round to
-// out's type before the bias is added.
+// The residual is no part of it: it is the c of alpha * first x second + beta * c. Some of the library's kernels round that to out's
+// type before the bias is added.
 CublasLtEpilogue epilogue_of(const heddle_matmul& p) {
   const uint32_t parts = (p.bias.data == nullptr ? 0u : CUBLASLT_EPILOGUE_BIAS) | (p.relu == 0 ? 0u : CUBLASLT_EPILOGUE_RELU);
   return static_cast<CublasLtEpilogue>(parts == 0 ? CUBLASLT_EPILOGUE_DEFAULT : parts);

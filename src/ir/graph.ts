@@ -19,8 +19,8 @@ export interface GraphValue {
 export type AttrValue = number | { readonly attr: string } | { readonly dim: string }
 
 /**
- * What a library's product does to its float32 sums before it rounds and stores them. With both a bias and a residual, it may round
- * their sum with the residual to the result's type as well.
+ * What a library's product does to its float32 sums before it rounds and stores them. The sum that a bias is added to may be rounded
+ * to the result's type as well.
  */
 export interface MatmulEpilogue {
   /** One element for each column of the result. */

@@ -144,8 +144,8 @@ export const betweenResults = ({ absolute, relative }: Tolerance): Tolerance => 
 })
 
 /**
- * For a result one part of which may be rounded to storage on its way: cuBLASLt (13.0 in f16) stores product + residual before it adds
- * a bias in some of its kernels, as the steps of an unfused graph store each of their results. One rounding, at the size of that part.
+ * For a result one part of which may be rounded to storage on its way: cuBLASLt (13.0 in f16 and bf16) stores product + residual before it
+ * adds a bias in some of its kernels, as the steps of an unfused graph store each of their results. One rounding, at the size of that part.
  */
 export const withStoredPart = ({ absolute, relative }: Tolerance, dtype: DType, part: number): Tolerance => ({
   absolute: absolute + unitRoundoff[dtype] * Math.abs(part) + underflow[dtype],

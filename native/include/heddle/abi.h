@@ -113,8 +113,8 @@ typedef struct heddle_device_info {
 } heddle_device_info;
 
 /* out[b, m, n] = sum over k of a[b, m, k] * b[b, n, k] + bias[n] + residual[b, m, n], with relu 0 where that is less than 0,
-   accumulated in float32 (int32 for int8) and rounded once; with a bias and a residual, the sum without the bias may be rounded
-   to out's type as well. Element strides; in each operand one of its two inner strides is 1. bias and residual have out's type,
+   accumulated in float32 (int32 for int8) and rounded once; the sum that a bias is added to may be rounded to out's type as
+   well. Element strides; in each operand one of its two inner strides is 1. bias and residual have out's type,
    which is a float then, as with relu, and are absent where their data is null; bias is n elements one behind the other,
    residual lies as out does. */
 typedef struct heddle_matmul {
