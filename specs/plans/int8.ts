@@ -1,7 +1,8 @@
 /**
  * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, with the kernels of FasterTransformer v3.0
- * between them: the six with weights are the library's, or generated where a tuning file says that those were faster. `best-encoder-int8` keeps attention in floats, where it is one kernel, and
- * quantises as attention and the norms store, and in the epilogues of the other matmuls, so that no kernel only converts.
+ * between them: the six with weights are the library's, or generated where a tuning file says that those were faster.
+ * `best-encoder-int8` keeps attention in floats, where it is one kernel, and quantises as attention and the norms store, and in the
+ * epilogues of the other matmuls, so that no kernel only converts.
  */
 import { plan } from 'heddle'
 import { embeddings } from '../graphs/embeddings.js'

@@ -100,12 +100,14 @@ export function planTuning(
   const lengths = [...new Map(request.lengths.map((size) => [sizeName(size), size])).values()].sort(
     (a, b) => a.length - b.length || (a.depth ?? 0) - (b.depth ?? 0),
   )
-  const examined = (kernel: Kernel | TemplateKernel): Subject | string => {
+  const examined = (kernel: Kernel | TemplateKernel): Found | string => {
     const subject = 'kind' in kernel ? examineTemplate(kernel, request.dtype) : examine(kernel, request.dtype)
     if (typeof subject === 'string') return subject
     const fitting = lengths.filter((size) => subject.candidates(size).length > 0)
+    if (fitting.length === 0) return `no length suits it, it takes ${subject.takes}`
     const beside = products.has(kernel.name) ? { library: true } : {}
-    return fitting.length > 0 ? { ...subject, ...beside, lengths: fitting } : `no length suits it, it takes ${subject.takes}`
+    const planned = fitting.map((size) => ({ ...size, candidates: subject.candidates(size) }))
+    return { kernel: { ...subject.kernel, ...beside, lengths: planned }, ...subject.generated(fitting) }
   }
   const named = request.kernels ?? all.filter((kernel) => typeof examined(kernel) !== 'string').map(({ name }) => name)
   const found = [...new Set(named)].sort().map((name) => {
@@ -116,22 +118,29 @@ export function planTuning(
     return subject
   })
   return {
-    plan: { version: 1, target: request.target, kernels: found.map(describe) },
-    sets: found.flatMap(({ sets }) => sets?.(lengths) ?? []),
-    tiles: found.flatMap((subject) => subject.tiles?.(subject.lengths) ?? []),
+    plan: { version: 1, target: request.target, kernels: found.map(({ kernel }) => kernel) },
+    sets: found.flatMap(({ set }) => set ?? []),
+    tiles: found.flatMap(({ tiles }) => tiles ?? []),
   }
+}
+
+/** A kernel of the plan, and what is generated for it. */
+interface Found {
+  readonly kernel: TuneKernel
+  readonly set?: CandidateSet
+  readonly tiles?: TileSet
 }
 
 type Candidates = TuneKernel['lengths'][number]['candidates']
 
 /** A kernel that can be tuned. */
-interface Subject extends Omit<TuneKernel, 'lengths'> {
-  readonly lengths: readonly TileSize[]
+interface Subject {
+  readonly kernel: Omit<TuneKernel, 'lengths'>
   /** The lengths it takes, in words. */
   readonly takes: string
   readonly candidates: (size: TileSize) => Candidates
-  readonly sets?: (lengths: readonly TileSize[]) => readonly CandidateSet[]
-  readonly tiles?: (lengths: readonly TileSize[]) => readonly TileSet[]
+  /** What is generated for some lengths. */
+  readonly generated: (lengths: readonly TileSize[]) => { readonly set?: CandidateSet; readonly tiles?: TileSet }
 }
 
 /** A row program as a subject, or why it is none. */
@@ -148,13 +157,14 @@ function examine(kernel: Kernel, dtype: FloatType): Subject | string {
   if (derived !== undefined) return `its extent ${derived} follows from others`
   const choices = ({ length, depth }: TileSize) => (depth === undefined ? candidatesFor(mapped, length) : [])
   return {
-    kernel: kernel.name,
-    dtype: dtypeName(instance),
-    rules: rulesKey(mapped.key),
-    kind: 'rows',
-    row: first.name,
-    outer,
-    lengths: [],
+    kernel: {
+      kernel: kernel.name,
+      dtype: dtypeName(instance),
+      rules: rulesKey(mapped.key),
+      kind: 'rows',
+      row: first.name,
+      outer,
+    },
     takes: 'lengths of rows, such as 768',
     candidates: (size) =>
       choices(size).map((choice) => ({
@@ -162,9 +172,9 @@ function examine(kernel: Kernel, dtype: FloatType): Subject | string {
         choice,
         keepsOrder: keepsOrder(choice, mapped, size.length),
       })),
-    sets: (lengths) => {
+    generated: (lengths) => {
       const distinct = new Map(lengths.flatMap(choices).map((choice) => [choiceName(choice), choice]))
-      return [{ instance: mapped.instance, choices: [...distinct.values()] }]
+      return { set: { instance: mapped.instance, choices: [...distinct.values()] } }
     },
   }
 }
@@ -182,18 +192,14 @@ function examineTemplate(kernel: TemplateKernel, dtype: FloatType): Subject | st
   if (typeof frame === 'string') return frame
   const choices = (size: TileSize) => tileCandidates(kernel, operandType(kernel, instance.types), size)
   return {
-    kernel: kernel.name,
-    dtype: dtypeName(instance),
-    rules: rulesKey(instance.key),
-    ...frame,
-    lengths: [],
+    kernel: { kernel: kernel.name, dtype: dtypeName(instance), rules: rulesKey(instance.key), ...frame },
     takes: kernel.kind === 'matmul' ? 'columns x depth, such as 3072x768' : 'the elements of a head: 32, 64 or 128, of 16 bits',
     candidates: (size) =>
       choices(size).map((choice) => ({ key: candidateKey(instance.key, choice, size.length), choice, keepsOrder: true })),
-    tiles: (lengths) => {
+    generated: (lengths) => {
       const all = lengths.flatMap((size) => choices(size).map((choice) => ({ choice, length: size.length })))
       const distinct = new Map(all.map((tile) => [candidateKey(instance.key, tile.choice, tile.length), tile]))
-      return [{ instance, tiles: [...distinct.values()] }]
+      return { tiles: { instance, tiles: [...distinct.values()] } }
     },
   }
 }
@@ -209,9 +215,3 @@ function frameOf(kernel: TemplateKernel): Pick<TuneKernel, 'kind' | 'row' | 'dep
   if (headDim.kind !== 'dim' || batch.kind !== 'dim' || heads.kind !== 'dim') return 'its extents are no dimensions'
   return { kind: 'attention', row: headDim.name, outer: [batch.name, heads.name] }
 }
-
-const describe = ({ lengths, takes: _, candidates, sets: __, tiles: ___, ...kernel }: Subject): TuneKernel => ({
-  ...kernel,
-  outer: [...kernel.outer],
-  lengths: lengths.map((size) => ({ ...size, candidates: candidates(size) })),
-})

@@ -1,4 +1,7 @@
-/** Tuning results as text for a terminal: for each size the rules' time beside the best candidate's. */
+/**
+ * Tuning results as text for a terminal: for each size the time of what runs without a tuning file, by the rules or the library's
+ * product, beside the best candidate's.
+ */
 import Table from 'cli-table3'
 import { choiceName } from '../schedule/choice.js'
 import { sizeName } from '../schedule/tuning.js'
@@ -23,7 +26,7 @@ const fastest = (candidates: ReadonlyMap<string, number>): readonly [key: string
 
 /** All results, with what was refused below. */
 export function tuneTable(results: readonly TuneResult[]): string {
-  const head = ['kernel', 'length', 'rows', 'rules us', 'best us', 'best', 'saved', 'rules GB/s', 'best GB/s', 'kept']
+  const head = ['kernel', 'length', 'rows', 'default us', 'best us', 'best', 'saved', 'default GB/s', 'best GB/s', 'kept']
   const table = new Table({ head, style })
   for (const result of results) {
     for (const { rows, rules, bytes, candidates } of result.times) {

@@ -15,7 +15,7 @@ const microseconds = z.number().positive()
 
 const measuredSchema = z.strictObject({
   rows: count,
-  /** What the default schedule took. */
+  /** What runs where nothing was measured took: the default schedule or tile, or the library's product. */
   rules: microseconds,
   choice: microseconds,
 })

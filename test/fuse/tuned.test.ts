@@ -3,20 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { besideLibrary, planTuning } from '../../src/bench/tune_plan.js'
 import { readKernels } from '../../src/cli/gen.js'
-import { HeddleError } from '../../src/errors.js'
 import { bareMatmul, checkTuned } from '../../src/fuse/tuned.js'
 import type { GraphNode } from '../../src/ir/graph.js'
+import { refusal } from '../refusal.js'
 
 const { graphs, templates } = await readKernels(fileURLToPath(new URL('../..', import.meta.url)))
-
-const refusal = (run: () => unknown): HeddleError => {
-  try {
-    run()
-  } catch (error) {
-    if (error instanceof HeddleError) return error
-  }
-  throw new Error('nothing was refused')
-}
 
 describe('a tuned group', () => {
   const nodes = graphs['int8-row']?.encoder_layer_gelu?.nodes ?? []

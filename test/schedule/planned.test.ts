@@ -1,27 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
 import { generate } from '../../src/emit/generate.js'
-import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { planAll } from '../../src/fuse/plans.js'
 import { plan, type Schedule } from '../../src/lang/plan.js'
 import { variantLines } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
+import { refusal } from '../refusal.js'
 import * as fixtures from './fixtures.js'
 
 const warp: Schedule = { kind: 'rows', team: { kind: 'warp', lanes: 32, rowsPerBlock: 2 }, chunks: 3 }
 const names = (schedule: Schedule, kernel = fixtures.softmax, T: 'f16' | 'f32' = 'f16') =>
   variantLines(mapKernel({ kernel, types: { T }, dims: {} }, undefined, schedule)).map(({ name, when }) => `${name}: ${when}`)
-
-function refusal(act: () => unknown): HeddleError {
-  try {
-    act()
-  } catch (error) {
-    if (error instanceof HeddleError) return error
-    throw error
-  }
-  throw new Error('nothing was refused')
-}
 
 describe('the schedule a plan asks for', () => {
   it('comes before the rules, for the rows its team can hold', () => {

@@ -7,10 +7,10 @@ import { selectTiles, type TimesAtRows } from '../../src/bench/tune_select.js'
 import { readKernels } from '../../src/cli/gen.js'
 import { generateCandidates } from '../../src/emit/candidates.js'
 import { generate } from '../../src/emit/generate.js'
-import { HeddleError } from '../../src/errors.js'
 import type { TemplateKernel } from '../../src/ir/template.js'
 import { matmulTiles, type TileChoice, tileCandidates, tileName } from '../../src/schedule/tiles.js'
 import { formatTuning, parseTuning, type TuningEntry } from '../../src/schedule/tuning.js'
+import { refusal } from '../refusal.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const { templates } = await readKernels(root)
@@ -38,15 +38,6 @@ const entry = (choice: TileChoice, over: Partial<TuningEntry> = {}): TuningEntry
 
 const text = (kernel: string, ...entries: TuningEntry[]): string =>
   generate([], {}, [template(kernel)], { file: 'tuning.json', entries }).get(`cuda/${kernel}__f16.cu`) ?? ''
-
-const refusal = (run: () => unknown): HeddleError => {
-  try {
-    run()
-  } catch (error) {
-    if (error instanceof HeddleError) return error
-  }
-  throw new Error('nothing was refused')
-}
 
 it('the device header has the same names in the same order', () => {
   const header = readFileSync(new URL('../../native/device/matmul_choice.cuh', import.meta.url), 'utf8')

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { HeddleError } from '../../src/errors.js'
 import type { Instance } from '../../src/ir/instance.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { candidatesFor, keepsOrder, ruleChoices } from '../../src/schedule/candidates.js'
@@ -7,6 +6,7 @@ import { choiceName, problemOf, type ScheduleChoice } from '../../src/schedule/c
 import { variantLines } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import { formatTuning, mergeTuning, parseTuning, refuseUnknown, type TuningEntry } from '../../src/schedule/tuning.js'
+import { refusal } from '../refusal.js'
 import * as fixtures from './fixtures.js'
 
 const instance = (kernel: Kernel): Instance => ({ kernel, types: { T: 'f16' }, dims: {} })
@@ -35,16 +35,6 @@ const entry = (
 
 const tuned = (kernel: Kernel, ...entries: readonly TuningEntry[]) =>
   mapKernel(instance(kernel), { file: 'tuning.json', entries })
-
-function refusal(act: () => unknown): HeddleError {
-  try {
-    act()
-  } catch (error) {
-    if (error instanceof HeddleError) return error
-    throw error
-  }
-  throw new Error('nothing was refused')
-}
 
 const kernels = [fixtures.softmax, fixtures.layerNorm, fixtures.argmaxRow, fixtures.fourRows, fixtures.pointwise]
 const lengths = [1, 7, 16, 33, 128, 512, 768, 1024, 3072, 8193]
