@@ -1,6 +1,6 @@
 /**
  * A step of beam search on the device, from the logits of all beams to the beams after it, by either rule. Rows of the decoder are
- * b*w + beam. Dims: v vocabulary, p parts of it (`beamParts` of src/models/beam_search.ts), k candidates of each part, e end ids, o = 1.
+ * b*w + beam. Dims: v vocabulary, p parts of it (`beamParts` of src/models/decoding/beam_search.ts), k candidates of each part, e end ids, o = 1.
  * Logits are float32 whatever a model stores: near ties decide which beams live.
  */
 import { type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'

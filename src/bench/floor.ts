@@ -4,8 +4,8 @@
  * is left to win. The peaks are measured, not advertised, so a device has a floor only after somebody has measured it.
  */
 import { dtypeInfo } from '../ir/dtype.js'
-import type { BertConfig } from '../models/config.js'
-import type { FloatType } from '../models/convert.js'
+import type { BertConfig } from '../models/files/config.js'
+import type { FloatType } from '../models/files/convert.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 
 /** What no implementation of the encoder layers avoids. */

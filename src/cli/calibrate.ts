@@ -9,9 +9,9 @@ import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typin
 import Table from 'cli-table3'
 import writeFileAtomic from 'write-file-atomic'
 import { usageError } from '../errors.js'
-import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/calibration.js'
-import type { FloatType } from '../models/convert.js'
-import { checkCases } from '../models/token_cases.js'
+import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
+import type { FloatType } from '../models/files/convert.js'
+import { checkCases } from '../models/files/token_cases.js'
 import {
   collect,
   defaultPercentile,

@@ -1,15 +1,15 @@
 /**
- * `heddle plan`: what a fusion plan makes of a graph, and what that costs by the model of src/fuse/cost.ts. Nothing is run: the
+ * `heddle plan`: what a fusion plan makes of a graph, and what that costs by the model of src/fuse/search/cost.ts. Nothing is run: the
  * numbers are predictions for any shape and device the model knows, to be held against `heddle bench`.
  */
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { benchConfig } from '../bench/synthetic.js'
 import { usageError } from '../errors.js'
-import { costDevice, costDevices, type Pricing } from '../fuse/cost.js'
-import { diffReports, explainPlan, type PlanDiff, type PlanReport } from '../fuse/explain.js'
-import { resolvePlans } from '../fuse/resolve.js'
+import { costDevice, costDevices, type Pricing } from '../fuse/search/cost.js'
+import { diffReports, explainPlan, type PlanDiff, type PlanReport } from '../fuse/search/explain.js'
+import { resolvePlans } from '../fuse/search/resolve.js'
 import type { PlanDecl } from '../lang/plan.js'
-import type { BertConfig } from '../models/config.js'
+import type { BertConfig } from '../models/files/config.js'
 import { shapesOf } from './bench.js'
 import { type CliContext, json } from './context.js'
 import { dtypes } from './pipeline.js'

@@ -1,6 +1,6 @@
 /** Reports of plans as text for a terminal. */
 import Table from 'cli-table3'
-import type { PlanDiff, PlanEdge, PlanReport, PlanStep } from '../fuse/explain.js'
+import type { PlanDiff, PlanEdge, PlanReport, PlanStep } from '../fuse/search/explain.js'
 import type { PlanDecl } from '../lang/plan.js'
 
 /** What predictions were made for. */

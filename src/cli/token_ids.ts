@@ -1,5 +1,5 @@
 /** Cases as token ids, for verbs that run models on them. */
-import { loadTokenizer } from '../models/tokenizer.js'
+import { loadTokenizer } from '../models/files/tokenizer.js'
 import type { Case } from './cases.js'
 
 /** Cases as token ids; texts go through the model's tokenizer. */

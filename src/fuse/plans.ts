@@ -6,7 +6,7 @@ import type { Layout } from '../ir/layout.js'
 import type { TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
-import { graphOf, resolvePlans } from './resolve.js'
+import { graphOf, resolvePlans } from './search/resolve.js'
 
 export interface Planned {
   /** Derived row programs and templates of all plans. */

@@ -132,7 +132,7 @@ export interface QuantisedDecl {
   readonly weights: string
 }
 
-/** What an automatic plan is made for, by the cost model of src/fuse/cost.ts. */
+/** What an automatic plan is made for, by the cost model of src/fuse/search/cost.ts. */
 export interface AutoTarget {
   /** A device of the cost model, such as `h200`. */
   readonly device: string

@@ -2,7 +2,7 @@
 import { graph, op, row, tensor, threshold } from 'heddle'
 import { expect, it } from 'vitest'
 import { applyPlan } from '../../src/fuse/apply.js'
-import { walkOf } from '../../src/fuse/registers.js'
+import { walkOf } from '../../src/fuse/search/registers.js'
 import { call, dim, f32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel, Stmt } from '../../src/ir/kernel.js'

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { besideLibrary, planTuning } from '../../src/bench/tune_plan.js'
 import { readKernels } from '../../src/cli/gen.js'
-import { bareMatmul, checkTuned } from '../../src/fuse/tuned.js'
+import { bareMatmul, checkTuned } from '../../src/fuse/product/tuned.js'
 import type { GraphNode } from '../../src/ir/graph.js'
 import { refusal } from '../refusal.js'
 

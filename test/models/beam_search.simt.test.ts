@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
 import type { DType } from '../../src/ir/dtype.js'
-import { beamSizes } from '../../src/models/beam_search.js'
+import { beamSizes } from '../../src/models/decoding/beam_search.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { buildProgram } from '../../src/runtime/program.js'
 import { openSession, type Session } from '../../src/runtime/session.js'

@@ -5,8 +5,8 @@ import { beamSelect } from '../../specs/ops/beam_select.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
 import { countFor } from '../../src/ir/top_k.js'
 import { runOp } from '../../src/lang/run.js'
-import { beamParts, beamSizes } from '../../src/models/beam_search.js'
-import { type Hypothesis, traceBeams } from '../../src/models/beam_trace.js'
+import { beamParts, beamSizes } from '../../src/models/decoding/beam_search.js'
+import { type Hypothesis, traceBeams } from '../../src/models/decoding/beam_trace.js'
 import { exhaustive, hfRule, markovModel, plainRule, runSearch, type Search, type Step, stepByBodies } from './beam_search.js'
 
 const search = (name: string, vocab: number, width: number, rest: Partial<Search> = {}): Search => ({

@@ -4,8 +4,8 @@
  */
 import { beamStep, beamStepHf } from '../../specs/graphs/beam.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
-import { type BeamRule, emptyPool, initialScores } from '../../src/models/beam_search.js'
-import { type BeamHistory, type Hypothesis, traceBeams, tracePool } from '../../src/models/beam_trace.js'
+import { type BeamRule, emptyPool, initialScores } from '../../src/models/decoding/beam_search.js'
+import { type BeamHistory, type Hypothesis, traceBeams, tracePool } from '../../src/models/decoding/beam_trace.js'
 import { normal, random } from '../../src/verify/random.js'
 import { interpret } from './interpreter.js'
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseBertConfig, readBertConfig } from '../../src/models/config.js'
+import { parseBertConfig, readBertConfig } from '../../src/models/files/config.js'
 import { exampleModel, randomBert } from './fixtures.js'
 
 const { json } = randomBert({})

@@ -3,7 +3,7 @@
  * vocabulary, limits, the repetition penalty, draws, and texts longer and shorter than their sources.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { GenerationResult } from '../../src/models/seq2seq_pipeline.js'
+import type { GenerationResult } from '../../src/models/seq2seq/seq2seq_pipeline.js'
 import { hypothesisTolerance } from '../../src/verify/tolerance.js'
 import { hfRule, type Model, plainRule, type Search } from './beam_search.js'
 import { referenceModel } from './seq2seq_decoder_reference.js'

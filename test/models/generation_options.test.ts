@@ -1,6 +1,6 @@
 /** Options of generation: what each kind of choice resolves to, and that what cannot be is refused with the value and what is allowed. */
 import { describe, expect, test } from 'vitest'
-import { type GenerationOptions, resolveGeneration } from '../../src/models/generation_options.js'
+import { type GenerationOptions, resolveGeneration } from '../../src/models/decoding/generation_options.js'
 
 const limits = { vocab: 45, positions: 64, cases: 3, endTokens: [1] }
 const resolve = (options: GenerationOptions) => resolveGeneration(options, limits)

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
 import type { Graph, GraphValue } from '../../src/ir/graph.js'
-import { prepareWeights } from '../../src/models/prepare_weights.js'
+import { prepareWeights } from '../../src/models/assembly/prepare_weights.js'
 import { quantiseWeights } from '../../src/quant/weights.js'
 import type { GraphApplication } from '../../src/runtime/application.js'
 import { decode, encode } from '../../src/runtime/buffer.js'

@@ -10,7 +10,7 @@ import {
   parseSafetensors,
   readSafetensors,
   type StoredTensor,
-} from '../../src/models/safetensors.js'
+} from '../../src/models/files/safetensors.js'
 import { exampleModel } from './fixtures.js'
 
 const entry = (dtype: string, shape: readonly number[], from: number, to: number) => ({ dtype, shape, data_offsets: [from, to] })

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseSeq2seqConfig, readSeq2seqConfig } from '../../src/models/seq2seq_config.js'
+import { parseSeq2seqConfig, readSeq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
 import { numberWords, smallMarian, smallPegasus } from './seq2seq_fixtures.js'
 
 const parse = (changes: Record<string, unknown>, generation?: unknown) =>

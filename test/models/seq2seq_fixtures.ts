@@ -2,21 +2,21 @@
 import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { layouts } from '../../specs/index.js'
-import type { FloatType } from '../../src/models/convert.js'
-import type { EncoderOptions } from '../../src/models/encoder_pipeline.js'
-import { findPlan } from '../../src/models/plans.js'
-import { prepareWeights } from '../../src/models/prepare_weights.js'
-import type { Safetensors, StoredTensor } from '../../src/models/safetensors.js'
-import { parseSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq_config.js'
+import { findPlan } from '../../src/models/assembly/plans.js'
+import { prepareWeights } from '../../src/models/assembly/prepare_weights.js'
+import type { EncoderOptions } from '../../src/models/encoder/encoder_pipeline.js'
+import type { FloatType } from '../../src/models/files/convert.js'
+import type { Safetensors, StoredTensor } from '../../src/models/files/safetensors.js'
+import { idRows, packedRows } from '../../src/models/files/token_rows.js'
+import { parseSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
 import {
   assembleSeq2seqEncoder,
   memoryOutputs,
   seq2seqEncoderDims,
   seq2seqEncoderInputs,
-} from '../../src/models/seq2seq_encoder.js'
-import { loadSeq2seq, type Seq2seq } from '../../src/models/seq2seq_pipeline.js'
-import { seq2seqShapes, seq2seqWeights } from '../../src/models/seq2seq_weights.js'
-import { idRows, packedRows } from '../../src/models/token_rows.js'
+} from '../../src/models/seq2seq/seq2seq_encoder.js'
+import { loadSeq2seq, type Seq2seq } from '../../src/models/seq2seq/seq2seq_pipeline.js'
+import { seq2seqShapes, seq2seqWeights } from '../../src/models/seq2seq/seq2seq_weights.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { buildProgram, type Program } from '../../src/runtime/program.js'
 import { openSession } from '../../src/runtime/session.js'

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { environmentError } from '../../src/errors.js'
-import type { GenerateOptions, Seq2seq } from '../../src/models/seq2seq_pipeline.js'
+import type { GenerateOptions, Seq2seq } from '../../src/models/seq2seq/seq2seq_pipeline.js'
 import type { NativeDevice } from '../../src/runtime/native.js'
 import { tinyPegasus, withSeq2seq } from './seq2seq_fixtures.js'
 import { openSimtKernels } from './simt.js'

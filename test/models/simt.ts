@@ -1,7 +1,7 @@
 /** Opens encoders on the CPU device, over the project's own generated kernels. Builds what is not built. */
 import { fileURLToPath } from 'node:url'
 import { readManifest, useNativeOf } from '../../src/cli/pipeline.js'
-import { type Encoder, type EncoderOptions, loadEncoder } from '../../src/models/encoder_pipeline.js'
+import { type Encoder, type EncoderOptions, loadEncoder } from '../../src/models/encoder/encoder_pipeline.js'
 import { openDevice } from '../../src/runtime/device.js'
 import { loadKernels } from '../../src/runtime/library.js'
 import { buildKernels } from '../../src/toolchain/index.js'

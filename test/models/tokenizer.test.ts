@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { loadTokenizer } from '../../src/models/tokenizer.js'
+import { loadTokenizer } from '../../src/models/files/tokenizer.js'
 import { exampleModel } from './fixtures.js'
 import { numberWords } from './seq2seq_fixtures.js'
 

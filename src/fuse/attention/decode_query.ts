@@ -1,0 +1,76 @@
+/**
+ * Queries of decode attention as elements of heads. The ops before them, a bias for one, see rows of all heads; their element is
+ * taken apart into heads here, so that queries are read from the same tensors, in the same shape, as keys and values of a step.
+ */
+import { call, dim, index } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import type { ValueId } from '../../ir/graph.js'
+import { rowMajor } from '../../ir/layout.js'
+import type { Extent } from '../../ir/shape.js'
+import { rewrite } from '../../ir/walk.js'
+import { valueAt } from '../graph/edit.js'
+import { equalExprs } from '../space/positions.js'
+import { illegal, type Member } from '../space/space.js'
+import { type AttentionGroup, elementOf } from './elements.js'
+import type { Piece } from './slots.js'
+
+/**
+ * The element of `id` with the given roles, the last two of which are a head and its element, that `members` compute.
+ * @throws usage `plan.illegal` when they are not elementwise, or read a row of heads at a computed place
+ */
+export function elementOfHeads(group: AttentionGroup, members: readonly Member[], id: ValueId, roles: readonly string[]): Expr {
+  const { graph, around, slots } = group
+  const made = around.through(id)
+  const seen = valueAt(graph.values, id).shape
+  const rank = valueAt(graph.values, made).shape.length
+  if (rank === seen.length) {
+    const piece = elementOf(group, members, made, roles)
+    return slots.declare(piece, piece.value, undefined)
+  }
+  const [heads, headDim] = seen.slice(-2)
+  const last = members.at(-1)?.node.name ?? ''
+  if (rank !== seen.length - 1 || heads === undefined || headDim === undefined)
+    throw illegal(group.name, last, group.scores.name, 'its elements are not seen as rows of heads')
+  const whole = elementOf(group, members, made, [...roles.slice(0, -2), column])
+  const piece = splitColumns(whole, [heads, headDim], () =>
+    illegal(group.name, last, group.scores.name, 'a row of heads is read at a computed place'),
+  )
+  return slots.declare(piece, piece.value, undefined)
+}
+
+/** The role of a place in a row of all heads. */
+const column = 'column'
+
+/** The piece with every axis that runs over the columns split into heads and elements of a head. */
+function splitColumns({ derived, value }: Piece, parts: readonly [Extent, Extent], refuse: () => Error): Piece {
+  const { kernel } = derived
+  const loop = kernel.body.find((stmt) => stmt.kind === 'storeRow')?.length
+  const width = loop?.kind === 'dim' ? loop.name : ''
+  const names = [`${width}_heads`, `${width}_elements`] as const
+  const axisOf = (tensor: string): number => kernel.tensors.find(({ name }) => name === tensor)?.dims.indexOf(width) ?? -1
+  const split = <T>(list: readonly T[], axis: number, by: readonly T[]): readonly T[] =>
+    axis < 0 ? list : [...list.slice(0, axis), ...by, ...list.slice(axis + 1)]
+  const tensors = kernel.tensors.map((tensor) => {
+    const dims = split(tensor.dims, axisOf(tensor.name), names)
+    if (dims === tensor.dims) return tensor
+    if (tensor.layout.name !== 'row') throw refuse()
+    return { ...tensor, dims, layout: rowMajor(dims) }
+  })
+  const bind = <B extends Piece['derived']['inputs'][number]>(binding: B): B => ({
+    ...binding,
+    shape: split(binding.shape, axisOf(binding.param), parts),
+  })
+  const places = [index('h'), index('c')]
+  const element = rewrite(value, (node) => {
+    if (node.kind === 'dim' && node.name === width) return call('mul', dim(names[0]), dim(names[1]))
+    const axis = node.kind === 'load' ? axisOf(node.tensor) : -1
+    if (node.kind !== 'load' || axis < 0) return node
+    if (!equalExprs(node.indices[axis], index(column))) throw refuse()
+    return { ...node, indices: split(node.indices, axis, places) }
+  })
+  const { inputs, outputs } = derived
+  return {
+    derived: { ...derived, kernel: { ...kernel, tensors }, inputs: inputs.map(bind), outputs: outputs.map(bind) },
+    value: element,
+  }
+}

@@ -1,0 +1,125 @@
+/** Finding one's way around the two products of attention: their axes, what feeds them, what follows them, and guards of padding. */
+import { constant, index } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
+import { sameExtent } from '../../ir/shape.js'
+import { rewrite } from '../../ir/walk.js'
+import { valueAt } from '../graph/edit.js'
+import { isUsed } from '../space/members.js'
+import { equalExprs } from '../space/positions.js'
+import { illegal, type Member } from '../space/space.js'
+
+/**
+ * What the two products around a softmax attend: as many queries of a `sequence` as it has keys, a few queries of each sequence
+ * something else (`memory`), or one query of each sequence (`step`).
+ */
+export type AttentionForm = 'sequence' | 'memory' | 'step'
+
+/** Axes of the operands by role: `a` and `b` of the first product, its result, and the result of the second. */
+const rolesOf = {
+  rows: { query: 'b s h d', key: 'b t h d', scores: 'b h s t', result: 'b s h d' },
+  step: { query: 'b h d', key: 'b t h d', scores: 'b h t', result: 'b h d' },
+} as const
+
+/** The form of two products, whatever their axes are called; undefined when they are none of attention. */
+export function formOf(graph: Graph, scores: NodeOf<'matmul'>, context: NodeOf<'matmul'>): AttentionForm | undefined {
+  if (are(rolesOf.step, scores, context)) return 'step'
+  if (!are(rolesOf.rows, scores, context)) return undefined
+  const [queries, keys] = valueAt(graph.values, scores.out).shape.slice(2)
+  return queries !== undefined && keys !== undefined && sameExtent(queries, keys) ? 'sequence' : 'memory'
+}
+
+function are(roles: (typeof rolesOf)[keyof typeof rolesOf], scores: NodeOf<'matmul'>, context: NodeOf<'matmul'>): boolean {
+  const as = (names: readonly string[], known: string, rest: string) => {
+    const named = new Map(names.map((name, i) => [name, known.split(' ')[i] ?? rest]))
+    return (axes: readonly string[]): string => axes.map((axis) => named.get(axis) ?? rest).join(' ')
+  }
+  const first = as(scores.subscripts.a, roles.query, 't')
+  const second = as(context.subscripts.a, roles.scores, 'd')
+  return (
+    [first(scores.subscripts.a), first(scores.subscripts.b), first(scores.subscripts.out)].join() ===
+      [roles.query, roles.key, roles.scores].join() &&
+    [second(context.subscripts.a), second(context.subscripts.b), second(context.subscripts.out)].join() ===
+      [roles.scores, roles.key, roles.result].join()
+  )
+}
+
+/** The members of a group among the nodes of its graph. */
+export class Surroundings {
+  readonly #graph: Graph
+  readonly #members: readonly Member[]
+
+  constructor(graph: Graph, members: readonly Member[]) {
+    this.#graph = graph
+    this.#members = members
+  }
+
+  /** What a value is before the views that made it. */
+  through(id: ValueId): ValueId {
+    const view = this.#graph.nodes.find((node) => node.kind === 'view' && node.out === id)
+    return view?.kind === 'view' ? this.through(view.input) : id
+  }
+
+  /** Members that use a value, directly or through others, up to the first for which `stop` holds. */
+  behind(id: ValueId, stop: (member: Member) => boolean = () => false): Member[] {
+    const reached = new Set<ValueId>([id])
+    const found: Member[] = []
+    for (const node of this.#graph.nodes) {
+      if (!inputsOf(node).some((input) => reached.has(input))) continue
+      const member = this.#members.find((candidate) => candidate.node === node)
+      if (node.kind !== 'view' && (member === undefined || stop(member))) continue
+      if (member !== undefined) found.push(member)
+      for (const out of outputsOf(node)) reached.add(out)
+    }
+    return found
+  }
+
+  /** Members a value is made by, directly or through others. */
+  before(id: ValueId): Member[] {
+    const wanted = new Set<ValueId>([id])
+    const found: Member[] = []
+    for (const node of [...this.#graph.nodes].reverse()) {
+      if (!outputsOf(node).some((out) => wanted.has(out))) continue
+      const member = this.#members.find((candidate) => candidate.node === node)
+      if (node.kind !== 'view' && member === undefined) continue
+      if (member !== undefined) found.unshift(member)
+      for (const input of inputsOf(node)) wanted.add(input)
+    }
+    return found
+  }
+}
+
+/** Refuses attention of which something inside is needed outside, apart from its `results`. */
+export function checkInner(graph: Graph, group: string, nodes: readonly GraphNode[], results: readonly ValueId[]): void {
+  const inside = new Set(nodes)
+  const last = nodes.find((node) => outputsOf(node).some((id) => id === results[0]))?.name ?? ''
+  for (const node of nodes) {
+    const needed = outputsOf(node).find((id) => !results.includes(id) && isUsed(graph, id, inside))
+    if (needed !== undefined) throw illegal(group, node.name, last, `${node.name} is needed outside, but never reaches memory`)
+  }
+}
+
+/** Refuses members that are no part of attention. */
+export function checkClaimed(
+  group: string,
+  scores: NodeOf<'matmul'>,
+  members: readonly Member[],
+  claimed: readonly Member[],
+): void {
+  const left = members.find((member) => !claimed.includes(member))
+  if (left !== undefined)
+    throw illegal(group, left.node.name, scores.name, 'it is neither before, between nor behind the two products')
+}
+
+/** Strips `position < limit ? x : 0`, and with it every choice that the same condition makes inside. */
+export function unguard(expr: Expr, position: string): { readonly row: Expr; readonly limit: Expr | undefined } {
+  const [condition, kept, other] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
+  const [at, limit] = condition?.kind === 'call' && condition.fn === 'lt' ? condition.args : []
+  if (condition === undefined || kept === undefined || limit === undefined || !equalExprs(at, index(position)))
+    return { row: expr, limit: undefined }
+  if (!equalExprs(other, constant('f32', 0))) return { row: expr, limit: undefined }
+  const row = rewrite(kept, (node) =>
+    node.kind === 'call' && node.fn === 'select' && equalExprs(node.args[0], condition) ? (node.args[1] ?? node) : node,
+  )
+  return { row, limit }
+}

@@ -1,0 +1,94 @@
+/**
+ * The ways from quantised values to the matmuls that multiply them: which products are of integers, and which values between hold
+ * int8 because their nodes only move elements. Found before a graph is quantised.
+ */
+import type { Expr } from '../../ir/expr.js'
+import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
+import type { Kernel } from '../../ir/kernel.js'
+import { aliasesOf } from './edit.js'
+
+export class IntegerWays {
+  readonly #graph: Graph
+  readonly #ops: ReadonlyMap<string, Kernel>
+  /** Names of the values that are quantised. */
+  readonly named: ReadonlyMap<ValueId, string>
+  /** Values on the way from those to an integer matmul. */
+  readonly traced = new Set<ValueId>()
+  /** Matmuls of which every operand is a weight or comes from a quantised value. */
+  readonly integer: ReadonlySet<GraphNode>
+
+  constructor(graph: Graph, ops: ReadonlyMap<string, Kernel>, named: ReadonlyMap<ValueId, string>) {
+    this.#graph = graph
+    this.#ops = ops
+    this.named = named
+    this.integer = new Set(graph.nodes.filter((node) => node.kind === 'matmul' && this.#isInteger(node)))
+  }
+
+  /** The quantised value an operand comes from, by name; undefined for a weight. */
+  sourceOf(id: ValueId): string | undefined {
+    const way = this.#wayTo(id)
+    if (!Array.isArray(way)) return undefined
+    const last = way.at(-1)
+    return this.named.get(last === undefined ? id : (this.#movedFrom(last) ?? id))
+  }
+
+  /** Who reads a moved value as floats, in whatever shape; undefined when all readers multiply or move it. */
+  floatReader(id: ValueId): string | undefined {
+    const seen = aliasesOf(this.#graph.nodes, id)
+    const reader = this.#graph.nodes.find(
+      (node) =>
+        node.kind !== 'view' &&
+        inputsOf(node).some((input) => seen.has(input)) &&
+        !this.integer.has(node) &&
+        !outputsOf(node).some((output) => this.traced.has(output)),
+    )
+    const isResult = Object.values(this.#graph.outputs).some((output) => seen.has(output))
+    return reader?.name ?? (isResult ? 'whoever runs the graph' : undefined)
+  }
+
+  /** Whether every operand is a weight or comes from a quantised value, and one does; marks the way there. */
+  #isInteger({ a, b }: NodeOf<'matmul'>): boolean {
+    const ways = [a, b].map((id) => this.#wayTo(id))
+    if (ways.includes(undefined) || ways.every((way) => way === 'weight')) return false
+    for (const way of ways) if (Array.isArray(way)) for (const id of way) this.traced.add(id)
+    return true
+  }
+
+  /** The values between an operand and the quantised value it comes from, the operand included; undefined where there is none. */
+  #wayTo(id: ValueId): readonly ValueId[] | 'weight' | undefined {
+    if (this.weightName(id) !== undefined) return 'weight'
+    const way: ValueId[] = []
+    for (let at: ValueId | undefined = id; at !== undefined; ) {
+      if (this.named.has(at)) return way
+      way.push(at)
+      at = this.#movedFrom(at)
+    }
+    return undefined
+  }
+
+  /** The value whose elements a node moves to make this one. */
+  #movedFrom(id: ValueId): ValueId | undefined {
+    const node = this.#graph.nodes.find((candidate) => outputsOf(candidate).includes(id))
+    if (node?.kind === 'view') return node.input
+    const kernel = node?.kind === 'op' ? this.#ops.get(node.op) : undefined
+    if (node?.kind !== 'op' || kernel === undefined || !movesOnly(kernel)) return undefined
+    const moved = kernel.tensors.find(({ access, dtype }) => access === 'in' && typeof dtype !== 'string')
+    return moved === undefined ? undefined : node.inputs[moved.name]
+  }
+
+  /** The name of the weight a value is. */
+  weightName(id: ValueId): string | undefined {
+    return Object.entries(this.#graph.weights).find(([, value]) => value === id)?.[0]
+  }
+}
+
+/** True when a body only moves elements: each result is an element of a tensor of the op's storage type, or zero. */
+function movesOnly({ body, tensors }: Kernel): boolean {
+  const moves = (expr: Expr): boolean => {
+    if (expr.kind === 'load') return typeof tensors.find(({ name }) => name === expr.tensor)?.dtype !== 'string'
+    if (expr.kind === 'const') return expr.value === 0
+    const [, left, right] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
+    return left !== undefined && right !== undefined && moves(left) && moves(right)
+  }
+  return body.length > 0 && body.every((stmt) => (stmt.kind === 'store' || stmt.kind === 'storeRow') && moves(stmt.value))
+}

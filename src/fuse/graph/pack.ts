@@ -1,0 +1,123 @@
+/**
+ * Removes padding from a graph: values with one row a token of the padded batch (extent `b*s`) get one row a token instead
+ * (extent `t`). Views that take such rows apart into sequences and positions become `unpack_rows`, views that join them again
+ * `pack_rows`; everything that treats rows one by one stays as it is. Runs before a plan groups nodes.
+ */
+import { usageError } from '../../errors.js'
+import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
+import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
+import type { Packing } from '../../lang/plan.js'
+import { mapInputs, pushValue, reshape, valueAt } from './edit.js'
+
+/** Inputs a packed graph takes besides its own: where each sequence starts and how long it is, and the place of each row. */
+export const packingInputs = ['lengths', 'starts', 'sequences', 'positions'] as const
+type PackingInput = (typeof packingInputs)[number]
+
+/** The graph with padding removed. @throws usage `plan.packed` naming the view that cannot be expressed over packed rows */
+export function packGraph(graph: Graph, packing: Packing): Graph {
+  return new Packer(graph, packing).run()
+}
+
+class Packer {
+  readonly #graph: Graph
+  readonly #batch: Extent
+  readonly #seq: Extent
+  readonly #tokens: Extent
+  readonly #rows: Extent
+  readonly #values: GraphValue[]
+  readonly #nodes: GraphNode[] = []
+  readonly #inputs: Record<string, ValueId>
+  /** Results of views that became padding steps, and the values that replace them. */
+  readonly #replaced = new Map<ValueId, ValueId>()
+
+  constructor(graph: Graph, packing: Packing) {
+    this.#graph = graph
+    this.#batch = parseExtent(packing.batch)
+    this.#seq = parseExtent(packing.seq)
+    this.#tokens = parseExtent(packing.tokens)
+    this.#rows = multiplyExtents([this.#batch, this.#seq])
+    this.#values = graph.values.map((value) => ({ ...value, shape: value.shape.map((extent) => this.#packed(extent)) }))
+    this.#inputs = { ...graph.inputs }
+  }
+
+  run(): Graph {
+    for (const node of this.#graph.nodes) {
+      const moved = mapInputs(node, (id) => this.#current(id))
+      if (node.kind === 'view') this.#view(node, moved)
+      else this.#nodes.push(moved)
+    }
+    const outputs = Object.fromEntries(Object.entries(this.#graph.outputs).map(([name, id]) => [name, this.#current(id)]))
+    return { ...this.#graph, values: this.#values, nodes: this.#nodes, inputs: this.#inputs, outputs }
+  }
+
+  #view(node: NodeOf<'view'>, moved: GraphNode): void {
+    const from = valueAt(this.#graph.values, node.input).shape
+    const to = valueAt(this.#graph.values, node.out).shape
+    const [joinedFrom, joinedTo] = [this.#isJoined(from), this.#isJoined(to)]
+    if (joinedFrom === joinedTo) this.#nodes.push(moved)
+    else if (joinedFrom && this.#isSplit(to)) this.#unpack(node, to)
+    else if (joinedTo && this.#isSplit(from)) this.#pack(node, to)
+    else {
+      throw usageError(
+        'plan.packed',
+        `${this.#graph.name}: the view from "${printShape(from)}" to "${printShape(to)}" cannot be expressed over packed rows`,
+        { hint: `split "${printShape([this.#rows])}" into "${printShape([this.#batch, this.#seq])}" in a view of its own` },
+      )
+    }
+  }
+
+  #unpack(node: NodeOf<'view'>, to: Shape): void {
+    const reader = this.#graph.nodes.find((other) => inputsOf(other).includes(node.out))
+    const name = `${reader?.name ?? node.name}.unpack`
+    const width = multiplyExtents(to.slice(2))
+    const x = this.#reshape(this.#current(node.input), [this.#tokens, width], `${name}.x`)
+    const y = pushValue(this.#values, { ...valueAt(this.#values, x), shape: [this.#batch, this.#seq, width] })
+    this.#op(name, 'unpack_rows', { x, starts: this.#input('starts'), lengths: this.#input('lengths') }, y)
+    this.#replaced.set(node.out, this.#reshape(y, to, `${name}.y`))
+  }
+
+  #pack(node: NodeOf<'view'>, to: Shape): void {
+    const maker = this.#graph.nodes.find((other) => outputsOf(other).includes(node.input))
+    const name = `${maker?.name ?? node.name}.pack`
+    const width = multiplyExtents(to.slice(1))
+    const x = this.#reshape(this.#current(node.input), [this.#batch, this.#seq, width], `${name}.x`)
+    const y = pushValue(this.#values, { ...valueAt(this.#values, x), shape: [this.#tokens, width] })
+    this.#op(name, 'pack_rows', { x, sequences: this.#input('sequences'), positions: this.#input('positions') }, y)
+    this.#replaced.set(node.out, this.#reshape(y, [this.#tokens, ...to.slice(1)], `${name}.y`))
+  }
+
+  #op(name: string, op: string, inputs: Readonly<Record<string, ValueId>>, y: ValueId): void {
+    const types = { T: valueAt(this.#values, y).dtype }
+    this.#nodes.push({ kind: 'op', name, op, types, inputs, outputs: { y }, attrs: {} })
+  }
+
+  /** The graph input of a packed graph, added where it is first needed. */
+  #input(name: PackingInput): ValueId {
+    const known = this.#inputs[name]
+    if (known !== undefined) return known
+    const extent = name === 'lengths' || name === 'starts' ? this.#batch : this.#tokens
+    const made = pushValue(this.#values, { dtype: 'i32', shape: [extent], layout: 'row' })
+    this.#inputs[name] = made
+    return made
+  }
+
+  #reshape(id: ValueId, shape: Shape, name: string): ValueId {
+    return reshape(this.#values, this.#nodes, id, shape, name)
+  }
+
+  #current(id: ValueId): ValueId {
+    return this.#replaced.get(id) ?? id
+  }
+
+  #packed(extent: Extent): Extent {
+    return sameExtent(extent, this.#rows) ? this.#tokens : extent
+  }
+
+  #isJoined([first]: Shape): boolean {
+    return first !== undefined && sameExtent(first, this.#rows)
+  }
+
+  #isSplit([first, second]: Shape): boolean {
+    return first !== undefined && second !== undefined && sameExtent(first, this.#batch) && sameExtent(second, this.#seq)
+  }
+}

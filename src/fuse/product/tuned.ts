@@ -1,0 +1,31 @@
+/**
+ * Matmuls that measurements choose the form of. The node stays the library's product and names the kernel that computes the same;
+ * what runs takes that kernel for the sizes at which a tuning file says it was faster.
+ */
+import { usageError } from '../../errors.js'
+import type { GraphNode, NodeOf } from '../../ir/graph.js'
+import type { PlanDecl } from '../../lang/plan.js'
+
+/** @throws usage `plan.tuned` for a name that is no group of the plan, or whose groups are the library's alone */
+export function checkTuned({ name, library = [], tuned = [], groups }: PlanDecl): void {
+  const known = groups.map(({ kernel }) => kernel).filter((group) => !library.includes(group))
+  const other = tuned.find((group) => !known.includes(group))
+  if (other === undefined) return
+  throw usageError('plan.tuned', `plan ${name}: ${other} is to be tuned, but is no group with a generated kernel`, {
+    hint: `groups: ${known.join(', ')}`,
+  })
+}
+
+/** The one node of a tuned group. @throws usage `plan.tuned` unless it is a matmul by itself */
+export function bareMatmul(group: string, nodes: readonly GraphNode[]): NodeOf<'matmul'> {
+  const [first, ...others] = nodes
+  if (first?.kind === 'matmul' && others.length === 0) return first
+  const names = nodes.map(({ name }) => name)
+  throw usageError(
+    'plan.tuned',
+    `group ${group}: measurements choose the form of a matmul by itself, the group is ${names.join(', ')}`,
+    {
+      hint: `take ${group} out of \`tuned\`, or give the matmul a group of its own`,
+    },
+  )
+}

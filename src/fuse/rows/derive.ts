@@ -1,0 +1,263 @@
+/**
+ * Derives one kernel from the bodies of a group's nodes. Each member's statements are copied in graph order with their
+ * indices rewritten to the group's atoms; a load of a value another member computes becomes an element of that member's
+ * row, or, where it reads another position, the producer's expression itself. An elementwise member that runs over other axes
+ * than the group is never run at all: it only lends its expression. Values used outside the group are stored.
+ */
+import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
+import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
+import { verifyKernel } from '../../ir/verify.js'
+import { mapStmt, rewrite, substitute } from '../../ir/walk.js'
+import type { LayoutsByName } from '../graph/edit.js'
+import { createNames, type Names } from '../space/names.js'
+import { type Binding, Parameters } from '../space/parameters.js'
+import { equalExprs, Positions } from '../space/positions.js'
+import { ProducedValues } from '../space/produced.js'
+import { boundValue, illegal, isElementwise, iteration, type Member, type Space, spaceOf } from '../space/space.js'
+import { inlineRows } from './inline.js'
+import { checkUpdates } from './updates.js'
+
+export interface Derived<K = Kernel> {
+  readonly kernel: K
+  readonly inputs: readonly Binding[]
+  readonly outputs: readonly Binding[]
+  readonly attrs: Readonly<Record<string, AttrValue>>
+}
+
+/** A member while it is copied. */
+interface Copy {
+  readonly member: Member
+  readonly renamed: Map<string, string>
+  readonly attrs: ReadonlyMap<string, Expr>
+  /** Whether its statements become part of the fused body; otherwise its values are only expressions. */
+  readonly runs: boolean
+  /** Scalars of an elementwise member by their fused names. */
+  readonly scalars: Map<string, Expr>
+}
+
+/**
+ * @param outside values that nodes outside the group, or the graph's user, still need
+ * @throws usage `plan.illegal` naming the two nodes that conflict and why
+ */
+export function deriveKernel(
+  graph: Graph,
+  group: string,
+  members: readonly Member[],
+  views: readonly NodeOf<'view'>[],
+  outside: ReadonlySet<ValueId>,
+  layouts: LayoutsByName,
+): Derived {
+  return new Derivation(graph, group, members, views, outside, layouts).run()
+}
+
+class Derivation {
+  readonly #group: string
+  readonly #members: readonly Member[]
+  readonly #outside: ReadonlySet<ValueId>
+  readonly #space: Space
+  readonly #names: Names
+  readonly #parameters: Parameters
+  readonly #produced: ProducedValues
+  readonly #body: Stmt[] = []
+
+  constructor(
+    graph: Graph,
+    group: string,
+    members: readonly Member[],
+    views: readonly NodeOf<'view'>[],
+    outside: ReadonlySet<ValueId>,
+    layouts: LayoutsByName,
+  ) {
+    this.#group = group
+    this.#members = members
+    this.#outside = outside
+    this.#produced = new ProducedValues(group, new Map(views.map((view) => [view.out, view.input])))
+    this.#space = spaceOf(graph, group, members, views)
+    this.#names = createNames(this.#space)
+    this.#parameters = new Parameters(graph, group, this.#space, this.#names, layouts)
+  }
+
+  run(): Derived {
+    for (const member of this.#members) this.#copy(member)
+    const first = this.#members[0]?.kernel
+    if (first === undefined) throw new Error(`internal: group ${this.#group} is empty`)
+    const parameters = this.#parameters
+    const tensors = parameters.tensors()
+    const kernel: Kernel = inlineRows({
+      name: this.#group,
+      source: first.source,
+      dims: [...new Set(tensors.flatMap((tensor) => tensor.dims))],
+      types: parameters.types(this.#members),
+      attrs: parameters.attrs,
+      tensors,
+      rows: this.#space.rows.map((atom) => ({ index: this.#names.rowIndex(atom), dim: this.#names.atom(atom) })),
+      body: this.#body,
+    })
+    verifyKernel(kernel, `fuse ${this.#group}`)
+    checkUpdates(kernel, this.#group, this.#members)
+    return { kernel, inputs: parameters.bindings('in'), outputs: parameters.bindings('out'), attrs: parameters.attrValues }
+  }
+
+  /** Copies a member's statements into the fused body. */
+  #copy(member: Member): void {
+    const copy: Copy = {
+      member,
+      renamed: new Map(),
+      attrs: new Map(member.kernel.attrs.map((attr) => [attr.name, this.#parameters.attr(member, attr)])),
+      runs: this.#runs(member),
+      scalars: new Map(),
+    }
+    const group = { name: this.#group, space: this.#space, names: this.#names, members: this.#members, lends: !copy.runs }
+    for (const stmt of member.kernel.body) {
+      const loop =
+        'length' in stmt
+          ? { index: stmt.index, atoms: this.#loopAtoms(member, stmt.length), inner: this.#names.fresh('c') }
+          : undefined
+      const positions = new Positions(group, member, loop)
+      const made = mapStmt(stmt, (expr) => this.#convert(copy, expr, positions))
+      this.#emit(copy, made, loop, positions)
+    }
+  }
+
+  /** Whether a member iterates over the group's axes. One that does not must be elementwise and needed nowhere else, else it is run and refused. */
+  #runs(member: Member): boolean {
+    const axes = [...this.#space.rows, this.#space.inner]
+    const outputs = Object.values(member.node.outputs)
+    const fits = iteration(member, this.#space.atomsOf).every((atom) => axes.includes(atom))
+    return fits || !isElementwise(member.kernel) || outputs.some((id) => this.#outside.has(id))
+  }
+
+  #rename({ renamed }: Copy, name: string): string {
+    const fresh = renamed.get(name) ?? this.#names.fresh(name)
+    renamed.set(name, fresh)
+    return fresh
+  }
+
+  #emit(copy: Copy, made: Stmt, loop: Loop | undefined, positions: Positions): void {
+    const { member } = copy
+    if (made.kind === 'let') {
+      const name = this.#rename(copy, made.name)
+      if (isElementwise(member.kernel)) copy.scalars.set(name, substitute(made.value, copy.scalars))
+      if (copy.runs) this.#body.push({ ...made, name })
+      return
+    }
+    if (made.kind === 'store') {
+      const id = boundValue(member, made.tensor)
+      this.#produced.set(id, { kind: 'scalar', member: member.node.name, indices: made.indices, value: made.value })
+      if (this.#outside.has(id))
+        this.#body.push({ ...made, tensor: this.#parameters.output(member, paramOf(member, made.tensor)) })
+      return
+    }
+    if (made.kind === 'histogram') {
+      const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
+      throw illegal(this.#group, member.node.name, other, `${member.node.name} counts a histogram, which is a kernel of its own`)
+    }
+    if (made.kind === 'topK') {
+      const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
+      throw illegal(this.#group, member.node.name, other, `${member.node.name} ranks a row, which is a kernel of its own`)
+    }
+    if (loop === undefined) throw new Error(`internal: ${made.kind} has no loop`)
+    const atom = loop.atoms.at(-1)
+    const length = atom === undefined ? made.length : dimExpr(this.#names.atom(atom))
+    if (made.kind === 'storeRow') this.#emitRow(copy, { ...made, length, index: loop.inner }, loop, positions)
+    else this.#body.push({ ...made, name: this.#rename(copy, made.name), index: loop.inner, length })
+  }
+
+  /** A stored row becomes a row value, for the members after it, and a store where the value is needed outside. */
+  #emitRow(copy: Copy, made: StmtOf<'storeRow'>, loop: Loop, positions: Positions): void {
+    const { member, runs } = copy
+    const id = boundValue(member, made.tensor)
+    const param = paramOf(member, made.tensor)
+    const { length, index, value } = made
+    const row: StmtOf<'row'> = { kind: 'row', name: this.#names.fresh('r'), type: value.type, length, index, value }
+    const logical = [...made.rows, positions.number(loop.index)]
+    const indices = logical.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')) ?? [])
+    const pure = isElementwise(member.kernel) ? this.#produced.pure(substitute(value, copy.scalars)) : undefined
+    this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure, runs })
+    if (!runs) return
+    this.#body.push(row)
+    if (!this.#outside.has(id)) return
+    if (!equalExprs(indices.at(-1), indexExpr(index))) {
+      throw illegal(
+        this.#group,
+        member.node.name,
+        this.#members.at(-1)?.node.name ?? '',
+        `${member.node.name} stores along another axis`,
+      )
+    }
+    const at = this.#names.fresh('c')
+    this.#body.push({
+      kind: 'storeRow',
+      tensor: this.#parameters.output(member, param),
+      rows: indices.slice(0, -1),
+      length,
+      index: at,
+      value: { kind: 'element', type: row.type, row: row.name, index: indexExpr(at) },
+    })
+  }
+
+  #loopAtoms(member: Member, length: Expr): readonly number[] {
+    return length.kind === 'dim' ? this.#space.atomsOf(member, length.name) : []
+  }
+
+  #convert(copy: Copy, expr: Expr, positions: Positions): Expr {
+    const { member } = copy
+    return rewrite(expr, (node) => {
+      switch (node.kind) {
+        case 'local':
+          return { ...node, name: this.#rename(copy, node.name) }
+        case 'element':
+          return { ...node, row: this.#rename(copy, node.row) }
+        case 'attr':
+          return copy.attrs.get(node.name) ?? node
+        case 'dim':
+          return this.#space
+            .atomsOf(member, node.name)
+            .map((atom): Expr => dimExpr(this.#names.atom(atom)))
+            .reduce((total, extent) => call('mul', total, extent))
+        case 'index':
+          return positions.has(node.name) ? positions.number(node.name) : node
+        case 'load':
+          return this.#load(member, node, positions)
+        default:
+          return node
+      }
+    })
+  }
+
+  #load(member: Member, load: ExprOf<'load'>, positions: Positions): Expr {
+    const param = paramOf(member, load.tensor)
+    const value = boundValue(member, load.tensor)
+    const producer = this.#produced.of(value)
+    const indices = load.indices.flatMap((expr, i) => {
+      const atoms = this.#space.atomsOf(member, param.dims[i] ?? '')
+      return positions.split(expr, atoms) ?? this.#divide(expr, atoms)
+    })
+    return producer === undefined
+      ? { ...load, tensor: this.#parameters.input(member, param), indices }
+      : this.#produced.read(producer, member, indices)
+  }
+
+  /** A computed position along a split axis, as one position along each of its atoms. */
+  #divide(expr: Expr, atoms: readonly number[]): readonly Expr[] {
+    const [last, ...outer] = [...atoms].reverse()
+    if (last === undefined || outer.length === 0) return [expr]
+    const extent = dimExpr(this.#names.atom(last))
+    return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
+  }
+}
+
+/** A member's loop: its index, the atoms it spans, and the fused kernel's index along the last of them. */
+interface Loop {
+  readonly index: string
+  readonly atoms: readonly number[]
+  readonly inner: string
+}
+
+function paramOf(member: Member, tensor: string): TensorParam {
+  const param = member.kernel.tensors.find((candidate) => candidate.name === tensor)
+  if (param === undefined) throw new Error(`internal: ${member.node.name} has no tensor ${tensor}`)
+  return param
+}

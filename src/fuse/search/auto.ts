@@ -1,0 +1,189 @@
+/**
+ * Finds a plan by the cost model: from single nodes, again and again the legal merge with the largest gain, until none gains.
+ * Runs when CUDA is generated, for plans that a spec declares with `autoPlan`. Deterministic: ties go to the earliest nodes.
+ */
+
+import { HeddleError } from '../../errors.js'
+import type { Graph } from '../../ir/graph.js'
+import type { Kernel } from '../../ir/kernel.js'
+import type { PlanDecl } from '../../lang/plan.js'
+import { applyPlan } from '../apply.js'
+import { type Candidate, Candidates } from './candidates.js'
+import { costDevice, leastGain, type PriceType, type Pricing } from './cost.js'
+import { type KnownKernels, nameGroups } from './kernel_names.js'
+import { attentionSeeds } from './seeds.js'
+
+export interface SearchOptions {
+  /** A device of the cost model. */
+  readonly device: string
+  /** Kernels of the ops the graph uses, by name. */
+  readonly ops: ReadonlyMap<string, Kernel>
+  /** The graph's dimensions for which plans are priced; default: BERT-base, 32 sequences of 128 tokens. */
+  readonly dims?: Readonly<Record<string, number>> | undefined
+  /** Default f16. */
+  readonly dtype?: PriceType | undefined
+  readonly packed?: PlanDecl['packed']
+  readonly stacked?: PlanDecl['stacked']
+  /** Plans the result is never worse than: those of this graph that pack it alike, in floats, without groups of the library. */
+  readonly known?: readonly PlanDecl[] | undefined
+  /** Kernels whose names are reused where a group derives the same. */
+  readonly kernels?: KnownKernels | undefined
+}
+
+/** Dimensions by the names the shipped graphs use: BERT-base with 32 full sequences of 128 tokens. */
+export const defaultDims = { b: 32, s: 128, t: 4096, h: 12, d: 64, i: 3072, v: 30522, u: 2, p: 512, c: 9 } as const
+
+type Group = Candidate & { readonly kind: 'legal' }
+
+/**
+ * The plan the search ends with, or the known plan that the model prefers to it, under the search's name.
+ * @throws usage `cost.device`, `graph.dim`, and what packing and stacking refuse
+ */
+export function searchPlan(name: string, graph: Graph, options: SearchOptions): PlanDecl {
+  const { ops, packed, stacked, known = [], kernels } = options
+  const pricing = { device: costDevice(options.device), dims: options.dims ?? defaultDims, dtype: options.dtype ?? 'f16' }
+  const candidates = new Candidates(graph, { name, graph: graph.name, packed, stacked, groups: [] }, ops, pricing)
+  const groups = new Search(candidates).run()
+  let found: { readonly cost: number; readonly plan: PlanDecl } = {
+    cost: total(groups),
+    plan: { name, graph: graph.name, packed, stacked, groups: nameGroups(candidates, groups, kernels) },
+  }
+  for (const plan of known) {
+    // A library's product has the price of a generated one: the model gives no reason to choose either.
+    if (plan.quantised !== undefined || plan.library !== undefined || plan.graph !== graph.name) continue
+    if (JSON.stringify(plan.packed) !== JSON.stringify(packed)) continue
+    const cost = planSeconds(graph, plan, ops, pricing)
+    // At the same price a written plan wins: its kernels exist already.
+    if (cost < found.cost + leastGain)
+      found = { cost, plan: { name, graph: graph.name, packed, stacked: plan.stacked, groups: plan.groups } }
+  }
+  return found.plan
+}
+
+const total = (groups: readonly Group[]): number => groups.reduce((sum, { cost }) => sum + cost.seconds, 0)
+
+/** Predicted seconds of a graph under a plan. @throws usage `plan.*` for a plan that cannot be applied */
+export const planSeconds = (graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>, pricing: Pricing): number =>
+  planGroups(new Candidates(graph, plan, ops, pricing), plan).reduce((sum, { group }) => sum + group.cost.seconds, 0)
+
+/** The steps of a plan: its groups, and the nodes it leaves alone. In graph order of their last nodes. */
+export function planGroups(
+  candidates: Candidates,
+  plan: PlanDecl,
+): readonly { readonly group: Group; readonly kernel: string | undefined }[] {
+  const fused = plan.groups.flatMap(({ kernel, occurrences }) =>
+    occurrences.map((names) => {
+      const group = plan.library?.includes(kernel) === true ? candidates.library(names) : candidates.fused(names)
+      if (group.kind === 'refused') throw group.error
+      return { group, kernel }
+    }),
+  )
+  const taken = new Set(fused.flatMap(({ group }) => group.names))
+  const alone = candidates.nodes
+    .filter(({ name }) => !taken.has(name))
+    .map((node) => ({ group: candidates.alone(node), kernel: node.kind === 'op' ? node.op : undefined }))
+  const order = new Map(candidates.nodes.map(({ name }, i) => [name, i]))
+  const last = ({ names }: Group) => order.get(names.at(-1) ?? '') ?? 0
+  return [...fused, ...alone].sort((a, b) => last(a.group) - last(b.group))
+}
+
+interface Move {
+  readonly parts: readonly Group[]
+  readonly whole: Group
+  readonly gain: number
+}
+
+class Search {
+  readonly #candidates: Candidates
+  readonly #seeds: readonly Group[]
+  /** Groupings that close a cycle, though each group of them is legal. */
+  readonly #cyclic = new Set<string>()
+  #groups: readonly Group[]
+
+  constructor(candidates: Candidates) {
+    this.#candidates = candidates
+    this.#groups = candidates.nodes.map((node) => candidates.alone(node))
+    this.#seeds = attentionSeeds(candidates).flatMap((names) => {
+      const group = candidates.of(names)
+      return group.kind === 'legal' ? [group] : []
+    })
+  }
+
+  run(): readonly Group[] {
+    for (;;) {
+      const move = this.#bestMove()
+      if (move === undefined) return this.#groups
+      const groups = this.#groups.flatMap((group) =>
+        group === move.parts[0] ? [move.whole] : move.parts.includes(group) ? [] : [group],
+      )
+      const names = groups.map((group) => group.names)
+      if (cycleOf(this.#candidates, names) === undefined) this.#groups = groups
+      else this.#cyclic.add(keyOf(groups))
+    }
+  }
+
+  #bestMove(): Move | undefined {
+    let best: Move | undefined
+    const consider = (parts: readonly Group[], whole: Candidate): void => {
+      if (whole.kind === 'refused') return
+      const gain = total(parts) - whole.cost.seconds
+      if (gain <= (best?.gain ?? 0) + leastGain) return
+      const groups = this.#groups
+        .map((group) => (group === parts[0] ? whole : group))
+        .filter((group) => !parts.slice(1).includes(group))
+      if (!this.#cyclic.has(keyOf(groups))) best = { parts, whole, gain }
+    }
+    for (const seed of this.#seeds) {
+      const parts = this.#groups.filter(({ names }) => names.some((name) => seed.names.includes(name)))
+      const covered = parts.every(({ names }) => names.every((name) => seed.names.includes(name)))
+      if (covered && parts.length > 1) consider(parts, seed)
+    }
+    this.#groups.forEach((first, i) => {
+      for (const second of this.#groups.slice(i + 1)) {
+        if (this.#related(first, second)) consider([first, second], this.#candidates.of([...first.names, ...second.names]))
+      }
+    })
+    return best
+  }
+
+  /** Whether a merge could be a kernel that gains: the two touch a common value, or do the same side by side; one product at most. */
+  #related(first: Group, second: Group): boolean {
+    const [ones, others] = [this.#candidates.find(first.names), this.#candidates.find(second.names)]
+    const products = [ones, others].map((nodes) => nodes.filter(({ kind }) => kind === 'matmul').length)
+    if ((products[0] ?? 0) > 0 && (products[1] ?? 0) > 0) return false
+    const ops = [ones, others].map((nodes) => nodes.map((node) => (node.kind === 'op' ? node.op : node.kind)).join())
+    if (ops[0] === ops[1]) return true
+    return ones.some((one) =>
+      others.some((other) => {
+        const reads = this.#candidates.reads(other)
+        return (
+          this.#candidates.feeds(one, other) ||
+          this.#candidates.feeds(other, one) ||
+          this.#candidates.reads(one).some((id) => reads.includes(id))
+        )
+      }),
+    )
+  }
+}
+
+/**
+ * Why groups that are legal one by one cannot be steps of one graph, which is that they wait for each other; undefined when
+ * they can.
+ */
+export function cycleOf({ graph, ops, layouts }: Candidates, groups: readonly (readonly string[])[]): HeddleError | undefined {
+  const merged = groups.filter((names) => names.length > 1)
+  const decl = {
+    name: 'search',
+    graph: graph.name,
+    groups: merged.map((names, i) => ({ kernel: `group${i}`, occurrences: [names] })),
+  }
+  try {
+    applyPlan(graph, decl, ops, layouts)
+    return undefined
+  } catch (error) {
+    if (error instanceof HeddleError && error.code === 'plan.cycle') return error
+    throw error
+  }
+}
+
+const keyOf = (groups: readonly Group[]): string => groups.map(({ names }) => names.join()).join(' ')

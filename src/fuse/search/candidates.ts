@@ -1,0 +1,125 @@
+/**
+ * Groups of nodes a plan could make of a graph, each derived and priced once: what the search for a plan chooses from, and what
+ * `heddle plan` explains. A group that cannot be one kernel is kept with the reason.
+ */
+import { HeddleError, usageError } from '../../errors.js'
+import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'
+import type { Kernel } from '../../ir/kernel.js'
+import type { PlanDecl } from '../../lang/plan.js'
+import { applyPlan, type PlannedKernel, prepareGraph } from '../apply.js'
+import type { LayoutsByName } from '../graph/edit.js'
+import { type Pricing, type StepCost, stepCost } from './cost.js'
+
+/** A node that does something. */
+export type ActiveNode = Exclude<GraphNode, { kind: 'view' }>
+
+export type Candidate =
+  | {
+      readonly kind: 'legal'
+      /** Node names in graph order. */
+      readonly names: readonly string[]
+      /** What is launched; undefined for a product that a library computes. */
+      readonly kernel: PlannedKernel | undefined
+      readonly cost: StepCost
+    }
+  | { readonly kind: 'refused'; readonly names: readonly string[]; readonly error: HeddleError }
+
+/** The name groups are derived under while they have no name of their own. */
+const working = 'fused'
+
+export class Candidates {
+  /** The graph whose nodes the plan's groups name. */
+  readonly graph: Graph
+  readonly nodes: readonly ActiveNode[]
+  readonly ops: ReadonlyMap<string, Kernel>
+  readonly layouts: LayoutsByName
+  readonly #pricing: Pricing
+  readonly #known = new Map<string, Candidate>()
+  readonly #sources: ReadonlyMap<ValueId, ValueId>
+
+  /** @throws usage what preparing the graph for the plan throws */
+  constructor(
+    original: Graph,
+    plan: PlanDecl,
+    ops: ReadonlyMap<string, Kernel>,
+    pricing: Pricing,
+    layouts: LayoutsByName = new Map(),
+  ) {
+    this.graph = prepareGraph(original, plan, ops, layouts)
+    this.layouts = layouts
+    this.nodes = this.graph.nodes.flatMap((node) => (node.kind === 'view' ? [] : [node]))
+    this.ops = ops
+    this.#pricing = pricing
+    const sources = new Map<ValueId, ValueId>()
+    for (const node of this.graph.nodes) if (node.kind === 'view') sources.set(node.out, sources.get(node.input) ?? node.input)
+    this.#sources = sources
+  }
+
+  /** A node by itself, as its op's kernel or the library's product. */
+  alone(node: ActiveNode): Candidate & { readonly kind: 'legal' } {
+    const kernel = node.kind === 'op' ? this.ops.get(node.op) : undefined
+    if (node.kind === 'op' && kernel === undefined)
+      throw usageError('plan.op', `${this.graph.name}: node ${node.name} uses op ${node.op}, which no spec declares`)
+    return { kind: 'legal', names: [node.name], kernel, cost: stepCost(this.graph, node, kernel, this.#pricing) }
+  }
+
+  /** The group of the named nodes: one node is itself, several are derived. @throws usage `plan.node` */
+  of(names: readonly string[]): Candidate {
+    const [only, ...rest] = this.find(names)
+    return only !== undefined && rest.length === 0 ? this.alone(only) : this.fused(names)
+  }
+
+  /** The kernel derived for the named nodes, even for one. */
+  fused(names: readonly string[]): Candidate {
+    const ordered = this.find(names).map(({ name }) => name)
+    const key = ordered.join()
+    const known = this.#known.get(key) ?? this.#derive(ordered, [])
+    this.#known.set(key, known)
+    return known
+  }
+
+  /** The named nodes as the library's product with an epilogue. */
+  library(names: readonly string[]): Candidate {
+    return this.#derive(
+      this.find(names).map(({ name }) => name),
+      [working],
+    )
+  }
+
+  /** Nodes by name, in graph order. @throws usage `plan.node` */
+  find(names: readonly string[]): readonly ActiveNode[] {
+    const missing = names.find((name) => !this.nodes.some((node) => node.name === name))
+    if (missing !== undefined) {
+      throw usageError('plan.node', `${this.graph.name} has no node ${missing}`, {
+        hint: `nodes: ${this.nodes.map(({ name }) => name).join(', ')}`,
+      })
+    }
+    return this.nodes.filter(({ name }) => names.includes(name))
+  }
+
+  /** Values a node reads, seen through views. */
+  reads = (node: ActiveNode): readonly ValueId[] => inputsOf(node).map((id) => this.#sources.get(id) ?? id)
+
+  /** Whether a node reads what another computes. */
+  feeds = (producer: ActiveNode, consumer: ActiveNode): boolean => {
+    const read = this.reads(consumer)
+    return outputsOf(producer).some((id) => read.includes(id))
+  }
+
+  #derive(names: readonly string[], library: readonly string[]): Candidate {
+    try {
+      const groups = [{ kernel: working, occurrences: [names] }]
+      const plan = { name: working, graph: this.graph.name, groups, library }
+      const planned = applyPlan(this.graph, plan, this.ops, this.layouts)
+      const node = planned.graph.nodes.find((made) =>
+        made.kind === 'op' ? made.op === working : made.kind === 'matmul' && made.epilogue !== undefined,
+      )
+      if (node === undefined || node.kind === 'view') throw new Error(`internal: ${names.join(', ')} derived no node`)
+      const kernel = planned.kernels.get(working) ?? planned.templates.get(working)
+      return { kind: 'legal', names, kernel, cost: stepCost(planned.graph, node, kernel, this.#pricing) }
+    } catch (error) {
+      if (!(error instanceof HeddleError) || !error.code.startsWith('plan.')) throw error
+      return { kind: 'refused', names, error }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/**
+ * Names for the groups a search found. A group that derives a kernel the project already has takes its name, so that no second
+ * copy of the same text is generated; the others are called after their ops.
+ */
+import type { PlanDecl } from '../../lang/plan.js'
+import { type PlannedKernel, sameKernel } from '../apply.js'
+import type { Candidate, Candidates } from './candidates.js'
+
+/** Kernels of the project by name: ops, and what its other plans derive. */
+export type KnownKernels = ReadonlyMap<string, PlannedKernel>
+
+/** The groups of a plan, each kernel once with all its occurrences. Groups of one node stay the node they are. */
+export function nameGroups(
+  candidates: Candidates,
+  groups: readonly (Candidate & { readonly kind: 'legal' })[],
+  known: KnownKernels = new Map(),
+): PlanDecl['groups'] {
+  const taken = new Map<string, PlannedKernel>([...known, ...candidates.ops])
+  const named = new Map<string, (readonly string[])[]>()
+  for (const { names, kernel } of groups) {
+    if (names.length < 2 || kernel === undefined) continue
+    const name = nameOf(candidates, names, kernel, taken)
+    taken.set(name, renamed(kernel, name))
+    named.set(name, [...(named.get(name) ?? []), names])
+  }
+  return [...named].map(([kernel, occurrences]) => ({ kernel, occurrences }))
+}
+
+function nameOf(
+  candidates: Candidates,
+  names: readonly string[],
+  kernel: PlannedKernel,
+  taken: ReadonlyMap<string, PlannedKernel>,
+): string {
+  for (const [name, other] of taken) {
+    // An op is run as it is; a fused kernel that equals one keeps a name of its own, since plans may not derive ops.
+    if (!candidates.ops.has(name) && sameKernel(renamed(kernel, name), other)) return name
+  }
+  const base = `auto_${ops(candidates, names, kernel).join('_')}`
+  for (let i = 1; ; i++) {
+    const name = i === 1 ? base : `${base}_${i}`
+    if (!taken.has(name)) return name
+  }
+}
+
+/** What a kernel does, in order: each op once, attention by its name. */
+function ops(candidates: Candidates, names: readonly string[], kernel: PlannedKernel): readonly string[] {
+  if ('kind' in kernel && kernel.kind === 'attention') return ['attention']
+  if ('kind' in kernel && kernel.kind === 'decode attention') return ['decode_attention']
+  return [...new Set(candidates.find(names).map((node) => (node.kind === 'op' ? node.op : 'matmul')))]
+}
+
+/** The kernel as it would be had its group another name. */
+function renamed(kernel: PlannedKernel, name: string): PlannedKernel {
+  if ('kind' in kernel && kernel.kind === 'matmul') return { ...kernel, name, epilogue: { ...kernel.epilogue, name } }
+  return { ...kernel, name }
+}

@@ -1,0 +1,147 @@
+/**
+ * How much of each tensor a kernel reads, for the cost model: at most the tensor, and at most one element for each combination
+ * of the indices that a load's place depends on. So a gather counts the rows it fetches, not the table.
+ */
+import { emptyEnv, evaluateExpr } from '../../ir/evaluate.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import type { Kernel } from '../../ir/kernel.js'
+import { printExpr } from '../../ir/print.js'
+import type { AttentionKernel, DecodeAttentionKernel, RowAccess } from '../../ir/template.js'
+import { stmtExprs, substitute, visit } from '../../ir/walk.js'
+
+type Numbers = Readonly<Record<string, number>>
+
+/** Extents of dimensions and values of attributes, by the kernel's names. */
+export interface Sizes {
+  readonly dims: Numbers
+  readonly attrs: Numbers
+}
+
+/** The number of a length; of one that only the data knows, the longest there can be. */
+export function lengthOf(length: Expr, { dims, attrs }: Sizes): number {
+  let known = true
+  visit(length, ({ kind }) => {
+    if (kind !== 'const' && kind !== 'dim' && kind !== 'attr' && kind !== 'call') known = false
+  })
+  return known ? Number(evaluateExpr(length, { ...emptyEnv(dims), attrs })) : Number.POSITIVE_INFINITY
+}
+
+/** Places at which tensors are read: how often each distinct load can find another element. */
+class Reads {
+  readonly #loads = new Map<string, { readonly tensor: string; readonly elements: number }>()
+
+  /** Adds the loads of an expression. `extents` are those of the indices it uses; a value of the row depends on all of `rows`. */
+  add(expr: Expr, extents: ReadonlyMap<string, number>, rows: readonly string[]): void {
+    const inner = new Map(extents)
+    visit(expr, (node) => {
+      if (node.kind === 'fold' && node.length.kind === 'const') inner.set(node.index, Number(node.length.value))
+    })
+    visit(expr, (node) => {
+      if (node.kind === 'load') this.#add(node, inner, rows)
+    })
+  }
+
+  #add(load: ExprOf<'load'>, extents: ReadonlyMap<string, number>, rows: readonly string[]): void {
+    const used = new Set<string>()
+    for (const place of load.indices) {
+      visit(place, (node) => {
+        if (node.kind === 'index') used.add(node.name)
+        if (node.kind === 'local' || node.kind === 'element') for (const row of rows) used.add(row)
+      })
+    }
+    const elements = [...used].reduce((product, name) => product * (extents.get(name) ?? Number.POSITIVE_INFINITY), 1)
+    // Loops over one length read the same elements, whatever their indices are called.
+    const renamed = new Map(
+      [...extents].map(([name, extent]) => [
+        name,
+        { kind: 'index', type: 'i32', name: rows.includes(name) ? name : `#${extent}` } as const,
+      ]),
+    )
+    this.#loads.set(printExpr(substitute(load, renamed)), { tensor: load.tensor, elements })
+  }
+
+  /** Elements read of each tensor, before its size is considered. */
+  total(): Map<string, number> {
+    const totals = new Map<string, number>()
+    for (const { tensor, elements } of this.#loads.values()) totals.set(tensor, (totals.get(tensor) ?? 0) + elements)
+    return totals
+  }
+}
+
+/** Elements a row program reads of each tensor, not limited by the size of the tensor. */
+export function readsOf(kernel: Kernel, sizes: Sizes): ReadonlyMap<string, number> {
+  const reads = new Reads()
+  const rows = kernel.rows.map(({ index }) => index)
+  const outer = new Map(kernel.rows.map(({ index, dim }) => [index, sizes.dims[dim] ?? Number.POSITIVE_INFINITY]))
+  for (const stmt of kernel.body) {
+    const extents = 'length' in stmt ? new Map([...outer, [stmt.index, lengthOf(stmt.length, sizes)]]) : outer
+    for (const expr of stmtExprs(stmt)) reads.add(expr, extents, rows)
+  }
+  return reads.total()
+}
+
+/** Extents of an attention kernel by role. */
+export interface AttentionExtents {
+  readonly batch: number
+  readonly heads: number
+  readonly queries: number
+  readonly headDim: number
+}
+
+export const attentionExtents = (
+  kernel: Pick<AttentionKernel, 'batch' | 'heads' | 'queries' | 'headDim'>,
+  sizes: Sizes,
+): AttentionExtents => ({
+  batch: lengthOf(kernel.batch, sizes),
+  heads: lengthOf(kernel.heads, sizes),
+  queries: lengthOf(kernel.queries, sizes),
+  headDim: lengthOf(kernel.headDim, sizes),
+})
+
+/** The element `element` of a row. */
+const row = ({ tensor, indices }: RowAccess): Expr => {
+  const element: Expr = { kind: 'index', type: 'i32', name: 'element' }
+  return { kind: 'load', type: 'f32', tensor, indices: [...indices.slice(0, -1), element] }
+}
+
+/** Elements an attention kernel reads of each tensor, not limited by the size of the tensor. Keys and values are read once a head. */
+export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyMap<string, number> {
+  const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
+  const extents = new Map([
+    ['b', batch],
+    ['h', heads],
+    ['i', queries],
+    ['j', queries],
+    ['element', headDim],
+  ])
+  const reads = new Reads()
+  const { query, key, value, score, keyCount, queryCount, ownedCount, out } = kernel
+  const slots = [row(query), row(key), row(value), score, keyCount, queryCount, ownedCount, ...out.indices]
+  for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
+  return reads.total()
+}
+
+/** Extents of decode attention by role, and how much it does: as if all places were attended. */
+export const decodeExtents = (kernel: DecodeAttentionKernel, sizes: Sizes) => ({
+  ...attentionExtents(kernel, sizes),
+  places: lengthOf(kernel.places, sizes),
+})
+
+/** The same for decode attention, which reads keys and values once for each query row. */
+export function decodeReads(kernel: DecodeAttentionKernel, sizes: Sizes): ReadonlyMap<string, number> {
+  const { batch, heads, queries, headDim, places } = decodeExtents(kernel, sizes)
+  const extents = new Map([
+    ['b', batch],
+    ['h', heads],
+    ['i', queries],
+    ['j', places],
+    ['c', headDim],
+    ['element', headDim],
+  ])
+  const reads = new Reads()
+  const { query, owner, key, value, score, keyCount, fresh, out } = kernel
+  const computed = fresh === undefined ? [] : [fresh.place, fresh.key, fresh.value]
+  const slots = [query, owner, row(key), row(value), score, keyCount, ...computed, ...out.indices]
+  for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
+  return reads.total()
+}

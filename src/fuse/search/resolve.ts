@@ -1,0 +1,51 @@
+/**
+ * Turns plans whose groups are to be searched into plans with groups, before plans are applied. Groups of an automatic plan that
+ * derive what a written plan derives too get that kernel's name, so the order in which specs list plans does not matter.
+ */
+import { usageError } from '../../errors.js'
+import type { Graph } from '../../ir/graph.js'
+import type { Kernel } from '../../ir/kernel.js'
+import type { PlanDecl } from '../../lang/plan.js'
+import { applyPlan, type PlannedKernel } from '../apply.js'
+import type { LayoutsByName } from '../graph/edit.js'
+import { searchPlan } from './auto.js'
+
+type Graphs = Readonly<Record<string, { readonly graph: Graph }>>
+
+/** The graph a plan is for. @throws usage `plan.graph` */
+export function graphOf(plan: PlanDecl, graphs: Graphs): Graph {
+  const found = Object.hasOwn(graphs, plan.graph) ? graphs[plan.graph] : undefined
+  if (found === undefined) throw usageError('plan.graph', `plan ${plan.name} is for ${plan.graph}, which no spec declares`)
+  return found.graph
+}
+
+/**
+ * Written plans as they are, then automatic ones with the groups the search finds. An automatic plan is never worse, by the cost
+ * model, than a written one of its graph that packs it alike.
+ * @throws usage `plan.*` for a written plan that cannot be applied, `cost.device`, `graph.dim`
+ */
+export function resolvePlans(
+  plans: readonly PlanDecl[],
+  graphs: Graphs,
+  ops: ReadonlyMap<string, Kernel>,
+  layouts: LayoutsByName = new Map(),
+): readonly PlanDecl[] {
+  const written = plans.filter(({ auto }) => auto === undefined)
+  if (written.length === plans.length) return plans
+  const kernels = new Map<string, PlannedKernel>()
+  const learn = (plan: PlanDecl): void => {
+    const made = applyPlan(graphOf(plan, graphs), plan, ops, layouts)
+    for (const [name, kernel] of [...made.kernels, ...made.templates]) kernels.set(name, kernel)
+  }
+  written.forEach(learn)
+  const resolved = [...written]
+  for (const plan of plans) {
+    if (plan.auto === undefined) continue
+    const { name, packed, stacked, auto } = plan
+    const known = written.filter((other) => other.graph === plan.graph)
+    const found = searchPlan(name, graphOf(plan, graphs), { ...auto, packed, stacked, ops, known, kernels })
+    learn(found)
+    resolved.push(found)
+  }
+  return resolved
+}

@@ -1,0 +1,63 @@
+/**
+ * Groups for attention: two products around a softmax, with what lies between them and the nodes around them that only move
+ * elements. A pair of nodes at a time never gets there, since no part of such a group is a kernel, so the search tries it whole.
+ */
+import type { Kernel } from '../../ir/kernel.js'
+import type { ActiveNode, Candidates } from './candidates.js'
+
+/** Groups around each softmax, the widest first; those that cannot be derived are for the caller to leave out. */
+export function attentionSeeds(candidates: Candidates): readonly (readonly string[])[] {
+  return candidates.nodes
+    .filter((node) => node.kind === 'op' && node.op === 'softmax')
+    .flatMap((softmax) => around(candidates, softmax))
+}
+
+function around(candidates: Candidates, softmax: ActiveNode): string[][] {
+  const between = chainBefore(candidates, softmax)
+  const scores = between.at(0)
+  const context = candidates.nodes.find((node) => node.kind === 'matmul' && candidates.feeds(softmax, node))
+  if (scores?.kind !== 'matmul' || context === undefined) return []
+  const core = [...between, softmax, context]
+  const before = shells(candidates, core, (inner, outer) => candidates.feeds(outer, inner))
+  const behind = shells(candidates, core, (inner, outer) => candidates.feeds(inner, outer))
+  return before.flatMap((movers) => behind.map((results) => [...movers, ...core, ...results].map(({ name }) => name)))
+}
+
+/** The ops a softmax reads, back to the product they work on, which comes first. */
+function chainBefore(candidates: Candidates, node: ActiveNode): ActiveNode[] {
+  const chain: ActiveNode[] = []
+  for (let at: ActiveNode | undefined = node; at !== undefined && at.kind === 'op'; ) {
+    const reader: ActiveNode = at
+    at = candidates.nodes.find((made) => candidates.feeds(made, reader))
+    if (at !== undefined) chain.unshift(at)
+  }
+  return chain
+}
+
+/** Nodes within 0, 1, 2, ... steps of a group that only move elements: sets of them, the largest first. */
+function shells(
+  candidates: Candidates,
+  core: readonly ActiveNode[],
+  touches: (inner: ActiveNode, outer: ActiveNode) => boolean,
+): (readonly ActiveNode[])[] {
+  const found: (readonly ActiveNode[])[] = [[]]
+  for (let edge = core; ; ) {
+    const taken = [...core, ...(found[0] ?? [])]
+    const next = candidates.nodes.filter(
+      (node) => !taken.includes(node) && moves(candidates.ops, node) && edge.some((inner) => touches(inner, node)),
+    )
+    if (next.length === 0) return found
+    found.unshift([...(found[0] ?? []), ...next])
+    edge = next
+  }
+}
+
+/** Whether a node stores elements of its input as they are, or a constant where a condition says so. */
+function moves(ops: ReadonlyMap<string, Kernel>, node: ActiveNode): boolean {
+  const body = node.kind === 'op' ? (ops.get(node.op)?.body ?? []) : []
+  const [stmt] = body
+  if (body.length !== 1 || (stmt?.kind !== 'store' && stmt?.kind !== 'storeRow')) return false
+  const { value } = stmt
+  const kept = value.kind === 'call' && value.fn === 'select' ? value.args[1] : value
+  return kept?.kind === 'load'
+}

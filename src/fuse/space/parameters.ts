@@ -1,0 +1,133 @@
+/** Parameters of a fused kernel: the tensors and attributes its members bring, named once, seen over the group's atoms. */
+import { i32 } from '../../ir/build.js'
+import type { DType } from '../../ir/dtype.js'
+import type { Expr } from '../../ir/expr.js'
+import type { AttrValue, Graph, ValueId } from '../../ir/graph.js'
+import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'
+import { type Layout, rowMajor } from '../../ir/layout.js'
+import { printShape, type Shape } from '../../ir/shape.js'
+import { parseLayoutName, splitLayout } from '../../ir/split_layout.js'
+import { aliasesOf, type LayoutsByName, runsBetween } from '../graph/edit.js'
+import type { Names } from './names.js'
+import { boundValue, illegal, type Member, type Space } from './space.js'
+
+/** A parameter of the fused kernel, the graph value it stands for, and the shape the kernel sees it in. */
+export interface Binding {
+  readonly param: string
+  readonly value: ValueId
+  readonly shape: Shape
+}
+
+interface Declared extends Binding {
+  readonly tensor: TensorParam
+}
+
+export class Parameters {
+  readonly attrs: AttrParam[] = []
+  readonly attrValues: Record<string, AttrValue> = {}
+  readonly #declared = new Map<ValueId, Declared>()
+  readonly #graph: Graph
+  readonly #group: string
+  readonly #space: Space
+  readonly #names: Names
+  readonly #layouts: LayoutsByName
+
+  constructor(graph: Graph, group: string, space: Space, names: Names, layouts: LayoutsByName) {
+    this.#layouts = layouts
+    this.#graph = graph
+    this.#group = group
+    this.#space = space
+    this.#names = names
+  }
+
+  /** The fused kernel's name of an input of a member; members that read the same value share it. */
+  input(member: Member, param: TensorParam): string {
+    const value = boundValue(member, param.name)
+    return this.#declared.get(value)?.param ?? this.#declare(member, param, value, 'in')
+  }
+
+  /** The fused kernel's name of a result of a member. One that updates an input updates it in the fused kernel. */
+  output(member: Member, param: TensorParam): string {
+    const { updates } = param
+    const before = updates === undefined ? undefined : this.#declared.get(boundValue(member, updates))
+    if (updates !== undefined && before?.tensor.access !== 'in') {
+      throw illegal(this.#group, member.node.name, member.node.name, `${updates}, which it updates, is computed by the group`)
+    }
+    const twin = [...this.#declared.values()].find(
+      ({ tensor }) => tensor.updates !== undefined && tensor.updates === before?.param,
+    )
+    if (twin !== undefined)
+      throw illegal(
+        this.#group,
+        member.node.name,
+        member.node.name,
+        `${updates}, which it updates, is updated by ${twin.param} too`,
+      )
+    return this.#declare(member, param, boundValue(member, param.name), 'out', before?.param)
+  }
+
+  /** An attribute of a member: a parameter of the fused kernel, or the number itself where the graph fixes an integer. */
+  attr(member: Member, attr: AttrParam): Expr {
+    const given = member.node.attrs[attr.name] ?? attr.default
+    if (attr.type === 'i32' && typeof given === 'number') return i32(given)
+    const name = this.#names.fresh(attr.name)
+    this.attrs.push({ ...attr, name })
+    this.attrValues[name] = given
+    return { kind: 'attr', type: attr.type, name }
+  }
+
+  /** Inputs first, as launchers take them. */
+  tensors(): readonly TensorParam[] {
+    const all = [...this.#declared.values()].map(({ tensor }) => tensor)
+    return [...all.filter(({ access }) => access === 'in'), ...all.filter(({ access }) => access === 'out')]
+  }
+
+  bindings(access: 'in' | 'out'): readonly Binding[] {
+    return [...this.#declared.values()]
+      .filter(({ tensor }) => tensor.access === access)
+      .map(({ param, value, shape }) => ({ param, value, shape }))
+  }
+
+  /** Type parameters of the tensors, with the storage types that every member allows. */
+  types(members: readonly Member[]): Kernel['types'] {
+    const types: Record<string, readonly DType[]> = {}
+    for (const { node, kernel } of members) {
+      for (const [param, choices] of Object.entries(kernel.types)) {
+        const ref = node.types[param]
+        if (ref === undefined || typeof ref === 'string') continue
+        types[ref.param] = types[ref.param]?.filter((choice) => choices.includes(choice)) ?? choices
+      }
+    }
+    const used = new Set(this.tensors().flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))
+    return Object.fromEntries(Object.entries(types).filter(([param]) => used.has(param)))
+  }
+
+  /** Declares a tensor over atoms. */
+  #declare(member: Member, param: TensorParam, value: ValueId, access: 'in' | 'out', updates?: string): string {
+    const atoms = param.dims.flatMap((dim) => [...this.#space.atomsOf(member, dim)])
+    const dims = atoms.map(this.#names.atom)
+    const shape = atoms.map((atom) => this.#space.axes.extent(atom))
+    const name = this.#names.fresh(param.name)
+    const dtype = this.#graph.values[value]?.dtype ?? param.dtype
+    const layout = this.#layoutOf(member, param, value, shape, dims)
+    const tensor: TensorParam = { name, access, dtype, dims, layout, ...(updates === undefined ? {} : { updates }) }
+    this.#declared.set(value, { param: name, value, tensor, shape })
+    return name
+  }
+
+  /** The layout of a value over the given shape, which splits the axes of the shape that the layout is for. */
+  #layoutOf(member: Member, param: TensorParam, value: ValueId, shape: Shape, dims: readonly string[]): Layout {
+    const { name } = parseLayoutName(this.#graph.values[value]?.layout ?? 'row')
+    if (name === 'row') return rowMajor(dims)
+    const layout = param.layout.name === name ? param.layout : this.#layouts.get(name)
+    const stored = [...aliasesOf(this.#graph.nodes, value)]
+      .map((id) => this.#graph.values[id]?.shape ?? [])
+      .find((candidate) => candidate.length === layout?.axes.length)
+    const runs = stored === undefined ? undefined : runsBetween(stored, shape)
+    if (layout === undefined || runs === undefined) {
+      const seen = `"${printShape(shape)}"`
+      throw illegal(this.#group, member.node.name, member.node.name, `layout ${name} of ${param.name} is not one of ${seen}`)
+    }
+    return runs.every((run) => run === 1) ? layout : splitLayout(layout, runs, dims)
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * Positions: what a member's index variables stand for in the fused kernel. An index over a split dimension stands for one
+ * position along each of its atoms; used as a number, it is their row-major combination.
+ */
+import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import type { Names } from './names.js'
+import { illegal, type Member, type Space } from './space.js'
+
+interface Position {
+  readonly atoms: readonly number[]
+  readonly exprs: readonly Expr[]
+}
+
+export const equalExprs = (a: Expr | undefined, b: Expr | undefined): boolean =>
+  a === b || JSON.stringify(a) === JSON.stringify(b)
+
+/** The positions of one member while one of its statements is copied. */
+export class Positions {
+  readonly #names: Names
+  readonly #byIndex = new Map<string, Position>()
+
+  /**
+   * @param group `lends` when the member is not run: axes the fused kernel does not run along get indices that a reader replaces
+   * @param loop the statement's loop: the member's index, the atoms it spans, and the fused kernel's index along the last of them
+   * @throws usage `plan.illegal` when the member runs along an axis the fused kernel does not
+   */
+  constructor(
+    group: {
+      readonly name: string
+      readonly space: Space
+      readonly names: Names
+      readonly members: readonly Member[]
+      readonly lends: boolean
+    },
+    member: Member,
+    loop: { readonly index: string; readonly atoms: readonly number[]; readonly inner: string } | undefined,
+  ) {
+    const { space, names } = group
+    this.#names = names
+    const along = (atom: number): Expr => {
+      if (space.rows.includes(atom)) return indexExpr(names.rowIndex(atom))
+      if (atom === space.inner && loop !== undefined) return indexExpr(loop.inner)
+      if (group.lends) return indexExpr(`at_${names.atom(atom)}`)
+      const other = group.members.find((candidate) => candidate !== member)?.node.name ?? ''
+      throw illegal(group.name, member.node.name, other, 'their iteration spaces differ')
+    }
+    for (const axis of member.kernel.rows) {
+      const atoms = space.atomsOf(member, axis.dim)
+      this.#byIndex.set(axis.index, { atoms, exprs: atoms.map(along) })
+    }
+    if (loop === undefined) return
+    const last = indexExpr(loop.inner)
+    this.#byIndex.set(loop.index, { atoms: loop.atoms, exprs: [...loop.atoms.slice(0, -1).map(along), last] })
+  }
+
+  has(index: string): boolean {
+    return this.#byIndex.has(index)
+  }
+
+  /** An index variable of the member as one number. */
+  number(index: string): Expr {
+    const { atoms, exprs } = this.#byIndex.get(index) ?? { atoms: [], exprs: [] }
+    const [first, ...rest] = exprs
+    if (first === undefined) return indexExpr(index)
+    const extent = (i: number): Expr => dimExpr(this.#names.atom(atoms[i] ?? 0))
+    return rest.reduce((total, expr, i) => call('add', call('mul', total, extent(i + 1)), expr), first)
+  }
+
+  /** Positions along the atoms of a tensor dimension at an index already rewritten; undefined when a split dimension is read at a computed place. */
+  split(expr: Expr, atoms: readonly number[]): readonly Expr[] | undefined {
+    if (atoms.length === 1) return [expr]
+    for (const [index, position] of this.#byIndex) {
+      if (position.atoms.length === atoms.length && equalExprs(this.number(index), expr)) return position.exprs
+    }
+    return undefined
+  }
+}

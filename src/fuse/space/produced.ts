@@ -1,0 +1,85 @@
+/**
+ * What the members of a group compute, for the members after them: a scalar of the row, or a row whose elements are read where the
+ * position is the same and computed again where it is not.
+ */
+import type { Expr } from '../../ir/expr.js'
+import type { ValueId } from '../../ir/graph.js'
+import type { StmtOf } from '../../ir/kernel.js'
+import { rewrite, substitute } from '../../ir/walk.js'
+import { equalExprs } from './positions.js'
+import { illegal, type Member } from './space.js'
+
+/** What a member of the group computes, for the members after it, defined at logical `indices`. */
+export type Produced =
+  | { readonly kind: 'scalar'; readonly member: string; readonly indices: readonly Expr[]; readonly value: Expr }
+  | {
+      readonly kind: 'row'
+      readonly member: string
+      /** The row's loop index stands for the inner atom. */
+      readonly row: StmtOf<'row'>
+      readonly indices: readonly Expr[]
+      /** The element as an expression of its indices alone; undefined when it depends on a reduction. */
+      readonly pure: Expr | undefined
+      /** The row is in the fused body, so that its elements can be read. */
+      readonly runs: boolean
+    }
+
+export class ProducedValues {
+  readonly #group: string
+  readonly #byValue = new Map<ValueId, Produced>()
+  /** Results of the group's inner views, and what they view. */
+  readonly #viewed: ReadonlyMap<ValueId, ValueId>
+
+  constructor(group: string, viewed: ReadonlyMap<ValueId, ValueId>) {
+    this.#group = group
+    this.#viewed = viewed
+  }
+
+  set(value: ValueId, made: Produced): void {
+    this.#byValue.set(value, made)
+  }
+
+  /** What makes a value, or the value it is a view of; undefined when no member does. */
+  of(value: ValueId): Produced | undefined {
+    return this.#byValue.get(this.#viewed.get(value) ?? value)
+  }
+
+  /** Reads what another member computes: its row where the position is the same, its expression where it is not. */
+  read(producer: Produced, member: Member, indices: readonly Expr[]): Expr {
+    const crosses = () => illegal(this.#group, producer.member, member.node.name, 'a row reduction crosses the row of the group')
+    const moved = indices.filter((index, i) => !equalExprs(index, producer.indices[i]))
+    if (producer.kind === 'scalar') {
+      if (moved.length > 0) throw crosses()
+      return producer.value
+    }
+    const { row, pure, runs } = producer
+    const element = indices[producer.indices.findIndex((index) => index.kind === 'index' && index.name === row.index)]
+    if (runs && element !== undefined && moved.every((index) => index === element)) {
+      return { kind: 'element', type: row.type, row: row.name, index: element }
+    }
+    if (pure === undefined) throw crosses()
+    const values = producer.indices.flatMap((index, i) =>
+      index.kind === 'index' ? [[index.name, indices[i] ?? index] as const] : [],
+    )
+    return substitute(pure, new Map(values))
+  }
+
+  /** The expression with every element of another member's row replaced by what it is; undefined if one depends on a reduction. */
+  pure(expr: Expr): Expr | undefined {
+    const rows = new Map(
+      [...this.#byValue.values()].flatMap((made) => (made.kind === 'row' ? [[made.row.name, made] as const] : [])),
+    )
+    let whole = true
+    const made = rewrite(expr, (node) => {
+      if (node.kind === 'local') whole = false
+      if (node.kind !== 'element') return node
+      const producer = rows.get(node.row)
+      if (producer?.pure === undefined) {
+        whole = false
+        return node
+      }
+      return substitute(producer.pure, new Map([[producer.row.index, node.index]]))
+    })
+    return whole ? made : undefined
+  }
+}

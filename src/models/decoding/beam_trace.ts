@@ -1,0 +1,99 @@
+/**
+ * From the tree a beam search leaves to the texts it found. Every step keeps, of each row of the decoder, the word it took and the row it
+ * continues; the end of the search names rows, and their words are read backwards. Runs on the host, once for a search.
+ */
+import { findingError } from '../../errors.js'
+
+/** Words and parents of each step, by row b*width + beam; parents are rows before the step. */
+export interface BeamHistory {
+  readonly words: readonly ArrayLike<number>[]
+  readonly parents: readonly ArrayLike<number>[]
+}
+
+/** A finished text. */
+export interface Hypothesis {
+  /** Generated ids, without the end id and what follows it. */
+  readonly ids: readonly number[]
+  /** The sum of the log-probabilities of its ids, the end id included. */
+  readonly cumLogProb: number
+  /** What hypotheses are ordered by: `cumLogProb`, which the HF rule divides by length^lengthPenalty. */
+  readonly score: number
+}
+
+export interface TraceOptions {
+  readonly batch: number
+  readonly width: number
+  readonly ends: readonly number[]
+  /** Hypotheses of each sequence that are wanted, at most `width`. */
+  readonly count: number
+}
+
+/** The pool the HF rule ends with, batch x width, best first; see `beam_select_hf`. */
+export interface BeamPool {
+  readonly scores: ArrayLike<number>
+  readonly steps: ArrayLike<number>
+  readonly rows: ArrayLike<number>
+  readonly words: ArrayLike<number>
+}
+
+/**
+ * The best hypotheses of each sequence by the plain rule.
+ * @param scores cumulative log-probabilities after the last step, batch x width, best first
+ * @throws finding `beam.history` where a row continues one of another sequence
+ */
+export function traceBeams(history: BeamHistory, scores: ArrayLike<number>, options: TraceOptions): Hypothesis[][] {
+  const { batch, width, ends, count } = options
+  return Array.from({ length: batch }, (_, b) =>
+    Array.from({ length: Math.min(count, width) }, (_, beam) => {
+      const row = b * width + beam
+      const cumLogProb = scores[row] ?? Number.NaN
+      return { ids: beforeEnd(wordsOf(history, history.words.length, row, width), ends), cumLogProb, score: cumLogProb }
+    }),
+  )
+}
+
+/**
+ * The best hypotheses of each sequence by the HF rule; fewer than asked for where the search was left before the pool was full.
+ * @throws finding `beam.history` where a row continues one of another sequence
+ */
+export function tracePool(
+  history: BeamHistory,
+  pool: BeamPool,
+  { batch, width, ends, count, lengthPenalty }: TraceOptions & { readonly lengthPenalty: number },
+): Hypothesis[][] {
+  return Array.from({ length: batch }, (_, b) =>
+    Array.from({ length: Math.min(count, width) }, (_, place): Hypothesis[] => {
+      const at = b * width + place
+      const step = pool.steps[at] ?? -1
+      if (step < 0) return []
+      const before = step === 0 ? [] : wordsOf(history, step, pool.rows[at] ?? -1, width)
+      const score = pool.scores[at] ?? Number.NaN
+      const ids = beforeEnd([...before, pool.words[at] ?? -1], ends)
+      return [{ ids, cumLogProb: score * (step + 1) ** lengthPenalty, score }]
+    }).flat(),
+  )
+}
+
+/** The words of the first `steps` steps that lead to a row after them. */
+function wordsOf({ words, parents }: BeamHistory, steps: number, last: number, width: number): number[] {
+  const found: number[] = []
+  const sequence = Math.floor(last / width)
+  let row = last
+  for (let step = steps - 1; step >= 0; step--) {
+    const [word, parent] = [words[step]?.[row], parents[step]?.[row]]
+    if (word === undefined || parent === undefined || Math.floor(parent / width) !== sequence) {
+      throw findingError(
+        'beam.history',
+        `step ${step}: row ${row} continues row ${parent}, sequence ${sequence} has ${width} rows`,
+      )
+    }
+    found.push(word)
+    row = parent
+  }
+  return found.reverse()
+}
+
+function beforeEnd(ids: readonly number[], ends: readonly number[]): number[] {
+  const end = ids.findIndex((id) => ends.includes(id))
+  return end === -1 ? [...ids] : ids.slice(0, end)
+}

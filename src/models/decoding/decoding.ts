@@ -1,0 +1,180 @@
+/**
+ * A batch being decoded: the states it keeps on the device, the program that reads the sources into them, and the program of some steps
+ * that is run again and again. Made once for a shape and used for one batch after the other.
+ */
+import { layouts } from '../../../specs/index.js'
+import type { DType } from '../../ir/dtype.js'
+import { encode, type HostArrays } from '../../runtime/buffer.js'
+import { buildProgram, type Program } from '../../runtime/program.js'
+import type { ProgramStates } from '../../runtime/program_states.js'
+import type { Session } from '../../runtime/session.js'
+import { openStates, type States } from '../../runtime/states.js'
+import { abortable } from '../abortable.js'
+import type { ModelPlan } from '../assembly/plans.js'
+import type { Assembly } from '../assembly/wiring.js'
+import type { FloatType } from '../files/convert.js'
+import { idRows } from '../files/token_rows.js'
+import { carriedStates, decoderSteps, stateAfter } from '../seq2seq/decoder.js'
+import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
+import { memoryOutputs, seq2seqEncoderDims, seq2seqEncoderInputs } from '../seq2seq/seq2seq_encoder.js'
+import { type DecodingShape, type DecodingStart, decodingDims, decodingStates, initialStates } from './decoding_states.js'
+import type { Generation } from './generation_options.js'
+
+export interface DecodingConfig {
+  readonly session: Session
+  readonly config: Seq2seqConfig
+  readonly plan: ModelPlan
+  /** The encoder under the plan. */
+  readonly encoder: Assembly
+  /** Whether logits have a bias. */
+  readonly headBias: boolean
+  readonly generation: Generation
+  readonly shape: DecodingShape
+  readonly dtype: FloatType
+  /** Steps of one run of the program; the capacity is a multiple of them. */
+  readonly stepsPerRun: number
+}
+
+/** Token ids of the sources, and what decoding starts with. */
+export interface DecodingBatch extends Pick<DecodingStart, 'cases'> {
+  readonly sources: readonly (readonly number[])[]
+  /** Of the same form as the one decoding was opened for, which it is by default. */
+  readonly generation?: Generation
+}
+
+export interface Decoding {
+  readonly shape: DecodingShape
+  readonly stepsPerRun: number
+  /** Device memory of the states. */
+  readonly stateBytes: number
+  /** The program of the steps, for inspection and timing. */
+  readonly steps: Program
+  /** Asks the device to read the sources. Whatever was decoded before is forgotten; what goes wrong shows in `advance`. */
+  start(batch: DecodingBatch, signal?: AbortSignal): void
+  /** Runs the program `runs` times once the sources are read, and says whether every text has ended. */
+  advance(runs: number, signal?: AbortSignal): Promise<boolean>
+  /** What a state holds now. */
+  read(state: string): Promise<HostArrays[DType]>
+  release(): void
+}
+
+/** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what programs are refused for */
+export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
+  const { session, config, generation, shape, dtype, stepsPerRun } = made
+  const states = await openStates({ device: session.device, layouts }, decodingStates(config, generation, shape, dtype))
+  const programs: Program[] = []
+  const release = (): void => {
+    for (const program of programs) program.release()
+    states.release()
+  }
+  try {
+    const encoder = await sourceProgram(made, states)
+    programs.push(encoder)
+    const steps = await stepsProgram(made, states)
+    programs.push(steps)
+    let started: Promise<unknown> = Promise.resolve()
+    return {
+      shape,
+      stepsPerRun,
+      stateBytes: states.bytes,
+      steps,
+      start({ sources, cases, generation: asked = generation }, signal) {
+        const lengths = sources.map(({ length }) => length)
+        const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
+        started = settled([
+          states.writeAll(initialStates(config, asked, shape, start)),
+          abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources))),
+        ])
+        // It is `advance` that throws what went wrong.
+        started.catch(() => {})
+      },
+      async advance(runs, signal) {
+        const run = abortable(steps, signal, () => steps.run({}, { repeats: runs }))
+        const [, , finished] = await settled([started, run, states.read('finished')])
+        return finished.every((flag) => flag !== 0)
+      },
+      read: (name) => states.read(name),
+      release,
+    }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+/**
+ * Waits for all of what the device was asked for: it does one thing after the other, so that nothing has to be waited for in between, and
+ * memory is in use until the last is done. @throws what the first one that failed rejects with
+ */
+async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
+  await Promise.allSettled(asked)
+  return Promise.all(asked)
+}
+
+/** The encoder, which leaves what decoder layers attend to in their states. */
+async function sourceProgram({ session, config, encoder, shape, dtype }: DecodingConfig, states: States): Promise<Program> {
+  const memory: ProgramStates = Object.fromEntries(
+    Array.from({ length: config.decoder.layers }, (_, layer) => Object.values(memoryOutputs(layer)))
+      .flat()
+      .map((name) => [`${name}.before`, { tensor: tensorOf(states, name), next: name }]),
+  )
+  const program = await buildProgram({
+    session,
+    applications: encoder.applications,
+    inputs: seq2seqEncoderInputs,
+    outputs: [],
+    states: memory,
+    dims: seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source }),
+    types: { T: dtype },
+  })
+  return captured(program, session)
+}
+
+/** `stepsPerRun` steps over the states. */
+async function stepsProgram(
+  { session, config, plan, headBias, generation, shape, dtype, stepsPerRun }: DecodingConfig,
+  states: States,
+): Promise<Program> {
+  const carried = new Set(carriedStates(config, generation))
+  const wired: ProgramStates = Object.fromEntries(
+    Object.keys(states.tensors).map((name) => {
+      const tensor = tensorOf(states, name)
+      return [name, carried.has(name) ? { tensor, next: stateAfter(name, stepsPerRun) } : { tensor }]
+    }),
+  )
+  const program = await buildProgram({
+    session,
+    applications: decoderSteps(config, headBias, plan, generation, stepsPerRun),
+    inputs: [],
+    outputs: [],
+    states: wired,
+    dims: decodingDims(config, generation, shape),
+    types: { T: dtype },
+  })
+  return captured(program, session)
+}
+
+async function captured(program: Program, { device }: Session): Promise<Program> {
+  try {
+    if (device.info().kind === 'cuda') await program.capture()
+    return program
+  } catch (error) {
+    program.release()
+    throw error
+  }
+}
+
+function tensorOf(states: States, name: string) {
+  const tensor = states.tensors[name]
+  if (tensor === undefined) throw new Error(`internal: no state ${name}`)
+  return tensor
+}
+
+function sourceInputs(
+  { config, encoder, shape }: DecodingConfig,
+  sources: readonly (readonly number[])[],
+): Record<(typeof seq2seqEncoderInputs)[number], Uint8Array> {
+  const lengths = sources.map(({ length }) => length)
+  const place = { seq: shape.source, rows: shape.batch * shape.source, packed: encoder.packed.inputs, filler: config.padToken }
+  return { ids: encode('i32', idRows(sources, place)), lengths: encode('i32', Int32Array.from(lengths)) }
+}

@@ -1,0 +1,170 @@
+/**
+ * What decoding keeps on the device between steps: which tensors there are for a batch, and what they hold before the first step.
+ * Rows are the beams of all sequences, those of one sequence side by side; `width` of them belong to each.
+ */
+import { splitHeads } from '../../../specs/layouts/split_heads.js'
+import type { StateDecl } from '../../runtime/states.js'
+import type { FloatType } from '../files/convert.js'
+import { cacheNames } from '../seq2seq/decoder.js'
+import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
+import { memoryOutputs } from '../seq2seq/seq2seq_encoder.js'
+import { type BeamSizes, beamParts, beamSizes, emptyPool, initialScores } from './beam_search.js'
+import { type Choice, candidatesOf, type Generation, type Sampling } from './generation_options.js'
+
+export interface DecodingShape {
+  readonly batch: number
+  /** Rows of a sequence: its beams. */
+  readonly width: number
+  /** Places of the memory, padding included. */
+  readonly source: number
+  /** Places of the caches: the most steps. */
+  readonly capacity: number
+  /** How many end ids there are; at least 1. */
+  readonly ends: number
+}
+
+type Specs = Record<string, StateDecl>
+
+/** An end id no word has: what stands for the end of a model without one. */
+const noEnd = -1
+
+/** Extents of the dimensions the decoder's graphs leave open. */
+export const decodingDims = (
+  config: Seq2seqConfig,
+  { choice }: Generation,
+  { batch, width, source, capacity, ends }: DecodingShape,
+) => ({
+  b: batch,
+  w: width,
+  r: batch * width,
+  s: capacity,
+  t: source,
+  h: config.decoder.heads,
+  d: config.decoder.headDim,
+  i: config.decoder.inner,
+  v: config.vocab,
+  u: config.positions,
+  e: ends,
+  o: 1,
+  ...candidateDims(choice, config.vocab, ends),
+})
+
+/** Parts of a row of logits, and candidates of each, where words are chosen among candidates. */
+function candidateDims(choice: Choice, vocab: number, ends: number): Partial<BeamSizes> {
+  if (choice.kind === 'beams') return beamSizes({ ...choice, vocab, ends })
+  const k = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
+  return k === undefined ? {} : { p: beamParts(vocab), k }
+}
+
+const integers = (...shape: number[]): StateDecl => ({ dtype: 'i32', shape })
+const floats = (...shape: number[]): StateDecl => ({ dtype: 'f32', shape })
+
+/** The tensors of a batch. Those that are set before the first step come first, side by side. */
+export function decodingStates(config: Seq2seqConfig, generation: Generation, shape: DecodingShape, dtype: FloatType): Specs {
+  const { layers, heads, headDim } = config.decoder
+  const { batch, width, source, capacity, ends } = shape
+  const rows = batch * width
+  const byHead = (...extents: number[]): StateDecl => ({ dtype, shape: [...extents, heads, headDim], layout: splitHeads.name })
+  const specs: Specs = {
+    step: integers(1),
+    words: integers(rows),
+    finished: integers(rows),
+    beams: integers(rows, capacity),
+    lengths: integers(batch),
+    ends: integers(ends),
+    ...choiceStates(config, generation, shape),
+    history: integers(capacity, rows),
+    ...(generation.choice.kind === 'beams' ? { parents: integers(capacity, rows) } : {}),
+  }
+  for (let layer = 0; layer < layers; layer++) {
+    for (const name of Object.values(cacheNames(layer))) specs[name] = byHead(rows, capacity)
+    for (const name of Object.values(memoryOutputs(layer))) specs[name] = byHead(batch, source)
+  }
+  return specs
+}
+
+/** What a way of choosing words keeps besides. */
+function choiceStates(
+  { vocab }: Seq2seqConfig,
+  { choice, repetitionPenalty, minNewTokens }: Generation,
+  { batch, width }: DecodingShape,
+): Specs {
+  const rows = batch * width
+  if (choice.kind === 'beams') {
+    if (choice.rule === 'plain') return { cumulative: floats(rows) }
+    const place = integers(batch, width)
+    const pool = { poolScores: floats(batch, width), poolSteps: place, poolRows: place, poolWords: place }
+    return { cumulative: floats(rows), finished: integers(batch), ...pool }
+  }
+  const penalised = repetitionPenalty === 1 ? {} : { seen: integers(rows, vocab), penalty: floats(rows) }
+  const minimum = minNewTokens > 0 ? { minimum: integers(rows) } : {}
+  const ending = { limit: integers(rows), ...minimum, ...penalised }
+  if (choice.kind === 'greedy') return ending
+  const drawn = { temperature: floats(rows), topK: integers(rows), topP: floats(rows), minP: floats(rows) }
+  return { ...ending, ...drawn, seedsLow: integers(rows), seedsHigh: integers(rows) }
+}
+
+/** What a batch starts with. */
+export interface DecodingStart {
+  readonly startToken: number
+  readonly endTokens: readonly number[]
+  /** Valid places of each memory. */
+  readonly lengths: readonly number[]
+  /** The cases' places in the whole run, for their seeds. */
+  readonly cases: readonly number[]
+}
+
+/** How many end ids a shape has room for. */
+export const endsOf = (endTokens: readonly number[]): number => Math.max(endTokens.length, 1)
+
+/** Contents of the states whose values before the first step matter. Caches hold what they held: nothing beyond a step is read. */
+export function initialStates(
+  { vocab }: Pick<Seq2seqConfig, 'vocab'>,
+  { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,
+  { batch, width, capacity }: DecodingShape,
+  start: DecodingStart,
+): Record<string, Int32Array | Float32Array> {
+  const rows = batch * width
+  const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
+  const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
+  const values: Record<string, Int32Array | Float32Array> = {
+    step: new Int32Array(1),
+    words: integers(start.startToken),
+    finished: integers(0),
+    beams: ownRows(rows, capacity),
+    lengths: Int32Array.from(start.lengths),
+    ends: Int32Array.from(start.endTokens.length === 0 ? [noEnd] : start.endTokens),
+  }
+  if (choice.kind === 'beams') {
+    values.cumulative = initialScores(batch, width, choice.rule)
+    if (choice.rule === 'plain') return values
+    const pool = emptyPool(batch, width)
+    const places = { poolScores: pool.scores, poolSteps: pool.steps, poolRows: pool.rows, poolWords: pool.words }
+    return { ...values, finished: new Int32Array(batch), ...places }
+  }
+  values.limit = integers(maxNewTokens)
+  if (minNewTokens > 0) values.minimum = integers(minNewTokens)
+  if (repetitionPenalty !== 1) Object.assign(values, { seen: new Int32Array(rows * vocab), penalty: floats(repetitionPenalty) })
+  return choice.kind === 'greedy' ? values : { ...values, ...samplingStates(choice, start.cases) }
+}
+
+/** The table by which every row attends to what it wrote itself. A loop: the table is large, and filled before every batch. */
+function ownRows(rows: number, capacity: number): Int32Array {
+  const table = new Int32Array(rows * capacity)
+  for (let row = 0; row < rows; row++) table.fill(row, row * capacity, (row + 1) * capacity)
+  return table
+}
+
+/** Parameters of each row's draw. A seed is two integers of 32 bits. */
+function samplingStates({ temperature, topK, topP, minP, seeds }: Sampling, cases: readonly number[]) {
+  const seedOf = (at: number): number => seeds[seeds.length === 1 ? 0 : at] ?? 0
+  const floats = (value: number): Float32Array => new Float32Array(cases.length).fill(value)
+  return {
+    temperature: floats(temperature),
+    topP: floats(topP),
+    minP: floats(minP),
+    topK: new Int32Array(cases.length).fill(topK),
+    seedsLow: Int32Array.from(cases, (at) => seedOf(at) | 0),
+    seedsHigh: Int32Array.from(cases, (at) => Math.floor(seedOf(at) / 2 ** 32)),
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * How text is generated: the caller's options, checked, and reduced to one way of choosing words. Everything is checked before a
+ * device is asked for anything.
+ */
+import { usageError } from '../../errors.js'
+import { countFor, rankedCounts } from '../../ir/top_k.js'
+import type { BeamRule } from './beam_search.js'
+
+/** What a caller may say; everything has a default. */
+export interface GenerationOptions {
+  /** Hypotheses that are followed side by side; 1 follows the best word only. */
+  readonly beams?: number
+  /** Hypotheses that are returned of each case, at most `beams`. */
+  readonly returned?: number
+  /**
+   * How beams end. `plain`: a finished beam keeps its place at no cost and is compared by its sum of log-probabilities
+   * (FasterTransformer). `hf`: finished hypotheses leave the beams for a pool, compared by sum / length^lengthPenalty. `plain` by default;
+   * `hf` where a length penalty or a way of stopping early is given.
+   */
+  readonly rule?: BeamRule
+  /** For rule `hf`. 1 by default. */
+  readonly lengthPenalty?: number
+  /** For rule `hf`: stop at as many finished hypotheses as beams (`true`), when no better one is likely (`false`), or possible (`never`). */
+  readonly earlyStopping?: boolean | 'never'
+  /** Any of these four makes choices random. Logits are divided by it; 1 by default. */
+  readonly temperature?: number
+  /**
+   * Only so many of the likeliest words: up to 64 exactly so many, of equals those with the lowest ids; of more, what equals the last
+   * remains too.
+   */
+  readonly topK?: number
+  /** Only the likeliest words that together have this probability. */
+  readonly topP?: number
+  /** Only words at least so probable, times the probability of the likeliest. */
+  readonly minP?: number
+  /** Of the draws: one for all cases, or one for each. Results depend on a case's seed, never on where it stands. 0 by default. */
+  readonly seed?: number | readonly number[]
+  /** Divides positive and multiplies negative logits of words that were chosen before; 1 changes nothing. Not with beams. */
+  readonly repetitionPenalty?: number
+  /** 128 by default, but never more than the model has positions. */
+  readonly maxNewTokens?: number
+  /** So many tokens come before an end id may. Not with beams. */
+  readonly minNewTokens?: number
+}
+
+export interface Beams {
+  readonly kind: 'beams'
+  readonly width: number
+  readonly returned: number
+  readonly rule: BeamRule
+  readonly lengthPenalty: number
+  readonly earlyStopping: boolean | 'never'
+}
+
+export interface Sampling {
+  readonly kind: 'sampling'
+  readonly temperature: number
+  /** 0: every word. */
+  readonly topK: number
+  readonly topP: number
+  readonly minP: number
+  /** A seed for each case, or one for all. */
+  readonly seeds: readonly number[]
+}
+
+/**
+ * Candidates of each part of a row that a draw looks at: the count kernels are compiled for that holds its top-k; undefined where it
+ * looks at every word.
+ */
+export const candidatesOf = ({ topK }: Sampling): number | undefined =>
+  topK === 0 || topK > (rankedCounts.at(-1) ?? 0) ? undefined : countFor(topK)
+
+/** How words are chosen. */
+export type Choice = { readonly kind: 'greedy' } | Beams | Sampling
+
+export interface Generation {
+  readonly choice: Choice
+  /** 1: none. */
+  readonly repetitionPenalty: number
+  readonly maxNewTokens: number
+  readonly minNewTokens: number
+}
+
+/** What the model and the cases allow. */
+export interface GenerationLimits {
+  readonly vocab: number
+  /** Places the decoder has a position for; undefined where it computes them. */
+  readonly positions: number | undefined
+  readonly cases: number
+  /** Ids that end a text; without any, only the limit of tokens does. */
+  readonly endTokens: readonly number[]
+}
+
+/** Kernels are compiled for no more. */
+const mostBeams = 64
+const usualTokens = 128
+
+const refuse = (option: string, value: unknown, allowed: string, hint?: string): never => {
+  throw usageError(`generate.${option}`, `${option} is ${JSON.stringify(value) ?? String(value)}, expected ${allowed}`, {
+    ...(hint === undefined ? {} : { hint }),
+  })
+}
+
+const whole = (option: string, value: number, least: number, most: number, hint?: string): number =>
+  Number.isInteger(value) && value >= least && value <= most
+    ? value
+    : refuse(option, value, `an integer from ${least} to ${most}`, hint)
+
+/** A number beyond `above`, and at most `most`. */
+const between = (option: string, value: number, above: number, most = Number.MAX_VALUE): number =>
+  Number.isFinite(value) && value > above && value <= most
+    ? value
+    : refuse(option, value, most === Number.MAX_VALUE ? `a number above ${above}` : `a number above ${above} and at most ${most}`)
+
+/**
+ * Checks the options of a run.
+ * @throws usage `generate.<option>` naming the value and what is allowed, `generate.end` for a model without an end id where no limit is given
+ */
+export function resolveGeneration(options: GenerationOptions, limits: GenerationLimits): Generation {
+  const { positions, endTokens } = limits
+  if (endTokens.length === 0 && options.maxNewTokens === undefined) {
+    throw usageError('generate.end', 'the model names no end id, so nothing says when a text ends', {
+      hint: 'give a limit: maxNewTokens, or --max-new-tokens',
+    })
+  }
+  const most = positions ?? Number.MAX_SAFE_INTEGER
+  const maxNewTokens = whole(
+    'maxNewTokens',
+    options.maxNewTokens ?? Math.min(usualTokens, most),
+    1,
+    most,
+    positionsHint(positions),
+  )
+  const minNewTokens = whole('minNewTokens', options.minNewTokens ?? 0, 0, maxNewTokens)
+  const choice = choiceOf(options, limits)
+  const repetitionPenalty = between('repetitionPenalty', options.repetitionPenalty ?? 1, 0)
+  if (choice.kind === 'beams' && repetitionPenalty !== 1) {
+    refuse('repetitionPenalty', repetitionPenalty, '1 with beams', 'choose beams or the penalty')
+  }
+  if (choice.kind === 'beams' && minNewTokens > 0)
+    refuse('minNewTokens', minNewTokens, '0 with beams', 'choose beams or a minimum')
+  return { choice, repetitionPenalty, maxNewTokens, minNewTokens }
+}
+
+const positionsHint = (positions: number | undefined): string | undefined =>
+  positions === undefined ? undefined : `the model has positions for ${positions} tokens`
+
+function choiceOf(options: GenerationOptions, limits: GenerationLimits): Choice {
+  const { temperature, topK, topP, minP, seed } = options
+  const random = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
+  const width = whole('beams', options.beams ?? 1, 1, mostBeams)
+  const ruled = [options.rule, options.lengthPenalty, options.earlyStopping].some((value) => value !== undefined)
+  if (width > 1 || ruled) return beamsOf(options, width, random, limits)
+  whole('returned', options.returned ?? 1, 1, 1, 'only beams have several results')
+  return random ? samplingOf(options, limits) : { kind: 'greedy' }
+}
+
+function beamsOf(options: GenerationOptions, width: number, random: boolean, { vocab }: GenerationLimits): Beams {
+  if (random)
+    refuse('beams', width, '1 with temperature, topK, topP, minP or a seed', 'beams are not drawn: choose one of the two')
+  if (2 * width > vocab) refuse('beams', width, `at most ${Math.floor(vocab / 2)}, half of the model's ${vocab} words`)
+  const compares = options.lengthPenalty !== undefined || options.earlyStopping !== undefined
+  const { rule = compares ? 'hf' : 'plain', lengthPenalty = 1, earlyStopping = false } = options
+  if (rule !== 'plain' && rule !== 'hf') refuse('rule', rule, 'plain or hf')
+  if (rule === 'plain' && compares) refuse('rule', rule, 'hf with a length penalty or a way of stopping early')
+  if (!Number.isFinite(lengthPenalty)) refuse('lengthPenalty', lengthPenalty, 'a number')
+  return {
+    kind: 'beams',
+    width,
+    returned: whole('returned', options.returned ?? 1, 1, width),
+    rule,
+    lengthPenalty,
+    earlyStopping,
+  }
+}
+
+function samplingOf({ temperature, topK, topP, minP, seed }: GenerationOptions, { vocab, cases }: GenerationLimits): Sampling {
+  const seeds = typeof seed === 'object' ? seed : [seed ?? 0]
+  if (seeds.length !== 1 && seeds.length !== cases)
+    refuse('seed', seeds.length, `one seed, or one for each of the ${cases} cases`)
+  for (const value of seeds) whole('seed', value, 0, Number.MAX_SAFE_INTEGER)
+  return {
+    kind: 'sampling',
+    temperature: between('temperature', temperature ?? 1, 0),
+    topK: whole('topK', topK ?? 0, 0, vocab),
+    topP: between('topP', topP ?? 1, 0, 1),
+    minP: minP === undefined || minP === 0 ? 0 : between('minP', minP, 0, 1),
+    seeds,
+  }
+}

@@ -1,0 +1,83 @@
+/** BERT as calibration runs it: unfused, in a float type, one sequence at a time. And what its scales are known by. */
+import { join } from 'node:path'
+import { layouts } from '../../../specs/index.js'
+import type { Manifest } from '../../emit/manifest.js'
+import type { CalibrationModel } from '../../quant/collect.js'
+import { type ModelIdentity, modelIdentity } from '../../quant/identity.js'
+import { channelMaxima } from '../../quant/weights.js'
+import { decode } from '../../runtime/buffer.js'
+import type { NativeDevice, NativeLibrary } from '../../runtime/native.js'
+import { openSession, type Session, type WeightTensor } from '../../runtime/session.js'
+import { findPlan } from '../assembly/plans.js'
+import { type BertConfig, readBertConfig } from '../files/config.js'
+import type { FloatType } from '../files/convert.js'
+import { readSafetensors } from '../files/safetensors.js'
+import { assembleBert, bertDims, bertInputs, bertWeights, layerMatrices } from './bert.js'
+
+type Weights = Readonly<Record<string, WeightTensor>>
+
+/** A checkpoint as float32: what identifies a model and what its weights are quantised from. */
+export interface BertCheckpoint {
+  readonly config: BertConfig
+  readonly identity: ModelIdentity
+  weights(dtype: FloatType): Weights
+  /** For each layer the largest magnitudes of the output channels: query, key, value, projection, FC1, FC2. */
+  weightMaxima(): Float32Array[][]
+}
+
+/** The identity of a BERT: its encoder and embeddings, from which every activation of a layer follows. Give float32 weights. */
+export function bertIdentity(config: BertConfig, weights: Weights): ModelIdentity {
+  const { layers, hidden, heads, inner } = config
+  const deciding = Object.entries(weights).filter(([name]) => /^(embeddings|encoder)\./.test(name))
+  return modelIdentity({ layers, hidden, heads, inner }, Object.fromEntries(deciding))
+}
+
+/** Reads `config.json` and `model.safetensors` of a folder. @throws usage `config.*`, `safetensors.*`, `weights.*` */
+export async function readCheckpoint(dir: string): Promise<BertCheckpoint> {
+  const config = await readBertConfig(join(dir, 'config.json'))
+  const file = await readSafetensors(join(dir, 'model.safetensors'))
+  const floats = bertWeights(config, file, 'f32')
+  return {
+    config,
+    identity: bertIdentity(config, floats),
+    weights: (dtype) => (dtype === 'f32' ? floats : bertWeights(config, file, dtype)),
+    weightMaxima: () =>
+      Array.from({ length: config.layers }, (_, layer) =>
+        layerMatrices(layer).map((name) => {
+          const { shape = [], data = new Uint8Array() } = floats[name] ?? {}
+          const [rows = 0, columns = 0] = shape
+          return channelMaxima({ name, values: decode('f32', data), rows, columns })
+        }),
+      ),
+  }
+}
+
+export interface CalibrationOptions {
+  readonly device: NativeDevice
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  readonly dtype: FloatType
+}
+
+/** Uploads a checkpoint's weights. Release the session when done. @throws what the device rejects with */
+export async function openCalibration(
+  { config, weights }: BertCheckpoint,
+  { device, library, manifest, dtype }: CalibrationOptions,
+): Promise<CalibrationModel> {
+  const session = await openSession({ device, library, manifest, layouts, weights: weights(dtype) })
+  return calibrationModel(config, session, dtype)
+}
+
+/** A BERT whose weights are in a session, as collection runs it. */
+export function calibrationModel(config: BertConfig, session: Session, dtype: FloatType): CalibrationModel {
+  const int32 = (values: readonly number[]): Uint8Array => new Uint8Array(Int32Array.from(values).buffer)
+  return {
+    session,
+    applications: assembleBert(config, findPlan('unfused'), false).applications,
+    layers: Array.from({ length: config.layers }, (_, layer) => `layer${layer}`),
+    inputs: bertInputs,
+    types: { T: dtype },
+    dims: (length) => bertDims(config, { batch: 1, seq: length }),
+    feed: (ids) => ({ ids: int32(ids), typeIds: int32(ids.map(() => 0)), lengths: int32([ids.length]) }),
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * The encoder pipeline: a model folder becomes an object that runs batches of token sequences. Cases are batched in order and
+ * padded; a program is built for each (batch, seq) shape, captured where the device can, and kept while shapes recur.
+ */
+import { join } from 'node:path'
+import { layouts } from '../../../specs/index.js'
+import type { Manifest } from '../../emit/manifest.js'
+import { environmentError, usageError } from '../../errors.js'
+import { expectModel, type Scales } from '../../quant/scales.js'
+import { decode } from '../../runtime/buffer.js'
+import type { NativeDevice, NativeDeviceInfo, NativeLibrary } from '../../runtime/native.js'
+import { buildProgram, type Program } from '../../runtime/program.js'
+import { openSession } from '../../runtime/session.js'
+import { abortable } from '../abortable.js'
+import { defaultPlan, findPlan } from '../assembly/plans.js'
+import { prepareWeights } from '../assembly/prepare_weights.js'
+import { hasInt8Weights } from '../assembly/wiring.js'
+import { type BertConfig, readBertConfig } from '../files/config.js'
+import { type FloatType, floatTypes } from '../files/convert.js'
+import { readSafetensors } from '../files/safetensors.js'
+import { checkCases, type TokenCase } from '../files/token_cases.js'
+import { firstRows, idRows, packedRows } from '../files/token_rows.js'
+import { lruCache } from '../lru_cache.js'
+import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
+import { bertIdentity } from './calibration.js'
+
+export interface EncoderOptions {
+  readonly device: NativeDevice
+  /** The device's kernel library and the manifest of the text it was built from. */
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  /** Storage type of weights and activations; f32 by default. */
+  readonly dtype?: FloatType
+  /** `unfused` by default. */
+  readonly plan?: string
+  /** Of this model; a quantised plan needs them. */
+  readonly scales?: Scales
+  /** Padded lengths are rounded up to a multiple of this, so that fewer programs are built. 8 by default. */
+  readonly seqStep?: number
+  /** How many programs are kept. 16 by default. */
+  readonly maxPrograms?: number
+}
+
+export interface RunOptions {
+  /** Cases run together. 8 by default. */
+  readonly batch?: number
+  readonly signal?: AbortSignal
+  /** Called after each batch. */
+  readonly progress?: (done: number, total: number) => void
+}
+
+/** One row per token of the case, padding left out. */
+export type EncoderResult =
+  | {
+      readonly kind: 'token-classifier'
+      readonly labels: readonly string[]
+      readonly labelIds: readonly number[]
+      readonly logits: readonly Float32Array[]
+    }
+  | { readonly kind: 'encoder'; readonly states: readonly Float32Array[]; readonly pooled: Float32Array | undefined }
+
+export interface Encoder {
+  readonly config: BertConfig
+  readonly dtype: FloatType
+  readonly plan: string
+  /**
+   * Runs cases in order. Runs of one encoder follow each other; they never interleave.
+   * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; the signal's reason when it aborts
+   */
+  run(cases: readonly TokenCase[], options?: RunOptions): Promise<EncoderResult[]>
+  /** The program of a shape, built if needed; for inspection and timing. */
+  program(shape: BertShape): Promise<Program>
+  /** Frees programs and weights. */
+  release(): void
+}
+
+/**
+ * Loads a BERT model folder: `config.json` and `model.safetensors`.
+ * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.unknown`, `run.dtype`, `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
+ */
+export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
+  const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16 } = options
+  const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
+  if (!floatTypes.includes(dtype)) {
+    throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
+  }
+  const config = await readBertConfig(join(dir, 'config.json'))
+  const file = await readSafetensors(join(dir, 'model.safetensors'))
+  const weights = bertWeights(config, file, dtype)
+  const { scales } = options
+  const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
+  if (scales !== undefined) expectModel(scales, bertIdentity(config, exact), 'scales')
+  const assembly = assembleBert(config, plan, hasPooler(weights), scales?.layers)
+  if (hasInt8Weights(assembly)) expectInt8(device.info(), plan.name)
+  const session = await openSession({
+    device,
+    library,
+    manifest,
+    layouts,
+    weights: prepareWeights(assembly.applications, weights, layouts, exact),
+  })
+
+  const captures = device.info().kind === 'cuda'
+  const programs = lruCache<Promise<Program>>(
+    maxPrograms,
+    (evicted) =>
+      void evicted.then(
+        (program) => program.release(),
+        () => {},
+      ),
+  )
+  const program = (shape: BertShape): Promise<Program> =>
+    programs.get(`${shape.batch}x${shape.seq}x${shape.tokens}`, async () => {
+      const built = await buildProgram({
+        session,
+        ...assembly,
+        inputs: bertInputs,
+        dims: bertDims(config, shape),
+        types: { T: dtype },
+      })
+      if (captures) await built.capture()
+      return built
+    })
+
+  async function runBatch(batch: readonly TokenCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
+    const longest = Math.max(...batch.map(({ inputIds }) => inputIds.length))
+    const seq = Math.min(Math.ceil(longest / seqStep) * seqStep, config.positions)
+    const lengths = batch.map(({ inputIds }) => inputIds.length)
+    const tokens = packedRows(lengths, seq)
+    const ready = await program({ batch: batch.length, seq, tokens })
+    const rows = assembly.packed.inputs ? tokens : batch.length * seq
+    const inputs = batchInputs(config, batch, { seq, rows, packed: assembly.packed.inputs })
+    const outputs = await abortable(ready, signal, () => ready.run(inputs))
+    const first = firstRows(lengths, seq, assembly.packed.outputs)
+    return lengths.map((length, i) => unpackOutputs(config, outputs, { index: i, first: first[i] ?? 0, length }))
+  }
+
+  let queue: Promise<unknown> = Promise.resolve()
+  return {
+    config,
+    dtype,
+    plan: plan.name,
+    program,
+    run(cases, { batch = 8, signal, progress } = {}) {
+      const work = async (): Promise<EncoderResult[]> => {
+        checkCases(config, cases, batch)
+        const results: EncoderResult[] = []
+        for (let start = 0; start < cases.length; start += batch) {
+          signal?.throwIfAborted()
+          results.push(...(await runBatch(cases.slice(start, start + batch), signal)))
+          progress?.(results.length, cases.length)
+        }
+        return results
+      }
+      const result = queue.then(work)
+      queue = result.catch(() => {})
+      return result
+    },
+    release() {
+      void programs.clear()
+      session.release()
+    },
+  }
+}
+
+/** Compute capability from which tensor cores multiply int8. */
+const firstInt8 = 7.5
+
+/** @throws environment `device.int8` on a GPU without int8 tensor cores */
+export function expectInt8({ kind, name, computeCapability }: NativeDeviceInfo, plan: string): void {
+  if (kind !== 'cuda' || Number(computeCapability) >= firstInt8) return
+  throw environmentError('device.int8', `plan ${plan} multiplies int8, ${name} has compute capability ${computeCapability}`, {
+    hint: `int8 needs ${firstInt8} or newer: choose a plan of floats`,
+  })
+}
+
+/** The inputs of a batch. Rows without a token are masked by the lengths; what they hold only has to be a valid id. */
+function batchInputs(
+  config: BertConfig,
+  batch: readonly TokenCase[],
+  place: { readonly seq: number; readonly rows: number; readonly packed: boolean },
+): Record<(typeof bertInputs)[number], Uint8Array> {
+  const filler = Math.min(config.padToken, config.vocab - 1)
+  const sequences = batch.map(({ inputIds }) => inputIds)
+  const bytes = (values: Int32Array): Uint8Array => new Uint8Array(values.buffer)
+  return {
+    ids: bytes(idRows(sequences, { ...place, filler })),
+    typeIds: bytes(new Int32Array(place.rows)),
+    lengths: bytes(Int32Array.from(sequences, (sequence) => sequence.length)),
+  }
+}
+
+/** The rows of one case's valid tokens. */
+function unpackOutputs(
+  config: BertConfig,
+  outputs: Readonly<Record<string, Uint8Array>>,
+  { index, first, length }: { readonly index: number; readonly first: number; readonly length: number },
+): EncoderResult {
+  const floats = (name: string): Float32Array => decode('f32', outputs[name] ?? new Uint8Array())
+  const rows = (values: Float32Array, width: number): Float32Array[] =>
+    Array.from({ length }, (_, token) => values.slice((first + token) * width, (first + token + 1) * width))
+  if (config.kind === 'token-classifier') {
+    const labelIds = [...decode('i32', outputs.labels ?? new Uint8Array()).subarray(first, first + length)]
+    return {
+      kind: config.kind,
+      labelIds,
+      labels: labelIds.map((id) => config.labels[id] ?? `LABEL_${id}`),
+      logits: rows(floats('logits'), config.labels.length),
+    }
+  }
+  const pooled = outputs.pooled === undefined ? undefined : floats('pooled')
+  return {
+    kind: config.kind,
+    states: rows(floats('states'), config.hidden),
+    pooled: pooled?.slice(index * config.hidden, (index + 1) * config.hidden),
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * HF `config.json` and `generation_config.json` of encoder-decoder models, Pegasus and Marian: read, checked, and reduced to what
+ * assembly and generation need. What a file leaves out has the default of its model type.
+ */
+import { join } from 'node:path'
+import { z } from 'zod'
+import { usageError } from '../../errors.js'
+import { activations as bertActivations } from '../files/config.js'
+import { checkFields, keysOf, readConfigFile, readOptionalConfigFile, size } from '../files/config_file.js'
+
+/** Activations of the inner networks, by their names in HF configurations, and the op each one is. */
+const activations = { ...bertActivations, silu: 'silu', swish: 'silu' } as const
+
+/** What sets the model types apart, and the token ids of one that states none. */
+const kinds = {
+  pegasus: { architecture: 'PegasusForConditionalGeneration', preNorm: true, start: 0, end: 1, pad: 0 },
+  marian: { architecture: 'MarianMTModel', preNorm: false, start: 58_100, end: 0, pad: 58_100 },
+} as const
+
+type Kind = keyof typeof kinds
+
+/** HF's layer norms have this one, and configurations do not state it. */
+const eps = 1e-5
+
+const token = z.int().nonnegative()
+const tokens = z.union([token, z.array(token)])
+const tokenList = z.array(token).min(1)
+
+const schema = z.looseObject({
+  model_type: z.enum(keysOf(kinds)),
+  architectures: z.array(z.string()).min(1).optional(),
+  vocab_size: size,
+  d_model: size,
+  encoder_layers: size,
+  decoder_layers: size,
+  encoder_attention_heads: size,
+  decoder_attention_heads: size,
+  encoder_ffn_dim: size,
+  decoder_ffn_dim: size,
+  max_position_embeddings: size,
+  activation_function: z.enum(keysOf(activations)).default('gelu'),
+  scale_embedding: z.boolean().default(false),
+  tie_word_embeddings: z.boolean().default(true),
+  share_encoder_decoder_embeddings: z.literal(true).default(true),
+  decoder_vocab_size: size.nullish(),
+  decoder_start_token_id: token.nullish(),
+  eos_token_id: tokens.nullish(),
+  pad_token_id: token.nullish(),
+  max_length: size.nullish(),
+  bad_words_ids: z.array(tokenList).nullish(),
+})
+
+/** What generation settings may say instead of the configuration. */
+const generationSchema = z.looseObject({
+  decoder_start_token_id: token.nullish(),
+  eos_token_id: tokens.nullish(),
+  pad_token_id: token.nullish(),
+  max_length: size.nullish(),
+  bad_words_ids: z.array(tokenList).nullish(),
+})
+
+/** One of the two stacks of layers. */
+export interface StackConfig {
+  readonly layers: number
+  readonly heads: number
+  readonly headDim: number
+  readonly inner: number
+}
+
+export interface Seq2seqConfig {
+  readonly kind: Kind
+  readonly vocab: number
+  readonly hidden: number
+  readonly encoder: StackConfig
+  readonly decoder: StackConfig
+  /** Rows of both position tables. */
+  readonly positions: number
+  /** Name of the activation op. */
+  readonly activation: (typeof activations)[keyof typeof activations]
+  /** What embeddings are multiplied by: sqrt(hidden) or 1. */
+  readonly embedScale: number
+  /** Whether norms stand in front of attention and inner networks. */
+  readonly preNorm: boolean
+  /** Whether a norm follows the last layer of each stack. */
+  readonly finalNorm: boolean
+  readonly eps: number
+  /** Whether the logits' weights are the embeddings. */
+  readonly tied: boolean
+  readonly startToken: number
+  /** Tokens that end a result; empty where the model has none. */
+  readonly endTokens: readonly number[]
+  readonly padToken: number
+  /** Tokens that a result never has. */
+  readonly badTokens: readonly number[]
+  /** Tokens of a result, the start token included, that the model's own settings allow; never more than there are positions. */
+  readonly maxLength: number
+}
+
+/**
+ * Reads `config.json` and, if there is one, `generation_config.json` of a model folder.
+ * @throws usage `config.read`, `config.json`, and what `parseSeq2seqConfig` throws
+ */
+export async function readSeq2seqConfig(dir: string): Promise<Seq2seqConfig> {
+  const path = join(dir, 'config.json')
+  return parseSeq2seqConfig(
+    await readConfigFile(path),
+    path,
+    (await readOptionalConfigFile(join(dir, 'generation_config.json'))) ?? {},
+  )
+}
+
+/**
+ * Checks a parsed configuration; `name` is used in messages.
+ * @param generation parsed generation settings, which override token ids and the longest result
+ * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.vocab`, `config.token`, `config.bad_words`
+ */
+export function parseSeq2seqConfig(value: unknown, name: string, generation: unknown = {}): Seq2seqConfig {
+  const config = checkFields(schema, value, name)
+  const settings = checkFields(generationSchema, generation, `the generation settings of ${name}`)
+  const kind = kinds[config.model_type]
+  const [architecture = kind.architecture] = config.architectures ?? []
+  if (architecture !== kind.architecture) {
+    throw usageError('config.architecture', `${name}: architecture ${architecture} is not supported`, {
+      hint: `supported of ${config.model_type}: ${kind.architecture}`,
+    })
+  }
+  const { vocab_size: vocab, decoder_vocab_size: decoderVocab } = config
+  if (decoderVocab != null && decoderVocab !== vocab) {
+    throw usageError('config.vocab', `${name}: decoder_vocab_size ${decoderVocab} differs from vocab_size ${vocab}`, {
+      hint: 'encoder and decoder must share one vocabulary',
+    })
+  }
+  const ends = settings.eos_token_id ?? (config.eos_token_id === undefined ? kind.end : config.eos_token_id)
+  const checked = (what: string, id: number): number => checkToken(name, what, id, vocab)
+  return {
+    kind: config.model_type,
+    vocab,
+    hidden: config.d_model,
+    encoder: stackOf(name, 'encoder', config.d_model, {
+      layers: config.encoder_layers,
+      heads: config.encoder_attention_heads,
+      inner: config.encoder_ffn_dim,
+    }),
+    decoder: stackOf(name, 'decoder', config.d_model, {
+      layers: config.decoder_layers,
+      heads: config.decoder_attention_heads,
+      inner: config.decoder_ffn_dim,
+    }),
+    positions: config.max_position_embeddings,
+    activation: activations[config.activation_function],
+    embedScale: config.scale_embedding ? Math.sqrt(config.d_model) : 1,
+    preNorm: kind.preNorm,
+    finalNorm: kind.preNorm,
+    eps,
+    tied: config.tie_word_embeddings,
+    startToken: checked('decoder_start_token_id', settings.decoder_start_token_id ?? config.decoder_start_token_id ?? kind.start),
+    endTokens: (typeof ends === 'number' ? [ends] : (ends ?? [])).map((id) => checked('eos_token_id', id)),
+    padToken: checked('pad_token_id', settings.pad_token_id ?? config.pad_token_id ?? kind.pad),
+    badTokens: (settings.bad_words_ids ?? config.bad_words_ids ?? []).map(([id, ...more]) => {
+      if (id !== undefined && more.length === 0) return checked('bad_words_ids', id)
+      throw usageError(
+        'config.bad_words',
+        `${name}: bad_words_ids has ${JSON.stringify([id, ...more])}, expected lists of one token`,
+        {
+          hint: 'single tokens can be kept out of results, sequences of them cannot',
+        },
+      )
+    }),
+    maxLength: Math.min(
+      settings.max_length ?? config.max_length ?? config.max_position_embeddings,
+      config.max_position_embeddings,
+    ),
+  }
+}
+
+function stackOf(
+  name: string,
+  stack: 'encoder' | 'decoder',
+  hidden: number,
+  { layers, heads, inner }: Omit<StackConfig, 'headDim'>,
+): StackConfig {
+  if (hidden % heads === 0) return { layers, heads, headDim: hidden / heads, inner }
+  throw usageError('config.heads', `${name}: d_model ${hidden} is not a multiple of ${stack}_attention_heads ${heads}`)
+}
+
+function checkToken(name: string, what: string, id: number, vocab: number): number {
+  if (id < vocab) return id
+  throw usageError('config.token', `${name}: ${what} ${id} is not in [0, ${vocab})`, {
+    hint: 'token ids are rows of the embeddings',
+  })
+}

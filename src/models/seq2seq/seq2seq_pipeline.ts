@@ -1,0 +1,259 @@
+/**
+ * The pipeline of an encoder-decoder model: a model folder becomes an object that generates texts for batches of sources. Cases are
+ * batched in order; what a batch needs on the device is made for each shape and kept while shapes recur. The host looks at whether
+ * texts have ended once every few steps; in between, the device decides alone.
+ */
+import { join } from 'node:path'
+import { layouts } from '../../../specs/index.js'
+import type { Manifest } from '../../emit/manifest.js'
+import { HeddleError, usageError } from '../../errors.js'
+import type { NativeDevice, NativeLibrary } from '../../runtime/native.js'
+import { openSession } from '../../runtime/session.js'
+import { defaultPlan, findPlan } from '../assembly/plans.js'
+import { prepareWeights } from '../assembly/prepare_weights.js'
+import { type Hypothesis, traceBeams, tracePool } from '../decoding/beam_trace.js'
+import { type Decoding, openDecoding } from '../decoding/decoding.js'
+import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
+import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import { type FloatType, floatTypes } from '../files/convert.js'
+import { readSafetensors } from '../files/safetensors.js'
+import { checkCases, type TokenCase } from '../files/token_cases.js'
+import { lruCache } from '../lru_cache.js'
+import { decoderSteps, formOf } from './decoder.js'
+import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
+import { assembleSeq2seqEncoder } from './seq2seq_encoder.js'
+import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
+
+export interface Seq2seqOptions {
+  readonly device: NativeDevice
+  /** The device's kernel library and the manifest of the text it was built from. */
+  readonly library: NativeLibrary
+  readonly manifest: Manifest
+  /** Storage type of weights and activations; f32 by default. */
+  readonly dtype?: FloatType
+  /** `unfused` by default. */
+  readonly plan?: string
+}
+
+export interface GenerateOptions extends GenerationOptions {
+  /** Cases run together. 8 by default. */
+  readonly batch?: number
+  readonly signal?: AbortSignal | undefined
+  /** Called after each batch. */
+  readonly progress?: (done: number, total: number) => void
+}
+
+export interface GenerationResult {
+  readonly ids: readonly number[]
+  /** The best hypotheses, best first, where beams were asked for. */
+  readonly beams: readonly Hypothesis[] | undefined
+}
+
+/** Tokens of a case that have just been chosen. */
+export interface StreamedTokens {
+  readonly index: number
+  readonly ids: readonly number[]
+}
+
+export interface Seq2seq {
+  readonly config: Seq2seqConfig
+  readonly dtype: FloatType
+  readonly plan: string
+  /**
+   * Generates texts for cases in order. Runs of one pipeline follow each other; they never interleave, and a stream that is being read is
+   * a run: whoever waits for another run inside of its loop waits forever.
+   * @throws usage `generate.*`, `run.batch`, `run.sequence`, `run.token` before anything runs; environment `states.memory` and
+   * `device.memory`; the signal's reason when it aborts: what the run held is freed or used again, and the next run is not affected
+   */
+  generate(cases: readonly TokenCase[], options?: GenerateOptions): Promise<GenerationResult[]>
+  /**
+   * The same, token by token as the device chooses them; beams, whose texts are known at the end, come whole.
+   * Leaving the loop early ends the run.
+   */
+  stream(cases: readonly TokenCase[], options?: GenerateOptions): AsyncGenerator<StreamedTokens, void>
+  /** Frees weights and everything made for shapes. */
+  release(): void
+}
+
+/** Steps between two looks at what has ended. */
+const stepsPerRun = 8
+/** Padded source lengths are multiples of this. */
+const sourceStep = 8
+/** Shapes whose states are kept. */
+const keptShapes = 4
+
+/**
+ * Loads the folder of a Pegasus or Marian model.
+ * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
+ */
+export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise<Seq2seq> {
+  const { device, library, manifest, dtype = 'f32' } = options
+  const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
+  if (!floatTypes.includes(dtype)) {
+    throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
+  }
+  const config = await readSeq2seqConfig(dir)
+  const weights = seq2seqWeights(config, await readSafetensors(join(dir, 'model.safetensors')), dtype)
+  const headBias = hasLogitsBias(weights)
+  const encoder = assembleSeq2seqEncoder(config, plan)
+  const greedy: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
+  const applications = [...encoder.applications, ...decoderSteps(config, headBias, plan, greedy, 1)]
+  const session = await openSession({
+    device,
+    library,
+    manifest,
+    layouts,
+    weights: prepareWeights(applications, weights, layouts),
+  })
+
+  const decodings = lruCache<Promise<Decoding>>(keptShapes, (evicted) =>
+    evicted.then(
+      (decoding) => decoding.release(),
+      () => {},
+    ),
+  )
+  const open = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
+    decodings.get(`${formOf(generation)} ${JSON.stringify(shape)}`, () =>
+      openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
+    )
+  /** Where memory is short, the shapes that were kept make room: no run uses them now. */
+  const decodingFor = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
+    open(generation, shape).catch(async (error: unknown) => {
+      if (!isOutOfMemory(error)) throw error
+      await decodings.clear()
+      return open(generation, shape)
+    })
+
+  let queue: Promise<unknown> = Promise.resolve()
+  /** Waits for the runs before, and lets the next wait for `release`. */
+  async function turn(): Promise<() => void> {
+    const before = queue
+    let release = (): void => {}
+    queue = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    await before
+    return release
+  }
+
+  async function* batches(cases: readonly TokenCase[], given: GenerateOptions) {
+    const { batch = 8, signal, progress } = given
+    const done = await turn()
+    try {
+      checkCases(config, cases, batch)
+      const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.endTokens }
+      const generation = resolveGeneration(given, limits)
+      for (let first = 0; first < cases.length; first += batch) {
+        signal?.throwIfAborted()
+        const sources = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
+        const decoding = await decodingFor(generation, shapeOf(config, generation, sources))
+        decoding.start({ sources, cases: sources.map((_, i) => first + i), generation }, signal)
+        yield { decoding, generation, first }
+        progress?.(first + sources.length, cases.length)
+      }
+    } finally {
+      done()
+    }
+  }
+
+  return {
+    config,
+    dtype,
+    plan: plan.name,
+    async generate(cases, given = {}) {
+      const results: GenerationResult[] = []
+      for await (const { decoding, generation } of batches(cases, given)) {
+        for (let ended = false, steps = 0; !ended && steps < generation.maxNewTokens; steps += stepsPerRun) {
+          ended = await decoding.advance(1, given.signal)
+        }
+        results.push(...(await resultsOf(config, decoding, generation)))
+      }
+      return results
+    },
+    async *stream(cases, given = {}) {
+      for await (const { decoding, generation, first } of batches(cases, given)) {
+        const sent: number[] = Array.from({ length: decoding.shape.batch }, () => 0)
+        for (let ended = false, steps = 0; !ended && steps < generation.maxNewTokens; steps += stepsPerRun) {
+          ended = await decoding.advance(1, given.signal)
+          if (generation.choice.kind === 'beams') continue
+          yield* newTokens(await rowsOf(config, decoding, Math.min(steps + stepsPerRun, generation.maxNewTokens)), sent, first)
+        }
+        if (generation.choice.kind !== 'beams') continue
+        yield* newTokens(
+          (await resultsOf(config, decoding, generation)).map(({ ids }) => ids),
+          sent,
+          first,
+        )
+      }
+    },
+    release() {
+      void decodings.clear()
+      session.release()
+    },
+  }
+}
+
+const isOutOfMemory = (error: unknown): boolean =>
+  error instanceof HeddleError && ['states.memory', 'device.memory'].includes(error.code)
+
+/** Tokens that rows have beyond those sent before, by case. */
+function* newTokens(rows: readonly (readonly number[])[], sent: number[], first: number): Generator<StreamedTokens> {
+  for (const [row, ids] of rows.entries()) {
+    const before = sent[row] ?? 0
+    if (ids.length > before) yield { index: first + row, ids: ids.slice(before) }
+    sent[row] = ids.length
+  }
+}
+
+/** What a batch needs: sources are padded a little, and caches end where a run of steps does, so that shapes recur. */
+function shapeOf(
+  config: Seq2seqConfig,
+  { choice, maxNewTokens }: Generation,
+  sources: readonly (readonly number[])[],
+): DecodingShape {
+  const longest = Math.max(...sources.map(({ length }) => length))
+  return {
+    batch: sources.length,
+    width: choice.kind === 'beams' ? choice.width : 1,
+    source: Math.min(Math.ceil(longest / sourceStep) * sourceStep, config.positions),
+    capacity: Math.ceil(maxNewTokens / stepsPerRun) * stepsPerRun,
+    ends: endsOf(config.endTokens),
+  }
+}
+
+/** Ids of each row so far, up to its end id. */
+async function rowsOf({ endTokens }: Seq2seqConfig, decoding: Decoding, steps: number): Promise<number[][]> {
+  const history = await decoding.read('history')
+  const rows = decoding.shape.batch * decoding.shape.width
+  return Array.from({ length: rows }, (_, row) => {
+    const ids = Array.from({ length: steps }, (_, step) => history[step * rows + row] ?? 0)
+    const end = ids.findIndex((id) => endTokens.includes(id))
+    return end < 0 ? ids : ids.slice(0, end)
+  })
+}
+
+async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: Generation): Promise<GenerationResult[]> {
+  if (generation.choice.kind !== 'beams') {
+    return (await rowsOf(config, decoding, generation.maxNewTokens)).map((ids) => ({ ids, beams: undefined }))
+  }
+  const beams = await beamsOf(config, decoding, generation.choice, generation.maxNewTokens)
+  return beams.map((hypotheses) => ({ ids: hypotheses[0]?.ids ?? [], beams: hypotheses }))
+}
+
+/** Traces the tree of beams back, as far as it was grown. */
+async function beamsOf({ endTokens: ends }: Seq2seqConfig, { shape, ...decoding }: Decoding, choice: Beams, most: number) {
+  const { batch, width } = shape
+  const [done = 0] = await decoding.read('step')
+  const byStep = (rows: ArrayLike<number> & { subarray(from: number, to: number): ArrayLike<number> }): ArrayLike<number>[] =>
+    Array.from({ length: Math.min(done, most) }, (_, step) => rows.subarray(step * batch * width, (step + 1) * batch * width))
+  const history = { words: byStep(await decoding.read('history')), parents: byStep(await decoding.read('parents')) }
+  const options = { batch, width, ends, count: choice.returned }
+  if (choice.rule === 'plain') return traceBeams(history, await decoding.read('cumulative'), options)
+  const pool = {
+    scores: await decoding.read('poolScores'),
+    steps: await decoding.read('poolSteps'),
+    rows: await decoding.read('poolRows'),
+    words: await decoding.read('poolWords'),
+  }
+  return tracePool(history, pool, { ...options, lengthPenalty: choice.lengthPenalty })
+}
