@@ -49,7 +49,7 @@ export function emitAttention(instance: TemplateInstance, kernel: AttentionKerne
     writer.writeLine('/// A score depends on its product alone.')
     writer.writeLine('static constexpr bool plain_score = true;')
   }
-  define('int', 'keys', ['b'], () => expressionText(kernel.keyCount, scope))
+  define('int', 'keys', ['b'], () => expressionText(kernel.range.upper, scope))
   define('int', 'queries', ['b'], () => expressionText(kernel.queryCount, scope))
   define('int', 'owned', ['b'], () => expressionText(kernel.ownedCount, scope))
   for (const [role, access, row] of [

@@ -56,7 +56,7 @@ export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAt
   }
   const { fresh } = kernel
   writer.writeLine(`static constexpr bool has_fresh = ${fresh !== undefined};`)
-  define('int', 'keys', ['b'], expressionText(kernel.keyCount, scope))
+  define('int', 'keys', ['b'], expressionText(kernel.range.upper, scope))
   define('int', 'owner', ['b', 'j'], expressionText(kernel.owner, scope))
   row('key_row', ['owner', 'h', 'j'], kernel.key)
   row('value_row', ['owner', 'h', 'j'], kernel.value)

@@ -76,7 +76,7 @@ function evaluateAttention(kernel: AttentionKernel, inputs: Tensors, dims: Numbe
   const set = (name: string, value: number): void => void env.values.set(name, value)
   for (let b = 0; b < number(kernel.batch); b++) {
     set('b', b)
-    const [keys, queries, owned] = [number(kernel.keyCount), number(kernel.queryCount), number(kernel.ownedCount)]
+    const [keys, queries, owned] = [number(kernel.range.upper), number(kernel.queryCount), number(kernel.ownedCount)]
     for (let h = 0; h < number(kernel.heads); h++) {
       set('h', h)
       for (let i = 0; i < owned; i++) {
@@ -171,7 +171,7 @@ function evaluateDecodeAttention(
   const [batch, heads, queries] = [kernel.batch, kernel.heads, kernel.queries].map(number)
   for (let b = 0; b < (batch ?? 0); b++) {
     set('b', b)
-    const attended = Array.from({ length: Math.min(number(kernel.keyCount), places) }, (_, j) => j)
+    const attended = Array.from({ length: Math.min(number(kernel.range.upper), places) }, (_, j) => j)
     const freshAt = fresh === undefined ? -1 : number(fresh.place)
     // A fresh row is that of its owner; the others of a place are in memory.
     const from = (access: RowAccess, computed: Expr | undefined) => (): number[] => {

@@ -35,26 +35,51 @@ export interface RowAccess {
   readonly indices: readonly Expr[]
 }
 
+/** The rows a product of attention takes: read as they are, or computed while they are loaded, as an expression of element `c`. */
+export type RowOperand = RowAccess & { readonly element?: Expr | undefined }
+
 /**
- * `out = stored(softmax(score(query x key)) x value)` for each sequence and head. Slots are expressions of the indices `b`
- * (sequence), `h` (head), `i` (query) and `j` (key), and `score` also of the local `raw`, the product of a query and a key.
+ * The keys a query attends: `lower <= j < upper`. Both are functions of `b`, `h` and `i` that never fall as `i` grows, so that tiles of
+ * keys that no query of a block attends are left out. They may lie outside of the keys there are; a row may have none.
  */
-export interface AttentionKernel extends Signature {
+export interface KeyRange {
+  readonly lower: Expr
+  readonly upper: Expr
+}
+
+/**
+ * What attention makes of the scores of a query, whatever computes them. With `top` the largest score of its keys, `e(j) = exp(score(j) -
+ * top)`, `total` the sum of `e(j)` and `sum` that of `e(j) * value(j)`: `result = sum / denominator`, and 0 for a query all of whose keys
+ * are masked, by the range or by a score of -Infinity or below -1e29. `stored` is what the kernel stores of it.
+ */
+export interface SoftmaxSlots {
+  /** A score as an expression of the local `raw`, the product of query and key, and of `b`, `h`, `i`, `j`. */
+  readonly score: Expr
+  readonly range: KeyRange
+  /** Of the locals `total` and `top`, and of `b`, `h`, `i`: `total` itself in the ordinary softmax. */
+  readonly denominator: Expr
+  /** What an element of `out` is, of the local `result` and of `b`, `h`, `i` and the element `c`. */
+  readonly stored: Expr
+}
+
+/**
+ * Attention of whole sequences: slots are expressions of the indices `b` (sequence), `h` (head), `i` (query) and `j` (key). Heads that
+ * share keys say so by how the rows of keys and values depend on `h`.
+ */
+export interface AttentionKernel extends Signature, SoftmaxSlots {
   readonly kind: 'attention'
   /** Extents by role: dimensions, or attributes where no tensor has the extent. `queries` is the most rows a sequence has. */
   readonly batch: Expr
   readonly heads: Expr
   readonly queries: Expr
+  readonly keys: Expr
   readonly headDim: Expr
-  readonly query: RowAccess
-  readonly key: RowAccess
-  readonly value: RowAccess
+  /** Elements of a row of values and of results. */
+  readonly valueDim: Expr
+  readonly query: RowOperand
+  readonly key: RowOperand
+  readonly value: RowOperand
   readonly out: RowAccess
-  readonly score: Expr
-  /** What an element of `out` is, as an expression of attributes and the local `result`, the element that attention computes. */
-  readonly stored: Expr
-  /** How many keys of sequence `b` are attended. */
-  readonly keyCount: Expr
   /** How many query rows of sequence `b` are computed, and how many are written: the others as if results were zero. */
   readonly queryCount: Expr
   readonly ownedCount: Expr
@@ -64,7 +89,7 @@ export interface AttentionKernel extends Signature {
 export interface FreshPlace {
   /** Nothing is stored where it is no place of the caches. */
   readonly place: Expr
-  /** Element `c` of head `h` of sequence `b`. */
+  /** Element `c` of head `h` of keys and values of sequence `b`. */
   readonly key: Expr
   readonly value: Expr
   /** Where the rows are stored: outputs that update the tensors of `key` and `value`, at place `j`. */
@@ -77,13 +102,19 @@ export interface FreshPlace {
  * memory of an encoder. Slots are expressions of `b`, `h`, `i` and `j` as above; `query` is element `c` of a query row, and key and
  * value rows are those of the sequence `owner`, a local: where beams share their past, a table says whose row is read.
  */
-export interface DecodeAttentionKernel extends Signature {
+export interface DecodeAttentionKernel extends Signature, SoftmaxSlots {
   readonly kind: 'decode attention'
   readonly batch: Expr
   readonly heads: Expr
+  /**
+   * Neighbouring heads that attend the same keys and values, which are read once for them: head `h` attends those of `h idiv shared`,
+   * and that is what `h` stands for in `key`, `value` and `fresh`.
+   */
+  readonly shared: Expr
   /** Query rows of each sequence; 1 where a place is fresh. */
   readonly queries: Expr
   readonly headDim: Expr
+  readonly valueDim: Expr
   /** Places of a sequence in memory, of which at most that many are attended. */
   readonly places: Expr
   readonly query: Expr
@@ -91,14 +122,15 @@ export interface DecodeAttentionKernel extends Signature {
   readonly key: RowAccess
   readonly value: RowAccess
   readonly out: RowAccess
-  readonly score: Expr
-  readonly stored: Expr
-  readonly keyCount: Expr
   readonly fresh: FreshPlace | undefined
 }
 
 /** Whether attention's results are stored as they are. */
-export const storesAsIs = ({ stored }: Pick<AttentionKernel, 'stored'>): boolean =>
+export const storesAsIs = ({ stored }: Pick<SoftmaxSlots, 'stored'>): boolean =>
   stored.kind === 'local' && stored.name === 'result'
+
+/** Whether the weights of a query are those of the ordinary softmax: they add up to 1. */
+export const isNormalised = ({ denominator }: Pick<SoftmaxSlots, 'denominator'>): boolean =>
+  denominator.kind === 'local' && denominator.name === 'total'
 
 export type TemplateKernel = MatmulKernel | AttentionKernel | DecodeAttentionKernel

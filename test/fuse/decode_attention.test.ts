@@ -145,7 +145,7 @@ describe('plans of a decoder layer', () => {
         'decode attention decode_attention_bias: out = softmax over j of score(query . key), times value; b sequence, h head, i query, j place, c element',
         '  query  x[b, 0, h, c] + queryBias[h, c] for i < 1',
         '  owner  beams[b, j]',
-        '  key    keys[owner, j, h, ..] for j < step[0] + 1',
+        '  key    keys[owner, j, h, ..] for 0 <= j < step[0] + 1',
         '  value  values[owner, j, h, ..]',
         '  fresh  place step[0]',
         '  key    x[b, 1, h, c] + keyBias[h, c], to y[b, j, h, ..]',
@@ -159,8 +159,8 @@ describe('plans of a decoder layer', () => {
 
   const step = { kind: 'load', type: 'i32', tensor: 'step', indices: [i32(0)] } as const
   it.each<[string, Partial<DecodeAttentionKernel> | ((kernel: DecodeAttentionKernel) => Partial<DecodeAttentionKernel>)]>([
-    ['a step less', { keyCount: step }],
-    ['a step more', { keyCount: call('add', step, i32(2)) }],
+    ['a step less', { range: { lower: i32(0), upper: step } }],
+    ['a step more', { range: { lower: i32(0), upper: call('add', step, i32(2)) } }],
     ['a table that is ignored', { owner: index('b') }],
     [
       'a key and a value stored at the next place',

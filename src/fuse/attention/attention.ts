@@ -3,7 +3,7 @@
  * padding, parts of a stack) becomes the place each row is read from, what lies between product and softmax (scale, mask) the
  * score of each pair, what follows becomes the place each result is written to and what is stored there.
  */
-import { i32 } from '../../ir/build.js'
+import { i32, local } from '../../ir/build.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { AttentionKernel, RowAccess } from '../../ir/template.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -87,14 +87,17 @@ class Attention {
       batch,
       heads,
       queries,
+      keys,
       headDim,
+      valueDim: headDim,
       query: query.access,
       key: key.access,
       value: value.access,
       out: output.access,
       score: scored.score,
       stored: output.stored,
-      keyCount: scored.keyCount ?? keys,
+      range: { lower: i32(0), upper: scored.keyCount ?? keys },
+      denominator: local('total'),
       queryCount: query.limit ?? queries,
       ownedCount: output.owned ?? queries,
     }

@@ -3,7 +3,7 @@
  * the first product is computed of each query; the past is read through a table where beams share it; and where the group puts the
  * keys and values of a step into their caches, the kernel does so in place and attends them as it computes them.
  */
-import { i32, index } from '../../ir/build.js'
+import { i32, index, local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Graph, GraphNode, NodeOf } from '../../ir/graph.js'
 import type { DecodeAttentionKernel, FreshPlace, RowAccess } from '../../ir/template.js'
@@ -69,6 +69,8 @@ export function deriveDecodeAttention(
     heads,
     queries,
     headDim,
+    valueDim: headDim,
+    shared: i32(1),
     places,
     query: query.element,
     owner: key.owner,
@@ -77,7 +79,8 @@ export function deriveDecodeAttention(
     out: output.access,
     score: scored.score,
     stored: output.stored,
-    keyCount: scored.keyCount ?? places,
+    range: { lower: i32(0), upper: scored.keyCount ?? places },
+    denominator: local('total'),
     fresh,
   }
   return { kernel, ...slots.bindings() }

@@ -115,8 +115,8 @@ export function attentionReads(kernel: AttentionKernel, sizes: Sizes): ReadonlyM
     ['element', headDim],
   ])
   const reads = new Reads()
-  const { query, key, value, score, keyCount, queryCount, ownedCount, out } = kernel
-  const slots = [row(query), row(key), row(value), score, keyCount, queryCount, ownedCount, ...out.indices]
+  const { query, key, value, score, range, queryCount, ownedCount, out } = kernel
+  const slots = [row(query), row(key), row(value), score, range.lower, range.upper, queryCount, ownedCount, ...out.indices]
   for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
   return reads.total()
 }
@@ -139,9 +139,9 @@ export function decodeReads(kernel: DecodeAttentionKernel, sizes: Sizes): Readon
     ['element', headDim],
   ])
   const reads = new Reads()
-  const { query, owner, key, value, score, keyCount, fresh, out } = kernel
+  const { query, owner, key, value, score, range, fresh, out } = kernel
   const computed = fresh === undefined ? [] : [fresh.place, fresh.key, fresh.value]
-  const slots = [query, owner, row(key), row(value), score, keyCount, ...computed, ...out.indices]
+  const slots = [query, owner, row(key), row(value), score, range.lower, range.upper, ...computed, ...out.indices]
   for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
   return reads.total()
 }
