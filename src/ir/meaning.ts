@@ -7,7 +7,7 @@ import { call, constant, f32, i32, index, local } from './build.js'
 import type { Expr } from './expr.js'
 import type { Kernel, Stmt } from './kernel.js'
 import type { AttentionKernel, DecodeAttentionKernel, RowAccess, SoftmaxSlots } from './template.js'
-import { rewrite, substitute } from './walk.js'
+import { substitute } from './walk.js'
 
 /** Extents of the row program that follow from the template's: sequences, heads, and the most rows any sequence owns. */
 export const meaningDims = { batch: '(batch)', heads: '(heads)', rows: '(rows)' } as const
@@ -144,7 +144,7 @@ function sequenceParts(kernel: AttentionKernel): Parts {
   const operand =
     ({ element, ...access }: AttentionKernel['key']) =>
     (j: Expr, c: Expr): Expr =>
-      at2(element === undefined ? load(access, index('c')) : element, j, c)
+      placed(element === undefined ? load(access, index('c')) : element, j, c)
   const [key, value] = [operand(kernel.key), operand(kernel.value)]
   const query = operand(kernel.query)
   return {
@@ -157,21 +157,15 @@ function sequenceParts(kernel: AttentionKernel): Parts {
   }
 }
 
-/** An expression of `j` and `c` at given places. Loops inside of it keep names of their own. */
-const at2 = (expr: Expr, j: Expr, c: Expr): Expr =>
+/** An expression of `j` and `c` at given places. */
+const placed = (expr: Expr, j: Expr, c: Expr): Expr =>
   substitute(
-    rewrite(expr, (node) => (node.kind === 'fold' ? renamedFold(node) : node)),
+    expr,
     new Map([
       ['j', j],
       ['c', c],
     ]),
   )
-
-/** A fold whose index is not one that a use of the expression binds around it. */
-function renamedFold(fold: Extract<Expr, { kind: 'fold' }>): Expr {
-  const inner = `${fold.index}_in`
-  return { ...fold, index: inner, value: substitute(fold.value, new Map([[fold.index, index(inner)]])) }
-}
 
 function decodeMeaning(kernel: DecodeAttentionKernel): Kernel {
   const { fresh, owner, shared, places } = kernel
