@@ -12,6 +12,7 @@ import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
+import type { DerivedGroup } from './check/meaning.js'
 import { placeEdges } from './graph/edges.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
 import { packGraph } from './graph/pack.js'
@@ -33,6 +34,8 @@ export interface PlannedGraph {
   /** The row programs and the templates the plan derives, by name. */
   readonly kernels: ReadonlyMap<string, Kernel>
   readonly templates: ReadonlyMap<string, TemplateKernel>
+  /** Every group with what was derived from it, for whoever holds the two against each other. */
+  readonly groups: readonly DerivedGroup[]
 }
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
@@ -69,6 +72,7 @@ export function applyPlan(
   const values: GraphValue[] = [...graph.values]
   const replaced = new Map<GraphNode, string>()
   const fused: GraphNode[] = []
+  const groups: DerivedGroup[] = []
   for (const { kernel: name, occurrences } of plan.groups) {
     for (const names of occurrences) {
       const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
@@ -82,6 +86,7 @@ export function applyPlan(
       checkConvex(graph, name, ordered)
       const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
       const derived = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
+      groups.push({ name, graph, nodes: ordered, derived, packing: plan.packed })
       if (product !== undefined) {
         fused.push(...libraryNodes(values, name, product, ordered, derived))
         continue
@@ -105,7 +110,7 @@ export function applyPlan(
   const planned = prune({ ...graph, values, nodes: [...kept, ...fused] })
   const kernels = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [] : [[name, kernel] as const])))
   const templates = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [[name, kernel] as const] : [])))
-  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates }
+  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates, groups }
 }
 
 /** The kernel for fewer storage types. */
