@@ -1,7 +1,7 @@
 /** Around quantised layers: activations between the form the rest of a model has and the one a plan's layers take. */
 import { graph, tensor } from 'heddle'
+import { quantize } from 'heddle/std'
 import { col32 } from '../layouts/matrix.js'
-import { quantize } from '../ops/int8.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from '../ops/int8_col32.js'
 
 /** Rows of tokens, padded or packed; the dimension is part of a graph, so there is one of each. */

@@ -35,9 +35,9 @@ function planFor(name: string, graph: string, known: readonly string[], resolved
 
 async function readCompiled(root: string, specs = 'specs') {
   const { readSpecsOrThrow } = await import('../frontend/index.js')
-  const { kernels, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+  const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
   return {
-    ops: new Map(kernels.map((kernel) => [kernel.name, kernel])),
+    ops: new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel])),
     layouts: new Map(layouts.map((layout) => [layout.name, layout])),
   }
 }

@@ -9,6 +9,7 @@ import type { Graph } from '../ir/graph.js'
 const valueId = z.number().int().nonnegative()
 const dtypeRef = z.union([z.enum(dtypes), z.strictObject({ param: z.string() })])
 const ids = z.record(z.string(), valueId)
+const names = z.record(z.string(), z.string())
 const axes = z.array(z.string())
 
 const node = z.discriminatedUnion('kind', [
@@ -50,6 +51,8 @@ export const graphSchema = z.strictObject({
   steps: z.record(z.string(), z.strictObject({ weight: z.string(), times: z.string() })).optional(),
   outputs: ids,
   attrs: z.array(z.string()),
+  int8: z.strictObject({ inputs: names, outputs: names }).optional(),
+  scales: z.record(z.string(), z.strictObject({ site: z.string(), as: z.enum(['step', 'inverse']) })).optional(),
 }) satisfies z.ZodType<Graph>
 
 /** Graphs by name, by plan: what each plan makes of the graphs it groups. */

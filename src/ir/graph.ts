@@ -60,6 +60,8 @@ export type GraphNode =
 
 export type NodeOf<K extends GraphNode['kind']> = Extract<GraphNode, { kind: K }>
 
+type Names = Readonly<Record<string, string>>
+
 export interface Graph {
   readonly name: string
   readonly values: readonly GraphValue[]
@@ -72,6 +74,19 @@ export interface Graph {
   readonly steps?: Readonly<Record<string, { readonly weight: string; readonly times: string }>> | undefined
   readonly outputs: Readonly<Record<string, ValueId>>
   readonly attrs: readonly string[]
+  /** Inputs and outputs that are the int8 form of another, by their names. */
+  readonly int8?: { readonly inputs: Names; readonly outputs: Names } | undefined
+  /** Attributes that are scales of quantised values. */
+  readonly scales?: Readonly<Record<string, Scale>> | undefined
+}
+
+/** A scale is amax / 127, or its inverse. */
+export type ScaleForm = 'step' | 'inverse'
+
+/** The scale of a value, by what calibration knows it as. */
+export interface Scale {
+  readonly site: string
+  readonly as: ScaleForm
 }
 
 /** Whether a graph has int8 weights. */

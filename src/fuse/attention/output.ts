@@ -7,6 +7,8 @@ import type { Expr } from '../../ir/expr.js'
 import type { ValueId } from '../../ir/graph.js'
 import type { RowAccess } from '../../ir/template.js'
 import { rewrite, visit } from '../../ir/walk.js'
+import { isNodeOf } from '../../lang/op_node.js'
+import { packRows } from '../../std/index.js'
 import { valueAt } from '../graph/edit.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
@@ -27,7 +29,7 @@ export interface AttentionOutput {
 /** @throws usage `plan.illegal` naming two nodes when a member behind the products does more than move or change one element */
 export function outputOf(group: AttentionGroup): AttentionOutput {
   const members = group.around.behind(group.context.out)
-  const packing = members.findIndex(({ node }) => node.op === 'pack_rows')
+  const packing = members.findIndex(({ node }) => isNodeOf(packRows, node))
   const made = packing < 0 ? { ...padded(group, members), members } : { ...packed(group, members, packing), members }
   const { layout } = valueAt(group.graph.values, made.value)
   const last = members.at(-1)?.node.name ?? group.context.name

@@ -1,12 +1,15 @@
 /**
  * Removes padding from a graph: values with one row a token of the padded batch (extent `b*s`) get one row a token instead
- * (extent `t`). Views that take such rows apart into sequences and positions become `unpack_rows`, views that join them again
- * `pack_rows`; everything that treats rows one by one stays as it is. Runs before a plan groups nodes.
+ * (extent `t`). Views that take such rows apart into sequences and positions become `unpackRows`, views that join them again
+ * `packRows`; everything that treats rows one by one stays as it is. Runs before a plan groups nodes.
  */
 import { usageError } from '../../errors.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
+import { opNode } from '../../lang/op_node.js'
 import type { Packing } from '../../lang/plan.js'
+import { packName, unpackName } from '../../lang/step_names.js'
+import { packRows, unpackRows } from '../../std/index.js'
 import { mapInputs, pushValue, reshape, valueAt } from './edit.js'
 
 /** Inputs a packed graph takes besides its own: where each sequence starts and how long it is, and the place of each row. */
@@ -68,28 +71,27 @@ class Packer {
 
   #unpack(node: NodeOf<'view'>, to: Shape): void {
     const reader = this.#graph.nodes.find((other) => inputsOf(other).includes(node.out))
-    const name = `${reader?.name ?? node.name}.unpack`
+    const name = unpackName(reader?.name ?? node.name)
     const width = multiplyExtents(to.slice(2))
     const x = this.#reshape(this.#current(node.input), [this.#tokens, width], `${name}.x`)
     const y = pushValue(this.#values, { ...valueAt(this.#values, x), shape: [this.#batch, this.#seq, width] })
-    this.#op(name, 'unpack_rows', { x, starts: this.#input('starts'), lengths: this.#input('lengths') }, y)
+    const inputs = { x, starts: this.#input('starts'), lengths: this.#input('lengths') }
+    this.#nodes.push(opNode(unpackRows, name, { types: this.#types(y), inputs, outputs: { y }, attrs: {} }))
     this.#replaced.set(node.out, this.#reshape(y, to, `${name}.y`))
   }
 
   #pack(node: NodeOf<'view'>, to: Shape): void {
     const maker = this.#graph.nodes.find((other) => outputsOf(other).includes(node.input))
-    const name = `${maker?.name ?? node.name}.pack`
+    const name = packName(maker?.name ?? node.name)
     const width = multiplyExtents(to.slice(1))
     const x = this.#reshape(this.#current(node.input), [this.#batch, this.#seq, width], `${name}.x`)
     const y = pushValue(this.#values, { ...valueAt(this.#values, x), shape: [this.#tokens, width] })
-    this.#op(name, 'pack_rows', { x, sequences: this.#input('sequences'), positions: this.#input('positions') }, y)
+    const inputs = { x, sequences: this.#input('sequences'), positions: this.#input('positions') }
+    this.#nodes.push(opNode(packRows, name, { types: this.#types(y), inputs, outputs: { y }, attrs: {} }))
     this.#replaced.set(node.out, this.#reshape(y, [this.#tokens, ...to.slice(1)], `${name}.y`))
   }
 
-  #op(name: string, op: string, inputs: Readonly<Record<string, ValueId>>, y: ValueId): void {
-    const types = { T: valueAt(this.#values, y).dtype }
-    this.#nodes.push({ kind: 'op', name, op, types, inputs, outputs: { y }, attrs: {} })
-  }
+  #types = (y: ValueId) => ({ T: valueAt(this.#values, y).dtype })
 
   /** The graph input of a packed graph, added where it is first needed. */
   #input(name: PackingInput): ValueId {
