@@ -18,6 +18,10 @@ interface Bound<I extends Tensors, O extends Tensors, A> {
 /** A node that applies an op. */
 export type NodeOfOp<I extends Tensors, O extends Tensors, A> = NodeOf<'op'> & Bound<I, O, A>
 
+/** The names of what an op takes, as properties: `inputNames(op).x` is `'x'`. */
+export const inputNames = <I extends Tensors>({ inputs }: { readonly inputs: I }): { readonly [K in keyof I & string]: K } =>
+  Object.fromEntries(Object.keys(inputs).map((name) => [name, name])) as { readonly [K in keyof I & string]: K }
+
 /** Makes a node that applies an op. */
 export const opNode = <I extends Tensors, O extends Tensors, A extends Readonly<Record<string, number>>>(
   op: Op<I, O, A>,

@@ -65,7 +65,7 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const stored = changedBy(group, changing, rows, value)
   const [tokens] = valueAt(graph.values, value).shape
   const [, , heads, headDim] = valueAt(graph.values, made).shape
-  const starts = graph.inputs.starts
+  const starts = graph.packing?.starts
   if (tokens === undefined || heads === undefined || headDim === undefined || starts === undefined) {
     const reason = 'its result is not packed from "batch seq heads headDim"'
     throw illegal(name, pack[0]?.node.name ?? '', context.name, reason)
