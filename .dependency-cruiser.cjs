@@ -1,10 +1,12 @@
 /**
  * The import direction: data flows through the rooms of src/ from left to right, and a room imports only rooms to its left. The models
- * are assembled from the shipped specs; a spec imports the language (by the package's name) and other specs, nothing else.
+ * are assembled from the shipped specs; a spec imports the language and the standard library (by the package's name) and other specs,
+ * nothing else, and the standard library the language.
  */
 const rooms = [
   'ir',
   'lang',
+  'std',
   'frontend',
   'fuse',
   'schedule',
@@ -49,7 +51,14 @@ module.exports = {
       name: 'specs-import-the-language',
       severity: 'error',
       from: { path: '^specs/' },
-      to: { path: '^src/', pathNot: '^src/index\\.ts$' },
+      to: { path: '^src/', pathNot: '^src/(std/)?index\\.ts$' },
+    },
+    {
+      name: 'std-imports-the-language',
+      comment: 'Its modules ship as they are, and are compiled in the project of whoever uses them.',
+      severity: 'error',
+      from: { path: within(['std']) },
+      to: { pathNot: ['^src/index\\.ts$', within(['std'])] },
     },
     {
       name: 'only-models-and-tools-import-specs',

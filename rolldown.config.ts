@@ -30,7 +30,7 @@ const withoutFrontend: Plugin = {
 
 const common = {
   platform: 'node',
-  resolve: { alias: { heddle: join(root, 'src', 'index.ts') } },
+  resolve: { alias: { 'heddle/std': join(root, 'src', 'std', 'index.ts'), heddle: join(root, 'src', 'index.ts') } },
   tsconfig: false,
 } as const
 
@@ -41,6 +41,7 @@ export default defineConfig([
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
       index: 'src/index.ts',
+      std: 'src/std/index.ts',
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
     },
     external: dependencies,

@@ -5,7 +5,8 @@ import { defineConfig } from 'vitest/config'
  * Tests are grouped by what they need, read from the file name: nothing (`x.test.ts`), the simt device (`x.simt.test.ts`), nvcc
  * (`x.nvcc.test.ts`). The gpu group runs from the bundle: `heddle selftest`. Results also go to `.heddle/vitest.json`.
  */
-const alias = { heddle: fileURLToPath(new URL('./src/index.ts', import.meta.url)) }
+const source = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
+const alias = { 'heddle/std': source('./src/std/index.ts'), heddle: source('./src/index.ts') }
 const groups = ['simt', 'nvcc']
 const minutes = 60_000
 

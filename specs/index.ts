@@ -1,5 +1,5 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
-import type { GraphDecl, LayoutDecl, Op, PlanDecl } from 'heddle'
+import { type GraphDecl, kernelName, type LayoutDecl, type Op, type PlanDecl } from 'heddle'
 import { beamStep, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
@@ -34,22 +34,19 @@ import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup } from './ops/embedding_lookup.js'
 import { suppressEnds } from './ops/ends.js'
 import { firstToken } from './ops/first_token.js'
-import { dequantize, dequantizeChannels, dequantizeProduct, quantize } from './ops/int8.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
-import { locateRows, packRows, unpackRows } from './ops/padding.js'
 import { markSeen, penalise } from './ops/penalise.js'
 import { record, recordBeams } from './ops/record.js'
 import { greedy, sample } from './ops/sample.js'
 import { sampleCandidates } from './ops/sample_candidates.js'
 import { scale } from './ops/scale.js'
-import { sequenceStarts } from './ops/sequence_starts.js'
 import { softmax } from './ops/softmax.js'
 import { splitHeads } from './ops/split_heads.js'
+import * as standard from './ops/std.js'
 import { addStepPosition, maskSteps, nextStep } from './ops/steps.js'
-import { take } from './ops/take.js'
 import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
@@ -61,8 +58,9 @@ import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
 
 const byName = <T extends { readonly name: string }>(declarations: readonly T[]): Readonly<Record<string, T>> =>
-  Object.fromEntries(declarations.map((declaration) => [declaration.name, declaration]))
+  Object.fromEntries(declarations.map((declaration) => [kernelName(declaration.name), declaration]))
 
+/** By the names of their kernels. */
 export const ops: Readonly<Record<string, Op>> = byName<Op>([
   absMax,
   add,
@@ -77,9 +75,6 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   castF32,
   col32FromRows,
   columnSum,
-  dequantize,
-  dequantizeChannels,
-  dequantizeProduct,
   embeddingLookup,
   firstToken,
   followParents,
@@ -89,16 +84,13 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   greedy,
   int8Col32FromRows,
   layerNorm,
-  locateRows,
   magnitudeHistogram,
   markSeen,
   maskScores,
   maskSteps,
   mergeHeads,
   nextStep,
-  packRows,
   penalise,
-  quantize,
   record,
   recordBeams,
   relu,
@@ -107,14 +99,12 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   sample,
   sampleCandidates,
   scale,
-  sequenceStarts,
   silu,
   softmax,
   splitHeads,
   suppressEnds,
-  take,
   tanh,
-  unpackRows,
+  ...Object.values(standard),
 ])
 
 export const layouts: Readonly<Record<string, LayoutDecl>> = byName([

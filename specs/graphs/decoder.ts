@@ -8,12 +8,14 @@ import { layerNorm } from '../ops/layer_norm.js'
 import { record, recordBeams } from '../ops/record.js'
 import { scale } from '../ops/scale.js'
 import { addStepPosition, nextStep } from '../ops/steps.js'
+import { marianRows, marianVocab } from './typical.js'
 
 /** Words, scaled by `factor`, and the position of the step. Dims: b batch, w beams, h heads, d headDim, v vocab, u positions. */
 export const embedStep = graph('embed_step', {
   inputs: { ids: tensor('i32', 'b*w'), step: tensor('i32', '1') },
   weights: { words: tensor('T', 'v h*d'), positions: tensor('T', 'u h*d') },
   attrs: ['factor'],
+  typical: { ...marianRows, v: marianVocab, u: 512 },
   build: (g, { ids, step }, w, { factor }) => {
     const words = g.apply(embeddingLookup, { ids, table: w.words }).y
     const scaled = g.apply(scale, { x: words }, { factor }).y
@@ -27,6 +29,7 @@ export const decoderNorm = graph('decoder_norm', {
   inputs: { x: tensor('T', 'b*w h*d') },
   weights: { gamma: tensor('T', 'h*d'), beta: tensor('T', 'h*d') },
   attrs: ['eps'],
+  typical: marianRows,
   build: (g, { x }, w, { eps }) => {
     const norm = g.apply(layerNorm, { x, gamma: w.gamma, beta: w.beta }, { eps }).y
     return { nodes: { norm }, outputs: { hidden: norm } }

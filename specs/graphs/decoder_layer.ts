@@ -18,6 +18,7 @@ import { softmax } from '../ops/softmax.js'
 import { splitHeads } from '../ops/split_heads.js'
 import { maskSteps } from '../ops/steps.js'
 import { type Elementwise, innerNetwork } from './encoder_parts.js'
+import { marianLayer } from './typical.js'
 
 const square = tensor('T', 'h*d h*d')
 const vector = tensor('T', 'h*d')
@@ -150,6 +151,7 @@ function decoderLayer(form: 'pre' | 'post', activation: Elementwise) {
     inputs,
     weights,
     attrs: ['scale', 'eps'],
+    typical: marianLayer,
     build: (g, handles, w, attrs) => {
       const norm = (x: GraphTensor, gamma: GraphTensor, beta: GraphTensor) =>
         g.apply(layerNorm, { x, gamma, beta }, { eps: attrs.eps }).y

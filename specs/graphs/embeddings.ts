@@ -4,6 +4,7 @@ import { add } from '../ops/add.js'
 import { addPosition } from '../ops/add_position.js'
 import { embeddingLookup } from '../ops/embedding_lookup.js'
 import { layerNorm } from '../ops/layer_norm.js'
+import { bertTables } from './typical.js'
 
 /** Dims: b batch, s seq, h heads, d headDim, v vocab, u token types, p positions. Padded tokens are computed like any other. */
 export const embeddings = graph('embeddings', {
@@ -16,6 +17,7 @@ export const embeddings = graph('embeddings', {
     beta: tensor('T', 'h*d'),
   },
   attrs: ['eps'],
+  typical: { ...bertTables, u: 2 },
   build: (g, { ids, typeIds }, w, { eps }) => {
     const words = g.apply(embeddingLookup, { ids, table: w.words }).y
     const types = g.apply(embeddingLookup, { ids: typeIds, table: w.types }).y

@@ -7,6 +7,7 @@ import { gelu, geluTanh, relu, silu } from '../ops/activations.js'
 import { add } from '../ops/add.js'
 import { layerNorm } from '../ops/layer_norm.js'
 import { type Elementwise, encoderWeights, innerNetwork, selfAttention } from './encoder_parts.js'
+import { bertLayer } from './typical.js'
 
 /**
  * Builds the layer with the given activation in its inner network.
@@ -18,6 +19,7 @@ export function encoderLayer(activation: Elementwise) {
     inputs: { x: tensor('T', 'b*s h*d'), lengths: tensor('i32', 'b') },
     weights: encoderWeights,
     attrs: ['scale', 'eps'],
+    typical: bertLayer,
     build: (g, { x, lengths }, w, { scale, eps }) => {
       const attention = selfAttention(g, x, lengths, w, scale)
       const attentionResidual = g.apply(add, { x: attention.projectionBias, y: x }).z

@@ -7,6 +7,7 @@ import { gelu, geluTanh, relu, silu } from '../ops/activations.js'
 import { add } from '../ops/add.js'
 import { layerNorm } from '../ops/layer_norm.js'
 import { type Elementwise, encoderWeights, innerNetwork, selfAttention } from './encoder_parts.js'
+import { bertLayer } from './typical.js'
 
 /** Builds the layer. Dims, inputs and attributes are those of the post-LN layer. Its result is not normalised: see `finalNorm`. */
 function encoderLayerPre(activation: Elementwise) {
@@ -14,6 +15,7 @@ function encoderLayerPre(activation: Elementwise) {
     inputs: { x: tensor('T', 'b*s h*d'), lengths: tensor('i32', 'b') },
     weights: encoderWeights,
     attrs: ['scale', 'eps'],
+    typical: bertLayer,
     build: (g, { x, lengths }, w, { scale, eps }) => {
       const attentionNorm = g.apply(layerNorm, { x, gamma: w.attentionGamma, beta: w.attentionBeta }, { eps }).y
       const attention = selfAttention(g, attentionNorm, lengths, w, scale)

@@ -5,11 +5,13 @@ import { addBias } from '../ops/add_bias.js'
 import { argmaxRow } from '../ops/argmax.js'
 import { castF32 } from '../ops/cast_f32.js'
 import { firstToken } from '../ops/first_token.js'
+import { bertRows } from './typical.js'
 
 /** A linear classifier of every token: float32 logits, and the label with the largest. Dims: c classes. */
 export const tokenClassifier = graph('token_classifier', {
   inputs: { x: tensor('T', 'b*s h*d') },
   weights: { weight: tensor('T', 'c h*d'), bias: tensor('T', 'c') },
+  typical: { ...bertRows, c: 9 },
   build: (g, { x }, w) => {
     const classes = g.matmul('m k, n k -> m n', x, w.weight)
     const classesBias = g.apply(addBias, { x: classes, bias: w.bias }).y
@@ -23,6 +25,7 @@ export const tokenClassifier = graph('token_classifier', {
 export const pooler = graph('pooler', {
   inputs: { x: tensor('T', 'b*s h*d') },
   weights: { weight: tensor('T', 'h*d h*d'), bias: tensor('T', 'h*d') },
+  typical: bertRows,
   build: (g, { x }, w) => {
     const first = g.apply(firstToken, { x: g.view(x, 'b s h*d') }).y
     const dense = g.matmul('m k, n k -> m n', first, w.weight)
@@ -37,6 +40,7 @@ export const pooler = graph('pooler', {
 export const hiddenStates = graph('hidden_states', {
   inputs: { x: tensor('T', 'b*s h*d') },
   weights: {},
+  typical: bertRows,
   build: (g, { x }) => {
     const states = g.apply(castF32, { x }).y
     return { nodes: { states }, outputs: { states } }

@@ -1,7 +1,7 @@
 /** Around quantised layers: activations between the form the rest of a model has and the one a plan's layers take. */
 import { graph, tensor } from 'heddle'
+import { quantize } from 'heddle/std'
 import { col32 } from '../layouts/matrix.js'
-import { quantize } from '../ops/int8.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from '../ops/int8_col32.js'
 
 /** Rows of tokens, padded or packed; the dimension is part of a graph, so there is one of each. */
@@ -36,6 +36,7 @@ export const toInt8 = rows.map((tokens) =>
     inputs: { x: tensor('T', `${tokens} h*d`) },
     weights: {},
     attrs: ['x.inverse'],
+    scales: { 'x.inverse': { site: 'x', as: 'inverse' } },
     build: (g, { x }, _, attrs) => {
       const made = g.apply(quantize, { x }, { inverse: attrs['x.inverse'] }).y
       return { nodes: { made }, outputs: { y: made } }
@@ -48,6 +49,7 @@ export const toInt8Col32 = rows.map((tokens) =>
     inputs: { x: tensor('T', `${tokens} h*d`) },
     weights: {},
     attrs: ['x.inverse'],
+    scales: { 'x.inverse': { site: 'x', as: 'inverse' } },
     build: (g, { x }, _, attrs) => {
       const made = g.apply(int8Col32FromRows, { x }, { inverse: attrs['x.inverse'] }).y
       return { nodes: { made }, outputs: { y: made } }
@@ -60,6 +62,7 @@ export const fromInt8Col32 = rows.map((tokens) =>
     inputs: { x: tensor('i8', `${tokens} h*d`, col32) },
     weights: {},
     attrs: ['x.step'],
+    scales: { 'x.step': { site: 'x', as: 'step' } },
     build: (g, { x }, _, attrs) => {
       const made = g.apply(rowsFromInt8Col32, { x }, { step: attrs['x.step'] }, {}, { T: 'T' }).y
       return { nodes: { made }, outputs: { y: made } }

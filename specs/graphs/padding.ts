@@ -1,7 +1,6 @@
 /** Around packed layers: where the tokens of each sequence lie, and padding removed from and restored to activations. */
 import { graph, tensor } from 'heddle'
-import { locateRows, packRows, unpackRows } from '../ops/padding.js'
-import { sequenceStarts } from '../ops/sequence_starts.js'
+import { locateRows, packRows, sequenceStarts, unpackRows } from 'heddle/std'
 
 /** From the lengths of sequences to the places of their tokens in `t` packed rows. The number of tokens stays on the device. */
 export const packing = graph('packing', {

@@ -6,12 +6,14 @@ import { embeddingLookup } from '../ops/embedding_lookup.js'
 import { layerNorm } from '../ops/layer_norm.js'
 import { scale } from '../ops/scale.js'
 import { splitHeads } from '../ops/split_heads.js'
+import { bertRows, bertTables } from './typical.js'
 
 /** Words times `factor` plus positions; no norm. Dims: b batch, s seq, h heads, d headDim, v vocab, p positions. */
 export const embedScaled = graph('embed_scaled', {
   inputs: { ids: tensor('i32', 'b*s') },
   weights: { words: tensor('T', 'v h*d'), positions: tensor('T', 'p h*d') },
   attrs: ['factor'],
+  typical: bertTables,
   build: (g, { ids }, w, { factor }) => {
     const words = g.apply(embeddingLookup, { ids, table: w.words }).y
     const scaled = g.apply(scale, { x: words }, { factor }).y
@@ -25,6 +27,7 @@ export const finalNorm = graph('final_norm', {
   inputs: { x: tensor('T', 'b*s h*d') },
   weights: { gamma: tensor('T', 'h*d'), beta: tensor('T', 'h*d') },
   attrs: ['eps'],
+  typical: bertRows,
   build: (g, { x }, w, { eps }) => {
     const norm = g.apply(layerNorm, { x, gamma: w.gamma, beta: w.beta }, { eps }).y
     return { nodes: { norm }, outputs: { hidden: norm } }
@@ -43,6 +46,7 @@ export const memoryKeysValues = graph('memory_keys_values', {
     valueWeight: tensor('T', 'g*e g*e'),
     valueBias: tensor('T', 'g*e'),
   },
+  typical: { b: 8, s: 128, g: 8, e: 64 },
   build: (g, { x }, w) => {
     const linear = 'm k, n k -> m n'
     const key = g.matmul(linear, x, w.keyWeight)

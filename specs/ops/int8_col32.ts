@@ -1,7 +1,7 @@
 /** Between row-major and COL32: identities, and the steps between floats and int8 that v3.0 takes on the way. */
 import { op, tensor } from 'heddle'
+import { toInt8 } from 'heddle/std'
 import { col32 } from '../layouts/matrix.js'
-import { toInt8 } from './int8.js'
 
 export const col32FromRows = op('col32_from_rows', {
   dims: ['m', 'n'],

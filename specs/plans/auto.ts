@@ -7,7 +7,7 @@ import { embeddings } from '../graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
 
-const target = { device: 'h200', packed: { batch: 'b', seq: 's', tokens: 't' } }
+const target = { device: 'h200', packed: { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' } }
 const stacked = { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] } as const
 
 export const auto = [

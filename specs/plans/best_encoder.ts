@@ -17,7 +17,7 @@ import { attentionNodes } from './attention_nodes.js'
 
 type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
 
-const packed = { batch: 'b', seq: 's', tokens: 't' }
+const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
 /**
  * The layer's plan, wherever its norms stand: they are kernels of their own.

@@ -16,7 +16,7 @@ import { memoryKeysValues } from '../graphs/seq2seq_encoder.js'
 type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
 
 const before = {
-  packed: { batch: 'b', seq: 's', tokens: 't' },
+  packed: { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' },
   stacked: { qkv: ['query', 'key', 'value'] },
 } as const
 

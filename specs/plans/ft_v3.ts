@@ -38,7 +38,7 @@ const ampere: Order = {
 /** As v3.0 has them. */
 const dtypes = ['f32', 'f16'] as const
 
-const packing = { batch: 'b', seq: 's', tokens: 't' }
+const packing = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
 /** Matrices stored in COL32 between kernels in both modes. */
 const stored = {

@@ -12,7 +12,7 @@ import { headsRows16, transposedHeadsRows16 } from '../layouts/heads.js'
 import { rows16 } from '../layouts/matrix.js'
 import { attentionNodes } from './attention_nodes.js'
 
-const packed = { batch: 'b', seq: 's', tokens: 't' }
+const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
 export const int8Row = plan('int8-row', encoderLayerGelu, {
   packed,

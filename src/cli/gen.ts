@@ -28,17 +28,18 @@ export interface GenResult {
 
 /** Every kernel of a project: those of its ops and those its plans derive. @throws usage errors of the front end and of plans */
 export async function readKernels(root: string, specs = 'specs') {
-  const [{ readDeclarations, readSpecsOrThrow }, { planAll }] = await Promise.all([
+  const [{ readDeclarations, readSpecsOrThrow }, { planAll }, { linkKernels }] = await Promise.all([
     import('../frontend/index.js'),
     import('../fuse/plans.js'),
+    import('../fuse/link.js'),
   ])
-  const { kernels, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+  const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
   const { graphs, plans } = await readDeclarations(root, specs)
   const verified = await readVerifiedGroups(root)
-  const planned = planAll(plans, graphs, kernels, layouts, verified)
+  const planned = planAll(plans, graphs, [...kernels, ...standard], layouts, verified)
   // A project that cannot be written to is checked anew each time.
   await verified.save().catch(() => undefined)
-  return { ...planned, kernels: [...kernels, ...planned.kernels] }
+  return linkKernels(planned, kernels, standard, graphs)
 }
 
 /** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */

@@ -12,6 +12,7 @@ import type { SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
 import { type BuildReport, installation, readBuildReport } from '../toolchain/index.js'
+import { packageRoot } from '../toolchain/paths.js'
 import { type CliContext, json } from './context.js'
 import { readKernels } from './gen.js'
 import { readManifest } from './pipeline.js'
@@ -52,12 +53,18 @@ export async function inspect(name: string, options: { readonly specs?: string }
   return {
     key: entry.key,
     source: kernel.source,
-    body: await declarationAt(resolve(root, kernel.source.file), kernel.source),
+    body: await declarationAt(sourcePath(root, kernel.source), kernel.source),
     ir: 'kind' in kernel ? printTemplate(kernel) : printKernel(kernel),
     schedules: entry.variants,
     cuda: { file: join(generated, entry.file), text: await readFile(join(generated, entry.file), 'utf8') },
     resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
   }
+}
+
+/** Where a kernel was written: in the project, or in the package where it is of the standard library. */
+function sourcePath(root: string, { file }: SourceSpan): string {
+  const own = resolve(root, file)
+  return existsSync(own) ? own : resolve(packageRoot(), file)
 }
 
 /** The text of the innermost statement around a position; nothing for a kernel no op was written for, such as a bare product. */

@@ -5,7 +5,7 @@
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { benchConfig } from '../bench/synthetic.js'
 import { usageError } from '../errors.js'
-import { costDevice, costDevices, type Pricing } from '../fuse/search/cost.js'
+import { costDevice, costDevices, type Pricing, priceDims } from '../fuse/search/cost.js'
 import { diffReports, explainPlan, type PlanDiff, type PlanReport } from '../fuse/search/explain.js'
 import { resolvePlans } from '../fuse/search/resolve.js'
 import type { PlanDecl } from '../lang/plan.js'
@@ -35,9 +35,9 @@ function planFor(name: string, graph: string, known: readonly string[], resolved
 
 async function readCompiled(root: string, specs = 'specs') {
   const { readSpecsOrThrow } = await import('../frontend/index.js')
-  const { kernels, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+  const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
   return {
-    ops: new Map(kernels.map((kernel) => [kernel.name, kernel])),
+    ops: new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel])),
     layouts: new Map(layouts.map((layout) => [layout.name, layout])),
   }
 }
@@ -47,10 +47,18 @@ async function readPlans(root: string, specs = 'specs') {
   return readDeclarations(root, specs)
 }
 
-/** The graph's dimensions: full sequences, so that packed rows are as many as padded ones. */
-function dimsOf({ batch, seq }: PlanOptions['shape'], config: BertConfig): Pricing['dims'] {
+/** Dimensions of the shipped encoder graphs: full sequences, so that packed rows are as many as padded ones; and sizes of a BERT. */
+const ofShape = ({ batch, seq }: NonNullable<PlanOptions['shape']>): Pricing['dims'] => ({ b: batch, s: seq, t: batch * seq })
+
+function ofConfig(config: BertConfig): Pricing['dims'] {
   const { heads: h, headDim: d, inner: i, vocab: v, tokenTypes: u, positions: p, labels } = config
-  return { b: batch, s: seq, t: batch * seq, h, d, i, v, u, p, c: Math.max(labels.length, 1) }
+  return { h, d, i, v, u, p, c: Math.max(labels.length, 1) }
+}
+
+/** What is asked for instead of the sizes that the graph is usually run with. */
+async function givenDims({ shape, config, dims }: PlanOptions, root: string): Promise<Pricing['dims']> {
+  const sizes = config === undefined ? {} : ofConfig(await benchConfig(config, root))
+  return { ...(shape === undefined ? {} : ofShape(shape)), ...sizes, ...dims }
 }
 
 /** Reports of the named plans, in order. */
@@ -62,14 +70,17 @@ async function explain(names: readonly string[], options: PlanOptions, { root }:
   }
   const known = namesOf(plans)
   for (const name of names) planFor(name, options.graph, known, [])
-  const config = await benchConfig(options.config, root)
+  const given = await givenDims(options, root)
   const { ops, layouts } = await readCompiled(root, options.specs)
-  const pricing = { device: costDevice(options.device), dims: dimsOf(options.shape, config), dtype: options.dtype }
   const ofGraph = plans.filter(({ graph }) => graph === options.graph)
   const asked = ofGraph.filter(({ name }) => names.includes(name))
   // A search needs the written plans beside it; written plans need no search.
   const resolved = asked.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops, layouts) : asked
-  return names.map((name) => explainPlan(found.graph, planFor(name, options.graph, known, resolved), ops, pricing, layouts))
+  return names.map((name) => {
+    const plan = planFor(name, options.graph, known, resolved)
+    const dims = priceDims(found.graph, plan.packed, given)
+    return explainPlan(found.graph, plan, ops, { device: costDevice(options.device), dims, dtype: options.dtype }, layouts)
+  })
 }
 
 /** @throws usage `plan.unknown`, `plan.graph`, `bench.config`, and what the front end throws */
@@ -86,7 +97,17 @@ export async function diffPlans(first: string, second: string, options: PlanOpti
   return diffReports(a, b)
 }
 
-const oneShape = (text: string): PlanOptions['shape'] => {
+/** `b=8,e=1024` */
+const dimensions = (text: string): Readonly<Record<string, number>> =>
+  Object.fromEntries(
+    text.split(',').map((part) => {
+      const [, name, extent] = /^([A-Za-z]\w*)=([1-9]\d*)$/.exec(part) ?? []
+      if (name === undefined) throw new InvalidArgumentError('Expected dimensions, such as b=8,e=1024.')
+      return [name, Number(extent)]
+    }),
+  )
+
+const oneShape = (text: string): NonNullable<PlanOptions['shape']> => {
   const [shape, ...more] = shapesOf(text)
   if (shape === undefined || more.length > 0) throw new InvalidArgumentError('Expected one shape, such as 32x128.')
   return shape
@@ -94,18 +115,19 @@ const oneShape = (text: string): PlanOptions['shape'] => {
 
 const options = () => ({
   graph: new Option('--graph <name>', 'graph the plan is for').default('encoder_layer_gelu'),
-  shape: new Option('--shape <shape>', 'batch x seq, full lengths')
-    .argParser(oneShape)
-    .default({ batch: 32, seq: 128 }, '32x128'),
+  shape: new Option('--shape <shape>', 'batch x seq, full lengths; default: what the graph is usually run with').argParser(
+    oneShape,
+  ),
   dtype: new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const),
   device: new Option('--device <device>', 'device of the cost model').choices(costDevices).default('h200' as const),
-  config: new Option('--config <name>', 'bert-base, bert-large or a model folder').default('bert-base'),
+  config: new Option('--config <name>', 'bert-base, bert-large or a model folder; default: what the graph is usually run with'),
+  dims: new Option('--dims <list>', 'dimensions of any graph by name, such as b=8,e=1024').argParser(dimensions),
   specs: new Option('--specs <dir>', 'folder of the spec modules').default('specs'),
   json: new Option('--json', 'print the report as JSON'),
 })
 
 const showCommand = (context: () => CliContext) => {
-  const { graph, shape, dtype, device, config, specs, json: asJson } = options()
+  const { graph, shape, dtype, device, config, dims, specs, json: asJson } = options()
   return new Command('show')
     .description('steps of a plan, what they cost, and why the rest is not fused')
     .argument('<plan>', 'a plan, see `heddle plan list`')
@@ -114,6 +136,7 @@ const showCommand = (context: () => CliContext) => {
     .addOption(dtype)
     .addOption(device)
     .addOption(config)
+    .addOption(dims)
     .addOption(specs)
     .addOption(asJson)
     .action(async (name, given) => {
@@ -123,7 +146,7 @@ const showCommand = (context: () => CliContext) => {
 }
 
 const diffCommand = (context: () => CliContext) => {
-  const { graph, shape, dtype, device, config, specs, json: asJson } = options()
+  const { graph, shape, dtype, device, config, dims, specs, json: asJson } = options()
   return new Command('diff')
     .description('what two plans group differently, and what that costs')
     .argument('<a>', 'a plan, see `heddle plan list`')
@@ -133,6 +156,7 @@ const diffCommand = (context: () => CliContext) => {
     .addOption(dtype)
     .addOption(device)
     .addOption(config)
+    .addOption(dims)
     .addOption(specs)
     .addOption(asJson)
     .action(async (a, b, given) => {

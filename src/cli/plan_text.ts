@@ -5,11 +5,14 @@ import type { PlanDecl } from '../lang/plan.js'
 
 /** What predictions were made for. */
 export interface PlanSetting {
-  readonly shape: { readonly batch: number; readonly seq: number }
+  /** Sequences and their length; the graph's usual where undefined. */
+  readonly shape?: { readonly batch: number; readonly seq: number } | undefined
   readonly dtype: string
   readonly device: string
-  /** A known configuration or a model folder: where hidden sizes come from. */
-  readonly config: string
+  /** A known configuration or a model folder: where hidden sizes come from; the graph's usual where undefined. */
+  readonly config?: string | undefined
+  /** Dimensions by name, before all others. */
+  readonly dims?: Readonly<Record<string, number>> | undefined
 }
 
 const style = { head: [], border: [] }
@@ -28,8 +31,11 @@ const nodeNames = (nodes: readonly string[]): string =>
 
 const bytesOf = ({ bytesRead, bytesWritten }: PlanStep): number => bytesRead + bytesWritten
 
-const heading = ({ graph }: PlanReport, { shape, dtype, device, config }: PlanSetting): string =>
-  `${graph} of ${config}, ${shape.batch}x${shape.seq} ${dtype}, predicted for ${device}`
+function heading({ graph }: PlanReport, { shape, dtype, device, config, dims = {} }: PlanSetting): string {
+  const given = Object.entries(dims).map(([name, extent]) => `${name}=${extent} `)
+  const size = shape === undefined ? '' : `${shape.batch}x${shape.seq} `
+  return `${graph} of ${config ?? 'its usual size'}, ${size}${given.join('')}${dtype}, predicted for ${device}`
+}
 
 const note =
   'Predictions: for each step a launch and the longer of moving its bytes and doing its arithmetic; no caches, no overlap.'

@@ -9,6 +9,8 @@ import type { Graph } from '../ir/graph.js'
 const valueId = z.number().int().nonnegative()
 const dtypeRef = z.union([z.enum(dtypes), z.strictObject({ param: z.string() })])
 const ids = z.record(z.string(), valueId)
+const extent = z.strictObject({ factor: z.number().int().positive(), dims: z.array(z.string()) })
+const names = z.record(z.string(), z.string())
 const axes = z.array(z.string())
 
 const node = z.discriminatedUnion('kind', [
@@ -39,7 +41,7 @@ export const graphSchema = z.strictObject({
   values: z.array(
     z.strictObject({
       dtype: dtypeRef,
-      shape: z.array(z.strictObject({ factor: z.number().int().positive(), dims: z.array(z.string()) })),
+      shape: z.array(extent),
       layout: z.string(),
     }),
   ),
@@ -50,6 +52,20 @@ export const graphSchema = z.strictObject({
   steps: z.record(z.string(), z.strictObject({ weight: z.string(), times: z.string() })).optional(),
   outputs: ids,
   attrs: z.array(z.string()),
+  typical: z.record(z.string(), z.number().int().positive()).optional(),
+  packing: z
+    .strictObject({
+      batch: extent,
+      seq: extent,
+      tokens: extent,
+      lengths: valueId.optional(),
+      starts: valueId.optional(),
+      sequences: valueId.optional(),
+      positions: valueId.optional(),
+    })
+    .optional(),
+  int8: z.strictObject({ inputs: names, outputs: names }).optional(),
+  scales: z.record(z.string(), z.strictObject({ site: z.string(), as: z.enum(['step', 'inverse']) })).optional(),
 }) satisfies z.ZodType<Graph>
 
 /** Graphs by name, by plan: what each plan makes of the graphs it groups. */

@@ -2,14 +2,14 @@
  * The front end: spec modules in, verified kernels and layouts out. Runs first on the road. What it does not understand
  * it refuses, with a located diagnostic; everything later may rely on the IR's rules.
  */
-import { type CallExpression, Node, type SourceFile, ts } from 'ts-morph'
+import { type CallExpression, Node, type SourceFile, SyntaxKind, type Symbol as TsSymbol, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
 import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
-import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
+import { findDeclarators, openProject, type SpecProject, specFiles, standardFiles } from './project.js'
 import { type Declarators, declares } from './static.js'
 
 export { type Declarations, readDeclarations } from './declarations.js'
@@ -30,6 +30,8 @@ export interface ReadOptions {
 export interface Specs {
   /** In the order of their names. */
   readonly kernels: readonly Kernel[]
+  /** Those of the standard library that no spec module re-exports: for what graphs and plans bring in. */
+  readonly standard: readonly Kernel[]
   readonly layouts: readonly Layout[]
   /** In the order of their places; nothing may be built while there are any. */
   readonly diagnostics: readonly Diagnostic[]
@@ -41,9 +43,12 @@ interface Declaration {
   readonly isExported: boolean
 }
 
+const exportsOf = (file: SourceFile): readonly TsSymbol[] =>
+  file.getExportSymbols().map((symbol) => symbol.getAliasedSymbol() ?? symbol)
+
 /** Every op and layout a file declares. A declaration's functions declare nothing, so they are not searched. */
 function declarationsIn(file: SourceFile, declarators: Declarators): Declaration[] {
-  const exported = new Set(file.getExportSymbols().map((symbol) => (symbol.getAliasedSymbol() ?? symbol).compilerSymbol))
+  const exported = new Set(exportsOf(file).map(({ compilerSymbol }) => compilerSymbol))
   const found: Declaration[] = []
   file.forEachDescendant((node, traversal) => {
     const kind = declares(node, declarators)
@@ -88,6 +93,7 @@ const uniqueHint = 'names are unique in the project'
 /** Reads spec modules of an open project. `files` are in memory, by path relative to the root. */
 export function readProject(project: SpecProject, specs: readonly string[], files: Readonly<Record<string, string>> = {}): Specs {
   const sources = specFiles(project, specs, files)
+  const library = standardFiles(project)
   const declarators = findDeclarators(project)
   const rejected: Rejected[] = []
   const kernels = new Map<string, Kernel>()
@@ -100,10 +106,13 @@ export function readProject(project: SpecProject, specs: readonly string[], file
     layouts.set(call, layout)
     return layout
   }
-  const readOp = (call: CallExpression): void => {
+  const lower = (call: CallExpression, file: string, isStandard: boolean) => {
     const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
-    const source: SourceSpan = { file: project.fileName(call.getSourceFile()), line, column }
-    const { kernel, nameNode } = lowerOp(call, source, { declarators, layoutOf })
+    const source: SourceSpan = { file, line, column }
+    return lowerOp(call, source, { declarators, layoutOf, isStandard })
+  }
+  const readOp = (call: CallExpression): void => {
+    const { kernel, nameNode } = lower(call, project.fileName(call.getSourceFile()), false)
     if (kernels.has(kernel.name)) reject('duplicate', nameNode, `op ${kernel.name} is declared twice`, uniqueHint)
     kernels.set(kernel.name, kernel)
   }
@@ -115,6 +124,17 @@ export function readProject(project: SpecProject, specs: readonly string[], file
     else readOp(call)
   }
 
+  const reexported = new Set(sources.flatMap(exportsOf).map(({ compilerSymbol }) => compilerSymbol))
+  const standard: Kernel[] = []
+  for (const file of library) {
+    for (const { kind, call } of declarationsIn(file, declarators)) {
+      if (kind !== 'op') throw new Error(`internal: the standard library declares a ${kind}`)
+      const { kernel } = lower(call, `src/std/${file.getBaseName()}`, true)
+      const symbol = call.getParentIfKind(SyntaxKind.VariableDeclaration)?.getSymbol()?.compilerSymbol
+      if (symbol !== undefined && reexported.has(symbol)) kernels.set(kernel.name, kernel)
+      else standard.push(kernel)
+    }
+  }
   for (const file of sources) {
     for (const declaration of declarationsIn(file, declarators)) {
       try {
@@ -130,6 +150,7 @@ export function readProject(project: SpecProject, specs: readonly string[], file
   const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
   return {
     kernels: [...kernels.values()].sort(byName),
+    standard,
     layouts: [...layouts.values()].sort(byName),
     diagnostics: diagnostics.sort((a, b) =>
       a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1,
@@ -142,11 +163,11 @@ export const readSpecs = ({ root, specs, tsconfig, files }: ReadOptions): Specs 
   readProject(openProject(root, tsconfig), specs, files)
 
 /** Reads spec modules that must be free of errors. @throws usage `frontend.rejected` whose message holds every diagnostic. */
-export function readSpecsOrThrow(options: ReadOptions): Pick<Specs, 'kernels' | 'layouts'> {
-  const { kernels, layouts, diagnostics } = readSpecs(options)
+export function readSpecsOrThrow(options: ReadOptions): Omit<Specs, 'diagnostics'> {
+  const { diagnostics, ...read } = readSpecs(options)
   if (diagnostics.length > 0) {
     const count = diagnostics.length === 1 ? '1 error' : `${diagnostics.length} errors`
     throw usageError('frontend.rejected', `${count} in the specs\n\n${diagnostics.map(printDiagnostic).join('\n\n')}`)
   }
-  return { kernels, layouts }
+  return read
 }

@@ -2,8 +2,8 @@
  * The TypeScript project that spec modules are read in. Opening one parses the standard library, so it is opened once
  * and asked as often as needed; each read sees the files as they are given then. No spec module is ever executed.
  */
-import { existsSync, statSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
 import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFile, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
 import type { Declarators } from './static.js'
@@ -61,11 +61,8 @@ export function specFiles(
   return sources
 }
 
-/**
- * Finds the declaring functions of `heddle` in the program, whatever local names they have.
- * @throws usage `frontend.heddle` when the root cannot import `heddle`.
- */
-export function findDeclarators({ root, project }: SpecProject): Declarators {
+/** The file that `import ... from 'heddle'` means in the project. @throws usage `frontend.heddle` when the root cannot import it */
+function heddleModule({ root, project }: SpecProject): string {
   const options = project.getCompilerOptions()
   const from = join(root, 'spec.ts')
   const { resolvedModule } = ts.resolveModuleName(
@@ -82,8 +79,31 @@ export function findDeclarators({ root, project }: SpecProject): Declarators {
       hint: 'install it there: npm install heddle',
     })
   }
+  return resolvedModule.resolvedFileName
+}
+
+/** The modules of the standard library, in the package that `heddle` means in the project. @throws usage `frontend.heddle` */
+export function standardFiles(opened: SpecProject): readonly SourceFile[] {
+  const module = heddleModule(opened)
+  for (let folder = dirname(module); folder !== dirname(folder); folder = dirname(folder)) {
+    if (isPackage(folder)) return opened.project.addSourceFilesAtPaths(join(folder, 'src', 'std', '*.ts'))
+  }
+  return []
+}
+
+function isPackage(folder: string): boolean {
+  const manifest = join(folder, 'package.json')
+  return existsSync(manifest) && /"name"\s*:\s*"heddle"/.test(readFileSync(manifest, 'utf8'))
+}
+
+/**
+ * Finds the declaring functions of `heddle` in the program, whatever local names they have.
+ * @throws usage `frontend.heddle` when the root cannot import `heddle`.
+ */
+export function findDeclarators(opened: SpecProject): Declarators {
+  const { project } = opened
   const checker = project.getTypeChecker().compilerObject
-  const file = project.getProgram().compilerObject.getSourceFile(resolvedModule.resolvedFileName)
+  const file = project.getProgram().compilerObject.getSourceFile(heddleModule(opened))
   const module = file === undefined ? undefined : checker.getSymbolAtLocation(file)
   const found = new Map<ts.Symbol, 'op' | 'layout' | 'tensor'>()
   for (const exported of module === undefined ? [] : checker.getExportsOfModule(module)) {

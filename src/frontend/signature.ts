@@ -3,6 +3,7 @@ import type { CallExpression, Node } from 'ts-morph'
 import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
 import type { AttrParam, DTypeRef, TensorParam } from '../ir/kernel.js'
 import { type Layout, rowMajor } from '../ir/layout.js'
+import { kernelName } from '../ir/op_name.js'
 import { quote, reject } from './diagnostics.js'
 import {
   type Declarators,
@@ -33,6 +34,8 @@ export interface SignatureContext {
   readonly declarators: Declarators
   /** The lowered layout of a declaration. */
   readonly layoutOf: (declaration: CallExpression) => Layout
+  /** Whether the declaration is the standard library's, whose names are qualified. */
+  readonly isStandard: boolean
 }
 
 type Types = Record<string, readonly DType[]>
@@ -164,7 +167,7 @@ export function readSignature(declaration: CallExpression, context: SignatureCon
     )
   }
   const name = staticString(nameNode)
-  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(name))
+  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(context.isStandard ? kernelName(name) : name))
     reject('name', nameNode, `op name "${name}" is not snake_case`, 'write it like layer_norm')
   const fields = staticFields(config)
   const required = (field: string): Field =>

@@ -86,7 +86,7 @@ export function applyPlan(
       checkConvex(graph, name, ordered)
       const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
       const derived = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
-      groups.push({ name, graph, nodes: ordered, derived, packing: plan.packed })
+      groups.push({ name, graph, nodes: ordered, derived })
       if (product !== undefined) {
         fused.push(...libraryNodes(values, name, product, ordered, derived))
         continue
@@ -123,14 +123,14 @@ function forTypes(derived: Derived<PlannedKernel>, dtypes: PlanDecl['dtypes']): 
 
 const isOneOf = (list: readonly string[], item: string): boolean => list.includes(item)
 
-/** Equal but for where they were written. */
+/** Equal but for where they were written, and for what sizes usually are. */
 export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {
-  if ('kind' in a || 'kind' in b) return withoutSource(a) === withoutSource(b)
+  if ('kind' in a || 'kind' in b) return meaningOf(a) === meaningOf(b)
   return printKernel({ ...a, source: b.source }) === printKernel(b)
 }
 
-const withoutSource = (kernel: PlannedKernel): string =>
-  JSON.stringify(kernel, (key, value: unknown) => (key === 'source' ? undefined : value))
+const meaningOf = (kernel: PlannedKernel): string =>
+  JSON.stringify(kernel, (key, value: unknown) => (key === 'source' || key === 'typical' ? undefined : value))
 
 /** The kernel of a group, by what is in it: a row program, a matmul with its epilogue, or attention. */
 function deriveGroup(

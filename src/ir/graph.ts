@@ -3,7 +3,7 @@
  * A graph is storage-type polymorphic like an op; a program fixes its types, dimensions and attributes.
  */
 import type { DTypeRef } from './kernel.js'
-import type { Shape } from './shape.js'
+import type { Extent, Shape } from './shape.js'
 
 /** Index into `Graph.values`. */
 export type ValueId = number
@@ -60,6 +60,8 @@ export type GraphNode =
 
 export type NodeOf<K extends GraphNode['kind']> = Extract<GraphNode, { kind: K }>
 
+type Names = Readonly<Record<string, string>>
+
 export interface Graph {
   readonly name: string
   readonly values: readonly GraphValue[]
@@ -72,6 +74,37 @@ export interface Graph {
   readonly steps?: Readonly<Record<string, { readonly weight: string; readonly times: string }>> | undefined
   readonly outputs: Readonly<Record<string, ValueId>>
   readonly attrs: readonly string[]
+  /** Dimensions the graph is usually run with. */
+  readonly typical?: Readonly<Record<string, number>> | undefined
+  /** Of a graph without padding: how its rows lie. */
+  readonly packing?: PackedRows | undefined
+  /** Inputs and outputs that are the int8 form of another, by their names. */
+  readonly int8?: { readonly inputs: Names; readonly outputs: Names } | undefined
+  /** Attributes that are scales of quantised values. */
+  readonly scales?: Readonly<Record<string, Scale>> | undefined
+}
+
+/** Rows of tokens without padding between sequences, and the graph's inputs that say where they lie, as far as it needs them. */
+export interface PackedRows {
+  readonly batch: Extent
+  readonly seq: Extent
+  /** The number of packed rows. */
+  readonly tokens: Extent
+  /** Of each sequence: how long it is, and the row it starts at. */
+  readonly lengths?: ValueId | undefined
+  readonly starts?: ValueId | undefined
+  /** Of each row: its sequence, and its place there. */
+  readonly sequences?: ValueId | undefined
+  readonly positions?: ValueId | undefined
+}
+
+/** A scale is amax / 127, or its inverse. */
+export type ScaleForm = 'step' | 'inverse'
+
+/** The scale of a value, by what calibration knows it as. */
+export interface Scale {
+  readonly site: string
+  readonly as: ScaleForm
 }
 
 /** Whether a graph has int8 weights. */

@@ -33,12 +33,6 @@ export function resolveDType(ref: DTypeRef, types: Readonly<Record<string, DType
   return name
 }
 
-/**
- * Extents that pay to know when text is generated, by the size of attention heads in use: where heads lie in the columns of a layout
- * that interleaves columns, only a known size tells which of them are neighbours.
- */
-const usualHeadDim = 64
-
 type FixedDims = Readonly<Record<string, number>>
 
 /** Dimensions that a kernel cannot be generated without knowing: how many elements of a row it ranks. */
@@ -46,11 +40,16 @@ export const rankedDims = ({ body }: Pick<Kernel, 'body'>): readonly string[] =>
   ...new Set(body.flatMap((stmt) => (stmt.kind === 'topK' && stmt.count.kind === 'dim' ? [stmt.count.name] : []))),
 ]
 
-/** Fixed dimensions of a kernel's instances: none, and what pays, each with every count that rows are ranked to. */
+/**
+ * Fixed dimensions of a kernel's instances: none, and what pays, each with every count that rows are ranked to. It pays to know the
+ * size of heads that lie in the columns of a layout which interleaves columns: only that tells which of them are neighbours. The graph
+ * says what it usually is.
+ */
 function fixedDims(kernel: Kernel): readonly FixedDims[] {
   const split = kernel.tensors.find(({ layout }) => (parseLayoutName(layout.name).runs?.at(-1) ?? 1) > 1)
   const column = split?.dims.at(-1)
-  const paying: readonly FixedDims[] = column === undefined ? [{}] : [{}, { [column]: usualHeadDim }]
+  const usual = column === undefined ? undefined : kernel.typical?.[column]
+  const paying: readonly FixedDims[] = column === undefined || usual === undefined ? [{}] : [{}, { [column]: usual }]
   return rankedDims(kernel).reduce(
     (combos, dim) => combos.flatMap((combo) => rankedCounts.map((count) => ({ ...combo, [dim]: count }))),
     paying,

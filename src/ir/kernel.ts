@@ -145,4 +145,6 @@ export interface Kernel {
   readonly tensors: readonly TensorParam[]
   readonly rows: readonly RowAxis[]
   readonly body: readonly Stmt[]
+  /** Of a derived kernel: what dimensions usually are, by its graph. Not part of what it computes. */
+  readonly typical?: Readonly<Record<string, number>>
 }

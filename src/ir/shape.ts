@@ -47,7 +47,11 @@ export const sameExtent = (a: Extent, b: Extent): boolean => printExtent(a) === 
 export function evaluateExtent(extent: Extent, dims: Readonly<Record<string, number>>): number {
   return extent.dims.reduce((product, name) => {
     const value = dims[name]
-    if (value === undefined) throw usageError('graph.dim', `dimension ${name} of ${printExtent(extent)} has no value`)
+    if (value === undefined) {
+      throw usageError('graph.dim', `dimension ${name} of ${printExtent(extent)} has no value`, {
+        hint: `there are ${Object.keys(dims).join(', ') || 'none'}; a graph says what it is usually run with: typical: { ${name}: ... }`,
+      })
+    }
     return product * value
   }, extent.factor)
 }

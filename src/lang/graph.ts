@@ -4,7 +4,7 @@
  */
 import { usageError } from '../errors.js'
 import { isDType } from '../ir/dtype.js'
-import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type ValueId } from '../ir/graph.js'
+import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { LayoutDecl } from './layout.js'
@@ -21,6 +21,10 @@ export interface GraphConfig<I extends Tensors, W extends Tensors, A extends str
   readonly inputs: I
   readonly weights: W
   readonly attrs?: readonly A[]
+  /** Attributes that are scales of values: calibration supplies them, by what it knows the value as. */
+  readonly scales?: { readonly [K in A]?: Scale }
+  /** Dimensions the graph is usually run with: what plans are priced for, and what kernels may be compiled for besides any size. */
+  readonly typical?: Readonly<Record<string, number>>
   readonly build: (
     builder: GraphBuilder,
     inputs: Handles<I>,
@@ -247,6 +251,7 @@ export function graph<
   const attrNames: readonly A[] = config.attrs ?? []
   const attrs = Object.fromEntries(attrNames.map((attr) => [attr, { attr }])) as unknown as { readonly [K in A]: AttrValue }
   const built = config.build(builder, inputs, weights, attrs)
+  checkTypical(name, builder.values, config.typical)
   const nodes = nameNodes(name, builder.nodes, ids(built.nodes))
   return {
     name,
@@ -260,7 +265,19 @@ export function graph<
       weights: ids(weights),
       outputs: ids(built.outputs),
       attrs: attrNames,
+      ...(config.scales === undefined ? {} : { scales: config.scales as Readonly<Record<string, Scale>> }),
+      ...(config.typical === undefined ? {} : { typical: config.typical }),
     },
+  }
+}
+
+/** @throws usage `graph.typical` for what is no dimension of the graph, and for an extent that is none */
+function checkTypical(name: string, values: readonly GraphValue[], typical: Readonly<Record<string, number>> = {}): void {
+  const dims = new Set(values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))
+  for (const [dim, extent] of Object.entries(typical)) {
+    if (dims.has(dim) && Number.isInteger(extent) && extent > 0) continue
+    const what = dims.has(dim) ? `${dim} cannot be ${extent}` : `it has no dimension ${dim}`
+    throw usageError('graph.typical', `${name}: ${what}`, { hint: `dimensions are ${[...dims].join(', ')}` })
   }
 }
 

@@ -1,5 +1,6 @@
 /** The authoring surface: what `import { ... } from 'heddle'` offers to a spec. */
 export type { AttrValue } from '../ir/graph.js'
+export { kernelName } from '../ir/op_name.js'
 export { GraphBuilder, type GraphDecl, type GraphTensor, graph } from './graph.js'
 export * from './intrinsics.js'
 export { type LayoutDecl, layout } from './layout.js'

@@ -25,6 +25,11 @@ export interface Packing {
   readonly batch: string
   readonly seq: string
   readonly tokens: string
+  /**
+   * The input of the graph that holds the length of each sequence, where it has one; a graph without an input of that name gets one
+   * where it needs it, called `lengths`.
+   */
+  readonly lengths?: string | undefined
 }
 
 /** A node of the graph, a stack the plan makes, or a padding step beside one of them. */
@@ -136,7 +141,7 @@ export interface QuantisedDecl {
 export interface AutoTarget {
   /** A device of the cost model, such as `h200`. */
   readonly device: string
-  /** The graph's dimensions; BERT-base with 32 sequences of 128 tokens where undefined. */
+  /** Dimensions instead of those the graph says it is usually run with. */
   readonly dims?: Readonly<Record<string, number>> | undefined
   /** The storage type; f16 where undefined. */
   readonly dtype?: 'f32' | 'f16' | 'bf16' | undefined

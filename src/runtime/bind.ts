@@ -7,6 +7,7 @@ import { environmentError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { instanceKey, resolveDType } from '../ir/instance.js'
+import { kernelName } from '../ir/op_name.js'
 import { evaluateExtent } from '../ir/shape.js'
 
 /** The numbers and storage types a graph leaves open. */
@@ -49,8 +50,9 @@ export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, m
   const types = Object.fromEntries(Object.entries(node.types).map(([param, ref]) => [param, resolveDType(ref, binding.types)]))
   const where = `${graph.name}/${node.name}`
   const values: Readonly<Record<string, ValueId>> = { ...node.inputs, ...node.outputs }
+  const op = kernelName(node.op)
   const candidates = manifest.kernels
-    .filter((entry) => entry.op === node.op && sameTypes(entry.types, types))
+    .filter((entry) => entry.op === op && sameTypes(entry.types, types))
     .sort((a, b) => Object.keys(b.fixedDims).length - Object.keys(a.fixedDims).length)
   const unfit = new Map<string, { readonly extent: number | undefined; readonly allowed: readonly number[] }>()
   for (const entry of candidates) {
@@ -70,16 +72,13 @@ export function bindKernel(graph: Graph, node: NodeOf<'op'>, binding: Binding, m
   }
   for (const [name, { extent, allowed }] of unfit) {
     const list = [...new Set(allowed)].sort((a, b) => a - b).join(', ')
-    throw usageError('bind.extent', `${where}: dimension ${name} is ${extent}, kernels of ${node.op} are compiled for ${list}`, {
+    throw usageError('bind.extent', `${where}: dimension ${name} is ${extent}, kernels of ${op} are compiled for ${list}`, {
       hint: `take the next larger of ${list} for ${name}`,
     })
   }
-  const known = manifest.kernels.filter((entry) => entry.op === node.op).map((entry) => entry.key)
-  throw environmentError('bind.kernel', `${where}: there is no kernel ${instanceKey(node.op, types)}`, {
-    hint:
-      known.length > 0
-        ? `instances of ${node.op}: ${known.join(', ')}`
-        : `no instance of ${node.op} was generated: run heddle gen`,
+  const known = manifest.kernels.filter((entry) => entry.op === op).map((entry) => entry.key)
+  throw environmentError('bind.kernel', `${where}: there is no kernel ${instanceKey(op, types)}`, {
+    hint: known.length > 0 ? `instances of ${op}: ${known.join(', ')}` : `no instance of ${op} was generated: run heddle gen`,
   })
 }
 

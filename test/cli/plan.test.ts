@@ -29,7 +29,7 @@ describe('plan show', () => {
   })
 
   test('as text says the same', async () => {
-    const { exitCode, out } = await heddle(['plan', 'show', 'ft-v1', '--shape', '32x128'])
+    const { exitCode, out } = await heddle(['plan', 'show', 'ft-v1', '--shape', '32x128', '--config', 'bert-base'])
     expect(exitCode).toBe(0)
     expect(out).toContain('encoder_layer_gelu of bert-base, 32x128 f16, predicted for h200')
     expect(out).toMatch(/scale_mask_softmax\s+│ row program\s+│ scaled, masked, probabilities\s+│ 25\.2\s+│ -\s+│ 7\.11/)

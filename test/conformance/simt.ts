@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { graphs, layouts, ops, plans } from '../../specs/index.js'
 import type { Manifest } from '../../src/emit/manifest.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
+import { linkKernels } from '../../src/fuse/link.js'
 import { planAll } from '../../src/fuse/plans.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
 import { loadKernels } from '../../src/runtime/library.js'
@@ -24,8 +25,8 @@ export type OpenSubject = Subject & { readonly device: Device }
 export async function openSubject(manifest: Manifest): Promise<OpenSubject> {
   const device = await openSimt()
   const { library } = await buildKernels({ target: 'simt', root })
-  const { kernels, layouts: lowered } = readSpecsOrThrow({ root, specs: ['specs'] })
-  const planned = planAll(plans, graphs, kernels, lowered)
-  const byOp = new Map([...kernels, ...planned.kernels, ...planned.templates].map((kernel) => [kernel.name, kernel]))
+  const { kernels: read, standard, layouts: lowered } = readSpecsOrThrow({ root, specs: ['specs'] })
+  const { kernels, templates } = linkKernels(planAll(plans, graphs, read, lowered), read, standard, graphs)
+  const byOp = new Map([...kernels, ...templates].map((kernel) => [kernel.name, kernel]))
   return { device, library: loadKernels(device, library, manifest), layouts, ops, kernels: byOp }
 }

@@ -13,7 +13,7 @@ import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedKernel } from '../../src/fuse/apply.js'
 import { planAll } from '../../src/fuse/plans.js'
-import { cycleOf, defaultDims, planSeconds, type SearchOptions, searchPlan } from '../../src/fuse/search/auto.js'
+import { cycleOf, planSeconds, type SearchOptions, searchPlan } from '../../src/fuse/search/auto.js'
 import { Candidates } from '../../src/fuse/search/candidates.js'
 import { costDevice } from '../../src/fuse/search/cost.js'
 import { explainPlan } from '../../src/fuse/search/explain.js'
@@ -26,13 +26,14 @@ import { axis, kernel, loadInt, tensor as parameter } from '../schedule/fixtures
 import { reordered } from './compare.js'
 import { runGraph, shapeOf } from './host.js'
 
-const packing = { packed: { batch: 'b', seq: 's', tokens: 't' } }
+const packing = { packed: { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' } }
 const stacking = {
   stacked: [
     { name: 'qkv', nodes: ['query', 'key', 'value'] },
     { name: 'qkvBias', nodes: ['queryBias', 'keyBias', 'valueBias'] },
   ],
 }
+const usual = encoderLayerGelu.graph.typical ?? {}
 let kernels: readonly Kernel[]
 let layouts: readonly Layout[]
 let ops: ReadonlyMap<string, Kernel>
@@ -55,7 +56,7 @@ describe('by the model', () => {
   ] as const
 
   it.each(shapes)('a found plan is never worse than ft-v1 at %ix%i', (b, s) => {
-    const dims = { ...defaultDims, b, s, t: b * s }
+    const dims = { ...usual, b, s, t: b * s }
     const pricing = { device: costDevice('h200'), dims, dtype: 'f16' } as const
     const written = planSeconds(encoderLayerGelu.graph, ftV1Gelu, ops, pricing)
     for (const given of [{}, packing, stacking, { ...packing, ...stacking }]) {
@@ -156,7 +157,7 @@ describe('found plans', () => {
 })
 
 describe('edges', () => {
-  const pricing = { device: costDevice('h200'), dims: defaultDims, dtype: 'f16' } as const
+  const pricing = { device: costDevice('h200'), dims: usual, dtype: 'f16' } as const
   const edge = (producer: string, consumer: string) =>
     explainPlan(encoderLayerGelu.graph, ftV1Gelu, ops, pricing).edges.find(
       (each) => each.producer === producer && each.consumer === consumer,
@@ -185,7 +186,7 @@ describe('edges', () => {
 
   it('whose merge would read rows again in every pass do not gain', () => {
     // Rows of 65,536 exceed the registers: merged, each of three passes reads both summands instead of their sum.
-    const wide = { device: { ...pricing.device, launch: 0 }, dims: { ...defaultDims, h: 1024, d: 64 }, dtype: 'f16' } as const
+    const wide = { device: { ...pricing.device, launch: 0 }, dims: { ...usual, h: 1024, d: 64 }, dtype: 'f16' } as const
     const { edges } = explainPlan(encoderLayerGelu.graph, { ...ftV1Gelu, groups: [] }, ops, wide)
     const verdict = edges.find(({ consumer }) => consumer === 'attentionNorm')
     expect(verdict).toMatchObject({ producer: 'attentionResidual', legal: true, reason: 'legal, the model predicts no gain' })

@@ -148,7 +148,10 @@ describe('shipped plans', () => {
 })
 
 describe('random groupings of the packed, stacked layer', () => {
-  const base = { packed: { batch: 'b', seq: 's', tokens: 't' }, stacked: [{ name: 'qkv', nodes: ['query', 'key', 'value'] }] }
+  const base = {
+    packed: { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' },
+    stacked: [{ name: 'qkv', nodes: ['query', 'key', 'value'] }],
+  }
   /** Chains that may be cut anywhere; parallel chains are cut alike and may be fused side by side. */
   const chains = [
     ['query', 'key', 'value'].map((part) => [part, `${part}Bias`, `${part}Heads.unpack`, `${part}Heads`]),

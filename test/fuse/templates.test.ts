@@ -13,7 +13,7 @@ beforeAll(() => {
   ops = new Map(readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] }).kernels.map((kernel) => [kernel.name, kernel]))
 })
 
-const packing = { batch: 'b', seq: 's', tokens: 't' }
+const packing = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 const attention = ['queryHeads', 'keyHeads', 'valueHeads', 'scores', 'scaled', 'masked', 'probabilities', 'context', 'merged']
 
 const apply = (groups: readonly (readonly string[])[], rest: Partial<PlanDecl> = {}) =>

@@ -32,10 +32,16 @@ describe('instances', () => {
 
   it('are two where one does: any size of heads, and the usual one', () => {
     const split = splitLayout({ ...blocks, offset: dim('c') }, [1, 2], dims)
-    expect(allInstances(kernel(split)).map((each) => each.dims)).toEqual([{}, { d: 64 }])
-    expect(
-      allInstances(kernel(split, { T: ['f32', 'f16'] })).map(({ types, dims: fixed }) => instanceKey('moves', types, fixed)),
-    ).toEqual(['moves__f32', 'moves__f32__d64', 'moves__f16', 'moves__f16__d64'])
+    const usually = (typical: Record<string, number>, types?: Kernel['types']) =>
+      allInstances({ ...kernel(split, types), typical })
+    expect(usually({ d: 64 }).map((each) => each.dims)).toEqual([{}, { d: 64 }])
+    expect(usually({ d: 80, s: 128 }).map((each) => each.dims)).toEqual([{}, { d: 80 }])
+    // Nothing says how large heads are.
+    expect(allInstances(kernel(split)).map((each) => each.dims)).toEqual([{}])
+    expect(usually({ s: 128 }).map((each) => each.dims)).toEqual([{}])
+    expect(usually({ d: 64 }, { T: ['f32', 'f16'] }).map(({ types, dims: fixed }) => instanceKey('moves', types, fixed))).toEqual(
+      ['moves__f32', 'moves__f32__d64', 'moves__f16', 'moves__f16__d64'],
+    )
   })
 
   it('have keys of name, types and fixed dimensions sorted by name', () => {

@@ -6,6 +6,7 @@
 import { ops } from '../../specs/index.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../src/ir/graph.js'
+import { kernelName } from '../../src/ir/op_name.js'
 import { evaluateExtent } from '../../src/ir/shape.js'
 import { runOp } from '../../src/lang/run.js'
 import type { GraphApplication } from '../../src/runtime/program.js'
@@ -47,7 +48,7 @@ function interpretGraph(graph: Graph, values: Map<ValueId, HostTensor>, dims: Nu
     if (node.kind === 'view') values.set(node.out, { data: at(node.input).data, shape: shape(node.out) })
     else if (node.kind === 'matmul') values.set(node.out, multiply(node, at(node.a), at(node.b)))
     else {
-      const op = known(ops[node.op], node.op)
+      const op = known(ops[kernelName(node.op)], node.op)
       // Extents that no input has are those of the outputs.
       const extents = Object.entries(op.outputs).flatMap(([name, decl]) => {
         const found = shape(known(node.outputs[name], name))

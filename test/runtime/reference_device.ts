@@ -7,6 +7,7 @@ import { type KernelEntry, type Manifest, manifestSchema } from '../../src/emit/
 import { type DType, dtypeInfo, dtypes, isDType } from '../../src/ir/dtype.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
 import { instanceKey } from '../../src/ir/instance.js'
+import { kernelName } from '../../src/ir/op_name.js'
 import { runOp } from '../../src/lang/run.js'
 import type { Op, TensorDecl } from '../../src/lang/types.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
@@ -43,10 +44,10 @@ function entriesOf(op: Op): KernelEntry[] {
         const updates = access === 'out' && op.updates[name] !== undefined ? { updates: op.updates[name] } : {}
         return { name, access, dtype, dims: axesOf(decl), layout: decl.layout?.name ?? 'row', ...updates }
       }
-    const key = instanceKey(op.name, types)
+    const key = instanceKey(kernelName(op.name), types)
     return {
       key,
-      op: op.name,
+      op: kernelName(op.name),
       types,
       fixedDims: {},
       file: `${key}.cu`,

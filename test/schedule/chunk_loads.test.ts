@@ -75,7 +75,7 @@ describe('a load of consecutive elements', () => {
 it('tokens move in chunks between padded and packed rows', () => {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const { kernels } = readSpecsOrThrow({ root, specs: ['specs'] })
-  for (const name of ['pack_rows', 'unpack_rows']) {
+  for (const name of ['std.pack_rows', 'std.unpack_rows']) {
     const found = kernels.find((candidate) => candidate.name === name)
     if (found === undefined) throw new Error(`there is no ${name}`)
     const words = describeSchedule(mapKernel({ kernel: found, types: { T: 'f16' }, dims: {} }))

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { graphs, plans } from '../../specs/index.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
+import { linkKernels } from '../../src/fuse/link.js'
 import { planAll } from '../../src/fuse/plans.js'
 import { casesOf, inputsOf } from '../../src/verify/cases.js'
 import { rules } from '../../src/verify/rules.js'
@@ -91,9 +92,9 @@ describe('inputsOf', () => {
 
 describe('rules', () => {
   it('are of shipped ops and fused kernels, and none is forgotten', () => {
-    const { kernels, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
-    const planned = planAll(plans, graphs, kernels, layouts)
-    const names = [...kernels, ...planned.kernels, ...planned.templates].map(({ name }) => name)
+    const { kernels, standard, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
+    const linked = linkKernels(planAll(plans, graphs, kernels, layouts), kernels, standard, graphs)
+    const names = [...linked.kernels, ...linked.templates].map(({ name }) => name)
     expect(Object.keys(rules).sort()).toEqual(names.sort())
   })
 })

@@ -9,6 +9,8 @@ import type { ValueId } from '../../ir/graph.js'
 import type { Shape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
 import { freeNames, rewrite, substitute, visit } from '../../ir/walk.js'
+import { isNodeOf } from '../../lang/op_node.js'
+import { packRows } from '../../std/index.js'
 import { valueAt } from '../graph/edit.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
@@ -28,7 +30,7 @@ export interface AttentionOutput {
 /** @throws usage `plan.illegal` naming two nodes when a member behind the products does more than move or change one element */
 export function outputOf(group: AttentionGroup): AttentionOutput {
   const members = group.around.behind(group.context.out)
-  const packing = members.findIndex(({ node }) => node.op === 'pack_rows')
+  const packing = members.findIndex(({ node }) => isNodeOf(packRows, node))
   const made = packing < 0 ? { ...padded(group, members), members } : { ...packed(group, members, packing), members }
   const { layout } = valueAt(group.graph.values, made.value)
   const last = members.at(-1)?.node.name ?? group.context.name
@@ -70,7 +72,7 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const stored = changedBy(group, changing, rows, value)
   const [tokens] = valueAt(graph.values, value).shape
   const [, , heads, headDim] = laid.shape
-  const starts = graph.inputs.starts
+  const starts = graph.packing?.starts
   if (tokens === undefined || heads === undefined || headDim === undefined || starts === undefined) {
     const reason = 'its result is not packed from "batch seq heads headDim"'
     throw illegal(name, pack[0]?.node.name ?? '', context.name, reason)

@@ -4,11 +4,9 @@
  */
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
-import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'
+import { type Graph, type GraphNode, inputsOf, outputsOf, type PackedRows, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { visitKernel } from '../../ir/walk.js'
-import type { Packing } from '../../lang/plan.js'
-import { packingInputs } from '../graph/pack.js'
 import { shapeOf } from './compose.js'
 
 type Numbers = Record<string, number>
@@ -48,7 +46,6 @@ export const drawAttrs = ({ attrs }: Graph, random: Random): Numbers =>
 /**
  * Values for everything nodes read and do not compute.
  * @param dims extents; that of packed rows is set to fit the lengths drawn
- * @param packing of a plan that removes padding
  */
 export function drawValues(
   graph: Graph,
@@ -56,11 +53,10 @@ export function drawValues(
   kernels: ReadonlyMap<string, Kernel>,
   dims: Numbers,
   random: Random,
-  packing: Packing | undefined,
 ): Map<ValueId, Float64Array> {
   const made = new Set(nodes.flatMap(outputsOf))
   const read = [...new Set(nodes.flatMap(inputsOf))].filter((id) => !made.has(id))
-  const values = packing === undefined ? new Map<ValueId, Float64Array>() : drawPacking(graph, packing, dims, random)
+  const values = graph.packing === undefined ? new Map<ValueId, Float64Array>() : drawPacking(graph.packing, dims, random)
   for (const id of read) {
     if (values.has(id)) continue
     const size = shapeOf(graph, id, dims).reduce((product, extent) => product * extent, 1)
@@ -116,12 +112,13 @@ function limitsOf(
 }
 
 /** Lengths of sequences and where their rows lie, which only make sense together. */
-function drawPacking(graph: Graph, { batch, tokens }: Packing, dims: Numbers, random: Random): Map<ValueId, Float64Array> {
+function drawPacking(packing: PackedRows, dims: Numbers, random: Random): Map<ValueId, Float64Array> {
+  const batch = packing.batch.dims[0] ?? ''
   const lengths = Array.from({ length: dims[batch] ?? 2 }, () => 1 + below(random, 3))
   const starts = lengths.map((_, at) => lengths.slice(0, at).reduce((sum, length) => sum + length, 0))
   const rows = lengths.flatMap((length, sequence) => Array.from({ length }, (_, position) => [sequence, position] as const))
   // One row more than there are tokens: the extent need not be the exact count.
-  dims[tokens] = rows.length + 1
+  dims[packing.tokens.dims[0] ?? ''] = rows.length + 1
   const data = {
     lengths,
     starts,
@@ -129,8 +126,8 @@ function drawPacking(graph: Graph, { batch, tokens }: Packing, dims: Numbers, ra
     positions: [...rows.map(([, position]) => position), 0],
   }
   return new Map(
-    packingInputs.flatMap((name) => {
-      const id = graph.inputs[name]
+    (['lengths', 'starts', 'sequences', 'positions'] as const).flatMap((name) => {
+      const id = packing[name]
       return id === undefined ? [] : [[id, Float64Array.from(data[name])] as const]
     }),
   )

@@ -14,7 +14,6 @@ import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.
 import type { Kernel } from '../../ir/kernel.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import type { TemplateKernel } from '../../ir/template.js'
-import type { Packing } from '../../lang/plan.js'
 import { fedOperand } from '../attention/group.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
@@ -27,7 +26,6 @@ export interface DerivedGroup {
   readonly graph: Graph
   readonly nodes: readonly (NodeOf<'op'> | NodeOf<'matmul'>)[]
   readonly derived: Derived<Kernel | TemplateKernel>
-  readonly packing: Packing | undefined
 }
 
 /** Sizes and data a group is tried on, and draws of which bodies read outside of a tensor until that many are found. */
@@ -43,10 +41,10 @@ export interface Verified {
 }
 
 /** A text that differs where the group, its bodies or what was derived from them do. */
-export function contentOf({ name, graph, nodes, derived, packing }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): string {
+export function contentOf({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): string {
   const members = nodes.map((node) => (node.kind === 'op' ? kernels.get(node.op) : undefined))
   // Expressions share parts, which this form of serialisation keeps.
-  const bytes = serialize([version, name, graph.values, graph.nodes, graph.inputs, nodes, members, derived, packing])
+  const bytes = serialize([version, name, graph.values, graph.nodes, graph.packing, nodes, members, derived])
   return createHash('sha256').update(bytes).digest('hex')
 }
 
@@ -75,16 +73,12 @@ export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, K
 }
 
 /** Whether there was something to compare. @throws finding `evaluate.bounds` where a body does not take the data drawn */
-function tryOnce(
-  { name, graph, nodes, derived, packing }: DerivedGroup,
-  kernels: ReadonlyMap<string, Kernel>,
-  seed: number,
-): boolean {
+function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): boolean {
   const random = randomFrom(seed)
   const inside = [...graph.nodes].filter((node) => nodes.includes(node as NodeOf<'op'>) || isInner(graph, node, nodes))
   const dims = drawDims(graph, inside, random)
   const attrs = drawAttrs(graph, random)
-  const drawn = drawValues(graph, inside, kernels, dims, random, packing)
+  const drawn = drawValues(graph, inside, kernels, dims, random)
   const values = viewed(graph, drawn)
   const revise = maskedRule(graph, nodes)
   const expected = runNodes(graph, inside, { values, dims, attrs, kernels, ...(revise === undefined ? {} : { revise }) })

@@ -1,17 +1,29 @@
 /**
  * Removes padding from a graph: values with one row a token of the padded batch (extent `b*s`) get one row a token instead
- * (extent `t`). Views that take such rows apart into sequences and positions become `unpack_rows`, views that join them again
- * `pack_rows`; everything that treats rows one by one stays as it is. Runs before a plan groups nodes.
+ * (extent `t`). Views that take such rows apart into sequences and positions become `unpackRows`, views that join them again
+ * `packRows`; everything that treats rows one by one stays as it is. Runs before a plan groups nodes.
  */
 import { usageError } from '../../errors.js'
-import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
+import {
+  type Graph,
+  type GraphNode,
+  type GraphValue,
+  inputsOf,
+  type NodeOf,
+  outputsOf,
+  type PackedRows,
+  type ValueId,
+} from '../../ir/graph.js'
 import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
+import { inputNames, opNode } from '../../lang/op_node.js'
 import type { Packing } from '../../lang/plan.js'
+import { packName, unpackName } from '../../lang/step_names.js'
+import { packRows, unpackRows } from '../../std/index.js'
 import { mapInputs, pushValue, reshape, valueAt } from './edit.js'
 
-/** Inputs a packed graph takes besides its own: where each sequence starts and how long it is, and the place of each row. */
-export const packingInputs = ['lengths', 'starts', 'sequences', 'positions'] as const
-type PackingInput = (typeof packingInputs)[number]
+/** Inputs a packed graph takes besides its own, called as the library's ops call them. */
+const given = { ...inputNames(unpackRows), ...inputNames(packRows) }
+type Placing = Exclude<keyof PackedRows, 'batch' | 'seq' | 'tokens'>
 
 /** The graph with padding removed. @throws usage `plan.packed` naming the view that cannot be expressed over packed rows */
 export function packGraph(graph: Graph, packing: Packing): Graph {
@@ -27,6 +39,8 @@ class Packer {
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[] = []
   readonly #inputs: Record<string, ValueId>
+  readonly #packing: Packing
+  readonly #placing: { -readonly [K in Placing]?: ValueId } = {}
   /** Results of views that became padding steps, and the values that replace them. */
   readonly #replaced = new Map<ValueId, ValueId>()
 
@@ -38,6 +52,7 @@ class Packer {
     this.#rows = multiplyExtents([this.#batch, this.#seq])
     this.#values = graph.values.map((value) => ({ ...value, shape: value.shape.map((extent) => this.#packed(extent)) }))
     this.#inputs = { ...graph.inputs }
+    this.#packing = packing
   }
 
   run(): Graph {
@@ -47,7 +62,8 @@ class Packer {
       else this.#nodes.push(moved)
     }
     const outputs = Object.fromEntries(Object.entries(this.#graph.outputs).map(([name, id]) => [name, this.#current(id)]))
-    return { ...this.#graph, values: this.#values, nodes: this.#nodes, inputs: this.#inputs, outputs }
+    const packing = { batch: this.#batch, seq: this.#seq, tokens: this.#tokens, ...this.#placing }
+    return { ...this.#graph, values: this.#values, nodes: this.#nodes, inputs: this.#inputs, outputs, packing }
   }
 
   #view(node: NodeOf<'view'>, moved: GraphNode): void {
@@ -68,34 +84,65 @@ class Packer {
 
   #unpack(node: NodeOf<'view'>, to: Shape): void {
     const reader = this.#graph.nodes.find((other) => inputsOf(other).includes(node.out))
-    const name = `${reader?.name ?? node.name}.unpack`
+    const name = unpackName(reader?.name ?? node.name)
     const width = multiplyExtents(to.slice(2))
     const x = this.#reshape(this.#current(node.input), [this.#tokens, width], `${name}.x`)
     const y = pushValue(this.#values, { ...valueAt(this.#values, x), shape: [this.#batch, this.#seq, width] })
-    this.#op(name, 'unpack_rows', { x, starts: this.#input('starts'), lengths: this.#input('lengths') }, y)
+    const inputs = { x, starts: this.#place(given.starts, this.#batch), lengths: this.#lengths() }
+    this.#nodes.push(opNode(unpackRows, name, { types: this.#types(y), inputs, outputs: { y }, attrs: {} }))
     this.#replaced.set(node.out, this.#reshape(y, to, `${name}.y`))
   }
 
   #pack(node: NodeOf<'view'>, to: Shape): void {
     const maker = this.#graph.nodes.find((other) => outputsOf(other).includes(node.input))
-    const name = `${maker?.name ?? node.name}.pack`
+    const name = packName(maker?.name ?? node.name)
     const width = multiplyExtents(to.slice(1))
     const x = this.#reshape(this.#current(node.input), [this.#batch, this.#seq, width], `${name}.x`)
     const y = pushValue(this.#values, { ...valueAt(this.#values, x), shape: [this.#tokens, width] })
-    this.#op(name, 'pack_rows', { x, sequences: this.#input('sequences'), positions: this.#input('positions') }, y)
+    const [sequences, positions] = [this.#place(given.sequences, this.#tokens), this.#place(given.positions, this.#tokens)]
+    const inputs = { x, sequences, positions }
+    this.#nodes.push(opNode(packRows, name, { types: this.#types(y), inputs, outputs: { y }, attrs: {} }))
     this.#replaced.set(node.out, this.#reshape(y, [this.#tokens, ...to.slice(1)], `${name}.y`))
   }
 
-  #op(name: string, op: string, inputs: Readonly<Record<string, ValueId>>, y: ValueId): void {
-    const types = { T: valueAt(this.#values, y).dtype }
-    this.#nodes.push({ kind: 'op', name, op, types, inputs, outputs: { y }, attrs: {} })
+  #types = (y: ValueId) => ({ T: valueAt(this.#values, y).dtype })
+
+  /** An input that says where rows lie, added where it is first needed. */
+  #place(name: Placing, extent: Extent): ValueId {
+    const made = this.#placing[name] ?? this.#declare(name, extent)
+    this.#placing[name] = made
+    return made
   }
 
-  /** The graph input of a packed graph, added where it is first needed. */
-  #input(name: PackingInput): ValueId {
-    const known = this.#inputs[name]
-    if (known !== undefined) return known
-    const extent = name === 'lengths' || name === 'starts' ? this.#batch : this.#tokens
+  /** The lengths of sequences: the graph's own input where the plan names it. */
+  #lengths(): ValueId {
+    const { lengths: name } = this.#packing
+    const own = name === undefined ? undefined : this.#graph.inputs[name]
+    if (own === undefined) return this.#place(given.lengths, this.#batch)
+    const { dtype, shape } = valueAt(this.#values, own)
+    if (dtype !== 'i32' || printShape(shape) !== printShape([this.#batch])) {
+      const found = `${JSON.stringify(dtype)} "${printShape(shape)}"`
+      throw usageError(
+        'plan.packed',
+        `${this.#graph.name}: lengths are i32 "${printShape([this.#batch])}", ${name} is ${found}`,
+        {
+          hint: 'name the input that holds the length of each sequence',
+        },
+      )
+    }
+    this.#placing.lengths = own
+    return own
+  }
+
+  #declare(name: string, extent: Extent): ValueId {
+    if (this.#inputs[name] !== undefined) {
+      throw usageError('plan.packed', `${this.#graph.name}: packed rows need an input ${name}, and it has one of its own`, {
+        hint:
+          name === given.lengths
+            ? `say that it holds the length of each sequence, packed: { ..., lengths: '${name}' }, or rename it`
+            : 'rename it',
+      })
+    }
     const made = pushValue(this.#values, { dtype: 'i32', shape: [extent], layout: 'row' })
     this.#inputs[name] = made
     return made

@@ -5,26 +5,33 @@
  */
 import { usageError } from '../../errors.js'
 import {
-  type AttrValue,
   type Graph,
   type GraphNode,
   type GraphValue,
   type NodeOf,
   outputsOf,
+  type Scale,
+  type ScaleForm,
   type ValueId,
 } from '../../ir/graph.js'
 import type { DTypeRef, Kernel } from '../../ir/kernel.js'
 import { multiplyExtents, printShape, type Shape } from '../../ir/shape.js'
+import { isNodeOf, opNode } from '../../lang/op_node.js'
 import type { PlanDecl, QuantisedDecl } from '../../lang/plan.js'
+import { floatName, int8Name, inverseName, stepName, stepsName } from '../../lang/step_names.js'
+import { dequantize, dequantizeChannels, dequantizeProduct, packRows, quantize } from '../../std/index.js'
 import { mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
 import { IntegerWays } from './integer_ways.js'
 
-/** Attributes of a site: 127 / amax and amax / 127. */
-export const inverseOf = (site: string): string => `${site}.inverse`
-export const stepOf = (site: string): string => `${site}.step`
-
-/** What calibration knows a value as. */
-const siteOf = (name: string): string => name.replace(/\.pack$/, '')
+/** What calibration knows a node's result or an input as: packed rows are known as what they were packed from. */
+function siteOf({ nodes }: Graph, name: string): string {
+  const makerOf = (id: ValueId): GraphNode | undefined => {
+    const found = nodes.find((node) => outputsOf(node).includes(id))
+    return found?.kind === 'view' ? makerOf(found.input) : found
+  }
+  const node = nodes.find((candidate) => candidate.name === name)
+  return node !== undefined && isNodeOf(packRows, node) ? (makerOf(node.inputs.x)?.name ?? name) : name
+}
 
 /**
  * @param ops kernels of the graph's ops, by name
@@ -46,6 +53,8 @@ class Quantiser {
   readonly #outputs: Record<string, ValueId>
   readonly #steps: Record<string, { readonly weight: string; readonly times: string }> = {}
   readonly #attrs: Set<string>
+  readonly #forms: { readonly inputs: Record<string, string>; readonly outputs: Record<string, string> }
+  readonly #scales: Record<string, Scale>
   /** Int8 forms by value. */
   readonly #int8 = new Map<ValueId, ValueId>()
   /** What float readers read instead of a value. */
@@ -60,6 +69,8 @@ class Quantiser {
     this.#weights = { ...graph.weights }
     this.#outputs = { ...graph.outputs }
     this.#attrs = new Set(graph.attrs)
+    this.#forms = { inputs: { ...graph.int8?.inputs }, outputs: { ...graph.int8?.outputs } }
+    this.#scales = { ...graph.scales }
     this.#refuseUnquantised()
     this.#ways = new IntegerWays(graph, ops, new Map(config.values.map((name) => [this.#find(name), name])))
   }
@@ -86,9 +97,11 @@ class Quantiser {
       steps: this.#steps,
       outputs: this.#outputs,
       attrs: [...this.#attrs],
+      int8: this.#forms,
+      scales: this.#scales,
     }
     // Not every value kept as int8 has a reader that needs floats.
-    return prune(made, (node) => node.kind === 'view' || (node.kind === 'op' && node.op === 'dequantize'))
+    return prune(made, (node) => node.kind === 'view' || isNodeOf(dequantize, node))
   }
 
   /** What is kept or given as int8 has to be quantised. */
@@ -121,7 +134,8 @@ class Quantiser {
       this.#floats.set(id, this.#dequantise(id, value.dtype, name))
     } else if (this.#config.across.includes(name)) {
       const given = pushValue(this.#values, { ...value, dtype: 'i8' })
-      this.#inputs[`${name}.int8`] = given
+      this.#inputs[int8Name(name)] = given
+      this.#forms.inputs[int8Name(name)] = name
       this.#int8.set(id, given)
     } else this.#quantise(id, name)
   }
@@ -132,43 +146,54 @@ class Quantiser {
     if (name === undefined) return
     const int8 = this.#int8.get(id) ?? id
     if (this.#config.only.includes(name)) this.#outputs[output] = int8
-    else if (this.#config.across.includes(name)) this.#outputs[`${output}.int8`] = int8
+    else if (this.#config.across.includes(name)) {
+      this.#outputs[int8Name(output)] = int8
+      this.#forms.outputs[int8Name(output)] = output
+    }
   }
 
   #quantise(id: ValueId, name: string): void {
     const { dtype } = valueAt(this.#values, id)
-    const y = this.#elementwise(id, `${name}.int8`, 'quantize', dtype, 'i8', { inverse: this.#attr(inverseOf(siteOf(name))) })
+    const inverse = this.#scale('inverse', name)
+    const y = this.#elementwise(id, int8Name(name), 'i8', (step, x, out) =>
+      opNode(quantize, step, { types: { T: dtype }, inputs: { x }, outputs: { y: out }, attrs: { inverse } }),
+    )
     this.#int8.set(id, y)
     if (this.#config.only.includes(name)) this.#floats.set(id, this.#dequantise(y, dtype, name))
   }
 
   #dequantise(int8: ValueId, dtype: DTypeRef, name: string): ValueId {
-    return this.#elementwise(int8, `${name}.float`, 'dequantize', dtype, dtype, { step: this.#attr(stepOf(siteOf(name))) })
+    const step = this.#scale('step', name)
+    return this.#elementwise(int8, floatName(name), dtype, (made, x, y) =>
+      opNode(dequantize, made, { types: { T: dtype }, inputs: { x }, outputs: { y }, attrs: { step } }),
+    )
   }
 
-  #attr(name: string): AttrValue {
-    this.#attrs.add(name)
-    return { attr: name }
+  /** The attribute that is a scale of a quantised value, by what calibration knows the value as. */
+  #scale(as: ScaleForm, name: string): { readonly attr: string } {
+    const site = siteOf(this.#graph, name)
+    const attr = as === 'inverse' ? inverseName(site) : stepName(site)
+    this.#attrs.add(attr)
+    this.#scales[attr] = { site, as }
+    return { attr }
   }
 
-  /** Applies an op of `m n` matrices to a value of any rank; the result has the value's shape and layout. */
+  /** Applies an op of `m n` matrices, as `make` says, to a value of any rank; the result has the value's shape and layout. */
   #elementwise(
     id: ValueId,
     name: string,
-    op: string,
-    type: DTypeRef,
     result: DTypeRef,
-    attrs: Readonly<Record<string, AttrValue>>,
-    more: { readonly inputs?: Readonly<Record<string, ValueId>>; readonly out?: ValueId } = {},
+    make: (name: string, x: ValueId, y: ValueId) => GraphNode,
+    given?: ValueId,
   ): ValueId {
     const { shape, layout } = valueAt(this.#values, id)
     const flat = this.#matrixOf(id)
     const x = reshape(this.#values, this.#nodes, id, flat, `${name}.x`)
     const same = printShape(flat) === printShape(shape)
-    const y = same && more.out !== undefined ? more.out : pushValue(this.#values, { dtype: result, shape: flat, layout })
-    this.#nodes.push({ kind: 'op', name, op, types: { T: type }, inputs: { x, ...more.inputs }, outputs: { y }, attrs })
+    const y = same && given !== undefined ? given : pushValue(this.#values, { dtype: result, shape: flat, layout })
+    this.#nodes.push(make(name, x, y))
     if (same) return y
-    const out = more.out ?? pushValue(this.#values, { dtype: result, shape, layout })
+    const out = given ?? pushValue(this.#values, { dtype: result, shape, layout })
     this.#nodes.push({ kind: 'view', name: `${name}.y`, input: y, out })
     return out
   }
@@ -188,7 +213,7 @@ class Quantiser {
     if (seen !== node.out) this.#floats.set(node.out, seen)
     if (!this.#ways.traced.has(node.out)) return
     const out = pushValue(this.#values, { ...valueAt(this.#values, node.out), dtype: 'i8' })
-    this.#int8.set(node.out, this.#pushView({ ...node, name: `${node.name}.int8`, input: this.#formOf(node.input), out }))
+    this.#int8.set(node.out, this.#pushView({ ...node, name: int8Name(node.name), input: this.#formOf(node.input), out }))
   }
 
   /** Adds a view of what the viewed value is itself a view of, unless that has the wanted shape already. */
@@ -227,18 +252,23 @@ class Quantiser {
     const product = pushValue(this.#values, { ...float, dtype: 'i32' })
     const operand = (id: ValueId): ValueId => (this.#ways.weightName(id) === undefined ? this.#formOf(id) : this.#weight(id))
     this.#nodes.push({ ...node, a: operand(a), b: operand(b), out: product })
-    const [first, second] = [a, b].flatMap((id) => this.#ways.sourceOf(id) ?? []).map((source) => stepOf(siteOf(source)))
+    const [first, second] = [a, b].flatMap((id) => this.#ways.sourceOf(id) ?? [])
     const weight = this.#ways.weightName(b)
     if (first === undefined || (weight === undefined) !== (second !== undefined)) {
       throw usageError('plan.quantised', `plan ${this.#plan}: matmul ${name} has a weight as its first operand`, {
         hint: 'an integer matmul multiplies an activation by a weight or by another activation',
       })
     }
-    const elementwise = (op: string, attrs: Readonly<Record<string, AttrValue>>, inputs: Readonly<Record<string, ValueId>>) =>
-      this.#elementwise(product, `${name}.float`, op, float.dtype, float.dtype, attrs, { inputs, out })
-    if (weight !== undefined) elementwise('dequantize_channels', {}, { steps: this.#stepsOf(weight, name, first) })
-    else if (second !== undefined)
-      elementwise('dequantize_product', { step: this.#attr(first), otherStep: this.#attr(second) }, {})
+    const types = { T: float.dtype }
+    const back = (make: (made: string, x: ValueId, y: ValueId) => GraphNode) =>
+      this.#elementwise(product, floatName(name), float.dtype, make, out)
+    if (weight !== undefined) {
+      const steps = this.#stepsOf(weight, name, first)
+      back((made, x, y) => opNode(dequantizeChannels, made, { types, inputs: { x, steps }, outputs: { y }, attrs: {} }))
+    } else if (second !== undefined) {
+      const attrs = { step: this.#scale('step', first), otherStep: this.#scale('step', second) }
+      back((made, x, y) => opNode(dequantizeProduct, made, { types, inputs: { x }, outputs: { y }, attrs }))
+    }
   }
 
   /** A weight becomes int8, in the plan's layout. */
@@ -248,8 +278,9 @@ class Quantiser {
   }
 
   /** The steps of a weight's rows times that of an activation: a weight of its own. */
-  #stepsOf(weight: string, matmul: string, times: string): ValueId {
-    const name = `${weight}.steps`
+  #stepsOf(weight: string, matmul: string, source: string): ValueId {
+    const name = stepsName(weight)
+    const { attr: times } = this.#scale('step', source)
     const known = this.#steps[name]
     if (known !== undefined && known.times !== times) {
       throw usageError(
@@ -260,7 +291,6 @@ class Quantiser {
         },
       )
     }
-    this.#attr(times)
     const made = this.#weights[name]
     if (made !== undefined) return made
     const rows = valueAt(this.#values, this.#weights[weight] ?? -1).shape.slice(0, 1)

@@ -7,14 +7,14 @@ import { usageError } from '../../errors.js'
 import type { Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { type Extent, printShape } from '../../ir/shape.js'
+import { isNodeOf, opNode } from '../../lang/op_node.js'
 import type { PlanDecl } from '../../lang/plan.js'
+import { stackedName } from '../../lang/step_names.js'
+import { take } from '../../std/index.js'
 import { isElementwise } from '../space/space.js'
 import { findNode, prune, pushValue, valueAt } from './edit.js'
 
 type Stack = NonNullable<PlanDecl['stacked']>[number]
-
-/** The op that reads one part of a stack. */
-const takeOp = 'take'
 
 /** The graph with the plan's stacks. @throws usage `plan.node`, and `plan.stack` naming the two nodes that differ and in what */
 export function stackGraph(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): Graph {
@@ -61,7 +61,7 @@ class Stacker {
     const kept = (nodes: readonly GraphNode[]) => nodes.filter((node) => !stacked.has(node))
     const nodes = [...kept(this.#graph.nodes.slice(0, at)), ...made, ...kept(this.#graph.nodes.slice(at))]
     const whole = { ...this.#graph, values: this.#values, weights: this.#weights, stacked: this.#stacked, nodes }
-    return prune(whole, (node) => node.kind === 'view' || (node.kind === 'op' && node.op === takeOp))
+    return prune(whole, (node) => node.kind === 'view' || isNodeOf(take, node))
   }
 
   /** `m k, n k -> m n` for each becomes one product with `parts*n` columns. */
@@ -80,7 +80,7 @@ class Stacker {
       throw refuse(this.#stack, first.name, first.name, 'only products "m k, n k -> m n" stack')
     }
     const b = this.#weight(
-      `${this.#stack.name}.weight`,
+      stackedName(this.#stack.name),
       nodes.map((node) => [node.name, node.b] as const),
     )
     const [rows, columns] = valueAt(this.#values, first.out).shape
@@ -125,7 +125,7 @@ class Stacker {
       const ids = nodes.map((node) => [node.name, node.inputs[name] ?? 0] as const)
       return [
         name,
-        dims.length === 1 ? this.#weight(`${this.#stack.name}.${name}`, ids) : this.#wholeOf(ids, rows, columns),
+        dims.length === 1 ? this.#weight(stackedName(this.#stack.name, name), ids) : this.#wholeOf(ids, rows, columns),
       ] as const
     })
     const y = pushValue(this.#values, {
@@ -145,17 +145,15 @@ class Stacker {
   /** The stack whose parts, in order, the given values are. */
   #wholeOf(parts: readonly (readonly [node: string, value: ValueId])[], rows: Extent, columns: Extent): ValueId {
     const takes = parts.map(([name, value], part) => {
-      const take = this.#graph.nodes.find(
-        (node): node is NodeOf<'op'> => node.kind === 'op' && node.op === takeOp && node.outputs.y === value,
-      )
-      if (take === undefined || take.attrs.part !== part)
+      const taken = this.#graph.nodes.flatMap((node) => (isNodeOf(take, node) && node.outputs.y === value ? [node] : []))[0]
+      if (taken === undefined || taken.attrs.part !== part)
         throw refuse(
           this.#stack,
           parts[0]?.[0] ?? '',
           parts[Math.max(part, 1)]?.[0] ?? name,
           'they do not read the parts of a stack in its order',
         )
-      return take.inputs.x
+      return taken.inputs.x
     })
     const view = this.#graph.nodes.find((node) => node.kind === 'view' && node.out === takes[0])
     const whole = view?.kind === 'view' ? view.input : undefined
@@ -190,16 +188,8 @@ class Stacker {
     const value = valueAt(this.#values, whole)
     const sides = pushValue(this.#values, { ...value, shape: [rows, { factor: parts.length, dims: [] }, columns] })
     const view: GraphNode = { kind: 'view', name: `${this.#stack.name}.parts`, input: whole, out: sides }
-    const takes = parts.map(
-      ([name, y], part): GraphNode => ({
-        kind: 'op',
-        name,
-        op: takeOp,
-        types: { T: value.dtype },
-        inputs: { x: sides },
-        outputs: { y },
-        attrs: { part },
-      }),
+    const takes = parts.map(([name, y], part) =>
+      opNode(take, name, { types: { T: value.dtype }, inputs: { x: sides }, outputs: { y }, attrs: { part } }),
     )
     return [view, ...takes]
   }

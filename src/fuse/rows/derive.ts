@@ -94,6 +94,7 @@ class Derivation {
       tensors,
       rows: this.#space.rows.map((atom) => ({ index: this.#names.rowIndex(atom), dim: this.#names.atom(atom) })),
       body: this.#body,
+      typical: parameters.typical(),
     })
     verifyKernel(kernel, `fuse ${this.#group}`)
     checkUpdates(kernel, this.#group, this.#members)

@@ -9,7 +9,7 @@ import type { Kernel } from '../../ir/kernel.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { applyPlan } from '../apply.js'
 import { type Candidate, Candidates } from './candidates.js'
-import { costDevice, leastGain, type PriceType, type Pricing } from './cost.js'
+import { costDevice, leastGain, type PriceType, type Pricing, priceDims } from './cost.js'
 import { type KnownKernels, nameGroups } from './kernel_names.js'
 import { attentionSeeds } from './seeds.js'
 
@@ -18,7 +18,7 @@ export interface SearchOptions {
   readonly device: string
   /** Kernels of the ops the graph uses, by name. */
   readonly ops: ReadonlyMap<string, Kernel>
-  /** The graph's dimensions for which plans are priced; default: BERT-base, 32 sequences of 128 tokens. */
+  /** Dimensions for which plans are priced, besides or instead of those the graph says it is usually run with. */
   readonly dims?: Readonly<Record<string, number>> | undefined
   /** Default f16. */
   readonly dtype?: PriceType | undefined
@@ -30,9 +30,6 @@ export interface SearchOptions {
   readonly kernels?: KnownKernels | undefined
 }
 
-/** Dimensions by the names the shipped graphs use: BERT-base with 32 full sequences of 128 tokens. */
-export const defaultDims = { b: 32, s: 128, t: 4096, h: 12, d: 64, i: 3072, v: 30522, u: 2, p: 512, c: 9 } as const
-
 type Group = Candidate & { readonly kind: 'legal' }
 
 /**
@@ -41,7 +38,8 @@ type Group = Candidate & { readonly kind: 'legal' }
  */
 export function searchPlan(name: string, graph: Graph, options: SearchOptions): PlanDecl {
   const { ops, packed, stacked, known = [], kernels } = options
-  const pricing = { device: costDevice(options.device), dims: options.dims ?? defaultDims, dtype: options.dtype ?? 'f16' }
+  const dims = priceDims(graph, packed, options.dims)
+  const pricing = { device: costDevice(options.device), dims, dtype: options.dtype ?? 'f16' }
   const candidates = new Candidates(graph, { name, graph: graph.name, packed, stacked, groups: [] }, ops, pricing)
   const groups = new Search(candidates).run()
   let found: { readonly cost: number; readonly plan: PlanDecl } = {

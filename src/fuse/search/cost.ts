@@ -15,6 +15,7 @@ import type { Instance } from '../../ir/instance.js'
 import type { DTypeRef, Kernel } from '../../ir/kernel.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import type { TemplateKernel } from '../../ir/template.js'
+import type { PlanDecl } from '../../lang/plan.js'
 import { valueAt } from '../graph/edit.js'
 import { attentionExtents, attentionReads, decodeExtents, decodeReads, readsOf, type Sizes } from './reads.js'
 import { walkOf } from './registers.js'
@@ -68,6 +69,17 @@ export interface Pricing {
   /** The graph's dimensions. */
   readonly dims: Readonly<Record<string, number>>
   readonly dtype: PriceType
+}
+
+/**
+ * The dimensions a graph is priced for: those given, else those it says it is usually run with. Sequences are full, unless the number
+ * of packed rows is given.
+ */
+export function priceDims(graph: Graph, packed: PlanDecl['packed'], given: Pricing['dims'] = {}): Pricing['dims'] {
+  const dims = { ...graph.typical, ...given }
+  if (packed === undefined || dims[packed.tokens] !== undefined) return dims
+  const [batch, seq] = [dims[packed.batch], dims[packed.seq]]
+  return batch === undefined || seq === undefined ? dims : { ...dims, [packed.tokens]: batch * seq }
 }
 
 /** One launch. */

@@ -2,6 +2,7 @@
  * Names for the groups a search found. A group that derives a kernel the project already has takes its name, so that no second
  * copy of the same text is generated; the others are called after their ops.
  */
+import { kernelName } from '../../ir/op_name.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { type PlannedKernel, sameKernel } from '../apply.js'
 import type { Candidate, Candidates } from './candidates.js'
@@ -47,7 +48,7 @@ function nameOf(
 function ops(candidates: Candidates, names: readonly string[], kernel: PlannedKernel): readonly string[] {
   if ('kind' in kernel && kernel.kind === 'attention') return ['attention']
   if ('kind' in kernel && kernel.kind === 'decode attention') return ['decode_attention']
-  return [...new Set(candidates.find(names).map((node) => (node.kind === 'op' ? node.op : 'matmul')))]
+  return [...new Set(candidates.find(names).map((node) => (node.kind === 'op' ? kernelName(node.op) : 'matmul')))]
 }
 
 /** The kernel as it would be had its group another name. */

@@ -5,7 +5,7 @@ import type { Expr } from '../../ir/expr.js'
 import type { AttrValue, Graph, ValueId } from '../../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'
 import { type Layout, rowMajor } from '../../ir/layout.js'
-import { printShape, type Shape } from '../../ir/shape.js'
+import { type Extent, evaluateExtent, printShape, type Shape } from '../../ir/shape.js'
 import { parseLayoutName, splitLayout } from '../../ir/split_layout.js'
 import { aliasesOf, type LayoutsByName, runsBetween } from '../graph/edit.js'
 import type { Names } from './names.js'
@@ -25,6 +25,7 @@ interface Declared extends Binding {
 export class Parameters {
   readonly attrs: AttrParam[] = []
   readonly attrValues: Record<string, AttrValue> = {}
+  readonly #extents = new Map<string, Extent>()
   readonly #declared = new Map<ValueId, Declared>()
   readonly #graph: Graph
   readonly #group: string
@@ -102,11 +103,24 @@ export class Parameters {
     return Object.fromEntries(Object.entries(types).filter(([param]) => used.has(param)))
   }
 
+  /** What the kernel's dimensions usually are, where the graph says it. */
+  typical(): Readonly<Record<string, number>> {
+    const known = this.#graph.typical ?? {}
+    const isKnown = ({ dims }: Extent) => dims.every((dim) => known[dim] !== undefined)
+    return Object.fromEntries(
+      [...this.#extents].flatMap(([dim, extent]) => (isKnown(extent) ? [[dim, evaluateExtent(extent, known)]] : [])),
+    )
+  }
+
   /** Declares a tensor over atoms. */
   #declare(member: Member, param: TensorParam, value: ValueId, access: 'in' | 'out', updates?: string): string {
     const atoms = param.dims.flatMap((dim) => [...this.#space.atomsOf(member, dim)])
     const dims = atoms.map(this.#names.atom)
     const shape = atoms.map((atom) => this.#space.axes.extent(atom))
+    dims.forEach((dim, i) => {
+      const extent = shape[i]
+      if (extent !== undefined) this.#extents.set(dim, extent)
+    })
     const name = this.#names.fresh(param.name)
     const dtype = this.#graph.values[value]?.dtype ?? param.dtype
     const layout = this.#layoutOf(member, param, value, shape, dims)

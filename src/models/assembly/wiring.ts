@@ -5,9 +5,10 @@
 import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from '../../../specs/graphs/int8.js'
 import { packing, removePadding, restorePadding } from '../../../specs/graphs/padding.js'
 import { usageError } from '../../errors.js'
-import { type Graph, isQuantised, type ValueId } from '../../ir/graph.js'
-import { printExtent } from '../../ir/shape.js'
+import { type Graph, isQuantised, type PackedRows, type ValueId } from '../../ir/graph.js'
+import { sameExtent } from '../../ir/shape.js'
 import type { GraphDecl } from '../../lang/graph.js'
+import { int8Name } from '../../lang/step_names.js'
 import { stepOf, stepsPerUnit } from '../../quant/scales.js'
 import type { GraphApplication } from '../../runtime/program.js'
 import type { ModelPlan } from './plans.js'
@@ -80,23 +81,24 @@ export class Wiring {
     const graph = this.#plan.rewrite(decl.graph)
     const wired: Record<string, string> = {}
     for (const [name, id] of Object.entries(graph.inputs)) {
-      const value = inputs[name.replace(/\.int8$/, '')]
-      wired[name] = value === undefined ? this.#place(name) : this.#inForm(value, formOf(graph, id))
+      const value = inputs[graph.int8?.inputs[name] ?? name]
+      wired[name] = value === undefined ? this.#place(placingOf(graph, id) ?? name) : this.#inForm(value, formOf(graph, id))
     }
     const made: Record<string, string> = {}
     const toRestore: string[] = []
     for (const [output, id] of Object.entries(graph.outputs)) {
-      const result = outputs[output.replace(/\.int8$/, '')]
+      const floats = graph.int8?.outputs[output]
+      const result = outputs[floats ?? output]
       if (result === undefined) continue
       const known = this.#known.get(result.name) ?? { made: [], amax: result.amax ?? (() => undefined) }
       const form = formOf(graph, id)
       const restored = result.padded === true && form.packed
-      const wire = output.endsWith('.int8') ? `${result.name}.int8` : restored ? `${result.name}.packed` : result.name
+      const wire = floats !== undefined ? int8Name(result.name) : restored ? `${result.name}.packed` : result.name
       this.#known.set(result.name, { ...known, made: [...known.made, { ...form, wire }] })
       made[output] = wire
       if (restored) toRestore.push(result.name)
     }
-    const values = { ...attrs, ...siteAttrs(label, this.#plan.name, graph.attrs, amax) }
+    const values = { ...attrs, ...siteAttrs(label, this.#plan.name, graph, amax) }
     this.#applications.push({ label, graph, inputs: wired, weights, outputs: made, attrs: values })
     for (const name of toRestore) this.#inForm(name, { packed: false, int8: false, layout: 'row' }, name)
   }
@@ -128,7 +130,7 @@ export class Wiring {
     const label = `${step.name}(${value})`
     const inputs: Record<string, string> = {}
     for (const name of Object.keys(step.graph.inputs)) inputs[name] = name === 'x' ? wire : this.#place(name)
-    const attrs = siteAttrs(label, this.#plan.name, step.graph.attrs, known.amax)
+    const attrs = siteAttrs(label, this.#plan.name, step.graph, known.amax)
     this.#applications.push({ label, graph: step.graph, inputs, weights: {}, outputs: { [output]: made }, attrs })
     return made
   }
@@ -150,11 +152,15 @@ const same = (a: Form, b: Form): boolean => a.packed === b.packed && a.int8 === 
 const suffixOf = ({ packed, int8, layout }: Form): string =>
   `${packed ? '.packed' : '.padded'}${int8 ? '.int8' : ''}${layout === 'row' ? '' : `.${layout}`}`
 
-function formOf({ values }: Graph, id: ValueId | undefined): Form {
+/** What an input of a packed graph says of where rows lie; undefined for any other. */
+const placingOf = ({ packing: rows }: Graph, id: ValueId): keyof PackedRows | undefined =>
+  (['lengths', 'starts', 'sequences', 'positions'] as const).find((placing) => rows?.[placing] === id)
+
+function formOf({ values, packing: rows }: Graph, id: ValueId | undefined): Form {
   const value = values[id ?? -1]
   const [first] = value?.shape ?? []
   return {
-    packed: first !== undefined && printExtent(first) === 't',
+    packed: first !== undefined && rows !== undefined && sameExtent(first, rows.tokens),
     int8: value?.dtype === 'i8',
     layout: value?.layout ?? 'row',
   }
@@ -182,11 +188,9 @@ function stepTo(wanted: Form, start: Form): { readonly step: GraphDecl; readonly
 }
 
 /** Attributes of quantising steps: 127 / amax and amax / 127 in float32, both 0 for an amax of 0. */
-function siteAttrs(label: string, plan: string, attrs: readonly string[], amax: Amax): Record<string, number> {
+function siteAttrs(label: string, plan: string, { scales = {} }: Graph, amax: Amax): Record<string, number> {
   return Object.fromEntries(
-    attrs.flatMap((attr) => {
-      const [, site, kind] = /^(.+)\.(step|inverse)$/.exec(attr) ?? []
-      if (site === undefined) return []
+    Object.entries(scales).map(([attr, { site, as }]) => {
       const value = amax(site)
       if (value === undefined || !Number.isFinite(value) || value < 0) {
         throw usageError(
@@ -197,7 +201,7 @@ function siteAttrs(label: string, plan: string, attrs: readonly string[], amax: 
           },
         )
       }
-      return [[attr, kind === 'step' ? stepOf(value) : stepsPerUnit(value)] as const]
+      return [attr, as === 'step' ? stepOf(value) : stepsPerUnit(value)]
     }),
   )
 }

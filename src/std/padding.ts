@@ -6,7 +6,7 @@
 import { maximum, op, sum, tensor } from 'heddle'
 
 /** Packed rows to padded tokens; padded positions are zero. */
-export const unpackRows = op('unpack_rows', {
+export const unpackRows = op('std.unpack_rows', {
   dims: ['t', 'b', 's', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('T', 't n'), starts: tensor('i32', 'b'), lengths: tensor('i32', 'b') },
@@ -17,7 +17,7 @@ export const unpackRows = op('unpack_rows', {
 })
 
 /** Padded tokens to packed rows; rows beyond the last token are zero. */
-export const packRows = op('pack_rows', {
+export const packRows = op('std.pack_rows', {
   dims: ['t', 'b', 's', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('T', 'b s n'), sequences: tensor('i32', 't'), positions: tensor('i32', 't') },
@@ -31,7 +31,7 @@ export const packRows = op('pack_rows', {
  * The place of each packed row: its sequence, which is the number of sequences that end at or before it, and its position there;
  * -1 and 0 beyond the last token.
  */
-export const locateRows = op('locate_rows', {
+export const locateRows = op('std.locate_rows', {
   dims: ['t', 'b'],
   inputs: { starts: tensor('i32', 'b'), lengths: tensor('i32', 'b') },
   outputs: { sequences: tensor('i32', 't'), positions: tensor('i32', 't') },

@@ -7,7 +7,7 @@ import { maximum, minimum, op, round, tensor } from 'heddle'
 /** The nearest integer, ties to even, within [-127, 127]. */
 export const toInt8 = (x: number): number => maximum(minimum(round(x), 127), -127)
 
-export const quantize = op('quantize', {
+export const quantize = op('std.quantize', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('T', 'm n') },
@@ -18,7 +18,7 @@ export const quantize = op('quantize', {
     (m, c) => ({ y: toInt8(x(m, c) * inverse) }),
 })
 
-export const dequantize = op('dequantize', {
+export const dequantize = op('std.dequantize', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('i8', 'm n') },
@@ -30,7 +30,7 @@ export const dequantize = op('dequantize', {
 })
 
 /** A product of an activation and a weight; `steps` are those of the weight's channels times the activation's. */
-export const dequantizeChannels = op('dequantize_channels', {
+export const dequantizeChannels = op('std.dequantize_channels', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('i32', 'm n'), steps: tensor('f32', 'n') },
@@ -41,7 +41,7 @@ export const dequantizeChannels = op('dequantize_channels', {
 })
 
 /** A product of two activations. */
-export const dequantizeProduct = op('dequantize_product', {
+export const dequantizeProduct = op('std.dequantize_product', {
   dims: ['m', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('i32', 'm n') },

@@ -1,7 +1,7 @@
 /** Where each sequence starts when sequences of the given lengths lie end to end: exclusive prefix sums of each row. */
 import { op, row, scan, tensor } from 'heddle'
 
-export const sequenceStarts = op('sequence_starts', {
+export const sequenceStarts = op('std.sequence_starts', {
   dims: ['o', 'b'],
   inputs: { lengths: tensor('i32', 'o b') },
   outputs: { starts: tensor('i32', 'o b') },

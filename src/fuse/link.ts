@@ -1,0 +1,60 @@
+/**
+ * Joins a project's kernels with those of the standard library that its graphs run, under the names that generated text has: each is
+ * called after its op, without what qualifies it, and no two may be called alike. Runs last, before text is emitted.
+ */
+import { usageError } from '../errors.js'
+import type { Graph } from '../ir/graph.js'
+import type { Kernel, SourceSpan } from '../ir/kernel.js'
+import { isStandard, kernelName } from '../ir/op_name.js'
+import type { Planned } from './plans.js'
+
+type PlannedGraphs = Planned['graphs']
+
+/** What a project's text is generated from. */
+export interface Linked extends Planned {
+  /** Kernels of the project's ops, of the library's that it runs, and of its plans. */
+  readonly kernels: readonly Kernel[]
+}
+
+/**
+ * @param ops kernels of the project's ops, those of the library that it re-exports included
+ * @param standard the other kernels of the library
+ * @param graphs the project's graphs as declared, which run without a plan
+ * @throws usage `std.name` when a kernel of the project has the name of one of the library that a graph runs
+ */
+export function linkKernels(
+  planned: Planned,
+  ops: readonly Kernel[],
+  standard: readonly Kernel[],
+  graphs: Readonly<Record<string, { readonly graph: Graph }>>,
+): Linked {
+  const all = [...Object.values(graphs).map(({ graph }) => graph), ...Object.values(planned.graphs).flatMap(Object.values<Graph>)]
+  const runs = new Map(all.flatMap((graph) => graph.nodes.flatMap((node) => (node.kind === 'op' ? [[node.op, graph.name]] : []))))
+  const taken = [...ops, ...standard.filter(({ name }) => runs.has(name))]
+  const own = new Map<string, SourceSpan>()
+  for (const { name, source } of [...ops, ...planned.kernels, ...planned.templates]) if (!isStandard(name)) own.set(name, source)
+  for (const { name } of taken) {
+    const twin = isStandard(name) ? own.get(kernelName(name)) : undefined
+    if (twin === undefined) continue
+    const user = runs.get(name)
+    const why = user === undefined ? 're-exported by a spec' : `run by ${user}`
+    throw usageError('std.name', `${twin.file}:${twin.line}: ${kernelName(name)} has the name of ${name}, which is ${why}`, {
+      hint: `rename it: the kernels of both would be called ${kernelName(name)}`,
+    })
+  }
+  return {
+    ...planned,
+    kernels: [...taken.map((kernel) => ({ ...kernel, name: kernelName(kernel.name) })), ...planned.kernels],
+    graphs: linkGraphs(planned.graphs),
+  }
+}
+
+const linkGraphs = (plans: PlannedGraphs): PlannedGraphs => mapValues(plans, (graphs) => mapValues(graphs, linkGraph))
+
+const linkGraph = (graph: Graph): Graph => ({
+  ...graph,
+  nodes: graph.nodes.map((node) => (node.kind === 'op' ? { ...node, op: kernelName(node.op) } : node)),
+})
+
+const mapValues = <T>(record: Readonly<Record<string, T>>, map: (value: T) => T): Record<string, T> =>
+  Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value)]))

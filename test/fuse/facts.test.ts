@@ -1,0 +1,107 @@
+/** What a graph says of itself, so that no pass guesses it from a name: which inputs place packed rows, and how large it usually is. */
+import { describe, expect, it } from 'vitest'
+import { packGraph } from '../../src/fuse/graph/pack.js'
+import { searchPlan } from '../../src/fuse/search/auto.js'
+import { costDevice, priceDims, stepCost } from '../../src/fuse/search/cost.js'
+import { type GraphConfig, graph } from '../../src/lang/graph.js'
+import { op } from '../../src/lang/op.js'
+import type { Packing } from '../../src/lang/plan.js'
+import { tensor } from '../../src/lang/tensor.js'
+import type { Tensors } from '../../src/lang/types.js'
+import { refusal } from '../refusal.js'
+
+const sums = op('row_sums', {
+  dims: ['b', 's', 'n'],
+  types: { T: ['f32'] },
+  inputs: { x: tensor('T', 'b s n') },
+  outputs: { y: tensor('T', 'b s n') },
+  body:
+    ({ x }) =>
+    (b, s, c) => ({ y: x(b, s, c) }),
+})
+
+const layer = (inputs: Tensors) =>
+  graph('layer', {
+    inputs: { x: tensor('T', 'b*s n'), ...inputs },
+    weights: {},
+    build: (g, { x }) => {
+      const made = g.apply(sums, { x: g.view(x, 'b s n') }).y
+      return { nodes: { made }, outputs: { y: g.view(made, 'b*s n') } }
+    },
+  }).graph
+
+const packed = { batch: 'b', seq: 's', tokens: 't' }
+const pack = (inputs: Tensors, more: Partial<Packing> = {}) => packGraph(layer(inputs), { ...packed, ...more })
+
+describe('where packed rows lie', () => {
+  it('is said by inputs of the graph, whatever they are called', () => {
+    const { inputs, packing } = pack({ valid: tensor('i32', 'b') }, { lengths: 'valid' })
+    expect(packing).toMatchObject({
+      tokens: { factor: 1, dims: ['t'] },
+      lengths: inputs.valid,
+      starts: inputs.starts,
+      sequences: inputs.sequences,
+      positions: inputs.positions,
+    })
+    expect(Object.keys(inputs)).toEqual(['x', 'valid', 'starts', 'sequences', 'positions'])
+  })
+
+  it('is an input of its own where the graph has none', () => {
+    const { inputs, packing } = pack({})
+    expect(inputs.lengths).toBeDefined()
+    expect(packing?.lengths).toBe(inputs.lengths)
+  })
+
+  it.each([
+    ['another input of such a name', { starts: tensor('i32', 'b') }, {}, 'an input starts, and it has one of its own'],
+    ['one that nothing says to be lengths', { lengths: tensor('i32', 'b') }, {}, 'an input lengths, and it has one of its own'],
+    ['lengths of tokens', { l: tensor('i32', 'b*s') }, { lengths: 'l' }, 'lengths are i32 "b", l is "i32" "t"'],
+    ['lengths that are floats', { l: tensor('f32', 'b') }, { lengths: 'l' }, 'lengths are i32 "b", l is "f32" "b"'],
+  ] as const)('is not read from %s', (_, inputs, more, message) => {
+    expect(refusal(() => pack(inputs, more))).toMatchObject({ code: 'plan.packed', message: expect.stringContaining(message) })
+  })
+})
+
+const rows = (typical?: GraphConfig<Tensors, Tensors, never, string, string>['typical']) =>
+  graph('rows', {
+    inputs: { x: tensor('T', 'q e') },
+    weights: { w: tensor('T', 'z e') },
+    ...(typical === undefined ? {} : { typical }),
+    build: (g, { x }, { w }) => {
+      const product = g.matmul('m k, n k -> m n', x, w)
+      return { nodes: { product }, outputs: { product } }
+    },
+  }).graph
+
+describe('how large a graph usually is', () => {
+  const flops = (given: Parameters<typeof rows>[0], dims = {}) => {
+    const made = rows(given)
+    const [node] = made.nodes
+    if (node?.kind !== 'matmul') throw new Error('no product')
+    const pricing = { device: costDevice('h200'), dims: priceDims(made, undefined, dims), dtype: 'f16' } as const
+    return stepCost(made, node, undefined, pricing).flops
+  }
+
+  it('is what it is priced for, whatever its dimensions are called', () => {
+    expect(flops({ q: 2, e: 3, z: 5 })).toBe(60)
+    expect(flops({ q: 2, e: 3, z: 5 }, { q: 4 })).toBe(120)
+  })
+
+  it('is not guessed: a price needs every dimension', () => {
+    const search = (typical?: Parameters<typeof rows>[0]) =>
+      searchPlan('found', rows(typical), { device: 'h200', ops: new Map() })
+    expect(refusal(() => search({ q: 2, z: 5 }))).toMatchObject({ code: 'graph.dim', message: 'dimension e of e has no value' })
+    expect(search({ q: 2, e: 3, z: 5 }).groups).toEqual([])
+  })
+
+  it('names dimensions of the graph', () => {
+    expect(refusal(() => rows({ q: 2, d: 64 }))).toMatchObject({ code: 'graph.typical', message: 'rows: it has no dimension d' })
+    expect(refusal(() => rows({ q: 0 }))).toMatchObject({ code: 'graph.typical', message: 'rows: q cannot be 0' })
+  })
+
+  it('has as many packed rows as full sequences have tokens, unless it says how many', () => {
+    const dims = { b: 2, s: 3 }
+    expect(priceDims(rows(), packed, dims)).toEqual({ b: 2, s: 3, t: 6 })
+    expect(priceDims(rows(), packed, { ...dims, t: 4 })).toEqual({ b: 2, s: 3, t: 4 })
+  })
+})
