@@ -9,10 +9,11 @@
  * - Loads that can be read as chunks become rows of their own, which the later passes may keep.
  */
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
+import { constructOf } from '../ir/constructs/index.js'
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { Kernel, RowAxis, Stmt } from '../ir/kernel.js'
-import { mapStmt } from '../ir/walk.js'
+import { introducedNames, mapStmt } from '../ir/walk.js'
 import { nameChunkLoads } from './chunk_loads.js'
 import {
   addLoadedRow,
@@ -25,7 +26,7 @@ import {
   rowLoop,
   runOf,
 } from './elements.js'
-import { freshName, type LoopStore, type NormalKernel, type NormalStmt, type Ranking } from './normal.js'
+import { freshName, type LoopStore, type NormalKernel, type NormalStmt, type Ranking, type Statement } from './normal.js'
 import { rewriteDown, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
 import { isShared, shareRow } from './shared_rows.js'
 import { turn } from './turn.js'
@@ -51,7 +52,9 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
     shared: new Map(),
     taken: namesOf(kernel),
   }
-  const normal = statements.flatMap((s) => (isShared(s, statements) ? shareRow(s, context) : normaliseStatement(s, context)))
+  const normal = statements.flatMap((s) =>
+    isShared(s, statements, context.elementIndex) ? shareRow(s, context) : normaliseStatement(s, context),
+  )
   const loops = [...new Set(normal.flatMap((s) => ('loop' in s ? [s.loop] : [])))]
   const elementwise =
     loops.length === 1 && normal.every((s) => s.kind === 'let' || (s.kind === 'loopStore' && !readsScan(s.value, context.rows)))
@@ -68,9 +71,12 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
   }
 }
 
-/** All results are scalars of the row axes and nothing is reduced. */
+/** All results are scalars of the row axes and nothing walks over a row: rows are computed where they are read. */
 const isPointwise = (body: readonly Stmt[]): boolean =>
-  body.every((s) => !['reduce', 'storeRow', 'histogram', 'threshold', 'topK'].includes(s.kind))
+  body.every((s) => {
+    const { walk } = constructOf(s).traits
+    return walk === 'none' || walk === 'where read'
+  })
 
 /** Turns the innermost row axis into the loop: lets that depend on it become rows, stores become loop stores. */
 function loopOverLastAxis(
@@ -91,26 +97,13 @@ function loopOverLastAxis(
     )
   const statements = body.map((s): Statement => {
     const rewritten = mapStmt(s, rewriteLocals)
-    if (rewritten.kind === 'store') return { ...rewritten, kind: 'loopStore', index, length }
+    if (rewritten.kind === 'store') return { ...rewritten, kind: 'writtenStore', index, length }
     if (rewritten.kind !== 'let' || !usesIndex(rewritten.value, index)) return rewritten
     perElement.add(rewritten.name)
     return { ...rewritten, kind: 'row', index, length }
   })
   return { axes: kernel.rows.slice(0, -1), statements }
 }
-
-/** A statement of the kernel, or a store whose indices all are written out. */
-type Statement =
-  | Stmt
-  | {
-      readonly kind: 'loopStore'
-      readonly tensor: string
-      readonly indices: readonly Expr[]
-      readonly length: Expr
-      readonly index: string
-      readonly value: Expr
-      readonly when?: Expr
-    }
 
 function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
   switch (s.kind) {
@@ -174,8 +167,8 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
       return [ranking]
     }
     case 'storeRow':
-      return normaliseStatement({ ...s, kind: 'loopStore', indices: [...s.rows, indexVar(s.index)] }, context)
-    case 'loopStore': {
+      return normaliseStatement({ ...s, kind: 'writtenStore', indices: [...s.rows, indexVar(s.index)] }, context)
+    case 'writtenStore': {
       const loop = loopFor(s.index, s.length, context)
       const inline = (e: Expr): Expr => inlineElements(substituteIndex(e, s.index, indexVar(loop.index)), undefined, context)
       const indices = s.indices.map(inline)
@@ -190,17 +183,11 @@ function normaliseStatement(s: Statement, context: Context): NormalStmt[] {
   }
 }
 
-function namesOf(kernel: Kernel): Set<string> {
-  const names = new Set([
+const namesOf = (kernel: Kernel): Set<string> =>
+  new Set([
     ...kernel.dims,
     ...kernel.attrs.map((a) => a.name),
     ...kernel.tensors.map((t) => t.name),
     ...kernel.rows.map((r) => r.index),
+    ...kernel.body.flatMap(introducedNames),
   ])
-  for (const s of kernel.body) {
-    if ('name' in s) names.add(s.name)
-    if ('index' in s) names.add(s.index)
-    if (s.kind === 'topK') names.add(s.indices)
-  }
-  return names
-}
