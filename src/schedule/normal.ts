@@ -113,7 +113,13 @@ export interface WrittenStore extends Looped {
 /** A statement of the kernel while it is brought into normal form. */
 export type Statement = Stmt | WrittenStore
 
-export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram | Threshold | Ranking | SharedRow
+/** What runs once a row. */
+export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold
+
+/** What runs in a pass over its loop. */
+export type PassStmt = Reduction | Histogram | Ranking | SharedRow | LoopStore
+
+export type NormalStmt = RowStmt | PassStmt
 
 export interface NormalKernel {
   /** No reductions, scans, thresholds, rankings or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */

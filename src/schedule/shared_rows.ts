@@ -16,11 +16,11 @@ import { contains, sameExpr, usesIndex } from './rewrite.js'
 const longest = 64
 
 /**
- * Whether a statement is a row to share. Its length must be known when text is generated, and all elements of the loop must have the same
+ * Whether a row is one to share. Its length must be known when text is generated, and all elements of the loop must have the same
  * row: where a row axis became the loop, its index is `elementIndex`.
  */
-export function isShared(s: Statement, statements: readonly Statement[], elementIndex: string | undefined): s is StmtOf<'row'> {
-  if (s.kind !== 'row' || s.length.kind !== 'const' || Number(s.length.value) > longest) return false
+export function isShared(s: StmtOf<'row'>, statements: readonly Statement[], elementIndex: string | undefined): boolean {
+  if (s.length.kind !== 'const' || Number(s.length.value) > longest) return false
   if (elementIndex !== undefined && (s.index === elementIndex || usesIndex(s.value, elementIndex))) return false
   return contains(s.value, (e) => e.kind === 'fold') && statements.some((other) => readsElsewhere(other, s))
 }
