@@ -14,11 +14,11 @@ import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import type { Pass } from '../schedule/passes.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
 import { bindingsText } from './bindings.js'
+import { headersOf } from './constructs/index.js'
 import { emitDecodeAttention } from './decode_attention_kernel.js'
 import type { PlannedGraphs } from './graphs.js'
 import { jsonText } from './json.js'
@@ -102,10 +102,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     // Where kernels take the width as an argument, a constant of that name would go unused.
     vec: mapped.generic === true ? '' : vec,
-    ranks: passesOf(mapped).some(({ rankings }) => rankings.length > 0),
-    shares: passesOf(mapped).some(({ sharedRows }) => sharedRows.length > 0),
-    tuned: isTuned(mapped),
-    updates: isUpdating(kernel),
+    headers: headers(mapped),
     kernels: text,
     launcher: launchers.map((each) => render('launcher', { key: each.key, body: launcherBody(each, parameters) })).join('\n'),
   })
@@ -115,8 +112,15 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
 const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
 
-const passesOf = ({ program }: MappedKernel): Pass[] =>
-  (program.kind === 'rows' ? program.kept : program.steps).flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+/** Device headers besides kernel.cuh, in alphabetical order. */
+function headers(mapped: MappedKernel): string[] {
+  const { program, instance } = mapped
+  return [
+    ...headersOf(program.kind === 'rows' ? program.kept : program.steps),
+    ...(isTuned(mapped) ? ['tuned.cuh'] : []),
+    ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
+  ].sort()
+}
 
 /** The CUDA text of one template instance: tiles by what was measured, and by the rules; or the given launchers. */
 export function emitTemplate(

@@ -12,7 +12,7 @@ import { proveLayout } from '../ir/layout_proof.js'
 import { type MatrixOrder, matricesOf } from '../ir/matrix_order.js'
 import type { MatmulKernel } from '../ir/template.js'
 import { mapKernel } from '../schedule/map.js'
-import type { Pass, PassRow } from '../schedule/passes.js'
+import { type Pass, type PassRow, statementsOf } from '../schedule/passes.js'
 import type { TileChoice } from '../schedule/tiles.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
 import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
@@ -223,7 +223,7 @@ function placeOf(tensor: string, indices: readonly Expr[], index: string, scope:
 function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): string {
   const { names, tensors } = scope
   const length = pass.loop.length
-  const touched = [...operands.map(({ load }) => load.tensor), ...pass.stores.map(({ tensor }) => tensor)]
+  const touched = [...operands.map(({ load }) => load.tensor), ...statementsOf(pass, 'loopStore').map(({ tensor }) => tensor)]
   const params = tensors.filter(({ name }) => touched.includes(name))
   const columns = length.kind === 'dim' ? length.name : undefined
   if (!params.every((param) => columns !== undefined && inChunks(param, columns))) return 'false'

@@ -5,6 +5,7 @@
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
+import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
 
@@ -66,12 +67,14 @@ export function createNames({ instance: { kernel }, axes, program }: Pick<Mapped
   }
   for (const axis of axes) names.value(axis.index)
   for (const step of program.kind === 'rows' ? [...program.kept, ...program.reread] : program.steps) {
-    if (step.kind === 'let' || step.kind === 'threshold') names.value(step.name)
-    if (step.kind === 'threshold') names.value(step.loop.index)
-    if (step.kind !== 'pass') continue
-    names.first(step.pass.loop.index)
-    for (const { name: given } of [...step.pass.rows, ...step.pass.reductions, ...step.pass.rankings, ...step.pass.sharedRows])
-      names.value(given)
+    if (step.kind === 'pass') {
+      names.first(step.pass.loop.index)
+      for (const { name: given } of [...step.pass.rows, ...step.pass.statements.flatMap((s) => passStatementOf(s).defines(s))])
+        names.value(given)
+      continue
+    }
+    for (const { name: given } of rowStatementOf(step).defines(step)) names.value(given)
+    if ('loop' in step) names.value(step.loop.index)
   }
   for (const tensor of kernel.tensors) names.tensor(tensor.name)
   for (const attr of kernel.attrs) names.attr(attr.name)

@@ -83,7 +83,7 @@ function foldLiterals(expr: Expr): Expr {
   if (expr.kind !== 'call') return expr
   const values = expr.args.flatMap((arg) => (arg.kind === 'const' ? [arg.value] : []))
   if (values.length !== expr.args.length) return expr
-  const value = intrinsic(expr.fn).evaluate(...(values as never[]))
+  const value = intrinsic(expr.fn).evaluate(...values)
   return typeof value === 'number' ? literal(value) : constant('bool', value)
 }
 

@@ -18,8 +18,8 @@ export interface Signature {
 export interface Intrinsic {
   /** Accepted typings, most specific first. Arguments are never converted except i32 to f32. */
   readonly signatures: readonly Signature[]
-  /** Meaning in JavaScript numbers (double precision). */
-  readonly evaluate: (...args: never[]) => Value
+  /** Meaning in JavaScript numbers (double precision). Arguments have the types of a signature, which is what makes the call right. */
+  evaluate(...args: readonly Value[]): Value
   /** CUDA text from argument texts. Arguments arrive parenthesised where needed. */
   readonly cuda: (args: readonly string[], result: ScalarType) => string
   /** How the IR printer writes it: an infix or prefix operator; function-call form when absent. */

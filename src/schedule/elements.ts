@@ -7,12 +7,14 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { classify, offsetOf } from './access.js'
-import { freshName, type Loop, type Ranking, type RowDef, type SharedRow } from './normal.js'
+import { freshName, type Loop, type Ranking, type RowDef, type SharedRow, type Statement } from './normal.js'
 import { contains, keyOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
 /** A kernel while its statements are taken up, one after the other. */
 export interface Context {
   readonly kernel: Kernel
+  /** All statements, those before and those after the one at hand. */
+  readonly statements: readonly Statement[]
   readonly fixed: Readonly<Record<string, number>>
   readonly types: Instance['types']
   readonly loops: Map<string, Loop>

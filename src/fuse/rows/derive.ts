@@ -5,6 +5,7 @@
  * than the group is never run at all: it only lends its expression. Values used outside the group are stored.
  */
 import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
+import { constructOf } from '../../ir/constructs/index.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
@@ -151,19 +152,17 @@ class Derivation {
         this.#body.push({ ...made, tensor: this.#parameters.output(member, paramOf(member, made.tensor)) })
       return
     }
-    if (made.kind === 'histogram') {
+    const { alone } = constructOf(made).traits
+    if (alone !== undefined) {
       const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
-      throw illegal(this.#group, member.node.name, other, `${member.node.name} counts a histogram, which is a kernel of its own`)
-    }
-    if (made.kind === 'topK') {
-      const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
-      throw illegal(this.#group, member.node.name, other, `${member.node.name} ranks a row, which is a kernel of its own`)
+      throw illegal(this.#group, member.node.name, other, `${member.node.name} ${alone}, which is a kernel of its own`)
     }
     if (loop === undefined) throw new Error(`internal: ${made.kind} has no loop`)
     const atom = loop.atoms.at(-1)
     const length = atom === undefined ? made.length : dimExpr(this.#names.atom(atom))
-    if (made.kind === 'storeRow') this.#emitRow(copy, { ...made, length, index: loop.inner }, loop, positions)
-    else this.#body.push({ ...made, name: this.#rename(copy, made.name), index: loop.inner, length })
+    const moved = { ...made, length, index: loop.inner }
+    if (moved.kind === 'storeRow') this.#emitRow(copy, moved, loop, positions)
+    else this.#body.push(constructOf(moved).rename(moved, (name) => this.#rename(copy, name)))
   }
 
   /** A stored row becomes a row value, for the members after it, and a store where the value is needed outside. */

@@ -3,6 +3,7 @@
  * copy of the same text is generated; the others are called after their ops.
  */
 import { kernelName } from '../../ir/op_name.js'
+import { freshName } from '../../ir/names.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { type PlannedKernel, sameKernel } from '../apply.js'
 import type { Candidate, Candidates } from './candidates.js'
@@ -37,11 +38,7 @@ function nameOf(
     // An op is run as it is; a fused kernel that equals one keeps a name of its own, since plans may not derive ops.
     if (!candidates.ops.has(name) && sameKernel(renamed(kernel, name), other)) return name
   }
-  const base = `auto_${ops(candidates, names, kernel).join('_')}`
-  for (let i = 1; ; i++) {
-    const name = i === 1 ? base : `${base}_${i}`
-    if (!taken.has(name)) return name
-  }
+  return freshName(`auto_${ops(candidates, names, kernel).join('_')}`, new Set(taken.keys()), { separator: '_' })
 }
 
 /** What a kernel does, in order: each op once, attention by its name. */
