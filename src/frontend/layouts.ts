@@ -5,6 +5,7 @@ import { call, dim, i32, index } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import type { Layout } from '../ir/layout.js'
 import { proveLayout } from '../ir/layout_proof.js'
+import { isInherited } from '../ir/own.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { verifyLayout } from '../ir/verify.js'
 import { quote, reject } from './diagnostics.js'
@@ -50,7 +51,7 @@ export function lowerLayout(declaration: CallExpression): Layout {
     )
   }
   const name = staticString(nameNode)
-  if (!/^[a-z][a-z0-9_]*$/.test(name) || name === 'row') {
+  if (!/^[a-z][a-z0-9_]*$/.test(name) || name === 'row' || isInherited(name)) {
     reject('name', nameNode, `layout name "${name}" is not allowed`, 'use snake_case; row is the default layout')
   }
   const axes = staticStrings(axesNode)

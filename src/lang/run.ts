@@ -23,7 +23,7 @@ const axesOf = (decl: TensorDecl): readonly string[] => (decl.dims === '' ? [] :
  */
 export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record<string, HostTensor> {
   const unknown = [...Object.keys(inputs), ...Object.keys(options.attrs ?? {})].find(
-    (name) => !(name in op.inputs || name in op.attrs),
+    (name) => !(Object.hasOwn(op.inputs, name) || Object.hasOwn(op.attrs, name)),
   )
   if (unknown !== undefined) throw usageError('run.input', `${op.name}: ${unknown} is neither an input nor an attribute`)
   const dims = extentsOf(op, inputs, options.dims ?? {})
