@@ -1,13 +1,15 @@
 /**
  * An interpreter of the whole IR in double precision. It is slow and obvious: the body run by Node must equal it exactly,
  * which is how the front end is checked, and later passes are checked against it in turn. Tensors are logical, so
- * layouts and storage types play no part.
+ * layouts play no part, and of storage types only what stores to 8-bit integers do (src/ir/store.ts).
  */
 import { findingError } from '../errors.js'
+import type { DType } from './dtype.js'
 import type { Expr } from './expr.js'
 import { intrinsic } from './intrinsics.js'
 import type { Kernel, Stmt, TensorParam } from './kernel.js'
 import { countValues, monoid } from './monoids.js'
+import { storedNumber } from './store.js'
 import { thresholdOf } from './threshold.js'
 import { rankValues } from './top_k.js'
 
@@ -123,10 +125,14 @@ const reduce = (node: Reduction, env: Env): number => {
   return monoid(node.monoid).evaluate(Number(evaluateExpr(node.length, env)), (at) => Number(element(at)))
 }
 
-function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Float64Array; shape: readonly number[] }>>): void {
+type Outputs = Readonly<
+  Record<string, { readonly data: Float64Array; readonly shape: readonly number[]; readonly dtype: DType | undefined }>
+>
+
+function run(stmt: Stmt, env: Env, outputs: Outputs): void {
   const write = (tensor: string, indices: readonly number[], value: Value): void => {
-    const { data, shape } = known(outputs[tensor], 'output', tensor)
-    data[position(tensor, indices, shape)] = Number(value)
+    const { data, shape, dtype } = known(outputs[tensor], 'output', tensor)
+    data[position(tensor, indices, shape)] = storedNumber(dtype, Number(value))
   }
   const numbers = (exprs: readonly Expr[]): number[] => exprs.map((expr) => Number(evaluateExpr(expr, env)))
   switch (stmt.kind) {
@@ -234,7 +240,7 @@ export function evaluateKernel(
         const before = tensor.updates === undefined ? undefined : tensors[tensor.updates]
         const data = new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Number.NaN)
         if (before !== undefined) data.set(before.data)
-        return [tensor.name, { data, shape }]
+        return [tensor.name, { data, shape, dtype: typeof tensor.dtype === 'string' ? tensor.dtype : undefined }]
       }),
   )
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
@@ -246,5 +252,5 @@ export function evaluateKernel(
     })
     for (const stmt of kernel.body) run(stmt, env, outputs)
   })
-  return outputs
+  return Object.fromEntries(Object.entries(outputs).map(([name, { data, shape }]) => [name, { data, shape }]))
 }
