@@ -155,7 +155,7 @@ interface LoweredBody {
 /** Lowers the body to statements and finds its row axes. */
 function applyBody(signature: Signature): LoweredBody {
   const body: Stmt[] = []
-  const context = lowering(body, signature.written.keys())
+  const context = lowering(body, signature.body, signature.written.keys())
   const place: Place = { scope: innerScope(), level: 'row' }
   const outer = context.evaluate(signature.body, place)
   if (outer.kind !== 'function') {

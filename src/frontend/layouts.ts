@@ -22,7 +22,7 @@ const record = (names: readonly string[], make: (name: string) => Expr, node: No
 
 /** One of the layout's functions applied to its indices and extents. */
 function apply(node: Node, what: string, args: readonly Value[]): Expr {
-  const context = lowering([])
+  const context = lowering([], node)
   const place = { scope: innerScope(), level: 'element' } as const
   const fn = context.evaluate(node, place)
   if (fn.kind !== 'function')

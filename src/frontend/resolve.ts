@@ -107,14 +107,16 @@ function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
 
 /** The value of a module-level initializer; undefined if it takes running the module to know it. */
 function constantOf(initializer: Node, lowering: Lowering): Value | undefined {
+  const restore = lowering.mark()
   try {
     const value = lowering.evaluate(initializer, { scope: innerScope(), level: 'element' })
     if (value.kind !== 'scalar') return value
     const expr = simplifyExpr(value.expr)
     return expr.kind === 'const' ? scalar(expr) : undefined
   } catch (error) {
-    if (error instanceof Rejection) return undefined
-    throw error
+    if (!(error instanceof Rejection)) throw error
+    restore()
+    return undefined
   }
 }
 

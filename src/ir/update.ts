@@ -7,6 +7,7 @@
 import { call, dim, i32, index } from './build.js'
 import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
+import { keyOf } from './keys.js'
 import { freeNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
 
 /** Why an output cannot be replaced in place. */
@@ -182,7 +183,7 @@ class Places {
   }
 
   #named(place: Expr, extent: Expr, lets: Stmt[]): { readonly at: Expr; readonly inside: Expr } {
-    const key = JSON.stringify([place, extent])
+    const key = `${keyOf(place)} ${keyOf(extent)}`
     const known = this.#known.find((each) => each.key === key)
     if (known !== undefined) return known
     const at: ExprOf<'local'> = { kind: 'local', type: 'i32', name: this.#fresh('place') }
