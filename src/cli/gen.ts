@@ -7,6 +7,7 @@ import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
 import { type CliContext, json } from './context.js'
 import { readTuning } from './tuning_file.js'
+import { readVerifiedGroups } from './verified_groups.js'
 
 export interface GenOptions {
   /** Compare instead of writing. */
@@ -33,7 +34,10 @@ export async function readKernels(root: string, specs = 'specs') {
   ])
   const { kernels, layouts } = readSpecsOrThrow({ root, specs: [specs] })
   const { graphs, plans } = await readDeclarations(root, specs)
-  const planned = planAll(plans, graphs, kernels, layouts)
+  const verified = await readVerifiedGroups(root)
+  const planned = planAll(plans, graphs, kernels, layouts, verified)
+  // A project that cannot be written to is checked anew each time.
+  await verified.save().catch(() => undefined)
   return { ...planned, kernels: [...kernels, ...planned.kernels] }
 }
 

@@ -11,9 +11,8 @@ import { printShape } from '../ir/shape.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { PlanDecl } from '../lang/plan.js'
-import { deriveAttention } from './attention/attention.js'
-import { deriveDecodeAttention } from './attention/decode_attention.js'
-import { formOf } from './attention/parts.js'
+import { deriveAttentionGroup, fedOperand } from './attention/group.js'
+import type { DerivedGroup } from './check/meaning.js'
 import { placeEdges } from './graph/edges.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
 import { packGraph } from './graph/pack.js'
@@ -35,6 +34,8 @@ export interface PlannedGraph {
   /** The row programs and the templates the plan derives, by name. */
   readonly kernels: ReadonlyMap<string, Kernel>
   readonly templates: ReadonlyMap<string, TemplateKernel>
+  /** Every group with what was derived from it, for whoever holds the two against each other. */
+  readonly groups: readonly DerivedGroup[]
 }
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
@@ -71,6 +72,7 @@ export function applyPlan(
   const values: GraphValue[] = [...graph.values]
   const replaced = new Map<GraphNode, string>()
   const fused: GraphNode[] = []
+  const groups: DerivedGroup[] = []
   for (const { kernel: name, occurrences } of plan.groups) {
     for (const names of occurrences) {
       const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
@@ -84,6 +86,7 @@ export function applyPlan(
       checkConvex(graph, name, ordered)
       const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
       const derived = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
+      groups.push({ name, graph, nodes: ordered, derived, packing: plan.packed })
       if (product !== undefined) {
         fused.push(...libraryNodes(values, name, product, ordered, derived))
         continue
@@ -107,7 +110,7 @@ export function applyPlan(
   const planned = prune({ ...graph, values, nodes: [...kept, ...fused] })
   const kernels = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [] : [[name, kernel] as const])))
   const templates = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [[name, kernel] as const] : [])))
-  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates }
+  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates, groups }
 }
 
 /** The kernel for fewer storage types. */
@@ -142,18 +145,14 @@ function deriveGroup(
   const [first, second, third] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
   if (first === undefined) return deriveMembers(graph, name, members, layouts)
   if (third !== undefined) throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
-  const form = second === undefined ? undefined : formOf(graph, first, second)
-  if (second !== undefined && (form === 'step' || form === 'memory'))
-    return deriveDecodeAttention(graph, name, form, first, second, members, layouts)
+  const weights = second === undefined ? undefined : fedOperand(graph, first, second, members)
+  if (second !== undefined && weights !== undefined)
+    return deriveAttentionGroup(graph, name, first, second, weights, members, layouts)
   const updating = members.find(({ kernel }) => isUpdating(kernel))
   if (updating !== undefined)
     throw illegal(name, first.name, updating.node.name, `${updating.node.name} replaces elements in place, beside no product`)
   if (second === undefined) return deriveMatmul(graph, name, first, members, layouts)
-  if (form === 'sequence') return deriveAttention(graph, name, first, second, members, layouts)
-  const reason = members.some(({ node }) => node.op === 'softmax')
-    ? 'attention is "b s h d, b t h d -> b h s t" and "b h s t, b t h d -> b s h d", or of one query "b h d, b t h d -> b h t" and "b h t, b t h d -> b h d"'
-    : 'attention needs a softmax between its two products'
-  throw illegal(name, first.name, second.name, reason)
+  throw illegal(name, first.name, second.name, 'neither of the two products feeds the other')
 }
 
 function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Kernel>): Member {

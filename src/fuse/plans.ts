@@ -7,6 +7,7 @@ import { isKernelName, own } from '../ir/own.js'
 import type { TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
+import { checkMeaning, contentOf, type Verified } from './check/meaning.js'
 import { graphOf, resolvePlans } from './search/resolve.js'
 
 export interface Planned {
@@ -22,13 +23,15 @@ export interface Planned {
 /**
  * @param ops kernels of the ops the graphs use
  * @param layouts layouts that edges and int8 weights may have
- * @throws usage `plan.*` for a plan that cannot be applied; `plan.differ` when two plans derive different kernels of one name
+ * @param verified groups whose kernels were held against their bodies before; others are held against them now
+ * @throws usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute something else; `plan.differ` when two plans derive different kernels of one name
  */
 export function planAll(
   plans: readonly PlanDecl[],
   graphs: Readonly<Record<string, { readonly graph: Graph }>>,
   ops: readonly Kernel[],
   layouts: readonly Layout[] = [],
+  verified: Verified = new Set<string>(),
 ): Planned {
   const layoutsByName = new Map(layouts.map((layout) => [layout.name, layout]))
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
@@ -38,6 +41,12 @@ export function planAll(
   for (const plan of resolvePlans(plans, graphs, byName, layoutsByName)) {
     checkKernelNames(plan)
     const result = applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
+    for (const group of result.groups) {
+      const content = contentOf(group, byName)
+      if (verified.has(content)) continue
+      checkMeaning(group, byName)
+      verified.add(content)
+    }
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
       const known = made.get(name)
       if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
