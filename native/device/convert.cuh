@@ -1,5 +1,5 @@
 // Between storage types and the scalars of a body: float32 for floats and int8, int32 for the other integers. A store rounds
-// to nearest even; int8 saturates to [-127, 127] so that the range is symmetric.
+// to nearest even; int8 saturates to [-127, 127] so that the range is symmetric, and holds -127 for NaN.
 #ifndef HEDDLE_CONVERT_CUH
 #define HEDDLE_CONVERT_CUH
 

@@ -7,6 +7,7 @@ import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { Schedule } from '../lang/plan.js'
@@ -28,7 +29,7 @@ import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
-import { render } from './templates.js'
+import { placeText, render } from './templates.js'
 
 /** Files by path relative to `generated/`. */
 export type GeneratedFiles = ReadonlyMap<string, string>
@@ -60,7 +61,7 @@ export function generateInstances(
 ): GeneratedFiles {
   const written = [
     ...instances.map((instance): Written => {
-      const mapped = mapKernel(instance, tuning, schedules[instance.kernel.name])
+      const mapped = mapKernel(instance, tuning, own(schedules, instance.kernel.name))
       const { key } = mapped
       return { ...instance, key, variants: variantLines(mapped), text: emitInstance(mapped) }
     }),
@@ -97,7 +98,7 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
   return render('file', {
     op: kernel.name,
     specialisation: choices.length === 0 ? '' : ` with ${choices.join(', ')}`,
-    source: `${kernel.source.file}:${kernel.source.line}`,
+    source: placeText(kernel.source),
     schedule: launchers.flatMap(variantLines).map((v) => `${v.name}: ${v.schedule}`),
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     // Where kernels take the width as an argument, a constant of that name would go unused.

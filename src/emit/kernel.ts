@@ -6,6 +6,7 @@ import CodeBlockWriter from 'code-block-writer'
 import { dtypeInfo } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
 import type { Kernel, RowAxis, TensorParam } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
@@ -203,7 +204,7 @@ function writePeeled(
   names: Names,
   used: Scope['used'],
 ): void {
-  const fixed = instance.dims[dim]
+  const fixed = own(instance.dims, dim)
   if (fixed === undefined) used.dims.add(dim)
   const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
   writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)

@@ -13,7 +13,7 @@ import { type Scope, wideText } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
 import { runsOn } from './launcher.js'
 import { type Names, scalarText, storageText } from './names.js'
-import { render } from './templates.js'
+import { placeText, render } from './templates.js'
 
 /** One specialisation of a template kernel. */
 export interface TemplateInstance {
@@ -76,7 +76,7 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
   return render('template', {
     name: kernel.name,
     specialisation: choices.length === 0 ? '' : ` with ${choices.join(', ')}`,
-    source: `${kernel.source.file}:${kernel.source.line}`,
+    source: placeText(kernel.source),
     comment: text.comment,
     include: text.include,
     updates: isUpdating(kernel),

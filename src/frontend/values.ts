@@ -69,6 +69,8 @@ export interface Lowering {
   readonly unique: Unique
   /** Dimension each loop and row index runs over, where that is known. */
   readonly spans: Map<string, string>
+  /** Where the lowering stands; what is returned takes it back there after a refusal that is not passed on. */
+  readonly mark: () => () => void
   /** Functions being inlined, outermost first. */
   readonly stack: FunctionNode[]
 }

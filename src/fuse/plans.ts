@@ -3,6 +3,7 @@ import { usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
+import { isKernelName, own } from '../ir/own.js'
 import type { TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
@@ -38,6 +39,7 @@ export function planAll(
   const planned: Record<string, Record<string, Graph>> = {}
   const schedules: Record<string, Schedule> = {}
   for (const plan of resolvePlans(plans, graphs, byName, layoutsByName)) {
+    checkKernelNames(plan)
     const result = applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
     for (const group of result.groups) {
       const content = contentOf(group, byName)
@@ -57,7 +59,7 @@ export function planAll(
     for (const [name, schedule] of Object.entries(plan.schedules ?? {})) {
       addSchedule(schedules, plan, name, schedule, result.kernels.has(name))
     }
-    const graphsOfPlan = planned[plan.name] ?? {}
+    const graphsOfPlan = own(planned, plan.name) ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
   const kernels = [...made.values()]
@@ -67,6 +69,14 @@ export function planAll(
     schedules,
     graphs: planned,
   }
+}
+
+/** Groups name kernels, whose names stand in generated text. @throws usage `plan.name` */
+function checkKernelNames({ name, groups }: PlanDecl): void {
+  const wrong = groups.find(({ kernel }) => !isKernelName(kernel))
+  if (wrong === undefined) return
+  const shown = JSON.stringify(wrong.kernel)
+  throw usageError('plan.name', `plan ${name}: group name ${shown} is not allowed`, { hint: 'write it like bias_residual' })
 }
 
 /** @throws usage `plan.schedule` for a kernel the plan does not derive as a row program, and for two schedules of one kernel */
@@ -82,7 +92,7 @@ function addSchedule(
       hint: `groups: ${plan.groups.map(({ kernel }) => kernel).join(', ')}`,
     })
   }
-  const known = schedules[name]
+  const known = own(schedules, name)
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schedule)) {
     throw usageError('plan.schedule', `plan ${plan.name} has another schedule for ${name} than a plan before it`, {
       hint: 'give the groups different kernel names',

@@ -1,15 +1,17 @@
 /**
  * An interpreter of the whole IR in double precision. It is slow and obvious: the body run by Node must equal it exactly,
  * which is how the front end is checked, and later passes are checked against it in turn. Tensors are logical, so
- * layouts and storage types play no part.
+ * layouts play no part, and of storage types only what stores to 8-bit integers do (src/ir/store.ts).
  */
 import { findingError } from '../errors.js'
 import type { Run, Value } from './constructs/construct.js'
 import { constructOf } from './constructs/index.js'
+import type { DType } from './dtype.js'
 import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
 import type { Kernel, TensorParam } from './kernel.js'
 import { monoid } from './monoids.js'
+import { storedNumber } from './store.js'
 
 /** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
 export interface HostTensor {
@@ -120,7 +122,9 @@ function reduce(node: ExprOf<'fold'>, env: Env): number {
   return monoid(node.monoid).evaluate(Number(evaluateExpr(node.length, env)), (at) => Number(element(at)))
 }
 
-type Outputs = Readonly<Record<string, { data: Float64Array; shape: readonly number[] }>>
+type Outputs = Readonly<
+  Record<string, { readonly data: Float64Array; readonly shape: readonly number[]; readonly dtype: DType | undefined }>
+>
 
 /** What statements do while names mean what `env` says. */
 const runIn = (env: Env, outputs: Outputs): Run => ({
@@ -138,8 +142,8 @@ const runIn = (env: Env, outputs: Outputs): Run => ({
     env.rows.set(name, values)
   },
   write: (tensor, indices, value) => {
-    const { data, shape } = known(outputs[tensor], 'output', tensor)
-    data[position(tensor, indices, shape)] = Number(value)
+    const { data, shape, dtype } = known(outputs[tensor], 'output', tensor)
+    data[position(tensor, indices, shape)] = storedNumber(dtype, Number(value))
   },
 })
 
@@ -178,7 +182,7 @@ export function evaluateKernel(
         const before = tensor.updates === undefined ? undefined : tensors[tensor.updates]
         const data = new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Number.NaN)
         if (before !== undefined) data.set(before.data)
-        return [tensor.name, { data, shape }]
+        return [tensor.name, { data, shape, dtype: typeof tensor.dtype === 'string' ? tensor.dtype : undefined }]
       }),
   )
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
@@ -191,5 +195,5 @@ export function evaluateKernel(
     })
     for (const stmt of kernel.body) constructOf(stmt).evaluate(stmt, run)
   })
-  return outputs
+  return Object.fromEntries(Object.entries(outputs).map(([name, { data, shape }]) => [name, { data, shape }]))
 }

@@ -92,26 +92,27 @@ export const intrinsics = {
     evaluate: (a: number) => a,
     cuda: ([a]) => `static_cast<float>(${a})`,
   },
-  /** Truncates toward zero. */
+  /** Truncates toward zero. What int32 does not hold becomes its nearest number, NaN becomes 0. */
   toInt: {
     signatures: [{ params: ['f32'], result: 'i32' }],
-    evaluate: (a: number) => Math.trunc(a),
-    cuda: ([a]) => `static_cast<int>(${a})`,
+    evaluate: (a: number) => (Number.isNaN(a) ? 0 : Math.min(Math.max(Math.trunc(a), -(2 ** 31)), 2 ** 31 - 1)),
+    cuda: ([a]) => `__float2int_rz(${a})`,
   },
   abs: call(
     [i1, f1],
     (a: number) => Math.abs(a),
     (r) => (r === 'i32' ? 'abs' : 'fabsf'),
   ),
+  /** NaN where either is NaN, as `minimum` and `maximum` of IEEE 754-2019 (C's fminf and fmaxf drop it). */
   minimum: call(
     [i2, f2],
     (a: number, b: number) => Math.min(a, b),
-    (r) => (r === 'i32' ? 'min' : 'fminf'),
+    (r) => (r === 'i32' ? 'min' : 'heddle::smaller'),
   ),
   maximum: call(
     [i2, f2],
     (a: number, b: number) => Math.max(a, b),
-    (r) => (r === 'i32' ? 'max' : 'fmaxf'),
+    (r) => (r === 'i32' ? 'max' : 'heddle::larger'),
   ),
   square: call([f1], (a: number) => a * a, 'heddle::square'),
   sqrt: call([f1], (a: number) => Math.sqrt(a), 'sqrtf'),
@@ -138,7 +139,8 @@ export const intrinsics = {
 
 export type IntrinsicName = keyof typeof intrinsics
 
-function roundHalfEven(a: number): number {
+/** Nearest integer, ties to even. */
+export function roundHalfEven(a: number): number {
   const down = Math.floor(a)
   const rest = a - down
   if (rest < 0.5) return down

@@ -7,6 +7,7 @@
 import { call, dim, i32, index } from './build.js'
 import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
+import { keyOf } from './keys.js'
 import { freshName } from './names.js'
 import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
 
@@ -181,7 +182,7 @@ class Places {
   }
 
   #named(place: Expr, extent: Expr, lets: Stmt[]): { readonly at: Expr; readonly inside: Expr } {
-    const key = JSON.stringify([place, extent])
+    const key = `${keyOf(place)} ${keyOf(extent)}`
     const known = this.#known.find((each) => each.key === key)
     if (known !== undefined) return known
     const at: ExprOf<'local'> = { kind: 'local', type: 'i32', name: freshName('place', this.#names) }

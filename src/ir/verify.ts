@@ -169,6 +169,7 @@ function checkParameters(kernel: Kernel, fail: Fail): void {
   }
   for (const tensor of kernel.tensors) checkUpdate(tensor, kernel.tensors, fail)
   const firstOut = kernel.tensors.findIndex((tensor) => tensor.access === 'out')
+  if (firstOut < 0) fail('it has no output')
   if (kernel.tensors.slice(firstOut).some((tensor) => tensor.access === 'in')) fail('an input follows an output')
 }
 

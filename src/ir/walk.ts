@@ -42,44 +42,58 @@ export function mapOperands(expr: Expr, map: (operand: Expr) => Expr): Expr {
   }
 }
 
+/** Calls `see` on each node once, an expression after its operands. Nothing calls itself, so that no depth is too deep. */
+export function visitUp(expr: Expr, see: (expr: Expr) => void): void {
+  const seen = new Set<Expr>()
+  const path: { readonly node: Expr; readonly of: readonly Expr[]; next: number }[] = []
+  const enter = (node: Expr): void => {
+    if (seen.has(node)) return
+    seen.add(node)
+    path.push({ node, of: operands(node), next: 0 })
+  }
+  enter(expr)
+  for (let at = path.at(-1); at !== undefined; at = path.at(-1)) {
+    const operand = at.of[at.next++]
+    if (operand !== undefined) enter(operand)
+    else {
+      path.pop()
+      see(at.node)
+    }
+  }
+}
+
 /** Rewrites bottom-up: `rule` sees each node once, after its operands. Nodes that were shared stay shared. */
 export function rewrite(expr: Expr, rule: (expr: Expr) => Expr): Expr {
   const done = new Map<Expr, Expr>()
-  const go = (node: Expr): Expr => {
-    const known = done.get(node)
-    if (known !== undefined) return known
-    const result = rule(mapOperands(node, go))
-    done.set(node, result)
-    return result
-  }
-  return go(expr)
+  visitUp(expr, (node) => {
+    done.set(node, rule(mapOperands(node, (operand) => done.get(operand) ?? operand)))
+  })
+  return done.get(expr) ?? expr
 }
 
 /** Calls `see` on each node once, an expression before its operands. */
 export function visit(expr: Expr, see: (expr: Expr) => void): void {
   const seen = new Set<Expr>()
-  const go = (node: Expr): void => {
-    if (seen.has(node)) return
+  const waiting = [expr]
+  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+    if (seen.has(node)) continue
     seen.add(node)
     see(node)
-    operands(node).forEach(go)
+    waiting.push(...[...operands(node)].reverse())
   }
-  go(expr)
 }
 
-/** Names of the indices, locals and rows an expression reads and does not bind itself. */
+/** Names of the indices, locals and rows an expression reads and does not bind itself. Names are unique, so what is bound is bound everywhere. */
 export function freeNames(expr: Expr): ReadonlySet<string> {
-  switch (expr.kind) {
-    case 'index':
-    case 'local':
-      return new Set([expr.name])
-    case 'element':
-      return new Set([expr.row, ...freeNames(expr.index)])
-    case 'fold':
-      return new Set([...freeNames(expr.length), ...[...freeNames(expr.value)].filter((name) => name !== expr.index)])
-    default:
-      return new Set(operands(expr).flatMap((operand) => [...freeNames(operand)]))
-  }
+  const names = new Set<string>()
+  const bound = new Set<string>()
+  visit(expr, (node) => {
+    if (node.kind === 'index' || node.kind === 'local') names.add(node.name)
+    if (node.kind === 'element') names.add(node.row)
+    if (node.kind === 'fold') bound.add(node.index)
+  })
+  for (const name of bound) names.delete(name)
+  return names
 }
 
 /** Replaces indices and locals by name. Names are unique in a kernel, so nothing can be captured. */

@@ -53,6 +53,12 @@ describe('nvcc', () => {
     expect(Math.max(...wide.report.kernels.map(({ registers }) => registers))).toBeLessThanOrEqual(128)
   })
 
+  it('keeps NaN in a maximum without an instruction more', async () => {
+    const softmax = await ptxOf('softmax__f16')
+    expect(softmax).toContain('max.NaN.f32')
+    expect(softmax).not.toContain('max.f32')
+  })
+
   it('moves whole chunks with 16-byte instructions, and gathers element by element', async () => {
     const gelu = await ptxOf('gelu__f16')
     expect(gelu).toContain('ld.global.nc.v4')

@@ -4,11 +4,13 @@
  * row, or, where it reads another position, the producer's expression itself. An elementwise member that runs over other axes
  * than the group is never run at all: it only lends its expression. Values used outside the group are stored.
  */
+import { usageError } from '../../errors.js'
 import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
+import { oversizeKernel } from '../../ir/size.js'
 import { verifyKernel } from '../../ir/verify.js'
 import { mapStmt, rewrite, substitute } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -97,6 +99,8 @@ class Derivation {
       body: this.#body,
       typical: parameters.typical(),
     })
+    const large = oversizeKernel(kernel)
+    if (large !== undefined) throw tooLarge(this.#group, this.#members, large)
     verifyKernel(kernel, `fuse ${this.#group}`)
     checkUpdates(kernel, this.#group, this.#members)
     return { kernel, inputs: parameters.bindings('in'), outputs: parameters.bindings('out'), attrs: parameters.attrValues }
@@ -248,6 +252,16 @@ class Derivation {
     return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
   }
 }
+
+/** @returns usage `plan.size` */
+const tooLarge = (group: string, members: readonly Member[], reason: string) =>
+  usageError(
+    'plan.size',
+    `group ${group}: a value of ${members.map(({ node }) => node.name).join(', ')} is too large: ${reason}`,
+    {
+      hint: 'make two groups of it',
+    },
+  )
 
 /** A member's loop: its index, the atoms it spans, and the fused kernel's index along the last of them. */
 interface Loop {

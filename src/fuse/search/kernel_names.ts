@@ -2,8 +2,9 @@
  * Names for the groups a search found. A group that derives a kernel the project already has takes its name, so that no second
  * copy of the same text is generated; the others are called after their ops.
  */
-import { kernelName } from '../../ir/op_name.js'
+
 import { freshName } from '../../ir/names.js'
+import { kernelName } from '../../ir/op_name.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { type PlannedKernel, sameKernel } from '../apply.js'
 import type { Candidate, Candidates } from './candidates.js'
