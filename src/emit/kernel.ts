@@ -11,7 +11,7 @@ import type { Pass, Step } from '../schedule/passes.js'
 import type { PassContext, Walk } from './context.js'
 import { expressionText, offsetText, operandText, type Scope } from './expression.js'
 import { soonLines } from './loads.js'
-import { createNames, type Names, scalarText, storageText } from './names.js'
+import { createNames, handleText, type Names, scalarText } from './names.js'
 import { wholeRows } from './offsets.js'
 import { writePass } from './pass.js'
 import { isAlone } from './shared_row.js'
@@ -233,6 +233,6 @@ function parameterList({ dims, attrs, tensors }: Parameters, work: string, names
     `const int64_t ${work}`,
     ...dims.map((dim) => `const int ${names.dim(dim)}`),
     ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
-    ...tensors.map((t) => `const heddle::${t.access === 'in' ? 'In' : 'Out'}<${storageText(t, names)}> ${names.tensor(t.name)}`),
+    ...tensors.map((tensor) => `const ${handleText(tensor, names)} ${names.tensor(tensor.name)}`),
   ].join(',\n    ')
 }

@@ -14,6 +14,7 @@ import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttention } from './attention/attention.js'
 import { deriveDecodeAttention } from './attention/decode_attention.js'
 import { formOf } from './attention/parts.js'
+import { commonConstants, markConstants } from './graph/constants.js'
 import { placeEdges } from './graph/edges.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
 import { packGraph } from './graph/pack.js'
@@ -83,7 +84,7 @@ export function applyPlan(
       }
       checkConvex(graph, name, ordered)
       const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
-      const derived = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
+      const derived = markConstants(graph, forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes))
       if (product !== undefined) {
         fused.push(...libraryNodes(values, name, product, ordered, derived))
         continue
@@ -94,7 +95,7 @@ export function applyPlan(
           hint: 'give the occurrences different kernel names',
         })
       }
-      made.set(name, known ?? derived.kernel)
+      made.set(name, known === undefined ? derived.kernel : commonConstants(known, derived.kernel))
       if (plan.tuned?.includes(name) === true) {
         fused.push({ ...bareMatmul(name, ordered), generated: name })
         continue
@@ -120,14 +121,14 @@ function forTypes(derived: Derived<PlannedKernel>, dtypes: PlanDecl['dtypes']): 
 
 const isOneOf = (list: readonly string[], item: string): boolean => list.includes(item)
 
-/** Equal but for where they were written. */
+/** Equal but for where they were written, and for which inputs are weights: see `commonConstants`. */
 export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {
   if ('kind' in a || 'kind' in b) return withoutSource(a) === withoutSource(b)
   return printKernel({ ...a, source: b.source }) === printKernel(b)
 }
 
 const withoutSource = (kernel: PlannedKernel): string =>
-  JSON.stringify(kernel, (key, value: unknown) => (key === 'source' ? undefined : value))
+  JSON.stringify(kernel, (key, value: unknown) => (key === 'source' || key === 'constant' ? undefined : value))
 
 /** The kernel of a group, by what is in it: a row program, a matmul with its epilogue, or attention. */
 function deriveGroup(

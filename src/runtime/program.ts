@@ -7,6 +7,7 @@ import { dtypeInfo } from '../ir/dtype.js'
 import type { ValueInfo } from './bind.js'
 import type { NativeBuffer, NativeSlice, NativeStep } from './native.js'
 import { planMemory } from './planner.js'
+import { checkConstants } from './program_constants.js'
 import { type FlatProgram, type FlattenConfig, flatten } from './program_flatten.js'
 import type { Storage, StorageId } from './program_memory.js'
 import { checkLibrary, describeStep, nativeStep, type ProgramStep } from './program_native.js'
@@ -96,6 +97,7 @@ function assemble(
     if (found === undefined) throw new Error(`internal: no storage ${id}`)
     return found
   }
+  checkConstants(flat.steps, session.manifest, slice)
   const native = session.device.program(flat.steps.map((step) => nativeStep(session, step, slice)))
   const outputs = Object.entries(flat.outputs)
   const infos = (values: FlatProgram['inputs']): Record<string, ValueInfo> =>
