@@ -135,8 +135,8 @@ __device__ __forceinline__ void round_into(Pack<signed char, N>& pack, const flo
 #endif
 
 /// One element as a scalar, and a scalar into one element.
-template <class T>
-__device__ __forceinline__ Scalar<T> read(const In<T>& tensor, int64_t offset) {
+template <template <class> class Tensor, class T>
+__device__ __forceinline__ Scalar<T> read(const Tensor<T>& tensor, int64_t offset) {
   return Storage<T>::load(tensor.get(offset));
 }
 

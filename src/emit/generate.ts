@@ -173,13 +173,14 @@ export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], 
     fixedDims: { ...dims },
     file: cudaPath(key),
     digest: createHash('sha256').update(text).digest('hex'),
-    buffers: kernel.tensors.map(({ name, access, dtype, dims: extents, layout, updates }) => ({
+    buffers: kernel.tensors.map(({ name, access, dtype, dims: extents, layout, updates, constant }) => ({
       name,
       access,
       dtype: resolveDType(dtype, types),
       dims: [...extents],
       layout: layout.name,
       ...(updates === undefined ? {} : { updates }),
+      ...(constant === undefined ? {} : { constant }),
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),
@@ -204,5 +205,6 @@ export const registryText = (entries: readonly KernelEntry[]): string =>
       buffers: buffers.length,
       dims: dims.length,
       attrs: attrs.length,
+      access: buffers.map(({ access }) => (access === 'in' ? 'r' : 'w')).join(''),
     })),
   })

@@ -15,7 +15,7 @@ import { isAlone } from './constructs/shared_row.js'
 import type { PassContext, Walk } from './context.js'
 import { operandText, type Scope } from './expression.js'
 import { soonLines } from './loads.js'
-import { createNames, type Names, scalarText, storageText } from './names.js'
+import { createNames, handleText, type Names, scalarText } from './names.js'
 import { wholeRows } from './offsets.js'
 import { writePass } from './pass.js'
 import { meets } from './stages.js'
@@ -220,6 +220,6 @@ function parameterList({ dims, attrs, tensors }: Parameters, work: string, names
     `const int64_t ${work}`,
     ...dims.map((dim) => `const int ${names.dim(dim)}`),
     ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
-    ...tensors.map((t) => `const heddle::${t.access === 'in' ? 'In' : 'Out'}<${storageText(t, names)}> ${names.tensor(t.name)}`),
+    ...tensors.map((tensor) => `const ${handleText(tensor, names)} ${names.tensor(tensor.name)}`),
   ].join(',\n    ')
 }

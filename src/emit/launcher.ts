@@ -7,7 +7,7 @@ import { sizeOf } from '../schedule/access.js'
 import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass, type Parameters } from './kernel.js'
-import { createNames, scalarText, storageText } from './names.js'
+import { argumentText, createNames, scalarText, storageText } from './names.js'
 
 /** C++ type of a team, as in native/device/team.cuh. */
 export function teamText(team: Team): string {
@@ -35,7 +35,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   kernel.tensors.forEach((tensor, i) => {
     if (!parameters.tensors.includes(tensor)) return
     const elements = wideText(sizeOf(tensor, fixed), scope, toCount)
-    const handle = `arguments.${tensor.access}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
+    const handle = `arguments.${argumentText(tensor)}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
     actions.writeLine(`const auto ${names.tensor(tensor.name)} = ${handle};`)
     const before = kernel.tensors.findIndex(({ name }) => name === tensor.updates)
     if (before >= 0) {

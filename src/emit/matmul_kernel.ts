@@ -62,7 +62,9 @@ function mainLoop(
   tuned: readonly TunedTile[],
 ): Pick<TemplateText, 'include' | 'launch'> {
   const { names } = scope
-  const { batch, constantB } = kernel
+  const { batch } = kernel
+  // Whether b may be read before earlier launches are complete is for the program to say.
+  const constantB = `arguments.is_constant(${kernel.tensors.findIndex(({ name }) => name === kernel.b)})`
   const [m, n, k] = [names.dim(kernel.m), names.dim(kernel.n), names.dim(kernel.k)]
   const operands = [kernel.a, kernel.b].map((name) => tensorOf(name, scope))
   const rows = operands.every(({ layout }) => layout.name === 'row')
@@ -146,12 +148,7 @@ function inFrame(names: Names, { epilogue }: MatmulKernel, column: string): Name
 }
 
 /** The members of the epilogue's struct that are functions. */
-function epilogueBody(
-  pass: Pass,
-  { accumulator, constants }: MatmulKernel,
-  scope: Scope,
-  types: TemplateInstance['types'],
-): string {
+function epilogueBody(pass: Pass, { accumulator }: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
   const { names, elements } = scope
   const loaded = pass.rows.filter((row) => row.kind === 'loaded')
   const operands = loaded.filter(({ load }) => load.tensor !== accumulator)
@@ -159,7 +156,7 @@ function epilogueBody(
   for (const row of loaded) {
     elements.set(row.name, row.load.tensor === accumulator ? 'product[i]' : `operands.${names.value(row.name)}[i]`)
   }
-  const fixed = operands.filter(({ load, guard }) => guard === undefined && constants.includes(load.tensor))
+  const fixed = operands.filter(({ load, guard }) => guard === undefined && tensorOf(load.tensor, scope).constant === true)
   const inner = bodyWriter(2)
   const rest: Pass = { ...pass, rows: pass.rows.filter((row) => row.kind !== 'loaded') }
   const whole = { covers: () => true, condition: '' }

@@ -116,3 +116,10 @@ export const scalarText: Readonly<Record<Expr['type'], string>> = { f32: 'float'
 /** The storage type of a tensor: a type parameter's name, or the C++ type. */
 export const storageText = ({ dtype }: TensorParam, names: Names): string =>
   typeof dtype === 'string' ? dtypeInfo[dtype].cuda : names.type(dtype.param)
+
+/** The handle a kernel takes a tensor by: what it may do with it (native/device/cuda.cuh). */
+export const handleText = (tensor: TensorParam, names: Names): string =>
+  `heddle::${tensor.access === 'out' ? 'Out' : tensor.constant === true ? 'ConstantIn' : 'In'}<${storageText(tensor, names)}>`
+
+/** The member of heddle::Arguments that makes the handle. */
+export const argumentText = ({ access, constant }: TensorParam): string => (constant === true ? 'constant_in' : access)

@@ -115,7 +115,7 @@ export function readProject(project: SpecProject, specs: readonly string[], file
   const library = standardFiles(project)
   const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])
   // Types come from all files together, so that nothing is asked about while one is too deep.
-  if (deep.length > 0) return { kernels: [], layouts: [], diagnostics: deep }
+  if (deep.length > 0) return { kernels: [], standard: [], layouts: [], diagnostics: deep }
   const declarators = findDeclarators(project)
   const rejected: Rejected[] = []
   const kernels = new Map<string, Kernel>()

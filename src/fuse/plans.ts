@@ -8,6 +8,7 @@ import type { TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
 import { checkMeaning, contentOf, type Verified } from './check/meaning.js'
+import { commonConstants } from './graph/constants.js'
 import { graphOf, resolvePlans } from './search/resolve.js'
 
 export interface Planned {
@@ -54,7 +55,7 @@ export function planAll(
           hint: 'rename the group',
         })
       }
-      made.set(name, known ?? kernel)
+      made.set(name, known === undefined ? kernel : commonConstants(known, kernel))
     }
     for (const [name, schedule] of Object.entries(plan.schedules ?? {})) {
       addSchedule(schedules, plan, name, schedule, result.kernels.has(name))

@@ -27,6 +27,11 @@ export interface TensorParam {
   readonly layout: Layout
   /** Of an output: the input it is but for some elements, which are replaced in that input's memory (see ir/update.ts). */
   readonly updates?: string
+  /**
+   * Of an input: a weight in every graph the kernel is for. The kernel reads it through the read-only path and whenever it likes, so
+   * programs in which a step writes it are refused (runtime/program_constants.ts). Never of an op itself, which anyone may launch.
+   */
+  readonly constant?: true
 }
 
 export interface AttrParam {
