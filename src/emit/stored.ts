@@ -1,6 +1,6 @@
 /**
- * What a store does by itself need not be computed before it: a store to int8 rounds to nearest even and saturates to [-127, 127]
- * (native/device/convert.cuh), so that a body which says so, as its oracle must, costs nothing. Runs when a store is written.
+ * Folds rounding and clamping into the store: a store to int8 rounds to nearest even and saturates to [-127, 127]
+ * (native/device/convert.cuh), so a body that rounds and clamps first, as it must, pays nothing for it. Runs when a store is written.
  */
 
 import type { Expr } from '../ir/expr.js'
@@ -8,7 +8,7 @@ import type { DTypeRef } from '../ir/kernel.js'
 
 const largest = 127
 
-/** The expression without what a store to the type repeats. */
+/** The expression without the rounding and clamping that a store to the type does. */
 export const beforeStore = (value: Expr, dtype: DTypeRef): Expr => (dtype === 'i8' ? unrounded(value) : value)
 
 function unrounded(e: Expr): Expr {
