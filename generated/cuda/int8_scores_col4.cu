@@ -7,7 +7,7 @@
 namespace slots_of_int8_scores_col4 {
 
 
-// What becomes of the product.
+// The epilogue of the product.
 struct Epilogue {
   int b1;
   int m;
@@ -15,23 +15,23 @@ struct Epilogue {
   int k;
   heddle::Out<int> y;
   static constexpr int VEC = 8;
-  /// What is read besides the product.
+  /// The operands that the epilogue loads.
   struct Loaded {
   };
   /// Whether all chunks are full and aligned.
   bool whole_chunks() const {
     return n % VEC == 0 && y.aligned(0, 16);
   }
-  /// Brings what no launch writes near.
+  /// Prefetches constants.
   __device__ __forceinline__ void prefetch(int) const {
   }
-  /// Starts reading for columns [column, column + valid) of a row, of which there are at most VEC.
+  /// Starts the loads of the epilogue for columns [column, column + valid) of a row, at most VEC of them.
   template <bool WHOLE>
   __device__ __forceinline__ Loaded load(int64_t, int, int) const {
     Loaded operands;
     return operands;
   }
-  /// Computes and stores these columns from the product.
+  /// Computes and stores these columns of the epilogue.
   template <bool WHOLE>
   __device__ __forceinline__ void finish(int64_t row, int column, int valid, const int (&product)[VEC], const Loaded&) const {
     int y_c[VEC];

@@ -8,13 +8,13 @@ namespace slots_of_matmul_bias_gelu_tanh__bf16 {
 
 using T = __nv_bfloat16;
 
-// What becomes of the product.
+// The epilogue of the product.
 struct Epilogue {
   int n;
   heddle::ConstantIn<T> bias;
   heddle::Out<T> y;
   static constexpr int VEC = 8;
-  /// What is read besides the product.
+  /// The operands that the epilogue loads.
   struct Loaded {
     heddle::Chunk<T, VEC> bias_c3;
   };
@@ -22,18 +22,18 @@ struct Epilogue {
   bool whole_chunks() const {
     return n % VEC == 0 && bias.aligned(0, 16) && y.aligned(0, 16);
   }
-  /// Brings what no launch writes near.
+  /// Prefetches constants.
   __device__ __forceinline__ void prefetch(int column) const {
     heddle::prefetch(bias, column);
   }
-  /// Starts reading for columns [column, column + valid) of a row, of which there are at most VEC.
+  /// Starts the loads of the epilogue for columns [column, column + valid) of a row, at most VEC of them.
   template <bool WHOLE>
   __device__ __forceinline__ Loaded load(int64_t row, int column, int valid) const {
     Loaded operands;
     operands.bias_c3 = heddle::load_chunk<VEC, WHOLE>(bias, column, valid);
     return operands;
   }
-  /// Computes and stores these columns from the product.
+  /// Computes and stores these columns of the epilogue.
   template <bool WHOLE>
   __device__ __forceinline__ void finish(int64_t row, int column, int valid, const float (&product)[VEC], const Loaded& operands) const {
     const int64_t start = static_cast<int64_t>(row) * n;

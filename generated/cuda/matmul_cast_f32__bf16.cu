@@ -8,28 +8,28 @@ namespace slots_of_matmul_cast_f32__bf16 {
 
 using T = __nv_bfloat16;
 
-// What becomes of the product.
+// The epilogue of the product.
 struct Epilogue {
   int n;
   heddle::Out<float> y;
   static constexpr int VEC = 8;
-  /// What is read besides the product.
+  /// The operands that the epilogue loads.
   struct Loaded {
   };
   /// Whether all chunks are full and aligned.
   bool whole_chunks() const {
     return n % VEC == 0 && y.aligned(0, 16);
   }
-  /// Brings what no launch writes near.
+  /// Prefetches constants.
   __device__ __forceinline__ void prefetch(int) const {
   }
-  /// Starts reading for columns [column, column + valid) of a row, of which there are at most VEC.
+  /// Starts the loads of the epilogue for columns [column, column + valid) of a row, at most VEC of them.
   template <bool WHOLE>
   __device__ __forceinline__ Loaded load(int64_t, int, int) const {
     Loaded operands;
     return operands;
   }
-  /// Computes and stores these columns from the product.
+  /// Computes and stores these columns of the epilogue.
   template <bool WHOLE>
   __device__ __forceinline__ void finish(int64_t row, int column, int valid, const float (&product)[VEC], const Loaded&) const {
     const int64_t start = static_cast<int64_t>(row) * n;

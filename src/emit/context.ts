@@ -1,10 +1,10 @@
-/** What is known while the passes of one program are written: how rows are walked, where they start, and what was read of them already. */
+/** The state of emission of one program: the kind of loop over a row, the offsets declared so far, and which loads were issued early. */
 import type CodeBlockWriter from 'code-block-writer'
 import type { PassRow } from '../schedule/passes.js'
 import type { Scope } from './expression.js'
 import type { RowStarts, WholeRows } from './offsets.js'
 
-/** How the chunks of a row are walked: all of them held by the team, one after the other, or one by this thread. */
+/** The loop over the chunks of a row: `kept` holds all of them in registers, `reread` takes one after the other, `single` has one a thread. */
 export type Walk = 'kept' | 'reread' | 'single'
 
 export interface PassContext extends Scope {
@@ -13,6 +13,6 @@ export interface PassContext extends Scope {
   readonly starts: RowStarts
   /** The accesses that need no check of their own in a whole row; absent where a thread has one chunk only. */
   readonly whole?: WholeRows
-  /** Rows of later passes that were read before the first, and the variables that hold them. */
+  /** Rows of later passes that are loaded before the first, and the variables that hold them. */
   readonly soon: Map<PassRow, string>
 }

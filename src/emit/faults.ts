@@ -1,4 +1,4 @@
-/** What must not be computed where the body does not: elements beyond a row, values of stores whose condition does not hold. */
+/** Which expressions need a mask: those that may fault for elements beyond a row, or where the condition of a store does not hold. */
 import type { Expr } from '../ir/expr.js'
 import { type Pass, passValues, statementsOf } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'

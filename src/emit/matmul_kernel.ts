@@ -46,7 +46,7 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, til
     {
       comment: `${instance.key}: matmul main loop of native/device/${include}, epilogue over chunks of ${vec} columns`,
       include,
-      slots: { name: 'Epilogue', comment: 'What becomes of the product.', body },
+      slots: { name: 'Epilogue', comment: 'The epilogue of the product.', body },
       launch,
       extents: [...kernel.batch, kernel.m, kernel.n].map(names.dim),
     },
@@ -173,7 +173,7 @@ function epilogueBody(pass: Pass, { accumulator }: MatmulKernel, scope: Scope, t
   // Parameters that nothing reads have no name, so that no compiler complains about them.
   const place = operands.length === 0 ? 'int64_t, int, int' : 'int64_t row, int column, int valid'
   writer.writeLine(`static constexpr int VEC = ${vec};`)
-  writer.writeLine('/// What is read besides the product.')
+  writer.writeLine('/// The operands that the epilogue loads.')
   writer.write('struct Loaded ').inlineBlock(() => {
     for (const row of operands) {
       writer.writeLine(`heddle::Chunk<${storageText(tensorOf(row.load.tensor, scope), names)}, VEC> ${names.value(row.name)};`)
@@ -183,14 +183,14 @@ function epilogueBody(pass: Pass, { accumulator }: MatmulKernel, scope: Scope, t
   write('Whether all chunks are full and aligned.', 'bool whole_chunks() const', [`return ${wholeText(pass, operands, scope)};`])
   const column = fixed.length === 0 ? 'int' : 'int column'
   write(
-    'Brings what no launch writes near.',
+    'Prefetches constants.',
     `${inline} void prefetch(${column}) const`,
     fixed.map(
       ({ load, loop }) =>
         `heddle::prefetch(${names.tensor(load.tensor)}, ${placeOf(load.tensor, load.indices, loop.index, scope)});`,
     ),
   )
-  writer.writeLine('/// Starts reading for columns [column, column + valid) of a row, of which there are at most VEC.')
+  writer.writeLine('/// Starts the loads of the epilogue for columns [column, column + valid) of a row, at most VEC of them.')
   writer.writeLine('template <bool WHOLE>')
   writer.write(`${inline} Loaded load(${place}) const `).block(() => {
     writer.writeLine('Loaded operands;')
@@ -204,7 +204,7 @@ function epilogueBody(pass: Pass, { accumulator }: MatmulKernel, scope: Scope, t
   })
   const given = operands.length === 0 ? 'const Loaded&' : 'const Loaded& operands'
   const sum = scalarText[dtypeInfo[resolveDType(tensorOf(accumulator, scope).dtype, types)].scalar]
-  writer.writeLine('/// Computes and stores these columns from the product.')
+  writer.writeLine('/// Computes and stores these columns of the epilogue.')
   writer.writeLine('template <bool WHOLE>')
   writer.write(`${inline} void finish(int64_t row, int column, int valid, const ${sum} (&product)[VEC], ${given}) const `)
   return `${lines(writer).trimEnd()} {\n${lines(inner)}  }\n`

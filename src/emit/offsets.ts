@@ -1,6 +1,6 @@
 /**
- * Where chunks lie: the offset at which each row starts is computed once, and a row all of whose chunks can be moved in
- * packs is recognised once, before its passes.
+ * Offsets of chunks: the offset at which each row starts is computed once, and whether all chunks of a row are full and aligned is tested
+ * once, before its passes (loop versioning).
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'

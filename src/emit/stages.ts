@@ -1,7 +1,7 @@
 /**
- * The stages of a chunk: what the team must finish before the rest can go on. A pass without scans has one stage. An element
- * of a scan exists once all threads of the row have exchanged what their chunks add up to, so whatever uses it is computed a
- * stage later than the values scanned. Runs when a pass is written.
+ * The stages of a chunk, each a loop over its elements (loop fission at scans). A pass without scans has one stage. The elements of a scan
+ * are known once the threads of the row have exchanged the totals of their chunks, so whatever reads them belongs to a later stage than
+ * the values scanned. Runs when a pass is written.
  */
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'

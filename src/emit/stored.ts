@@ -1,7 +1,7 @@
 /**
- * What a store does by itself need not be computed before it: a store to int8 rounds to nearest even and saturates to [-127, 127]
- * and one to uint8 saturates to [0, 255] (native/device/convert.cuh), so that saying so, as IR does (src/ir/store.ts), costs nothing.
- * Runs when a store is written.
+ * Folds rounding and clamping into the store: a store to int8 rounds to nearest even and saturates to [-127, 127], one to uint8 saturates
+ * to [0, 255] (native/device/convert.cuh), so a body that says so itself, as IR does (src/ir/store.ts), pays nothing for it. Runs when a
+ * store is written.
  */
 
 import type { Expr } from '../ir/expr.js'
@@ -13,7 +13,7 @@ interface Range {
   readonly high: number
 }
 
-/** The expression without what a store to the type repeats. */
+/** The expression without the rounding and clamping that a store to the type does. */
 export const beforeStore = (value: Expr, dtype: DTypeRef): Expr =>
   dtype === 'i8' ? unrounded(value, int8Range) : dtype === 'u8' ? unrounded(value, uint8Range) : value
 

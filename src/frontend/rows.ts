@@ -27,6 +27,12 @@ export function loop(
   return { index, value: asScalar(lowering.call(of, args, node, { ...place, level: 'element' }), node) }
 }
 
+/** Refuses an argument of a row construct that has no elements. */
+export function expectRow(construct: string, of: Value, at: Node, hint: string): void {
+  if (of.kind === 'scalar' || of.kind === 'record' || of.kind === 'histogram')
+    reject('row', at, `${construct} takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, hint)
+}
+
 /** The two arguments of every row construct. */
 export function lengthAndElement(name: string, args: readonly Value[], node: Node): { length: Expr; of: Value; at: Node } {
   const [length, of] = args
@@ -34,11 +40,9 @@ export function lengthAndElement(name: string, args: readonly Value[], node: Nod
     return reject('arity', node, `${name} takes 2 arguments, ${args.length} given`, `write ${name}(n, (c) => x(m, c))`)
   }
   const at = argumentAt(node, 1)
-  if (of.kind === 'scalar' || of.kind === 'record') {
-    const hint =
-      name === 'max' || name === 'min' ? `the ${name} of two values is ${name}imum(a, b)` : `write ${name}(n, (c) => x(m, c))`
-    return reject('row', at, `${name} takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, hint)
-  }
+  const pair = name === 'max' || name === 'min'
+  const isValue = of.kind === 'scalar' || of.kind === 'record'
+  expectRow(name, of, at, pair && isValue ? `the ${name} of two values is ${name}imum(a, b)` : `write ${name}(n, (c) => x(m, c))`)
   return { length: asIndex(length, argumentAt(node, 0), `length of ${name}:`), of, at }
 }
 
@@ -121,8 +125,7 @@ export function threshold(args: readonly Value[], node: Node, place: Place, lowe
   const name = wanted === undefined ? lowering.unique('threshold', 'derived') : lowering.unique(wanted)
   const [keys, weights] = [key, weight].map((of, i) => {
     const at = argumentAt(node, 2 + i)
-    if (of.kind === 'scalar' || of.kind === 'record' || of.kind === 'histogram')
-      return reject('row', at, `threshold takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, example)
+    expectRow('threshold', of, at, example)
     const { index, value } = loop(extent, of, at, place, lowering)
     return { index, value: floatOf(value, at) }
   })
@@ -141,8 +144,7 @@ export function histogram(args: readonly Value[], node: Node, place: Place): Val
     return reject('arity', node, `histogram takes 3 arguments, ${args.length} given`, example)
   expectRowLevel('a histogram', node, place)
   const at = argumentAt(node, 2)
-  if (of.kind === 'scalar' || of.kind === 'record' || of.kind === 'histogram')
-    return reject('row', at, `histogram takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, example)
+  expectRow('histogram', of, at, example)
   return {
     kind: 'histogram',
     bins: asIndex(bins, argumentAt(node, 0), 'bins of histogram:'),

@@ -1,7 +1,7 @@
 /** The largest elements of a row in a body: one statement of the kernel, of which two rows can be read. */
 import type { Node } from 'ts-morph'
 import { quote, reject } from './diagnostics.js'
-import { expectRowLevel, loop } from './rows.js'
+import { expectRow, expectRowLevel, loop } from './rows.js'
 import { argumentAt, asIndex } from './scalars.js'
 import { describe, type Lowering, type Place, scalar, type Value } from './values.js'
 
@@ -20,8 +20,7 @@ export function topK(args: readonly Value[], node: Node, place: Place, lowering:
     return reject('shape', counted, `k of topK is a dimension, ${quote(counted)} is none`, hint)
   }
   const at = argumentAt(node, 2)
-  if (of.kind === 'scalar' || of.kind === 'record' || of.kind === 'histogram')
-    return reject('row', at, `topK takes a row or a function of an index, ${quote(at)} is ${describe(of)}`, example)
+  expectRow('topK', of, at, example)
   const extent = asIndex(length, argumentAt(node, 1), 'length of topK:')
   const { index, value } = loop(extent, of, at, place, lowering)
   if (value.type !== 'f32') {

@@ -1,7 +1,6 @@
 /**
- * Which loads of a row's elements move chunks: those made for every element, those that may be made anyway, and those that a condition
- * guards which is the same for the whole row. `x(t, c)` behind `t < count` is read in chunks where the condition holds, and not at
- * all where it does not.
+ * Vectorises loads: one that is made for every element, one that is proven in bounds, and one behind a condition that is the same for
+ * the whole row. `x(t, c)` behind `t < count` becomes a vector load that is masked by the condition.
  */
 import { call, i32, index as indexVar } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -13,7 +12,7 @@ import { contains, keyOf, sameExpr, usesIndex } from './rewrite.js'
 /** The conditions under which an expression is evaluated; undefined where they are not known. */
 type Path = readonly Expr[] | undefined
 
-/** Replaces loads of consecutive elements by elements of a row that is loaded in chunks. `computed`: the value always is. */
+/** Replaces contiguous loads by elements of a row that is loaded in chunks. `computed`: the value is evaluated for every element. */
 export function nameChunkLoads(value: Expr, loop: Loop, context: Context, computed = true): Expr {
   // Expressions are graphs: what several places share is visited once for each path.
   const done = new Map<string, Map<Expr, Expr>>()
@@ -42,7 +41,7 @@ export function nameChunkLoads(value: Expr, loop: Loop, context: Context, comput
   return visit(value, computed ? [] : undefined)
 }
 
-/** A load as an element of a row in chunks; undefined when it has to stay where it is. */
+/** A load as an element of a row in chunks; undefined when it cannot be a vector load. */
 function chunkOf(load: ExprOf<'load'>, path: Path, loop: Loop, context: Context): Expr | undefined {
   const run = runOf(load, loop, context)
   if (run === undefined) return undefined

@@ -1,6 +1,6 @@
 /**
- * The elements of rows while a kernel is brought into normal form: which loop a construct belongs to, what an element read
- * beside its loop is, and which loads move chunks. Runs for every statement that `normalise` takes up.
+ * Helpers of normalisation: the loop a construct belongs to, inlining of row elements that are read at another index than the loop's, and
+ * which loads are contiguous. Runs for every statement that `normalise` takes up.
  */
 import { call, dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -25,7 +25,7 @@ export interface Context {
   readonly extents: Map<string, Expr>
   readonly lets: Map<string, Expr>
   readonly rows: Map<string, RowDef>
-  /** Rows that lie ready for all threads of a row. */
+  /** Rows in shared memory. */
   readonly shared: Map<string, Ranking | SharedRow>
   readonly taken: Set<string>
 }
@@ -65,11 +65,11 @@ const writeOut = (e: Expr, lets: ReadonlyMap<string, Expr>): Expr =>
     return value === undefined ? undefined : writeOut(value, lets)
   })
 
-/** A construct's element over the shared index, with foreign elements written out. */
+/** A construct's element over the index of the shared loop, elements at other indices inlined. */
 export const overLoop = (value: Expr, index: string, loop: Loop, context: Context): Expr =>
   inlineElements(substituteIndex(value, index, indexVar(loop.index)), loop, context)
 
-/** Replaces elements of rows by their computation, except elements at the loop's own index and those that lie ready. */
+/** Inlines elements of rows, except those at the loop's own index and those in shared memory. */
 export const inlineElements = (e: Expr, loop: Loop | undefined, context: Context): Expr =>
   rewriteDown(e, (node) => {
     if (node.kind !== 'element') return undefined

@@ -4,28 +4,66 @@ import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
 import { intrinsic } from '../ir/intrinsics.js'
 import { placeUpdates } from '../ir/update.js'
+import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
 import type { MappedKernel } from './mapped.js'
 import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
-import { planSteps } from './passes.js'
+import { planSteps, type Step } from './passes.js'
 import { applySchedule } from './planned.js'
 import { elementwiseThreads, mayHave, pays, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
 import { applyTuning, type Tuning } from './tuning.js'
+import { verifyNormal, verifySteps } from './verify.js'
+import { verifyMapped } from './verify_mapped.js'
+
+/** The passes of the schedule, in order. Each is verified where it ends; a test puts a faulty one in the place of each. */
+export const schedulePasses = {
+  placeUpdates,
+  normalise,
+  planSteps,
+  simplifySteps,
+  chooseVariants,
+  applySchedule,
+  applyTuning,
+} as const
 
 /**
  * Maps one instance of a kernel: by the default rules, behind what a plan asks for, behind what a tuning file has measured.
  * @throws usage `plan.schedule` for a schedule that the kernel cannot have; usage `tuning.choice`, `tuning.order` for an entry that the kernel cannot have
  */
-export function mapKernel(instance: Instance, tuning?: Tuning, schedule?: Schedule): MappedKernel {
-  const ruled = mapByRules(instance)
-  const mapped = schedule === undefined ? ruled : applySchedule(ruled, schedule)
-  return tuning === undefined ? mapped : applyTuning(mapped, tuning)
+export function mapKernel(
+  instance: Instance,
+  tuning?: Tuning,
+  schedule?: Schedule,
+  passes: typeof schedulePasses = schedulePasses,
+): MappedKernel {
+  const verified = (mapped: MappedKernel, pass: string): MappedKernel => {
+    verifyMapped(mapped, pass)
+    return mapped
+  }
+  const ruled = verified(mapByRules(instance, passes), 'choosing variants')
+  const asked = schedule === undefined ? ruled : verified(passes.applySchedule(ruled, schedule), 'applying the plan')
+  return tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
 }
 
-function mapByRules(instance: Instance): MappedKernel {
-  const kernel = normalise({ ...instance, kernel: placeUpdates(instance.kernel) })
+function mapByRules(instance: Instance, passes: typeof schedulePasses): MappedKernel {
+  const placed: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
+  if (placed.kernel !== instance.kernel) verifyKernel(placed.kernel, 'placing updates')
+  const kernel = passes.normalise(placed)
+  verifyNormal(kernel, placed, 'normalising')
+  const steps = (keep: boolean): Step[] => {
+    const ordered = passes.planSteps(kernel, keep)
+    verifySteps(ordered, kernel, placed, 'ordering passes')
+    const simplified = passes.simplifySteps(kernel, ordered)
+    verifySteps(simplified, kernel, placed, 'simplifying')
+    return simplified
+  }
+  return passes.chooseVariants(instance, kernel, steps)
+}
+
+/** The widths, teams and variants of a kernel by the rules. */
+function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: boolean) => readonly Step[]): MappedKernel {
   const vec = vectorWidth(instance, kernel)
   const base = {
     instance,
@@ -34,7 +72,6 @@ function mapByRules(instance: Instance): MappedKernel {
     across: kernel.across,
     vec,
   }
-  const steps = (keep: boolean) => simplifySteps(kernel, planSteps(kernel, keep))
   if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
   const kept = steps(true)
   const lengths = hostLengths(kernel)

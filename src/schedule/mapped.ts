@@ -1,4 +1,4 @@
-/** What scheduling produces: a kernel with the answer to who computes what, how wide, and where values live. */
+/** What scheduling produces: a kernel with its passes, its vector width, and the teams of threads and register budgets of its variants. */
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
@@ -17,7 +17,7 @@ export interface Limit {
   readonly length: number | undefined
   /** Most rows the variant takes; undefined when it takes any. */
   readonly rows: number | undefined
-  /** What a measured variant is limited to besides, because nothing is known about it elsewhere. */
+  /** What a measured variant is limited to besides: where it was measured. */
   readonly tuned?: TunedFor
 }
 

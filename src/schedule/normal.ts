@@ -21,7 +21,7 @@ export type RowDef =
       readonly load: ExprOf<'load'>
       readonly dtype: DType
       readonly run: number
-      /** Known before any reduction: where it does not hold nothing is read, and elements have no value that anybody uses. */
+      /** A mask of the whole row, known before any reduction: where it does not hold nothing is loaded, and nothing reads the elements. */
       readonly guard?: Expr
     }
   | { readonly kind: 'computed'; readonly name: string; readonly type: ScalarType; readonly loop: Loop; readonly value: Expr }
@@ -51,13 +51,13 @@ export interface LoopStore {
   readonly indices: readonly Expr[]
   readonly loop: Loop
   readonly value: Expr
-  /** Elements where it does not hold are left alone, and their values are not computed. */
+  /** A mask: elements where it does not hold are not stored, and their values are not computed. */
   readonly when?: Expr
   /** The elements stored for consecutive indices are consecutive, in runs of `run`; undefined when they are not. */
   readonly run: number | undefined
 }
 
-/** Counts of the integers of a row: `indices` are those of the count of `bin`, the variable that is each of them in turn. */
+/** Counts of the integers of a row. `indices` are those of the count of `bin`, an index variable. */
 export interface Histogram {
   readonly kind: 'histogram'
   readonly tensor: string
@@ -68,7 +68,7 @@ export interface Histogram {
   readonly value: Expr
 }
 
-/** A scalar that the threads of a row find by walks of their own: its key and weight name no row, loads are made one by one. */
+/** A scalar that the threads of a row search for in loops of their own: its key and weight read no row, loads are not vectorised. */
 export interface Threshold {
   readonly kind: 'threshold'
   readonly name: string
@@ -78,21 +78,18 @@ export interface Threshold {
   readonly value: Expr
 }
 
-/**
- * The largest elements of a row, which the threads of the row leave where all of them find them: rows that any thread may read at any
- * place, of as many elements as `count` says.
- */
+/** The `count` largest elements of a row and their indices: two rows in shared memory, which any thread may read at any index. */
 export interface Ranking {
   readonly kind: 'topK'
   readonly name: string
-  /** The row of places. */
+  /** The row of indices. */
   readonly indices: string
   readonly count: number
   readonly loop: Loop
   readonly value: Expr
 }
 
-/** A short row that takes work to compute and is read at other places than its own: computed once, for all threads of the row. */
+/** A short row in shared memory, computed once by the threads of the row: it is expensive and read at other indices than its loop's. */
 export interface SharedRow {
   readonly kind: 'sharedRow'
   readonly name: string
@@ -122,18 +119,18 @@ export type PassStmt = Reduction | Histogram | Ranking | SharedRow | LoopStore
 export type NormalStmt = RowStmt | PassStmt
 
 export interface NormalKernel {
-  /** No reductions, scans, thresholds, rankings or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
+  /** Nothing combines elements, and every store runs over the same loop. */
   readonly elementwise: boolean
   readonly axes: readonly RowAxis[]
   /** The axis neighbouring threads of an elementwise kernel run along, where it is not the loop. */
   readonly across: RowAxis | undefined
   readonly rows: ReadonlyMap<string, RowDef>
-  /** Rows any thread of a row may read at any place, by name. */
+  /** Rows in shared memory, by name. */
   readonly shared: ReadonlyMap<string, Ranking | SharedRow>
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]
   readonly statements: readonly NormalStmt[]
-  /** True for a load that may be made even where the body would not make it. */
+  /** True for a load that is proven in bounds, so that it may be made speculatively. */
   readonly inBounds: (load: ExprOf<'load'>) => boolean
   /** Names already given, for later passes that need fresh ones. */
   readonly taken: Set<string>

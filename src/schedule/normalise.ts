@@ -1,12 +1,15 @@
 /**
  * First pass of the schedule: brings a kernel into the one form the later passes work on.
  * - Fixed dimensions become constants.
- * - A kernel that stores across the order it reads in is turned.
+ * - The loops of a kernel that transposes are interchanged.
  * - A kernel whose outputs are scalars of all row axes gives its innermost axis up as the loop, so that `gelu` over (m, c)
  *   and over a row of m are the same thing.
  * - Constructs of equal length share one loop index, so equal computations have equal texts.
  * - A row element at another place than the loop index is replaced by its computation, unless the row is worth sharing.
- * - Loads that can be read as chunks become rows of their own, which the later passes may keep.
+ * - Loads of consecutive elements become vector loads: rows of their own, which the later passes may keep in registers.
+ *
+ *     reduce top = max(c < n: x[m, c])            top = max of x_c[c]             where x_c = load x[m, c] in chunks
+ *     y[m, d] = x[m, d] - top for d < n           store y[m, c] = x_c[c] - top    the same loop, so x_c is loaded once
  */
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import { constructOf } from '../ir/constructs/index.js'

@@ -1,8 +1,12 @@
 /**
- * Second pass of the schedule: orders a normalised kernel into steps. A step is a scalar, a threshold among them, or a pass: one walk over the
- * elements of a row that feeds as many reductions and stores as it can. A construct waits for the reductions it uses, so a
- * kernel has as many passes over a length as its longest chain of reductions, plus one. A ranking or a shared row is waited for like a reduction. A scan
- * is a row like any other: what uses it needs no pass of its own.
+ * Second pass of the schedule: orders a normalised kernel into steps. A step runs once a row, or it is a pass: one loop over the elements
+ * of a row into which as many statements as possible are fused. A statement waits for the passes whose results it reads, so a kernel
+ * has as many passes over a length as its longest chain of reductions, plus one. A scan is a row like any other: what reads it
+ * needs no pass of its own.
+ *
+ *     top = max of v[c]                           pass over c: top = max of v[c]               (v kept in registers)
+ *     total = sum of exp(v[c] - top)              pass over c: total = sum of e[c]             (e kept, v found in registers)
+ *     store y[m, c] = exp(v[c] - top) / total     pass over c: store y[m, c] = e[c] / total
  */
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
@@ -56,7 +60,7 @@ interface DraftGroup {
   readonly passes: Map<string, DraftPass>
 }
 
-/** Groups statements by how many reductions must be finished before they can run. */
+/** Groups statements by level: how many passes must be finished before they can run. */
 function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   const levels = new Map<string, number>()
   const levelOf = (e: Expr): number => {
@@ -93,7 +97,7 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
 
 const definitionOf = (row: RowDef): Expr => (row.kind === 'loaded' ? row.load : row.value)
 
-/** Finds the pass that computes each row, and the rows that later passes ask for again. */
+/** Finds the pass that computes each row, and the rows that later passes read again. */
 function placeRows(
   kernel: NormalKernel,
   passes: readonly DraftPass[],

@@ -4,6 +4,7 @@
  */
 import { constant } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
+import type { IntrinsicName } from '../ir/intrinsics.js'
 import { mapOperands, rewrite, visit } from '../ir/walk.js'
 
 /** True when some node of the expression satisfies `test`. */
@@ -37,6 +38,9 @@ export function rewriteDown(e: Expr, f: (node: Expr) => Expr | undefined): Expr 
   return go(e)
 }
 
+/** Calls that evaluate their first argument always and the others only where that asks for it, as src/ir/evaluate.ts does. */
+const lazyCalls: ReadonlySet<IntrinsicName> = new Set(['select', 'and', 'or'])
+
 /**
  * `rewriteDown` that tells `f` whether the node is evaluated whenever the whole expression is: the branches of a `select`,
  * the right side of `&&` and `||` and the element of a fold may not be.
@@ -47,7 +51,7 @@ export function rewritePaths(e: Expr, f: (node: Expr, always: boolean) => Expr |
     const replaced = f(node, true)
     if (replaced !== undefined) return replaced
     if (node.kind === 'fold') return { ...node, length: rewritePaths(node.length, f), value: sometimes(node.value) }
-    if (node.kind !== 'call' || !['select', 'and', 'or'].includes(node.fn)) return undefined
+    if (node.kind !== 'call' || !lazyCalls.has(node.fn)) return undefined
     return { ...node, args: node.args.map((arg, i) => (i === 0 ? rewritePaths(arg, f) : sometimes(arg))) }
   })
 }
@@ -55,6 +59,9 @@ export function rewritePaths(e: Expr, f: (node: Expr, always: boolean) => Expr |
 /** Replaces one index variable. */
 export const substituteIndex = (e: Expr, name: string, by: Expr): Expr =>
   rewrite(e, (node) => (node.kind === 'index' && node.name === name ? by : node))
+
+/** Calls of two integers that are 0 where the first is. */
+const zeroKept: ReadonlySet<IntrinsicName> = new Set(['idiv', 'mod', 'shiftRight', 'shiftLeft', 'bitAnd'])
 
 /** Removes integer sums and products with zero, which remain when an index is replaced by 0. */
 export const dropZeros = (e: Expr): Expr =>
@@ -64,7 +71,7 @@ export const dropZeros = (e: Expr): Expr =>
     if (a === undefined || b === undefined) return node
     if (node.fn === 'add') return isZero(b) ? a : isZero(a) ? b : node
     if (node.fn === 'mul') return isZero(a) || isZero(b) ? constant('i32', 0) : node
-    return isZero(a) && ['idiv', 'mod', 'shiftRight', 'shiftLeft', 'bitAnd'].includes(node.fn) ? a : node
+    return isZero(a) && zeroKept.has(node.fn) ? a : node
   })
 
 export const isZero = (e: Expr): boolean => e.kind === 'const' && e.value === 0

@@ -13,7 +13,7 @@ import type { Step } from './passes.js'
 
 /** A vector access is one 16-byte instruction. More than 8 elements a chunk cost registers and win nothing. */
 const packBytes = 16
-const maxVec = 8
+export const maxVec = 8
 
 /** Elements a chunk has: as many as fill a 16-byte access of the smallest tensor that is read or written in chunks. */
 export function vectorWidth(instance: Instance, kernel: NormalKernel): number {

@@ -1,7 +1,7 @@
 /**
- * Rows that are left in shared memory. An element read at another place than its loop's is computed again where it is read, which is
- * right for arithmetic and wrong for a fold: a short row of folds that others pick from is computed once by the threads of the row
- * together. Asked for each statement while a kernel is brought into normal form.
+ * Rows in shared memory. An element that is read at another index than its loop's is inlined, that is recomputed where it is read: cheap for
+ * arithmetic, expensive for a fold. A short row of folds that others index into is therefore computed once by the threads of the row.
+ * Asked for each row while a kernel is brought into normal form.
  */
 import { whenOf } from '../ir/constructs/when.js'
 import type { Expr } from '../ir/expr.js'

@@ -1,7 +1,12 @@
 /**
- * Third pass of the schedule: takes work out of the loops. What is the same for all elements of a row is computed once,
- * before the pass; what several computations of an element share gets a name. Only computations that cannot fault move:
- * a load that is not proven in bounds, an element of a shared row, or a quotient, stays where the body's own conditions guard it.
+ * Third pass of the schedule: hoists loop invariants in front of the pass, then eliminates common subexpressions within it. Only
+ * expressions that cannot fault move: a load that is not proven in bounds, an element of a row in shared memory, or a quotient stays
+ * behind the conditions of the body.
+ *
+ *     pass over c: store y[m, c] = v[c] * rsqrt(variance + eps)
+ * becomes
+ *     once a row:  row_rsqrt = rsqrt(variance + eps)
+ *     pass over c: store y[m, c] = v[c] * row_rsqrt
  */
 import { index } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
@@ -28,7 +33,7 @@ export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Ste
   })
 }
 
-/** True when evaluating the expression where the body would not evaluate it can neither fault nor be seen. */
+/** True when the expression may be evaluated speculatively: it cannot fault. */
 export const isSpeculatable = (e: Expr, kernel: Pick<NormalKernel, 'inBounds' | 'shared'>): boolean =>
   !contains(
     e,
@@ -50,7 +55,7 @@ const mapPass = (pass: Pass, f: (e: Expr) => Expr): Pass => ({
   statements: pass.statements.map((s) => passStatementOf(s).mapValues(s, f)),
 })
 
-/** Replaces the largest subexpressions that do not change along the loop by scalars of the row. */
+/** Hoists the largest loop-invariant subexpressions into scalars of the row. */
 const hoistInvariants = (
   root: Expr,
   kernel: NormalKernel,
@@ -77,7 +82,7 @@ const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
     return node.kind === 'index' && !kernel.axes.some((axis) => axis.index === node.name)
   })
 
-/** Names the computations that several others of a pass use, each right before its first use. */
+/** Common subexpressions of a pass get a name right before their first use. */
 function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass {
   const computed = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [] : [row.value]))
   const rows: PassRow[] = []
@@ -94,7 +99,7 @@ function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass
   return { ...pass, rows, statements }
 }
 
-/** The same within one scalar. */
+/** Common subexpressions of one statement that runs once a row. */
 function shareInScalar(step: RowStmt, kernel: NormalKernel, taken: Set<string>): RowStmt[] {
   const lets: StmtOf<'let'>[] = []
   const statement = rowStatementOf(step)

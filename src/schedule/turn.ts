@@ -1,7 +1,9 @@
 /**
- * Turns a kernel that stores across the order it reads in, such as one that stores the transpose of a matrix. Its threads keep
- * running along what is read, so that neighbours read neighbours, but each takes a run of what is stored: a store of one element a
- * thread, far from its neighbours', would move a whole sector of memory for it. Runs before a kernel is brought into normal form.
+ * Loop interchange for kernels that transpose: reads are contiguous along one axis, stores along another. Neighbouring threads stay on the
+ * axis of the reads, so that loads coalesce; the loop of a thread runs along the axis of the stores, so that each thread stores a
+ * vector. Without it every stored element would cost a memory sector of its own. Runs before a kernel is brought into normal form.
+ *
+ *     for m: y[c, m] = x[m, c] for c < n      becomes      for c (neighbouring threads), m (the loop): y[c, m] = x[m, c]
  */
 import { index as indexVar } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
@@ -10,7 +12,7 @@ import { visitKernel } from '../ir/walk.js'
 import { classify, offsetOf } from './access.js'
 import { substituteIndex } from './rewrite.js'
 
-/** Runs shorter than this are not worth turning for. */
+/** Shorter vectors are not worth an interchange. */
 const shortestRun = 4
 
 export interface Turned {
@@ -20,7 +22,7 @@ export interface Turned {
   readonly across: RowAxis
 }
 
-/** The turned kernel; undefined for one that has a reduction, stores in the order it reads, or gains nothing. */
+/** The kernel with its loops interchanged; undefined for one that has a reduction, stores in the order it reads, or gains nothing. */
 export function turn(kernel: Kernel, fixed: Readonly<Record<string, number>>): Turned | undefined {
   const stores = kernel.body.filter((s): s is StmtOf<'storeRow'> => s.kind === 'storeRow')
   const [first] = stores

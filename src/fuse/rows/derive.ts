@@ -1,8 +1,8 @@
 /**
  * Derives one kernel from the bodies of a group's nodes. Each member's statements are copied in graph order with their
  * indices rewritten to the group's atoms; a load of a value another member computes becomes an element of that member's
- * row, or, where it reads another position, the producer's expression itself. An elementwise member that runs over other axes
- * than the group is never run at all: it only lends its expression. Values used outside the group are stored.
+ * row, or, where it reads another position, the producer's expression is inlined. An elementwise member that runs over other axes
+ * than the group leaves no statements: it is inlined into its readers. Values used outside the group are stored.
  */
 import { usageError } from '../../errors.js'
 import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'

@@ -1,6 +1,6 @@
 /**
- * Removes row values that no longer earn their registers: a row read in one place is computed there, and a row that only
- * renames another is replaced by it. Runs after derivation, which makes a row of every value a member computes.
+ * Inlines rows that have one reader and rows that are copies of another, so that they take no registers. Runs after derivation, which makes
+ * a row of every value a member computes.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'

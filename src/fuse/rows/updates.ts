@@ -1,4 +1,4 @@
-/** Groups with a member that replaces elements of its input in place: the kernel they derive must do that and nothing else. */
+/** Groups with a member that updates its input in place: the kernel they derive must do that and nothing else. */
 import type { Kernel } from '../../ir/kernel.js'
 import { isUpdating, placeUpdates, UpdateConflict } from '../../ir/update.js'
 import { verifyKernel } from '../../ir/verify.js'

@@ -1,6 +1,6 @@
 /**
- * What the members of a group compute, for the members after them: a scalar of the row, or a row whose elements are read where the
- * position is the same and computed again where it is not.
+ * The values that members of a group produce for the members after them: a scalar of the row, or a row whose elements are read where the
+ * indices are the same and recomputed (inlined) where they are not.
  */
 import type { Expr } from '../../ir/expr.js'
 import type { ValueId } from '../../ir/graph.js'

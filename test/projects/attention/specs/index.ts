@@ -15,7 +15,7 @@ const extra = {
   ids: tensor('i32', 'b s'),
   sink: tensor('f32', 'h'),
   gamma: tensor('T', 'd'),
-  gate: tensor('T', 'b s h d'),
+  gate: tensor('T', 'b s h e'),
 } as const
 
 interface Variant {

@@ -1,0 +1,218 @@
+/**
+ * The verifiers of the schedule: what each pass of `mapKernel` must keep, asked after every one of them. A failure is a defect of that pass,
+ * so the error is internal and names the pass and the kernel. Expressions keep the rules of the IR; besides, rows are read only where
+ * they are, every output is stored exactly once, and what moves in chunks is divided by the width of a chunk.
+ */
+
+import { index as indexVar } from '../ir/build.js'
+import {
+  bind,
+  bindIndex,
+  checkExpr,
+  checkIn,
+  checkOutputs,
+  expectIndex,
+  type Fail,
+  failingWith,
+  type Scope,
+  scopeOf,
+} from '../ir/check.js'
+import type { Expr } from '../ir/expr.js'
+import { type Instance, resolveDType } from '../ir/instance.js'
+import { printExpr } from '../ir/print.js'
+import { visit } from '../ir/walk.js'
+import { classify, offsetOf } from './access.js'
+import { isPassStmt, scheduledOf } from './constructs/index.js'
+import type { Loop, NormalKernel, NormalStmt, RowDef } from './normal.js'
+import type { Pass, Step } from './passes.js'
+import { keyOf, sameExpr } from './rewrite.js'
+
+/** Fails with the pass and the kernel. */
+export const failAfter =
+  (pass: string, { kernel }: Pick<Instance, 'kernel'>): Fail =>
+  (problem) => {
+    throw new Error(`internal: after ${pass}: kernel ${kernel.name}: ${problem}`)
+  }
+
+/** What all statements may read: parameters and the indices of the rows. */
+function startOf({ kernel }: Pick<Instance, 'kernel'>, { axes }: Pick<NormalKernel, 'axes'>, fail: Fail): Scope {
+  for (const { dim } of axes) if (!kernel.dims.includes(dim)) fail(`a row index spans unknown dimension ${dim}`)
+  return bind(
+    scopeOf(kernel, fail),
+    axes.map(({ index: name }) => ({ kind: 'index', name, type: 'i32' })),
+  )
+}
+
+const storedBy = (statements: readonly NormalStmt[]): string[] => statements.flatMap((s) => ('tensor' in s ? [s.tensor] : []))
+
+function expectUnique(names: readonly string[], fail: Fail): void {
+  const seen = new Set<string>()
+  for (const name of names) {
+    if (seen.has(name)) fail(`name ${name} is introduced twice`)
+    seen.add(name)
+  }
+}
+
+/**
+ * Checks a kernel in normal form.
+ * @param instance what was normalised, its updates placed
+ * @throws an internal error naming pass, kernel and problem
+ */
+export function verifyNormal(normal: NormalKernel, instance: Instance, pass: string): void {
+  const fail = failAfter(pass, instance)
+  const { axes, rows, shared, loops, statements, elementwise } = normal
+  expectUnique(
+    [
+      ...axes.map(({ index }) => index),
+      ...rows.keys(),
+      ...statements.flatMap((s) => scheduledOf(s).defines(s)).map(({ name }) => name),
+    ],
+    fail,
+  )
+  for (const row of rows.values()) checkRow(row, instance, fail)
+  let scope = startOf(instance, normal, fail)
+  for (const s of statements) {
+    const scheduled = scheduledOf(s)
+    const here = failingWith(scope, (problem) => fail(`${problem}\n  in ${scheduled.describe(s)}`))
+    if ('loop' in s && !loops.includes(s.loop)) here.fail(`the loop over ${s.loop.index} is none of the kernel's`)
+    const visible = isPassStmt(s)
+      ? withRows(
+          [...rows.values()].filter(({ loop }) => loop === s.loop),
+          here,
+        )
+      : here
+    if ('loop' in s) expectIndex(s.loop.length, here)
+    checkReads([...scheduled.values(s), ...scheduled.places(s)], 'loop' in s ? s.loop : undefined, normal, visible)
+    scheduled.verify(s, checkIn(visible))
+    scope = bind(scope, scheduled.defines(s))
+  }
+  for (const [name, { kind }] of shared)
+    if (
+      !statements.some(
+        (s) =>
+          s.kind === kind &&
+          scheduledOf(s)
+            .defines(s)
+            .some((each) => each.name === name),
+      )
+    )
+      fail(`no statement makes the shared row ${name}`)
+  checkOutputs(storedBy(statements), scope)
+  const tied = statements.some((s) => s.kind !== 'let' && s.kind !== 'loopStore')
+  if (elementwise && (tied || loops.length !== 1)) fail('it is elementwise, but something ties the elements of a row together')
+}
+
+/** Rows as names that can be read. */
+const withRows = (rows: readonly RowDef[], scope: Scope): Scope =>
+  bind(
+    scope,
+    rows.map(({ name, type }) => ({ kind: 'row', name, type })),
+  )
+
+/** A row in chunks is a load of consecutive elements, of the type its tensor has. */
+function checkRow(row: RowDef, { kernel, dims, types }: Instance, fail: Fail): void {
+  if (row.kind !== 'loaded') return
+  const tensor = kernel.tensors.find(({ name }) => name === row.load.tensor)
+  if (tensor === undefined) {
+    fail(`row ${row.name} loads ${row.load.tensor}, which is no tensor`)
+    return
+  }
+  if (resolveDType(tensor.dtype, types) !== row.dtype) fail(`row ${row.name} has elements of ${row.dtype}, its tensor has not`)
+  const access = classify(offsetOf(tensor, row.load.indices, dims), row.loop.index)
+  if (access.kind !== 'contiguous' || access.run !== row.run)
+    fail(`row ${row.name} is loaded in runs of ${row.run}, but lies otherwise`)
+}
+
+/** Rows are read at the index of their loop, and nowhere else; what is shared may be read at any place. Rows of rows are read there too. */
+function checkReads(exprs: readonly Expr[], loop: Loop | undefined, normal: NormalKernel, scope: Scope): void {
+  const done = new Set<string>()
+  const check = (expr: Expr): void =>
+    visit(expr, (node) => {
+      if (node.kind !== 'element' || normal.shared.has(node.row)) return
+      const row = normal.rows.get(node.row) ?? scope.fail(`there is no row ${node.row}`)
+      if (loop === undefined || row.loop !== loop || !sameExpr(node.index, indexVar(loop.index)))
+        scope.fail(`${printExpr(node)} is read at another place than the index of its loop`)
+      if (done.has(node.row)) return
+      done.add(node.row)
+      const value = row.kind === 'loaded' ? row.load : row.value
+      const type = checkExpr(value, bindIndex(scope, row.loop.index))
+      if (row.kind !== 'scanned' && type !== row.type) scope.fail(`row ${row.name} is ${type}, but says ${row.type}`)
+      check(value)
+    })
+  for (const expr of exprs) check(expr)
+}
+
+/**
+ * Checks the steps of a kernel: whatever a step reads was computed before it, in its own pass or kept by an earlier one.
+ * @throws an internal error naming pass, kernel and problem
+ */
+export function verifySteps(steps: readonly Step[], normal: NormalKernel, instance: Instance, pass: string): void {
+  const fail = failAfter(pass, instance)
+  let scope = startOf(instance, normal, fail)
+  /** Kept rows by the length of the loop they are kept along. */
+  const kept = new Map<string, RowDef[]>()
+  const stored: string[] = []
+  const defined: string[] = []
+  for (const step of steps) {
+    const statements = step.kind === 'pass' ? step.pass.statements : [step]
+    stored.push(...storedBy(statements))
+    defined.push(...statements.flatMap((s) => scheduledOf(s).defines(s)).map(({ name }) => name))
+    if (step.kind === 'pass') {
+      const key = keyOf(step.pass.loop.length)
+      checkPass(step.pass, kept.get(key) ?? [], normal, instance, scope)
+      const rows = step.pass.rows.filter(({ keep }) => keep)
+      kept.set(key, [...(kept.get(key) ?? []), ...rows])
+      defined.push(...rows.map(({ name }) => name))
+    } else {
+      const said = failingWith(scope, (problem) => fail(`${problem}\n  in ${scheduledOf(step).describe(step)}`))
+      scheduledOf(step).verify(step, checkIn(said))
+    }
+    scope = bind(
+      scope,
+      statements.flatMap((s) => scheduledOf(s).defines(s)),
+    )
+  }
+  expectUnique(defined, fail)
+  checkOutputs(stored, scope)
+}
+
+function checkPass(pass: Pass, kept: readonly RowDef[], normal: NormalKernel, instance: Instance, outer: Scope): void {
+  const { loop, rows, statements } = pass
+  const at = `the pass over ${loop.index}`
+  if (!normal.loops.includes(loop)) outer.fail(`${at} runs over no loop of the kernel`)
+  if (statements.length === 0) outer.fail(`${at} computes nothing`)
+  expectIndex(loop.length, outer)
+  let scope = withRows(kept, outer)
+  for (const row of rows) {
+    const { name } = row
+    const here = failingWith(scope, (problem) => outer.fail(`${problem}\n  in row ${name} of ${at}`))
+    if (kept.some((other) => other.name === name)) here.fail(`row ${name} is kept already`)
+    if (row.keep && !normal.rows.has(name)) here.fail(`${name} is kept and no row of the kernel`)
+    if (row.loop !== loop) here.fail(`row ${name} runs over ${row.loop.index}`)
+    checkRow(row, instance, here.fail)
+    if (row.kind === 'loaded' && row.guard !== undefined && checkExpr(row.guard, here) !== 'bool')
+      here.fail('its guard is no boolean')
+    const check = checkIn(here)
+    const type = check.element(loop.index, row.kind === 'loaded' ? row.load : row.value)
+    check.says(name, row.type, row.kind === 'scanned' ? check.combined(row.monoid, type) : type)
+    scope = withRows([row], scope)
+  }
+  for (const s of statements) {
+    const scheduled = scheduledOf(s)
+    const here = failingWith(scope, (problem) => outer.fail(`${problem}\n  in ${scheduled.describe(s)} of ${at}`))
+    if (s.loop !== loop) here.fail(`it runs over ${s.loop.index}`)
+    checkReadsInPass(scheduled.values(s), loop, normal, here)
+    scheduled.verify(s, checkIn(here))
+  }
+  for (const row of rows) if (row.kind !== 'loaded') checkReadsInPass([row.value], loop, normal, failingWith(scope, outer.fail))
+}
+
+/** The same rule in a pass, whose rows may be ones that a pass made: any row that is not shared is read at the loop's own index. */
+function checkReadsInPass(exprs: readonly Expr[], loop: Loop, { shared }: NormalKernel, scope: Scope): void {
+  for (const expr of exprs) {
+    visit(expr, (node) => {
+      if (node.kind === 'element' && !shared.has(node.row) && !sameExpr(node.index, indexVar(loop.index)))
+        scope.fail(`${printExpr(node)} is read at another place than the index of its loop`)
+    })
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * The verifier of a mapped kernel, asked after every pass that chooses variants: widths divide what moves in chunks, some variant takes
+ * every row, and no variant is one that the kernel cannot have.
+ */
+import type { Fail } from '../ir/check.js'
+import type { ElementwiseProgram, MappedKernel, RowProgram, Variant } from './mapped.js'
+import { type Pass, type Step, statementsOf } from './passes.js'
+import { maxVec, mayHave } from './rules.js'
+import { failAfter } from './verify.js'
+
+const warp = 32
+const maxThreads = 1024
+
+/** @throws an internal error naming pass, kernel and problem */
+export function verifyMapped(mapped: MappedKernel, pass: string): void {
+  const { program, vec, axes, across, instance } = mapped
+  const fail = failAfter(pass, instance)
+  checkWidth(vec, maxVec, fail)
+  if (across !== undefined && !axes.includes(across)) fail(`neighbours run along ${across.index}, which is none of its axes`)
+  const walks = program.kind === 'rows' ? [program.kept, program.reread] : [program.steps]
+  for (const runs of walks.flatMap(passesOf).map(runsOf))
+    for (const [what, run] of runs)
+      if (run !== Number.POSITIVE_INFINITY && run % vec !== 0)
+        fail(`chunks of ${vec} do not divide the runs of ${run} of ${what}`)
+  if (program.kind === 'rows') checkRows(program, mapped, fail)
+  else checkElementwise(program, vec, fail)
+}
+
+function checkElementwise(program: ElementwiseProgram, vec: number, fail: Fail): void {
+  const passes = passesOf(program.steps)
+  if (passes.length !== 1 || program.steps.at(-1)?.kind !== 'pass') fail(`an elementwise program has ${passes.length} passes`)
+  if (program.steps.some(({ kind }) => kind !== 'let' && kind !== 'pass')) fail('an elementwise program stores outside its pass')
+  if (passes.some(({ rows }) => rows.some(({ keep, kind }) => keep || kind === 'scanned')))
+    fail('an elementwise program keeps rows')
+  for (const each of [{ vec, threads: program.threads }, ...(program.tuned ?? [])]) {
+    checkWidth(each.vec, vec, fail)
+    if (each.threads % warp !== 0 || each.threads < warp || each.threads > maxThreads) fail(`a block has ${each.threads} threads`)
+  }
+}
+
+const passesOf = (steps: readonly Step[]): Pass[] => steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+
+/** Runs of consecutive elements that a pass moves in chunks. */
+const runsOf = (pass: Pass): (readonly [what: string, run: number])[] => [
+  ...pass.rows.flatMap((row) => (row.kind === 'loaded' ? [[row.name, row.run] as const] : [])),
+  ...statementsOf(pass, 'loopStore').flatMap(({ tensor, run }) => (run === undefined ? [] : [[tensor, run] as const])),
+]
+
+function checkWidth(vec: number, most: number, fail: Fail): void {
+  if (!Number.isInteger(Math.log2(vec)) || vec < 1 || vec > most)
+    fail(`chunks have ${vec} elements, allowed are powers of two up to ${most}`)
+}
+
+function checkRows({ kept, reread, variants }: RowProgram, { vec }: MappedKernel, fail: Fail): void {
+  if (passesOf(reread).some(({ rows }) => rows.some(({ keep }) => keep))) fail('rows are kept where every pass reads them again')
+  const names = variants.map(({ name }) => name)
+  if (new Set(names).size !== names.length) fail(`two variants have one name: ${names.join(', ')}`)
+  for (const variant of variants) {
+    checkWidth(variant.vec ?? vec, vec, fail)
+    if (!mayHave(variant.team, kept)) fail(`variant ${variant.name} has a team that cannot compute the rows`)
+    const problem = variantProblem(variant, variant.vec ?? vec)
+    if (problem !== undefined) fail(`variant ${variant.name} ${problem}`)
+  }
+  const { limit } = variants.at(-1) ?? fail('there is no variant')
+  if (limit.length !== undefined || limit.rows !== undefined || limit.tuned !== undefined)
+    fail('the last variant does not take every row')
+}
+
+function variantProblem({ team, chunks, limit }: Variant, vec: number): string | undefined {
+  const lanes = team.kind === 'thread' ? 1 : team.lanes
+  const threads = team.kind === 'thread' ? team.rowsPerBlock : team.kind === 'warp' ? lanes * team.rowsPerBlock : lanes
+  if (threads % warp !== 0 || threads < warp || threads > maxThreads) return `has ${threads} threads a block`
+  if (chunks === undefined) return undefined
+  if (!Number.isInteger(chunks) || chunks < 1) return `keeps ${chunks} chunks`
+  const holds = lanes * chunks * vec
+  const longest = limit.length ?? limit.tuned?.length ?? Number.POSITIVE_INFINITY
+  return longest > holds ? `holds ${holds} values and takes rows of ${longest}` : undefined
+}

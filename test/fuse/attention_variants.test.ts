@@ -1,0 +1,106 @@
+/**
+ * Attention as users of other tools ask for it, in graphs that share nothing with the shipped ones: each makes one kernel, which is held
+ * against the bodies of its nodes when it is derived.
+ */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { HeddleError } from '../../src/errors.js'
+import { readDeclarations, readSpecsOrThrow } from '../../src/frontend/index.js'
+import { applyPlan, type PlannedGraph } from '../../src/fuse/apply.js'
+import { checkMeaning } from '../../src/fuse/check/meaning.js'
+import { graphOf } from '../../src/fuse/search/resolve.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { printExpr } from '../../src/ir/print.js'
+import type { AttentionKernel, DecodeAttentionKernel } from '../../src/ir/template.js'
+import { plans } from '../projects/attention/specs/index.js'
+
+const specs = 'test/projects/attention/specs'
+let ops: ReadonlyMap<string, Kernel>
+let declared: Awaited<ReturnType<typeof readDeclarations>>
+beforeAll(async () => {
+  const { kernels } = readSpecsOrThrow({ root: process.cwd(), specs: [specs] })
+  ops = new Map(kernels.map((kernel) => [kernel.name, kernel]))
+  declared = await readDeclarations(process.cwd(), specs)
+})
+
+function planned(name: string): PlannedGraph {
+  const plan = declared.plans.find((each) => each.name === `one_kernel_attend_${name}`)
+  if (plan === undefined) throw new Error(`no plan for ${name}`)
+  return applyPlan(graphOf(plan, declared.graphs), plan, ops)
+}
+
+function attentionOf({ templates }: PlannedGraph): AttentionKernel | DecodeAttentionKernel {
+  const [kernel] = templates.values()
+  if (kernel === undefined || kernel.kind === 'matmul') throw new Error('no attention kernel')
+  return kernel
+}
+
+const names = plans.map(({ name }) => name.replace('one_kernel_attend_', ''))
+
+describe('each graph is one kernel, and that kernel means what its nodes do', () => {
+  it.each(names)('%s', (name) => {
+    const made = planned(name)
+    expect(made.graph.nodes.filter(({ kind }) => kind !== 'view')).toHaveLength(1)
+    for (const group of made.groups) checkMeaning(group, ops)
+  })
+})
+
+describe('what is read off the bodies', () => {
+  it.each([
+    ['causal', '0', 'i + 1'],
+    ['causal_added', '0', 'i + 1'],
+    ['window', 'i + 1 - 3', 'i + 1'],
+    ['dilated', 'i + 1 - 6', 'i + 6'],
+    ['ragged', '0', 'minimum(lengths[b], i + 1)'],
+    ['prefix', '0', 'maximum(i + 1, lengths[b])'],
+  ])('%s attends keys from %s to %s', (name, lower, upper) => {
+    const { range } = attentionOf(planned(name))
+    expect([printExpr(range.lower), printExpr(range.upper)]).toEqual([lower, upper])
+  })
+
+  it('a sink joins the denominator', () => {
+    expect(printExpr(attentionOf(planned('sink')).denominator)).toContain('exp(sink[h] - ')
+    expect(printExpr(attentionOf(planned('off_by_one')).denominator)).toBe('total + exp(-top)')
+    expect(printExpr(attentionOf(planned('plain')).denominator)).toBe('total')
+  })
+
+  it('heads that share keys are read in place', () => {
+    const { key } = attentionOf(planned('grouped'))
+    expect(key.indices.map(printExpr)).toContain('h idiv (h_extent idiv g_extent)')
+  })
+})
+
+/** Changes of a kernel that a rule of derivation could get wrong. */
+type Change = (kernel: AttentionKernel) => Partial<AttentionKernel>
+const one = { kind: 'const', type: 'i32', value: 1 } as const
+const planted: readonly (readonly [string, string, Change])[] = [
+  ['a range that is one key too long', 'causal', ({ range }) => ({ range: { ...range, upper: { kind: 'call', type: 'i32', fn: 'add', args: [range.upper, one] } } })],
+  ['a range without a lower end', 'window', ({ range }) => ({ range: { ...range, lower: { ...one, value: 0 } } })],
+  ['a sink that is dropped', 'sink', () => ({ denominator: { kind: 'local', type: 'f32', name: 'total' } })],
+  ['a scale that is dropped', 'plain', () => ({ score: { kind: 'local', type: 'f32', name: 'raw' } })],
+  ['keys for values', 'plain', ({ key }) => ({ value: key })],
+  [
+    'heads modulo for heads over the number that share',
+    'grouped',
+    ({ key }) => ({
+      key: { ...key, indices: key.indices.map((at) => (at.kind === 'call' && at.fn === 'idiv' ? { ...at, fn: 'mod' as const } : at)) },
+    }),
+  ],
+  ['a query that is not rotated', 'rotated', ({ query: { element, ...row }, key }) => ({ query: { ...row, tensor: row.tensor, indices: key.indices } })],
+  ['a gate that is dropped', 'gated', () => ({ stored: { kind: 'local', type: 'f32', name: 'result' } })],
+]
+
+describe('planted faults are refused', () => {
+  it.each(planted)('%s', (_, name, change) => {
+    const { groups } = planned(name)
+    for (const group of groups) {
+      const { kernel } = group.derived
+      if (!('kind' in kernel) || kernel.kind !== 'attention') throw new Error('no attention kernel')
+      const wrong = { ...group, derived: { ...group.derived, kernel: { ...kernel, ...change(kernel) } } }
+      expect(() => checkMeaning(wrong, ops)).toThrow(HeddleError)
+    }
+  })
+})
+
+describe('what is no softmax is refused with the true reason', () => {
+  it.todo('squares of weights')
+})

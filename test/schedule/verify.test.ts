@@ -1,0 +1,214 @@
+/** A fault planted behind each pass of the schedule is caught there, under the name of the pass; without one, every kernel passes. */
+import { describe, expect, it } from 'vitest'
+import { f32, i32, index, local } from '../../src/ir/build.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
+import type { MappedKernel, RowProgram, Variant } from '../../src/schedule/mapped.js'
+import type { LoopStore, NormalKernel, NormalStmt, RowDef } from '../../src/schedule/normal.js'
+import type { Pass, Step } from '../../src/schedule/passes.js'
+import { centre } from '../ir/kernels.js'
+import * as fixtures from './fixtures.js'
+import { ranked } from './ranked.js'
+
+type Passes = typeof schedulePasses
+
+const mapped = (kernel: Kernel, passes: Partial<Passes> = {}, schedule?: Parameters<typeof mapKernel>[2]): MappedKernel =>
+  mapKernel(
+    { kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: 'f16' } : {}, dims: kernel === ranked ? { k: 4 } : {} },
+    undefined,
+    schedule,
+    { ...schedulePasses, ...passes },
+  )
+
+it.each([...fixtures.everything, ranked])('passes $name', (kernel) => expect(() => mapped(kernel)).not.toThrow())
+
+describe('normalising', () => {
+  const plant =
+    (change: (normal: NormalKernel) => Partial<NormalKernel>, kernel: Kernel = fixtures.softmax) =>
+    (problem: string) =>
+      expect(() =>
+        mapped(kernel, {
+          normalise: (instance) => {
+            const normal = schedulePasses.normalise(instance)
+            return { ...normal, ...change(normal) }
+          },
+        }),
+      ).toThrow(problem)
+  const statements = (change: (s: NormalStmt) => readonly NormalStmt[]) => (normal: NormalKernel) => ({
+    statements: normal.statements.flatMap(change),
+  })
+  const rows = (change: (row: RowDef) => Partial<RowDef>) => (normal: NormalKernel) => ({
+    rows: new Map([...normal.rows].map(([name, row]) => [name, { ...row, ...change(row) } as RowDef])),
+  })
+  const store = (change: Partial<LoopStore>) => statements((s) => [s.kind === 'loopStore' ? { ...s, ...change } : s])
+  const after = 'internal: after normalising: kernel softmax: '
+
+  it('stores every output exactly once', () => {
+    plant(statements((s) => (s.kind === 'loopStore' ? [] : [s])))(`${after}output y is stored 0 times`)
+    plant(statements((s) => (s.kind === 'loopStore' ? [s, s] : [s])))(`${after}output y is stored 2 times`)
+    plant(store({ tensor: 'x' }))(`${after}x is not an output`)
+    plant(store({ indices: [index('m')] }))('has 1 indices, the rank is 2')
+  })
+
+  it('binds names once, and before they are read', () => {
+    plant(({ statements: all }) => ({ statements: [...all].reverse() }))('is not in scope')
+    plant(statements((s) => (s.kind === 'reduce' ? [{ ...s, name: 'v' }] : [s])))('name v is introduced twice')
+    plant(store({ value: local('k') }))('local k is not in scope')
+  })
+
+  it('has the types it says', () => {
+    plant(store({ value: i32(1) }))('the store to y is i32, the tensor holds f32')
+    plant(statements((s) => (s.kind === 'reduce' ? [{ ...s, type: 'i32' }] : [s])))('top is f32, but says i32')
+    plant(rows(() => ({ type: 'i32' })))('says')
+    plant(
+      statements((s) => (s.kind === 'histogram' ? [{ ...s, value: f32(1) }] : [s])),
+      fixtures.tally,
+    )('a histogram counts integers')
+    plant(
+      statements((s) => (s.kind === 'topK' ? [{ ...s, count: 0 }] : [s])),
+      ranked,
+    )('0 elements are ranked')
+  })
+
+  it('reads rows at the index of their loop, and rows that there are', () => {
+    plant(store({ value: { kind: 'element', type: 'f32', row: 'e', index: i32(0) } }))('e[0] is read at another place')
+    plant(() => ({ rows: new Map() }))('there is no row v')
+    const shared = statements((s) => (s.kind === 'sharedRow' ? [{ ...s, length: 8 }] : [s]))
+    plant(shared, ranked)('total has memory for 8 elements')
+    plant(
+      statements((s) => (s.kind === 'sharedRow' ? [] : [s])),
+      ranked,
+    )('row total is not in scope')
+  })
+
+  it('knows its loops, and what moves in chunks', () => {
+    plant(() => ({ loops: [] }))('is none of the kernel')
+    plant(rows((row) => (row.kind === 'loaded' ? { run: 2 } : {})))('row v is loaded in runs of 2, but lies otherwise')
+    plant(rows((row) => (row.kind === 'loaded' ? { dtype: 'f32' } : {})))('has elements of f32')
+    plant(() => ({ elementwise: true }))('something ties the elements of a row together')
+    plant(() => ({ axes: [{ index: 'm', dim: 'q' }] }))('unknown dimension q')
+  })
+})
+
+describe.each(['ordering passes', 'simplifying'])('%s', (pass) => {
+  const name = pass === 'simplifying' ? 'simplifySteps' : 'planSteps'
+  const plant = (change: (steps: readonly Step[]) => Step[], kernel: Kernel = fixtures.softmax) => {
+    const faulty: Partial<Passes> =
+      name === 'planSteps'
+        ? { planSteps: (...args) => change(schedulePasses.planSteps(...args)) }
+        : { simplifySteps: (...args) => change(schedulePasses.simplifySteps(...args)) }
+    return (problem: string) => expect(() => mapped(kernel, faulty)).toThrow(problem)
+  }
+  const passes = (change: (pass: Pass, at: number) => Partial<Pass>) => (steps: readonly Step[]) =>
+    steps.map((step, at) => (step.kind === 'pass' ? { ...step, pass: { ...step.pass, ...change(step.pass, at) } } : step))
+  const after = `internal: after ${pass}: kernel softmax: `
+
+  it('has every step once and in order', () => {
+    plant((steps) => [...steps].reverse())(`${after}row e is not in scope`)
+    plant((steps) => steps.slice(0, -1))(`${after}output y is stored 0 times`)
+    plant((steps) => [...steps, ...steps.slice(-1)])(after)
+    plant((steps) => steps.slice(1))(after)
+  })
+
+  it('computes or keeps what a pass reads', () => {
+    plant(passes(() => ({ rows: [] })))('is not in scope')
+    plant(passes(({ rows }) => ({ rows: rows.map((row) => ({ ...row, keep: false })) })))('row v is not in scope')
+    plant(passes(({ rows }) => ({ rows: rows.map((row) => ({ ...row, keep: false })).reverse() })))('is not in scope')
+    plant(
+      passes(({ rows }) => ({ rows: [...rows, ...rows] })),
+      fixtures.softmax,
+    )(after)
+  })
+
+  it('runs over a loop of the kernel, and does something', () => {
+    plant(passes(({ loop }) => ({ loop: { ...loop } })))('runs over no loop of the kernel')
+    plant(passes(() => ({ statements: [] })))(`${after}the pass over c computes nothing`)
+    plant(passes(({ rows }) => ({ rows: rows.map((row) => ({ ...row, type: 'i32' as const })) })))('says i32')
+  })
+})
+
+describe('choosing variants', () => {
+  const plant =
+    (change: (found: MappedKernel) => Partial<MappedKernel>, kernel: Kernel = fixtures.softmax) =>
+    (problem: string) =>
+      expect(() =>
+        mapped(kernel, {
+          chooseVariants: (...args) => {
+            const found = schedulePasses.chooseVariants(...args)
+            return { ...found, ...change(found) }
+          },
+        }),
+      ).toThrow(problem)
+  const program =
+    (change: (program: RowProgram) => Partial<RowProgram>) =>
+    ({ program: given }: MappedKernel) => ({
+      program: given.kind === 'rows' ? { ...given, ...change(given) } : given,
+    })
+  const variants = (change: (variant: Variant) => Partial<Variant>) =>
+    program(({ variants: all }) => ({ variants: all.map((each) => ({ ...each, ...change(each) })) }))
+  const after = 'internal: after choosing variants: kernel softmax: '
+
+  it('has a width that divides what it must', () => {
+    plant(() => ({ vec: 3 }))(`${after}chunks have 3 elements, allowed are powers of two up to 8`)
+    plant(() => ({ vec: 16 }))(`${after}chunks have 16 elements`)
+    const runs = (found: MappedKernel): Partial<MappedKernel> => ({
+      program: found.program.kind === 'elementwise' ? { ...found.program, steps: cut(found.program.steps) } : found.program,
+    })
+    const cut = (steps: readonly Step[]): Step[] =>
+      steps.map((step) =>
+        step.kind === 'pass'
+          ? {
+              ...step,
+              pass: { ...step.pass, rows: step.pass.rows.map((row) => (row.kind === 'loaded' ? { ...row, run: 12 } : row)) },
+            }
+          : step,
+      )
+    plant(runs, fixtures.pointwise)('chunks of 8 do not divide the runs of 12')
+  })
+
+  it('has a variant for every row, each of which can compute it', () => {
+    plant(program(({ variants: all }) => ({ variants: all.slice(0, -1) })))(`${after}the last variant does not take every row`)
+    plant(program(() => ({ variants: [] })))(`${after}there is no variant`)
+    plant(variants(() => ({ name: 'same' })))('two variants have one name')
+    plant(variants(({ limit }) => ({ limit: { ...limit, length: (limit.length ?? 0) * 2 } })))(after)
+    plant(variants(() => ({ team: { kind: 'block', lanes: 48 } })))('has 48 threads a block')
+    plant(
+      variants(() => ({ team: { kind: 'thread', rowsPerBlock: 128 } })),
+      ranked,
+    )('has a team that cannot compute the rows')
+  })
+
+  it('keeps rows only where registers do', () => {
+    plant(program(({ kept }) => ({ reread: kept })))(`${after}rows are kept where every pass reads them again`)
+    plant(() => ({ across: { index: 'z', dim: 'n' } }))('none of its axes')
+  })
+
+  it('has one pass where elements stand alone', () => {
+    const double = ({ program: given }: MappedKernel): Partial<MappedKernel> => ({
+      program: given.kind === 'elementwise' ? { ...given, steps: [...given.steps, ...given.steps] } : given,
+    })
+    plant(double, fixtures.pointwise)('an elementwise program has 2 passes')
+  })
+})
+
+it('checks what a plan asks for, after it was applied', () => {
+  const schedule = { kind: 'rows', team: { kind: 'block', lanes: 128 }, chunks: 'reread', vec: 4 } as const
+  expect(() => mapped(fixtures.softmax, {}, schedule)).not.toThrow()
+  const faulty: Partial<Passes> = { applySchedule: (found, asked) => ({ ...schedulePasses.applySchedule(found, asked), vec: 5 }) }
+  expect(() => mapped(fixtures.softmax, faulty, schedule)).toThrow(
+    'internal: after applying the plan: kernel softmax: chunks have 5',
+  )
+})
+
+it('checks what was measured, after it was applied', () => {
+  const faulty: Passes = { ...schedulePasses, applyTuning: (found) => ({ ...found, vec: 5 }) }
+  const tuning = { file: 'tuning.json', entries: [] }
+  expect(() => mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, tuning, undefined, faulty)).toThrow(
+    'internal: after applying measurements: kernel softmax: chunks have 5',
+  )
+})
+
+it('checks updates that were placed', () => {
+  const faulty: Partial<Passes> = { placeUpdates: (kernel) => ({ ...kernel, body: kernel.body.slice(1) }) }
+  expect(() => mapped(centre, faulty)).toThrow('internal: after placing updates: kernel centre: row v is not in scope')
+})
