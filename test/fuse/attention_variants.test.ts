@@ -48,8 +48,8 @@ describe('what is read off the bodies', () => {
   it.each([
     ['causal', '0', 'i + 1'],
     ['causal_added', '0', 'i + 1'],
-    ['window', 'i + 1 - 3', 'i + 1'],
-    ['dilated', 'i + 1 - 6', 'i + 6'],
+    ['window', 'i - 2', 'i + 1'],
+    ['dilated', 'i - 5', 'i + 6'],
     ['ragged', '0', 'minimum(lengths[b], i + 1)'],
     ['prefix', '0', 'maximum(i + 1, lengths[b])'],
   ])('%s attends keys from %s to %s', (name, lower, upper) => {
@@ -73,7 +73,11 @@ describe('what is read off the bodies', () => {
 type Change = (kernel: AttentionKernel) => Partial<AttentionKernel>
 const one = { kind: 'const', type: 'i32', value: 1 } as const
 const planted: readonly (readonly [string, string, Change])[] = [
-  ['a range that is one key too long', 'causal', ({ range }) => ({ range: { ...range, upper: { kind: 'call', type: 'i32', fn: 'add', args: [range.upper, one] } } })],
+  [
+    'a range that is one key too long',
+    'causal',
+    ({ range }) => ({ range: { ...range, upper: { kind: 'call', type: 'i32', fn: 'add', args: [range.upper, one] } } }),
+  ],
   ['a range without a lower end', 'window', ({ range }) => ({ range: { ...range, lower: { ...one, value: 0 } } })],
   ['a sink that is dropped', 'sink', () => ({ denominator: { kind: 'local', type: 'f32', name: 'total' } })],
   ['a scale that is dropped', 'plain', () => ({ score: { kind: 'local', type: 'f32', name: 'raw' } })],
@@ -82,10 +86,17 @@ const planted: readonly (readonly [string, string, Change])[] = [
     'heads modulo for heads over the number that share',
     'grouped',
     ({ key }) => ({
-      key: { ...key, indices: key.indices.map((at) => (at.kind === 'call' && at.fn === 'idiv' ? { ...at, fn: 'mod' as const } : at)) },
+      key: {
+        ...key,
+        indices: key.indices.map((at) => (at.kind === 'call' && at.fn === 'idiv' ? { ...at, fn: 'mod' as const } : at)),
+      },
     }),
   ],
-  ['a query that is not rotated', 'rotated', ({ query: { element, ...row }, key }) => ({ query: { ...row, tensor: row.tensor, indices: key.indices } })],
+  [
+    'a query that is not rotated',
+    'rotated',
+    ({ query: { element, ...row }, key }) => ({ query: { ...row, tensor: row.tensor, indices: key.indices } }),
+  ],
   ['a gate that is dropped', 'gated', () => ({ stored: { kind: 'local', type: 'f32', name: 'result' } })],
 ]
 
@@ -102,5 +113,34 @@ describe('planted faults are refused', () => {
 })
 
 describe('what is no softmax is refused with the true reason', () => {
-  it.todo('squares of weights')
+  it.each([
+    ['squares of weights', 'weigh_squared', 'key by key behind the softmax'],
+    ['scores as weights', 'scaled', 'a weight is no exponential'],
+  ])('%s', (_, op, reason) => {
+    const plan = declared.plans.find(({ name }) => name === 'one_kernel_attend_off_by_one')
+    if (plan === undefined) throw new Error('no plan')
+    const graph = graphOf(plan, declared.graphs)
+    const nodes = graph.nodes.map((node) =>
+      node.kind === 'op' && node.name === 'weights' && op !== 'scaled' ? { ...node, op } : node,
+    )
+    const left = op === 'scaled' ? ['scores', 'scaled', 'context'] : undefined
+    const source = op === 'scaled' ? bypassed(graph) : { ...graph, nodes }
+    const groups = [
+      { kernel: 'made', occurrences: [left ?? graph.nodes.flatMap(({ kind, name }) => (kind === 'view' ? [] : [name]))] },
+    ]
+    expect(() => applyPlan(source, { ...plan, groups }, ops)).toThrow(reason)
+  })
 })
+
+/** The graph whose second product reads the scaled scores themselves. */
+function bypassed(graph: PlannedGraph['graph']): PlannedGraph['graph'] {
+  const scaled = graph.nodes.find((node) => node.kind === 'op' && node.name === 'scaled')
+  const id = scaled?.kind === 'op' ? Object.values(scaled.outputs)[0] : undefined
+  if (id === undefined) throw new Error('no scaled scores')
+  return {
+    ...graph,
+    nodes: graph.nodes.flatMap((node) =>
+      node.name === 'weights' ? [] : node.kind === 'matmul' && node.name === 'context' ? [{ ...node, a: id }] : [node],
+    ),
+  }
+}

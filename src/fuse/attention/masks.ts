@@ -114,6 +114,7 @@ interface Bound {
 /** The bound of the key that a comparison of integers states, if it never falls as `i` grows. */
 function boundOf(condition: Expr): Bound | undefined {
   if (condition.kind !== 'call') return undefined
+  if (condition.fn === 'or') return either(condition)
   const less = negative(condition)
   const key = less?.terms.get(termKey(index('j')))
   if (less === undefined || key === undefined || Math.abs(key.factor) !== 1) return undefined
@@ -124,6 +125,13 @@ function boundOf(condition: Expr): Bound | undefined {
   const trend = trendOf(value, 'i')
   if (trend !== 'constant' && trend !== 'rising') return undefined
   return { side: key.factor === 1 ? 'upper' : 'lower', value }
+}
+
+/** Either of two bounds of one side: the further one. */
+function either({ args }: ExprOf<'call'>): Bound | undefined {
+  const [one, other] = args.map(boundOf)
+  if (one === undefined || other === undefined || one.side !== other.side) return undefined
+  return { side: one.side, value: call(one.side === 'upper' ? 'maximum' : 'minimum', one.value, other.value) }
 }
 
 const plus = (form: Linear, constant: number): Linear => ({ ...form, constant: form.constant + constant })

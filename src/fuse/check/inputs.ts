@@ -25,19 +25,20 @@ export function randomFrom(seed: number): Random {
 
 const below = (random: Random, limit: number): number => Math.floor(random() * limit)
 
-/** Extents from 2 on, each dimension another one while there are enough. */
-export function drawDims(graph: Graph, nodes: readonly GraphNode[], random: Random): Numbers {
+const sizes = [2, 3, 4, 5, 6, 7]
+
+/** Extents from 2 to 7, each dimension another one while there are enough; in three draws one after the other each is 6 or 7 once. */
+export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number): Numbers {
   const names = new Set<string>()
   for (const id of nodes.flatMap((node) => [...inputsOf(node), ...outputsOf(node)]))
     for (const extent of graph.values[id]?.shape ?? []) for (const name of extent.dims) names.add(name)
-  for (const node of nodes)
-    if (node.kind === 'op')
-      for (const value of Object.values(node.attrs)) if (typeof value === 'object' && 'dim' in value) names.add(value.dim)
-  const left = [2, 3, 4, 5, 6, 7]
-  return Object.fromEntries([...names].map((name) => [name, left.length === 0 ? 2 + below(random, 5) : take(left, random)]))
+  for (const node of nodes) {
+    if (node.kind !== 'op') continue
+    for (const value of Object.values(node.attrs)) if (typeof value === 'object' && 'dim' in value) names.add(value.dim)
+  }
+  const shift = 2 * draw + Math.floor(draw / 3)
+  return Object.fromEntries([...names].map((name, at) => [name, sizes[(at + shift) % sizes.length] ?? 2]))
 }
-
-const take = (left: number[], random: Random): number => left.splice(below(random, left.length), 1)[0] ?? 2
 
 /** Attributes a graph is given, as numbers a scale, a slope or a small count may be. */
 export const drawAttrs = ({ attrs }: Graph, random: Random): Numbers =>

@@ -76,7 +76,7 @@ export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, K
 function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): boolean {
   const random = randomFrom(seed)
   const inside = [...graph.nodes].filter((node) => nodes.includes(node as NodeOf<'op'>) || isInner(graph, node, nodes))
-  const dims = drawDims(graph, inside, random)
+  const dims = drawDims(graph, inside, seed)
   const attrs = drawAttrs(graph, random)
   const drawn = drawValues(graph, inside, kernels, dims, random)
   const values = viewed(graph, drawn)

@@ -86,16 +86,38 @@ const normed: Variant['before'] = (g, x, given, which) => {
 const variants: Readonly<Record<string, Variant>> = {
   plain: { between: chain(scaled, weigh), reads: [] },
   causal: { between: chain(scaled, causal, weigh), reads: [] },
-  causal_added: { between: chain(scaled, step('hidden', (g, x) => g.apply(ops.hiddenFuture, { x }).y), weigh), reads: [] },
+  causal_added: {
+    between: chain(
+      scaled,
+      step('hidden', (g, x) => g.apply(ops.hiddenFuture, { x }).y),
+      weigh,
+    ),
+    reads: [],
+  },
   window: { between: chain(scaled, windowed, weigh), reads: [] },
-  dilated: { between: chain(scaled, step('dilated', (g, x) => g.apply(ops.dilatedWindow, { x }).y), weigh), reads: [] },
+  dilated: {
+    between: chain(
+      scaled,
+      step('dilated', (g, x) => g.apply(ops.dilatedWindow, { x }).y),
+      weigh,
+    ),
+    reads: [],
+  },
   alibi: { between: chain(scaled, sloped, weigh), reads: ['slopes'] },
   relative_bias: {
-    between: chain(scaled, step('biased', (g, x, given) => g.apply(ops.relativeBias, { x, bias: value(given, 'bias') }).y), weigh),
+    between: chain(
+      scaled,
+      step('biased', (g, x, given) => g.apply(ops.relativeBias, { x, bias: value(given, 'bias') }).y),
+      weigh,
+    ),
     reads: ['bias'],
   },
   pair_bias: {
-    between: chain(scaled, step('biased', (g, x, given) => g.apply(ops.pairBias, { x, bias: value(given, 'pairs') }).y), weigh),
+    between: chain(
+      scaled,
+      step('biased', (g, x, given) => g.apply(ops.pairBias, { x, bias: value(given, 'pairs') }).y),
+      weigh,
+    ),
     reads: ['pairs'],
   },
   soft_cap: { between: chain(scaled, capped, weigh), reads: [] },
@@ -109,12 +131,27 @@ const variants: Readonly<Record<string, Variant>> = {
     reads: ['ids'],
   },
   prefix: {
-    between: chain(scaled, step('prefixed', (g, x, given) => g.apply(ops.prefixMask, { x, prefix: value(given, 'lengths') }).y), weigh),
+    between: chain(
+      scaled,
+      step('prefixed', (g, x, given) => g.apply(ops.prefixMask, { x, prefix: value(given, 'lengths') }).y),
+      weigh,
+    ),
     reads: ['lengths'],
   },
-  neighbourhood: { between: chain(scaled, step('near', (g, x) => g.apply(ops.neighbourhood, { x }).y), weigh), reads: [] },
+  neighbourhood: {
+    between: chain(
+      scaled,
+      step('near', (g, x) => g.apply(ops.neighbourhood, { x }).y),
+      weigh,
+    ),
+    reads: [],
+  },
   dense_mask: {
-    between: chain(scaled, step('added', (g, x, given) => g.apply(ops.denseMask, { x, mask: value(given, 'mask') }).y), weigh),
+    between: chain(
+      scaled,
+      step('added', (g, x, given) => g.apply(ops.denseMask, { x, mask: value(given, 'mask') }).y),
+      weigh,
+    ),
     reads: ['mask'],
   },
   sink: { between: chain(scaled, causal, sinking), reads: ['sink'] },
@@ -163,8 +200,7 @@ const attend = (name: string, { keyHeads = 'h', before, between, behind, reads }
       const all: Values = given
       const made = (x: GraphTensor, which: string): Made => before?.(g, x, all, which) ?? { x, nodes: {} }
       const [q, k, v] = [made(query, 'query'), made(key, 'key'), made(values, 'value')]
-      const repeat = (x: GraphTensor): GraphTensor =>
-        keyHeads === 'h' ? x : g.apply(ops.repeatHeads, { x }, {}, { h: 'h' }).y
+      const repeat = (x: GraphTensor): GraphTensor => (keyHeads === 'h' ? x : g.apply(ops.repeatHeads, { x }, {}, { h: 'h' }).y)
       const [keys, valuesOfHeads] = [repeat(k.x), repeat(v.x)]
       const repeated: Values = keyHeads === 'h' ? {} : { keys, valuesOfHeads }
       const scores = g.matmul('b s h d, b t h d -> b h s t', q.x, keys)
@@ -201,7 +237,11 @@ const forms = [
   other('no_batch', ['s d, t d -> s t', 's t, t e -> s e'], ['s d', 't d', 't e']),
   other('one_head', ['b s d, b t d -> b s t', 'b s t, b t e -> b s e'], ['b s d', 'b t d', 'b t e']),
   other('shared_keys', ['b s h d, b t d -> b h s t', 'b h s t, b t e -> b s h e'], ['b s h d', 'b t d', 'b t e']),
-  other('grouped_axes', ['b s g r d, b t g d -> b g r s t', 'b g r s t, b t g e -> b s g r e'], ['b s g r d', 'b t g d', 'b t g e']),
+  other(
+    'grouped_axes',
+    ['b s g r d, b t g d -> b g r s t', 'b g r s t, b t g e -> b s g r e'],
+    ['b s g r d', 'b t g d', 'b t g e'],
+  ),
   other('swapped', ['b t h d, b s h d -> b h s t', 'b t h e, b h s t -> b s h e'], ['b s h d', 'b t h d', 'b t h e'], true),
   other('step', ['b h d, b t h d -> b h t', 'b h t, b t h d -> b h d'], ['b h d', 'b t h d', 'b t h d']),
 ]
