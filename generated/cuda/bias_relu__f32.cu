@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(256, 1) bias_relu_elementwise(
   float y_c3[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c3[i] = fmaxf(x_c3[i] + bias_c3[i], 0.0f);
+    y_c3[i] = heddle::larger(x_c3[i] + bias_c3[i], 0.0f);
   }
   heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }

@@ -40,7 +40,7 @@ struct Epilogue {
     float y_c3[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      y_c3[i] = fmaxf(product[i] + operands.bias_c3[i], 0.0f);
+      y_c3[i] = heddle::larger(product[i] + operands.bias_c3[i], 0.0f);
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
   }
