@@ -31,19 +31,19 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_candidates_kept(
   const int q = heddle::peel(position, p);
   const int r1 = static_cast<int>(position);
   const int common = 8 * p;
-  const int length_value = (((v + common) - 1) / common) * 8;
+  const int length_value = heddle::quotient(((v + common) - 1), common) * 8;
   const int first = q * length_value;
   const int count = min(length_value, v - first);
   const int64_t start = (static_cast<int64_t>(r1) * v) + first;
   heddle::Chunk<T, VEC> x[CHUNKS];
-  heddle::load_row<VEC, false>(team, logits, min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8))), x, [&](int c) -> int64_t { return start + c; });
+  heddle::load_row<VEC, false>(team, logits, min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8))), x, [&](int c) -> int64_t { return start + c; });
   heddle::Largest<Team, 4> bestValues_lanes;
   HEDDLE_SHARED(heddle::Placed<float>, bestValues_places, decltype(bestValues_lanes)::places);
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
-    if (chunk * Team::lanes * VEC >= min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8)))) break;
+    if (chunk * Team::lanes * VEC >= min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8)))) break;
     const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8))) - c0;
+    const int valid = min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8))) - c0;
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_candidates_kept(
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < CHUNKS; ++chunk) {
     const int c0 = (chunk * Team::lanes + team.lane()) * VEC;
-    const int valid = min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8))) - c0;
+    const int valid = min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8))) - c0;
     if (valid <= 0) break;
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -107,16 +107,16 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_candidates_reread(
   const int q = heddle::peel(position, p);
   const int r1 = static_cast<int>(position);
   const int common = 8 * p;
-  const int length_value = (((v + common) - 1) / common) * 8;
+  const int length_value = heddle::quotient(((v + common) - 1), common) * 8;
   const int first = q * length_value;
   const int count = min(length_value, v - first);
   const int64_t start = (static_cast<int64_t>(r1) * v) + first;
   heddle::Largest<Team, 4> bestValues_lanes;
   HEDDLE_SHARED(heddle::Placed<float>, bestValues_places, decltype(bestValues_lanes)::places);
-  for (int round = 0; round < heddle::chunks_of<VEC>(min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8)))); round += Team::lanes) {
+  for (int round = 0; round < heddle::chunks_of<VEC>(min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8)))); round += Team::lanes) {
     const int chunk = round + team.lane();
     const int c0 = chunk * VEC;
-    const int valid = chunk < heddle::chunks_of<VEC>(min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8)))) ? min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8))) - c0 : 0;
+    const int valid = chunk < heddle::chunks_of<VEC>(min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8)))) ? min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8))) - c0 : 0;
     const auto x = heddle::load_chunk<VEC, false>(logits, start + c0, valid);
     heddle::Offers<VEC> bestValues_offers;
     HEDDLE_UNROLL
@@ -130,9 +130,9 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_candidates_reread(
   if (team.lane() == 0) heddle::write(tops, (static_cast<int64_t>(r1) * p) + q, top);
   heddle::Accumulator<heddle::Sum<float>> sums1_lanes;
   HEDDLE_UNROLL_FEW
-  for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8)))); chunk += Team::lanes) {
+  for (int chunk = team.lane(); chunk < heddle::chunks_of<VEC>(min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8)))); chunk += Team::lanes) {
     const int c0 = chunk * VEC;
-    const int valid = min((((v + (8 * p)) - 1) / (8 * p)) * 8, v - (q * ((((v + (8 * p)) - 1) / (8 * p)) * 8))) - c0;
+    const int valid = min(heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8, v - (q * (heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8))) - c0;
     const auto x = heddle::load_chunk<VEC, false>(logits, start + c0, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
@@ -179,7 +179,7 @@ extern "C" int32_t heddle_launch_beam_candidates__f16__k4(const heddle_launch* l
   const auto run = [&](auto team, const char* name, auto kernel) {
     return heddle::launch_rows(team, launch, error, name, rows, kernel, rows, static_cast<int>(v), static_cast<int>(p), logits, values, ids, tops, sums);
   };
-  const int64_t length = heddle::longest(int64_t{(((v + (8 * p)) - 1) / (8 * p)) * 8}, int64_t{4});
+  const int64_t length = heddle::longest(int64_t{heddle::quotient(((v + (8 * p)) - 1), (8 * p)) * 8}, int64_t{4});
   // Few registers a lane, so many rows run at once, and no barrier.
   if (length <= 256) return run(heddle::WarpTeam<32, 4>{}, "beam_candidates__f16__k4_warp", beam_candidates_kept<heddle::WarpTeam<32, 4>, 1>);
   // Too few rows to fill the device with warps: one chunk a lane keeps the row short in time.

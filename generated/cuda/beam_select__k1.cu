@@ -62,8 +62,8 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_kept(
     for (int i = 0; i < VEC; ++i) {
       const int c = c0 + i;
       if (i < valid) {
-        const int common = c / row_mul;
-        bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((c == ((common * p) * 1)) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : (((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common) * p) + ((c / 1) % p)) * 1) + (c % 1)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[chunk][i] - normaliser.get(common))));
+        const int common = heddle::quotient(c, row_mul);
+        bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((c == ((common * p) * 1)) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : (((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common) * p) + heddle::remainder((c / 1), p)) * 1) + (c % 1)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[chunk][i] - normaliser.get(common))));
       }
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
@@ -85,12 +85,12 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_kept(
       const int i_value = i_value0 + i;
       if (i < valid) {
         const int common_2 = max(bestValues.index(i_value), 0);
-        const int common_3 = common_2 / row_mul;
+        const int common_3 = heddle::quotient(common_2, row_mul);
         const bool common_4 = heddle::read(finished, (static_cast<int64_t>(b1) * w) + common_3) > 0;
-        words_i[i] = common_4 ? max(heddle::read(ends, 0), 0) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_3) * p) + ((common_2 / 1) % p)) * 1) + (common_2 % 1));
+        words_i[i] = common_4 ? max(heddle::read(ends, 0), 0) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_3) * p) + heddle::remainder((common_2 / 1), p)) * 1) + (common_2 % 1));
         parents_i[i] = row_mul_2 + common_3;
         scores_i[i] = bestValues.value(i_value);
-        ended_i[i] = ((last || common_4) || (heddle::fold<heddle::Sum<int>>(e, [&](int x) { return (heddle::read(ends, x) == (common_4 ? max(heddle::read(ends, 0), 0) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_3) * p) + ((common_2 / 1) % p)) * 1) + (common_2 % 1)))) ? 1 : 0; }) > 0)) ? 1 : 0;
+        ended_i[i] = ((last || common_4) || (heddle::fold<heddle::Sum<int>>(e, [&](int x) { return (heddle::read(ends, x) == (common_4 ? max(heddle::read(ends, 0), 0) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_3) * p) + heddle::remainder((common_2 / 1), p)) * 1) + (common_2 % 1)))) ? 1 : 0; }) > 0)) ? 1 : 0;
       }
     }
     heddle::store_chunk<VEC, false>(words, start_2 + i_value0, valid, words_i);
@@ -149,8 +149,8 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_select_reread(
     for (int i = 0; i < VEC; ++i) {
       const int c = c0 + i;
       if (i < valid) {
-        const int common = c / row_mul;
-        bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((c == ((common * p) * 1)) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : (((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common) * p) + ((c / 1) % p)) * 1) + (c % 1)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[i] - normaliser.get(common))));
+        const int common = heddle::quotient(c, row_mul);
+        bestValues_offers.value[i] = (heddle::read(finished, (static_cast<int64_t>(b1) * w) + common) > 0) ? ((c == ((common * p) * 1)) ? heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) : NAN) : (((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common) * p) + heddle::remainder((c / 1), p)) * 1) + (c % 1)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + common) + (values_c[i] - normaliser.get(common))));
       }
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
@@ -170,12 +170,12 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_select_reread(
       const int i_value = i_value0 + i;
       if (i < valid) {
         const int common_2 = max(bestValues.index(i_value), 0);
-        const int common_3 = common_2 / row_mul;
+        const int common_3 = heddle::quotient(common_2, row_mul);
         const bool common_4 = heddle::read(finished, (static_cast<int64_t>(b1) * w) + common_3) > 0;
-        words_i[i] = common_4 ? max(heddle::read(ends, 0), 0) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_3) * p) + ((common_2 / 1) % p)) * 1) + (common_2 % 1));
+        words_i[i] = common_4 ? max(heddle::read(ends, 0), 0) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_3) * p) + heddle::remainder((common_2 / 1), p)) * 1) + (common_2 % 1));
         parents_i[i] = row_mul_2 + common_3;
         scores_i[i] = bestValues.value(i_value);
-        ended_i[i] = ((last || common_4) || (heddle::fold<heddle::Sum<int>>(e, [&](int x) { return (heddle::read(ends, x) == (common_4 ? max(heddle::read(ends, 0), 0) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_3) * p) + ((common_2 / 1) % p)) * 1) + (common_2 % 1)))) ? 1 : 0; }) > 0)) ? 1 : 0;
+        ended_i[i] = ((last || common_4) || (heddle::fold<heddle::Sum<int>>(e, [&](int x) { return (heddle::read(ends, x) == (common_4 ? max(heddle::read(ends, 0), 0) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_3) * p) + heddle::remainder((common_2 / 1), p)) * 1) + (common_2 % 1)))) ? 1 : 0; }) > 0)) ? 1 : 0;
       }
     }
     heddle::store_chunk<VEC, false>(words, start_2 + i_value0, valid, words_i);

@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_kept(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int c = c0 + i;
-      if (i < valid) bestValues_offers.value[i] = ((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (c / row_mul)) * p) + ((c / 32) % p)) * 32) + (c % 32)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + (c / row_mul)) + (values_c[chunk][i] - normaliser.get(c / row_mul)));
+      if (i < valid) bestValues_offers.value[i] = ((values_c[chunk][i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) * p) + heddle::remainder((c / 32), p)) * 32) + (c % 32)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) + (values_c[chunk][i] - normaliser.get(heddle::quotient(c, row_mul))));
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_kept(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int j = j0 + i;
-      if (i < valid) goingValues_offers.value[i] = bestValues.value(j) + static_cast<float>((last || (heddle::fold<heddle::Sum<int>>(e, [&](int x) { return (heddle::read(ends, x) == heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (max(bestValues.index(j), 0) / row_mul)) * p) + ((max(bestValues.index(j), 0) / 32) % p)) * 32) + (max(bestValues.index(j), 0) % 32))) ? 1 : 0; }) > 0)) ? (-1000000000) : 0);
+      if (i < valid) goingValues_offers.value[i] = bestValues.value(j) + static_cast<float>((last || (heddle::fold<heddle::Sum<int>>(e, [&](int x) { return (heddle::read(ends, x) == heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(max(bestValues.index(j), 0), row_mul)) * p) + heddle::remainder((max(bestValues.index(j), 0) / 32), p)) * 32) + (max(bestValues.index(j), 0) % 32))) ? 1 : 0; }) > 0)) ? (-1000000000) : 0);
     }
     goingValues_lanes.take(team, goingValues_offers, j0);
   }
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_kept(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int i1 = i1_0 + i;
-      if (i < valid) keptValues_offers.value[i] = (i1 < w) ? heddle::read(poolScores, (static_cast<int64_t>(b1) * w) + i1) : (((last || (heddle::fold<heddle::Sum<int>>(e, [&](int x1) { return (heddle::read(ends, x1) == heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) / row_mul)) * p) + ((static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) / 32) % p)) * 32) + (static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) % 32))) ? 1 : 0; }) > 0)) && row_eq) ? (bestValues.value(i1 - w) / share) : (-INFINITY));
+      if (i < valid) keptValues_offers.value[i] = (i1 < w) ? heddle::read(poolScores, (static_cast<int64_t>(b1) * w) + i1) : (((last || (heddle::fold<heddle::Sum<int>>(e, [&](int x1) { return (heddle::read(ends, x1) == heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(static_cast<int64_t>(max(bestValues.index(i1 - w), 0)), row_mul)) * p) + heddle::remainder((static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) / 32), p)) * 32) + (static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) % 32))) ? 1 : 0; }) > 0)) && row_eq) ? (bestValues.value(i1 - w) / share) : (-INFINITY));
     }
     keptValues_lanes.take(team, keptValues_offers, i1_0);
   }
@@ -136,15 +136,15 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_kept(
         const bool common_2 = common < w;
         const int common_3 = common_2 ? heddle::read(poolSteps, (static_cast<int64_t>(b1) * w) + common) : heddle::read(step, 0);
         const int common_4 = max(bestValues.index(max(goingValues.index(i2), 0)), 0);
-        const int common_5 = common_4 / row_mul;
+        const int common_5 = heddle::quotient(common_4, row_mul);
         sum0_lanes.add((common_3 >= 0) ? 1 : 0, i2_0 + i);
-        words_i2[i] = heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_5) * p) + ((common_4 / 32) % p)) * 32) + (common_4 % 32));
+        words_i2[i] = heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_5) * p) + heddle::remainder((common_4 / 32), p)) * 32) + (common_4 % 32));
         parents_i2[i] = row_mul_2 + common_5;
         scores_i2[i] = goingValues.value(i2);
         keptScores_i2[i] = keptValues.value(i2);
         keptSteps_i2[i] = common_3;
-        keptRows_i2[i] = common_2 ? heddle::read(poolRows, (static_cast<int64_t>(b1) * w) + common) : (row_mul_2 + (max(bestValues.index(max(common - w, 0)), 0) / row_mul));
-        keptWords_i2[i] = common_2 ? heddle::read(poolWords, (static_cast<int64_t>(b1) * w) + common) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) / row_mul)) * p) + ((static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) / 32) % p)) * 32) + (static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) % 32));
+        keptRows_i2[i] = common_2 ? heddle::read(poolRows, (static_cast<int64_t>(b1) * w) + common) : (row_mul_2 + heddle::quotient(max(bestValues.index(max(common - w, 0)), 0), row_mul));
+        keptWords_i2[i] = common_2 ? heddle::read(poolWords, (static_cast<int64_t>(b1) * w) + common) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)), row_mul)) * p) + heddle::remainder((static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) / 32), p)) * 32) + (static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) % 32));
       }
     }
     heddle::store_chunk<VEC, false>(words, start_2 + i2_0, valid, words_i2);
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int c = c0 + i;
-      if (i < valid) bestValues_offers.value[i] = ((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (c / row_mul)) * p) + ((c / 32) % p)) * 32) + (c % 32)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + (c / row_mul)) + (values_c[i] - normaliser.get(c / row_mul)));
+      if (i < valid) bestValues_offers.value[i] = ((values_c[i] == (-INFINITY)) && (heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) * p) + heddle::remainder((c / 32), p)) * 32) + (c % 32)) < 0)) ? NAN : (heddle::read(cumulative, (static_cast<int64_t>(b1) * w) + heddle::quotient(c, row_mul)) + (values_c[i] - normaliser.get(heddle::quotient(c, row_mul))));
     }
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int j = j0 + i;
-      if (i < valid) goingValues_offers.value[i] = bestValues.value(j) + static_cast<float>((last || (heddle::fold<heddle::Sum<int>>(e, [&](int x) { return (heddle::read(ends, x) == heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (max(bestValues.index(j), 0) / row_mul)) * p) + ((max(bestValues.index(j), 0) / 32) % p)) * 32) + (max(bestValues.index(j), 0) % 32))) ? 1 : 0; }) > 0)) ? (-1000000000) : 0);
+      if (i < valid) goingValues_offers.value[i] = bestValues.value(j) + static_cast<float>((last || (heddle::fold<heddle::Sum<int>>(e, [&](int x) { return (heddle::read(ends, x) == heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(max(bestValues.index(j), 0), row_mul)) * p) + heddle::remainder((max(bestValues.index(j), 0) / 32), p)) * 32) + (max(bestValues.index(j), 0) % 32))) ? 1 : 0; }) > 0)) ? (-1000000000) : 0);
     }
     goingValues_lanes.take(team, goingValues_offers, j0);
   }
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const int i1 = i1_0 + i;
-      if (i < valid) keptValues_offers.value[i] = (i1 < w) ? heddle::read(poolScores, (static_cast<int64_t>(b1) * w) + i1) : (((last || (heddle::fold<heddle::Sum<int>>(e, [&](int x1) { return (heddle::read(ends, x1) == heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) / row_mul)) * p) + ((static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) / 32) % p)) * 32) + (static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) % 32))) ? 1 : 0; }) > 0)) && row_eq) ? (bestValues.value(i1 - w) / share) : (-INFINITY));
+      if (i < valid) keptValues_offers.value[i] = (i1 < w) ? heddle::read(poolScores, (static_cast<int64_t>(b1) * w) + i1) : (((last || (heddle::fold<heddle::Sum<int>>(e, [&](int x1) { return (heddle::read(ends, x1) == heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(static_cast<int64_t>(max(bestValues.index(i1 - w), 0)), row_mul)) * p) + heddle::remainder((static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) / 32), p)) * 32) + (static_cast<int64_t>(max(bestValues.index(i1 - w), 0)) % 32))) ? 1 : 0; }) > 0)) && row_eq) ? (bestValues.value(i1 - w) / share) : (-INFINITY));
     }
     keptValues_lanes.take(team, keptValues_offers, i1_0);
   }
@@ -281,15 +281,15 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_select_hf_reread(
         const bool common_2 = common < w;
         const int common_3 = common_2 ? heddle::read(poolSteps, (static_cast<int64_t>(b1) * w) + common) : heddle::read(step, 0);
         const int common_4 = max(bestValues.index(max(goingValues.index(i2), 0)), 0);
-        const int common_5 = common_4 / row_mul;
+        const int common_5 = heddle::quotient(common_4, row_mul);
         sum0_lanes.add((common_3 >= 0) ? 1 : 0, i2_0 + i);
-        words_i2[i] = heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_5) * p) + ((common_4 / 32) % p)) * 32) + (common_4 % 32));
+        words_i2[i] = heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + common_5) * p) + heddle::remainder((common_4 / 32), p)) * 32) + (common_4 % 32));
         parents_i2[i] = row_mul_2 + common_5;
         scores_i2[i] = goingValues.value(i2);
         keptScores_i2[i] = keptValues.value(i2);
         keptSteps_i2[i] = common_3;
-        keptRows_i2[i] = common_2 ? heddle::read(poolRows, (static_cast<int64_t>(b1) * w) + common) : (row_mul_2 + (max(bestValues.index(max(common - w, 0)), 0) / row_mul));
-        keptWords_i2[i] = common_2 ? heddle::read(poolWords, (static_cast<int64_t>(b1) * w) + common) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + (static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) / row_mul)) * p) + ((static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) / 32) % p)) * 32) + (static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) % 32));
+        keptRows_i2[i] = common_2 ? heddle::read(poolRows, (static_cast<int64_t>(b1) * w) + common) : (row_mul_2 + heddle::quotient(max(bestValues.index(max(common - w, 0)), 0), row_mul));
+        keptWords_i2[i] = common_2 ? heddle::read(poolWords, (static_cast<int64_t>(b1) * w) + common) : heddle::read(ids, (((((static_cast<int64_t>(b1) * w) + heddle::quotient(static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)), row_mul)) * p) + heddle::remainder((static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) / 32), p)) * 32) + (static_cast<int64_t>(max(bestValues.index(max(common - w, 0)), 0)) % 32));
       }
     }
     heddle::store_chunk<VEC, false>(words, start_2 + i2_0, valid, words_i2);

@@ -33,6 +33,9 @@ struct Count {
   friend Count operator&(Count a, Count b) { return a.is_overflow() ? a : Count(a.value & b.value); }
 };
 
+inline Count quotient(Count a, Count b) { return a / b; }
+inline Count remainder(Count a, Count b) { return a % b; }
+
 inline int64_t longest(int64_t a) { return a; }
 template <class... Rest>
 int64_t longest(int64_t a, Rest... rest) {

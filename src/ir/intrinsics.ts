@@ -41,6 +41,14 @@ const infix = (
   cudaSymbol = symbol,
 ): Intrinsic => ({ signatures, evaluate, symbol, cuda: ([a, b]) => `(${a} ${cudaSymbol} ${b})` })
 
+/** A quotient by a number that is no literal goes through a function, which the CPU device reports a division by 0 from. */
+const quotient = (symbol: string, evaluate: Intrinsic['evaluate'], cudaSymbol: string, checked: string): Intrinsic => ({
+  signatures: [i2],
+  evaluate,
+  symbol,
+  cuda: ([a = '', b = '']) => (/^[1-9][0-9]*$/.test(b) ? `(${a} ${cudaSymbol} ${b})` : `${checked}(${a}, ${b})`),
+})
+
 const call = (
   signatures: readonly Signature[],
   evaluate: Intrinsic['evaluate'],
@@ -57,8 +65,8 @@ export const intrinsics = {
   mul: infix('*', [i2, f2], (a: number, b: number) => a * b),
   /** `/` is always the float quotient, as in JavaScript; integer quotients are `idiv`. */
   div: infix('/', [f2], (a: number, b: number) => a / b),
-  idiv: infix('idiv', [i2], (a: number, b: number) => Math.trunc(a / b), '/'),
-  mod: infix('%', [i2], (a: number, b: number) => a % b),
+  idiv: quotient('idiv', (a: number, b: number) => Math.trunc(a / b), '/', 'heddle::quotient'),
+  mod: quotient('%', (a: number, b: number) => a % b, '%', 'heddle::remainder'),
   bitAnd: infix('&', [i2], (a: number, b: number) => a & b),
   bitOr: infix('|', [i2], (a: number, b: number) => a | b),
   shiftLeft: infix('<<', [i2], (a: number, b: number) => a << b),

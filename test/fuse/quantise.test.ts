@@ -132,10 +132,14 @@ function expectIntegers(ran: { readonly graph: Graph } & Ran): void {
   for (const values of integersOf(ran, 'i8')) expect(values.every((value) => value >= -127 && value <= 127)).toBe(true)
 }
 
-/** A kernel whose results are not rounded. */
-function unrounded(kernel: Kernel): Kernel {
-  const strip = (expr: Expr): Expr =>
-    expr.kind !== 'call' ? expr : expr.fn === 'round' ? (expr.args[0] ?? expr) : { ...expr, args: expr.args.map(strip) }
+/** A kernel whose results are not rounded, or are rounded down. */
+function rounded(kernel: Kernel, as: 'not' | 'down'): Kernel {
+  const strip = (expr: Expr): Expr => {
+    if (expr.kind !== 'call') return expr
+    const args = expr.args.map(strip)
+    if (expr.fn !== 'round') return { ...expr, args }
+    return as === 'down' ? { ...expr, fn: 'floor', args } : (args[0] ?? expr)
+  }
   return { ...kernel, body: kernel.body.map((stmt) => (stmt.kind === 'storeRow' ? { ...stmt, value: strip(stmt.value) } : stmt)) }
 }
 
@@ -154,11 +158,18 @@ describe.each(quantised.map((decl) => [`${decl.name} of ${decl.graph}`, decl] as
 describe('planted mistakes are noticed', () => {
   const decl = find('ft-v3-mode2')
 
-  it('a kernel that does not round', () => {
-    const wrong = both(decl, 'one', (kernel) => (kernel.name === 'int8_bias_gelu' ? unrounded(kernel) : kernel))
-    expect(() => expectSame(decl, wrong)).toThrow()
-    expect(() => expectIntegers(wrong.grouped)).toThrow()
-    expect(() => expectIntegers(wrong.ungrouped)).not.toThrow()
+  it('a kernel that rounds down, but not one that leaves rounding to its store', () => {
+    const as = (way: 'not' | 'down') =>
+      both(decl, 'one', (kernel) => (kernel.name === 'int8_bias_gelu' ? rounded(kernel, way) : kernel))
+    expect(() => expectSame(decl, as('down'))).toThrow()
+    expect(() => expectSame(decl, as('not'))).not.toThrow()
+  })
+
+  it('a value that is no integer', () => {
+    const { grouped } = both(decl, 'one')
+    const halves = new Map([...grouped.values].map(([id, data]) => [id, Array.from(data, (value) => value / 2)]))
+    expect(() => expectIntegers(grouped)).not.toThrow()
+    expect(() => expectIntegers({ ...grouped, values: halves })).toThrow()
   })
 
   it('a scale taken for another', () => {

@@ -15,6 +15,11 @@ struct alignas(N * sizeof(T)) Pack {
 
 namespace simt {
 
+/// Ends the kernel's thread where it divides an integer by 0, which would end the process. Outside of kernels nothing happens.
+__attribute__((noinline, cold)) inline void divided_by_zero(long long a) {
+  if (current != nullptr) current->fault("%lld is divided by 0", a);
+}
+
 /// A buffer as its kernel sees it. The launcher fills it; `launch` refuses it when it is not usable.
 struct Buffer {
   char* data = nullptr;
