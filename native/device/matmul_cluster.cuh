@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(Tile::threads, 2)
     }
     if (lane < Tile::warps) received_by(lane).initialise(1);
     publish_barriers();
-    // Each lane arrives at the barrier it initialised itself. Behind the warp's barrier, since racecheck takes the two for a race before it.
+    // Each lane arrives at the barrier it initialised itself, but racecheck takes the two for a race unless the warp meets between them.
     __syncwarp();
     if (lane < Tile::warps) received_by(lane).arrive_expecting((Tile::split - 1) * Tile::owned * Tile::unit_bytes);
   }
