@@ -43,15 +43,6 @@ struct ClusterWork {
 
 #if defined(HEDDLE_HOPPER_CODE)
 
-/// Starts the copy of a permuted map's box at (column, 0, 0, 0, group); see permuted_map().
-__device__ __forceinline__ void copy_permuted_box(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int group) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-      " [%0], [%1, {%3, %4, %4, %4, %5}], [%2];" ::"r"(to.address),
-      "l"(&map), "r"(done.address), "r"(column), "r"(0), "r"(group)
-      : "memory");
-}
-
 /// The stages of a block, which hold the steps of its share in turn.
 template <class Tile>
 struct ClusterStages {
@@ -72,7 +63,7 @@ __device__ __forceinline__ void fill_stages(const ClusterStages<Tile>& stages, c
                                             const ClusterWork& work, int row0, int column0, int begin, int count) {
   const auto start_b = [&](int s, int stage) {
     stages.full_of(stage).arrive_expecting(Tile::stage_bytes);
-    copy_permuted_box(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns<T>, column0 / permuted_rows);
+    copy_permuted(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns<T>, column0 / permuted_rows);
   };
   const auto start_a = [&](int s, int stage) {
     copy_box(stages.a_of(stage), a_map, stages.full_of(stage), (begin + s) * box_columns<T>, row0);

@@ -97,7 +97,8 @@ describe('the simt device', () => {
 
   it('holds a kernel library against the manifest', () => {
     const scale = entry('scale', '5c', 2, ['n'], ['factor'])
-    expect(loadKernels(device, fixture, manifestOf(scale)).kernels.map(({ key }) => key)).toEqual(['fault', 'scale', 'slow'])
+    const known = ['constants', 'fault', 'scale', 'slow', 'unsaid']
+    expect(loadKernels(device, fixture, manifestOf(scale)).kernels.map(({ key }) => key)).toEqual(known)
     for (const other of [
       { ...scale, digest: 'other' },
       { ...scale, dims: ['n', 'm'] },

@@ -52,7 +52,7 @@ describe('measured tiles in generated text', () => {
       '  // Measured on NVIDIA H200: 10.9 us instead of 12.2 at 1024 rows.\n' +
         '  if (n == 3072 && k == 768 && m >= 961 && m <= 1024 && heddle::runs_on(90)) measured = {heddle::MatmulTile::single_128x64, 1};\n',
     )
-    expect(found).toMatch(/return heddle::launch_matmul<T>\(.*, true, measured\);\n/)
+    expect(found).toMatch(/return heddle::launch_matmul<T>\(.*, arguments\.is_constant\(1\), measured\);\n/)
   })
 
   it('stand before the rules of attention, for heads of one size', () => {
