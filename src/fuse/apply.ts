@@ -20,7 +20,8 @@ import { packGraph } from './graph/pack.js'
 import { quantiseGraph } from './graph/quantise.js'
 import { stackGraph } from './graph/stack.js'
 import { checkLibrary, libraryEpilogue, libraryMatmul } from './product/library.js'
-import { deriveMatmul } from './product/matmul.js'
+import { deriveProducts } from './product/matmul.js'
+import { areParallel } from './product/parts.js'
 import { bareMatmul, checkTuned } from './product/tuned.js'
 import type { Derived } from './rows/derive.js'
 import { deriveMembers } from './space/members.js'
@@ -139,8 +140,10 @@ function deriveGroup(
   layouts: LayoutsByName,
 ): Derived<PlannedKernel> {
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [memberOf(plan, node, ops)] : []))
-  const [first, second, third] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
+  const matmuls = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
+  const [first, second, third] = matmuls
   if (first === undefined) return deriveMembers(graph, name, members, layouts)
+  if (areParallel(graph, matmuls)) return deriveProducts(graph, name, matmuls, members, layouts)
   if (third !== undefined) throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
   const form = second === undefined ? undefined : formOf(graph, first, second)
   if (second !== undefined && (form === 'step' || form === 'memory'))
@@ -148,7 +151,7 @@ function deriveGroup(
   const updating = members.find(({ kernel }) => isUpdating(kernel))
   if (updating !== undefined)
     throw illegal(name, first.name, updating.node.name, `${updating.node.name} replaces elements in place, beside no product`)
-  if (second === undefined) return deriveMatmul(graph, name, first, members, layouts)
+  if (second === undefined) throw new Error(`internal: group ${name} has one product that needs itself`)
   if (form === 'sequence') return deriveAttention(graph, name, first, second, members, layouts)
   const reason = members.some(({ node }) => node.op === 'softmax')
     ? 'attention is "b s h d, b t h d -> b h s t" and "b h s t, b t h d -> b s h d", or of one query "b h d, b t h d -> b h t" and "b h t, b t h d -> b h d"'
@@ -245,7 +248,7 @@ function libraryNodes(
   const { bias, residual, relu } = libraryEpilogue(name, ends, kernel)
   const { views, node } = fusedNodes(values, name, members, derived)
   const input = (param: string | undefined) => (param === undefined ? undefined : node.inputs[param])
-  const [a, b, out] = [input(kernel.a), input(kernel.b), Object.values(node.outputs)[0]]
+  const [a, b, out] = [input(kernel.a.tensor), input(kernel.products[0].b.tensor), Object.values(node.outputs)[0]]
   if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: group ${name} binds no product`)
   const epilogue = { bias: input(bias), residual: input(residual), relu }
   return [...views, { ...matmul, name: node.name, a, b, out, epilogue }]

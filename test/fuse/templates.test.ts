@@ -43,7 +43,7 @@ describe('a matmul with an epilogue', () => {
     const kernel = apply([['fc1', 'fc1Bias', 'fc1Activation']]).templates.get('group0')
     if (kernel?.kind !== 'matmul') throw new Error('no matmul kernel')
     expect(printKernel(kernel.epilogue)).toContain('y[i_m, c3] = gelu(x[i_m, c3] + bias[c3])')
-    expect(kernel.constantB).toBe(true)
+    expect(kernel.products[0].b.constant).toBe(true)
     expect(kernel.constants).toEqual(['bias'])
     expect(kernel.tensors.map(({ name }) => name)).toEqual(['a', 'b', 'bias', 'y'])
   })
@@ -59,7 +59,7 @@ describe('a matmul with an epilogue', () => {
       [['projection', 'projectionBias', 'attentionResidual', 'attentionNorm']],
       'element of the product by itself',
     ],
-    ['a product in another layout', [['scores', 'scaled']], 'take an epilogue'],
+    ['a factor in a layout that is not declared', [['scores', 'scaled']], 'split_heads, which is not declared'],
     ['two products without a softmax', [['fc1', 'fc1Bias', 'fc1Activation', 'fc2']], 'needs a softmax'],
     ['a node it does not feed', [['fc1', 'queryBias']], 'plan.illegal'],
   ] as const)('refuses %s', (_, groups, words) => {
