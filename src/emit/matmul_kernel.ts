@@ -1,32 +1,23 @@
 /**
- * A matmul kernel as CUDA text: its epilogue is an elementwise pass over chunks of a row that the main loop hands over in
- * registers. What the pass reads besides the product is loaded by functions of its own, so that the main loop can have these
- * loads under way before it ends, and those of weights even before it begins.
+ * A matmul kernel as CUDA text: a struct of slots, and the main loop of a device header that takes them. Plain matrices of one type go to
+ * the loops that tensor cores and measurements were made for, int8 in any order to loops of its own; everything else (other axis orders
+ * and types, batches of floats, several products, factors that are computed) to the loops of matmul_products.cuh.
  */
-import { usageError } from '../errors.js'
-import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
-import { resolveDType } from '../ir/instance.js'
-import type { TensorParam } from '../ir/kernel.js'
-import { proveLayout } from '../ir/layout_proof.js'
-import { type MatrixOrder, matricesOf } from '../ir/matrix_order.js'
-import type { MatmulKernel } from '../ir/template.js'
+import type { MatrixOrder } from '../ir/matrix_order.js'
+import { matricesOf } from '../ir/matrix_order.js'
+import { factorParam, factorsOf, type MatmulKernel, sumsIntegers } from '../ir/product.js'
 import { mapKernel } from '../schedule/map.js'
-import { type Pass, type PassRow, statementsOf } from '../schedule/passes.js'
 import type { TileChoice } from '../schedule/tiles.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
-import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
-import { bodyWriter, lines, onlyPass } from './kernel.js'
+import { offsetText, type Scope, tensorOf } from './expression.js'
+import { onlyPass } from './kernel.js'
 import { capitalise } from './launcher.js'
-import { guardedText } from './loads.js'
-import { createNames, type Names, scalarText, storageText } from './names.js'
-import { writePass } from './pass.js'
+import { createNames, type Names, storageText } from './names.js'
+import { epilogueBody, vec } from './product/epilogue.js'
+import { factorsBody } from './product/factors.js'
+import { indexTexts, placed } from './product/frame.js'
 import { declareNames, type TemplateInstance, type TemplateText, type Tiles, templateFile, tileCondition } from './template.js'
-
-/** Columns an epilogue takes at a time: what native/device/matmul.cuh hands over. */
-const vec = 8
-
-type Loaded = Extract<PassRow, { kind: 'loaded' }>
 
 /** The file of an instance. */
 export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, tiles: Tiles): string {
@@ -34,19 +25,24 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, til
   const mapped = { ...mapKernel({ kernel: epilogue, types: instance.types, dims: {} }), vec }
   const { program } = mapped
   if (program.kind !== 'elementwise') throw new Error(`internal: ${kernel.name} has no elementwise epilogue`)
-  const pass = onlyPass(program)
-  const names = inFrame(declareNames(kernel, createNames(mapped)), kernel, pass.loop.index)
+  const names = declareNames(kernel, createNames(mapped))
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
   const scope: Scope = { names, used, tensors: epilogue.tensors, fixed: {}, elements: new Map() }
-  const body = epilogueBody(pass, kernel, scope, instance.types)
-  const { include, launch } = mainLoop(instance, kernel, { ...scope, tensors: kernel.tensors }, tiles.tuned)
+  const body = epilogueBody(
+    program,
+    kernel,
+    { ...scope, names: inFrame(scope, kernel, onlyPass(program).loop.index) },
+    instance.types,
+  )
+  const whole = { ...scope, tensors: kernel.tensors }
+  const { include, launch, slots = '' } = mainLoop(instance, kernel, whole, tiles.tuned)
   return templateFile(
     instance,
-    { ...scope, tensors: kernel.tensors },
+    whole,
     {
       comment: `${instance.key}: matmul main loop of native/device/${include}, epilogue over chunks of ${vec} columns`,
       include,
-      slots: { name: 'Epilogue', comment: 'The epilogue of the product.', body },
+      slots: { name: 'Epilogue', comment: commentOf(kernel), body: body + slots },
       launch,
       extents: [...kernel.batch, kernel.m, kernel.n].map(names.dim),
     },
@@ -54,62 +50,102 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, til
   )
 }
 
-/** The main loop for the operands' types and orders, and its call. */
-function mainLoop(
-  instance: TemplateInstance,
-  kernel: MatmulKernel,
-  scope: Scope,
-  tuned: readonly TunedTile[],
-): Pick<TemplateText, 'include' | 'launch'> {
+const commentOf = ({ products, ...kernel }: MatmulKernel): string => {
+  const computed = factorsOf({ ...kernel, products }).some(({ prologue }) => prologue !== undefined)
+  const what = products.length === 1 ? 'The epilogue of the product.' : 'The epilogue of the products.'
+  return computed ? `${what.slice(0, -1)}, and how factors are computed.` : what
+}
+
+interface MainLoop extends Pick<TemplateText, 'include' | 'launch'> {
+  /** Members of the slots' struct beside those of the epilogue. */
+  readonly slots?: string
+}
+
+/** The main loop for the factors' types, orders and number, and its call. */
+function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope, tuned: readonly TunedTile[]): MainLoop {
+  const plain = kernel.products.length === 1 && factorsOf(kernel).every(({ prologue }) => prologue === undefined)
+  if (plain && isMatrices(kernel)) return matrices(kernel, scope, tuned)
+  if (plain && sumsIntegers(kernel)) return int8Matrices(instance, kernel, scope) ?? products(instance, kernel, scope)
+  return products(instance, kernel, scope)
+}
+
+/** Whether the right factor may be read before earlier launches are complete: the program says, at each launch. */
+const constantB = ({ tensors, products: [{ b }] }: MatmulKernel): string =>
+  `arguments.is_constant(${tensors.findIndex(({ name }) => name === b.tensor)})`
+
+/** Whether both factors are row-major matrices `m k` and `n k` of one type, one of each. */
+function isMatrices(kernel: MatmulKernel): boolean {
+  const { batch, m, n, k, products: sums } = kernel
+  const [a, b] = [kernel.a, sums[0].b].map((factor) => factorParam(kernel, factor))
+  if (a === undefined || b === undefined || batch.length > 0) return false
+  const rowMajor = [a, b].every(({ layout }) => layout.name === 'row')
+  return rowMajor && a.dims.join() === [m, k].join() && b.dims.join() === [n, k].join() && sameType(a.dtype, b.dtype)
+}
+
+const sameType = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+function matrices(kernel: MatmulKernel, scope: Scope, tuned: readonly TunedTile[]): MainLoop {
   const { names } = scope
-  const { batch } = kernel
-  // Whether b may be read before earlier launches are complete is for the program to say.
-  const constantB = `arguments.is_constant(${kernel.tensors.findIndex(({ name }) => name === kernel.b)})`
+  const { a, products: sums } = kernel
+  const { b } = sums[0]
   const [m, n, k] = [names.dim(kernel.m), names.dim(kernel.n), names.dim(kernel.k)]
-  const operands = [kernel.a, kernel.b].map((name) => tensorOf(name, scope))
-  const rows = operands.every(({ layout }) => layout.name === 'row')
-  if (rows && batch.length === 0) {
-    const [a] = operands
-    const type = a === undefined ? '' : storageText(a, names)
-    const given = (key: string): string =>
-      `launch, error, "${key}", ${m}, ${n}, ${k}, ${names.tensor(kernel.a)}, ${names.tensor(kernel.b)}`
-    const measured = tuned.flatMap((tile) => [
-      `// ${capitalise(tile.reason)}.`,
-      `if (${tileCondition(tile, { length: n, depth: k, rows: m })}) measured = ${choiceText(tile.choice)};`,
-    ])
-    return {
-      include: 'matmul.cuh',
-      launch: (slots, { key, choice }) => {
-        if (choice !== undefined) {
-          return [`return heddle::launch_matmul_as<${type}>(${choiceText(choice)}, ${given(key)}, ${slots}, ${constantB});`]
-        }
-        const call = (last: string) => `return heddle::launch_matmul<${type}>(${given(key)}, ${slots}, ${constantB}${last});`
-        return measured.length === 0 ? [call('')] : ['heddle::MatmulChoice measured;', ...measured, call(', measured')]
-      },
-    }
+  const type = storageText(tensorOf(a.tensor, scope), names)
+  const given = (key: string): string =>
+    `launch, error, "${key}", ${m}, ${n}, ${k}, ${names.tensor(a.tensor)}, ${names.tensor(b.tensor)}`
+  const measured = tuned.flatMap((tile) => [
+    `// ${capitalise(tile.reason)}.`,
+    `if (${tileCondition(tile, { length: n, depth: k, rows: m })}) measured = ${choiceText(tile.choice)};`,
+  ])
+  return {
+    include: 'matmul.cuh',
+    launch: (slots, { key, choice }) => {
+      if (choice !== undefined) {
+        return [`return heddle::launch_matmul_as<${type}>(${choiceText(choice)}, ${given(key)}, ${slots}, ${constantB(kernel)});`]
+      }
+      const call = (last: string) =>
+        `return heddle::launch_matmul<${type}>(${given(key)}, ${slots}, ${constantB(kernel)}${last});`
+      return measured.length === 0 ? [call('')] : ['heddle::MatmulChoice measured;', ...measured, call(', measured')]
+    },
   }
-  const parts = operands.map((tensor, i) => {
+}
+
+/** The main loop of int8 matrices in an order of their own; undefined where a factor is in none. */
+function int8Matrices(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope): MainLoop | undefined {
+  const { names } = scope
+  const { batch, a, products: sums } = kernel
+  const { b } = sums[0]
+  const [m, n, k] = [names.dim(kernel.m), names.dim(kernel.n), names.dim(kernel.k)]
+  const parts = [a, b].flatMap((factor, i) => {
+    const tensor = tensorOf(factor.tensor, scope)
     const row = i === 0 ? kernel.m : kernel.n
+    if (!batch.every((axis) => tensor.dims.includes(axis))) return []
     const found = matricesOf(tensor, { batch, row, column: kernel.k })
-    if (found === undefined) {
-      throw usageError(
-        'emit.matmul',
-        `${instance.key}: the layout ${tensor.layout.name} of ${tensor.name} is none that matmuls load`,
-        {
-          hint: 'operands are row-major, COL32, COL4_4R2_8C or COL32_2R_4R4, one matrix behind the other',
-        },
-      )
-    }
+    if (found === undefined) return []
     const at = (indices: readonly Expr[]): string => offsetText(tensor.name, indices, scope)
     const next = batch.length === 0 ? '0' : at(found.nextAt)
-    return { order: orderTypes[found.order], given: `${names.tensor(tensor.name)}, ${next}, ${at(found.pitchAt)}` }
+    return [{ order: orderTypes[found.order], given: `${names.tensor(tensor.name)}, ${next}, ${at(found.pitchAt)}` }]
   })
-  const matrices = batch.length === 0 ? '1' : batch.map(names.dim).join(' * ')
-  const given = `launch, error, "${instance.key}", ${matrices}, ${m}, ${n}, ${k}, ${parts.map((part) => part.given).join(', ')}`
+  if (parts.length < 2) return undefined
+  const count = batch.length === 0 ? '1' : batch.map(names.dim).join(' * ')
+  const given = `launch, error, "${instance.key}", ${count}, ${m}, ${n}, ${k}, ${parts.map((part) => part.given).join(', ')}`
   const types = parts.map(({ order }) => `heddle::${order}`).join(', ')
   return {
     include: 'matmul_int8.cuh',
-    launch: (slots) => [`return heddle::launch_matmul_int8<${types}>(${given}, ${slots}, ${constantB});`],
+    launch: (slots) => [`return heddle::launch_matmul_int8<${types}>(${given}, ${slots}, ${constantB(kernel)});`],
+  }
+}
+
+/** The main loop that reads its factors through the slots. */
+function products(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope): MainLoop {
+  const { names } = scope
+  const [m, n, k] = [kernel.m, kernel.n, kernel.k].map(names.dim)
+  const count = kernel.batch.length === 0 ? '1' : kernel.batch.map(names.dim).join(' * ')
+  return {
+    include: 'matmul_products.cuh',
+    slots: factorsBody(kernel, scope, instance.types),
+    launch: (slots, { key }) => [
+      `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots});`,
+    ],
   }
 }
 
@@ -128,112 +164,7 @@ const orderTypes: Readonly<Record<MatrixOrder, string>> = {
 }
 
 /** The names an epilogue is called with: its row, which counts through all matrices, and the first of its columns. */
-function inFrame(names: Names, { epilogue }: MatmulKernel, column: string): Names {
-  const at = (row: string): string | undefined => {
-    const axis = epilogue.rows.findIndex(({ index }) => index === row)
-    if (axis < 0) return undefined
-    const below = epilogue.rows.slice(axis + 1).map(({ dim }) => names.dim(dim))
-    const whole = below.length === 0 ? 'row' : `row / (${below.join(' * ')})`
-    return epilogue.rows.length === 1
-      ? 'row'
-      : axis === 0
-        ? `(${whole})`
-        : `(${whole} % ${names.dim(epilogue.rows[axis]?.dim ?? '')})`
-  }
-  return {
-    ...names,
-    value: (name) => at(name) ?? names.value(name),
-    first: (name) => (name === column ? 'column' : names.first(name)),
-  }
-}
-
-/** The members of the epilogue's struct that are functions. */
-function epilogueBody(pass: Pass, { accumulator }: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
-  const { names, elements } = scope
-  const loaded = pass.rows.filter((row) => row.kind === 'loaded')
-  const operands = loaded.filter(({ load }) => load.tensor !== accumulator)
-  if (operands.length === loaded.length) throw new Error('internal: the epilogue does not read the product')
-  for (const row of loaded) {
-    elements.set(row.name, row.load.tensor === accumulator ? 'product[i]' : `operands.${names.value(row.name)}[i]`)
-  }
-  const fixed = operands.filter(({ load, guard }) => guard === undefined && tensorOf(load.tensor, scope).constant === true)
-  const inner = bodyWriter(2)
-  const rest: Pass = { ...pass, rows: pass.rows.filter((row) => row.kind !== 'loaded') }
-  const whole = { covers: () => true, condition: '' }
-  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], soon: new Map(), whole })
-
-  const writer = bodyWriter()
-  const write = (comment: string, head: string, body: readonly string[]): void => {
-    writer.writeLine(`/// ${comment}`)
-    writer.write(`${head} `).block(() => {
-      for (const line of body) writer.writeLine(line)
-    })
-  }
-  const inline = '__device__ __forceinline__'
-  // Parameters that nothing reads have no name, so that no compiler complains about them.
-  const place = operands.length === 0 ? 'int64_t, int, int' : 'int64_t row, int column, int valid'
-  writer.writeLine(`static constexpr int VEC = ${vec};`)
-  writer.writeLine('/// The operands that the epilogue loads.')
-  writer.write('struct Loaded ').inlineBlock(() => {
-    for (const row of operands) {
-      writer.writeLine(`heddle::Chunk<${storageText(tensorOf(row.load.tensor, scope), names)}, VEC> ${names.value(row.name)};`)
-    }
-  })
-  writer.write(';').newLine()
-  write('Whether all chunks are full and aligned.', 'bool whole_chunks() const', [`return ${wholeText(pass, operands, scope)};`])
-  const column = fixed.length === 0 ? 'int' : 'int column'
-  write(
-    'Prefetches constants.',
-    `${inline} void prefetch(${column}) const`,
-    fixed.map(
-      ({ load, loop }) =>
-        `heddle::prefetch(${names.tensor(load.tensor)}, ${placeOf(load.tensor, load.indices, loop.index, scope)});`,
-    ),
-  )
-  writer.writeLine('/// Starts the loads of the epilogue for columns [column, column + valid) of a row, at most VEC of them.')
-  writer.writeLine('template <bool WHOLE>')
-  writer.write(`${inline} Loaded load(${place}) const `).block(() => {
-    writer.writeLine('Loaded operands;')
-    for (const row of operands) {
-      const { load, loop, name } = row
-      const offset = placeOf(load.tensor, load.indices, loop.index, scope)
-      const text = `heddle::load_chunk<VEC, WHOLE>(${names.tensor(load.tensor)}, ${offset}, valid)`
-      writer.writeLine(`operands.${names.value(name)} = ${guardedText(row, text, scope)};`)
-    }
-    writer.writeLine('return operands;')
-  })
-  const given = operands.length === 0 ? 'const Loaded&' : 'const Loaded& operands'
-  const sum = scalarText[dtypeInfo[resolveDType(tensorOf(accumulator, scope).dtype, types)].scalar]
-  writer.writeLine('/// Computes and stores these columns of the epilogue.')
-  writer.writeLine('template <bool WHOLE>')
-  writer.write(`${inline} void finish(int64_t row, int column, int valid, const ${sum} (&product)[VEC], ${given}) const `)
-  return `${lines(writer).trimEnd()} {\n${lines(inner)}  }\n`
-}
-
-/** Offset of the column the epilogue stands at. */
-function placeOf(tensor: string, indices: readonly Expr[], index: string, scope: Scope): string {
-  const value = (name: string): string => (name === index ? 'column' : scope.names.value(name))
-  return offsetText(tensor, indices, { ...scope, names: { ...scope.names, value } })
-}
-
-/** The condition that chunks are full and aligned: rows of the product are whole chunks, and so are those of every tensor. */
-function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): string {
-  const { names, tensors } = scope
-  const length = pass.loop.length
-  const touched = [...operands.map(({ load }) => load.tensor), ...statementsOf(pass, 'loopStore').map(({ tensor }) => tensor)]
-  const params = tensors.filter(({ name }) => touched.includes(name))
-  const columns = length.kind === 'dim' ? length.name : undefined
-  if (!params.every((param) => columns !== undefined && inChunks(param, columns))) return 'false'
-  return [
-    `${expressionText(length, scope)} % VEC == 0`,
-    ...params.map(({ name }) => `${names.tensor(name)}.aligned(0, 16)`),
-  ].join(' && ')
-}
-
-/** Whether chunks that start at multiples of their size lie whole and aligned in a tensor whose last dimension is a multiple of it. */
-function inChunks({ layout, dims }: TensorParam, columns: string): boolean {
-  if (dims.at(-1) !== columns) return false
-  if (layout.name === 'row') return true
-  const { contiguousRun, alignedRun } = proveLayout(layout)
-  return (contiguousRun === 'all' || contiguousRun >= vec) && alignedRun >= vec
+function inFrame({ names, used }: Scope, { epilogue, batch, m }: MatmulKernel, column: string): Names {
+  const framed = placed(names, indexTexts(epilogue, [...batch, m], 'row', names), used)
+  return { ...framed, first: (name) => (name === column ? 'column' : names.first(name)) }
 }

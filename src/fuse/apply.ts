@@ -9,7 +9,6 @@ import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printShape } from '../ir/shape.js'
 import type { TemplateKernel } from '../ir/template.js'
-import { isUpdating } from '../ir/update.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import type { DerivedGroup } from './check/meaning.js'
@@ -20,7 +19,8 @@ import { packGraph } from './graph/pack.js'
 import { quantiseGraph } from './graph/quantise.js'
 import { stackGraph } from './graph/stack.js'
 import { checkLibrary, libraryEpilogue, libraryMatmul } from './product/library.js'
-import { deriveMatmul } from './product/matmul.js'
+import { deriveProducts } from './product/matmul.js'
+import { areParallel } from './product/parts.js'
 import { bareMatmul, checkTuned } from './product/tuned.js'
 import type { Derived } from './rows/derive.js'
 import { deriveMembers } from './space/members.js'
@@ -145,17 +145,20 @@ function deriveGroup(
   layouts: LayoutsByName,
 ): Derived<PlannedKernel> {
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [memberOf(plan, node, ops)] : []))
-  const [first, second, third] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
+  const matmuls = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
+  const [first, second, third] = matmuls
   if (first === undefined) return deriveMembers(graph, name, members, layouts)
+  if (areParallel(graph, matmuls)) return deriveProducts(graph, name, matmuls, members, layouts)
   if (third !== undefined) throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
   const weights = second === undefined ? undefined : fedOperand(graph, first, second, members)
   if (second !== undefined && weights !== undefined)
     return deriveAttentionGroup(graph, name, first, second, weights, members, layouts)
-  const updating = members.find(({ kernel }) => isUpdating(kernel))
-  if (updating !== undefined)
-    throw illegal(name, first.name, updating.node.name, `${updating.node.name} replaces elements in place, beside no product`)
-  if (second === undefined) return deriveMatmul(graph, name, first, members, layouts)
-  throw illegal(name, first.name, second.name, 'neither of the two products feeds the other')
+  throw illegal(
+    name,
+    first.name,
+    second?.name ?? first.name,
+    'neither of the two products feeds the other, and they share no input',
+  )
 }
 
 function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Kernel>): Member {
@@ -247,7 +250,7 @@ function libraryNodes(
   const { bias, residual, relu } = libraryEpilogue(name, ends, kernel)
   const { views, node } = fusedNodes(values, name, members, derived)
   const input = (param: string | undefined) => (param === undefined ? undefined : node.inputs[param])
-  const [a, b, out] = [input(kernel.a), input(kernel.b), Object.values(node.outputs)[0]]
+  const [a, b, out] = [input(kernel.a.tensor), input(kernel.products[0].b.tensor), Object.values(node.outputs)[0]]
   if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: group ${name} binds no product`)
   const epilogue = { bias: input(bias), residual: input(residual), relu }
   return [...views, { ...matmul, name: node.name, a, b, out, epilogue }]

@@ -1,10 +1,10 @@
 /** Template kernels as text, for people: what the main loop computes, and the expressions in its slots. */
-import { printExpr, printKernel } from './print.js'
+import { printExpr } from './print.js'
+import { printMatmul } from './print_product.js'
 import {
   type AttentionKernel,
   type DecodeAttentionKernel,
   isNormalised,
-  type MatmulKernel,
   type RowAccess,
   storesAsIs,
   type TemplateKernel,
@@ -19,11 +19,6 @@ export function printTemplate(kernel: TemplateKernel): string {
     case 'decode attention':
       return printDecodeAttention(kernel)
   }
-}
-
-function printMatmul({ name, a, b, m, n, k, accumulator, epilogue }: MatmulKernel): string {
-  const product = `${accumulator}[${m}, ${n}] = sum over ${k} of ${a}[${m}, ${k}] * ${b}[${n}, ${k}]`
-  return `matmul ${name}: ${product}, then\n${printKernel(epilogue)}`
 }
 
 const row = ({ tensor, indices }: RowAccess): string => `${tensor}[${[...indices.slice(0, -1).map(printExpr), '..'].join(', ')}]`

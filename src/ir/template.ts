@@ -4,26 +4,12 @@
  */
 import type { Expr } from './expr.js'
 import type { Kernel } from './kernel.js'
+import type { MatmulKernel } from './product.js'
+
+export type { MatmulKernel } from './product.js'
 
 /** What a launcher needs to know; the same fields as a row program's. */
 type Signature = Pick<Kernel, 'name' | 'source' | 'dims' | 'types' | 'attrs' | 'tensors'>
-
-/**
- * `out = epilogue(a x b)` for each point of `batch`: a has the dimensions batch, `m` and `k`, b batch, `n` and `k`. Products of floats are
- * accumulated in float32, of row-major matrices without a batch; those of int8 in int32, in any layout a main loop has loads for.
- */
-export interface MatmulKernel extends Signature {
-  readonly kind: 'matmul'
-  readonly a: string
-  readonly b: string
-  readonly batch: readonly string[]
-  readonly m: string
-  readonly n: string
-  readonly k: string
-  /** What becomes of each element: an elementwise program over rows `batch m` and columns `n` in which the tensor `accumulator` is the product. */
-  readonly epilogue: Kernel
-  readonly accumulator: string
-}
 
 /** Where the row of one head of one token lies: a tensor and its logical indices, the last of which is element 0 of the row. */
 export interface RowAccess {

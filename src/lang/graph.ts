@@ -3,7 +3,7 @@
  * returns names the nodes (by the keys of `nodes`), so plans can refer to them with checked names.
  */
 import { usageError } from '../errors.js'
-import { isDType } from '../ir/dtype.js'
+import { dtypeInfo, isDType } from '../ir/dtype.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { inherited, isInherited, own } from '../ir/own.js'
@@ -42,9 +42,37 @@ export interface GraphDecl<N extends string = string, I extends string = string>
   readonly inputs: readonly I[]
 }
 
+/** What a matmul stores, where it is not what follows from its factors. */
+export interface MatmulResult {
+  /** A storage type or a type parameter: `i32` of int8 factors, or a float type. */
+  readonly result?: string
+  readonly layout?: LayoutDecl
+}
+
 const dtypeRef = (type: string): DTypeRef => (isDType(type) ? type : { param: type })
 
 const pending = ''
+
+const isInteger = (dtype: DTypeRef): boolean => typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
+
+/** The storage type of a matmul's result. @throws usage `graph.dtype` */
+function resultType(subscripts: string, a: DTypeRef, b: DTypeRef, result: string | undefined): DTypeRef {
+  const named = (dtype: DTypeRef): string => (typeof dtype === 'string' ? dtype : dtype.param)
+  const refuse = (problem: string, hint: string) => usageError('graph.dtype', `"${subscripts}": ${problem}`, { hint })
+  const integer = [a, b].find(isInteger)
+  if (integer !== undefined)
+    throw refuse(`a factor is stored as ${named(integer)}`, 'factors are floats or i8: convert it by an op of its own')
+  const whole = a === 'i8' && b === 'i8'
+  const wanted = result === undefined ? undefined : dtypeRef(result)
+  if (wanted === undefined) {
+    if (whole) return 'i32'
+    if (named(a) === named(b)) return a
+    throw refuse(`the factors are stored as ${named(a)} and ${named(b)}`, "say what the result is stored as: { result: 'f32' }")
+  }
+  if (wanted === 'i8' || wanted === 'u8') throw refuse(`sums do not fit ${wanted}`, 'quantise them by an op behind the matmul')
+  if (wanted === 'i32' && !whole) throw refuse('sums of floats are stored as i32', "write { result: 'f32' }, and round by an op")
+  return wanted
+}
 
 /** What a build function calls: one method per kind of node. */
 export class GraphBuilder {
@@ -108,10 +136,13 @@ export class GraphBuilder {
   }
 
   /**
-   * Multiplies two tensors over named axes, as in `matmul('m k, n k -> m n', x, w)`. Accumulates in float32; the result has
-   * a's storage type and is row-major unless a layout is given.
+   * Multiplies two tensors over named axes, as in `matmul('m k, n k -> m n', x, w)`: the names say which axis is which, in any order.
+   * Accumulates in float32, or of two int8 tensors in int32. The result is row-major and has the type of the factors, of int8 `i32`, unless
+   * something else is asked for.
+   * @throws usage `graph.matmul` for subscripts that do not fit, `graph.dtype` for types that are not multiplied or stored so
    */
-  matmul(subscripts: string, a: GraphTensor, b: GraphTensor, layout?: LayoutDecl): GraphTensor {
+  matmul(subscripts: string, a: GraphTensor, b: GraphTensor, wanted: LayoutDecl | MatmulResult = {}): GraphTensor {
+    const { layout, result }: MatmulResult = 'name' in wanted ? { layout: wanted } : wanted
     const match = /^([\w ]+), ([\w ]+) -> ([\w ]+)$/.exec(subscripts)
     const [sa, sb, so] = [match?.[1], match?.[2], match?.[3]].map((part) => part?.split(' ') ?? [])
     if (sa === undefined || sb === undefined || so === undefined || match === null) {
@@ -148,7 +179,8 @@ export class GraphBuilder {
         throw usageError('graph.matmul', `"${subscripts}": axis ${axis} of the result is in neither operand`)
       return extent
     })
-    const out = this.#value({ dtype: this.at(a).dtype, shape, layout: layout?.name ?? 'row' })
+    const dtype = resultType(subscripts, this.at(a).dtype, this.at(b).dtype, result)
+    const out = this.#value({ dtype, shape, layout: layout?.name ?? 'row' })
     this.nodes.push({
       kind: 'matmul',
       name: pending,

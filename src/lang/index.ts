@@ -1,7 +1,7 @@
 /** The authoring surface: what `import { ... } from 'heddle'` offers to a spec. */
 export type { AttrValue } from '../ir/graph.js'
 export { kernelName } from '../ir/op_name.js'
-export { GraphBuilder, type GraphDecl, type GraphTensor, graph } from './graph.js'
+export { GraphBuilder, type GraphDecl, type GraphTensor, graph, type MatmulResult } from './graph.js'
 export * from './intrinsics.js'
 export { type LayoutDecl, layout } from './layout.js'
 export { op } from './op.js'

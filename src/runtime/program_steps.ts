@@ -1,7 +1,7 @@
 /** Lowering one node to a step: ops to kernels with their arguments in the launcher's order, products to strided matmuls. */
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
-import type { DType } from '../ir/dtype.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { type Binding, type BoundKernel, valueInfo } from './bind.js'
 import { findLayout, type Layouts, layoutStrides } from './layouts.js'
@@ -69,6 +69,7 @@ export function matmulStep(
   }
   const { a, b, out, subscripts, epilogue } = node
   const dtypes = [dtype(a), dtype(b), dtype(out)] as const
+  expectMultiplied(label, dtypes)
   const matmul = lowerMatmul(label, {
     a: operand(a, subscripts.a),
     b: operand(b, subscripts.b),
@@ -113,6 +114,15 @@ function measuredKernel(
           m <= (size.toRows ?? m),
       ),
   )
+}
+
+/** The library multiplies floats of one type, and int8 into int32. */
+function expectMultiplied(label: string, [a, b, out]: readonly [DType, DType, DType]): void {
+  const isFloat = dtypeInfo[out].scalar === 'f32' && out !== 'i8'
+  if (a === b && (a === 'i8' ? out === 'i32' : isFloat)) return
+  throw usageError('matmul.dtype', `${label}: no library multiplies ${a} and ${b} into ${out}`, {
+    hint: 'make the matmul a group of the plan, alone or with the ops around it: a generated kernel multiplies what it reads',
+  })
 }
 
 /** The most products of int8 whose sum int32 holds, for factors within [-127, 127]. */

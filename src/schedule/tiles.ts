@@ -126,5 +126,5 @@ export const isTile = <C extends { readonly kind: string }>(choice: C): choice i
 
 /** The type a template kernel multiplies: that of its left factor, or of its queries. */
 export function operandOf(kernel: TemplateKernel): string {
-  return kernel.kind === 'matmul' ? kernel.a : kernel.kind === 'attention' ? kernel.query.tensor : kernel.key.tensor
+  return kernel.kind === 'matmul' ? kernel.a.tensor : kernel.kind === 'attention' ? kernel.query.tensor : kernel.key.tensor
 }

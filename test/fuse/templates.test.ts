@@ -58,7 +58,7 @@ describe('a matmul with an epilogue', () => {
       [['projection', 'projectionBias', 'attentionResidual', 'attentionNorm']],
       'element of the product by itself',
     ],
-    ['a product in another layout', [['scores', 'scaled']], 'take an epilogue'],
+    ['a factor in a layout that is not declared', [['scores', 'scaled']], 'split_heads, which is not declared'],
     ['two products without a softmax', [['fc1', 'fc1Bias', 'fc1Activation', 'fc2']], 'a weight is no exponential of a score'],
     ['a node it does not feed', [['fc1', 'queryBias']], 'plan.illegal'],
   ] as const)('refuses %s', (_, groups, words) => {

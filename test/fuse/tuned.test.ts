@@ -27,7 +27,7 @@ describe('a tuned group', () => {
     const kernel = templates.find(({ name }) => name === 'int8_matmul')
     if (kernel?.kind !== 'matmul') throw new Error('there is no kernel int8_matmul')
     const [result] = kernel.tensors.filter(({ access }) => access === 'out')
-    expect(kernel.tensors.map(({ name }) => name)).toEqual([kernel.a, kernel.b, result?.name])
+    expect(kernel.tensors.map(({ name }) => name)).toEqual([kernel.a.tensor, kernel.products[0].b.tensor, result?.name])
     expect(kernel.dims).toEqual([kernel.m, kernel.n, kernel.k])
     expect(kernel.attrs).toEqual([])
   })

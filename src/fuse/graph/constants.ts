@@ -5,6 +5,7 @@
  */
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
+import { factorsOf, type MatmulFactor } from '../../ir/product.js'
 import type { TemplateKernel } from '../../ir/template.js'
 import type { Derived } from '../rows/derive.js'
 
@@ -34,8 +35,12 @@ export function commonConstants<K extends AnyKernel>(a: K, b: K): K {
  */
 function isRead(kernel: AnyKernel, name: string): boolean {
   if (!('kind' in kernel)) return true
-  return kernel.kind === 'matmul' && name !== kernel.a && name !== kernel.b
+  return kernel.kind === 'matmul' && !factorsOf(kernel).some((factor) => readsOf(factor).includes(name))
 }
+
+/** Tensors that a factor is loaded from. */
+const readsOf = ({ tensor, prologue }: MatmulFactor): readonly string[] =>
+  prologue === undefined ? [tensor] : prologue.tensors.map(({ name }) => name)
 
 function withConstants<K extends AnyKernel>(kernel: K, isConstant: (tensor: TensorParam) => boolean): K {
   const mark = ({ constant: _, ...tensor }: TensorParam): TensorParam =>

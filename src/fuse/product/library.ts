@@ -106,7 +106,8 @@ function splitRelu(value: Expr, kernel: MatmulKernel, fail: Fail): { readonly su
   throw fail(isGelu(applied) ? noGelu : `${noForm}; this is ${printExpr(value)}`)
 }
 
-const isProduct = (expr: Expr, { accumulator }: MatmulKernel): boolean => expr.kind === 'load' && expr.tensor === accumulator
+const isProduct = (expr: Expr, { products }: MatmulKernel): boolean =>
+  expr.kind === 'load' && products.some(({ accumulator }) => expr.tensor === accumulator)
 
 /** The terms of nested sums. */
 const addends = (expr: Expr): readonly Expr[] =>
@@ -166,7 +167,7 @@ function checkStorage(
   fail: Fail,
 ): void {
   const tensor = (name: string): TensorParam | undefined => kernel.tensors.find((param) => param.name === name)
-  const operand = tensor(kernel.a)
+  const operand = tensor(kernel.a.tensor)
   for (const name of [stored.tensor, bias, residual]) {
     const param = name === undefined ? undefined : tensor(name)
     if (param === undefined) continue

@@ -13,6 +13,7 @@ import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Instance } from '../../ir/instance.js'
 import type { DTypeRef, Kernel } from '../../ir/kernel.js'
+import { factorsOf } from '../../ir/product.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import type { TemplateKernel } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
@@ -171,9 +172,12 @@ function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: 
     return { ...once, reads: decodeReads(kernel, sizes), flops: 4 * batch * heads * queries * places * headDim }
   }
   const [m, n, k] = [kernel.m, kernel.n, kernel.k].map((dim) => sizes.dims[dim] ?? 0)
-  const operands = [kernel.a, kernel.b].map((name) => [name, Number.POSITIVE_INFINITY] as const)
+  const matrices = kernel.batch.reduce((product, dim) => product * (sizes.dims[dim] ?? 0), kernel.products.length)
+  const operands = factorsOf(kernel).flatMap(({ tensor, prologue }): [string, number][] =>
+    prologue === undefined ? [[tensor, Number.POSITIVE_INFINITY]] : [...readsOf(prologue, sizes)],
+  )
   const reads = new Map([...readsOf(kernel.epilogue, sizes), ...operands])
-  return { ...once, reads, flops: 2 * (m ?? 0) * (n ?? 0) * (k ?? 0) }
+  return { ...once, reads, flops: 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0) }
 }
 
 /** What the kernel's dimensions and attributes are in this node. Attributes that the model supplies keep their defaults. */

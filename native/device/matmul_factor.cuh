@@ -1,0 +1,105 @@
+// The factors of products as the slots of generated text give them (matmul_products.cuh says what these are).
+#ifndef HEDDLE_MATMUL_FACTOR_CUH
+#define HEDDLE_MATMUL_FACTOR_CUH
+
+#include <utility>
+
+#include "matmul_epilogue.cuh"
+#include "team.cuh"
+#include "vector.cuh"
+
+namespace heddle {
+
+/// A factor by its number: 0 gives the rows, the others the columns.
+template <int Which>
+struct Factor {
+  static constexpr int which = Which;
+};
+
+/// Rows of a factor that may be copied as they are: one behind the other from element `first` on.
+template <class T>
+struct CopiedRows {
+  In<T> tensor;
+  int64_t first;
+};
+struct NotCopied {};
+
+/// Where a row program leaves a chunk that is multiplied at once instead of stored.
+template <int Vec>
+struct KeptChunk {
+  float (&values)[Vec];
+};
+template <int Vec, bool Whole = false>
+__device__ __forceinline__ void store_chunk(const KeptChunk<Vec>& to, int64_t, int, const float (&values)[Vec]) {
+  HEDDLE_UNROLL
+  for (int i = 0; i < Vec; ++i) to.values[i] = values[i];
+}
+
+/// Calls `run` for each product, with its number as a type.
+template <class Slots, class Run, int... P>
+__device__ __forceinline__ void for_each_product(Run run, std::integer_sequence<int, P...>) {
+  (run(std::integral_constant<int, P>()), ...);
+}
+template <class Slots, class Run>
+__device__ __forceinline__ void for_each_product(Run run) {
+  for_each_product<Slots>(run, std::make_integer_sequence<int, Slots::PRODUCTS>());
+}
+
+/// What is known of a row of each of several factors, the first of which is Factor<First>.
+template <class Slots, int First, int Count>
+struct FactorRows {
+  decltype(std::declval<const Slots&>().row_of(Factor<First>(), WarpTeam<1, 32>(), int64_t(), int())) row;
+  FactorRows<Slots, First + 1, Count - 1> others;
+
+  template <class Team>
+  __device__ __forceinline__ void find(const Slots& slots, Team team, int64_t matrix, int at) {
+    row = slots.row_of(Factor<First>(), team, matrix, at);
+    others.find(slots, team, matrix, at);
+  }
+  template <int Which>
+  __device__ __forceinline__ const auto& of() const {
+    if constexpr (Which == First) {
+      return row;
+    } else {
+      return others.template of<Which>();
+    }
+  }
+};
+template <class Slots, int First>
+struct FactorRows<Slots, First, 0> {
+  template <class Team>
+  __device__ __forceinline__ void find(const Slots&, Team, int64_t, int) {}
+};
+
+/// What is known of a row of the left factor, and of one of all right ones.
+template <class Slots>
+using LeftRow = FactorRows<Slots, 0, 1>;
+template <class Slots>
+using RightRows = FactorRows<Slots, 1, Slots::PRODUCTS>;
+
+/// Eight elements of a factor's row from `k` on: zero beyond `length`, and all of them where the row does not exist.
+template <int Which, class Slots, class Row>
+__device__ __forceinline__ void factor_chunk(const Slots& slots, const Row& row, bool exists, int64_t matrix, int at, int k,
+                                             int length, typename Slots::Sum (&values)[8]) {
+  const int valid = !exists || k >= length ? 0 : length - k < 8 ? length - k : 8;
+  if (valid > 0) slots.chunk_of(Factor<Which>(), row, matrix, at, k, valid, values);
+  HEDDLE_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    if (i >= valid) values[i] = 0;
+  }
+}
+
+/// Hands sums to the epilogue: one product by itself, several as an array.
+template <bool Whole, class Slots, class Loaded>
+__device__ __forceinline__ void finish_products(const Slots& slots, int64_t row, int column, int valid,
+                                                const typename Slots::Sum (&sums)[Slots::PRODUCTS][8], const Loaded& loaded) {
+  if constexpr (Slots::PRODUCTS == 1) {
+    slots.template finish<Whole>(row, column, valid, sums[0], loaded);
+  } else {
+    slots.template finish<Whole>(row, column, valid, sums, loaded);
+  }
+}
+
+}  // namespace heddle
+
+#endif

@@ -1,0 +1,47 @@
+// Products of a common left factor, with factors that slots read or compute and a compiled epilogue:
+//
+//   acc[p][i, r, c] = sum over k of a_i[r, k] * b(p)_i[c, k]
+//
+// for matrices i of a batch. Slots are an epilogue as matmul.cuh has it, whose row counts through the batch, i * m + r, and which takes
+// `const Sum (&acc)[PRODUCTS][8]` where there are several products; and for each factor f, 0 the left one,
+//
+//   using Sum; using Element; static constexpr int PRODUCTS
+//   struct Row<f>                                                      what is known of a row, such as a fold over it
+//   Row<f> row_of(Factor<f>, team, matrix, at)                         found by the lanes of a team together
+//   void chunk_of(Factor<f>, row, matrix, at, k, valid, Sum (&values)[8])     elements [k, k + valid) of row `at`; the others anything
+//   CopiedRows<Element> or NotCopied copy_of(Factor<f>, matrix)        rows that may be copied as they are
+//   bool copies(Factor<f>, k)                                          host: whether they may be copied in aligned words
+#ifndef HEDDLE_MATMUL_PRODUCTS_CUH
+#define HEDDLE_MATMUL_PRODUCTS_CUH
+
+#include "mma.cuh"
+
+#if defined(HEDDLE_SIMT)
+// As in simt.hpp: two kernel libraries in one process share nothing.
+#pragma GCC visibility push(hidden)
+#endif
+#include "matmul_products_simple.cuh"
+
+namespace heddle {
+
+/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. Nothing happens when one of the sizes is zero. Refuses sums of
+/// int8 that int32 might not hold, and a launch of more blocks than a grid has.
+template <class Slots>
+int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
+                               int64_t n, int64_t k, Slots slots) {
+  static_assert(Slots::VEC == 8, "an epilogue takes eight columns");
+  if (matrices <= 0 || m <= 0 || n <= 0 || k <= 0) return HEDDLE_OK;
+  if constexpr (std::is_same_v<typename Slots::Sum, int>) {
+    const int32_t terms = check_int8_terms(error, name, k);
+    if (terms != HEDDLE_OK) return terms;
+  }
+  return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,224 @@
+/**
+ * The epilogue of a matmul as CUDA text: an elementwise pass over chunks of a row that the main loop hands over in registers. What the
+ * pass reads besides the products is loaded by a function of its own, so that the main loop can have these loads under way before it
+ * ends, and those of weights even before it begins. Scalars of the row are read there too, once for each chunk.
+ */
+import { dtypeInfo } from '../../ir/dtype.js'
+import type { Expr } from '../../ir/expr.js'
+import { resolveDType } from '../../ir/instance.js'
+import type { StmtOf, TensorParam } from '../../ir/kernel.js'
+import { proveLayout } from '../../ir/layout_proof.js'
+import { type MatmulKernel, sumsIntegers } from '../../ir/product.js'
+import { freeNames, rewrite, substitute } from '../../ir/walk.js'
+import type { ElementwiseProgram } from '../../schedule/mapped.js'
+import { type Pass, type PassRow, statementsOf } from '../../schedule/passes.js'
+import { contains } from '../../schedule/rewrite.js'
+import { expressionText, offsetText, type Scope, tensorOf } from '../expression.js'
+import { bodyWriter, lines, onlyPass } from '../kernel.js'
+import { guardedText } from '../loads.js'
+import { scalarText, storageText } from '../names.js'
+import { writePass } from '../pass.js'
+import type { TemplateInstance } from '../template.js'
+import { renamed } from './frame.js'
+
+/** Columns an epilogue takes at a time: what native/device/matmul.cuh hands over. */
+export const vec = 8
+
+type Loaded = Extract<PassRow, { kind: 'loaded' }>
+type Let = StmtOf<'let'>
+
+const inline = '__device__ __forceinline__'
+
+/** The members of the slots' struct that are functions of the epilogue. `scope` names rows and columns as the functions do. */
+export function epilogueBody(
+  program: ElementwiseProgram,
+  kernel: MatmulKernel,
+  given: Scope,
+  types: TemplateInstance['types'],
+): string {
+  const accumulators = kernel.products.map(({ accumulator }) => accumulator)
+  const steps = program.steps.flatMap((step) => (step.kind === 'let' ? [step] : []))
+  const { pass: whole, texts: partners } = withPartners(inWholeChunks(onlyPass(program)), kernel, given)
+  const loaded = whole.rows.filter((row) => row.kind === 'loaded')
+  const operands = loaded.filter(({ load }) => !accumulators.includes(load.tensor))
+  const early = earlyLets(steps, operands)
+  const names = renamed(
+    given.names,
+    new Map([...partners, ...early.map(({ name }) => [name, `operands.${given.names.value(name)}`] as const)]),
+  )
+  const scope: Scope = { ...given, names }
+  for (const row of loaded) {
+    const read = !accumulators.includes(row.load.tensor)
+    scope.elements.set(row.name, read ? `operands.${names.value(row.name)}[i]` : productText(kernel, row.load.tensor, 'i'))
+  }
+  const fixed = operands.filter(({ load, guard }) => guard === undefined && tensorOf(load.tensor, scope).constant === true)
+  const inner = bodyWriter(2)
+  for (const step of steps) {
+    if (!early.includes(step))
+      inner.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, scope)};`)
+  }
+  const rest: Pass = { ...whole, rows: whole.rows.filter((row) => row.kind !== 'loaded') }
+  const all = { covers: () => true, condition: '' }
+  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], soon: new Map(), whole: all })
+
+  const writer = bodyWriter()
+  const write = (comment: string, head: string, body: readonly string[]): void => {
+    writer.writeLine(`/// ${comment}`)
+    writer.write(`${head} `).block(() => {
+      for (const line of body) writer.writeLine(line)
+    })
+  }
+  const reads = operands.length + early.length > 0
+  // Parameters that nothing reads have no name, so that no compiler complains about them.
+  const place = reads ? 'int64_t row, int column, int valid' : 'int64_t, int, int'
+  writer.writeLine(`static constexpr int VEC = ${vec};`)
+  writer.writeLine('/// The operands that the epilogue loads.')
+  writer.write('struct Loaded ').inlineBlock(() => {
+    for (const row of operands) {
+      writer.writeLine(`heddle::Chunk<${storageText(tensorOf(row.load.tensor, scope), names)}, VEC> ${names.value(row.name)};`)
+    }
+    for (const { name, type } of early) writer.writeLine(`${scalarText[type]} ${given.names.value(name)};`)
+  })
+  writer.write(';').newLine()
+  write('Whether all chunks are full and aligned.', 'bool whole_chunks() const', [`return ${wholeText(whole, operands, scope)};`])
+  const column = fixed.length === 0 ? 'int' : 'int column'
+  write(
+    'Prefetches constants.',
+    `${inline} void prefetch(${column}) const`,
+    fixed.map(
+      ({ load, loop }) =>
+        `heddle::prefetch(${names.tensor(load.tensor)}, ${placeOf(load.tensor, load.indices, loop.index, scope)});`,
+    ),
+  )
+  writer.writeLine('/// Starts the loads of the epilogue for columns [column, column + valid) of a row, at most VEC of them.')
+  writer.writeLine('template <bool WHOLE>')
+  writer.write(`${inline} Loaded load(${place}) const `).block(() => {
+    writer.writeLine('Loaded operands;')
+    for (const { name, value } of early) writer.writeLine(`${names.value(name)} = ${expressionText(value, scope)};`)
+    for (const row of operands) {
+      const { load, loop, name } = row
+      const offset = placeOf(load.tensor, load.indices, loop.index, scope)
+      const text = `heddle::load_chunk<VEC, WHOLE>(${names.tensor(load.tensor)}, ${offset}, valid)`
+      writer.writeLine(`operands.${names.value(name)} = ${guardedText(row, text, scope)};`)
+    }
+    writer.writeLine('return operands;')
+  })
+  const taken = reads ? 'const Loaded& operands' : 'const Loaded&'
+  const count = accumulators.length === 1 ? '' : `[${accumulators.length}]`
+  writer.writeLine('/// Computes and stores these columns of the epilogue.')
+  writer.writeLine('template <bool WHOLE>')
+  const product = `const ${sumText(kernel, types, scope)} (&product)${count}[VEC]`
+  writer.write(`${inline} void finish(int64_t row, int column, int valid, ${product}, ${taken}) const `)
+  return `${lines(writer).trimEnd()} {\n${lines(inner)}  }\n`
+}
+
+/** The type of sums in C++. */
+function sumText(kernel: MatmulKernel, types: TemplateInstance['types'], scope: Scope): string {
+  if (sumsIntegers(kernel)) return scalarText.i32
+  return scalarText[dtypeInfo[resolveDType(tensorOf(kernel.products[0].accumulator, scope).dtype, types)].scalar]
+}
+
+/** An element of a product. Sums of int8 are integers, whatever the graph has of them. */
+function productText(kernel: MatmulKernel, accumulator: string, at: string): string {
+  const which = kernel.products.findIndex((product) => product.accumulator === accumulator)
+  const text = kernel.products.length === 1 ? `product[${at}]` : `product[${which}][${at}]`
+  const { dtype } = kernel.epilogue.tensors.find(({ name }) => name === accumulator) ?? { dtype: 'f32' }
+  return sumsIntegers(kernel) && dtype !== 'i32' ? `static_cast<float>(${text})` : text
+}
+
+/**
+ * The pass with every load of a product at another column of the chunk replaced by a name, and the texts of these names: as a function
+ * of the place in the chunk, which an unrolled loop knows, so that sums stay in registers.
+ */
+function withPartners(
+  pass: Pass,
+  kernel: MatmulKernel,
+  scope: Scope,
+): { readonly pass: Pass; readonly texts: ReadonlyMap<string, string> } {
+  const texts = new Map<string, string>()
+  const accumulators = kernel.products.map(({ accumulator }) => accumulator)
+  const inChunk = renamed(scope.names, new Map([['place in the chunk', 'i']]))
+  const computed = new Map(pass.rows.flatMap((row) => (row.kind === 'computed' ? [[row.name, row.value] as const] : [])))
+  const written = (expr: Expr): Expr =>
+    rewrite(expr, (node) => {
+      const value = node.kind === 'element' ? computed.get(node.row) : undefined
+      return value === undefined ? node : written(value)
+    })
+  const replace = (expr: Expr): Expr =>
+    rewrite(expr, (node) => {
+      if (node.kind !== 'load' || !accumulators.includes(node.tensor)) return node
+      const column = node.indices.at(-1)
+      if (column === undefined) return node
+      const place: Expr = { kind: 'local', type: 'i32', name: 'place in the chunk' }
+      const at = expressionText(substitute(written(column), new Map([[pass.loop.index, place]])), { ...scope, names: inChunk })
+      const text = productText(kernel, node.tensor, at)
+      texts.set(text, text)
+      return { kind: 'local', type: node.type, name: text }
+    })
+  const rows = pass.rows.map((row) => (row.kind === 'loaded' ? row : { ...row, value: replace(row.value) }))
+  const statements = pass.statements.map((stmt) =>
+    stmt.kind === 'loopStore'
+      ? { ...stmt, value: replace(stmt.value), ...(stmt.when === undefined ? {} : { when: replace(stmt.when) }) }
+      : stmt,
+  )
+  return { pass: { ...pass, rows, statements }, texts }
+}
+
+/** The pass with what moves in runs shorter than a chunk read and stored element by element. */
+function inWholeChunks(pass: Pass): Pass {
+  const rows = pass.rows.map((row): PassRow => {
+    if (row.kind !== 'loaded' || row.run >= vec) return row
+    const { name, type, loop, load, guard, keep } = row
+    const nothing: Expr = { kind: 'const', type, value: 0 }
+    const value: Expr = guard === undefined ? load : { kind: 'call', type, fn: 'select', args: [guard, load, nothing] }
+    return { kind: 'computed', name, type, loop, value, keep }
+  })
+  const statements = pass.statements.map((stmt) =>
+    stmt.kind !== 'loopStore' || stmt.run === undefined || stmt.run >= vec ? stmt : { ...stmt, run: undefined },
+  )
+  return { ...pass, rows, statements }
+}
+
+/** The scalars of a row that are found when its chunks are read: those that read tensors, those that say where, and what these need. */
+function earlyLets(lets: readonly Let[], operands: readonly Loaded[]): readonly Let[] {
+  const places = operands.flatMap(({ load, guard }) => [...load.indices, ...(guard === undefined ? [] : [guard])])
+  const wanted = new Set(places.flatMap((expr) => [...freeNames(expr)]))
+  const early: Let[] = []
+  for (const step of [...lets].reverse()) {
+    if (!wanted.has(step.name) && !contains(step.value, (node) => node.kind === 'load')) continue
+    early.unshift(step)
+    for (const name of freeNames(step.value)) wanted.add(name)
+  }
+  return early
+}
+
+/** Offset of the column the epilogue stands at. */
+function placeOf(tensor: string, indices: readonly Expr[], index: string, scope: Scope): string {
+  return offsetText(tensor, indices, { ...scope, names: renamed(scope.names, new Map([[index, 'column']])) })
+}
+
+/** The condition that chunks are full and aligned: rows of the product are whole chunks, and so are those of every tensor. */
+function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): string {
+  const { names, tensors } = scope
+  const { length, index } = pass.loop
+  const touched = [...operands.map(({ load }) => load), ...statementsOf(pass, 'loopStore')]
+  const atColumn = ({ indices }: { readonly indices: readonly Expr[] }): boolean => {
+    const last = indices.at(-1)
+    return last?.kind === 'index' && last.name === index
+  }
+  const params = tensors.filter(({ name }) => touched.some(({ tensor }) => tensor === name))
+  const columns = length.kind === 'dim' ? length.name : undefined
+  if (!touched.every(atColumn) || !params.every((param) => columns !== undefined && inChunks(param, columns))) return 'false'
+  return [
+    `${expressionText(length, scope)} % VEC == 0`,
+    ...params.map(({ name }) => `${names.tensor(name)}.aligned(0, 16)`),
+  ].join(' && ')
+}
+
+/** Whether chunks that start at multiples of their size lie whole and aligned in a tensor whose last dimension is a multiple of it. */
+function inChunks({ layout, dims }: TensorParam, columns: string): boolean {
+  if (dims.at(-1) !== columns) return false
+  if (layout.name === 'row') return true
+  const { contiguousRun, alignedRun } = proveLayout(layout)
+  return (contiguousRun === 'all' || contiguousRun >= vec) && alignedRun >= vec
+}

@@ -1,0 +1,258 @@
+/**
+ * The factors of products as CUDA text: for each, what is known of one of its rows, and eight neighbours of the row along k. A factor
+ * that is a tensor is read; one that is computed runs its row program on the chunk, with what the program folds over the row found once.
+ */
+import { index as indexVar } from '../../ir/build.js'
+import type { StmtOf } from '../../ir/kernel.js'
+import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
+import { freeNames, visit } from '../../ir/walk.js'
+import { classify, offsetOf } from '../../schedule/access.js'
+import { mapKernel } from '../../schedule/map.js'
+import { type Pass, passValues, type Step, statementsOf } from '../../schedule/passes.js'
+import type { PassContext } from '../context.js'
+import { expressionText, offsetText, type Scope } from '../expression.js'
+import { bodyWriter, lines } from '../kernel.js'
+import { type Names, scalarText, storageText } from '../names.js'
+import { writePass } from '../pass.js'
+import type { TemplateInstance } from '../template.js'
+import { type IndexText, indexTexts, placed, renamed } from './frame.js'
+
+const inline = '__device__ __forceinline__'
+
+/** Names of the parameters of a factor's functions, which nothing else in the file has. */
+interface Frame {
+  readonly matrix: string
+  readonly at: string
+  /** The first element of the chunk. */
+  readonly along: string
+  readonly known: string
+  readonly values: string
+  readonly kept: string
+}
+
+function frameOf({ fresh }: Names): Frame {
+  const [matrix = '', at = '', along = '', known = '', values = '', kept = ''] = 'matrix at along known values kept'
+    .split(' ')
+    .map(fresh)
+  return { matrix, at, along, known, values, kept }
+}
+
+/** The members of the slots' struct that give the factors. */
+export function factorsBody(kernel: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
+  const writer = bodyWriter()
+  writer.writeLine('/// What is summed, and what tensor cores multiply.')
+  writer.writeLine(`using Sum = ${sumsIntegers(kernel) ? scalarText.i32 : scalarText.f32};`)
+  writer.writeLine(`using Element = ${elementText(kernel, scope.names)};`)
+  writer.writeLine(`static constexpr int PRODUCTS = ${kernel.products.length};`)
+  const frame = frameOf(scope.names)
+  const bodies = factorsOf(kernel).map((factor, which) => factorBody(kernel, factor, { which, frame }, scope, types))
+  return lines(writer) + bodies.join('')
+}
+
+/** The one type that all factors are stored in, or may be rounded to without a loss; float32 where there is none. */
+function elementText(kernel: MatmulKernel, names: Names): string {
+  const params = factorsOf(kernel).map((factor) => factorParam(kernel, factor))
+  const wide = params.filter(({ dtype }) => dtype !== 'i8')
+  const texts = new Set((wide.length === 0 ? params : wide).map((param) => storageText(param, names)))
+  const [text = ''] = texts
+  return texts.size === 1 ? text : scalarText.f32
+}
+
+/** Which factor is written, under which names. */
+interface Place {
+  readonly which: number
+  readonly frame: Frame
+}
+
+function factorBody(
+  kernel: MatmulKernel,
+  factor: MatmulFactor,
+  { which, frame }: Place,
+  scope: Scope,
+  types: TemplateInstance['types'],
+): string {
+  const { rows, first, chunk } =
+    factor.prologue === undefined
+      ? plainFactor(kernel, factor, { which, frame }, scope)
+      : computedFactor(kernel, factor, { which, frame }, scope, types)
+  const writer = bodyWriter()
+  writer.writeLine(
+    `/// Factor ${which}: what is known of a row of a matrix, and its next VEC elements, of which \`valid\` exist.`,
+  )
+  writer.write(`struct Row${which} `).inlineBlock(() => {
+    for (const { name, type } of rows) writer.writeLine(`${scalarText[type]} ${name};`)
+  })
+  writer.write(';').newLine()
+  const { matrix, at, along, known, values } = frame
+  const place = `[[maybe_unused]] int64_t ${matrix}, [[maybe_unused]] int ${at}`
+  writer.writeLine('template <class Team>')
+  writer.write(`${inline} Row${which} row_of(heddle::Factor<${which}>, [[maybe_unused]] Team team, ${place}) const `)
+  const head = `${lines(writer).trimEnd()} {\n${first}  }\n`
+  const second = bodyWriter()
+  const given = `[[maybe_unused]] const Row${which}& ${known}, ${place}, int ${along}, int valid, Sum (&${values})[VEC]`
+  second.write(`${inline} void chunk_of(heddle::Factor<${which}>, ${given}) const `)
+  return `${head}${lines(second).trimEnd()} {\n${chunk}  }\n${copyText(kernel, factor, { which, frame }, scope)}`
+}
+
+/** The axis of a factor that is not summed over: m of the left one, n of the others. */
+const ownAxis = (kernel: MatmulKernel, which: number): string => (which === 0 ? kernel.m : kernel.n)
+
+interface FactorText {
+  readonly rows: readonly { readonly name: string; readonly type: 'f32' | 'i32' | 'bool' }[]
+  readonly first: string
+  readonly chunk: string
+}
+
+function plainFactor(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: Place, scope: Scope): FactorText {
+  const param = factorParam(kernel, factor)
+  const own = ownAxis(kernel, which)
+  const rows = param.dims.filter((dim) => dim !== kernel.k).map((dim) => ({ index: `i_${dim}`, dim }))
+  const texts = placeTexts({ rows }, kernel, own, frame, scope.names)
+  const element = 'element of the row'
+  const indices = param.dims.map((dim) => indexVar(dim === kernel.k ? element : `i_${dim}`))
+  const at = (k: string): string => {
+    const names = renamed(placed(scope.names, texts, scope.used), new Map([[element, k]]))
+    return offsetText(param.name, indices, { ...scope, names })
+  }
+  const tensor = scope.names.tensor(param.name)
+  const access = classify(offsetOf(param, indices, {}), element)
+  const runs = access.kind === 'contiguous' && access.run === Number.POSITIVE_INFINITY
+  const writer = bodyWriter(2)
+  if (runs) writer.writeLine(`const auto chunk = heddle::load_chunk<VEC>(${tensor}, ${at(frame.along)}, valid);`)
+  writer.writeLine('HEDDLE_UNROLL')
+  const value = runs ? 'chunk[i]' : `i < valid ? heddle::read(${tensor}, ${at(`(${frame.along} + i)`)}) : 0`
+  writer.writeLine(`for (int i = 0; i < VEC; ++i) ${frame.values}[i] = static_cast<Sum>(${value});`)
+  return { rows: [], first: '    return {};\n', chunk: lines(writer) }
+}
+
+/** What a program calls its rows in the functions of a factor: batch axes by the matrix, its own axis by the row there. */
+function placeTexts(
+  { rows }: { readonly rows: readonly { readonly index: string; readonly dim: string }[] },
+  { batch }: MatmulKernel,
+  own: string,
+  frame: Frame,
+  names: Names,
+): ReadonlyMap<string, IndexText> {
+  const outer = rows.filter(({ dim }) => dim !== own)
+  const inner = rows.filter(({ dim }) => dim === own)
+  return new Map([
+    ...indexTexts({ rows: outer }, batch, frame.matrix, names),
+    ...inner.map(({ index }) => [index, { text: frame.at, dims: [] }] as const),
+  ])
+}
+
+function computedFactor(
+  kernel: MatmulKernel,
+  { prologue, tensor }: MatmulFactor,
+  { which, frame }: Place,
+  scope: Scope,
+  types: TemplateInstance['types'],
+): FactorText {
+  if (prologue === undefined) throw new Error(`internal: ${tensor} is not computed`)
+  const { program, across } = mapKernel({ kernel: prologue, types, dims: {} })
+  const steps = program.kind === 'elementwise' ? program.steps : program.reread
+  const last = steps.at(-1)
+  if (across !== undefined || last?.kind !== 'pass' || statementsOf(last.pass, 'loopStore').length !== 1)
+    throw new Error(`internal: ${kernel.name} computes ${tensor} in another order than it multiplies it`)
+  const before = steps.slice(0, -1)
+  const texts = placeTexts(prologue, kernel, ownAxis(kernel, which), frame, scope.names)
+  const tensors = prologue.tensors
+  const kept: Names = { ...scope.names, tensor: (name) => (name === tensor ? frame.kept : scope.names.tensor(name)) }
+  const rows = knownOf(before).filter(({ name }) => usedBy(last.pass).has(name))
+
+  const first = bodyWriter(2)
+  const context = (writer: PassContext['writer'], names: Names, walk: PassContext['walk']): PassContext => ({
+    ...scope,
+    tensors,
+    elements: new Map(),
+    shared: new Map(),
+    names,
+    writer,
+    walk,
+    starts: [],
+    soon: new Map(),
+  })
+  const rowNames = placed(kept, texts, scope.used)
+  const rowContext = context(first, rowNames, 'reread')
+  for (const step of before) writeStep(step, rowContext)
+  first.writeLine(`return {${rows.map(({ name }) => rowNames.value(name)).join(', ')}};`)
+
+  const chunk = bodyWriter(2)
+  const known = rows.map(({ name }) => [name, `${frame.known}.${scope.names.value(name)}`] as const)
+  const inChunk = renamed(rowNames, new Map(known))
+  const names: Names = { ...inChunk, first: (name) => (name === last.pass.loop.index ? frame.along : inChunk.first(name)) }
+  chunk.writeLine(`const heddle::KeptChunk<VEC> ${frame.kept}{${frame.values}};`)
+  writePass(last.pass, context(chunk, names, 'single'))
+  return {
+    rows: rows.map(({ name, type }) => ({ name: scope.names.value(name), type })),
+    first: lines(first),
+    chunk: lines(chunk),
+  }
+}
+
+type Known = Pick<StmtOf<'let'>, 'name' | 'type'>
+
+/** The scalars that steps make. */
+const knownOf = (steps: readonly Step[]): readonly Known[] =>
+  steps.flatMap((step): readonly Known[] => {
+    if (step.kind === 'let') return [step]
+    return step.kind === 'pass' ? statementsOf(step.pass, 'reduce') : []
+  })
+
+/** The names a pass reads. */
+function usedBy(pass: Pass): ReadonlySet<string> {
+  const places = pass.rows.flatMap((row) =>
+    row.kind === 'loaded' ? [row.load, ...(row.guard === undefined ? [] : [row.guard])] : [row.value],
+  )
+  const used = new Set<string>()
+  for (const expr of [...places, ...passValues(pass), pass.loop.length]) {
+    visit(expr, (node) => {
+      for (const name of freeNames(node)) used.add(name)
+    })
+  }
+  return used
+}
+
+function writeStep(step: Step, context: PassContext): void {
+  const { writer, names } = context
+  if (step.kind === 'pass') writePass(step.pass, context)
+  else if (step.kind === 'let')
+    writer.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, context)};`)
+  else throw new Error(`internal: a factor has a step ${step.kind}`)
+}
+
+/**
+ * How a factor's rows are copied as they are: of the element type, one row behind the other, k long. A factor that is computed, or lies in
+ * memory otherwise, says so by a type.
+ */
+function copyText(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: Place, scope: Scope): string {
+  const param = factorParam(kernel, factor)
+  const { names } = scope
+  const own = ownAxis(kernel, which)
+  const batch = kernel.batch.filter((axis) => param.dims.includes(axis))
+  const copied =
+    factor.prologue === undefined &&
+    param.layout.name === 'row' &&
+    param.dims.join() === [...batch, own, kernel.k].join() &&
+    storageText(param, names) === elementText(kernel, names)
+  const writer = bodyWriter()
+  if (!copied) {
+    writer.writeLine(`${inline} heddle::NotCopied copy_of(heddle::Factor<${which}>, int64_t) const { return {}; }`)
+    writer.writeLine(`bool copies(heddle::Factor<${which}>, int64_t) const { return true; }`)
+    return lines(writer)
+  }
+  const texts = placeTexts({ rows: batch.map((dim) => ({ index: `i_${dim}`, dim })) }, kernel, own, frame, names)
+  const tensor = names.tensor(param.name)
+  const zero = param.dims.map((dim) =>
+    batch.includes(dim) ? indexVar(`i_${dim}`) : ({ kind: 'const', type: 'i32', value: 0 } as const),
+  )
+  const offset = offsetText(param.name, zero, { ...scope, names: placed(names, texts, scope.used) })
+  const type = `heddle::CopiedRows<${storageText(param, names)}>`
+  writer.writeLine(
+    `${inline} ${type} copy_of(heddle::Factor<${which}>, [[maybe_unused]] int64_t ${frame.matrix}) const { return {${tensor}, ${offset}}; }`,
+  )
+  writer.writeLine(
+    `bool copies(heddle::Factor<${which}>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && ${tensor}.aligned(0, 16); }`,
+  )
+  return lines(writer)
+}

@@ -1,0 +1,51 @@
+/** What the text of a matmul's slots calls the place it works at: a row that counts through all matrices, and columns of it. */
+import type { Kernel } from '../../ir/kernel.js'
+import type { Scope } from '../expression.js'
+import type { Names } from '../names.js'
+
+/** What an index is called, and the dimensions that its text needs. */
+export interface IndexText {
+  readonly text: string
+  readonly dims: readonly string[]
+}
+
+/** Names by which other names are called where they mean something else in one function. */
+export const renamed = (names: Names, texts: ReadonlyMap<string, string>): Names => ({
+  ...names,
+  value: (name) => texts.get(name) ?? names.value(name),
+})
+
+/** The same for indices: a dimension is used where an index is that needs it. */
+export const placed = (names: Names, texts: ReadonlyMap<string, IndexText>, { dims }: Scope['used']): Names => ({
+  ...names,
+  value: (name) => {
+    const found = texts.get(name)
+    for (const dim of found?.dims ?? []) dims.add(dim)
+    return found?.text ?? names.value(name)
+  },
+})
+
+/**
+ * The texts of the row indices of a program, by what counts through the axes `order`, outermost first: `row`, or quotients and
+ * remainders of it. The program may have its rows in another order.
+ */
+export function indexTexts(
+  { rows }: Pick<Kernel, 'rows'>,
+  order: readonly string[],
+  row: string,
+  names: Names,
+): ReadonlyMap<string, IndexText> {
+  return new Map(
+    rows.map(({ index, dim }) => {
+      const axis = order.indexOf(dim)
+      if (axis < 0) throw new Error(`internal: a row runs over ${dim}, which no matmul counts through`)
+      if (order.length === 1) return [index, { text: row, dims: [] }]
+      const below = order.slice(axis + 1)
+      const whole = below.length === 0 ? row : `${row} / (${below.map((name) => names.dim(name)).join(' * ')})`
+      return [
+        index,
+        axis === 0 ? { text: `(${whole})`, dims: below } : { text: `(${whole} % ${names.dim(dim)})`, dims: [...below, dim] },
+      ]
+    }),
+  )
+}

@@ -1,0 +1,143 @@
+/** Puts a matmul kernel together: its row programs under common names, its tensors in the order launchers take them. */
+import type { Graph, ValueId } from '../../ir/graph.js'
+import type { Kernel, TensorParam } from '../../ir/kernel.js'
+import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
+import { type LayoutsByName, valueAt } from '../graph/edit.js'
+import type { Derived } from '../rows/derive.js'
+import type { Binding } from '../space/parameters.js'
+import { illegal } from '../space/space.js'
+import type { Accumulated } from './epilogue.js'
+import type { Prologue } from './factor.js'
+import { floatTypes } from './identity.js'
+import { layoutOver } from './layout_over.js'
+import { renameKernel } from './rename.js'
+
+/** A factor of the group: a graph value, and the program that makes it where the group does. */
+export interface FactorPart {
+  /** The product's node. */
+  readonly node: string
+  readonly value: ValueId
+  /** Its axes by role. */
+  readonly axes: readonly string[]
+  readonly prologue: Prologue | undefined
+}
+
+export interface KernelParts {
+  readonly batch: readonly string[]
+  readonly left: FactorPart
+  readonly right: readonly FactorPart[]
+  readonly epilogue: Accumulated
+}
+
+/** What a factor brings to the kernel. */
+interface Placed {
+  readonly factor: MatmulFactor
+  readonly tensors: readonly TensorParam[]
+  readonly inputs: readonly Binding[]
+  readonly attrs: Derived['attrs']
+  readonly params: Kernel['attrs']
+}
+
+/** The kernel and what its parameters are bound to. */
+export function assemble(
+  graph: Graph,
+  name: string,
+  { batch, left, right, epilogue }: KernelParts,
+  layouts: LayoutsByName,
+): Derived<MatmulKernel> {
+  const { kernel, accumulators, named } = epilogue
+  const taken = new Set([
+    ...kernel.dims,
+    ...kernel.tensors.map((tensor) => tensor.name),
+    ...kernel.attrs.map((attr) => attr.name),
+  ])
+  const fresh = (wanted: string): string => {
+    const made = taken.has(wanted) ? fresh(`${wanted}_`) : wanted
+    taken.add(made)
+    return made
+  }
+  const axes = new Map([...named, ['k', fresh('k')]])
+  const nameOf = (axis: string): string => axes.get(axis) ?? axis
+
+  const place = ({ node, value, axes: own, prologue }: FactorPart, wanted: string): Placed => {
+    const dims = own.map(nameOf)
+    if (prologue === undefined) {
+      const { dtype, layout: stored, shape } = valueAt(graph.values, value)
+      const param = fresh(wanted)
+      const layout = layoutOver(stored, dims, layouts)
+      if (layout === undefined) throw illegal(name, node, node, `a factor is in layout ${stored}, which is not declared`)
+      const tensor: TensorParam = { name: param, access: 'in', dtype, dims, layout }
+      const factor = { tensor: param }
+      return { factor, tensors: [tensor], inputs: [{ param, value, shape }], attrs: {}, params: [] }
+    }
+    return placePrologue(prologue, dims, fresh)
+  }
+  const a = place(left, 'a')
+  const others = right.map((part, i) => place(part, i === 0 ? 'b' : `b${i + 1}`))
+  const products = others.map(({ factor }, i) => ({ b: factor, accumulator: accumulators[i] ?? '' }))
+  const [product, ...more] = products
+  if (product === undefined) throw new Error(`internal: group ${name} has no product`)
+  const placed = [a, ...others]
+  const outer = [...batch, 'm', 'n'].map(nameOf)
+  const tensors = [
+    ...placed.flatMap((part) => part.tensors),
+    ...kernel.tensors.filter((param) => !accumulators.includes(param.name)),
+  ]
+  const made: MatmulKernel = {
+    kind: 'matmul',
+    name,
+    source: kernel.source,
+    dims: [...new Set([...kernel.dims, ...outer, nameOf('k'), ...tensors.flatMap(({ dims }) => dims)])],
+    types: typesOf(tensors, [kernel, ...placed.flatMap(({ factor }) => factor.prologue ?? [])]),
+    attrs: [...kernel.attrs, ...placed.flatMap(({ params }) => params)],
+    tensors,
+    batch: batch.map(nameOf),
+    m: nameOf('m'),
+    n: nameOf('n'),
+    k: nameOf('k'),
+    a: a.factor,
+    products: [product, ...more],
+    epilogue: kernel,
+  }
+  const inputs = [
+    ...placed.flatMap((part) => part.inputs),
+    ...epilogue.inputs.filter(({ param }) => !accumulators.includes(param)),
+  ]
+  const attrs = Object.assign({}, epilogue.attrs, ...placed.map((part) => part.attrs)) as Derived['attrs']
+  return { kernel: made, inputs, outputs: epilogue.outputs, attrs }
+}
+
+/** A prologue under names of its own, except for the axes of its result, which have the kernel's. */
+function placePrologue(
+  { kernel, result, inputs, attrs }: Prologue,
+  axes: readonly string[],
+  fresh: (wanted: string) => string,
+): Placed {
+  const own = kernel.tensors.find((tensor) => tensor.name === result)?.dims ?? []
+  const shared = new Map(own.map((dim, i) => [dim, axes[i] ?? dim] as const))
+  const renamed = (names: readonly string[]) => new Map(names.map((wanted) => [wanted, fresh(wanted)] as const))
+  const dims = new Map([...renamed(kernel.dims.filter((dim) => !shared.has(dim))), ...shared])
+  const tensors = renamed(kernel.tensors.map((tensor) => tensor.name))
+  const params = renamed(kernel.attrs.map((attr) => attr.name))
+  const prologue = renameKernel(kernel, { dims, tensors, attrs: params })
+  const tensorName = (param: string): string => tensors.get(param) ?? param
+  return {
+    factor: { tensor: tensorName(result), prologue },
+    tensors: prologue.tensors.filter(({ access }) => access === 'in'),
+    inputs: inputs.map((binding) => ({ ...binding, param: tensorName(binding.param) })),
+    attrs: Object.fromEntries(Object.entries(attrs).map(([param, value]) => [params.get(param) ?? param, value])),
+    params: prologue.attrs,
+  }
+}
+
+/** The storage types of a kernel's type parameters: those that all of its programs allow, or all floats. */
+function typesOf(tensors: readonly TensorParam[], programs: readonly Kernel[]): Kernel['types'] {
+  const params = new Set(tensors.flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))
+  return Object.fromEntries(
+    [...params].map((param) => {
+      const limits = programs.flatMap(({ types }) => (types[param] === undefined ? [] : [types[param]]))
+      const [first = floatTypes, ...rest] = limits
+      return [param, first.filter((type) => rest.every((other) => other.includes(type)))]
+    }),
+  )
+}

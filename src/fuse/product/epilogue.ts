@@ -1,0 +1,139 @@
+/** The row program behind products: what it must be for a main loop to run it on chunks of columns, and the one of a bare product. */
+import { dim, index } from '../../ir/build.js'
+import { dtypeInfo } from '../../ir/dtype.js'
+import type { Expr } from '../../ir/expr.js'
+import type { Graph, NodeOf } from '../../ir/graph.js'
+import type { Kernel, StmtOf, TensorParam } from '../../ir/kernel.js'
+import { rowMajor } from '../../ir/layout.js'
+import { mapStmt, rewrite, substitute, visitKernel } from '../../ir/walk.js'
+import { type LayoutsByName, valueAt } from '../graph/edit.js'
+import type { Derived } from '../rows/derive.js'
+import { equalExprs } from '../space/positions.js'
+import { illegal, isElementwise } from '../space/space.js'
+import { staysInChunk } from './columns.js'
+import { floatTypes } from './identity.js'
+import { layoutOver } from './layout_over.js'
+import type { Roles } from './roles.js'
+
+/** An epilogue, its tensors that stand for products, and its names of the product's axes by role. */
+export interface Accumulated extends Derived {
+  readonly accumulators: readonly string[]
+  readonly named: ReadonlyMap<string, string>
+}
+
+/** The program with what its rows hold written out where it is read: elements of a chunk are computed one by one. */
+export function withoutRows(kernel: Kernel): Kernel {
+  const rows = new Map(kernel.body.flatMap((stmt) => (stmt.kind === 'row' ? [[stmt.name, stmt] as const] : [])))
+  if (rows.size === 0) return kernel
+  const written = (expr: Expr): Expr =>
+    rewrite(expr, (node) => {
+      const row = node.kind === 'element' ? rows.get(node.row) : undefined
+      return node.kind !== 'element' || row === undefined
+        ? node
+        : substitute(written(row.value), new Map([[row.index, node.index]]))
+    })
+  return { ...kernel, body: kernel.body.filter(({ kind }) => kind !== 'row').map((stmt) => mapStmt(stmt, written)) }
+}
+
+/** @throws usage `plan.illegal` for a program that is not elementwise in the products, at (row, column) or a column beside it */
+export function checkEpilogue(
+  epilogue: Kernel,
+  group: string,
+  {
+    first,
+    last,
+    out,
+    accumulators,
+  }: { readonly first: string; readonly last: string; readonly out: readonly string[]; readonly accumulators: readonly string[] },
+): void {
+  const refuse = (reason: string) => illegal(group, first, last, reason)
+  if (!isElementwise(epilogue))
+    throw refuse(
+      'an epilogue works on each element of the product by itself, row by row: what reduces a row is a kernel of its own',
+    )
+  for (const accumulator of accumulators) {
+    const { dims = [] } = epilogue.tensors.find(({ name }) => name === accumulator) ?? {}
+    const columns = dims.at(-1)
+    const rows = epilogue.rows.map((row) => row.dim)
+    if (dims.length !== out.length)
+      throw refuse(
+        `the epilogue sees "${out.join(' ')}" in other parts, as "${dims.join(' ')}": a main loop has rows and columns`,
+      )
+    if (columns === undefined || rows.length !== dims.length - 1 || !dims.slice(0, -1).every((axis) => rows.includes(axis)))
+      throw refuse('an epilogue works on each element of the product by itself, row by row: rows of its results are others')
+    const bound = epilogue.rows.map((row) => [row.dim, row.index] as const)
+    for (const stmt of epilogue.body) {
+      if (stmt.kind === 'store')
+        throw refuse(`${stmt.tensor} has one element for a row, and an epilogue runs for each of its columns`)
+      if (stmt.kind === 'storeRow' && !(stmt.length.kind === 'dim' && stmt.length.name === columns))
+        throw refuse(`${stmt.tensor} runs along another axis than the columns of the product`)
+      checkReads(epilogue, stmt, accumulator, [...dims.slice(0, -1).map((axis) => new Map(bound).get(axis) ?? '')], refuse)
+    }
+  }
+}
+
+/** Refuses loads of a product at another row, or at a column that another thread may hold. */
+function checkReads(
+  epilogue: Kernel,
+  stmt: Kernel['body'][number],
+  accumulator: string,
+  rows: readonly string[],
+  refuse: (reason: string) => Error,
+): void {
+  visitKernel({ ...epilogue, body: [stmt] }, (expr) => {
+    if (expr.kind !== 'load' || expr.tensor !== accumulator) return
+    const at = expr.indices.at(-1)
+    if (stmt.kind !== 'storeRow' || at === undefined || !rows.every((row, i) => equalExprs(expr.indices[i], index(row))))
+      throw refuse('the epilogue of an element reads another row of the product')
+    if (!equalExprs(at, index(stmt.index)) && !staysInChunk(at, stmt.index))
+      throw refuse(
+        'the epilogue of an element reads another element of the product, which is not always of the same aligned eight columns',
+      )
+  })
+}
+
+/** The epilogue of a bare product: it is stored as it is. */
+export function bareEpilogue(
+  graph: Graph,
+  name: string,
+  { name: node, out }: NodeOf<'matmul'>,
+  roles: Roles,
+  layouts: LayoutsByName,
+): Accumulated {
+  const { dtype, shape, layout } = valueAt(graph.values, out)
+  const dims = roles.axes.out
+  const rows = [...roles.batch, 'm']
+  const stored = layoutOver(layout, dims, layouts)
+  if (stored === undefined) throw illegal(name, node, node, `its result is in layout ${layout}, which is not declared`)
+  const product: TensorParam = { name: 'x', access: 'in', dtype, dims: [...rows, 'n'], layout: rowMajor([...rows, 'n']) }
+  const result: TensorParam = { name: 'y', access: 'out', dtype, dims, layout: stored }
+  const at = (axis: string) => index(`i_${axis}`)
+  const type = typeof dtype === 'string' ? dtypeInfo[dtype].scalar : 'f32'
+  const store: StmtOf<'storeRow'> = {
+    kind: 'storeRow',
+    tensor: 'y',
+    rows: dims.slice(0, -1).map(at),
+    length: dim('n'),
+    index: 'c',
+    value: { kind: 'load', type, tensor: 'x', indices: [...rows.map(at), index('c')] },
+  }
+  const kernel: Kernel = {
+    name,
+    source: { file: graph.name, line: 1, column: 1 },
+    dims: [...rows, 'n'],
+    types: typeof dtype === 'string' ? {} : { [dtype.param]: floatTypes },
+    attrs: [],
+    tensors: [product, result],
+    rows: rows.map((axis) => ({ index: `i_${axis}`, dim: axis })),
+    body: [store],
+  }
+  const binding = (param: string) => [{ param, value: out, shape }]
+  return {
+    kernel,
+    inputs: binding('x'),
+    outputs: binding('y'),
+    attrs: {},
+    accumulators: ['x'],
+    named: new Map(dims.map((axis) => [axis, axis])),
+  }
+}

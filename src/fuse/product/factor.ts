@@ -1,0 +1,80 @@
+/**
+ * A factor of a product: a tensor as it is, or the row program of the members that make it, to be run while the factor is loaded. The
+ * program has one result, with the axes the product's subscripts say, and computes neighbours along `k` one behind the other.
+ */
+import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
+import type { Kernel } from '../../ir/kernel.js'
+import { isUpdating } from '../../ir/update.js'
+import { type LayoutsByName, pushValue, valueAt } from '../graph/edit.js'
+import type { Derived } from '../rows/derive.js'
+import { deriveMembers } from '../space/members.js'
+import { illegal, type Member } from '../space/space.js'
+import { identityMember } from './identity.js'
+import { onlyNodes } from './parts.js'
+
+/** A program that makes a factor, and the name of its result. */
+export interface Prologue extends Derived {
+  readonly result: string
+}
+
+/** Statements that a prologue may have: what is folded over a row is known before its elements are. */
+const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
+  let: true,
+  row: true,
+  reduce: true,
+  storeRow: true,
+  scan: false,
+  threshold: false,
+  topK: false,
+  histogram: false,
+  store: false,
+}
+
+/**
+ * @param makers the members that make the factor
+ * @param axes the factor's axes by role
+ * @throws usage `plan.illegal` for members that are no such program
+ */
+export function deriveFactor(
+  graph: Graph,
+  group: string,
+  matmul: NodeOf<'matmul'>,
+  id: ValueId,
+  makers: readonly Member[],
+  axes: readonly string[],
+  layouts: LayoutsByName,
+): Prologue {
+  const last = makers.at(-1)
+  if (last === undefined) throw new Error(`internal: no member makes the factor ${id} of ${matmul.name}`)
+  const refuse = (reason: string) => illegal(group, last.node.name, matmul.name, reason)
+  const { dtype } = valueAt(graph.values, id)
+  if (dtype === 'i8' || dtype === 'i32' || dtype === 'u8')
+    throw refuse(`${last.node.name} makes integers, and a product multiplies integers as they are stored: store them first`)
+  const updating = makers.find(({ kernel }) => isUpdating(kernel))
+  if (updating !== undefined)
+    throw refuse(`${updating.node.name} replaces elements in place, which a product cannot do while it loads`)
+  if (axes.at(-1) !== 'k')
+    throw refuse(`rows are computed along the axis that is summed over, here of "${axes.join(' ')}": make it the last`)
+  // A view in front of the product shows the members' values in the product's shape, and so does an identity behind it.
+  const viewed = graph.nodes.some((node) => node.kind === 'view' && node.out === id)
+  const values = [...graph.values]
+  const shown = viewed ? pushValue(values, valueAt(values, id)) : id
+  const names = axes.map((_, i) => `x${i}`)
+  const whole: Graph = { ...graph, values }
+  const members = viewed ? [...makers, identityMember(whole, matmul.name, id, shown, names)] : makers
+  const inside = new Set(makers.map(({ node }) => node))
+  const seen = onlyNodes(whole, (node) => node.kind === 'op' && inside.has(node))
+  const derived = deriveMembers({ ...seen, outputs: { factor: shown } }, group, members, layouts)
+  const { kernel, outputs } = derived
+  const [result] = outputs
+  const param = kernel.tensors.find(({ name }) => name === result?.param)
+  const store = kernel.body.find((stmt) => 'tensor' in stmt && stmt.tensor === param?.name)
+  if (param === undefined || outputs.length !== 1) throw refuse(`more than the factor comes of ${last.node.name}`)
+  if (param.dims.length !== axes.length)
+    throw refuse(`${last.node.name} sees the factor's axes in other parts than the product, as "${param.dims.join(' ')}"`)
+  const other = kernel.body.find((stmt) => !allowed[stmt.kind])
+  if (other !== undefined || store?.kind !== 'storeRow' || store.when !== undefined)
+    throw refuse(`a factor is computed element by element, from its row at most; ${last.node.name} does more`)
+  if (param.layout.name !== 'row') throw refuse(`the factor is computed in layout ${param.layout.name}`)
+  return { ...derived, result: param.name }
+}

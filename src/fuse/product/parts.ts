@@ -1,0 +1,79 @@
+/**
+ * The nodes of a group around its products: which members make a factor, and which make something of the products. What is derived of
+ * either sees a graph in which nothing but its own results is needed.
+ */
+import { type Graph, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
+import { isUsed } from '../space/members.js'
+import { illegal, type Member } from '../space/space.js'
+
+type Matmul = NodeOf<'matmul'>
+
+/** Whether no product of a group is computed from another. */
+export function areParallel(graph: Graph, matmuls: readonly Matmul[]): boolean {
+  return matmuls.every((matmul) => {
+    const reached = reachedFrom(graph, [matmul.out])
+    return matmuls.every(({ a, b }) => !reached.has(a) && !reached.has(b))
+  })
+}
+
+/** Values computed from given ones, by any nodes, and these themselves. */
+function reachedFrom(graph: Graph, from: readonly ValueId[]): ReadonlySet<ValueId> {
+  const reached = new Set(from)
+  for (const node of graph.nodes) {
+    if (inputsOf(node).some((id) => reached.has(id))) for (const id of outputsOf(node)) reached.add(id)
+  }
+  return reached
+}
+
+/** Members that a value is made by, directly or through others, in the order of the graph. */
+export function makersOf(graph: Graph, members: readonly Member[], id: ValueId): readonly Member[] {
+  const wanted = new Set([id])
+  const found: Member[] = []
+  for (const node of [...graph.nodes].reverse()) {
+    if (!outputsOf(node).some((out) => wanted.has(out))) continue
+    const member = members.find((candidate) => candidate.node === node)
+    if (member === undefined && node.kind !== 'view') continue
+    if (member !== undefined) found.unshift(member)
+    for (const input of inputsOf(node)) wanted.add(input)
+  }
+  return found
+}
+
+export interface Parts {
+  /** Members behind the products, and those beside them that they read. */
+  readonly behind: readonly Member[]
+  /** Members that make a factor, by the factor's value. */
+  readonly makers: ReadonlyMap<ValueId, readonly Member[]>
+}
+
+/**
+ * Deals out the members of a group of products.
+ * @throws usage `plan.illegal` for one that makes a factor and is needed outside of the group, where nothing stores it
+ */
+export function partsOf(graph: Graph, group: string, matmuls: readonly Matmul[], members: readonly Member[]): Parts {
+  const makers = new Map(matmuls.flatMap(({ a, b }) => [a, b]).map((id) => [id, makersOf(graph, members, id)] as const))
+  const before = new Set([...makers.values()].flat())
+  const inside = new Set<Graph['nodes'][number]>([...members.map(({ node }) => node), ...matmuls])
+  const [first] = matmuls
+  for (const { node } of before) {
+    if (outputsOf(node).some((id) => isUsed(graph, id, inside)))
+      throw illegal(
+        group,
+        node.name,
+        first?.name ?? '',
+        `${node.name} is needed outside of the group, and rows that are computed while a product loads them are never stored`,
+      )
+  }
+  const wanted = new Set(members.filter((member) => !before.has(member)))
+  // What makes a factor may be read behind the products as well: it is computed there once more.
+  for (const member of [...wanted]) {
+    for (const id of inputsOf(member.node)) for (const maker of makersOf(graph, members, id)) wanted.add(maker)
+  }
+  return { behind: members.filter((member) => wanted.has(member)), makers }
+}
+
+/** The graph with those of its nodes that are views or hold: what is needed outside of a group is judged among them. */
+export const onlyNodes = (graph: Graph, holds: (node: Graph['nodes'][number]) => boolean): Graph => ({
+  ...graph,
+  nodes: graph.nodes.filter((node) => node.kind === 'view' || holds(node)),
+})

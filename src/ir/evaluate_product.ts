@@ -1,0 +1,77 @@
+/**
+ * What a matmul kernel computes, by its definition and in double precision: the row programs in front of the products, the sums, and
+ * the row program behind them, one after the other.
+ */
+import { evaluateKernel, forEachPoint, type HostTensor, position } from './evaluate.js'
+import { factorParam, type MatmulFactor, type MatmulKernel } from './product.js'
+
+type Numbers = Readonly<Record<string, number>>
+type Tensors = Readonly<Record<string, HostTensor>>
+
+const extentOf = (dims: Numbers, name: string): number => dims[name] ?? 0
+
+/** A factor's data, and the distance of neighbours along each outer axis of the products and along k. */
+interface Strided {
+  readonly data: ArrayLike<number>
+  readonly strides: readonly number[]
+  readonly step: number
+}
+
+/** Outputs by name; a matmul kernel updates none of its inputs. */
+export function evaluateMatmul(kernel: MatmulKernel, inputs: Tensors, dims: Numbers, attrs: Numbers): Record<string, HostTensor> {
+  const outer = [...kernel.batch, kernel.m, kernel.n]
+  const shape = outer.map((name) => extentOf(dims, name))
+  const k = extentOf(dims, kernel.k)
+  const strided = (factor: MatmulFactor): Strided => {
+    const { tensor, prologue } = factor
+    const { dims: axes } = factorParam(kernel, factor)
+    const computed = prologue === undefined ? inputs : evaluateKernel(prologue, inputs, dims, attrs)
+    const { data, shape: extents } = computed[tensor] ?? { data: [], shape: [] }
+    // Where the last element lies inside, every other does.
+    if (k > 0 && !shape.includes(0)) {
+      const last = axes.map((axis) => extentOf(dims, axis) - 1)
+      position(tensor, last, extents)
+    }
+    const strideOf = (axis: string): number => {
+      const place = axes.indexOf(axis)
+      return place < 0 ? 0 : extents.slice(place + 1).reduce((size, extent) => size * extent, 1)
+    }
+    return { data, strides: outer.map(strideOf), step: strideOf(kernel.k) }
+  }
+  const a = strided(kernel.a)
+  const products = kernel.products.map(({ b, accumulator }) => {
+    const axes = kernel.epilogue.tensors.find(({ name }) => name === accumulator)?.dims ?? outer
+    return [accumulator, { data: multiply(a, strided(b), shape, k), shape }, axes] as const
+  })
+  const given = Object.fromEntries(products.map(([name, tensor, axes]) => [name, ordered(tensor, outer, axes)]))
+  return evaluateKernel(kernel.epilogue, { ...inputs, ...given }, dims, attrs)
+}
+
+/** One sum for each element of the product, rows of the last axis one behind the other. */
+function multiply(a: Strided, b: Strided, shape: readonly number[], k: number): Float64Array {
+  const along = (at: readonly number[], strides: readonly number[]): number =>
+    at.reduce((offset, index, axis) => offset + index * (strides[axis] ?? 0), 0)
+  const data = new Float64Array(shape.reduce((size, extent) => size * extent, 1))
+  let element = 0
+  forEachPoint(shape, (at) => {
+    const [fromA, fromB] = [along(at, a.strides), along(at, b.strides)]
+    let sum = 0
+    for (let i = 0; i < k; i++) sum += (a.data[fromA + i * a.step] ?? Number.NaN) * (b.data[fromB + i * b.step] ?? Number.NaN)
+    data[element++] = sum
+  })
+  return data
+}
+
+/** A tensor over `axes` as one over the same axes in another order. */
+function ordered({ data, shape }: HostTensor, axes: readonly string[], wanted: readonly string[]): HostTensor {
+  if (axes.every((axis, i) => axis === wanted[i])) return { data, shape }
+  const places = wanted.map((axis) => axes.indexOf(axis))
+  const strides = places.map((place) => shape.slice(place + 1).reduce((size, extent) => size * extent, 1))
+  const extents = places.map((place) => shape[place] ?? 0)
+  const moved = new Float64Array(data.length)
+  let element = 0
+  forEachPoint(extents, (at) => {
+    moved[element++] = data[at.reduce((offset, index, axis) => offset + index * (strides[axis] ?? 0), 0)] ?? Number.NaN
+  })
+  return { data: moved, shape: extents }
+}

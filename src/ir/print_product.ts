@@ -1,0 +1,17 @@
+/** Matmul kernels as text, for people: how factors are made, what is summed, and the program behind the sums. */
+import { printKernel } from './print.js'
+import { factorParam, factorsOf, type MatmulKernel } from './product.js'
+
+export function printMatmul(kernel: MatmulKernel): string {
+  const { name, a, products, batch, m, n, k, epilogue } = kernel
+  const at = (tensor: string, axes: readonly string[]): string => `${tensor}[${axes.join(', ')}]`
+  const left = at(a.tensor, factorParam(kernel, a).dims)
+  const sums = products.map(({ b, accumulator }) => {
+    const right = at(b.tensor, factorParam(kernel, b).dims)
+    return `${at(accumulator, [...batch, m, n])} = sum over ${k} of ${left} * ${right}`
+  })
+  const before = factorsOf(kernel).flatMap(({ tensor, prologue }) =>
+    prologue === undefined ? [] : [`with ${tensor} computed while it is loaded,\n${printKernel(prologue)}`],
+  )
+  return `matmul ${name}: ${[...before, `${sums.join(',\n')}, then\n${printKernel(epilogue)}`].join('')}`
+}

@@ -1,0 +1,52 @@
+/**
+ * Matmul kernels: one or several products of a common left factor, and what becomes of them. Written by src/fuse/product, which derives
+ * one from the bodies of a group; its meaning is the composition of row programs with a sum over `k` between them.
+ */
+import type { Kernel, TensorParam } from './kernel.js'
+
+/** What is multiplied: a tensor as it lies in memory, or rows that are computed while they are loaded. */
+export interface MatmulFactor {
+  /** A tensor of the kernel, or the output of `prologue`. Its dimensions are some of `batch`, the factor's own axis, and `k`. */
+  readonly tensor: string
+  /** The row program that computes the factor: every element once for each tile that needs it, never stored. */
+  readonly prologue?: Kernel | undefined
+}
+
+/** A right factor, and the tensor of the epilogue that stands for the product with it. */
+export interface MatmulProduct {
+  readonly b: MatmulFactor
+  readonly accumulator: string
+}
+
+/**
+ * `outputs = epilogue(a x b, a x c, ...)` for each point of `batch`: a has the axes `m` and `k`, the right factors `n` and `k`, in any
+ * order. Sums are float32, or int32 where both factors are stored as int8.
+ */
+export interface MatmulKernel extends Pick<Kernel, 'name' | 'source' | 'dims' | 'types' | 'attrs' | 'tensors'> {
+  readonly kind: 'matmul'
+  readonly batch: readonly string[]
+  readonly m: string
+  readonly n: string
+  readonly k: string
+  readonly a: MatmulFactor
+  readonly products: readonly [MatmulProduct, ...MatmulProduct[]]
+  /** What becomes of each element: an elementwise program over rows `batch m` and columns `n` in which the accumulators are the products. */
+  readonly epilogue: Kernel
+}
+
+/** The parameter a factor stands for: a tensor of the kernel, or what the prologue would store. */
+export function factorParam({ tensors, name }: Pick<MatmulKernel, 'tensors' | 'name'>, factor: MatmulFactor): TensorParam {
+  const found = [...(factor.prologue?.tensors ?? tensors)].find((tensor) => tensor.name === factor.tensor)
+  if (found === undefined) throw new Error(`internal: ${name} has no factor ${factor.tensor}`)
+  return found
+}
+
+/** The factors of a kernel, the left one first. */
+export const factorsOf = ({ a, products }: Pick<MatmulKernel, 'a' | 'products'>): readonly MatmulFactor[] => [
+  a,
+  ...products.map(({ b }) => b),
+]
+
+/** Whether the products of a kernel are sums of int32: of factors that are stored as int8. */
+export const sumsIntegers = (kernel: MatmulKernel): boolean =>
+  factorsOf(kernel).every((factor) => factor.prologue === undefined && factorParam(kernel, factor).dtype === 'i8')

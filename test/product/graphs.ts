@@ -1,0 +1,289 @@
+/** Small graphs around products, each with the group that is to be one kernel: what the evaluator and the CPU device are asked to compute. */
+import { type GraphBuilder, type GraphDecl, type GraphTensor, graph, tensor } from 'heddle'
+import { gelu } from '../../specs/ops/activations.js'
+import { add } from '../../specs/ops/add.js'
+import { addBias } from '../../specs/ops/add_bias.js'
+import * as own from './ops.js'
+
+type Decl = ReturnType<typeof tensor>
+type Given = Readonly<Record<string, GraphTensor>>
+
+export interface ProductCase {
+  readonly name: string
+  readonly decl: GraphDecl
+  readonly group: readonly string[]
+}
+
+/** A graph of the given inputs and weights; the nodes of the group come first, the last of all is the result, beside those in `also`. */
+function made(
+  name: string,
+  inputs: Readonly<Record<string, Decl>>,
+  build: (g: GraphBuilder, x: Given) => Given,
+  {
+    weights = {},
+    also = [],
+    outside = [],
+  }: { weights?: Record<string, Decl>; also?: readonly string[]; outside?: readonly string[] } = {},
+): ProductCase {
+  const decl = graph(name, {
+    inputs,
+    weights,
+    build: (g, x, w) => {
+      const nodes = build(g, { ...x, ...w } as Given)
+      const last = Object.values(nodes).at(-1)
+      if (last === undefined) throw new Error(`${name} has no node`)
+      const more = Object.fromEntries(also.map((each) => [each, nodes[each] ?? last]))
+      return { nodes, outputs: { last, ...more } }
+    },
+  })
+  return { name, decl, group: decl.nodes.filter((node) => !outside.includes(node)) }
+}
+
+const m = tensor('T', 'm k')
+
+/** A product by its subscripts, with what they say about the factors' shapes, and a bias behind it. */
+const ordered = (name: string, a: string, b: string, out: string): ProductCase =>
+  made(name, { x: tensor('T', a), w: tensor('T', b), bias: tensor('T', out.split(' ').at(-1) ?? '') }, (g, { x, w, bias }) => {
+    const product = g.matmul(`${a}, ${b} -> ${out}`, x as GraphTensor, w as GraphTensor)
+    return { product, biased: g.apply(addBias, { x: product, bias: bias as GraphTensor }).y }
+  })
+
+const of = (given: Given, name: string): GraphTensor => {
+  const found = given[name]
+  if (found === undefined) throw new Error(`no value ${name}`)
+  return found
+}
+
+const linear = 'm k, n k -> m n'
+
+export const products: readonly ProductCase[] = [
+  ordered('plain', 'm k', 'n k', 'm n'),
+  ordered('columns_first', 'm k', 'k n', 'm n'),
+  ordered('both_turned', 'k m', 'n k', 'm n'),
+  ordered('all_turned', 'k m', 'k n', 'm n'),
+  ordered('swapped', 'n k', 'm k', 'm n'),
+  ordered('swapped_turned', 'k n', 'k m', 'm n'),
+  ordered('result_turned', 'm k', 'n k', 'n m'),
+  made('row_scaled', { x: m, w: tensor('T', 'n k'), scale: tensor('f32', 'm') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
+  }),
+  made('row_constant', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, changed: g.apply(own.rowConstants, { x: product }, { a: 2, b: 5 }).y }
+  }),
+  made(
+    'row_table',
+    { x: m, w: tensor('T', 'n k'), ids: tensor('i32', 'm'), table: tensor('T', 'v n'), scale: tensor('f32', 'v') },
+    (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      const given = { x: product, ids: of(x, 'ids'), table: of(x, 'table'), scale: of(x, 'scale') }
+      return { product, scaled: g.apply(own.tableScale, given).y }
+    },
+  ),
+  made(
+    'product_outside',
+    { x: m, w: tensor('T', 'n k'), bias: tensor('T', 'n') },
+    (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      const biased = g.apply(addBias, { x: product, bias: of(x, 'bias') }).y
+      return { product, biased, active: g.apply(gelu, { x: biased }).y }
+    },
+    { also: ['product', 'biased'] },
+  ),
+  made(
+    'two_results',
+    { x: m, w: tensor('T', 'n k'), other: tensor('T', 'm n') },
+    (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      const { total, difference } = g.apply(own.sumAndDifference, { x: product, y: of(x, 'other') })
+      return { product, total, active: g.apply(gelu, { x: difference }).y }
+    },
+    { also: ['total'] },
+  ),
+  made('batched', { x: tensor('T', 'b m k'), w: tensor('T', 'b n k'), bias: tensor('T', 'b n') }, (g, x) => {
+    const product = g.matmul('b m k, b n k -> b m n', of(x, 'x'), of(x, 'w'))
+    return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
+  }),
+  made('batched_inside', { x: tensor('T', 'm b k'), w: tensor('T', 'k b n'), bias: tensor('T', 'm n') }, (g, x) => {
+    const product = g.matmul('m b k, k b n -> m b n', of(x, 'x'), of(x, 'w'))
+    return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
+  }),
+  made('shared_weight', { x: tensor('T', 'b m k'), w: tensor('T', 'n k'), bias: tensor('T', 'b n') }, (g, x) => {
+    const product = g.matmul('b m k, n k -> b m n', of(x, 'x'), of(x, 'w'))
+    return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
+  }),
+  made(
+    'quantised',
+    {
+      x: tensor('i8', 'm k'),
+      w: tensor('i8', 'n k'),
+      rowStep: tensor('f32', 'm'),
+      columnStep: tensor('f32', 'n'),
+      r: tensor('T', 'm n'),
+    },
+    (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'), { result: 'i32' })
+      const steps = { rowStep: of(x, 'rowStep'), columnStep: of(x, 'columnStep') }
+      const floats = g.apply(own.dequantiseBoth, { x: product, ...steps }, {}, {}, { T: 'T' }).y
+      return { product, floats, added: g.apply(add, { x: floats, y: of(x, 'r') }).z }
+    },
+  ),
+  made('int8_turned', { x: tensor('i8', 'm k'), w: tensor('i8', 'k n'), scale: tensor('f32', 'm') }, (g, x) => {
+    const product = g.matmul('m k, k n -> m n', of(x, 'x'), of(x, 'w'), { result: 'f32' })
+    return { product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
+  }),
+  made('wider_result', { x: m, w: tensor('T', 'n k'), scale: tensor('f32', 'm') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'), { result: 'f32' })
+    return { product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
+  }),
+  made('mixed', { x: m, w: tensor('i8', 'n k'), scale: tensor('f32', 'm') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'), { result: 'f32' })
+    return { product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
+  }),
+  made('mixed_bare', { x: tensor('f32', 'm k'), w: m }, (g, x) => {
+    return { product: g.matmul('n k, m k -> n m', of(x, 'x'), of(x, 'w'), { result: 'f32' }) }
+  }),
+  made('pairs', { x: m, w: tensor('T', 'n k'), angle: tensor('f32', 'm') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, turned: g.apply(own.turnPairs, { x: product, angle: of(x, 'angle') }).y }
+  }),
+  made(
+    'gate_and_up',
+    { x: m },
+    (g, x) => {
+      const gate = g.matmul(linear, of(x, 'x'), of(x, 'gateWeight'))
+      const up = g.matmul('r q, s q -> r s', of(x, 'x'), of(x, 'upWeight'))
+      return { gate, up, both: g.apply(own.gated, { gate, up }).y }
+    },
+    { weights: { gateWeight: tensor('T', 'n k'), upWeight: tensor('T', 'n k') } },
+  ),
+  made('gate_and_up_turned', { x: m, gateWeight: tensor('T', 'k n'), upWeight: tensor('T', 'n k') }, (g, x) => {
+    const gate = g.matmul('m k, k n -> m n', of(x, 'x'), of(x, 'gateWeight'))
+    const up = g.matmul(linear, of(x, 'x'), of(x, 'upWeight'))
+    return { gate, up, both: g.apply(own.gated, { gate, up }).y }
+  }),
+  made('three_products', { x: m, q: tensor('T', 'n k'), r: tensor('T', 'n k'), s: tensor('T', 'n k') }, (g, x) => {
+    const first = g.matmul(linear, of(x, 'x'), of(x, 'q'))
+    const second = g.matmul(linear, of(x, 'x'), of(x, 'r'))
+    const third = g.matmul(linear, of(x, 'x'), of(x, 's'))
+    const both = g.apply(own.gated, { gate: first, up: second }).y
+    return { first, second, third, both, total: g.apply(add, { x: both, y: third }).z }
+  }),
+]
+
+/** Groups that no main loop computes, and words of the reason. */
+export const refused: readonly (ProductCase & { readonly words: string })[] = [
+  {
+    ...made('halves', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, turned: g.apply(own.turnHalves, { x: product }).y }
+    }),
+    words: 'not always of the same aligned eight columns',
+  },
+  {
+    ...made('normed', { x: m, w: tensor('T', 'n k'), gamma: tensor('T', 'n') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, normed: g.apply(own.rmsNorm, { x: product, gamma: of(x, 'gamma') }).y }
+    }),
+    words: 'what reduces a row is a kernel of its own',
+  },
+  {
+    ...made('two_sums', { x: tensor('T', 'm k l'), w: tensor('T', 'n k l'), bias: tensor('T', 'n') }, (g, x) => {
+      const product = g.matmul('m k l, n k l -> m n', of(x, 'x'), of(x, 'w'))
+      return { product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
+    }),
+    words: 'sums over k and l: view both factors with one axis for the two',
+  },
+  {
+    ...made('matrices_last', { x: tensor('T', 'b m k'), w: tensor('T', 'b n k'), bias: tensor('T', 'n b') }, (g, x) => {
+      const product = g.matmul('b m k, b n k -> n m b', of(x, 'x'), of(x, 'w'))
+      return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
+    }),
+    words: 'whose last axis must belong to one factor alone',
+  },
+  {
+    ...made('vectors', { x: tensor('T', 'b k'), w: tensor('T', 'b n k'), bias: tensor('T', 'n') }, (g, x) => {
+      const product = g.matmul('b k, b n k -> b n', of(x, 'x'), of(x, 'w'))
+      return { product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
+    }),
+    words: 'has no axis of rows',
+  },
+  {
+    ...made('two_inputs', { x: m, z: m, w: tensor('T', 'n k') }, (g, x) => {
+      const gate = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      const up = g.matmul(linear, of(x, 'z'), of(x, 'w'))
+      return { gate, up, both: g.apply(own.gated, { gate, up }).y }
+    }),
+    words: 'these are of different inputs',
+  },
+  {
+    ...made('two_shapes', { x: m, w: tensor('T', 'n k'), v: tensor('T', 'j k') }, (g, x) => ({
+      gate: g.matmul(linear, of(x, 'x'), of(x, 'w')),
+      up: g.matmul('m k, j k -> m j', of(x, 'x'), of(x, 'v')),
+    })),
+    words: 'have results of one shape',
+  },
+  {
+    ...made(
+      'norm_outside',
+      { x: m, w: tensor('T', 'n k'), gamma: tensor('T', 'k') },
+      (g, x) => {
+        const normed = g.apply(own.rmsNorm, { x: of(x, 'x'), gamma: of(x, 'gamma') }).y
+        return { normed, product: g.matmul(linear, normed, of(x, 'w')) }
+      },
+      { also: ['normed'] },
+    ),
+    words: 'rows that are computed while a product loads them are never stored',
+  },
+  {
+    ...made('norm_across', { x: tensor('T', 'k m'), w: tensor('T', 'n k'), gamma: tensor('T', 'm') }, (g, x) => {
+      const normed = g.apply(own.rmsNorm, { x: of(x, 'x'), gamma: of(x, 'gamma') }).y
+      return { normed, product: g.matmul('k m, n k -> m n', normed, of(x, 'w')) }
+    }),
+    words: 'rows are computed along the axis that is summed over',
+  },
+]
+
+/** Products one of whose factors is computed while it is loaded. */
+export const computed: readonly ProductCase[] = [
+  made('norm_in_front', { x: m, w: tensor('T', 'n k'), gamma: tensor('T', 'k'), bias: tensor('T', 'n') }, (g, x) => {
+    const normed = g.apply(own.rmsNorm, { x: of(x, 'x'), gamma: of(x, 'gamma') }).y
+    const product = g.matmul(linear, normed, of(x, 'w'))
+    return { normed, product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
+  }),
+  made('scaled_in_front', { x: m, w: tensor('T', 'n k'), scale: tensor('f32', 'm') }, (g, x) => {
+    const scaled = g.apply(own.rowScale, { x: of(x, 'x'), scale: of(x, 'scale') }).y
+    return { scaled, product: g.matmul(linear, scaled, of(x, 'w')) }
+  }),
+  made(
+    'norm_gate_and_up',
+    { x: m, gateWeight: tensor('T', 'n k'), upWeight: tensor('T', 'n k'), gamma: tensor('T', 'k') },
+    (g, x) => {
+      const normed = g.apply(own.rmsNorm, { x: of(x, 'x'), gamma: of(x, 'gamma') }).y
+      const gate = g.matmul(linear, normed, of(x, 'gateWeight'))
+      const up = g.matmul(linear, normed, of(x, 'upWeight'))
+      return { normed, gate, up, both: g.apply(own.gated, { gate, up }).y }
+    },
+  ),
+  made('channel_weights', { x: m, w: tensor('i8', 'n k'), step: tensor('T', 'n'), bias: tensor('T', 'n') }, (g, x) => {
+    const weight = g.apply(own.channelWeight, { w: of(x, 'w'), step: of(x, 'step') }).y
+    const product = g.matmul(linear, of(x, 'x'), weight)
+    return { weight, product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
+  }),
+  made('group_weights', { x: m, w: tensor('u8', 'n h'), step: tensor('T', 'n g'), bias: tensor('T', 'n') }, (g, x) => {
+    const weight = g.apply(own.groupWeight, { w: of(x, 'w'), step: of(x, 'step') }, {}, { k: 'k' }).y
+    const product = g.matmul(linear, of(x, 'x'), weight)
+    return { weight, product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
+  }),
+  made('both_computed', { x: m, w: tensor('i8', 'n k'), step: tensor('T', 'n'), gamma: tensor('T', 'k') }, (g, x) => {
+    const normed = g.apply(own.rmsNorm, { x: of(x, 'x'), gamma: of(x, 'gamma') }).y
+    const weight = g.apply(own.channelWeight, { w: of(x, 'w'), step: of(x, 'step') }).y
+    return { normed, weight, product: g.matmul(linear, normed, weight) }
+  }),
+  made('scaled_on_both_sides', { x: tensor('T', 'm k'), w: tensor('T', 'n k'), scale: tensor('f32', 'm') }, (g, x) => {
+    const scaled = g.apply(own.rowScale, { x: of(x, 'x'), scale: of(x, 'scale') }).y
+    const product = g.matmul(linear, scaled, of(x, 'w'))
+    return { scaled, product, again: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
+  }),
+]

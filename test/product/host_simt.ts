@@ -1,0 +1,109 @@
+/** Kernels of the graphs of this folder as emitted text on the CPU device, beside what the evaluator makes of them. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { generate } from '../../src/emit/generate.js'
+import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
+import { writeGenerated } from '../../src/emit/write.js'
+import type { DType } from '../../src/ir/dtype.js'
+import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
+import type { MatmulKernel } from '../../src/ir/product.js'
+import { decode } from '../../src/runtime/buffer.js'
+import { type Device, openDevice } from '../../src/runtime/device.js'
+import { loadKernels } from '../../src/runtime/library.js'
+import type { NativeLibrary } from '../../src/runtime/native.js'
+import { buildKernels, buildNative } from '../../src/toolchain/index.js'
+import { compare } from '../../src/verify/compare.js'
+import { encodeNumbers, roundTo } from '../../src/verify/storage.js'
+import { tolerance } from '../../src/verify/tolerance.js'
+import { draw } from './host.js'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface Kernels {
+  readonly device: Device
+  readonly library: NativeLibrary
+  readonly entries: ReadonlyMap<string, KernelEntry>
+  close(): Promise<void>
+}
+
+/** Builds and loads kernels in the given storage types. */
+export async function openProducts(kernels: readonly MatmulKernel[], types: readonly DType[]): Promise<Kernels> {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-products-'))
+  const limited = kernels.map((kernel) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: types } : {} }))
+  const files = generate([], {}, limited)
+  await writeGenerated(folder, files)
+  const native = await buildNative({ root })
+  process.env.HEDDLE_NATIVE ??= native.folder
+  const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out') })
+  const device = openDevice('simt')
+  const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
+  return {
+    device,
+    library: loadKernels(device, built.library, manifest),
+    entries: new Map(manifest.kernels.map((entry) => [entry.key, entry])),
+    close: async () => {
+      device.close()
+      await rm(folder, { recursive: true })
+    },
+  }
+}
+
+type Numbers = Readonly<Record<string, number>>
+
+/** Runs a kernel and says what differs from its IR; nothing where all is as it should be. */
+export async function differences(
+  { device, library, entries }: Kernels,
+  kernel: MatmulKernel,
+  key: string,
+  dims: Numbers,
+): Promise<readonly string[]> {
+  const entry = entries.get(key)
+  if (entry === undefined) throw new Error(`there is no kernel ${key}`)
+  const shape = (axes: readonly string[]): number[] => axes.map((axis) => dims[axis] ?? 1)
+  const buffers = kernel.tensors.map(({ name, access, dims: axes }, at) => {
+    const dtype = entry.buffers[at]?.dtype ?? 'f32'
+    const size = shape(axes).reduce((product, extent) => product * extent, 1)
+    const data = roundTo(
+      dtype,
+      Array.from({ length: size }, (_, i) => draw(dtype, name, i, dims.v ?? 1)),
+    )
+    const bytes = encodeNumbers(dtype, data)
+    return {
+      name,
+      access,
+      dtype,
+      data,
+      bytes,
+      shape: shape(axes),
+      slice: { buffer: device.allocate(bytes.length), offset: 0, bytes: bytes.length },
+    }
+  })
+  const program = device.program([
+    {
+      kind: 'kernel',
+      label: key,
+      library,
+      key,
+      buffers: buffers.map(({ slice }) => slice),
+      dims: entry.dims.map((dim) => dims[dim] ?? 1),
+      attrs: entry.attrs.map((attr) => attr.default),
+    },
+  ])
+  const [given, wanted] = [buffers.filter(({ access }) => access === 'in'), buffers.filter(({ access }) => access === 'out')]
+  const results = await program.run(
+    given.map(({ slice, bytes }) => ({ to: slice, data: bytes })),
+    wanted.map(({ slice }) => slice),
+  )
+  program.release()
+  for (const { slice } of buffers) slice.buffer.release()
+  const inputs = Object.fromEntries(given.map(({ name, data, shape: of }) => [name, { data, shape: of }]))
+  const attrs = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
+  const expected = evaluateTemplate(kernel, inputs, dims, attrs)
+  return wanted.flatMap(({ name, dtype }, i) => {
+    const rule = tolerance({ dtype, class: 'matmul', length: dims.k ?? 1, scale: 1 })
+    const result = compare(decode(dtype, results[i] ?? new Uint8Array()), expected[name]?.data ?? [], rule)
+    return result.passed ? [] : [`${name} at ${JSON.stringify(dims)}: ${result.summary}`]
+  })
+}

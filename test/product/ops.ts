@@ -1,0 +1,143 @@
+/** Ops around products that no shipped graph has: values of a row and of a column, partners, norms and dequantisations in front. */
+import { cos, exp, idiv, op, row, rsqrt, sin, sum, tensor } from 'heddle'
+
+const floats = { T: ['f32', 'f16', 'bf16'] } as const
+
+/** A value of each row and one of each column, of sums of int8: a W8A8 product as floats. */
+export const dequantiseBoth = op('dequantise_both', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('i32', 'm n'), rowStep: tensor('f32', 'm'), columnStep: tensor('f32', 'n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x, rowStep, columnStep }) =>
+    (m, c) => ({ y: x(m, c) * rowStep(m) * columnStep(c) }),
+})
+
+export const rowScale = op('row_scale', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), scale: tensor('f32', 'm') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x, scale }) =>
+    (m, c) => ({ y: x(m, c) * scale(m) }),
+})
+
+/** Everything that is the same along a row: an extent, attributes, the row itself. */
+export const rowConstants = op('row_constants', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  attrs: { a: 3, b: 7 },
+  body:
+    ({ x }, { n, a, b }) =>
+    (m, c) => ({ y: (x(m, c) / n) * exp(a / 10) + (a / b) * m + m }),
+})
+
+/** A value of each row that a table says the place of. */
+export const tableScale = op('table_scale', {
+  dims: ['m', 'n', 'v'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), ids: tensor('i32', 'm'), table: tensor('T', 'v n'), scale: tensor('f32', 'v') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x, ids, table, scale }) =>
+    (m, c) => ({ y: x(m, c) * scale(ids(m)) + table(ids(m), c) }),
+})
+
+/** What a gated network makes of its two products. */
+export const gated = op('gated', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { gate: tensor('T', 'm n'), up: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ gate, up }) =>
+    (m, c) => ({ y: (gate(m, c) / (1 + exp(-gate(m, c)))) * up(m, c) }),
+})
+
+/** Pairs of neighbouring columns turned by an angle of their row. */
+export const turnPairs = op('turn_pairs', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), angle: tensor('f32', 'm') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x, angle }) =>
+    (m, c) => ({
+      y:
+        x(m, c) * cos(angle(m) * idiv(c, 2)) +
+        (c % 2 === 0 ? -1 : 1) * x(m, c % 2 === 0 ? c + 1 : c - 1) * sin(angle(m) * idiv(c, 2)),
+    }),
+})
+
+/** The same of columns half a row apart, which no chunk holds. */
+export const turnHalves = op('turn_halves', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }, { n }) =>
+    (m, c) => ({ y: x(m, c) + x(m, c < idiv(n, 2) ? c + idiv(n, 2) : c - idiv(n, 2)) }),
+})
+
+/** Two results of one row. */
+export const sumAndDifference = op('sum_and_difference', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), y: tensor('T', 'm n') },
+  outputs: { total: tensor('T', 'm n'), difference: tensor('T', 'm n') },
+  body:
+    ({ x, y }) =>
+    (m, c) => ({ total: x(m, c) + y(m, c), difference: x(m, c) - y(m, c) }),
+})
+
+/** A value of each matrix and column. */
+export const matrixBias = op('matrix_bias', {
+  dims: ['b', 'm', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'b m n'), bias: tensor('T', 'b n') },
+  outputs: { y: tensor('T', 'b m n') },
+  body:
+    ({ x, bias }) =>
+    (b, m, c) => ({ y: x(b, m, c) * 2 + bias(b, c) }),
+})
+
+export const rmsNorm = op('rms_norm', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), gamma: tensor('T', 'n') },
+  outputs: { y: tensor('T', 'm n') },
+  attrs: { eps: 1e-5 },
+  body:
+    ({ x, gamma }, { n, eps }) =>
+    (m) => {
+      const scale = rsqrt(sum(n, (c) => x(m, c) ** 2) / n + eps)
+      return { y: row(n, (c) => x(m, c) * scale * gamma(c)) }
+    },
+})
+
+/** A weight stored as int8, with a step for each of its rows. */
+export const channelWeight = op('channel_weight', {
+  dims: ['n', 'k'],
+  types: floats,
+  inputs: { w: tensor('i8', 'n k'), step: tensor('T', 'n') },
+  outputs: { y: tensor('T', 'n k') },
+  body:
+    ({ w, step }) =>
+    (n, c) => ({ y: w(n, c) * step(n) }),
+})
+
+/** A weight of four bits, two in a byte, the lower first, with a step and a zero for each 16 neighbours of a row. */
+export const groupWeight = op('group_weight', {
+  dims: ['n', 'k', 'h', 'g'],
+  types: floats,
+  inputs: { w: tensor('u8', 'n h'), step: tensor('T', 'n g') },
+  outputs: { y: tensor('T', 'n k') },
+  body:
+    ({ w, step }) =>
+    (n, c) => ({ y: (((w(n, idiv(c, 2)) >> (4 * (c % 2))) & 15) - 8) * step(n, idiv(c, 16)) }),
+})

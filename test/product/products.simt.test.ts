@@ -1,0 +1,52 @@
+/** Text of kernels with products, of every main loop that takes them, on the CPU device: equal to what their IR says. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { instanceKey } from '../../src/ir/instance.js'
+import type { MatmulKernel } from '../../src/ir/product.js'
+import { computed, products } from './graphs.js'
+import { planned, productOf, readOps } from './host.js'
+import { differences, type Kernels, openProducts } from './host_simt.js'
+
+const ops = readOps()
+const kernels = [...products, ...computed].map((each): MatmulKernel => productOf(planned(each, ops)))
+const types = ['f32', 'f16'] as const
+
+/** Few rows, a tile and its edges, sizes no chunk divides. */
+const sizes = [
+  { m: 1, n: 8, k: 16 },
+  { m: 3, n: 40, k: 64 },
+  { m: 5, n: 13, k: 7 },
+  { m: 17, n: 72, k: 128 },
+  { m: 70, n: 136, k: 40 },
+  { m: 65, n: 67, k: 33 },
+]
+
+let host: Kernels
+beforeAll(async () => {
+  host = await openProducts(kernels, types)
+})
+afterAll(() => host?.close())
+
+const named = kernels.flatMap((kernel) =>
+  (Object.hasOwn(kernel.types, 'T') ? types.map((T) => ({ T })) : [{}]).map((each) => ({
+    key: instanceKey(kernel.name, each as Record<string, 'f32' | 'f16'>),
+    kernel,
+  })),
+)
+
+describe('kernels with products on simt equal their IR', () => {
+  it.each(named)('$key', async ({ kernel, key }) => {
+    const found: string[] = []
+    for (const size of sizes) {
+      // Pairs of columns come in pairs, and so do nibbles.
+      const even = (extent: number): number => extent + (extent % 2)
+      const [n, k] = [kernel.name === 'pairs' ? even(size.n) : size.n, kernel.name === 'group_weights' ? even(size.k) : size.k]
+      const dims = {
+        ...Object.fromEntries(kernel.batch.map((axis) => [axis, 2] as const)),
+        ...{ [kernel.m]: size.m, [kernel.n]: n, [kernel.k]: k },
+        ...{ v: 4, h: k / 2, g: Math.ceil(k / 16) },
+      }
+      found.push(...(await differences(host, kernel, key, dims)))
+    }
+    expect(found).toEqual([])
+  })
+})
