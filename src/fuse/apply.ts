@@ -11,9 +11,7 @@ import { printShape } from '../ir/shape.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { PlanDecl } from '../lang/plan.js'
-import { deriveAttention } from './attention/attention.js'
-import { deriveDecodeAttention } from './attention/decode_attention.js'
-import { formOf } from './attention/parts.js'
+import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import { placeEdges } from './graph/edges.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
 import { packGraph } from './graph/pack.js'
@@ -142,18 +140,14 @@ function deriveGroup(
   const [first, second, third] = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
   if (first === undefined) return deriveMembers(graph, name, members, layouts)
   if (third !== undefined) throw illegal(name, first.name, third.name, 'a kernel holds one matmul, or the two of attention')
-  const form = second === undefined ? undefined : formOf(graph, first, second)
-  if (second !== undefined && (form === 'step' || form === 'memory'))
-    return deriveDecodeAttention(graph, name, form, first, second, members, layouts)
+  const weights = second === undefined ? undefined : fedOperand(graph, first, second, members)
+  if (second !== undefined && weights !== undefined)
+    return deriveAttentionGroup(graph, name, first, second, weights, members, layouts)
   const updating = members.find(({ kernel }) => isUpdating(kernel))
   if (updating !== undefined)
     throw illegal(name, first.name, updating.node.name, `${updating.node.name} replaces elements in place, beside no product`)
   if (second === undefined) return deriveMatmul(graph, name, first, members, layouts)
-  if (form === 'sequence') return deriveAttention(graph, name, first, second, members, layouts)
-  const reason = members.some(({ node }) => node.op === 'softmax')
-    ? 'attention is "b s h d, b t h d -> b h s t" and "b h s t, b t h d -> b s h d", or of one query "b h d, b t h d -> b h t" and "b h t, b t h d -> b h d"'
-    : 'attention needs a softmax between its two products'
-  throw illegal(name, first.name, second.name, reason)
+  throw illegal(name, first.name, second.name, 'neither of the two products feeds the other')
 }
 
 function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Kernel>): Member {

@@ -5,7 +5,7 @@ import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
 import type { Kernel } from '../../src/ir/kernel.js'
-import { printKernel } from '../../src/ir/print.js'
+import { printExpr, printKernel } from '../../src/ir/print.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 
 let ops: ReadonlyMap<string, Kernel>
@@ -60,7 +60,7 @@ describe('a matmul with an epilogue', () => {
       'element of the product by itself',
     ],
     ['a product in another layout', [['scores', 'scaled']], 'take an epilogue'],
-    ['two products without a softmax', [['fc1', 'fc1Bias', 'fc1Activation', 'fc2']], 'needs a softmax'],
+    ['two products without a softmax', [['fc1', 'fc1Bias', 'fc1Activation', 'fc2']], 'a weight is no exponential of a score'],
     ['a node it does not feed', [['fc1', 'queryBias']], 'plan.illegal'],
   ] as const)('refuses %s', (_, groups, words) => {
     const error = refusal(groups)
@@ -77,8 +77,14 @@ describe('attention', () => {
     expect(kernel.ownedCount).toEqual(kernel.queries)
   })
 
+  it('computes operands while they are loaded', () => {
+    const kernel = apply([['queryBias', ...attention]]).templates.get('group0')
+    if (kernel?.kind !== 'attention') throw new Error('no attention kernel')
+    expect(kernel.query.element && printExpr(kernel.query.element)).toContain('+ queryBias[h, c]')
+    expect(kernel.key.element).toBeUndefined()
+  })
+
   it.each([
-    ['an operand that is computed on the way', [['queryBias', ...attention]], {}, 'read as it is'],
     ['a node that belongs nowhere', [[...attention, 'projectionBias']], {}, 'plan.illegal'],
     ['a result left in split heads', [attention.filter((name) => name !== 'merged')], {}, 'layout split_heads'],
     ['operands left in split heads', [attention.slice(3)], {}, 'layout split_heads'],

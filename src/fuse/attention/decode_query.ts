@@ -4,7 +4,6 @@
  */
 import { call, dim, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
-import type { ValueId } from '../../ir/graph.js'
 import { rowMajor } from '../../ir/layout.js'
 import type { Extent } from '../../ir/shape.js'
 import { rewrite } from '../../ir/walk.js'
@@ -12,26 +11,30 @@ import { valueAt } from '../graph/edit.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
 import { type AttentionGroup, elementOf } from './elements.js'
+import type { RoleOperand } from './roles.js'
 import type { Piece } from './slots.js'
 
 /**
- * The element of `id` with the given roles, the last two of which are a head and its element, that `members` compute.
+ * The element of an operand whose last two axes are a head and its element, which `members` compute.
  * @throws usage `plan.illegal` when they are not elementwise, or read a row of heads at a computed place
  */
-export function elementOfHeads(group: AttentionGroup, members: readonly Member[], id: ValueId, roles: readonly string[]): Expr {
+export function elementOfHeads(group: AttentionGroup, members: readonly Member[], { value: id, axes }: RoleOperand): Expr {
   const { graph, around, slots } = group
   const made = around.through(id)
   const seen = valueAt(graph.values, id).shape
   const rank = valueAt(graph.values, made).shape.length
   if (rank === seen.length) {
-    const piece = elementOf(group, members, made, roles)
+    const piece = elementOf(group, members, made, axes)
     return slots.declare(piece, piece.value, undefined)
   }
   const [heads, headDim] = seen.slice(-2)
   const last = members.at(-1)?.node.name ?? ''
   if (rank !== seen.length - 1 || heads === undefined || headDim === undefined)
     throw illegal(group.name, last, group.scores.name, 'its elements are not seen as rows of heads')
-  const whole = elementOf(group, members, made, [...roles.slice(0, -2), column])
+  const [head, element] = axes.slice(-2)
+  if (!equalExprs(head, index('h')) || !equalExprs(element, index('c')))
+    throw illegal(group.name, last, group.scores.name, 'its elements are not seen as rows of heads')
+  const whole = elementOf(group, members, made, [...axes.slice(0, -2), index(column)])
   const piece = splitColumns(whole, [heads, headDim], () =>
     illegal(group.name, last, group.scores.name, 'a row of heads is read at a computed place'),
   )

@@ -3,23 +3,23 @@
  * on what is stored, such as rounding to int8. A chain that only moves elements leaves results as they are.
  */
 import { call, dim, i32, index, local } from '../../ir/build.js'
-import type { Expr } from '../../ir/expr.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import { renameFolds } from '../../ir/folds.js'
 import type { ValueId } from '../../ir/graph.js'
+import type { Shape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
-import { rewrite, visit } from '../../ir/walk.js'
-import { isNodeOf } from '../../lang/op_node.js'
-import { packRows } from '../../std/index.js'
+import { freeNames, rewrite, substitute, visit } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
+import { isPackStep } from '../graph/pack.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
-import { type AttentionGroup, elementOf, place, placesOf, storeOf } from './elements.js'
-import type { Piece } from './slots.js'
+import { type AttentionGroup, placesOf, rowAt, seenAxes, storeOf } from './elements.js'
 
 export interface AttentionOutput {
   readonly access: RowAccess
   /** Rows of a sequence that are written; undefined for as many as there are queries. */
   readonly owned: Expr | undefined
-  /** What is stored of the local `result`. */
+  /** What is stored of the local `result`, an expression of the roles. */
   readonly stored: Expr
   /** The members it consists of, and the value they end in. */
   readonly members: readonly Member[]
@@ -29,7 +29,7 @@ export interface AttentionOutput {
 /** @throws usage `plan.illegal` naming two nodes when a member behind the products does more than move or change one element */
 export function outputOf(group: AttentionGroup): AttentionOutput {
   const members = group.around.behind(group.context.out)
-  const packing = members.findIndex(({ node }) => isNodeOf(packRows, node))
+  const packing = members.findIndex(({ node }) => isPackStep(group.graph, node))
   const made = packing < 0 ? { ...padded(group, members), members } : { ...packed(group, members, packing), members }
   const { layout } = valueAt(group.graph.values, made.value)
   const last = members.at(-1)?.node.name ?? group.context.name
@@ -40,15 +40,19 @@ export function outputOf(group: AttentionGroup): AttentionOutput {
 
 type Output = Omit<AttentionOutput, 'members'>
 
+const refusal = ({ name, context }: AttentionGroup, members: readonly Member[], reason: string) =>
+  illegal(name, context.name, members.at(-1)?.node.name ?? context.name, reason)
+
+const scattered = 'the elements of a result do not lie side by side where they are stored'
+
 /** Results of every row of every sequence. */
 function padded(group: AttentionGroup, members: readonly Member[]): Output {
-  const { graph, slots, context } = group
+  const { slots, context } = group
   const value = resultOf(members) ?? context.out
-  const { shape, layout } = valueAt(graph.values, context.out)
-  // Ops behind a row-major product need not see heads.
-  const stored = layout === 'row' ? changedBy(group, members, context.out, value) : storedBy(group, members, value)
-  const tensor = slots.tensor(value, shape, 'out')
-  return { access: { tensor, indices: place(group.roles.result) }, owned: undefined, stored, value }
+  const { shape, places, stored } = laidOut(group, members, value)
+  const access = rowAt(slots.tensor(value, shape, 'out'), places)
+  if (access === undefined) throw refusal(group, members, scattered)
+  return { access, owned: undefined, stored, value }
 }
 
 /** Results of packed rows: what is before the packing lays them out, what is behind it changes what is stored. */
@@ -56,7 +60,9 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const { graph, slots, context, name } = group
   const merging = members.slice(0, packing)
   const made = resultOf(merging) ?? context.out
-  if (storedBy(group, merging, made).kind !== 'local')
+  const laid = laidOut(group, merging, made)
+  const wanted = ['b', 'i', 'h', 'c'].map(index)
+  if (laid.stored.kind !== 'local' || !laid.places.every((place, at) => equalExprs(place, wanted[at])))
     throw illegal(name, context.name, merging.at(-1)?.node.name ?? '', 'a result is changed behind its packing, not before')
   const pack = members.slice(packing, packing + 1)
   const rows = resultOf(pack) ?? context.out
@@ -64,7 +70,7 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const value = resultOf(changing) ?? rows
   const stored = changedBy(group, changing, rows, value)
   const [tokens] = valueAt(graph.values, value).shape
-  const [, , heads, headDim] = valueAt(graph.values, made).shape
+  const [, , heads, headDim] = laid.shape
   const starts = graph.packing?.starts
   if (tokens === undefined || heads === undefined || headDim === undefined || starts === undefined) {
     const reason = 'its result is not packed from "batch seq heads headDim"'
@@ -87,46 +93,79 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
 
 const resultOf = (members: readonly Member[]): ValueId | undefined => Object.values(members.at(-1)?.node.outputs ?? {})[0]
 
-/** What members that lay a result out store of it. */
-function storedBy(group: AttentionGroup, members: readonly Member[], value: ValueId): Expr {
-  if (members.length === 0) return local('result')
-  const roles = group.roles.result.map((role) => (role === 'd' ? 'c' : role))
-  return inResult(group, members, elementOf(group, members, value, roles), group.context.out, place(roles))
+/** Where members store an element of the result, and what, as expressions of the roles. */
+interface LaidOut {
+  readonly shape: Shape
+  readonly places: readonly Expr[]
+  readonly stored: Expr
 }
 
-/** What members that read a value as it lies store of it. */
-function changedBy(group: AttentionGroup, members: readonly Member[], read: ValueId, value: ValueId): Expr {
-  if (members.length === 0) return local('result')
+function laidOut(group: AttentionGroup, members: readonly Member[], value: ValueId): LaidOut {
+  const { graph, context, around, slots, roles } = group
+  const { shape } = valueAt(graph.values, context.out)
+  if (members.length === 0) return { shape, places: roles.result, stored: local('result') }
   const { derived, stmt } = storeOf(group, members, value)
-  return inResult(group, members, { derived, value: stmt.value }, read, placesOf(stmt))
+  const read = derived.inputs.find((binding) => around.through(binding.value) === around.through(context.out))
+  const product = read?.param
+  const output = derived.outputs.find((binding) => binding.value === value)
+  const loads: ExprOf<'load'>[] = []
+  visit(stmt.value, (expr) => {
+    if (expr.kind === 'load' && expr.tensor === product) loads.push(expr)
+  })
+  const [first] = loads
+  if (first === undefined || output === undefined) throw refusal(group, members, 'what is stored does not depend on the result')
+  const axes = seenAxes(group, read?.shape ?? [], shape, roles.result)
+  if (axes === undefined) throw refusal(group, members, "it sees the result along axes that are not the result's")
+  if (!loads.every((load) => load.indices.every((place, at) => equalExprs(place, first.indices[at]))))
+    throw refusal(group, members, 'what is stored of a result depends on another result')
+  const names = new Map<string, Expr>()
+  first.indices.forEach((place, at) => {
+    const role = axes[at]
+    if (place.kind === 'index' && role !== undefined) names.set(place.name, role)
+  })
+  const inRoles = (expr: Expr): Expr => {
+    const made = substitute(
+      rewrite(renameFolds(expr), (node) => (node.kind === 'load' && node.tensor === product ? local('result') : node)),
+      names,
+    )
+    const left = [...freeNames(expr)].find((name) => !names.has(name))
+    if (left !== undefined) throw refusal(group, members, 'results are stored along an axis that they do not have')
+    return slots.declare({ derived, value: made }, made, product)
+  }
+  const stored = inRoles(stmt.value)
+  if (stored.type !== 'f32') throw refusal(group, members, 'attention stores floats and int8, not other integers')
+  const places = placesOf(stmt)
+  // Ops that see rows side by side as one store them as they lie.
+  const asRead = places.length === first.indices.length && places.every((place, at) => equalExprs(place, first.indices[at]))
+  return asRead ? { shape, places: roles.result, stored } : { shape: output.shape, places: places.map(inRoles), stored }
 }
 
-/** A stored element as an expression of the local `result` and attributes: it reads `read` at the same place and nothing else. */
-function inResult(
-  { name, context, around, slots }: AttentionGroup,
-  members: readonly Member[],
-  piece: Piece,
-  read: ValueId,
-  places: readonly Expr[],
-): Expr {
+/** What members that read a value as it lies store of it: a function of the result and attributes alone. */
+function changedBy(group: AttentionGroup, members: readonly Member[], read: ValueId, value: ValueId): Expr {
   const result = local('result')
-  const { inputs } = piece.derived
+  if (members.length === 0) return result
+  const { around, slots } = group
+  const { derived, stmt } = storeOf(group, members, value)
+  const places = placesOf(stmt)
+  const { inputs } = derived
   const product = inputs.find((binding) => around.through(binding.value) === around.through(read))?.param
-  const stored = rewrite(piece.value, (expr) =>
+  const stored = rewrite(stmt.value, (expr) =>
     expr.kind === 'load' && expr.tensor === product && equalExprs({ ...expr, indices: places }, expr) ? result : expr,
   )
   visit(stored, (expr) => {
     if (expr.kind === 'load' && expr.tensor !== product) {
-      const value = inputs.find(({ param }) => param === expr.tensor)?.value
-      const reader = members.find(({ node }) => Object.values(node.inputs).some((id) => id === value)) ?? members.at(-1)
-      throw illegal(name, context.name, reader?.node.name ?? '', `${reader?.node.name} reads another tensor than the result`)
+      const other = inputs.find(({ param }) => param === expr.tensor)?.value
+      const reader = members.find(({ node }) => Object.values(node.inputs).some((id) => id === other)) ?? members.at(-1)
+      throw illegal(
+        group.name,
+        group.context.name,
+        reader?.node.name ?? '',
+        `${reader?.node.name} reads another tensor than the result`,
+      )
     }
-    if (!['const', 'attr', 'local', 'call'].includes(expr.kind)) {
-      const reason = 'an element is stored as a function of itself and attributes alone'
-      throw illegal(name, context.name, members.at(-1)?.node.name ?? '', reason)
-    }
+    if (!['const', 'attr', 'local', 'call'].includes(expr.kind))
+      throw refusal(group, members, 'an element is stored as a function of itself and attributes alone')
   })
-  if (stored.type !== 'f32')
-    throw illegal(name, context.name, members.at(-1)?.node.name ?? '', 'attention stores floats and int8, not other integers')
-  return slots.declare(piece, stored, undefined)
+  if (stored.type !== 'f32') throw refusal(group, members, 'attention stores floats and int8, not other integers')
+  return slots.declare({ derived, value: stored }, stored, undefined)
 }

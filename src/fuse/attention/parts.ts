@@ -1,48 +1,11 @@
-/** Finding one's way around the two products of attention: their axes, what feeds them, what follows them, and guards of padding. */
+/** What feeds the two products of attention, what follows them, and guards of padding. */
 import { constant, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
-import { sameExtent } from '../../ir/shape.js'
 import { rewrite } from '../../ir/walk.js'
-import { valueAt } from '../graph/edit.js'
 import { isUsed } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
-
-/**
- * What the two products around a softmax attend: as many queries of a `sequence` as it has keys, a few queries of each sequence
- * something else (`memory`), or one query of each sequence (`step`).
- */
-export type AttentionForm = 'sequence' | 'memory' | 'step'
-
-/** Axes of the operands by role: `a` and `b` of the first product, its result, and the result of the second. */
-const rolesOf = {
-  rows: { query: 'b s h d', key: 'b t h d', scores: 'b h s t', result: 'b s h d' },
-  step: { query: 'b h d', key: 'b t h d', scores: 'b h t', result: 'b h d' },
-} as const
-
-/** The form of two products, whatever their axes are called; undefined when they are none of attention. */
-export function formOf(graph: Graph, scores: NodeOf<'matmul'>, context: NodeOf<'matmul'>): AttentionForm | undefined {
-  if (are(rolesOf.step, scores, context)) return 'step'
-  if (!are(rolesOf.rows, scores, context)) return undefined
-  const [queries, keys] = valueAt(graph.values, scores.out).shape.slice(2)
-  return queries !== undefined && keys !== undefined && sameExtent(queries, keys) ? 'sequence' : 'memory'
-}
-
-function are(roles: (typeof rolesOf)[keyof typeof rolesOf], scores: NodeOf<'matmul'>, context: NodeOf<'matmul'>): boolean {
-  const as = (names: readonly string[], known: string, rest: string) => {
-    const named = new Map(names.map((name, i) => [name, known.split(' ')[i] ?? rest]))
-    return (axes: readonly string[]): string => axes.map((axis) => named.get(axis) ?? rest).join(' ')
-  }
-  const first = as(scores.subscripts.a, roles.query, 't')
-  const second = as(context.subscripts.a, roles.scores, 'd')
-  return (
-    [first(scores.subscripts.a), first(scores.subscripts.b), first(scores.subscripts.out)].join() ===
-      [roles.query, roles.key, roles.scores].join() &&
-    [second(context.subscripts.a), second(context.subscripts.b), second(context.subscripts.out)].join() ===
-      [roles.scores, roles.key, roles.result].join()
-  )
-}
 
 /** The members of a group among the nodes of its graph. */
 export class Surroundings {

@@ -6,18 +6,20 @@ import { i32, index, local } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { NodeOf, ValueId } from '../../ir/graph.js'
 import type { RowAccess } from '../../ir/template.js'
-import { freeNames, substitute } from '../../ir/walk.js'
+import { freeNames, rewrite, substitute } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
-import { type AttentionGroup, elementOf } from './elements.js'
+import { type AttentionGroup, elementOf, rowAt } from './elements.js'
+import { unknownLayout } from './operands.js'
+import type { RoleOperand } from './roles.js'
 
 /** What a step adds to a cache. */
 export interface DecodeStep {
   readonly append: Member
-  /** The cache with the step, and the kernel's name of it. */
+  /** The cache with the step, and where its rows lie. */
   readonly cached: ValueId
-  readonly tensor: string
+  readonly row: RowAccess
   readonly place: Expr
   /** Element `c` of head `h` of sequence `b`. */
   readonly element: Expr
@@ -26,52 +28,62 @@ export interface DecodeStep {
 export interface DecodePast {
   /** The sequence whose row holds place `j` of sequence `b`. */
   readonly owner: Expr
+  /** Neighbouring heads of queries that attend one head of this; undefined where all do. `h` below is that head. */
+  readonly shared: Expr | undefined
   /** The row in memory of place `j` of the local `owner`. */
   readonly access: RowAccess
   readonly fresh: DecodeStep | undefined
   readonly members: readonly Member[]
 }
 
-const roles = ['b', 'j', 'h', 'c'] as const
-
 /** @throws usage `plan.illegal` naming two nodes when rows of `id` are computed on the way in another way than that */
-export function pastOf(group: AttentionGroup, id: ValueId, product: NodeOf<'matmul'>): DecodePast {
+export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, product: NodeOf<'matmul'>): DecodePast {
   const { graph, name, around, slots, layouts } = group
   const members = around.before(id)
-  if (members.length === 0) {
+  const refuse = (reason: string) => illegal(name, members.at(-1)?.node.name ?? product.name, product.name, reason)
+  const { element: whole, shared } = sharedBy(members.length === 0 ? inMemory() : madeBy())
+  function inMemory(): Expr {
     const { shape, layout } = valueAt(graph.values, id)
-    if (layout !== 'row' && !layouts.has(layout))
-      throw illegal(
-        name,
-        product.name,
-        product.name,
-        `a value in layout ${layout} needs the node that makes or reads it in the group`,
-      )
-    const tensor = slots.tensor(id, shape, 'in', layouts.get(layout))
-    return { owner: index('b'), access: rowOf(tensor), fresh: undefined, members }
+    if (layout !== 'row' && !layouts.has(layout)) throw refuse(unknownLayout(layout))
+    return { kind: 'load', type: 'f32', tensor: slots.tensor(id, shape, 'in', layouts.get(layout)), indices: axes }
   }
-  const refuse = (reason: string) => illegal(name, members.at(-1)?.node.name ?? '', product.name, reason)
-  const piece = elementOf(group, members, around.through(id), roles)
-  const element = slots.declare(piece, piece.value, undefined)
-  const written = placed(element)
-  const row = written?.kept ?? element
+  function madeBy(): Expr {
+    const piece = elementOf(group, members, around.through(id), axes)
+    return slots.declare(piece, piece.value, undefined)
+  }
+  const written = placed(whole)
+  const row = written?.kept ?? whole
   if (row.kind !== 'load') throw refuse('what attention reads of the past is read as it is, it cannot be computed on the way')
-  const owner = row.indices[0] ?? i32(0)
-  if (![...freeNames(owner)].every((free) => free === 'b' || free === 'j') || !isRow(row, owner))
+  const owner = row.indices.find((place) => freeNames(place).has('b')) ?? i32(0)
+  const roles = row.indices.map((place) => (equalExprs(place, owner) ? index('b') : place))
+  const access = rowAt(
+    row.tensor,
+    roles.map((place) => (equalExprs(place, index('b')) ? local('owner', 'i32') : place)),
+  )
+  const isPlace = (place: Expr): boolean => place.kind === 'index' || (place.kind === 'const' && freeNames(place).size === 0)
+  if (access === undefined || ![...freeNames(owner)].every((free) => free === 'b' || free === 'j') || !roles.every(isPlace))
     throw refuse('a place of the past is read at another place, or along another axis')
-  const fresh = written === undefined ? undefined : stepOf(group, members, row, owner, written, product)
-  return { owner, access: rowOf(row.tensor), fresh, members }
+  const fresh = written === undefined ? undefined : stepOf(group, members, { ...row, indices: roles }, owner, written, product)
+  return { owner, shared, access, fresh, members }
 }
 
-const rowOf = (tensor: string): RowAccess => ({
-  tensor,
-  indices: [local('owner', 'i32'), index('j'), index('h'), i32(0)],
-})
+/** An element of heads that share it, as one of the head they share: `h idiv q` becomes `h`. */
+function sharedBy(element: Expr): { readonly element: Expr; readonly shared: Expr | undefined } {
+  if (!freeNames(element).has('h')) return { element, shared: undefined }
+  let by: Expr | undefined
+  const own = '(head)'
+  const replaced = rewrite(element, (node) => {
+    const [h, q] = node.kind === 'call' && node.fn === 'idiv' ? node.args : []
+    if (q === undefined || !equalExprs(h, index('h')) || freeNames(q).size > 0 || (by !== undefined && !equalExprs(by, q)))
+      return node
+    by = q
+    return index(own)
+  })
+  if (by === undefined || freeNames(replaced).has('h')) return { element, shared: i32(1) }
+  return { element: substitute(replaced, new Map([[own, index('h')]])), shared: by }
+}
 
-const isRow = ({ indices }: ExprOf<'load'>, owner: Expr): boolean =>
-  equalExprs(indices[0], owner) && roles.every((role, axis) => axis === 0 || equalExprs(indices[axis], index(role)))
-
-/** `j === place ? replaced : kept`, with a place that does not depend on j. */
+/** `j === place ? replaced : kept`, with a place that depends on the sequence alone. */
 function placed(expr: Expr): { readonly place: Expr; readonly replaced: Expr; readonly kept: Expr } | undefined {
   const [condition, replaced, kept] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
   if (condition?.kind !== 'call' || condition.fn !== 'eq' || replaced === undefined || kept === undefined) return undefined
@@ -80,7 +92,8 @@ function placed(expr: Expr): { readonly place: Expr; readonly replaced: Expr; re
     [left, right],
     [right, left],
   ])
-    if (equalExprs(at, index('j')) && place !== undefined && freeNames(place).size === 0) return { place, replaced, kept }
+    if (equalExprs(at, index('j')) && place !== undefined && [...freeNames(place)].every((name) => name === 'b'))
+      return { place, replaced, kept }
   return undefined
 }
 
@@ -100,16 +113,19 @@ function stepOf(
   const first = members[0]?.node.name ?? ''
   if (append === undefined || output === undefined || cached === undefined)
     throw illegal(name, first, product.name, 'a step is stored by an op that updates its cache in place')
-  const piece = elementOf(group, around.before(cached), cached, roles)
+  const piece = elementOf(group, around.before(cached), cached, row.indices)
   const own = placed(slots.declare(piece, piece.value, undefined))
   const isSame =
     own !== undefined &&
     equalExprs(own.place, place) &&
+    // Where rows are those of others, the place must be theirs too.
+    (freeNames(place).size === 0 || equalExprs(owner, index('b'))) &&
     !freeNames(own.replaced).has('j') &&
     equalExprs(substitute(own.replaced, new Map([['b', owner]])), replaced) &&
-    equalExprs(own.kept, { ...row, indices: roles.map((role) => index(role)) })
+    equalExprs(own.kept, row)
   if (!isSame) throw illegal(name, append.node.name, product.name, 'what is stored of a step is not what is attended of it')
   const { shape } = valueAt(graph.values, cached)
-  const tensor = slots.update(cached, shape, output.layout, row.tensor)
-  return { append, cached, tensor, place, element: own.replaced }
+  const stored = rowAt(slots.update(cached, shape, output.layout, row.tensor), row.indices)
+  if (stored === undefined) throw new Error('internal: a row of a cache that is no row of the cache with its step')
+  return { append, cached, row: stored, place, element: own.replaced }
 }

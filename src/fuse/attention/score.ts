@@ -1,57 +1,71 @@
 /**
- * What lies between the two products of attention: the softmax, the score it takes of each pair of a query and a key, and how many
- * keys a mask leaves. Attention of any form has them.
+ * What lies between the two products of attention, whatever ops and names it is made of: the members are merged into one row program, as
+ * everywhere, and the softmax is read off that program.
  */
-import { call, i32, index, local } from '../../ir/build.js'
+import { index, local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
-import { rewrite } from '../../ir/walk.js'
+import { renameFolds } from '../../ir/folds.js'
+import type { SourceSpan } from '../../ir/kernel.js'
+import { freeNames, rewrite, substitute } from '../../ir/walk.js'
+import { valueAt } from '../graph/edit.js'
+import { deriveKernel } from '../rows/derive.js'
+import { innerViews } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
-import { type AttentionGroup, elementOf } from './elements.js'
+import { type AttentionGroup, seenAxes } from './elements.js'
+import { type Masked, takeMasks } from './masks.js'
+import { NoSoftmax, type Softmax, softmaxOf } from './softmax.js'
 
-/** Lower than any score: a mask may hide a key by it. */
-const hidden = -1e29
-
-export interface AttentionScore {
-  readonly softmax: Member
-  /** The softmax and what is before it. */
+export interface AttentionScore extends Masked {
+  readonly denominator: Expr
   readonly members: readonly Member[]
-  /** An expression of the local `raw` and the roles of the scores. */
-  readonly score: Expr
-  /** Keys that are not masked; undefined for all. */
-  readonly keyCount: Expr | undefined
+  readonly source: SourceSpan
 }
 
-/** @throws usage `plan.illegal` naming two nodes when no softmax is between the products, or a score depends on other pairs */
-export function scoreOf(group: AttentionGroup, members: readonly Member[]): AttentionScore {
-  const { name, scores, context, around, slots, roles } = group
-  const softmax = members.find(({ node }) => node.op === 'softmax')
-  if (softmax === undefined) throw illegal(name, scores.name, context.name, 'attention needs a softmax between its two products')
-  if (softmax.node.outputs.y !== around.through(context.a))
-    throw illegal(name, softmax.node.name, context.name, 'the second product does not multiply the softmax')
-  const between = around.behind(scores.out, (member) => member === softmax)
-  const found = { softmax, members: [softmax, ...between] }
+/** @throws usage `plan.illegal` naming two nodes when what is between the products is no softmax, or a score depends on other pairs */
+export function scoreOf(group: AttentionGroup): AttentionScore {
+  const { graph, name, scores, context, layouts, around, slots, roles } = group
+  const members = around.before(roles.weights.value)
+  const [first] = members
+  const last = members.at(-1)
+  if (first === undefined || last === undefined) throw illegal(name, scores.name, context.name, noSoftmax)
+  const made = around.through(roles.weights.value)
+  const derived = deriveKernel(graph, name, members, innerViews(graph, members), new Set([made]), layouts)
+  const refuse = (reason: string) => illegal(name, scores.name, last.node.name, reason)
+  const product = derived.inputs.find(({ value }) => around.through(value) === around.through(scores.out))?.param
+  if (product === undefined) throw refuse('it does not work on the scores')
+  const softmax = softmaxIn(derived.kernel, refuse)
+  const { places } = softmax
+  const seen = derived.inputs.find(({ param }) => param === product)?.shape ?? []
+  const axes = seenAxes(group, seen, valueAt(graph.values, scores.out).shape, roles.scores)
+  const names = places.map((place) => (place.kind === 'index' ? place.name : undefined))
+  if (axes === undefined || places.length !== axes.length || names.includes(undefined))
+    throw refuse('the softmax sees the scores along axes that are not theirs')
+  if (!equalExprs(axes[names.indexOf(softmax.loop)], index('j')))
+    throw refuse('the softmax runs along another axis than the one the second product sums over')
+  const renamed = new Map(names.map((each, at) => [each ?? '', axes[at] ?? index('j')]))
   const raw = local('raw')
-  if (between.length === 0) return { ...found, score: raw, keyCount: undefined }
-  const piece = elementOf(group, between, around.through(softmax.node.inputs.x ?? 0), roles.scores)
-  const product = piece.derived.inputs.find((binding) => around.through(binding.value) === scores.out)?.param
-  const places = roles.scores.map(index)
-  const inner = rewrite(piece.value, (expr) => {
-    if (expr.kind !== 'load' || expr.tensor !== product) return expr
-    if (expr.indices.length === places.length && expr.indices.every((place, i) => equalExprs(place, places[i]))) return raw
-    throw illegal(name, scores.name, softmax.node.name, 'a score depends on another pair')
-  })
-  const mask = maskOf(inner)
-  const keyCount = mask === undefined ? undefined : slots.declare(piece, mask.count, product)
-  return { ...found, score: slots.declare(piece, mask?.kept ?? inner, product), keyCount }
+  const inRoles = (expr: Expr): Expr => {
+    const replaced = rewrite(expr, (node) => {
+      if (node.kind !== 'load' || node.tensor !== product) return node
+      if (node.indices.length === places.length && node.indices.every((place, at) => equalExprs(place, places[at]))) return raw
+      throw refuse('a score depends on another pair of a query and a key')
+    })
+    return slots.declare({ derived, value: replaced }, substitute(renameFolds(replaced), renamed), product)
+  }
+  const denominator = inRoles(softmax.denominator)
+  if (freeNames(denominator).has('raw') || freeNames(denominator).has('j'))
+    throw refuse('it divides by something that differs by key')
+  return { ...takeMasks(inRoles(softmax.score)), denominator, members, source: last.kernel.source }
 }
 
-/** A mask of the form `key < count ? kept : hidden`, or `key <= last`. */
-function maskOf(expr: Expr): { readonly kept: Expr; readonly count: Expr } | undefined {
-  const [condition, kept, other] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
-  if (condition?.kind !== 'call' || kept === undefined || other?.kind !== 'const') return undefined
-  const [position, bound] = condition.args
-  if (Number(other.value) > hidden || bound === undefined || !equalExprs(position, index('j'))) return undefined
-  if (condition.fn === 'lt') return { kept, count: bound }
-  return condition.fn === 'le' ? { kept, count: call('add', bound, i32(1)) } : undefined
+const noSoftmax = 'there is no softmax between the two products'
+
+function softmaxIn(kernel: Parameters<typeof softmaxOf>[0], refuse: (reason: string) => Error): Softmax {
+  try {
+    return softmaxOf(kernel)
+  } catch (error) {
+    if (error instanceof NoSoftmax) throw refuse(`between the two products: ${error.message}`)
+    throw error
+  }
 }

@@ -2,6 +2,7 @@
  * The parameters of an attention kernel. Its slots are derived apart from each other, each with names of its own; here tensors
  * that stand for one value become one parameter, and dimensions of equal extent one dimension.
  */
+import { call, i32 } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import type { AttrValue, Graph, ValueId } from '../../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'
@@ -28,7 +29,7 @@ export class AttentionSlots {
   readonly #tensors = new Map<ValueId, Declared>()
   readonly #attrs: AttrParam[] = []
   readonly #attrValues: Record<string, AttrValue> = {}
-  readonly #taken = new Set<string>(['raw', 'result', 'owner', 'b', 'c', 'h', 'i', 'j'])
+  readonly #taken = new Set<string>(['raw', 'result', 'total', 'top', 'owner', 'b', 'c', 'h', 'i', 'j'])
 
   constructor(graph: Graph) {
     this.#graph = graph
@@ -36,7 +37,7 @@ export class AttentionSlots {
 
   /** The dimension of an extent. */
   dim(extent: Extent | undefined): string {
-    if (extent === undefined) throw new Error('internal: an attention operand without four axes')
+    if (extent === undefined) throw new Error('internal: an axis of attention without an extent')
     const key = printExtent(extent)
     const known = this.#dims.get(key)
     if (known !== undefined) return known
@@ -45,13 +46,18 @@ export class AttentionSlots {
     return made
   }
 
-  /** An extent as a number: a dimension where a tensor has it, else an attribute the program supplies. Asked for after all tensors are declared. */
-  extent(extent: Extent | undefined): Expr {
+  /** An extent as a number: a dimension where a tensor has it, else attributes the program supplies. Asked for after all tensors are declared. */
+  extent(extent: Extent): Expr {
     const name = this.dim(extent)
     if ([...this.#tensors.values()].some(({ tensor }) => tensor.dims.includes(name))) return { kind: 'dim', type: 'i32', name }
-    const [graphDim] = extent?.dims ?? []
-    if (graphDim === undefined || extent?.dims.length !== 1 || extent.factor !== 1)
-      throw new Error('internal: an extent of attention that is neither a tensor axis nor one dimension')
+    const factors = extent.dims.map((graphDim) => this.#given(graphDim))
+    const factor = extent.factor === 1 && factors.length > 0 ? [] : [i32(extent.factor)]
+    return [...factors, ...factor].reduce((left, right) => call('mul', left, right))
+  }
+
+  /** A dimension of the graph that no tensor of the kernel has. */
+  #given(graphDim: string): Expr {
+    const name = this.dim({ factor: 1, dims: [graphDim] })
     if (this.#attrValues[name] === undefined) this.#attrs.push({ name, type: 'i32', default: 1 })
     this.#attrValues[name] = { dim: graphDim }
     return { kind: 'attr', type: 'i32', name }
@@ -72,6 +78,13 @@ export class AttentionSlots {
       tensor: { name: param, access, dtype, dims, layout: layout ?? rowMajor(dims) },
     })
     return param
+  }
+
+  /** The layout of a parameter. */
+  layoutOf(param: string): TensorParam['layout'] {
+    const found = [...this.#tensors.values()].find(({ tensor }) => tensor.name === param)
+    if (found === undefined) throw new Error(`internal: no tensor ${param}`)
+    return found.tensor.layout
   }
 
   /** The parameter of a value that replaces elements of the tensor `before` in its memory. */
@@ -97,7 +110,8 @@ export class AttentionSlots {
       }),
     )
     return rewrite(expr, (node) => {
-      if (node.kind === 'dim') return { ...node, name: this.dim(extents.get(node.name)) }
+      // Roles are expressions of the kernel's own dimensions already.
+      if (node.kind === 'dim') return extents.has(node.name) ? { ...node, name: this.dim(extents.get(node.name)) } : node
       if (node.kind === 'attr') return { ...node, name: this.#attr(derived, node.name) }
       if (node.kind !== 'load' || node.tensor === except) return node
       const binding = inputs.find(({ param }) => param === node.tensor)

@@ -1,0 +1,67 @@
+/**
+ * Groups with two products of which one feeds the other: attention. Which main loop runs it follows from the extents: one query, or another
+ * number of queries than keys, are few queries over places in memory; as many queries as keys are a sequence that attends itself. What one
+ * loop cannot take, the other may.
+ */
+import { HeddleError } from '../../errors.js'
+import { dim } from '../../ir/build.js'
+import { type Graph, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
+import { sameExtent } from '../../ir/shape.js'
+import type { AttentionKernel, DecodeAttentionKernel } from '../../ir/template.js'
+import type { LayoutsByName } from '../graph/edit.js'
+import type { Derived } from '../rows/derive.js'
+import { illegal, type Member } from '../space/space.js'
+import { deriveAttention } from './attention.js'
+import { deriveDecodeAttention } from './decode_attention.js'
+import { Surroundings } from './parts.js'
+import { NoRoles, type Roles, rolesOf } from './roles.js'
+import { AttentionSlots } from './slots.js'
+
+type Matmul = NodeOf<'matmul'>
+
+/** The operand of a product that another product makes, with members between them or without; undefined when it makes none. */
+export function fedOperand(graph: Graph, from: Matmul, to: Matmul, members: readonly Member[]): 'a' | 'b' | undefined {
+  const around = new Surroundings(graph, members)
+  const made = new Set<ValueId>([from.out, ...around.behind(from.out).flatMap(({ node }) => outputsOf(node))])
+  return (['a', 'b'] as const).find((operand) => made.has(to[operand]) || made.has(around.through(to[operand])))
+}
+
+/** @throws usage `plan.illegal` naming two nodes, with the reasons of every main loop that could have run the group */
+export function deriveAttentionGroup(
+  graph: Graph,
+  name: string,
+  scores: Matmul,
+  context: Matmul,
+  weights: 'a' | 'b',
+  members: readonly Member[],
+  layouts: LayoutsByName,
+): Derived<AttentionKernel | DecodeAttentionKernel> {
+  const derive = (how: typeof deriveAttention | typeof deriveDecodeAttention) => {
+    const slots = new AttentionSlots(graph)
+    const roles = named(name, scores, context, () => rolesOf(graph, scores, context, weights, (extent) => dim(slots.dim(extent))))
+    return { roles, run: () => how(graph, name, scores, context, members, layouts, roles, slots) }
+  }
+  const sequence = derive(deriveAttention)
+  const { queries, keys } = sequence.roles
+  const loops = queries !== undefined && sameExtent(queries, keys) ? [sequence] : [derive(deriveDecodeAttention), sequence]
+  const reasons: HeddleError[] = []
+  for (const { run } of loops) {
+    try {
+      return run()
+    } catch (error) {
+      if (!(error instanceof HeddleError)) throw error
+      reasons.push(error)
+    }
+  }
+  const [first] = reasons
+  throw first ?? new Error('internal: no main loop was tried')
+}
+
+function named(name: string, scores: Matmul, context: Matmul, make: () => Roles): Roles {
+  try {
+    return make()
+  } catch (error) {
+    if (error instanceof NoRoles) throw illegal(name, scores.name, context.name, error.message)
+    throw error
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * Masks of scores. Where a score is `condition ? kept : low` and `low` is below every score, the condition says which keys a query
+ * attends. What of it bounds the key by something that never falls as the query's position grows becomes the key range, so that whole
+ * tiles of keys are left out: causal masks, windows, lengths, prompts over a cache. The rest stays in the score, as -Infinity.
+ *
+ *   score  j <= i && j < lengths[b] && documents[b, j] === documents[b, i] ? raw * factor : -1e30
+ *   makes  range 0 <= j < min(i + 1, lengths[b]),  score documents[b, j] === documents[b, i] ? raw * factor : -Infinity
+ */
+import { call, constant, i32, index } from '../../ir/build.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import type { IntrinsicName } from '../../ir/intrinsics.js'
+import { addLinear, type Linear, linearExpr, linearOf, termKey, trendOf } from '../../ir/linear.js'
+import { hiddenBelow } from '../../ir/meaning.js'
+import type { KeyRange } from '../../ir/template.js'
+import { freeNames } from '../../ir/walk.js'
+
+export interface Masked {
+  readonly score: Expr
+  /** Bounds of the keys, none of which falls as `i` grows; there may be none. */
+  readonly lower: readonly Expr[]
+  readonly upper: readonly Expr[]
+}
+
+/** Takes masks off a score, an expression of `raw`, `b`, `h`, `i` and `j`. */
+export function takeMasks(score: Expr): Masked {
+  const conditions: Expr[] = []
+  const kept = strip(score, conditions)
+  const lower: Expr[] = []
+  const upper: Expr[] = []
+  const rest = conditions.filter((condition) => {
+    const bound = boundOf(condition)
+    if (bound === undefined) return true
+    ;(bound.side === 'lower' ? lower : upper).push(bound.value)
+    return false
+  })
+  const [first, ...more] = rest
+  if (first === undefined) return { score: kept, lower, upper }
+  const condition = more.reduce((left, right) => call('and', left, right), first)
+  return { score: call('select', condition, kept, constant('f32', Number.NEGATIVE_INFINITY)), lower, upper }
+}
+
+/** The range that bounds leave of keys that are at most `keys`. */
+export const rangeOf = ({ lower, upper }: Pick<Masked, 'lower' | 'upper'>, keys: Expr): KeyRange => ({
+  lower: lower.length === 0 ? i32(0) : lower.reduce((left, right) => call('maximum', left, right)),
+  upper: upper.length === 0 ? keys : upper.reduce((left, right) => call('minimum', left, right)),
+})
+
+const isLow = (expr: Expr): boolean => expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) <= hiddenBelow
+const isZero = (expr: Expr): boolean => expr.kind === 'const' && Number(expr.value) === 0
+
+/** The score where all of the conditions hold that are added to the list. */
+function strip(score: Expr, conditions: Expr[]): Expr {
+  if (score.kind !== 'call') return score
+  const [a, b, c] = score.args
+  if (score.fn === 'select' && a && b && c) {
+    if (isLow(c)) conditions.push(...conjuncts(a, true))
+    else if (isLow(b)) conditions.push(...conjuncts(a, false))
+    else return score
+    return strip(isLow(c) ? b : c, conditions)
+  }
+  if (score.fn !== 'add' || a === undefined || b === undefined) return score
+  // A mask that is added: 0 where a key counts.
+  const [left, right] = [added(a, conditions), added(b, conditions)]
+  if (left && right) return constant('f32', 0)
+  if (left) return strip(b, conditions)
+  if (right) return strip(a, conditions)
+  const [one, other] = [strip(a, conditions), strip(b, conditions)]
+  return one === a && other === b ? score : call('add', one, other)
+}
+
+/** Whether a term of a sum is `condition ? 0 : low`; its condition joins the list. */
+function added(term: Expr, conditions: Expr[]): boolean {
+  if (term.kind !== 'call' || term.fn !== 'select') return false
+  const [a, b, c] = term.args
+  if (a === undefined || b === undefined || c === undefined) return false
+  const holds = isZero(b) && isLow(c)
+  if (!holds && !(isLow(b) && isZero(c))) return false
+  conditions.push(...conjuncts(a, holds))
+  return true
+}
+
+const negated: Partial<Record<IntrinsicName, IntrinsicName>> = { lt: 'ge', ge: 'lt', le: 'gt', gt: 'le', eq: 'ne', ne: 'eq' }
+
+/** Conditions that together say that `condition` is `wanted`. Comparisons of floats are left as they are: NaN compares false. */
+function conjuncts(condition: Expr, wanted: boolean): readonly Expr[] {
+  if (condition.kind === 'call') {
+    const { fn, args } = condition
+    const [a] = args
+    if (fn === 'not' && a) return conjuncts(a, !wanted)
+    if (fn === (wanted ? 'and' : 'or')) return args.flatMap((each) => conjuncts(each, wanted))
+    const within = wanted ? distance(condition) : undefined
+    if (within !== undefined) return within.flatMap((each) => conjuncts(each, true))
+    const opposite = negated[fn]
+    if (!wanted && opposite !== undefined && a?.type === 'i32') return [{ ...condition, fn: opposite }]
+  }
+  return [wanted ? condition : call('not', condition)]
+}
+
+/** `|x| < y` as two comparisons without the absolute value. */
+function distance({ fn, args }: ExprOf<'call'>): readonly [Expr, Expr] | undefined {
+  const [near, far] = fn === 'lt' || fn === 'le' ? args : [...args].reverse()
+  if (!['lt', 'le', 'gt', 'ge'].includes(fn) || near?.kind !== 'call' || near.fn !== 'abs' || far === undefined) return undefined
+  const [x] = near.args
+  if (x?.type !== 'i32') return undefined
+  const comparison = fn === 'lt' || fn === 'gt' ? 'lt' : 'le'
+  return [call(comparison, x, far), call(comparison, call('neg', x), far)]
+}
+
+interface Bound {
+  readonly side: 'lower' | 'upper'
+  readonly value: Expr
+}
+
+/** The bound of the key that a comparison of integers states, if it never falls as `i` grows. */
+function boundOf(condition: Expr): Bound | undefined {
+  if (condition.kind !== 'call') return undefined
+  const less = negative(condition)
+  const key = less?.terms.get(termKey(index('j')))
+  if (less === undefined || key === undefined || Math.abs(key.factor) !== 1) return undefined
+  const rest = addLinear(less, linearOf(index('j')), -key.factor)
+  if ([...rest.terms.values()].some(({ expr }) => freeNames(expr).has('j'))) return undefined
+  // j + rest < 0 bounds from above, rest - j < 0 from below.
+  const value = key.factor === 1 ? linearExpr(addLinear({ terms: new Map(), constant: 0 }, rest, -1)) : linearExpr(plus(rest, 1))
+  const trend = trendOf(value, 'i')
+  if (trend !== 'constant' && trend !== 'rising') return undefined
+  return { side: key.factor === 1 ? 'upper' : 'lower', value }
+}
+
+const plus = (form: Linear, constant: number): Linear => ({ ...form, constant: form.constant + constant })
+
+/** A linear form that is negative where the comparison of integers holds, and only there. */
+function negative({ fn, args: [a, b] }: ExprOf<'call'>): Linear | undefined {
+  if (a?.type !== 'i32' || b?.type !== 'i32') return undefined
+  const difference = addLinear(linearOf(a), linearOf(b), -1)
+  const opposite = addLinear(linearOf(b), linearOf(a), -1)
+  switch (fn) {
+    case 'lt':
+      return difference
+    case 'le':
+      return plus(difference, -1)
+    case 'gt':
+      return opposite
+    case 'ge':
+      return plus(opposite, -1)
+    default:
+      return undefined
+  }
+}

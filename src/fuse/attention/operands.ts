@@ -1,0 +1,72 @@
+/**
+ * Where the rows of queries, keys and values lie. Members that only move elements (head splits, restored padding, parts of a stack, heads
+ * that are repeated) become the place a row is read from; members that compute (a rotation, a norm over the head, a bias) become an
+ * expression of the element that is computed while the row is loaded.
+ */
+import { isAffineAlong } from '../../ir/affine_layout.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import type { Layout } from '../../ir/layout.js'
+import { linearOf } from '../../ir/linear.js'
+import type { RowAccess, RowOperand } from '../../ir/template.js'
+import { freeNames, visit } from '../../ir/walk.js'
+import { valueAt } from '../graph/edit.js'
+import { illegal, type Member } from '../space/space.js'
+import { type AttentionGroup, elementOf, rowAt } from './elements.js'
+import { unguard } from './parts.js'
+import type { RoleOperand } from './roles.js'
+
+export interface Operand {
+  readonly access: RowOperand
+  /** Rows from here on are zero: `position < limit ? row : 0`. */
+  readonly limit: Expr | undefined
+  readonly members: readonly Member[]
+}
+
+/** @throws usage `plan.illegal` for an operand whose rows no main loop can load */
+export function operandOf(group: AttentionGroup, { value, axes }: RoleOperand, position: 'i' | 'j'): Operand {
+  const { graph, around, slots, name, scores } = group
+  const members = around.before(value)
+  if (members.length === 0) {
+    const { shape, layout } = valueAt(graph.values, value)
+    if (layout !== 'row') throw illegal(name, scores.name, scores.name, unknownLayout(layout))
+    const tensor = slots.tensor(value, shape, 'in')
+    return {
+      access: rowOrElement(group, { kind: 'load', type: 'f32', tensor, indices: axes }, position),
+      limit: undefined,
+      members,
+    }
+  }
+  const piece = elementOf(group, members, around.through(value), axes)
+  const { row, limit } = unguard(piece.value, position)
+  return {
+    access: rowOrElement(group, slots.declare(piece, row, undefined), position),
+    limit: limit === undefined ? undefined : slots.declare(piece, limit, undefined),
+    members,
+  }
+}
+
+/** A value that no node of the group lays out must be row-major: its layout is known by name only. */
+export const unknownLayout = (layout: string): string =>
+  `a value in layout ${layout} needs the node that makes or reads it in the group`
+
+/** A row that a loop over positions walks by a stride, or else an element that is looked up, or computed, by itself. */
+function rowOrElement({ slots }: AttentionGroup, element: Expr, position: string): RowOperand {
+  const row = element.kind === 'load' ? rowAt(element.tensor, element.indices) : undefined
+  if (row !== undefined && isStrided(row, position, slots.layoutOf(row.tensor))) return row
+  let read: ExprOf<'load'> | undefined
+  visit(element, (node) => {
+    if (node.kind === 'load' && node.type === 'f32') read ??= node
+  })
+  return { tensor: read?.tensor ?? '', indices: read?.indices ?? [], element }
+}
+
+/** Whether rows of neighbouring positions lie equally far apart, and the elements of a row side by side. */
+function isStrided({ indices }: RowAccess, position: string, layout: Layout): boolean {
+  const axes = indices.flatMap((place, axis) => (freeNames(place).has(position) ? [axis] : []))
+  const [axis, ...more] = axes
+  if (more.length > 0 || !isAffineAlong(layout, indices.length - 1)) return false
+  const place = axis === undefined ? undefined : indices[axis]
+  if (axis === undefined || place === undefined) return true
+  const moving = [...linearOf(place).terms.values()].filter(({ expr }) => freeNames(expr).has(position))
+  return moving.every(({ expr }) => expr.kind === 'index') && isAffineAlong(layout, axis)
+}

@@ -1,0 +1,147 @@
+/**
+ * The axes of two products that may be attention, by role. Roles follow from the subscripts alone, whatever axes are called and in
+ * whatever order they stand: the axis of the scores that the second product sums over is that of the keys, axes in both operands of
+ * the first product are batches, the others of the query are its positions.
+ */
+import { call, i32, index } from '../../ir/build.js'
+import type { Expr } from '../../ir/expr.js'
+import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
+import type { Extent } from '../../ir/shape.js'
+import { valueAt } from '../graph/edit.js'
+
+type Matmul = NodeOf<'matmul'>
+
+/** An operand of a product, and what each of its axes is: an expression of `b`, `h`, `i`, `j` and `c`. */
+export interface RoleOperand {
+  readonly value: ValueId
+  readonly axes: readonly Expr[]
+}
+
+export interface Roles {
+  readonly query: RoleOperand
+  readonly key: RoleOperand
+  readonly value: RoleOperand
+  /** The weights, as the second product reads them. */
+  readonly weights: RoleOperand
+  /** What each axis of the scores and of the result is. */
+  readonly scores: readonly Expr[]
+  readonly result: readonly Expr[]
+  /** Extents by role. Heads are all axes that are neither sequence nor position, side by side. */
+  readonly batch: readonly Extent[]
+  readonly heads: readonly Extent[]
+  /** Positions of queries; undefined where each sequence and head has one query. */
+  readonly queries: Extent | undefined
+  readonly keys: Extent
+  readonly headDim: Extent
+  readonly valueDim: Extent
+}
+
+/** Why two products are not attention, in words that name the axes. */
+export class NoRoles extends Error {}
+
+/**
+ * @param weights the operand of `context` that is made of `scores`
+ * @param extentOf a dimension of the kernel for an extent
+ * @throws NoRoles
+ */
+export function rolesOf(
+  graph: Graph,
+  scores: Matmul,
+  context: Matmul,
+  weights: 'a' | 'b',
+  extentOf: (extent: Extent) => Expr,
+): Roles {
+  const values = weights === 'a' ? 'b' : 'a'
+  const places = context.subscripts[weights]
+  const { out } = scores.subscripts
+  if (places.length !== out.length)
+    throw new NoRoles(`scores have axes "${out.join(' ')}", and the second product reads them as "${places.join(' ')}"`)
+  const summed = places.filter((axis) => !context.subscripts.out.includes(axis))
+  const [keyAxis, ...moreKeys] = summed
+  if (keyAxis === undefined || moreKeys.length > 0 || !context.subscripts[values].includes(keyAxis))
+    throw new NoRoles(`the second product sums over ${summed.length} axes of the scores, attention sums over its keys alone`)
+  /** What the first product calls an axis of the weights. */
+  const scored = new Map(places.map((axis, at) => [axis, out[at] ?? axis]))
+  const j = scored.get(keyAxis) ?? keyAxis
+  const key = scores.subscripts.b.includes(j) ? 'b' : 'a'
+  const query = key === 'a' ? 'b' : 'a'
+  if (scores.subscripts[query].includes(j)) throw new NoRoles(`axis ${j} of the keys is one of the query too`)
+  const inner = scores.subscripts[query].filter((axis) => !out.includes(axis))
+  const [k, ...moreInner] = inner
+  if (k === undefined || moreInner.length > 0 || !scores.subscripts[key].includes(k))
+    throw new NoRoles(`the first product sums over ${inner.length} axes, queries and keys have one`)
+  const own = context.subscripts[values].filter((axis) => !places.includes(axis))
+  const [c, ...moreOwn] = own
+  if (c === undefined || moreOwn.length > 0 || !context.subscripts.out.includes(c))
+    throw new NoRoles(`values have ${own.length} axes of their own, attention takes one`)
+  const outer = out.filter((axis) => axis !== j)
+  const positions = outer.filter((axis) => !scores.subscripts[key].includes(axis))
+  const i = positions.at(-1)
+  const rest = outer.filter((axis) => axis !== i)
+  const valueAxes = new Set(context.subscripts[values])
+  const positional = places.find((axis) => scored.get(axis) === i && i !== undefined && valueAxes.has(axis))
+  if (positional !== undefined) throw new NoRoles(`values differ by query: they have its axis ${positional}`)
+
+  const shapeOf = (id: ValueId) => valueAt(graph.values, id).shape
+  const extents = new Map<string, Extent>()
+  const learn = (axes: readonly string[], id: ValueId): void =>
+    axes.forEach((axis, at) => {
+      const extent = shapeOf(id)[at]
+      if (extent !== undefined) extents.set(axis, extent)
+    })
+  learn(scores.subscripts.a, scores.a)
+  learn(scores.subscripts.b, scores.b)
+  const found = (axis: string): Extent => {
+    const extent = extents.get(axis)
+    if (extent === undefined) throw new Error(`internal: axis ${axis} has no extent`)
+    return extent
+  }
+  const [batch, ...heads] = rest
+  const headExtents = heads.map(found)
+  const roles = new Map<string, Expr>([
+    [j, index('j')],
+    [k, index('c')],
+    ...(i === undefined ? [] : [[i, index('i')] as const]),
+    ...(batch === undefined ? [] : [[batch, index('b')] as const]),
+    ...heads.map((axis, at) => [axis, digit(at, headExtents.map(extentOf))] as const),
+  ])
+  const roleOf = (axis: string): Expr => roles.get(axis) ?? index(axis)
+  const second = (axis: string): Expr => (axis === c ? index('c') : roleOf(scored.get(axis) ?? axis))
+  const valueShape = shapeOf(context[values])
+  const [keys, headDim, valueDim] = [found(j), found(k), valueShape[context.subscripts[values].indexOf(c)]]
+  if (valueDim === undefined) throw new Error('internal: values without an extent')
+  return {
+    query: { value: scores[query], axes: scores.subscripts[query].map(roleOf) },
+    key: { value: scores[key], axes: scores.subscripts[key].map(roleOf) },
+    value: { value: context[values], axes: context.subscripts[values].map(second) },
+    weights: { value: context[weights], axes: places.map(second) },
+    scores: out.map(roleOf),
+    result: context.subscripts.out.map(second),
+    batch: batch === undefined ? [] : [found(batch)],
+    heads: headExtents,
+    queries: i === undefined ? undefined : found(i),
+    keys,
+    headDim,
+    valueDim,
+  }
+}
+
+/** One of several axes that `h` counts through, the last of them fastest. */
+function digit(at: number, extents: readonly Expr[]): Expr {
+  const inside = extents.slice(at + 1)
+  const h = index('h')
+  const above =
+    inside.length === 0
+      ? h
+      : call(
+          'idiv',
+          h,
+          inside.reduce((left, right) => call('mul', left, right)),
+        )
+  const own = extents[at]
+  return at === 0 || own === undefined ? above : call('mod', above, own)
+}
+
+/** The product of extents as an expression: 1 for none. */
+export const productOf = (extents: readonly Expr[]): Expr =>
+  extents.length === 0 ? i32(1) : extents.reduce((left, right) => call('mul', left, right))

@@ -1,0 +1,67 @@
+/**
+ * Whether two expressions compute the same by their form: operands of commutative operations in any order, comparisons written either
+ * way round, differences and sums with a negative. Nothing is rearranged that changes a float's bits but for the order of two operands.
+ */
+import { call } from './build.js'
+import type { Expr } from './expr.js'
+import type { IntrinsicName } from './intrinsics.js'
+import { operands } from './walk.js'
+
+const commutative: ReadonlySet<IntrinsicName> = new Set([
+  'add',
+  'mul',
+  'maximum',
+  'minimum',
+  'and',
+  'or',
+  'eq',
+  'ne',
+  'bitAnd',
+  'bitOr',
+])
+const mirrored: Partial<Record<IntrinsicName, IntrinsicName>> = { gt: 'lt', ge: 'le' }
+
+function labelOf(expr: Expr): string {
+  switch (expr.kind) {
+    case 'const':
+      return Object.is(expr.value, -0) ? '-0' : String(expr.value)
+    case 'element':
+      return expr.row
+    case 'load':
+      return expr.tensor
+    case 'call':
+      return mirrored[expr.fn] ?? expr.fn
+    case 'fold':
+      return `${expr.monoid} ${expr.index}`
+    default:
+      return expr.name
+  }
+}
+
+/** Numbers expressions by their form: equal numbers for equal forms, and only for those. Shared parts are visited once. */
+function numberForms(): (expr: Expr) => number {
+  const numbers = new Map<string, number>()
+  const done = new Map<Expr, number>()
+  const go = (node: Expr): number => {
+    const known = done.get(node)
+    if (known !== undefined) return known
+    const [a, b] = operands(node)
+    const plain = node.kind === 'call' && node.fn === 'sub' && a && b ? call('add', a, call('neg', b)) : node
+    const parts = operands(plain).map(go)
+    if (plain.kind === 'call' && mirrored[plain.fn] !== undefined) parts.reverse()
+    if (plain.kind === 'call' && commutative.has(plain.fn)) parts.sort((one, other) => one - other)
+    const text = `${plain.kind} ${plain.type} ${labelOf(plain)}(${parts.join(' ')})`
+    const number = numbers.get(text) ?? numbers.size
+    numbers.set(text, number)
+    done.set(node, number)
+    return number
+  }
+  return go
+}
+
+/** Whether two expressions have one canonical form. */
+export function isSameForm(a: Expr, b: Expr): boolean {
+  if (a === b) return true
+  const numberOf = numberForms()
+  return numberOf(a) === numberOf(b)
+}

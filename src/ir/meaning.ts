@@ -1,0 +1,232 @@
+/**
+ * What an attention template means, as a row program: its slots put together again with plain loops. A main loop carries the same sums
+ * over tiles of keys. The template verifier checks this program like any other, the evaluator runs it, and whoever derives a template
+ * holds it against the bodies it was derived from.
+ */
+import { call, constant, f32, i32, index, local } from './build.js'
+import type { Expr } from './expr.js'
+import type { Kernel, Stmt } from './kernel.js'
+import type { AttentionKernel, DecodeAttentionKernel, RowAccess, SoftmaxSlots } from './template.js'
+import { substitute } from './walk.js'
+
+/** Extents of the row program that follow from the template's: sequences, heads, and the most rows any sequence owns. */
+export const meaningDims = { batch: '(batch)', heads: '(heads)', rows: '(rows)' } as const
+
+/** Scores below this hide a key, as -Infinity does: masks of either kind mean the same. */
+export const hiddenBelow = -1e29
+
+const h = index('h')
+const i = index('i')
+const at = (row: string, place: Expr): Expr => ({ kind: 'element', type: 'f32', row, index: place })
+const select = (condition: Expr, kept: Expr, other: Expr): Expr => call('select', condition, kept, other)
+const all = (...conditions: readonly Expr[]): Expr => conditions.reduce((left, right) => call('and', left, right))
+const between = (low: Expr, place: Expr, high: Expr): Expr => all(call('le', low, place), call('lt', place, high))
+
+const load = ({ tensor, indices }: RowAccess, element: Expr): Expr => ({
+  kind: 'load',
+  type: 'f32',
+  tensor,
+  indices: [...indices.slice(0, -1), element],
+})
+
+/** What the parts of a template are at places of their own: element `c` of a query, and of the key and the value of place `j`. */
+interface Parts extends SoftmaxSlots {
+  /** Whether a row is computed at all; the others are stored as if results were zero. */
+  readonly isComputed: Expr
+  readonly query: (c: Expr) => Expr
+  readonly key: (j: Expr, c: Expr) => Expr
+  readonly value: (j: Expr, c: Expr) => Expr
+  readonly keys: Expr
+  readonly headDim: Expr
+  readonly valueDim: Expr
+  readonly out: RowAccess
+  readonly isOwned: Expr
+}
+
+/** The program of either form of attention. */
+export const meaningOf = (kernel: AttentionKernel | DecodeAttentionKernel): Kernel =>
+  kernel.kind === 'attention' ? program(kernel, sequenceParts(kernel), []) : decodeMeaning(kernel)
+
+function program(kernel: AttentionKernel | DecodeAttentionKernel, parts: Parts, stores: readonly Stmt[]): Kernel {
+  return {
+    name: kernel.name,
+    source: kernel.source,
+    dims: [...kernel.dims, ...Object.values(meaningDims)],
+    types: kernel.types,
+    attrs: kernel.attrs,
+    tensors: kernel.tensors,
+    rows: [
+      { index: 'b', dim: meaningDims.batch },
+      { index: 'h', dim: meaningDims.heads },
+      { index: 'i', dim: meaningDims.rows },
+    ],
+    body: [...softmaxBody(parts), ...stores],
+  }
+}
+
+function softmaxBody(parts: Parts): readonly Stmt[] {
+  const { range, score, denominator, stored, keys, headDim, valueDim, out } = parts
+  const j = index('j')
+  const product: Expr = {
+    kind: 'fold',
+    type: 'f32',
+    monoid: 'sum',
+    length: headDim,
+    index: 'k',
+    value: call('mul', parts.query(index('k')), parts.key(j, index('k'))),
+  }
+  const scored = substitute(score, new Map([['raw', product]]))
+  const attended = all(parts.isComputed, between(range.lower, j, range.upper))
+  const hidden = constant('f32', Number.NEGATIVE_INFINITY)
+  const total = local('total')
+  const isAny = call('gt', total, f32(0))
+  const weight = at('weights', index('w'))
+  const sum: Expr = {
+    kind: 'fold',
+    type: 'f32',
+    monoid: 'sum',
+    length: keys,
+    index: 'w',
+    value: select(call('gt', weight, f32(0)), call('mul', weight, parts.value(index('w'), index('c'))), f32(0)),
+  }
+  const row = { type: 'f32', length: keys } as const
+  return [
+    { kind: 'row', name: 'raws', ...row, index: 'j', value: select(attended, scored, hidden) },
+    {
+      kind: 'row',
+      name: 'scores',
+      ...row,
+      index: 'j2',
+      value: select(call('lt', at('raws', index('j2')), f32(hiddenBelow)), hidden, at('raws', index('j2'))),
+    },
+    { kind: 'reduce', name: 'top', type: 'f32', monoid: 'max', length: keys, index: 'j3', value: at('scores', index('j3')) },
+    {
+      kind: 'row',
+      name: 'weights',
+      ...row,
+      index: 'j4',
+      value: select(
+        call('gt', at('scores', index('j4')), hidden),
+        call('exp', call('sub', at('scores', index('j4')), local('top'))),
+        f32(0),
+      ),
+    },
+    { kind: 'reduce', name: 'total', type: 'f32', monoid: 'sum', length: keys, index: 'j5', value: at('weights', index('j5')) },
+    { kind: 'let', name: 'over', type: 'f32', value: select(isAny, denominator, f32(1)) },
+    {
+      kind: 'row',
+      name: 'results',
+      type: 'f32',
+      length: valueDim,
+      index: 'c',
+      value: select(isAny, call('div', sum, local('over')), f32(0)),
+    },
+    {
+      kind: 'storeRow',
+      tensor: out.tensor,
+      rows: out.indices.slice(0, -1),
+      length: valueDim,
+      index: 'c2',
+      value: substitute(
+        stored,
+        new Map([
+          ['result', at('results', index('c2'))],
+          ['c', index('c2')],
+        ]),
+      ),
+      when: parts.isOwned,
+    },
+  ]
+}
+
+function sequenceParts(kernel: AttentionKernel): Parts {
+  const isComputed = call('lt', i, kernel.queryCount)
+  const operand =
+    ({ element, ...access }: AttentionKernel['key']) =>
+    (j: Expr, c: Expr): Expr =>
+      placed(element === undefined ? load(access, index('c')) : element, j, c)
+  const [key, value] = [operand(kernel.key), operand(kernel.value)]
+  const query = operand(kernel.query)
+  return {
+    ...kernel,
+    isComputed,
+    query: (c) => query(index('j'), c),
+    key,
+    value,
+    isOwned: call('lt', i, kernel.ownedCount),
+  }
+}
+
+/** An expression of `j` and `c` at given places. */
+const placed = (expr: Expr, j: Expr, c: Expr): Expr =>
+  substitute(
+    expr,
+    new Map([
+      ['j', j],
+      ['c', c],
+    ]),
+  )
+
+function decodeMeaning(kernel: DecodeAttentionKernel): Kernel {
+  const { fresh, owner, shared, places } = kernel
+  const head = shared.kind === 'const' && shared.value === 1 ? h : call('idiv', h, shared)
+  /** Element `c` of what is in memory at place `j`, or is put there on the way. */
+  const past =
+    (access: RowAccess, computed: Expr | undefined) =>
+    (j: Expr, c: Expr): Expr => {
+      const whose = substitute(owner, new Map([['j', j]]))
+      const stored = substitute(
+        load(access, index('c')),
+        new Map([
+          ['owner', whose],
+          ['h', head],
+          ['j', j],
+          ['c', c],
+        ]),
+      )
+      if (fresh === undefined || computed === undefined) return stored
+      const own = substitute(
+        computed,
+        new Map([
+          ['b', whose],
+          ['h', head],
+          ['c', c],
+        ]),
+      )
+      return select(call('eq', j, fresh.place), own, stored)
+    }
+  const parts: Parts = {
+    ...kernel,
+    isComputed: constant('bool', true),
+    keys: places,
+    query: (c) => substitute(kernel.query, new Map([['c', c]])),
+    key: past(kernel.key, fresh?.key),
+    value: past(kernel.value, fresh?.value),
+    isOwned: constant('bool', true),
+  }
+  const isFirst = all(call('eq', i, i32(0)), call('eq', call('mod', h, shared), i32(0)))
+  const stores = (fresh === undefined ? [] : [fresh.keyCache, fresh.valueCache]).map((cache, n): Stmt => {
+    const inner = `c_cache${n}`
+    const computed = n === 0 ? fresh?.key : fresh?.value
+    const place = fresh?.place ?? i32(0)
+    const here = new Map<string, Expr>([
+      ['h', head],
+      ['j', place],
+      ['c', index(inner)],
+    ])
+    return {
+      kind: 'storeRow',
+      tensor: cache.tensor,
+      rows: cache.indices.slice(0, -1).map((expr) => substitute(expr, here)),
+      length: n === 0 ? kernel.headDim : kernel.valueDim,
+      index: inner,
+      value: substitute(computed ?? f32(0), here),
+      when: all(isFirst, between(i32(0), place, places)),
+    }
+  })
+  return program(kernel, parts, stores)
+}
+
+/** How many rows of a sequence are written, as an expression of `b`: all the program has to run over. */
+export const ownedOf = (kernel: AttentionKernel | DecodeAttentionKernel): Expr =>
+  kernel.kind === 'attention' ? kernel.ownedCount : kernel.queries
