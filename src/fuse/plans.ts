@@ -3,7 +3,7 @@ import { usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
-import type { TemplateKernel } from '../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
 import { graphOf, resolvePlans } from './search/resolve.js'
@@ -53,8 +53,8 @@ export function planAll(
   }
   const kernels = [...made.values()]
   return {
-    kernels: kernels.flatMap((kernel) => ('kind' in kernel ? [] : [kernel])),
-    templates: kernels.flatMap((kernel) => ('kind' in kernel ? [kernel] : [])),
+    kernels: kernels.flatMap((kernel) => (isTemplate(kernel) ? [] : [kernel])),
+    templates: kernels.flatMap((kernel) => (isTemplate(kernel) ? [kernel] : [])),
     schedules,
     graphs: planned,
   }

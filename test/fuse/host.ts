@@ -4,6 +4,7 @@ import { evaluateKernel, type HostTensor } from '../../src/ir/evaluate.js'
 import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
 import type { Graph, GraphNode, MatmulEpilogue, ValueId } from '../../src/ir/graph.js'
 import { evaluateExtent } from '../../src/ir/shape.js'
+import { isTemplate } from '../../src/ir/template.js'
 
 type Numbers = Readonly<Record<string, number>>
 
@@ -76,8 +77,9 @@ function runNode(
           typeof value === 'number' ? value : (('dim' in value ? dims[value.dim] : attrs[value.attr]) ?? Number.NaN),
         ]),
       )
-      const outputs =
-        'kind' in kernel ? evaluateTemplate(kernel, inputs, sizes, values) : evaluateKernel(kernel, inputs, sizes, values)
+      const outputs = isTemplate(kernel)
+        ? evaluateTemplate(kernel, inputs, sizes, values)
+        : evaluateKernel(kernel, inputs, sizes, values)
       for (const [name, id] of Object.entries(node.outputs)) data.set(id, outputs[name]?.data ?? [])
     }
   }
