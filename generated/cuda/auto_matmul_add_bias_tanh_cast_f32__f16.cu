@@ -11,7 +11,7 @@ using T = __half;
 // What becomes of the product.
 struct Epilogue {
   int n;
-  heddle::In<T> bias;
+  heddle::ConstantIn<T> bias;
   heddle::Out<float> y;
   static constexpr int VEC = 8;
   /// What is read besides the product.
@@ -56,9 +56,9 @@ extern "C" int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16(const h
   const int64_t k = arguments.dim(2, "k");
   const auto a = arguments.in<T>(0, "a", heddle::Count(m) * k);
   const auto b = arguments.in<T>(1, "b", heddle::Count(n) * k);
-  const auto bias = arguments.in<T>(2, "bias", n);
+  const auto bias = arguments.constant_in<T>(2, "bias", n);
   const auto y = arguments.out<float>(3, "y", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul<T>(launch, error, "auto_matmul_add_bias_tanh_cast_f32__f16", m, n, k, a, b, Epilogue{static_cast<int>(n), bias, y}, true);
+  return heddle::launch_matmul<T>(launch, error, "auto_matmul_add_bias_tanh_cast_f32__f16", m, n, k, a, b, Epilogue{static_cast<int>(n), bias, y}, arguments.is_constant(1));
 }
 

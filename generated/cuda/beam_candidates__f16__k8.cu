@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(Team::threads, 1) beam_candidates_kept(
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
   const auto bestValues = bestValues_lanes.finish(team, bestValues_places);
-  const float top = fmaxf(bestValues.value(0), -3e+38f);
+  const float top = heddle::larger(bestValues.value(0), -3e+38f);
   if (team.lane() == 0) heddle::write(tops, (static_cast<int64_t>(r1) * p) + q, top);
   heddle::Accumulator<heddle::Sum<float>> sums1_lanes;
   HEDDLE_UNROLL
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(Team::threads, 2) beam_candidates_reread(
     bestValues_lanes.take(team, bestValues_offers, c0);
   }
   const auto bestValues = bestValues_lanes.finish(team, bestValues_places);
-  const float top = fmaxf(bestValues.value(0), -3e+38f);
+  const float top = heddle::larger(bestValues.value(0), -3e+38f);
   if (team.lane() == 0) heddle::write(tops, (static_cast<int64_t>(r1) * p) + q, top);
   heddle::Accumulator<heddle::Sum<float>> sums1_lanes;
   HEDDLE_UNROLL_FEW

@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_argmax_kept(
     const int64_t rows,
     const int n,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::Out<float> y,
     const heddle::Out<int> y2) {
   heddle::begin_kernel();
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_argmax_reread(
     const int64_t rows,
     const int n,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::Out<float> y,
     const heddle::Out<int> y2) {
   heddle::begin_kernel();
@@ -120,7 +120,7 @@ extern "C" int32_t heddle_launch_bias_argmax__f16(const heddle_launch* launch, h
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", n);
+  const auto bias = arguments.constant_in<T>(1, "bias", n);
   const auto y = arguments.out<float>(2, "y", heddle::Count(m) * n);
   const auto y2 = arguments.out<int>(3, "y2", m);
   const int64_t rows = arguments.work(heddle::Count(m), 1);

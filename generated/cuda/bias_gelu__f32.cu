@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(256, 1) bias_gelu_elementwise(
     const int64_t work,
     const int n,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::Out<T> y) {
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
@@ -39,7 +39,7 @@ extern "C" int32_t heddle_launch_bias_gelu__f32(const heddle_launch* launch, hed
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", n);
+  const auto bias = arguments.constant_in<T>(1, "bias", n);
   const auto y = arguments.out<T>(2, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;

@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(256, 1) bias_relu_elementwise(
     const int64_t work,
     const int n,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::Out<T> y) {
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(256, 1) bias_relu_elementwise(
   float y_c3[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c3[i] = fmaxf(x_c3[i] + bias_c3[i], 0.0f);
+    y_c3[i] = heddle::larger(x_c3[i] + bias_c3[i], 0.0f);
   }
   heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }
@@ -39,7 +39,7 @@ extern "C" int32_t heddle_launch_bias_relu__bf16(const heddle_launch* launch, he
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", n);
+  const auto bias = arguments.constant_in<T>(1, "bias", n);
   const auto y = arguments.out<T>(2, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;

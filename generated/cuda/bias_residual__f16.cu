@@ -13,7 +13,7 @@ __global__ void __launch_bounds__(256, 1) bias_residual_elementwise(
     const int64_t work,
     const int n,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
     const heddle::Out<T> z) {
   heddle::begin_kernel();
@@ -41,7 +41,7 @@ extern "C" int32_t heddle_launch_bias_residual__f16(const heddle_launch* launch,
   const int64_t m = arguments.dim(0, "m");
   const int64_t n = arguments.dim(1, "n");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", n);
+  const auto bias = arguments.constant_in<T>(1, "bias", n);
   const auto y = arguments.in<T>(2, "y", heddle::Count(m) * n);
   const auto z = arguments.out<T>(3, "z", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);

@@ -21,10 +21,10 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_and_layer_norm
     const int n,
     const float eps,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> z,
     const heddle::Out<T> y2) {
   heddle::begin_kernel();
@@ -116,10 +116,10 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_and_layer_norm
     const int n,
     const float eps,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> z,
     const heddle::Out<T> y2) {
   heddle::begin_kernel();
@@ -207,10 +207,10 @@ extern "C" int32_t heddle_launch_bias_residual_and_layer_norm__f32(const heddle_
   const int64_t n = arguments.dim(1, "n");
   const float eps = arguments.f32_attr(0, "eps");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", n);
+  const auto bias = arguments.constant_in<T>(1, "bias", n);
   const auto y = arguments.in<T>(2, "y", heddle::Count(m) * n);
-  const auto gamma = arguments.in<T>(3, "gamma", n);
-  const auto beta = arguments.in<T>(4, "beta", n);
+  const auto gamma = arguments.constant_in<T>(3, "gamma", n);
+  const auto beta = arguments.constant_in<T>(4, "beta", n);
   const auto z = arguments.out<T>(5, "z", heddle::Count(m) * n);
   const auto y2 = arguments.out<T>(6, "y2", heddle::Count(m) * n);
   const int64_t rows = arguments.work(heddle::Count(m), 1);

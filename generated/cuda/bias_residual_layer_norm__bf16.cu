@@ -21,10 +21,10 @@ __global__ void __launch_bounds__(Team::threads, 1) bias_residual_layer_norm_kep
     const int n,
     const float eps,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y2) {
   heddle::begin_kernel();
   Team team;
@@ -110,10 +110,10 @@ __global__ void __launch_bounds__(Team::threads, 2) bias_residual_layer_norm_rer
     const int n,
     const float eps,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y2) {
   heddle::begin_kernel();
   Team team;
@@ -195,10 +195,10 @@ extern "C" int32_t heddle_launch_bias_residual_layer_norm__bf16(const heddle_lau
   const int64_t n = arguments.dim(1, "n");
   const float eps = arguments.f32_attr(0, "eps");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto bias = arguments.in<T>(1, "bias", n);
+  const auto bias = arguments.constant_in<T>(1, "bias", n);
   const auto y = arguments.in<T>(2, "y", heddle::Count(m) * n);
-  const auto gamma = arguments.in<T>(3, "gamma", n);
-  const auto beta = arguments.in<T>(4, "beta", n);
+  const auto gamma = arguments.constant_in<T>(3, "gamma", n);
+  const auto beta = arguments.constant_in<T>(4, "beta", n);
   const auto y2 = arguments.out<T>(5, "y2", heddle::Count(m) * n);
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;

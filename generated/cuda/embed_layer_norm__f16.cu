@@ -21,16 +21,16 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
     const int n,
     const float eps,
     const heddle::In<int> ids,
-    const heddle::In<T> table,
+    const heddle::ConstantIn<T> table,
     const heddle::In<int> ids2,
-    const heddle::In<T> table2,
+    const heddle::ConstantIn<T> table2,
     const heddle::In<int> lengths,
     const heddle::In<int> starts,
-    const heddle::In<T> table3,
+    const heddle::ConstantIn<T> table3,
     const heddle::In<int> sequences,
     const heddle::In<int> positions,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y) {
   heddle::begin_kernel();
   Team team;
@@ -127,16 +127,16 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
     const int n,
     const float eps,
     const heddle::In<int> ids,
-    const heddle::In<T> table,
+    const heddle::ConstantIn<T> table,
     const heddle::In<int> ids2,
-    const heddle::In<T> table2,
+    const heddle::ConstantIn<T> table2,
     const heddle::In<int> lengths,
     const heddle::In<int> starts,
-    const heddle::In<T> table3,
+    const heddle::ConstantIn<T> table3,
     const heddle::In<int> sequences,
     const heddle::In<int> positions,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y) {
   heddle::begin_kernel();
   Team team;
@@ -236,16 +236,16 @@ extern "C" int32_t heddle_launch_embed_layer_norm__f16(const heddle_launch* laun
   const int64_t p = arguments.dim(5, "p");
   const float eps = arguments.f32_attr(0, "eps");
   const auto ids = arguments.in<int>(0, "ids", t);
-  const auto table = arguments.in<T>(1, "table", heddle::Count(v) * n);
+  const auto table = arguments.constant_in<T>(1, "table", heddle::Count(v) * n);
   const auto ids2 = arguments.in<int>(2, "ids2", t);
-  const auto table2 = arguments.in<T>(3, "table2", heddle::Count(v2) * n);
+  const auto table2 = arguments.constant_in<T>(3, "table2", heddle::Count(v2) * n);
   const auto lengths = arguments.in<int>(4, "lengths", b);
   const auto starts = arguments.in<int>(5, "starts", b);
-  const auto table3 = arguments.in<T>(6, "table3", heddle::Count(p) * n);
+  const auto table3 = arguments.constant_in<T>(6, "table3", heddle::Count(p) * n);
   const auto sequences = arguments.in<int>(7, "sequences", t);
   const auto positions = arguments.in<int>(8, "positions", t);
-  const auto gamma = arguments.in<T>(9, "gamma", n);
-  const auto beta = arguments.in<T>(10, "beta", n);
+  const auto gamma = arguments.constant_in<T>(9, "gamma", n);
+  const auto beta = arguments.constant_in<T>(10, "beta", n);
   const auto y = arguments.out<T>(11, "y", heddle::Count(t) * n);
   const int64_t rows = arguments.work(heddle::Count(t), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;

@@ -14,10 +14,10 @@ __global__ void __launch_bounds__(256, 1) embed_scaled_elementwise(
     const int n,
     const float factor,
     const heddle::In<int> ids,
-    const heddle::In<T> table,
+    const heddle::ConstantIn<T> table,
     const heddle::In<int> lengths,
     const heddle::In<int> starts,
-    const heddle::In<T> table2,
+    const heddle::ConstantIn<T> table2,
     const heddle::In<int> sequences,
     const heddle::In<int> positions,
     const heddle::Out<T> y) {
@@ -55,10 +55,10 @@ extern "C" int32_t heddle_launch_embed_scaled__f32(const heddle_launch* launch, 
   const int64_t p = arguments.dim(4, "p");
   const float factor = arguments.f32_attr(0, "factor");
   const auto ids = arguments.in<int>(0, "ids", t);
-  const auto table = arguments.in<T>(1, "table", heddle::Count(v) * n);
+  const auto table = arguments.constant_in<T>(1, "table", heddle::Count(v) * n);
   const auto lengths = arguments.in<int>(2, "lengths", b);
   const auto starts = arguments.in<int>(3, "starts", b);
-  const auto table2 = arguments.in<T>(4, "table2", heddle::Count(p) * n);
+  const auto table2 = arguments.constant_in<T>(4, "table2", heddle::Count(p) * n);
   const auto sequences = arguments.in<int>(5, "sequences", t);
   const auto positions = arguments.in<int>(6, "positions", t);
   const auto y = arguments.out<T>(7, "y", heddle::Count(t) * n);

@@ -15,9 +15,9 @@ __global__ void __launch_bounds__(256, 1) embed_step_elementwise(
     const int p,
     const float factor,
     const heddle::In<int> ids,
-    const heddle::In<T> table,
+    const heddle::ConstantIn<T> table,
     const heddle::In<int> step,
-    const heddle::In<T> table2,
+    const heddle::ConstantIn<T> table2,
     const heddle::Out<T> y) {
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
@@ -50,9 +50,9 @@ extern "C" int32_t heddle_launch_embed_step__f16(const heddle_launch* launch, he
   const int64_t p = arguments.dim(4, "p");
   const float factor = arguments.f32_attr(0, "factor");
   const auto ids = arguments.in<int>(0, "ids", m);
-  const auto table = arguments.in<T>(1, "table", heddle::Count(v) * n);
+  const auto table = arguments.constant_in<T>(1, "table", heddle::Count(v) * n);
   const auto step = arguments.in<int>(2, "step", o);
-  const auto table2 = arguments.in<T>(3, "table2", heddle::Count(p) * n);
+  const auto table2 = arguments.constant_in<T>(3, "table2", heddle::Count(p) * n);
   const auto y = arguments.out<T>(4, "y", heddle::Count(m) * n);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;

@@ -15,8 +15,8 @@ __global__ void __launch_bounds__(256, 1) int8_bias_gelu_elementwise(
     const int n,
     const float inverse,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
     const heddle::Out<signed char> y) {
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
@@ -43,8 +43,8 @@ extern "C" int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch
   const int64_t n = arguments.dim(1, "n");
   const float inverse = arguments.f32_attr(0, "inverse");
   const auto x = arguments.in<int>(0, "x", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
-  const auto steps = arguments.in<float>(1, "steps", n);
-  const auto bias = arguments.in<T>(2, "bias", n);
+  const auto steps = arguments.constant_in<float>(1, "steps", n);
+  const auto bias = arguments.constant_in<T>(2, "bias", n);
   const auto y = arguments.out<signed char>(3, "y", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const int64_t work = arguments.work(heddle::Count(m) * heddle::chunks_of<VEC>(static_cast<int>(n)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;

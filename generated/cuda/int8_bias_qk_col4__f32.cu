@@ -18,11 +18,11 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_elementwise(
     const float inverse,
     const float inverse2,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
+    const heddle::ConstantIn<float> steps,
     const heddle::In<int> x2,
-    const heddle::In<float> steps2,
-    const heddle::In<T> bias,
-    const heddle::In<T> bias2,
+    const heddle::ConstantIn<float> steps2,
+    const heddle::ConstantIn<T> bias,
+    const heddle::ConstantIn<T> bias2,
     const heddle::Out<signed char> y,
     const heddle::Out<signed char> y2) {
   heddle::begin_kernel();
@@ -63,11 +63,11 @@ extern "C" int32_t heddle_launch_int8_bias_qk_col4__f32(const heddle_launch* lau
   const float inverse = arguments.f32_attr(0, "inverse");
   const float inverse2 = arguments.f32_attr(1, "inverse2");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * d) + 32) - 1) / 32) * 32) * (heddle::Count(b) * s));
-  const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * d);
+  const auto steps = arguments.constant_in<float>(1, "steps", heddle::Count(h) * d);
   const auto x2 = arguments.in<int>(2, "x2", (((((heddle::Count(h) * d) + 32) - 1) / 32) * 32) * (heddle::Count(b) * s));
-  const auto steps2 = arguments.in<float>(3, "steps2", heddle::Count(h) * d);
-  const auto bias = arguments.in<T>(4, "bias", heddle::Count(h) * d);
-  const auto bias2 = arguments.in<T>(5, "bias2", heddle::Count(h) * d);
+  const auto steps2 = arguments.constant_in<float>(3, "steps2", heddle::Count(h) * d);
+  const auto bias = arguments.constant_in<T>(4, "bias", heddle::Count(h) * d);
+  const auto bias2 = arguments.constant_in<T>(5, "bias2", heddle::Count(h) * d);
   const auto y = arguments.out<signed char>(6, "y", (heddle::Count(b) * h) * (((((heddle::Count(d) + 32) - 1) / 32) * 32) * s));
   const auto y2 = arguments.out<signed char>(7, "y2", (heddle::Count(b) * h) * (((((heddle::Count(d) + 32) - 1) / 32) * 32) * ((((heddle::Count(s) + 8) - 1) / 8) * 8)));
   const int64_t work = arguments.work(heddle::Count(b) * s * h * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);

@@ -18,11 +18,11 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_col4_unpack_elementwise(
     const float inverse,
     const float inverse2,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
+    const heddle::ConstantIn<float> steps,
     const heddle::In<int> x2,
-    const heddle::In<float> steps2,
-    const heddle::In<T> bias,
-    const heddle::In<T> bias2,
+    const heddle::ConstantIn<float> steps2,
+    const heddle::ConstantIn<T> bias,
+    const heddle::ConstantIn<T> bias2,
     const heddle::In<int> lengths,
     const heddle::In<int> starts,
     const heddle::Out<signed char> y,
@@ -67,11 +67,11 @@ extern "C" int32_t heddle_launch_int8_bias_qk_col4_unpack__f16__d64(const heddle
   const float inverse = arguments.f32_attr(0, "inverse");
   const float inverse2 = arguments.f32_attr(1, "inverse2");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * 64) + 32) - 1) / 32) * 32) * t);
-  const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * 64);
+  const auto steps = arguments.constant_in<float>(1, "steps", heddle::Count(h) * 64);
   const auto x2 = arguments.in<int>(2, "x2", (((((heddle::Count(h) * 64) + 32) - 1) / 32) * 32) * t2);
-  const auto steps2 = arguments.in<float>(3, "steps2", heddle::Count(h) * 64);
-  const auto bias = arguments.in<T>(4, "bias", heddle::Count(h) * 64);
-  const auto bias2 = arguments.in<T>(5, "bias2", heddle::Count(h) * 64);
+  const auto steps2 = arguments.constant_in<float>(3, "steps2", heddle::Count(h) * 64);
+  const auto bias = arguments.constant_in<T>(4, "bias", heddle::Count(h) * 64);
+  const auto bias2 = arguments.constant_in<T>(5, "bias2", heddle::Count(h) * 64);
   const auto lengths = arguments.in<int>(6, "lengths", b);
   const auto starts = arguments.in<int>(7, "starts", b);
   const auto y = arguments.out<signed char>(8, "y", (heddle::Count(b) * h) * (((((heddle::Count(64) + 32) - 1) / 32) * 32) * s));

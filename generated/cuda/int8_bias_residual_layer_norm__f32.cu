@@ -22,11 +22,11 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
     const int n,
     const float eps,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y2) {
   heddle::begin_kernel();
   Team team;
@@ -111,11 +111,11 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const int n,
     const float eps,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y2) {
   heddle::begin_kernel();
   Team team;
@@ -197,11 +197,11 @@ extern "C" int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle
   const int64_t n = arguments.dim(1, "n");
   const float eps = arguments.f32_attr(0, "eps");
   const auto x = arguments.in<int>(0, "x", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
-  const auto steps = arguments.in<float>(1, "steps", n);
-  const auto bias = arguments.in<T>(2, "bias", n);
+  const auto steps = arguments.constant_in<float>(1, "steps", n);
+  const auto bias = arguments.constant_in<T>(2, "bias", n);
   const auto y = arguments.in<T>(3, "y", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
-  const auto gamma = arguments.in<T>(4, "gamma", n);
-  const auto beta = arguments.in<T>(5, "beta", n);
+  const auto gamma = arguments.constant_in<T>(4, "gamma", n);
+  const auto beta = arguments.constant_in<T>(5, "beta", n);
   const auto y2 = arguments.out<T>(6, "y2", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;

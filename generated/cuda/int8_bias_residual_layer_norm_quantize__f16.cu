@@ -25,10 +25,10 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_bias_residual_layer_nor
     const float inverse,
     const heddle::In<signed char> x,
     const heddle::In<int> x2,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<signed char> y) {
   heddle::begin_kernel();
   Team team;
@@ -116,10 +116,10 @@ __global__ void __launch_bounds__(Team::threads, 2) int8_bias_residual_layer_nor
     const float inverse,
     const heddle::In<signed char> x,
     const heddle::In<int> x2,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<signed char> y) {
   heddle::begin_kernel();
   Team team;
@@ -204,10 +204,10 @@ extern "C" int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f16(con
   const float inverse = arguments.f32_attr(2, "inverse");
   const auto x = arguments.in<signed char>(0, "x", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const auto x2 = arguments.in<int>(1, "x2", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
-  const auto steps = arguments.in<float>(2, "steps", n);
-  const auto bias = arguments.in<T>(3, "bias", n);
-  const auto gamma = arguments.in<T>(4, "gamma", n);
-  const auto beta = arguments.in<T>(5, "beta", n);
+  const auto steps = arguments.constant_in<float>(2, "steps", n);
+  const auto bias = arguments.constant_in<T>(3, "bias", n);
+  const auto gamma = arguments.constant_in<T>(4, "gamma", n);
+  const auto beta = arguments.constant_in<T>(5, "beta", n);
   const auto y = arguments.out<signed char>(6, "y", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   const int64_t rows = arguments.work(heddle::Count(m), 1);
   if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;

@@ -17,8 +17,8 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_2r4r4_elementwise(
     const int d,
     const float inverse,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
     const heddle::Out<signed char> y) {
   heddle::begin_kernel();
   int64_t position = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
@@ -49,8 +49,8 @@ extern "C" int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* lau
   const int64_t d = arguments.dim(3, "d");
   const float inverse = arguments.f32_attr(0, "inverse");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * d) + 32) - 1) / 32) * 32) * (heddle::Count(b) * s));
-  const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * d);
-  const auto bias = arguments.in<T>(2, "bias", heddle::Count(h) * d);
+  const auto steps = arguments.constant_in<float>(1, "steps", heddle::Count(h) * d);
+  const auto bias = arguments.constant_in<T>(2, "bias", heddle::Count(h) * d);
   const auto y = arguments.out<signed char>(3, "y", (heddle::Count(b) * h) * (((((heddle::Count(s) + 32) - 1) / 32) * 32) * ((((heddle::Count(d) + 32) - 1) / 32) * 32)));
   const int64_t work = arguments.work(heddle::Count(b) * h * d * heddle::chunks_of<VEC>(static_cast<int>(s)), 256);
   if (arguments.status != HEDDLE_OK || work == 0) return arguments.status;

@@ -16,8 +16,8 @@ __global__ void __launch_bounds__(256, 1) int8_bias_v_col4_unpack_elementwise(
     const int s,
     const float inverse,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<int> lengths,
     const heddle::In<int> starts,
     const heddle::Out<signed char> y) {
@@ -56,8 +56,8 @@ extern "C" int32_t heddle_launch_int8_bias_v_col4_unpack__f32__d64(const heddle_
   const int64_t s = arguments.dim(4, "s");
   const float inverse = arguments.f32_attr(0, "inverse");
   const auto x = arguments.in<int>(0, "x", (((((heddle::Count(h) * 64) + 32) - 1) / 32) * 32) * t);
-  const auto steps = arguments.in<float>(1, "steps", heddle::Count(h) * 64);
-  const auto bias = arguments.in<T>(2, "bias", heddle::Count(h) * 64);
+  const auto steps = arguments.constant_in<float>(1, "steps", heddle::Count(h) * 64);
+  const auto bias = arguments.constant_in<T>(2, "bias", heddle::Count(h) * 64);
   const auto lengths = arguments.in<int>(3, "lengths", b);
   const auto starts = arguments.in<int>(4, "starts", b);
   const auto y = arguments.out<signed char>(5, "y", (heddle::Count(b) * h) * (((((heddle::Count(s) + 32) - 1) / 32) * 32) * ((((heddle::Count(64) + 8) - 1) / 8) * 8)));

@@ -141,6 +141,6 @@ extern "C" int32_t heddle_launch_int8_matmul(const heddle_launch* launch, heddle
   if (n == 3072 && k == 768 && m >= 1729 && m <= 1792 && heddle::runs_on(90)) measured = {heddle::MatmulTile::turns_128x128, 1};
   // Measured on NVIDIA H200: 18.5 us instead of 20.3 at 2048 rows.
   if (n == 3072 && k == 768 && m >= 1985 && m <= 2048 && heddle::runs_on(90)) measured = {heddle::MatmulTile::turns_128x128, 1};
-  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul", m, n, k, a, b, Epilogue{static_cast<int>(n), y}, true, measured);
+  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul", m, n, k, a, b, Epilogue{static_cast<int>(n), y}, arguments.is_constant(1), measured);
 }
 

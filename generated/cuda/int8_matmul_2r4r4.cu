@@ -53,6 +53,6 @@ extern "C" int32_t heddle_launch_int8_matmul_2r4r4(const heddle_launch* launch, 
   const auto b = arguments.in<signed char>(1, "b", ((((heddle::Count(k) + 32) - 1) / 32) * 32) * ((((heddle::Count(n) + 32) - 1) / 32) * 32));
   const auto y = arguments.out<int>(2, "y", ((((heddle::Count(n) + 32) - 1) / 32) * 32) * m);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul_int8<heddle::Col32Order, heddle::Col32TwoRowOrder>(launch, error, "int8_matmul_2r4r4", 1, m, n, k, a, 0, ((static_cast<int64_t>(32 >> 5) * 32) * m) + (32 & 31), b, 0, ((static_cast<int64_t>(32 >> 5) * 32) * ((((static_cast<int64_t>(n) + 32) - 1) / 32) * 32)) + (32 & 31), Epilogue{static_cast<int>(m), static_cast<int>(n), y}, true);
+  return heddle::launch_matmul_int8<heddle::Col32Order, heddle::Col32TwoRowOrder>(launch, error, "int8_matmul_2r4r4", 1, m, n, k, a, 0, ((static_cast<int64_t>(32 >> 5) * 32) * m) + (32 & 31), b, 0, ((static_cast<int64_t>(32 >> 5) * 32) * ((((static_cast<int64_t>(n) + 32) - 1) / 32) * 32)) + (32 & 31), Epilogue{static_cast<int>(m), static_cast<int>(n), y}, arguments.is_constant(1));
 }
 

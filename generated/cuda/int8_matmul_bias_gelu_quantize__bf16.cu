@@ -12,8 +12,8 @@ using T = __nv_bfloat16;
 struct Epilogue {
   int n;
   float inverse;
-  heddle::In<float> steps;
-  heddle::In<T> bias;
+  heddle::ConstantIn<float> steps;
+  heddle::ConstantIn<T> bias;
   heddle::Out<signed char> y;
   static constexpr int VEC = 8;
   /// What is read besides the product.
@@ -62,10 +62,10 @@ extern "C" int32_t heddle_launch_int8_matmul_bias_gelu_quantize__bf16(const hedd
   const float inverse = arguments.f32_attr(0, "inverse");
   const auto a = arguments.in<signed char>(0, "a", heddle::Count(m) * k);
   const auto b = arguments.in<signed char>(1, "b", heddle::Count(n) * k);
-  const auto steps = arguments.in<float>(2, "steps", n);
-  const auto bias = arguments.in<T>(3, "bias", n);
+  const auto steps = arguments.constant_in<float>(2, "steps", n);
+  const auto bias = arguments.constant_in<T>(3, "bias", n);
   const auto y = arguments.out<signed char>(4, "y", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul_bias_gelu_quantize__bf16", m, n, k, a, b, Epilogue{static_cast<int>(n), inverse, steps, bias, y}, true);
+  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul_bias_gelu_quantize__bf16", m, n, k, a, b, Epilogue{static_cast<int>(n), inverse, steps, bias, y}, arguments.is_constant(1));
 }
 

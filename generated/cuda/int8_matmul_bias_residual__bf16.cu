@@ -11,8 +11,8 @@ using T = __nv_bfloat16;
 // What becomes of the product.
 struct Epilogue {
   int n;
-  heddle::In<float> steps;
-  heddle::In<T> bias;
+  heddle::ConstantIn<float> steps;
+  heddle::ConstantIn<T> bias;
   heddle::In<T> y;
   heddle::Out<T> z;
   static constexpr int VEC = 8;
@@ -63,11 +63,11 @@ extern "C" int32_t heddle_launch_int8_matmul_bias_residual__bf16(const heddle_la
   const int64_t k = arguments.dim(2, "k");
   const auto a = arguments.in<signed char>(0, "a", heddle::Count(m) * k);
   const auto b = arguments.in<signed char>(1, "b", heddle::Count(n) * k);
-  const auto steps = arguments.in<float>(2, "steps", n);
-  const auto bias = arguments.in<T>(3, "bias", n);
+  const auto steps = arguments.constant_in<float>(2, "steps", n);
+  const auto bias = arguments.constant_in<T>(3, "bias", n);
   const auto y = arguments.in<T>(4, "y", heddle::Count(m) * n);
   const auto z = arguments.out<T>(5, "z", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul_bias_residual__bf16", m, n, k, a, b, Epilogue{static_cast<int>(n), steps, bias, y, z}, true);
+  return heddle::launch_matmul<signed char>(launch, error, "int8_matmul_bias_residual__bf16", m, n, k, a, b, Epilogue{static_cast<int>(n), steps, bias, y, z}, arguments.is_constant(1));
 }
 

@@ -22,11 +22,11 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
     const float eps,
     const float inverse,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y2,
     const heddle::Out<signed char> y3) {
   heddle::begin_kernel();
@@ -121,11 +121,11 @@ __global__ void __launch_bounds__(Team::threads, 1) int8_row_bias_residual_layer
     const float eps,
     const float inverse,
     const heddle::In<int> x,
-    const heddle::In<float> steps,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<float> steps,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> y,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y2,
     const heddle::Out<signed char> y3) {
   heddle::begin_kernel();
@@ -218,11 +218,11 @@ extern "C" int32_t heddle_launch_int8_row_bias_residual_layer_norm__f32(const he
   const float eps = arguments.f32_attr(0, "eps");
   const float inverse = arguments.f32_attr(1, "inverse");
   const auto x = arguments.in<int>(0, "x", heddle::Count(m) * n);
-  const auto steps = arguments.in<float>(1, "steps", n);
-  const auto bias = arguments.in<T>(2, "bias", n);
+  const auto steps = arguments.constant_in<float>(1, "steps", n);
+  const auto bias = arguments.constant_in<T>(2, "bias", n);
   const auto y = arguments.in<T>(3, "y", heddle::Count(m) * n);
-  const auto gamma = arguments.in<T>(4, "gamma", n);
-  const auto beta = arguments.in<T>(5, "beta", n);
+  const auto gamma = arguments.constant_in<T>(4, "gamma", n);
+  const auto beta = arguments.constant_in<T>(5, "beta", n);
   const auto y2 = arguments.out<T>(6, "y2", heddle::Count(m) * n);
   const auto y3 = arguments.out<signed char>(7, "y3", heddle::Count(m) * n);
   const int64_t rows = arguments.work(heddle::Count(m), 1);

@@ -15,9 +15,9 @@ __global__ void __launch_bounds__(256, 1) kv_bias_split_heads_elementwise(
     const int h,
     const int d,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> x2,
-    const heddle::In<T> bias2,
+    const heddle::ConstantIn<T> bias2,
     const heddle::Out<T> y,
     const heddle::Out<T> y2) {
   heddle::begin_kernel();
@@ -55,9 +55,9 @@ extern "C" int32_t heddle_launch_kv_bias_split_heads__f16(const heddle_launch* l
   const int64_t h = arguments.dim(2, "h");
   const int64_t d = arguments.dim(3, "d");
   const auto x = arguments.in<T>(0, "x", ((heddle::Count(b) * s) * h) * d);
-  const auto bias = arguments.in<T>(1, "bias", heddle::Count(h) * d);
+  const auto bias = arguments.constant_in<T>(1, "bias", heddle::Count(h) * d);
   const auto x2 = arguments.in<T>(2, "x2", ((heddle::Count(b) * s) * h) * d);
-  const auto bias2 = arguments.in<T>(3, "bias2", heddle::Count(h) * d);
+  const auto bias2 = arguments.constant_in<T>(3, "bias2", heddle::Count(h) * d);
   const auto y = arguments.out<T>(4, "y", ((heddle::Count(b) * s) * h) * d);
   const auto y2 = arguments.out<T>(5, "y2", ((heddle::Count(b) * s) * h) * d);
   const int64_t work = arguments.work(heddle::Count(b) * s * h * heddle::chunks_of<VEC>(static_cast<int>(d)), 256);

@@ -22,8 +22,8 @@ __global__ void __launch_bounds__(Team::threads, 1) layer_norm_quantize_kept(
     const float eps,
     const float inverse,
     const heddle::In<T> x,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y,
     const heddle::Out<signed char> y2) {
   heddle::begin_kernel();
@@ -109,8 +109,8 @@ __global__ void __launch_bounds__(Team::threads, 2) layer_norm_quantize_reread(
     const float eps,
     const float inverse,
     const heddle::In<T> x,
-    const heddle::In<T> gamma,
-    const heddle::In<T> beta,
+    const heddle::ConstantIn<T> gamma,
+    const heddle::ConstantIn<T> beta,
     const heddle::Out<T> y,
     const heddle::Out<signed char> y2) {
   heddle::begin_kernel();
@@ -190,8 +190,8 @@ extern "C" int32_t heddle_launch_layer_norm_quantize__bf16(const heddle_launch* 
   const float eps = arguments.f32_attr(0, "eps");
   const float inverse = arguments.f32_attr(1, "inverse");
   const auto x = arguments.in<T>(0, "x", heddle::Count(m) * n);
-  const auto gamma = arguments.in<T>(1, "gamma", n);
-  const auto beta = arguments.in<T>(2, "beta", n);
+  const auto gamma = arguments.constant_in<T>(1, "gamma", n);
+  const auto beta = arguments.constant_in<T>(2, "beta", n);
   const auto y = arguments.out<T>(3, "y", heddle::Count(m) * n);
   const auto y2 = arguments.out<signed char>(4, "y2", heddle::Count(m) * n);
   const int64_t rows = arguments.work(heddle::Count(m), 1);

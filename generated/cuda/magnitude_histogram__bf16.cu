@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(Team::threads, 1) magnitude_histogram_kept(
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         const float common = fabsf(x_c[chunk][i]);
-        if (WHOLE || i < valid) heddle::count(counts, static_cast<int>(fminf(((common < 3e+38f) ? common : 3e+38f) * scale, row_toFloat)), bins, [&](int bin) -> int64_t { return (static_cast<int64_t>(m1) * bins) + bin; });
+        if (WHOLE || i < valid) heddle::count(counts, __float2int_rz(heddle::smaller(((common < 3e+38f) ? common : 3e+38f) * scale, row_toFloat)), bins, [&](int bin) -> int64_t { return (static_cast<int64_t>(m1) * bins) + bin; });
       }
     }
   };
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(Team::threads, 2) magnitude_histogram_reread(
       HEDDLE_UNROLL
       for (int i = 0; i < VEC; ++i) {
         const float common = fabsf(x_c[i]);
-        if (WHOLE || i < valid) heddle::count(counts, static_cast<int>(fminf(((common < 3e+38f) ? common : 3e+38f) * scale, row_toFloat)), bins, [&](int bin) -> int64_t { return (static_cast<int64_t>(m1) * bins) + bin; });
+        if (WHOLE || i < valid) heddle::count(counts, __float2int_rz(heddle::smaller(((common < 3e+38f) ? common : 3e+38f) * scale, row_toFloat)), bins, [&](int bin) -> int64_t { return (static_cast<int64_t>(m1) * bins) + bin; });
       }
     }
   };

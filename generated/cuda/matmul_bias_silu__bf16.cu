@@ -11,7 +11,7 @@ using T = __nv_bfloat16;
 // What becomes of the product.
 struct Epilogue {
   int n;
-  heddle::In<T> bias;
+  heddle::ConstantIn<T> bias;
   heddle::Out<T> y;
   static constexpr int VEC = 8;
   /// What is read besides the product.
@@ -57,9 +57,9 @@ extern "C" int32_t heddle_launch_matmul_bias_silu__bf16(const heddle_launch* lau
   const int64_t k = arguments.dim(2, "k");
   const auto a = arguments.in<T>(0, "a", heddle::Count(m) * k);
   const auto b = arguments.in<T>(1, "b", heddle::Count(n) * k);
-  const auto bias = arguments.in<T>(2, "bias", n);
+  const auto bias = arguments.constant_in<T>(2, "bias", n);
   const auto y = arguments.out<T>(3, "y", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul<T>(launch, error, "matmul_bias_silu__bf16", m, n, k, a, b, Epilogue{static_cast<int>(n), bias, y}, true);
+  return heddle::launch_matmul<T>(launch, error, "matmul_bias_silu__bf16", m, n, k, a, b, Epilogue{static_cast<int>(n), bias, y}, arguments.is_constant(1));
 }
 

@@ -54,6 +54,6 @@ extern "C" int32_t heddle_launch_matmul_cast_f32__f32(const heddle_launch* launc
   const auto b = arguments.in<T>(1, "b", heddle::Count(n) * k);
   const auto y = arguments.out<float>(2, "y", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul<T>(launch, error, "matmul_cast_f32__f32", m, n, k, a, b, Epilogue{static_cast<int>(n), y}, true);
+  return heddle::launch_matmul<T>(launch, error, "matmul_cast_f32__f32", m, n, k, a, b, Epilogue{static_cast<int>(n), y}, arguments.is_constant(1));
 }
 

@@ -15,11 +15,11 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_split_heads_elementwise(
     const int h,
     const int d,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
+    const heddle::ConstantIn<T> bias,
     const heddle::In<T> x2,
-    const heddle::In<T> bias2,
+    const heddle::ConstantIn<T> bias2,
     const heddle::In<T> x3,
-    const heddle::In<T> bias3,
+    const heddle::ConstantIn<T> bias3,
     const heddle::Out<T> y,
     const heddle::Out<T> y2,
     const heddle::Out<T> y3) {
@@ -63,11 +63,11 @@ extern "C" int32_t heddle_launch_qkv_bias_split_heads__f16(const heddle_launch* 
   const int64_t h = arguments.dim(2, "h");
   const int64_t d = arguments.dim(3, "d");
   const auto x = arguments.in<T>(0, "x", ((heddle::Count(b) * s) * h) * d);
-  const auto bias = arguments.in<T>(1, "bias", heddle::Count(h) * d);
+  const auto bias = arguments.constant_in<T>(1, "bias", heddle::Count(h) * d);
   const auto x2 = arguments.in<T>(2, "x2", ((heddle::Count(b) * s) * h) * d);
-  const auto bias2 = arguments.in<T>(3, "bias2", heddle::Count(h) * d);
+  const auto bias2 = arguments.constant_in<T>(3, "bias2", heddle::Count(h) * d);
   const auto x3 = arguments.in<T>(4, "x3", ((heddle::Count(b) * s) * h) * d);
-  const auto bias3 = arguments.in<T>(5, "bias3", heddle::Count(h) * d);
+  const auto bias3 = arguments.constant_in<T>(5, "bias3", heddle::Count(h) * d);
   const auto y = arguments.out<T>(6, "y", ((heddle::Count(b) * s) * h) * d);
   const auto y2 = arguments.out<T>(7, "y2", ((heddle::Count(b) * s) * h) * d);
   const auto y3 = arguments.out<T>(8, "y3", ((heddle::Count(b) * s) * h) * d);

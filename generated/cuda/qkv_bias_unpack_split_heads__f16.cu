@@ -16,9 +16,9 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_unpack_split_heads_elementwis
     const int d,
     const int s,
     const heddle::In<T> x,
-    const heddle::In<T> bias,
-    const heddle::In<T> bias2,
-    const heddle::In<T> bias3,
+    const heddle::ConstantIn<T> bias,
+    const heddle::ConstantIn<T> bias2,
+    const heddle::ConstantIn<T> bias3,
     const heddle::In<int> lengths,
     const heddle::In<int> starts,
     const heddle::Out<T> y,
@@ -69,9 +69,9 @@ extern "C" int32_t heddle_launch_qkv_bias_unpack_split_heads__f16(const heddle_l
   const int64_t b = arguments.dim(4, "b");
   const int64_t s = arguments.dim(5, "s");
   const auto x = arguments.in<T>(0, "x", ((heddle::Count(t) * j) * h) * d);
-  const auto bias = arguments.in<T>(1, "bias", heddle::Count(h) * d);
-  const auto bias2 = arguments.in<T>(2, "bias2", heddle::Count(h) * d);
-  const auto bias3 = arguments.in<T>(3, "bias3", heddle::Count(h) * d);
+  const auto bias = arguments.constant_in<T>(1, "bias", heddle::Count(h) * d);
+  const auto bias2 = arguments.constant_in<T>(2, "bias2", heddle::Count(h) * d);
+  const auto bias3 = arguments.constant_in<T>(3, "bias3", heddle::Count(h) * d);
   const auto lengths = arguments.in<int>(4, "lengths", b);
   const auto starts = arguments.in<int>(5, "starts", b);
   const auto y = arguments.out<T>(6, "y", ((heddle::Count(b) * s) * h) * d);

@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(256, 1) relu_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = fmaxf(x_c[i], 0.0f);
+    y_c[i] = heddle::larger(x_c[i], 0.0f);
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_kept(
     }
     const float among = team.reduce(among_lanes);
     const float nucleus = heddle::threshold(team, v, (heddle::read(topP, r1) < 1.0f) ? (heddle::read(topP, r1) * among) : INFINITY, [&](int c) { return heddle::read(logits, (static_cast<int64_t>(r1) * v) + c); }, [&](int, float key_2) { return (key_2 >= kth) ? expf((key_2 - peak) * inverse) : 0.0f; });
-    const float least = fmaxf(kth, nucleus);
+    const float least = heddle::larger(kth, nucleus);
     const float row_minP = heddle::read(minP, r1);
     float weights[CHUNKS][VEC];
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(Team::threads, 1) sample_reread(
     }
     const float among = team.reduce(among_lanes);
     const float nucleus = heddle::threshold(team, v, (heddle::read(topP, r1) < 1.0f) ? (heddle::read(topP, r1) * among) : INFINITY, [&](int c) { return heddle::read(logits, (static_cast<int64_t>(r1) * v) + c); }, [&](int, float key_2) { return (key_2 >= kth) ? expf((key_2 - peak) * inverse) : 0.0f; });
-    const float least = fmaxf(kth, nucleus);
+    const float least = heddle::larger(kth, nucleus);
     const float row_minP = heddle::read(minP, r1);
     heddle::Accumulator<heddle::Sum<float>> sum0_lanes;
     heddle::Accumulator<heddle::Max<int>> last_lanes;

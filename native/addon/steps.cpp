@@ -1,6 +1,7 @@
 // Reading the steps of a program: every value is checked here once, so that running a step checks nothing.
 #include <array>
 
+#include "constants.hpp"
 #include "host.hpp"
 
 namespace heddle {
@@ -28,7 +29,7 @@ std::vector<int64_t> read_whole_list(const Napi::Value& value, const std::string
   });
 }
 
-Step read_kernel(const Napi::Object& object, const std::string& label, const Device& device) {
+Step read_kernel(const Napi::Object& object, const std::string& label, const Device& device, ConstantFinder& finder) {
   const auto face = unwrap<LibraryFace>(object.Get("library"), label + ".library", "a kernel library of this addon");
   if (face->library->device() != &device) invalid(label + ".library: it was loaded for another device");
   const std::string key = read_text(object.Get("key"), label + ".key");
@@ -43,16 +44,23 @@ Step read_kernel(const Napi::Object& object, const std::string& label, const Dev
   auto attrs = read_list<double>(object.Get("attrs"), label + ".attrs", kernel->attr_count, read_number);
   std::vector<heddle_slice> raw;
   for (const Slice& slice : slices) raw.push_back(slice.raw());
+  // A library that does not say what its kernels write may write everything.
+  for (size_t i = 0; i < slices.size(); ++i) {
+    if (kernel->access == nullptr || kernel->access[i] != 'r') finder.write(slices[i]);
+  }
+  auto constants = finder.launch(slices);
 
   const auto enqueue = [library = face->library, launcher = kernel->launch, slices = std::move(slices), raw = std::move(raw),
-                        dims = std::move(dims), attrs = std::move(attrs)](const Device& on, heddle_error* error) {
+                        dims = std::move(dims), attrs = std::move(attrs),
+                        constants = std::move(constants)](const Device& on, heddle_error* error) {
     const heddle_launch launch = {on.api().queue_native(on.queue()),
                                   raw.data(),
                                   dims.data(),
                                   attrs.data(),
                                   static_cast<uint32_t>(raw.size()),
                                   static_cast<uint32_t>(dims.size()),
-                                  static_cast<uint32_t>(attrs.size())};
+                                  static_cast<uint32_t>(attrs.size()),
+                                  constants->data()};
     return launcher(&launch, error);
   };
   return {label, enqueue};
@@ -107,10 +115,11 @@ std::vector<Slice> read_epilogue(const Napi::Value& value, const std::string& la
   return held;
 }
 
-Step read_matmul(const Napi::Object& object, const std::string& label, const Device& device) {
+Step read_matmul(const Napi::Object& object, const std::string& label, const Device& device, ConstantFinder& finder) {
   const Slice a = read_slice(object.Get("a"), label + ".a", device);
   const Slice b = read_slice(object.Get("b"), label + ".b", device);
   const Slice out = read_slice(object.Get("out"), label + ".out", device);
+  finder.write(out);
   const auto dtypes =
       read_list<int32_t>(object.Get("dtypes"), label + ".dtypes", 3, [](const Napi::Value& entry, const std::string& name) {
         return static_cast<int32_t>(read_whole(entry, name, 0, dtype_bytes.size() - 1));
@@ -154,8 +163,9 @@ Step read_matmul(const Napi::Object& object, const std::string& label, const Dev
   return {label, enqueue};
 }
 
-Step read_fill(const Napi::Object& object, const std::string& label, const Device& device) {
+Step read_fill(const Napi::Object& object, const std::string& label, const Device& device, ConstantFinder& finder) {
   const Slice target = read_slice(object.Get("target"), label + ".target", device);
+  finder.write(target);
   const auto value = static_cast<uint8_t>(read_whole(object.Get("value"), label + ".value", 0, UINT8_MAX));
   const auto enqueue = [target, value](const Device& on, heddle_error* error) {
     return on.api().fill(on.queue(), target.raw().data, value, target.bytes, error);
@@ -163,9 +173,10 @@ Step read_fill(const Napi::Object& object, const std::string& label, const Devic
   return {label, enqueue};
 }
 
-Step read_copy(const Napi::Object& object, const std::string& label, const Device& device) {
+Step read_copy(const Napi::Object& object, const std::string& label, const Device& device, ConstantFinder& finder) {
   const Slice from = read_slice(object.Get("from"), label + ".from", device);
   const Slice to = read_slice(object.Get("to"), label + ".to", device);
+  finder.write(to);
   if (from.bytes != to.bytes) {
     invalid(label + ": copies " + std::to_string(from.bytes) + " bytes to " + std::to_string(to.bytes) + " bytes");
   }
@@ -177,14 +188,14 @@ Step read_copy(const Napi::Object& object, const std::string& label, const Devic
   return {label, enqueue};
 }
 
-Step read_step(const Napi::Value& value, const std::string& what, const Device& device) {
+Step read_step(const Napi::Value& value, const std::string& what, const Device& device, ConstantFinder& finder) {
   const Napi::Object object = read_object(value, what);
   const std::string label = read_text(object.Get("label"), what + ".label");
   const std::string kind = read_text(object.Get("kind"), label + ".kind");
-  if (kind == "kernel") return read_kernel(object, label, device);
-  if (kind == "matmul") return read_matmul(object, label, device);
-  if (kind == "fill") return read_fill(object, label, device);
-  if (kind == "copy") return read_copy(object, label, device);
+  if (kind == "kernel") return read_kernel(object, label, device, finder);
+  if (kind == "matmul") return read_matmul(object, label, device, finder);
+  if (kind == "fill") return read_fill(object, label, device, finder);
+  if (kind == "copy") return read_copy(object, label, device, finder);
   invalid(label + ".kind: expected kernel, matmul, fill or copy, got \"" + kind + '"');
 }
 
@@ -194,10 +205,12 @@ std::vector<Step> read_steps(const Napi::Value& value, const Device& device) {
   const Napi::Array array = read_array(value, "steps", most_steps);
   const uint32_t count = array.Length();
   std::vector<Step> steps;
+  ConstantFinder finder;
   for (uint32_t i = 0; i < count; ++i) {
     const Napi::HandleScope scope(value.Env());
-    steps.push_back(read_step(array.Get(i), "steps[" + std::to_string(i) + "]", device));
+    steps.push_back(read_step(array.Get(i), "steps[" + std::to_string(i) + "]", device, finder));
   }
+  finder.find();
   // The last getter may have closed the device under what is read.
   device.check_open();
   return steps;

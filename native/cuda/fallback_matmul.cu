@@ -42,7 +42,8 @@ template <class Out>
 __device__ float finish(float x, const Epilogue<Out>& epilogue, int64_t column, int64_t at) {
   if (epilogue.bias != nullptr) x += widen(epilogue.bias[column]);
   if (epilogue.residual != nullptr) x += widen(epilogue.residual[at]);
-  return epilogue.relu ? fmaxf(x, 0) : x;
+  // NaN stays, as in maximum(x, 0).
+  return epilogue.relu && x < 0 ? 0 : x;
 }
 // Sums of int8 are stored as they are.
 __device__ int finish(int x, const Epilogue<int>&, int64_t, int64_t) { return x; }

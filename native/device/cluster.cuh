@@ -108,7 +108,7 @@ class ClusterExchange {
     store_shared_16(to.place + bytes, pack);
   }
 
-  /// Waits until everything announced has arrived.
+  /// Waits until everything announced has arrived. It comes from other blocks, so their writes are acquired at the cluster's scope.
   __device__ __forceinline__ void receive() const {
 #if HEDDLE_CLUSTERS
     if (blocks_ > 1) {
@@ -116,7 +116,7 @@ class ClusterExchange {
           "{\n"
           ".reg .pred arrived;\n"
           "again:\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 arrived, [%0], 0;\n"
+          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 arrived, [%0], 0;\n"
           "@!arrived bra again;\n"
           "}" ::"r"(barrier_.address)
           : "memory");

@@ -1,5 +1,5 @@
 // Between storage types and the scalars of a body: float32 for floats and int8, int32 for the other integers. A store rounds
-// to nearest even; int8 saturates to [-127, 127] so that the range is symmetric.
+// to nearest even; int8 saturates to [-127, 127] so that the range is symmetric, and holds -127 for NaN.
 #ifndef HEDDLE_CONVERT_CUH
 #define HEDDLE_CONVERT_CUH
 
@@ -135,8 +135,8 @@ __device__ __forceinline__ void round_into(Pack<signed char, N>& pack, const flo
 #endif
 
 /// One element as a scalar, and a scalar into one element.
-template <class T>
-__device__ __forceinline__ Scalar<T> read(const In<T>& tensor, int64_t offset) {
+template <template <class> class Tensor, class T>
+__device__ __forceinline__ Scalar<T> read(const Tensor<T>& tensor, int64_t offset) {
   return Storage<T>::load(tensor.get(offset));
 }
 

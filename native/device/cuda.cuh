@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <atomic>
+
 #define HEDDLE_SHARED(type, name, count) __shared__ type name[count]
 /// Declares a function that gives a block-shared array, the same one wherever a kernel calls it: in instances of a template an array
 /// of their own would be one each.
@@ -51,9 +53,32 @@ struct PackWord<16> {
   using Type = uint4;
 };
 
-/// A tensor to read. Loads go through the read-only path: no kernel writes a buffer it reads.
+/// A tensor to read. Earlier launches may write it while this kernel waits for them, so its loads are ordinary ones: neither the
+/// compiler nor a cache may take them for those of data that never change, and none moves over wait_for_producers().
 template <class T>
 struct In {
+  const T* data;
+
+  __device__ __forceinline__ T get(int64_t i) const { return data[i]; }
+
+  template <int N>
+  __device__ __forceinline__ Pack<T, N> get_pack(int64_t i) const {
+    using Word = typename PackWord<N * sizeof(T)>::Type;
+    const Word word = *reinterpret_cast<const Word*>(data + i);
+    Pack<T, N> pack;
+    memcpy(&pack, &word, sizeof pack);
+    return pack;
+  }
+
+  __host__ __device__ __forceinline__ bool aligned(int64_t i, int bytes) const {
+    return reinterpret_cast<uintptr_t>(data + i) % static_cast<unsigned int>(bytes) == 0;
+  }
+};
+
+/// A tensor to read that no launch writes while this one runs or waits (see heddle_launch.constants): a weight. Loads go through the
+/// read-only path, and may be issued before wait_for_producers().
+template <class T>
+struct ConstantIn {
   const T* data;
 
   __device__ __forceinline__ T get(int64_t i) const { return __ldg(data + i); }
@@ -170,18 +195,92 @@ In<T> in(const heddle_launch* launch, uint32_t index, const char*) {
   return {index < launch->buffer_count ? static_cast<const T*>(launch->buffers[index].data) : nullptr};
 }
 
+/// The same of a tensor that is constant while the launch runs; see Arguments::constant_in(), which makes sure of it.
+template <class T>
+ConstantIn<T> constant_in(const heddle_launch* launch, uint32_t index, const char*) {
+  return {index < launch->buffer_count ? static_cast<const T*>(launch->buffers[index].data) : nullptr};
+}
+
 /// The same to write.
 template <class T>
 Out<T> out(const heddle_launch* launch, uint32_t index, const char*) {
   return {index < launch->buffer_count ? static_cast<T*>(launch->buffers[index].data) : nullptr};
 }
 
-/// A property of the current device; 0 when it cannot be asked.
-inline int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0, value = 0;
-  const bool known = cudaGetDevice(&device) == cudaSuccess && cudaDeviceGetAttribute(&value, attribute, device) == cudaSuccess;
-  return known ? value : 0;
+/// The current device's number, or -1.
+inline int current_device() {
+  int device = 0;
+  return cudaGetDevice(&device) == cudaSuccess ? device : -1;
 }
+
+/// A property of the current device; 0 when it cannot be asked. It never changes, so each is asked for once: launches choose tiles by
+/// several of them.
+inline int device_attribute(cudaDeviceAttr attribute) {
+  constexpr int most_devices = 16;
+  static std::atomic<int> known[most_devices][cudaDevAttrMax];  // 1 + the value, or 0
+  const int device = current_device();
+  const bool is_kept = device >= 0 && device < most_devices && attribute >= 0 && attribute < cudaDevAttrMax;
+  if (is_kept) {
+    const int value = known[device][attribute].load(std::memory_order_relaxed);
+    if (value > 0) return value - 1;
+  }
+  int value = 0;
+  if (device < 0 || cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) return 0;
+  if (is_kept && value >= 0) known[device][attribute].store(value + 1, std::memory_order_relaxed);
+  return value;
+}
+
+/// How much dynamic shared memory kernels were granted on which device. Asking costs the host more than the rest of a launch, so
+/// it asks only where more is wanted than before. A limit is never lowered, whichever thread launches. Entries never change.
+class SharedGrants {
+ public:
+  constexpr SharedGrants() = default;
+  SharedGrants(const SharedGrants&) = delete;
+  SharedGrants& operator=(const SharedGrants&) = delete;
+  ~SharedGrants() {
+    const Entry* entry = first_.load();
+    while (entry != nullptr) {
+      const Entry* const next = entry->next;
+      delete entry;
+      entry = next;
+    }
+  }
+
+  /// Sees to it that launches of `kernel` on the current device may ask for `bytes`.
+  cudaError_t grant(const void* kernel, uint32_t bytes) {
+    const int device = current_device();
+    if (has(kernel, device, bytes)) return cudaSuccess;
+    while (locked_.test_and_set(std::memory_order_acquire)) {
+    }
+    cudaError_t status = cudaSuccess;
+    if (!has(kernel, device, bytes)) {
+      status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+      if (status == cudaSuccess) {
+        first_.store(new Entry{kernel, device, bytes, first_.load(std::memory_order_relaxed)}, std::memory_order_release);
+      }
+    }
+    locked_.clear(std::memory_order_release);
+    return status;
+  }
+
+ private:
+  struct Entry {
+    const void* kernel;
+    int device;
+    uint32_t bytes;
+    const Entry* next;
+  };
+
+  bool has(const void* kernel, int device, uint32_t bytes) const {
+    for (const Entry* entry = first_.load(std::memory_order_acquire); entry != nullptr; entry = entry->next) {
+      if (entry->kernel == kernel && entry->device == device && entry->bytes >= bytes) return true;
+    }
+    return false;
+  }
+
+  std::atomic<const Entry*> first_{nullptr};
+  std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
+};
 
 /// Enqueues `kernel(args...)` over the grid. A grid with no blocks succeeds and does nothing.
 template <class... Params, class... Args>
@@ -192,8 +291,8 @@ int32_t launch(const heddle_launch* launch, heddle_error* error, const LaunchCon
   // Beyond this size dynamic shared memory is given to kernels that ask for it.
   constexpr uint32_t always_granted = 48 * 1024;
   if (config.shared_bytes > always_granted) {
-    const cudaError_t granted =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(config.shared_bytes));
+    static SharedGrants grants;  // of the kernels with these parameters, which are few
+    const cudaError_t granted = grants.grant(reinterpret_cast<const void*>(kernel), config.shared_bytes);
     if (granted != cudaSuccess) {
       return fail(error, HEDDLE_DEVICE, "kernel %s asks for %u bytes of shared memory: %s", config.kernel, config.shared_bytes,
                   cudaGetErrorString(granted));

@@ -44,13 +44,28 @@ struct PhaseBarrier {
         : "memory");
   }
 
-  /// Waits for the end of the phase with this parity. Passes when that phase was the one before the present one.
+  /// Waits for the end of the phase with this parity. Passes when that phase was the one before the present one. For what this block's
+  /// own threads and copies brought.
   __device__ __forceinline__ void wait(uint32_t parity) const {
     asm volatile(
         "{\n"
         ".reg .pred done;\n"
         "again:\n"
         "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}\n" ::"r"(address),
+        "r"(parity)
+        : "memory");
+  }
+
+  /// The same for what other blocks of the cluster wrote, whose writes are acquired at their scope. It drops the L1 cache, so it is
+  /// nothing for a loop: tiles that another block's copy engine brings are read by wgmma, and need the count of bytes only.
+  __device__ __forceinline__ void wait_across_blocks(uint32_t parity) const {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
         "@!done bra again;\n"
         "}\n" ::"r"(address),
         "r"(parity)

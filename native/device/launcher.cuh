@@ -96,6 +96,21 @@ class Arguments {
     return heddle::in<T>(launch_, index, name);
   }
 
+  /// A tensor to read through the read-only path. Refused where a launch may write it meanwhile: which none may, the program knows.
+  template <class T>
+  ConstantIn<T> constant_in(uint32_t index, const char* name, Count elements) {
+    check_buffer(index, name, elements, sizeof(T));
+    if (status == HEDDLE_OK && !is_constant(index)) {
+      status = fail(error_, HEDDLE_INVALID, "kernel %s reads %s as a constant, but a step of the program writes it", kernel_, name);
+    }
+    return heddle::constant_in<T>(launch_, index, name);
+  }
+
+  /// Whether no launch writes a buffer while this one runs or waits, so that it may be read before earlier launches are complete.
+  bool is_constant(uint32_t index) const {
+    return status == HEDDLE_OK && launch_->constants != nullptr && launch_->constants[index] != 0;
+  }
+
   /// The same to write.
   template <class T>
   Out<T> out(uint32_t index, const char* name, Count elements) {

@@ -1,8 +1,31 @@
-// Functions of the language that CUDA's library computes more precisely, and more slowly, than a float32 sum can show.
+// Functions of the language that the C library has otherwise: more precise, and slower, than a float32 sum can show, or without NaN.
 #ifndef HEDDLE_MATH_CUH
 #define HEDDLE_MATH_CUH
 
 namespace heddle {
+
+/// The larger and the smaller of two values, NaN where either is NaN: `maximum` and `minimum` of IEEE 754-2019. In one instruction, as
+/// fmaxf and fminf, which drop NaN.
+__device__ __forceinline__ float larger(float a, float b) {
+#if defined(HEDDLE_SIMT)
+  return a > b || a != a ? a : b != b || b > a ? b : signbit(a) ? b : a;
+#else
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#endif
+}
+__device__ __forceinline__ float smaller(float a, float b) {
+#if defined(HEDDLE_SIMT)
+  return a < b || a != a ? a : b != b || b < a ? b : signbit(a) ? a : b;
+#else
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#endif
+}
+__device__ __forceinline__ int larger(int a, int b) { return max(a, b); }
+__device__ __forceinline__ int smaller(int a, int b) { return min(a, b); }
 
 /// 2^x within 2 roundings in one instruction; results below the normal range become 0.
 __device__ __forceinline__ float exp2_flushed(float x) {

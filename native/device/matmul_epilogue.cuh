@@ -80,8 +80,8 @@ template <class Epilogue>
 __device__ __forceinline__ void prefetch_constants(const Epilogue&, int, long) {}
 
 /// Brings the line of element `offset` into the cache all multiprocessors share.
-template <class T>
-__device__ __forceinline__ void prefetch([[maybe_unused]] const In<T>& tensor, [[maybe_unused]] int64_t offset) {
+template <template <class> class Tensor, class T>
+__device__ __forceinline__ void prefetch([[maybe_unused]] const Tensor<T>& tensor, [[maybe_unused]] int64_t offset) {
 #if !defined(HEDDLE_SIMT)
   asm volatile("prefetch.global.L2 [%0];" ::"l"(tensor.data + offset));
 #endif

@@ -26,7 +26,9 @@ namespace heddle {
 /// One of the two warpgroups: products and epilogues of its tiles.
 template <class T, class Tile, bool Whole, class Epilogue>
 __device__ __forceinline__ void multiply_and_finish(Ring<Tile> ring, const WgmmaWork& work, const Epilogue& epilogue) {
+  // The next launch may start only now: what its blocks brought to the L1 cache before could be older than this launch's input.
   wait_for_producers();
+  release_consumers();
   const int group = static_cast<int>(threadIdx.x / warpgroup_threads) - 1;
   const int offset = Tile::in_turns ? 0 : group * Tile::block_rows;
   const int count = work.count();
@@ -72,7 +74,6 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     publish_barriers();
   }
   cluster_barrier();
-  release_consumers();
   constexpr int few = 24, many = 240;
   if (threadIdx.x < warpgroup_threads) {
     shrink_registers<few>();

@@ -3,6 +3,8 @@
 #ifndef HEDDLE_MONOIDS_CUH
 #define HEDDLE_MONOIDS_CUH
 
+#include "math.cuh"
+
 namespace heddle {
 
 template <class T>
@@ -28,11 +30,6 @@ struct Sum {
   static __device__ __forceinline__ T result(Value value) { return value; }
 };
 
-__device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); }
-__device__ __forceinline__ int larger(int a, int b) { return max(a, b); }
-__device__ __forceinline__ float smaller(float a, float b) { return fminf(a, b); }
-__device__ __forceinline__ int smaller(int a, int b) { return min(a, b); }
-
 template <class T>
 struct Max {
   using Element = T;
@@ -53,7 +50,8 @@ struct Min {
   static __device__ __forceinline__ T result(Value value) { return value; }
 };
 
-/// An element and its place. Among equal elements the lowest place wins, so the order of combination does not matter.
+/// An element and its place. Among equal elements the lowest place wins, so the order of combination does not matter. NaN, which
+/// compares with nothing, is never picked.
 template <class T>
 struct Placed {
   T value;

@@ -66,7 +66,8 @@ struct Chunk {
     return Storage<T>::load(Words::get(words[i / per_word], i % per_word));
   }
 
-  __device__ __forceinline__ void load_packs(const In<T>& tensor, int64_t offset) {
+  template <template <class> class Tensor>
+  __device__ __forceinline__ void load_packs(const Tensor<T>& tensor, int64_t offset) {
     HEDDLE_UNROLL
     for (int i = 0; i < Vec; i += width) {
       const Pack<T, width> pack = tensor.template get_pack<width>(offset + i);
@@ -75,7 +76,8 @@ struct Chunk {
   }
 
   /// Reads the first `valid` elements; the others become zero.
-  __device__ __forceinline__ void load_elements(const In<T>& tensor, int64_t offset, int valid) {
+  template <template <class> class Tensor>
+  __device__ __forceinline__ void load_elements(const Tensor<T>& tensor, int64_t offset, int valid) {
     HEDDLE_UNROLL
     for (int w = 0; w < Vec / per_word; ++w) words[w] = {};
     HEDDLE_UNROLL
@@ -86,8 +88,8 @@ struct Chunk {
 };
 
 /// Reads elements offset .. offset + valid - 1; the rest of the chunk is zero. A chunk of a whole row is full.
-template <int Vec, bool Whole = false, class T>
-__device__ __forceinline__ Chunk<T, Vec> load_chunk(const In<T>& tensor, int64_t offset, int valid) {
+template <int Vec, bool Whole = false, template <class> class Tensor, class T>
+__device__ __forceinline__ Chunk<T, Vec> load_chunk(const Tensor<T>& tensor, int64_t offset, int valid) {
   Chunk<T, Vec> chunk;
   if (Whole || (valid >= Vec && is_aligned<Vec>(tensor, offset))) {
     chunk.load_packs(tensor, offset);
@@ -99,8 +101,8 @@ __device__ __forceinline__ Chunk<T, Vec> load_chunk(const In<T>& tensor, int64_t
 
 /// Reads a lane's chunks of a row of `length` elements; `offset(c)` is the place of element c. Chunks beyond the row stay as
 /// they are.
-template <int Vec, bool Whole, int Chunks, class Team, class T, class Offset>
-__device__ __forceinline__ void load_row(const Team& team, const In<T>& tensor, int length, Chunk<T, Vec> (&chunks)[Chunks],
+template <int Vec, bool Whole, int Chunks, class Team, template <class> class Tensor, class T, class Offset>
+__device__ __forceinline__ void load_row(const Team& team, const Tensor<T>& tensor, int length, Chunk<T, Vec> (&chunks)[Chunks],
                                          Offset offset) {
   HEDDLE_UNROLL
   for (int chunk = 0; chunk < Chunks; ++chunk) {

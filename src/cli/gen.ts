@@ -7,6 +7,7 @@ import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
 import { type CliContext, json } from './context.js'
 import { readTuning } from './tuning_file.js'
+import { readVerifiedGroups } from './verified_groups.js'
 
 export interface GenOptions {
   /** Compare instead of writing. */
@@ -34,7 +35,11 @@ export async function readKernels(root: string, specs = 'specs') {
   ])
   const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
   const { graphs, plans } = await readDeclarations(root, specs)
-  return linkKernels(planAll(plans, graphs, [...kernels, ...standard], layouts), kernels, standard, graphs)
+  const verified = await readVerifiedGroups(root)
+  const planned = planAll(plans, graphs, [...kernels, ...standard], layouts, verified)
+  // A project that cannot be written to is checked anew each time.
+  await verified.save().catch(() => undefined)
+  return linkKernels(planned, kernels, standard, graphs)
 }
 
 /** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */

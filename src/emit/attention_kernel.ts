@@ -16,15 +16,21 @@ import { declareNames, type TemplateInstance, type Tiles, templateFile, tileCond
 /** Parameters of slots that are numbers; the others are indices. */
 const numbers: readonly string[] = ['raw', 'result']
 
+/** Names of slots, which no tensor may have. */
+const slotNames = 'keys queries owned score stored'
+
 /** The file of an instance. */
 export function emitAttention(instance: TemplateInstance, kernel: AttentionKernel, tiles: Tiles): string {
   const names = declareNames(
     kernel,
-    createNames({
-      instance: { kernel: { ...kernel, rows: [], body: [] }, types: instance.types, dims: {} },
-      axes: ['b', 'h', 'i', 'j'].map((name) => ({ index: name, dim: name })),
-      program: { kind: 'elementwise', steps: [], threads: 0 },
-    }),
+    createNames(
+      {
+        instance: { kernel: { ...kernel, rows: [], body: [] }, types: instance.types, dims: {} },
+        axes: ['b', 'h', 'i', 'j'].map((name) => ({ index: name, dim: name })),
+        program: { kind: 'elementwise', steps: [], threads: 0 },
+      },
+      slotNames,
+    ),
   )
   const scope: Scope = {
     names,

@@ -1,6 +1,6 @@
 /** The text of `generated/bindings.ts`: one typed constant an op, in terms of `src/emit/binding.ts`. */
 import type { Kernel } from '../ir/kernel.js'
-import { render } from './templates.js'
+import { placeText, render } from './templates.js'
 
 /** Where generated bindings find `bindOp`, seen from `generated/`. */
 const library = '../src/emit/binding.js'
@@ -11,7 +11,7 @@ export function bindingsText(kernels: readonly Signature[]): string {
   const byName = new Map(kernels.map((kernel) => [kernel.name, kernel]))
   const ops = [...byName.values()].map((kernel) => ({
     name: camelCase(kernel.name),
-    source: `${kernel.source.file}:${kernel.source.line}`,
+    source: placeText(kernel.source),
     types: `{ ${Object.entries(kernel.types)
       .map(([param, choices]) => `${param}: ${union(choices)}`)
       .join('; ')} }`,

@@ -1,6 +1,6 @@
 /** What must not be computed where the body does not: elements beyond a row, values of stores whose condition does not hold. */
 import type { Expr } from '../ir/expr.js'
-import { type Pass, passValues } from '../schedule/passes.js'
+import { type Pass, passValues, statementsOf } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
 import { mayDivideByZero } from '../schedule/simplify.js'
 
@@ -11,5 +11,8 @@ export const faults = (e: Expr, shared: ReadonlyMap<string, unknown> = new Map()
 /** True when computing an element that does not exist could read out of bounds or divide by zero. */
 export function mayFault(pass: Pass, shared?: ReadonlyMap<string, unknown>): boolean {
   const values = pass.rows.flatMap((row) => (row.kind === 'computed' ? [row.value] : []))
-  return pass.stores.some((s) => s.run === undefined) || [...values, ...passValues(pass)].some((value) => faults(value, shared))
+  return (
+    statementsOf(pass, 'loopStore').some((s) => s.run === undefined) ||
+    [...values, ...passValues(pass)].some((value) => faults(value, shared))
+  )
 }

@@ -7,6 +7,7 @@ import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { Schedule } from '../lang/plan.js'
@@ -14,11 +15,11 @@ import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
-import type { Pass } from '../schedule/passes.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
 import { bindingsText } from './bindings.js'
+import { headersOf } from './constructs/index.js'
 import { emitDecodeAttention } from './decode_attention_kernel.js'
 import type { PlannedGraphs } from './graphs.js'
 import { jsonText } from './json.js'
@@ -28,7 +29,7 @@ import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
-import { render } from './templates.js'
+import { placeText, render } from './templates.js'
 
 /** Files by path relative to `generated/`. */
 export type GeneratedFiles = ReadonlyMap<string, string>
@@ -60,7 +61,7 @@ export function generateInstances(
 ): GeneratedFiles {
   const written = [
     ...instances.map((instance): Written => {
-      const mapped = mapKernel(instance, tuning, schedules[instance.kernel.name])
+      const mapped = mapKernel(instance, tuning, own(schedules, instance.kernel.name))
       const { key } = mapped
       return { ...instance, key, variants: variantLines(mapped), text: emitInstance(mapped) }
     }),
@@ -97,15 +98,12 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
   return render('file', {
     op: kernel.name,
     specialisation: choices.length === 0 ? '' : ` with ${choices.join(', ')}`,
-    source: `${kernel.source.file}:${kernel.source.line}`,
+    source: placeText(kernel.source),
     schedule: launchers.flatMap(variantLines).map((v) => `${v.name}: ${v.schedule}`),
     types: Object.entries(types).map(([param, dtype]) => ({ name: names.type(param), type: dtypeInfo[dtype].cuda })),
     // Where kernels take the width as an argument, a constant of that name would go unused.
     vec: mapped.generic === true ? '' : vec,
-    ranks: passesOf(mapped).some(({ rankings }) => rankings.length > 0),
-    shares: passesOf(mapped).some(({ sharedRows }) => sharedRows.length > 0),
-    tuned: isTuned(mapped),
-    updates: isUpdating(kernel),
+    headers: headers(mapped),
     kernels: text,
     launcher: launchers.map((each) => render('launcher', { key: each.key, body: launcherBody(each, parameters) })).join('\n'),
   })
@@ -115,8 +113,15 @@ export function emitInstance(mapped: MappedKernel, launchers: readonly MappedKer
 const isTuned = ({ generic, program }: MappedKernel): boolean =>
   generic === true || (program.kind === 'rows' && program.variants.some(({ limit }) => limit.tuned !== undefined))
 
-const passesOf = ({ program }: MappedKernel): Pass[] =>
-  (program.kind === 'rows' ? program.kept : program.steps).flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+/** Device headers besides kernel.cuh, in alphabetical order. */
+function headers(mapped: MappedKernel): string[] {
+  const { program, instance } = mapped
+  return [
+    ...headersOf(program.kind === 'rows' ? program.kept : program.steps),
+    ...(isTuned(mapped) ? ['tuned.cuh'] : []),
+    ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
+  ].sort()
+}
 
 /** The CUDA text of one template instance: tiles by what was measured, and by the rules; or the given launchers. */
 export function emitTemplate(
@@ -168,13 +173,14 @@ export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], 
     fixedDims: { ...dims },
     file: cudaPath(key),
     digest: createHash('sha256').update(text).digest('hex'),
-    buffers: kernel.tensors.map(({ name, access, dtype, dims: extents, layout, updates }) => ({
+    buffers: kernel.tensors.map(({ name, access, dtype, dims: extents, layout, updates, constant }) => ({
       name,
       access,
       dtype: resolveDType(dtype, types),
       dims: [...extents],
       layout: layout.name,
       ...(updates === undefined ? {} : { updates }),
+      ...(constant === undefined ? {} : { constant }),
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),
@@ -199,5 +205,6 @@ export const registryText = (entries: readonly KernelEntry[]): string =>
       buffers: buffers.length,
       dims: dims.length,
       attrs: attrs.length,
+      access: buffers.map(({ access }) => (access === 'in' ? 'r' : 'w')).join(''),
     })),
   })

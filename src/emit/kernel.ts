@@ -6,18 +6,20 @@ import CodeBlockWriter from 'code-block-writer'
 import { dtypeInfo } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
 import type { Kernel, RowAxis, TensorParam } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
+import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
+import { rowLine } from './constructs/index.js'
+import { isAlone } from './constructs/shared_row.js'
 import type { PassContext, Walk } from './context.js'
-import { expressionText, offsetText, operandText, type Scope } from './expression.js'
+import { operandText, type Scope } from './expression.js'
 import { soonLines } from './loads.js'
-import { createNames, type Names, scalarText, storageText } from './names.js'
+import { createNames, handleText, type Names, scalarText } from './names.js'
 import { wholeRows } from './offsets.js'
 import { writePass } from './pass.js'
-import { isAlone } from './shared_row.js'
 import { meets } from './stages.js'
 import { render } from './templates.js'
-import { thresholdLine } from './threshold.js'
 
 /** A kernel's parameters besides the amount of work, which is always the first. */
 export interface Parameters {
@@ -112,7 +114,9 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   // Passes in which lanes meet check every chunk, and those that only share a row have none, so a row that has no other need not be
   // judged. One that is ranked is not either: what it would win in the other passes is less than a second copy of the ranking costs.
   const all = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
-  const passes = all.some(({ rankings }) => rankings.length > 0) ? [] : all.filter((pass) => !meets(pass) && !isAlone(pass))
+  const passes = all.some(({ statements }) => statements.some((s) => passStatementOf(s).meets))
+    ? []
+    : all.filter((pass) => !meets(pass) && !isAlone(pass))
   const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))
   const whole = passes.length > 0 ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
 
@@ -154,7 +158,7 @@ const sharedRegisters = 56
 
 /** Blocks of a reread program that are to share a multiprocessor: two, unless one chunk of every tensor or a search is too much for that. */
 function rereadBlocks({ instance: { kernel, types }, vec }: MappedKernel, { reread }: RowProgram): 1 | 2 {
-  if (reread.some((step) => step.kind === 'threshold')) return 1
+  if (reread.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)) return 1
   const bytes = kernel.tensors.reduce((sum, { dtype }) => sum + vec * dtypeInfo[resolveDType(dtype, types)].bytes, 0)
   return bytes / dtypeInfo.f32.bytes > sharedRegisters ? 1 : 2
 }
@@ -200,32 +204,15 @@ function writePeeled(
   names: Names,
   used: Scope['used'],
 ): void {
-  const fixed = instance.dims[dim]
+  const fixed = own(instance.dims, dim)
   if (fixed === undefined) used.dims.add(dim)
   const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
   writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
 }
 
 function writeStep(step: Step, context: PassContext): void {
-  const { writer, names } = context
-  switch (step.kind) {
-    case 'let':
-      writer.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, context)};`)
-      return
-    case 'store': {
-      const offset = offsetText(step.tensor, step.indices, context)
-      const also = step.when === undefined ? '' : ` && ${operandText(step.when, context)}`
-      writer.writeLine(
-        `if (team.lane() == 0${also}) heddle::write(${names.tensor(step.tensor)}, ${offset}, ${expressionText(step.value, context)});`,
-      )
-      return
-    }
-    case 'threshold':
-      writer.writeLine(thresholdLine(step, context))
-      return
-    case 'pass':
-      writePass(step.pass, context)
-  }
+  if (step.kind === 'pass') writePass(step.pass, context)
+  else context.writer.writeLine(rowLine(step, context))
 }
 
 function parameterList({ dims, attrs, tensors }: Parameters, work: string, names: Names): string {
@@ -233,6 +220,6 @@ function parameterList({ dims, attrs, tensors }: Parameters, work: string, names
     `const int64_t ${work}`,
     ...dims.map((dim) => `const int ${names.dim(dim)}`),
     ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
-    ...tensors.map((t) => `const heddle::${t.access === 'in' ? 'In' : 'Out'}<${storageText(t, names)}> ${names.tensor(t.name)}`),
+    ...tensors.map((tensor) => `const ${handleText(tensor, names)} ${names.tensor(tensor.name)}`),
   ].join(',\n    ')
 }

@@ -2,11 +2,12 @@
 import type CodeBlockWriter from 'code-block-writer'
 import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
+import { own } from '../ir/own.js'
 import { sizeOf } from '../schedule/access.js'
 import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass, type Parameters } from './kernel.js'
-import { createNames, scalarText, storageText } from './names.js'
+import { argumentText, createNames, scalarText, storageText } from './names.js'
 
 /** C++ type of a team, as in native/device/team.cuh. */
 export function teamText(team: Team): string {
@@ -34,7 +35,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   kernel.tensors.forEach((tensor, i) => {
     if (!parameters.tensors.includes(tensor)) return
     const elements = wideText(sizeOf(tensor, fixed), scope, toCount)
-    const handle = `arguments.${tensor.access}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
+    const handle = `arguments.${argumentText(tensor)}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
     actions.writeLine(`const auto ${names.tensor(tensor.name)} = ${handle};`)
     const before = kernel.tensors.findIndex(({ name }) => name === tensor.updates)
     if (before >= 0) {
@@ -49,7 +50,7 @@ export function launcherBody(mapped: MappedKernel, parameters: Parameters): stri
   const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
   values.writeLine(`heddle::Arguments arguments(launch, error, {"${mapped.key}", ${counts}});`)
   kernel.dims.forEach((dim, i) => {
-    const known = fixed[dim]
+    const known = own(fixed, dim)
     const declare = used.dims.has(dim) ? `const int64_t ${names.dim(dim)} = ` : ''
     values.writeLine(
       known === undefined ? `${declare}arguments.dim(${i}, "${dim}");` : `arguments.fixed_dim(${i}, "${dim}", ${known});`,
@@ -132,7 +133,7 @@ const isLimitedInRows = ({ limit }: { readonly limit: Limit }): boolean =>
   limit.rows !== undefined || (limit.tuned?.fromRows ?? 1) > 1
 
 const extentOf = (dim: string, { instance }: MappedKernel): Expr => {
-  const known = instance.dims[dim]
+  const known = own(instance.dims, dim)
   return known === undefined ? dimVar(dim) : i32(known)
 }
 

@@ -28,6 +28,8 @@ export const kernelEntrySchema = z.strictObject({
       layout: z.string(),
       /** Of an output: the input whose memory it has, and of which it replaces elements. */
       updates: z.string().optional(),
+      /** Of an input: it is read as a constant, so no step of a program that runs the kernel may write it. */
+      constant: z.literal(true).optional(),
     }),
   ),
   dims: z.array(z.string()),

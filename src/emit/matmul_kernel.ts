@@ -12,7 +12,7 @@ import { proveLayout } from '../ir/layout_proof.js'
 import { type MatrixOrder, matricesOf } from '../ir/matrix_order.js'
 import type { MatmulKernel } from '../ir/template.js'
 import { mapKernel } from '../schedule/map.js'
-import type { Pass, PassRow } from '../schedule/passes.js'
+import { type Pass, type PassRow, statementsOf } from '../schedule/passes.js'
 import type { TileChoice } from '../schedule/tiles.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
 import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
@@ -62,7 +62,9 @@ function mainLoop(
   tuned: readonly TunedTile[],
 ): Pick<TemplateText, 'include' | 'launch'> {
   const { names } = scope
-  const { batch, constantB } = kernel
+  const { batch } = kernel
+  // Whether b may be read before earlier launches are complete is for the program to say.
+  const constantB = `arguments.is_constant(${kernel.tensors.findIndex(({ name }) => name === kernel.b)})`
   const [m, n, k] = [names.dim(kernel.m), names.dim(kernel.n), names.dim(kernel.k)]
   const operands = [kernel.a, kernel.b].map((name) => tensorOf(name, scope))
   const rows = operands.every(({ layout }) => layout.name === 'row')
@@ -146,12 +148,7 @@ function inFrame(names: Names, { epilogue }: MatmulKernel, column: string): Name
 }
 
 /** The members of the epilogue's struct that are functions. */
-function epilogueBody(
-  pass: Pass,
-  { accumulator, constants }: MatmulKernel,
-  scope: Scope,
-  types: TemplateInstance['types'],
-): string {
+function epilogueBody(pass: Pass, { accumulator }: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
   const { names, elements } = scope
   const loaded = pass.rows.filter((row) => row.kind === 'loaded')
   const operands = loaded.filter(({ load }) => load.tensor !== accumulator)
@@ -159,7 +156,7 @@ function epilogueBody(
   for (const row of loaded) {
     elements.set(row.name, row.load.tensor === accumulator ? 'product[i]' : `operands.${names.value(row.name)}[i]`)
   }
-  const fixed = operands.filter(({ load, guard }) => guard === undefined && constants.includes(load.tensor))
+  const fixed = operands.filter(({ load, guard }) => guard === undefined && tensorOf(load.tensor, scope).constant === true)
   const inner = bodyWriter(2)
   const rest: Pass = { ...pass, rows: pass.rows.filter((row) => row.kind !== 'loaded') }
   const whole = { covers: () => true, condition: '' }
@@ -223,7 +220,7 @@ function placeOf(tensor: string, indices: readonly Expr[], index: string, scope:
 function wholeText(pass: Pass, operands: readonly Loaded[], scope: Scope): string {
   const { names, tensors } = scope
   const length = pass.loop.length
-  const touched = [...operands.map(({ load }) => load.tensor), ...pass.stores.map(({ tensor }) => tensor)]
+  const touched = [...operands.map(({ load }) => load.tensor), ...statementsOf(pass, 'loopStore').map(({ tensor }) => tensor)]
   const params = tensors.filter(({ name }) => touched.includes(name))
   const columns = length.kind === 'dim' ? length.name : undefined
   if (!params.every((param) => columns !== undefined && inChunks(param, columns))) return 'false'

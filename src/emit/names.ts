@@ -5,6 +5,7 @@
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
+import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
 
@@ -22,21 +23,46 @@ export interface Names {
 }
 
 const keywords =
-  'alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double else enum ' +
-  'explicit export extern false float for friend goto if inline int int64_t long mutable namespace new noexcept not nullptr ' +
-  'operator or private protected public register return short signed sizeof static struct switch template this throw true ' +
-  'try typedef typename union unsigned using virtual void volatile while xor'
-/** Functions generated text calls, and macros of the C library: a variable must not hide or become one. */
+  'alignas alignof and asm auto bool break case catch char class concept const consteval constexpr constinit continue decltype ' +
+  'default delete do double else enum explicit export extern false final float for friend goto if import inline int long module ' +
+  'mutable namespace new noexcept not nullptr operator or override private protected public register requires return short signed ' +
+  'sizeof static struct switch template this thread_local throw true try typedef typeid typename typeof union unsigned using ' +
+  'virtual void volatile wchar_t while xor bitand bitor compl'
+/** What generated text reads of the C library and of CUDA: a variable must not hide it. Macros in capitals are told by their form. */
 const library =
-  'abs cosf erff expf fabsf floorf fmaxf fminf heddle logf max min powf rintf rsqrtf sinf sqrtf tanhf ' +
-  'INFINITY NAN NULL NDEBUG EOF I assert errno stdin stdout stderr'
+  'abs cosf erff expf fabsf floorf heddle logf max min powf rintf rsqrtf sinf sqrtf std tanhf int32_t int64_t ' +
+  'blockDim blockIdx gridDim threadIdx warpSize main ' +
+  'I alloca assert complex errno i386 imaginary linux major makedev minor offsetof static_assert stderr stdin stdout unix ' +
+  'fpclassify isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan isnormal isunordered signbit setjmp'
 /** The frame's own names. */
 const frame =
-  'CHUNKS Epilogue Slots Team VEC WHOLE arguments choice chunk column compute error i launch length operands position product row rows run ' +
-  'team threads valid whole width work THREADS'
+  'CHUNKS Epilogue Loaded Slots Team VEC WHOLE arguments choice chunk column compute error finish i kernel launch length load ' +
+  'measured name operands position prefetch product row rows run team threads valid whole width work THREADS'
 
-export function createNames({ instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>): Names {
-  const taken = new Set(`${keywords} ${library} ${frame}`.split(' '))
+/** Names of one capital letter (and digits) are left to types: others may be a type of the C library or of CUDA. */
+const isTypeName = (name: string): boolean => /^[A-Z][0-9]*$/.test(name)
+
+/** Two capitals and more may be a macro of the compiler, the C library or CUDA, of which there is no list. */
+const mayBeMacro = (name: string): boolean => /^[A-Z][A-Z0-9_]+$/.test(name) && !isTypeName(name)
+
+/**
+ * A name of a body as a C++ name: letters of other alphabets and `$` become `_`, and what C++ keeps for itself (two underscores, one in
+ * front) does not come about.
+ */
+function plainName(wanted: string): string {
+  const plain = wanted
+    .replace(/[^A-Za-z0-9_]/g, '_')
+    .replace(/__+/g, '_')
+    .replace(/^_/, '')
+  return /^[A-Za-z]/.test(plain) ? plain : `v${plain}`
+}
+
+/** @param reserved further names that the text around the kernel has, with blanks between them */
+export function createNames(
+  { instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>,
+  reserved = '',
+): Names {
+  const taken = new Set(`${keywords} ${library} ${frame} ${reserved}`.split(' '))
   const scopes = {
     value: new Map<string, string>(),
     first: new Map(),
@@ -48,7 +74,9 @@ export function createNames({ instance: { kernel }, axes, program }: Pick<Mapped
   const name = (scope: Map<string, string>, wanted: string, suffix: string): string => {
     const known = scope.get(wanted)
     if (known !== undefined) return known
-    const given = freshName(taken.has(wanted) ? `${wanted}_${suffix}` : wanted, taken)
+    const plain = plainName(wanted)
+    const kept = !taken.has(plain) && !mayBeMacro(plain) && (suffix !== 'type' || isTypeName(plain))
+    const given = freshName(kept ? plain : `${plain}_${suffix}`, taken)
     scope.set(wanted, given)
     return given
   }
@@ -62,16 +90,18 @@ export function createNames({ instance: { kernel }, axes, program }: Pick<Mapped
       const given = names.value(index)
       return name(scopes.first, /\d$/.test(given) ? `${given}_0` : `${given}0`, 'first')
     },
-    fresh: (wanted) => freshName(wanted, taken),
+    fresh: (wanted) => freshName(plainName(wanted), taken),
   }
   for (const axis of axes) names.value(axis.index)
   for (const step of program.kind === 'rows' ? [...program.kept, ...program.reread] : program.steps) {
-    if (step.kind === 'let' || step.kind === 'threshold') names.value(step.name)
-    if (step.kind === 'threshold') names.value(step.loop.index)
-    if (step.kind !== 'pass') continue
-    names.first(step.pass.loop.index)
-    for (const { name: given } of [...step.pass.rows, ...step.pass.reductions, ...step.pass.rankings, ...step.pass.sharedRows])
-      names.value(given)
+    if (step.kind === 'pass') {
+      names.first(step.pass.loop.index)
+      for (const { name: given } of [...step.pass.rows, ...step.pass.statements.flatMap((s) => passStatementOf(s).defines(s))])
+        names.value(given)
+      continue
+    }
+    for (const { name: given } of rowStatementOf(step).defines(step)) names.value(given)
+    if ('loop' in step) names.value(step.loop.index)
   }
   for (const tensor of kernel.tensors) names.tensor(tensor.name)
   for (const attr of kernel.attrs) names.attr(attr.name)
@@ -86,3 +116,10 @@ export const scalarText: Readonly<Record<Expr['type'], string>> = { f32: 'float'
 /** The storage type of a tensor: a type parameter's name, or the C++ type. */
 export const storageText = ({ dtype }: TensorParam, names: Names): string =>
   typeof dtype === 'string' ? dtypeInfo[dtype].cuda : names.type(dtype.param)
+
+/** The handle a kernel takes a tensor by: what it may do with it (native/device/cuda.cuh). */
+export const handleText = (tensor: TensorParam, names: Names): string =>
+  `heddle::${tensor.access === 'out' ? 'Out' : tensor.constant === true ? 'ConstantIn' : 'In'}<${storageText(tensor, names)}>`
+
+/** The member of heddle::Arguments that makes the handle. */
+export const argumentText = ({ access, constant }: TensorParam): string => (constant === true ? 'constant_in' : access)

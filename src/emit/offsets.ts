@@ -4,7 +4,7 @@
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
-import type { Pass } from '../schedule/passes.js'
+import { type Pass, statementsOf } from '../schedule/passes.js'
 import { contains, sameExpr } from '../schedule/rewrite.js'
 import { offsetText, operandText, type Scope, startOf, wideText } from './expression.js'
 
@@ -21,7 +21,9 @@ export interface ChunkAccess {
 export type RowStarts = { readonly start: Expr; readonly name: string }[]
 
 /** The accesses of a pass that move chunks, each place once. */
-export function chunkAccesses({ loop, rows, stores }: Pass): ChunkAccess[] {
+export function chunkAccesses(pass: Pass): ChunkAccess[] {
+  const { loop, rows } = pass
+  const stores = statementsOf(pass, 'loopStore')
   const loads = rows.flatMap((row) => (row.kind === 'loaded' ? [{ ...row.load, run: row.run }] : []))
   const chunks = stores.flatMap((s) => (s.run === undefined ? [] : [{ tensor: s.tensor, indices: s.indices, run: s.run }]))
   return [...loads, ...chunks].map(({ tensor, indices, run }) => ({ tensor, indices, run, index: loop.index }))

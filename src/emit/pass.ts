@@ -5,33 +5,28 @@
  */
 import type CodeBlockWriter from 'code-block-writer'
 import type { Pass, PassRow } from '../schedule/passes.js'
+import type { Frame as PartFrame, Written } from './constructs/construct.js'
+import { partsOf } from './constructs/index.js'
+import * as sharedRow from './constructs/shared_row.js'
 import type { PassContext } from './context.js'
 import { expressionText, monoidText, operandText } from './expression.js'
 import { mayFault } from './faults.js'
-import { clearLine, countLine } from './histogram.js'
 import * as loads from './loads.js'
 import { scalarText } from './names.js'
-import { chunkAccesses, chunkOffset, declareStart } from './offsets.js'
-import * as sharedRow from './shared_row.js'
+import { chunkAccesses, declareStart } from './offsets.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
-import { chunkStoresOf, declareLine, scatterLine, valueLine, whenText } from './stores.js'
-import * as ranking from './top_k.js'
 
 /** Names and decisions of the pass being written. */
-interface Frame {
-  readonly context: PassContext
-  readonly pass: Pass
-  /** Text of the first element index of the chunk, and of the row's length. */
-  readonly first: string
+interface Frame extends PartFrame {
+  /** Text of the row's length. */
   readonly length: string
   /** Rows read for all chunks at once, before anything is computed. */
   readonly early: ReadonlySet<PassRow>
-  /** Every computation of an element stands behind the check that the element exists. */
-  readonly guarded: boolean
   readonly stages: Stages
   /** The variable that makes the elements of each scan. */
   readonly prefixes: ReadonlyMap<ScannedRow, string>
-  readonly rankings: readonly ranking.WrittenRanking[]
+  /** The text of each statement. */
+  readonly parts: readonly Written[]
 }
 
 export function writePass(pass: Pass, given: PassContext): void {
@@ -44,43 +39,24 @@ export function writePass(pass: Pass, given: PassContext): void {
   const length = operandText(pass.loop.length, context)
   const prefixes = new Map(stages.scans.map((row) => [row, names.fresh(`${names.value(row.name)}_lanes`)]))
   const guarded = mayFault(pass, given.shared) || stages.scans.length > 0
-  const rankings = ranking.rankingsOf(pass, context)
-  const frame: Frame = {
-    context,
-    pass,
-    first,
-    length,
-    early: loads.earlyRows(pass, context),
-    guarded,
-    stages,
-    prefixes,
-    rankings,
-  }
+  const about: PartFrame = { context, pass, first, guarded }
+  const parts = pass.statements.map((stmt) => partsOf(stmt, about))
+  const frame: Frame = { ...about, length, early: loads.earlyRows(pass, context), stages, prefixes, parts }
   for (const access of chunkAccesses(pass)) declareStart(access, context.starts, context, writer)
   for (const row of pass.rows) declareRow(row, frame)
-  const accumulators = pass.reductions.map((r) => names.fresh(`${names.value(r.name)}_lanes`))
-  pass.reductions.forEach((r, i) => {
-    writer.writeLine(`heddle::Accumulator<${monoidText(r.monoid, r.value.type)}> ${accumulators[i]};`)
-  })
-  for (const h of pass.histograms) writer.writeLine(clearLine(h, context))
-  writeLines(writer, [
-    ...pass.sharedRows.flatMap((row) => sharedRow.declareLines(row, context)),
-    ...rankings.flatMap(ranking.declareLines),
-  ])
+  writeLines(writer, linesOf(parts, 'declare'))
   if (sharedRow.isAlone(pass)) {
     sharedRow.writeElements(pass, elementLines(frame, 0), length, context)
   } else {
     writeChunkLoop(frame, () => {
-      writeChunk(frame, accumulators)
-      for (const accumulator of accumulators) writer.writeLine(`${accumulator}.end_chunk();`)
+      writeChunk(frame)
+      writeLines(writer, linesOf(parts, 'closeChunk'))
     })
   }
-  pass.reductions.forEach((r, i) => {
-    writer.writeLine(`const ${scalarText[r.type]} ${names.value(r.name)} = team.reduce(${accumulators[i]});`)
-  })
-  for (const row of pass.sharedRows) writer.writeLine(sharedRow.finishLine(row, context))
-  for (const each of rankings) writer.writeLine(ranking.finishLine(each, context))
+  writeLines(writer, linesOf(parts, 'finish'))
 }
+
+const linesOf = (parts: readonly Written[], part: keyof Written): string[] => parts.flatMap((each) => each[part]?.() ?? [])
 
 /** Declares what outlives a chunk: rows read early, running scans, and computed rows that later passes use. */
 function declareRow(row: PassRow, frame: Frame): void {
@@ -135,57 +111,38 @@ function writeChunkLoop({ context, pass, first, length }: Frame, body: () => voi
 }
 
 /** The body of the chunk loop. */
-function writeChunk(frame: Frame, accumulators: readonly string[]): void {
-  const { context, pass, first, early, guarded, stages, prefixes, rankings } = frame
+function writeChunk(frame: Frame): void {
+  const { context, pass, first, early, stages, prefixes, parts } = frame
   const { writer, names } = context
   for (const row of pass.rows) {
     if (row.kind === 'loaded' && !early.has(row)) writer.writeLine(loads.chunkLine(row, first, context))
   }
-  const chunkStores = chunkStoresOf(pass, context)
-  for (const s of chunkStores) writer.writeLine(declareLine(s, guarded))
+  writeLines(writer, linesOf(parts, 'openChunk'))
   for (const row of pass.rows) {
     if (row.kind === 'computed' && !row.keep && stages.outlives(row))
       writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];`)
   }
-  writeLines(writer, rankings.map(ranking.chunkLine))
   for (let stage = 0; stage < stages.last; stage++) {
     const finished = [...prefixes].filter(([row]) => stages.known(row) === stage + 1)
     writeElements(frame, stage, () => ({ collect: finished.map((scan) => addLine(...scan, frame)), leave: [] }))
     for (const [, prefix] of finished) writer.writeLine(`team.scan(${prefix});`)
   }
-  writeElements(frame, stages.last, () => ({
-    collect: [
-      ...pass.reductions.map((r, i) => `${accumulators[i]}.add(${expressionText(r.value, context)}, ${first} + i);`),
-      ...pass.histograms.map((h) => countLine(h, context)),
-      ...rankings.map((each) => ranking.offerLine(each, context)),
-      ...pass.sharedRows.map((row) => sharedRow.setLine(row, context)),
-    ],
-    leave: [
-      ...chunkStores.map((s) => valueLine(s, context)),
-      ...pass.stores.filter((s) => s.run === undefined).map((s) => scatterLine(s, context)),
-    ],
-  }))
-  for (const each of rankings) writer.writeLine(ranking.takeLine(each, first))
-  for (const s of chunkStores) {
-    const access = { ...s, index: pass.loop.index }
-    const offset = chunkOffset(access, first, context.starts, context)
-    const call = `heddle::store_chunk<${loads.widthText(access, context)}>`
-    writer.writeLine(`${whenText(s, context)}${call}(${names.tensor(s.tensor)}, ${offset}, valid, ${s.values});`)
-  }
+  writeElements(frame, stages.last, () => ({ collect: linesOf(parts, 'element'), leave: linesOf(parts, 'anyElement') }))
+  writeLines(writer, linesOf(parts, 'leaveChunk'))
 }
 
 /** The loop over the elements of a chunk in one stage: its rows, then what collects values, then what leaves the chunk. */
 function writeElements(
   frame: Frame,
   stage: number,
-  linesOf: () => { readonly collect: readonly string[]; readonly leave: readonly string[] },
+  written: () => { readonly collect: readonly string[]; readonly leave: readonly string[] },
 ): void {
   const { context, pass, first, guarded } = frame
   const { writer, names, used } = context
   const { index } = pass.loop
   used.indices.delete(index)
   const compute = elementLines(frame, stage)
-  const { collect, leave } = linesOf()
+  const { collect, leave } = written()
   if (compute.length + collect.length + leave.length === 0) return
   writer.writeLine('HEDDLE_UNROLL')
   writer.write('for (int i = 0; i < VEC; ++i)').block(() => {

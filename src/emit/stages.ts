@@ -5,6 +5,7 @@
  */
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
+import { passStatementOf } from '../schedule/constructs/index.js'
 import { type Pass, type PassRow, passValues } from '../schedule/passes.js'
 
 export type ScannedRow = PassRow & { readonly kind: 'scanned' }
@@ -20,7 +21,8 @@ export interface Stages {
 }
 
 /** Whether the lanes of a row meet in every chunk of the pass: to scan, or to rank. */
-export const meets = ({ rows, rankings }: Pass): boolean => rankings.length > 0 || rows.some(isScanned)
+export const meets = ({ rows, statements }: Pass): boolean =>
+  statements.some((s) => passStatementOf(s).meets) || rows.some(isScanned)
 
 export const isScanned = (row: PassRow): row is ScannedRow => row.kind === 'scanned'
 

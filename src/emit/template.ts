@@ -12,8 +12,8 @@ import type { TunedTile } from '../schedule/tuned_tiles.js'
 import { type Scope, wideText } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
 import { runsOn } from './launcher.js'
-import { type Names, scalarText, storageText } from './names.js'
-import { render } from './templates.js'
+import { argumentText, handleText, type Names, scalarText, storageText } from './names.js'
+import { placeText, render } from './templates.js'
 
 /** One specialisation of a template kernel. */
 export interface TemplateInstance {
@@ -65,7 +65,7 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
   const members = [
     ...dims.map((name) => `int ${names.dim(name)}`),
     ...attrs.map((attr) => `${scalarText[attr.type]} ${names.attr(attr.name)}`),
-    ...tensors.map((t) => `heddle::${t.access === 'in' ? 'In' : 'Out'}<${storageText(t, names)}> ${names.tensor(t.name)}`),
+    ...tensors.map((tensor) => `${handleText(tensor, names)} ${names.tensor(tensor.name)}`),
   ]
   const values = [
     ...dims.map((name) => `static_cast<int>(${names.dim(name)})`),
@@ -76,7 +76,7 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
   return render('template', {
     name: kernel.name,
     specialisation: choices.length === 0 ? '' : ` with ${choices.join(', ')}`,
-    source: `${kernel.source.file}:${kernel.source.line}`,
+    source: placeText(kernel.source),
     comment: text.comment,
     include: text.include,
     updates: isUpdating(kernel),
@@ -120,7 +120,7 @@ function launcherText(
   const launcher: Scope = { ...scope, used: { dims: new Set(), attrs: new Set(), indices: new Set() } }
   kernel.tensors.forEach((tensor, i) => {
     const elements = wideText(sizeOf(tensor, {}), launcher, (operand) => `heddle::Count(${operand})`)
-    const handle = `arguments.${tensor.access}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
+    const handle = `arguments.${argumentText(tensor)}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`
     writer.writeLine(`const auto ${names.tensor(tensor.name)} = ${handle};`)
     const before = kernel.tensors.findIndex(({ name }) => name === tensor.updates)
     if (before < 0) return

@@ -4,8 +4,16 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Handlebars from 'handlebars'
 import { environmentError } from '../errors.js'
+import type { SourceSpan } from '../ir/kernel.js'
 
 export type TemplateName = 'file' | 'kernel' | 'whole' | 'launcher' | 'registry' | 'bindings' | 'template' | 'slots'
+
+/**
+ * A place in a spec as the text of a comment. File names may hold what ends a comment or a line; these are written as `%0a`, as in
+ * an address.
+ */
+export const placeText = ({ file, line }: SourceSpan): string =>
+  `${file.replace(/[\p{Cc}\p{Zl}\p{Zp}\\*?]/gu, (sign) => `%${(sign.codePointAt(0) ?? 0).toString(16).padStart(2, '0')}`)}:${line}`
 
 const engine = Handlebars.create()
 const compiled = new Map<TemplateName, Handlebars.TemplateDelegate>()

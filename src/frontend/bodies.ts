@@ -4,9 +4,10 @@
  */
 import { Node } from 'ts-morph'
 import { coerce, dim, index } from '../ir/build.js'
-import { dtypeInfo } from '../ir/dtype.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { Kernel, RowAxis, Stmt, TensorParam } from '../ir/kernel.js'
+import { storedExpr } from '../ir/store.js'
 import { freeNames, substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics.js'
 import { lowering } from './lowering.js'
@@ -17,6 +18,12 @@ import { describe, innerScope, type Lowering, type Place, scalar, type Value, ty
 const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): 'f32' | 'i32' => {
   const choice = typeof dtype === 'string' ? dtype : types[dtype.param]?.[0]
   return choice === undefined ? 'f32' : dtypeInfo[choice].scalar
+}
+
+/** The storage type of a tensor, where it has one in every instance. */
+function storageOf({ dtype }: TensorParam, types: Signature['types']): DType | undefined {
+  const choices: readonly DType[] = typeof dtype === 'string' ? [dtype] : (types[dtype.param] ?? [])
+  return choices.length === 1 ? choices[0] : undefined
 }
 
 const outputsOf = ({ tensors }: { readonly tensors: readonly TensorParam[] }): TensorParam[] =>
@@ -98,7 +105,13 @@ function storeOf(
 ): Stmt {
   const { name, dims } = tensor
   const type = scalarOf(tensor, signature.types)
-  const convert = (expr: Expr): Expr =>
+  // A named value stands for what replaces elements as a whole.
+  const stored = (expr: Expr): Expr =>
+    tensor.updates !== undefined && expr.kind === 'local'
+      ? expr
+      : storedExpr(storageOf(tensor, signature.types), expr, tensor.updates)
+  const convert = (expr: Expr): Expr => stored(scalarFor(expr))
+  const scalarFor = (expr: Expr): Expr =>
     coerce(expr, type) ??
     reject(
       'dtype',
@@ -142,7 +155,7 @@ interface LoweredBody {
 /** Lowers the body to statements and finds its row axes. */
 function applyBody(signature: Signature): LoweredBody {
   const body: Stmt[] = []
-  const context = lowering(body, signature.written.keys())
+  const context = lowering(body, signature.body, signature.written.keys())
   const place: Place = { scope: innerScope(), level: 'row' }
   const outer = context.evaluate(signature.body, place)
   if (outer.kind !== 'function') {

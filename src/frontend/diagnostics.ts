@@ -34,6 +34,10 @@ export const codes = {
   notExported: 'HED127',
   name: 'HED128',
   update: 'HED132',
+  size: 'HED133',
+  zero: 'HED134',
+  range: 'HED135',
+  typeScript: 'HED136',
 } as const
 
 export type Refusal = keyof typeof codes
@@ -71,6 +75,9 @@ export function reject(refusal: Refusal, node: Node, message: string, hint?: str
   throw new Rejection(refusal, node, message, hint)
 }
 
+/** Characters of a line that a message shows at most. */
+const widest = 240
+
 /** The place as an author reads it, and the line with a caret run of `length` under it. */
 export function locate(
   file: SourceFile,
@@ -78,11 +85,14 @@ export function locate(
   length: number,
 ): { readonly line: number; readonly column: number; readonly frame: string } {
   const { line, column } = file.getLineAndColumnAtPos(position)
-  const text = file.getFullText().split(/\r?\n/)[line - 1] ?? ''
+  const whole = file.getFullText().split(/\r?\n/)[line - 1] ?? ''
+  // Of a line that is far too long, the part around the culprit.
+  const from = whole.length <= widest ? 0 : Math.max(0, column - 1 - widest / 4)
+  const text = whole.slice(from, from + widest)
   const gutter = String(line)
-  const carets = '^'.repeat(Math.max(1, Math.min(length, text.length - column + 1)))
+  const carets = '^'.repeat(Math.max(1, Math.min(length, text.length - (column - from) + 1)))
   // Tabs before the culprit are kept, so that the caret stands under it however wide they show.
-  const indent = text.slice(0, column - 1).replace(/[^\t]/g, ' ')
+  const indent = text.slice(0, column - from - 1).replace(/[^\t]/g, ' ')
   return { line, column, frame: `  ${gutter} | ${text}\n  ${' '.repeat(gutter.length)} | ${indent}${carets}` }
 }
 

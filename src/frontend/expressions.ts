@@ -10,7 +10,7 @@ import { callValue } from './calls.js'
 import { quote, reject } from './diagnostics.js'
 import { resolveIdentifier, resolveProperty } from './resolve.js'
 import { applyIntrinsic, asScalar } from './scalars.js'
-import { literalNumber } from './static.js'
+import { checkFloat, literalNumber } from './static.js'
 import { type Lowering, type Place, scalar, type Value } from './values.js'
 
 const operators: Partial<Readonly<Record<SyntaxKind, IntrinsicName>>> = {
@@ -66,7 +66,8 @@ const refusedSyntax: Partial<Readonly<Record<SyntaxKind, readonly [what: string,
 const isAssignment = (kind: SyntaxKind): boolean => kind >= SyntaxKind.FirstAssignment && kind <= SyntaxKind.LastAssignment
 
 /** Integers are written without a fraction; they become floats where a float is asked for. */
-function literal(value: number): Expr {
+function literal(value: number, node: Node): Expr {
+  checkFloat(value, node)
   const isInteger = Number.isInteger(value) && Math.abs(value) < 2 ** 31 && !Object.is(value, -0)
   return constant(isInteger ? 'i32' : 'f32', value)
 }
@@ -79,12 +80,12 @@ function power(base: Expr, exponent: Expr, nodes: readonly Node[], node: Node): 
 }
 
 /** An operator on literals is the literal of its value, so that `1 / 3` and `1e6 * 1e6` are plain constants. */
-function foldLiterals(expr: Expr): Expr {
+function foldLiterals(expr: Expr, node: Node): Expr {
   if (expr.kind !== 'call') return expr
   const values = expr.args.flatMap((arg) => (arg.kind === 'const' ? [arg.value] : []))
   if (values.length !== expr.args.length) return expr
-  const value = intrinsic(expr.fn).evaluate(...(values as never[]))
-  return typeof value === 'number' ? literal(value) : constant('bool', value)
+  const value = intrinsic(expr.fn).evaluate(...values)
+  return typeof value === 'number' ? literal(value, node) : constant('bool', value)
 }
 
 const branch = (place: Place): Place => (place.level === 'row' ? { ...place, level: 'branch' } : place)
@@ -109,7 +110,9 @@ function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value
   const nodes = [node.getLeft(), node.getRight()] as const
   const left = asScalar(lowering.evaluate(nodes[0], place), nodes[0])
   const right = asScalar(lowering.evaluate(nodes[1], fn === 'and' || fn === 'or' ? branch(place) : place), nodes[1])
-  return scalar(foldLiterals(fn === 'pow' ? power(left, right, nodes, node) : applyIntrinsic(fn, [left, right], nodes, node)))
+  return scalar(
+    foldLiterals(fn === 'pow' ? power(left, right, nodes, node) : applyIntrinsic(fn, [left, right], nodes, node), node),
+  )
 }
 
 function conditional(node: ConditionalExpression, place: Place, lowering: Lowering): Value {
@@ -139,7 +142,7 @@ function unary(node: Node, place: Place, lowering: Lowering): Value {
   }
   const value = asScalar(lowering.evaluate(operand, place), operand)
   if (token === SyntaxKind.MinusToken && value.kind === 'const' && typeof value.value === 'number') {
-    return scalar(value.type === 'i32' ? literal(-value.value) : constant('f32', -value.value))
+    return scalar(value.type === 'i32' ? literal(-value.value, node) : constant('f32', -value.value))
   }
   return scalar(applyIntrinsic(token === SyntaxKind.MinusToken ? 'neg' : 'not', [value], [operand], node))
 }
@@ -167,7 +170,7 @@ function refuse(node: Node): never {
 
 function lower(node: Node, place: Place, lowering: Lowering, name?: string): Value {
   if (Node.isIdentifier(node)) return resolveIdentifier(node, place, lowering)
-  if (Node.isNumericLiteral(node)) return scalar(literal(literalNumber(node)))
+  if (Node.isNumericLiteral(node)) return scalar(literal(literalNumber(node), node))
   if (Node.isTrueLiteral(node) || Node.isFalseLiteral(node)) return scalar(constant('bool', node.getLiteralValue()))
   if (Node.isParenthesizedExpression(node)) return lowering.evaluate(node.getExpression(), place, name)
   if (Node.isAsExpression(node) || Node.isSatisfiesExpression(node)) return lowering.evaluate(node.getExpression(), place, name)

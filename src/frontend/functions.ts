@@ -16,12 +16,22 @@ const functionName = (node: FunctionNode): string => {
 }
 
 /** Expressions that cost nothing to repeat. */
-const isTrivial = (expr: Expr): boolean => ['const', 'dim', 'attr', 'index', 'local'].includes(expr.kind)
+const trivial: Readonly<Record<Expr['kind'], boolean>> = {
+  const: true,
+  dim: true,
+  attr: true,
+  index: true,
+  local: true,
+  element: false,
+  load: false,
+  call: false,
+  fold: false,
+}
 
 /** Gives a value a name: a `let` or a row statement at row level where that saves work. */
 function settle(value: Value, name: string, place: Place, lowering: Lowering): Value {
   if (value.kind === 'pendingRow') return placeRow(value, name, place, lowering)
-  if (value.kind !== 'scalar' || place.level !== 'row' || isTrivial(value.expr)) return value
+  if (value.kind !== 'scalar' || place.level !== 'row' || trivial[value.expr.kind]) return value
   const { type } = value.expr
   const local = lowering.unique(name)
   lowering.emit({ kind: 'let', name: local, type, value: value.expr })

@@ -8,8 +8,9 @@ import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
 import { lowerLayout } from './layouts.js'
+import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
-import { findDeclarators, openProject, type SpecProject, specFiles, standardFiles } from './project.js'
+import { failureHint, findDeclarators, guarded, openProject, type SpecProject, specFiles, standardFiles } from './project.js'
 import { type Declarators, declares } from './static.js'
 
 export { type Declarations, readDeclarations } from './declarations.js'
@@ -69,18 +70,36 @@ function declarationsIn(file: SourceFile, declarators: Declarators): Declaration
 function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
   const program = project.getProgram().compilerObject
   const source = file.compilerNode
-  return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)].flatMap(
-    ({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
-      const place = locate(file, start, length)
-      const isCovered = refused.some(
-        ({ declaration, diagnostic }) =>
-          (declaration.getSourceFile() === file && declaration.getPos() <= start && start < declaration.getEnd()) ||
-          (diagnostic.file === fileName(file) && diagnostic.line === place.line),
-      )
-      const message = ts.flattenDiagnosticMessageText(messageText, '\n')
-      return isCovered ? [] : [{ code: `TS${code}`, message, file: fileName(file), ...place }]
+  const found = guarded(
+    () => [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)],
+    (failure): readonly ts.Diagnostic[] => {
+      // What was refused in the file is what TypeScript could not take either.
+      if (!refused.some(({ declaration }) => declaration.getSourceFile() === file))
+        reject('typeScript', file, failure, failureHint)
+      return []
     },
   )
+  return found.flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
+    const place = locate(file, start, length)
+    const isCovered = refused.some(
+      ({ declaration, diagnostic }) =>
+        (declaration.getSourceFile() === file && declaration.getPos() <= start && start < declaration.getEnd()) ||
+        (diagnostic.file === fileName(file) && diagnostic.line === place.line),
+    )
+    const message = ts.flattenDiagnosticMessageText(messageText, '\n')
+    return isCovered ? [] : [{ code: `TS${code}`, message, file: fileName(file), ...place }]
+  })
+}
+
+/** The refusal that an action ends with; undefined where it does not. */
+function refusalOf(action: () => void): Rejection | undefined {
+  try {
+    action()
+    return undefined
+  } catch (error) {
+    if (error instanceof Rejection) return error
+    throw error
+  }
 }
 
 interface Rejected {
@@ -94,6 +113,9 @@ const uniqueHint = 'names are unique in the project'
 export function readProject(project: SpecProject, specs: readonly string[], files: Readonly<Record<string, string>> = {}): Specs {
   const sources = specFiles(project, specs, files)
   const library = standardFiles(project)
+  const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])
+  // Types come from all files together, so that nothing is asked about while one is too deep.
+  if (deep.length > 0) return { kernels: [], standard: [], layouts: [], diagnostics: deep }
   const declarators = findDeclarators(project)
   const rejected: Rejected[] = []
   const kernels = new Map<string, Kernel>()
@@ -137,16 +159,25 @@ export function readProject(project: SpecProject, specs: readonly string[], file
   }
   for (const file of sources) {
     for (const declaration of declarationsIn(file, declarators)) {
-      try {
-        read(declaration)
-      } catch (error) {
-        if (!(error instanceof Rejection)) throw error
-        rejected.push({ declaration: declaration.call, diagnostic: toDiagnostic(error, project.fileName) })
-      }
+      const refusal = refusalOf(() =>
+        guarded(
+          () => read(declaration),
+          (failure) => reject('typeScript', declaration.call, failure, failureHint),
+        ),
+      )
+      if (refusal !== undefined)
+        rejected.push({ declaration: declaration.call, diagnostic: toDiagnostic(refusal, project.fileName) })
     }
   }
   const distinct = new Map(rejected.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
-  const diagnostics = [...distinct.values(), ...sources.flatMap((file) => typeErrors(file, project, rejected))]
+  const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
+    let errors: Diagnostic[] = []
+    const refusal = refusalOf(() => {
+      errors = typeErrors(file, project, rejected)
+    })
+    return refusal === undefined ? errors : [toDiagnostic(refusal, project.fileName)]
+  })
+  const diagnostics = [...distinct.values(), ...ofTypeScript]
   const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
   return {
     kernels: [...kernels.values()].sort(byName),

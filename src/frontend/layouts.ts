@@ -5,6 +5,7 @@ import { call, dim, i32, index } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import type { Layout } from '../ir/layout.js'
 import { proveLayout } from '../ir/layout_proof.js'
+import { isInherited } from '../ir/own.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { verifyLayout } from '../ir/verify.js'
 import { quote, reject } from './diagnostics.js'
@@ -21,7 +22,7 @@ const record = (names: readonly string[], make: (name: string) => Expr, node: No
 
 /** One of the layout's functions applied to its indices and extents. */
 function apply(node: Node, what: string, args: readonly Value[]): Expr {
-  const context = lowering([])
+  const context = lowering([], node)
   const place = { scope: innerScope(), level: 'element' } as const
   const fn = context.evaluate(node, place)
   if (fn.kind !== 'function')
@@ -50,7 +51,7 @@ export function lowerLayout(declaration: CallExpression): Layout {
     )
   }
   const name = staticString(nameNode)
-  if (!/^[a-z][a-z0-9_]*$/.test(name) || name === 'row') {
+  if (!/^[a-z][a-z0-9_]*$/.test(name) || name === 'row' || isInherited(name)) {
     reject('name', nameNode, `layout name "${name}" is not allowed`, 'use snake_case; row is the default layout')
   }
   const axes = staticStrings(axesNode)

@@ -1,20 +1,55 @@
-/** Assembles the lowering of one declaration from its parts. */
+/** Assembles the lowering of one declaration from its parts, and holds a declaration to the size a body may have. */
+import type { Node } from 'ts-morph'
 import type { Stmt } from '../ir/kernel.js'
+import { limits } from '../ir/size.js'
 import { callValue } from './calls.js'
+import { reject } from './diagnostics.js'
 import { evaluate } from './expressions.js'
+import { nestingHint } from './nesting.js'
 import { type Lowering, uniqueNames } from './values.js'
 
-/** A fresh lowering. Statements are appended to `body`; `taken` are the names values may not get. */
-export function lowering(body: Stmt[], taken: Iterable<string> = []): Lowering {
+/**
+ * A fresh lowering. Statements are appended to `body`; `taken` are the names values may not get. What is too large is refused at the
+ * innermost place of `root`, the declaration's function, that leads to it: it may be written in a function that is called there.
+ */
+export function lowering(body: Stmt[], root: Node, taken: Iterable<string> = []): Lowering {
+  const path: Node[] = []
+  let expressions = 0
+  const place = (): Node => {
+    const own = path.filter(
+      (node) => node.getSourceFile() === root.getSourceFile() && root.containsRange(node.getPos(), node.getEnd()),
+    )
+    return own.at(-1) ?? root
+  }
   const self: Lowering = {
-    evaluate: (node, place, name) => evaluate(node, place, self, name),
-    call: (callee, args, node, place, name) => callValue(callee, args, node, place, self, name),
+    evaluate: (node, at, name) => {
+      path.push(node)
+      if (++expressions > limits.expressions) {
+        const reason = `this makes more than ${limits.expressions} expressions, the functions it calls written out`
+        reject('size', place(), reason, 'call a function once and name its result; repeat with a row or a reduction')
+      }
+      if (path.length > limits.nesting) {
+        const reason = `this has more than ${limits.nesting} expressions inside one another`
+        reject('size', place(), reason, nestingHint)
+      }
+      const value = evaluate(node, at, self, name)
+      path.pop()
+      return value
+    },
+    call: (callee, args, node, at, name) => callValue(callee, args, node, at, self, name),
     emit: (stmt) => {
       body.push(stmt)
     },
     unique: uniqueNames(taken),
     spans: new Map(),
     stack: [],
+    mark: () => {
+      const [depth, calls] = [path.length, self.stack.length]
+      return () => {
+        path.length = depth
+        self.stack.length = calls
+      }
+    },
   }
   return self
 }

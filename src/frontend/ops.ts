@@ -2,9 +2,10 @@
 import type { CallExpression, Node } from 'ts-morph'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { simplifyKernel } from '../ir/simplify.js'
+import { oversize } from '../ir/size.js'
 import { placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
-import { visitKernel } from '../ir/walk.js'
+import { stmtExprs, visitKernel } from '../ir/walk.js'
 import { lowerBody } from './bodies.js'
 import { reject } from './diagnostics.js'
 import { readSignature, type Signature, type SignatureContext } from './signature.js'
@@ -37,6 +38,33 @@ function checkUnused(signature: Signature, kernel: Kernel): void {
   }
 }
 
+/** Refuses an attribute that divides integers and is 0 unless something else is given. */
+function checkDivisors(signature: Signature, kernel: Kernel): void {
+  visitKernel(kernel, (expr) => {
+    const divisor = expr.kind === 'call' && (expr.fn === 'idiv' || expr.fn === 'mod') ? expr.args[1] : undefined
+    if (divisor?.kind !== 'attr' || signature.attrs.find(({ name }) => name === divisor.name)?.default !== 0) return
+    reject(
+      'zero',
+      signature.written.get(divisor.name) ?? signature.nameNode,
+      `attribute ${divisor.name} divides an integer, and its default is 0`,
+      'give it a default that can divide',
+    )
+  })
+}
+
+/** Refuses a value that is too large for the passes, at the output that reads it or, for what several read, at the op's name. */
+function checkSize(kernel: Kernel, values: ReadonlyMap<string, Node>, nameNode: Node): void {
+  for (const stmt of kernel.body) {
+    const reason = stmtExprs(stmt)
+      .map(oversize)
+      .find((each) => each !== undefined)
+    if (reason === undefined) continue
+    const what = 'tensor' in stmt ? `output ${stmt.tensor}` : stmt.name
+    const node = 'tensor' in stmt ? (values.get(stmt.tensor) ?? nameNode) : nameNode
+    reject('size', node, `${what} is too large: ${reason}`, 'keep parts of it in a row or a const at row level')
+  }
+}
+
 /** Refuses an output that cannot be replaced in the memory of the input it updates. */
 function checkUpdates(kernel: Kernel, writtenAt: (output: string) => Node): void {
   try {
@@ -63,9 +91,11 @@ export function lowerOp(
   const { name, dims, types, attrs, tensors, nameNode } = signature
   const { values, ...lowered } = lowerBody(signature)
   const kernel: Kernel = { name, source, dims, types, attrs, tensors, ...lowered }
+  checkSize(kernel, values, nameNode)
   verifyKernel(kernel, 'lowering')
   const simple = simplifyKernel(kernel)
   verifyKernel(simple, 'simplification')
+  checkDivisors(signature, simple)
   checkUnused(signature, simple)
   checkUpdates(simple, (output) => values.get(output) ?? nameNode)
   return { kernel: simple, nameNode }

@@ -6,6 +6,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFile, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
+import { deepLine } from './nesting.js'
 import type { Declarators } from './static.js'
 
 export interface SpecProject {
@@ -13,6 +14,24 @@ export interface SpecProject {
   readonly project: Project
   /** A source file's path relative to the root, with `/`. */
   readonly fileName: (file: SourceFile) => string
+}
+
+export const failureHint = 'write it in smaller parts; where that is not the reason, in another way'
+
+/**
+ * What an action returns; where TypeScript itself breaks down in it, by the depth of what it reads or by a defect of its own, what
+ * `otherwise` makes of the reason.
+ */
+export function guarded<R>(action: () => R, otherwise: (failure: string) => R): R {
+  try {
+    return action()
+  } catch (error) {
+    const message = error instanceof Error ? (error.message.split('\n')[0] ?? '') : ''
+    if (error instanceof RangeError && message.includes('call stack'))
+      return otherwise('this is nested deeper than TypeScript can read')
+    if (message.startsWith('Debug Failure')) return otherwise(`TypeScript cannot check this: ${message}`)
+    throw error
+  }
 }
 
 const defaults = {
@@ -45,13 +64,27 @@ export function specFiles(
   files: Readonly<Record<string, string>>,
 ): SourceFile[] {
   const memory = Object.entries(files).map(([path, text]) =>
-    project.createSourceFile(join(root, path), text, { overwrite: true }),
+    guarded(
+      () => project.createSourceFile(join(root, path), text, { overwrite: true }),
+      (failure) => refuseFile(path, text, failure),
+    ),
   )
   const patterns = specs.map((spec) => {
     const path = resolve(root, spec)
     return existsSync(path) && statSync(path).isDirectory() ? `${path}/**/*.ts` : path
   })
-  const found = patterns.length === 0 ? [] : project.addSourceFilesAtPaths(patterns)
+  const found =
+    patterns.length === 0
+      ? []
+      : guarded(
+          () => project.addSourceFilesAtPaths(patterns),
+          (failure) => {
+            const host = project.getFileSystem()
+            const texts = host.globSync(patterns).map((path) => [path, host.readFileSync(path)] as const)
+            const [path, text] = texts.find((each) => deepLine(each[1]) !== undefined) ?? [`a file of ${specs.join(', ')}`, '']
+            return refuseFile(relative(root, path), text, failure)
+          },
+        )
   const sources = [...new Set([...found, ...memory])].sort((a, b) => (a.getFilePath() < b.getFilePath() ? -1 : 1))
   if (sources.length === 0) {
     throw usageError('frontend.no_specs', `no spec files match ${specs.join(', ')} under ${root}`, {
@@ -59,6 +92,14 @@ export function specFiles(
     })
   }
   return sources
+}
+
+/** @throws usage `frontend.parse` for a file the parser breaks down at */
+function refuseFile(path: string, text: string, failure: string): never {
+  const line = deepLine(text)
+  throw usageError('frontend.parse', `${path}${line === undefined ? '' : `:${line}`} cannot be parsed: ${failure}`, {
+    hint: failureHint,
+  })
 }
 
 /** The file that `import ... from 'heddle'` means in the project. @throws usage `frontend.heddle` when the root cannot import it */

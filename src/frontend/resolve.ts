@@ -5,6 +5,7 @@
 import { Node, type PropertyAccessExpression, type Symbol as TsSymbol, VariableDeclarationKind } from 'ts-morph'
 import { f32 } from '../ir/build.js'
 import { isIntrinsicName } from '../ir/intrinsics.js'
+import { own } from '../ir/own.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, Rejection, reject } from './diagnostics.js'
 import { type Brand, describe, innerScope, type Lowering, lookUp, type Place, scalar, type Value } from './values.js'
@@ -44,7 +45,7 @@ const staticObjects: Readonly<Record<string, Readonly<Record<string, number>>>> 
 const renamed: Readonly<Record<string, string>> = { max: 'maximum', min: 'minimum', trunc: 'toInt' }
 
 function refuseGlobalMember(node: PropertyAccessExpression): never {
-  const member = renamed[node.getName()] ?? node.getName()
+  const member = own(renamed, node.getName()) ?? node.getName()
   const hint = isIntrinsicName(member)
     ? `import { ${member} } from 'heddle' and call ${member}(...)`
     : 'a body may call the functions of heddle and functions of the same subset'
@@ -106,14 +107,16 @@ function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
 
 /** The value of a module-level initializer; undefined if it takes running the module to know it. */
 function constantOf(initializer: Node, lowering: Lowering): Value | undefined {
+  const restore = lowering.mark()
   try {
     const value = lowering.evaluate(initializer, { scope: innerScope(), level: 'element' })
     if (value.kind !== 'scalar') return value
     const expr = simplifyExpr(value.expr)
     return expr.kind === 'const' ? scalar(expr) : undefined
   } catch (error) {
-    if (error instanceof Rejection) return undefined
-    throw error
+    if (!(error instanceof Rejection)) throw error
+    restore()
+    return undefined
   }
 }
 
@@ -129,7 +132,7 @@ export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, 
   if (bound !== undefined) return bound
   const brand = readBrand(node)
   if (brand !== undefined) return { kind: 'brand', brand }
-  const global = globalConstants[name]
+  const global = own(globalConstants, name)
   if (global !== undefined && isAmbient(symbol)) return scalar(f32(global))
   if (name === 'undefined')
     return reject('expression', node, 'undefined is not a value of a kernel', 'every value is a number or a boolean')
@@ -146,7 +149,7 @@ export function resolveProperty(node: PropertyAccessExpression, place: Place, lo
   if (Node.isIdentifier(object)) {
     const symbol = object.getSymbol()
     if (symbol !== undefined && isAmbient(symbol) && lookUp(place.scope, symbol.compilerSymbol) === undefined) {
-      const constant = staticObjects[object.getText()]?.[node.getName()]
+      const constant = own(own(staticObjects, object.getText()) ?? {}, node.getName())
       return constant === undefined ? refuseGlobalMember(node) : scalar(f32(constant))
     }
     if (symbol?.getDeclarations().some(Node.isNamespaceImport)) {

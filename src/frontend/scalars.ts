@@ -7,6 +7,7 @@ import { tryCall } from '../ir/build.js'
 import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
+import { simplifyExpr } from '../ir/simplify.js'
 import { quote, reject } from './diagnostics.js'
 import { describe, type Lowering, scalar, type Value } from './values.js'
 
@@ -78,7 +79,10 @@ export function applyIntrinsic(fn: IntrinsicName, args: readonly Expr[], nodes: 
     )
   if (comparisons.has(fn)) checkComparison(args, node)
   const made = tryCall(fn, args)
-  if (made !== undefined) return made
+  if (made !== undefined) {
+    checkDivisor(fn, made, nodes, node)
+    return made
+  }
   const accepts = (arg: Expr, at: number): boolean =>
     signatures.some(({ params }) => params[at] === arg.type || (params[at] === 'f32' && arg.type === 'i32'))
   const found = args.findIndex((arg, at) => !accepts(arg, at))
@@ -95,6 +99,15 @@ export function applyIntrinsic(fn: IntrinsicName, args: readonly Expr[], nodes: 
     `${name} takes ${plural[wanted]}, ${quote(culprit)} is ${describe(scalar(wrong))}`,
     mismatchHints[hint],
   )
+}
+
+/** Refuses an integer division by what is known to be 0: there is no quotient, and devices differ in what they do. */
+function checkDivisor(fn: IntrinsicName, made: Expr, nodes: readonly Node[], node: Node): void {
+  const divisor = made.kind === 'call' && (fn === 'idiv' || fn === 'mod') ? made.args[1] : undefined
+  if (divisor === undefined) return
+  const known = simplifyExpr(divisor)
+  if (known.kind === 'const' && known.value === 0)
+    reject('zero', nodes[1] ?? node, `${quote(node)} divides an integer by 0`, 'divide by something else')
 }
 
 /** An integer expression used as an index or a length. */

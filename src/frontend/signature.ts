@@ -4,6 +4,7 @@ import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
 import type { AttrParam, DTypeRef, TensorParam } from '../ir/kernel.js'
 import { type Layout, rowMajor } from '../ir/layout.js'
 import { kernelName } from '../ir/op_name.js'
+import { inherited, isInherited } from '../ir/own.js'
 import { quote, reject } from './diagnostics.js'
 import {
   type Declarators,
@@ -169,6 +170,7 @@ export function readSignature(declaration: CallExpression, context: SignatureCon
   const name = staticString(nameNode)
   if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(context.isStandard ? kernelName(name) : name))
     reject('name', nameNode, `op name "${name}" is not snake_case`, 'write it like layer_norm')
+  if (isInherited(name)) reject('name', nameNode, `op name "${name}" is not allowed: ${inherited.reason}`, inherited.hint)
   const fields = staticFields(config)
   const required = (field: string): Field =>
     fields.get(field) ?? reject('signature', config, `op ${name} has no ${field}`, 'an op has dims, inputs, outputs and a body')
@@ -176,6 +178,7 @@ export function readSignature(declaration: CallExpression, context: SignatureCon
   const written = new Map<string, Node>()
   const declare = (text: string, node: Node): void => {
     if (!/^[A-Za-z][A-Za-z0-9]*$/.test(text)) reject('name', node, `"${text}" is not a name`, 'use letters and digits')
+    if (isInherited(text)) reject('name', node, `"${text}" is not a name: ${inherited.reason}`, inherited.hint)
     if (written.has(text))
       reject(
         'duplicate',

@@ -3,6 +3,7 @@
  * They are literals, or module-level constants made of literals, in this module or an imported one.
  */
 import { Node, type NumericLiteral, type ts, VariableDeclarationKind } from 'ts-morph'
+import { limits } from '../ir/size.js'
 import { quote, reject } from './diagnostics.js'
 import { readBrand } from './resolve.js'
 
@@ -30,19 +31,29 @@ function constantInitializer(node: Node): Node | undefined {
   return statement?.getDeclarationKind() === VariableDeclarationKind.Const ? declaration.getInitializer() : undefined
 }
 
+/** Nodes that lead from one to the next. @throws a refusal where one leads back to itself */
+type Trail = readonly Node[]
+
+function onward(trail: Trail, node: Node): Trail {
+  if (trail.includes(node) || trail.length > limits.nesting)
+    reject('recursion', node, `${quote(node)} is defined by itself`, 'write literals, or a module-level const made of literals')
+  return [...trail, node]
+}
+
 /** Follows names, parentheses and `as const` to the expression that holds the value. */
-export function follow(node: Node): Node {
+export function follow(node: Node, trail: Trail = []): Node {
+  const on = onward(trail, node)
   if (Node.isParenthesizedExpression(node) || Node.isAsExpression(node) || Node.isSatisfiesExpression(node))
-    return follow(node.getExpression())
+    return follow(node.getExpression(), on)
   if (Node.isIdentifier(node)) {
     const initializer = constantInitializer(node)
-    return initializer === undefined ? node : follow(initializer)
+    return initializer === undefined ? node : follow(initializer, on)
   }
   if (Node.isPropertyAccessExpression(node)) {
-    const object = follow(node.getExpression())
-    const field = Node.isObjectLiteralExpression(object) ? staticFields(object).get(node.getName()) : undefined
+    const object = follow(node.getExpression(), on)
+    const field = Node.isObjectLiteralExpression(object) ? staticFields(object, on).get(node.getName()) : undefined
     const found = field?.value ?? constantInitializer(node.getNameNode())
-    return found === undefined ? node : follow(found)
+    return found === undefined ? node : follow(found, on)
   }
   return node
 }
@@ -55,6 +66,20 @@ export function staticString(node: Node): string {
 
 /** ts-morph's own literal value stops at an exponent (`1e-12` gives 1), so the text is read instead. */
 export const literalNumber = (node: NumericLiteral): number => Number(node.compilerNode.text)
+
+/** The largest float32. */
+const largestFloat = 2 ** 128 - 2 ** 104
+
+/** Refuses a number that float32 would turn into an infinity or into 0. An infinity that is meant is written as one. */
+export function checkFloat(value: number, node: Node): void {
+  const single = Math.fround(value)
+  if (Number.isFinite(value) && !Number.isFinite(single)) {
+    const reason = `${quote(node)} is ${value}, beyond float32, whose largest number is ${largestFloat}`
+    reject('range', node, reason, 'write Infinity or -Infinity where that is meant')
+  }
+  if (value !== 0 && single === 0)
+    reject('range', node, `${quote(node)} is ${value}, which float32 has as 0: its smallest number is ${2 ** -149}`, 'write 0')
+}
 
 export function staticNumber(node: Node): number {
   const value = follow(node)
@@ -69,27 +94,37 @@ export function staticNumber(node: Node): number {
 /** The default of an attribute: `1e-5`, or `int(64)`. */
 export function staticAttr(node: Node): { readonly type: 'f32' | 'i32'; readonly value: number } {
   const value = follow(node)
-  if (!Node.isCallExpression(value) || readBrand(value.getExpression())?.kind !== 'int')
-    return { type: 'f32', value: staticNumber(node) }
+  if (!Node.isCallExpression(value) || readBrand(value.getExpression())?.kind !== 'int') {
+    const number = staticNumber(node)
+    if (!Number.isFinite(number))
+      reject('range', node, `the default ${quote(node)} of an attribute is ${number}`, 'attributes are finite numbers')
+    checkFloat(number, node)
+    return { type: 'f32', value: number }
+  }
   const [argument] = value.getArguments()
   const integer = argument === undefined ? Number.NaN : staticNumber(argument)
-  return Number.isInteger(integer) ? { type: 'i32', value: integer } : refuse(node, 'an integer')
+  if (!Number.isInteger(integer)) return refuse(node, 'an integer')
+  if (integer < -(2 ** 31) || integer >= 2 ** 31)
+    reject('range', node, `${quote(node)} is beyond int32`, `integers are ${-(2 ** 31)} to ${2 ** 31 - 1}`)
+  return { type: 'i32', value: integer }
 }
 
 /** A list of texts, each with the node it was written at. Spreads of constant lists are followed. */
-export function staticStrings(node: Node): { readonly text: string; readonly node: Node }[] {
-  const list = follow(node)
+export function staticStrings(node: Node, trail: Trail = []): { readonly text: string; readonly node: Node }[] {
+  const list = follow(node, trail)
   if (!Node.isArrayLiteralExpression(list)) return refuse(node, 'a list of texts')
   return list
     .getElements()
     .flatMap((element) =>
-      Node.isSpreadElement(element) ? staticStrings(element.getExpression()) : [{ text: staticString(element), node: element }],
+      Node.isSpreadElement(element)
+        ? staticStrings(element.getExpression(), onward(trail, list))
+        : [{ text: staticString(element), node: element }],
     )
 }
 
 /** The fields of an object literal by name. Spreads of constant objects are followed. */
-export function staticFields(node: Node): Map<string, Field> {
-  const object = follow(node)
+export function staticFields(node: Node, trail: Trail = []): Map<string, Field> {
+  const object = follow(node, trail)
   if (!Node.isObjectLiteralExpression(object)) return refuse(node, 'an object')
   const fields = new Map<string, Field>()
   for (const property of object.getProperties()) {
@@ -103,7 +138,7 @@ export function staticFields(node: Node): Map<string, Field> {
       const value = Node.isVariableDeclaration(declaration) ? declaration.getInitializer() : undefined
       fields.set(property.getName(), { key: property.getNameNode(), value: value ?? property.getNameNode() })
     } else if (Node.isSpreadAssignment(property)) {
-      for (const [name, field] of staticFields(property.getExpression())) fields.set(name, field)
+      for (const [name, field] of staticFields(property.getExpression(), onward(trail, object))) fields.set(name, field)
     } else if (Node.isMethodDeclaration(property)) {
       reject('signature', property, `${property.getName()} is a method`, `write ${property.getName()}: (...) => ...`)
     } else {

@@ -6,6 +6,7 @@ import type { ArrowFunction, FunctionDeclaration, Node, ts } from 'ts-morph'
 import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { Stmt } from '../ir/kernel.js'
+import { freshName } from '../ir/names.js'
 
 export type FunctionNode = ArrowFunction | FunctionDeclaration
 
@@ -68,6 +69,8 @@ export interface Lowering {
   readonly unique: Unique
   /** Dimension each loop and row index runs over, where that is known. */
   readonly spans: Map<string, string>
+  /** Where the lowering stands; what is returned takes it back there after a refusal that is not passed on. */
+  readonly mark: () => () => void
   /** Functions being inlined, outermost first. */
   readonly stack: FunctionNode[]
 }
@@ -75,12 +78,7 @@ export interface Lowering {
 /** Names handed out in order, none of them `taken`. */
 export function uniqueNames(taken: Iterable<string>): Unique {
   const used = new Set(taken)
-  return (name, derived) => {
-    let free = derived === undefined ? name : `${name}0`
-    for (let n = 1; used.has(free); n++) free = `${name}${n}`
-    used.add(free)
-    return free
-  }
+  return (name, derived) => freshName(name, used, derived === undefined ? { from: 1 } : { from: 0, numbered: true })
 }
 
 export const scalar = (expr: Expr): Value => ({ kind: 'scalar', expr })

@@ -12,6 +12,8 @@ import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
+import type { DerivedGroup } from './check/meaning.js'
+import { commonConstants, markConstants } from './graph/constants.js'
 import { placeEdges } from './graph/edges.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
 import { packGraph } from './graph/pack.js'
@@ -33,6 +35,8 @@ export interface PlannedGraph {
   /** The row programs and the templates the plan derives, by name. */
   readonly kernels: ReadonlyMap<string, Kernel>
   readonly templates: ReadonlyMap<string, TemplateKernel>
+  /** Every group with what was derived from it, for whoever holds the two against each other. */
+  readonly groups: readonly DerivedGroup[]
 }
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
@@ -69,6 +73,7 @@ export function applyPlan(
   const values: GraphValue[] = [...graph.values]
   const replaced = new Map<GraphNode, string>()
   const fused: GraphNode[] = []
+  const groups: DerivedGroup[] = []
   for (const { kernel: name, occurrences } of plan.groups) {
     for (const names of occurrences) {
       const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
@@ -81,7 +86,8 @@ export function applyPlan(
       }
       checkConvex(graph, name, ordered)
       const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
-      const derived = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
+      const derived = markConstants(graph, forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes))
+      groups.push({ name, graph, nodes: ordered, derived })
       if (product !== undefined) {
         fused.push(...libraryNodes(values, name, product, ordered, derived))
         continue
@@ -92,7 +98,7 @@ export function applyPlan(
           hint: 'give the occurrences different kernel names',
         })
       }
-      made.set(name, known ?? derived.kernel)
+      made.set(name, known === undefined ? derived.kernel : commonConstants(known, derived.kernel))
       if (plan.tuned?.includes(name) === true) {
         fused.push({ ...bareMatmul(name, ordered), generated: name })
         continue
@@ -105,7 +111,7 @@ export function applyPlan(
   const planned = prune({ ...graph, values, nodes: [...kept, ...fused] })
   const kernels = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [] : [[name, kernel] as const])))
   const templates = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [[name, kernel] as const] : [])))
-  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates }
+  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates, groups }
 }
 
 /** The kernel for fewer storage types. */
@@ -118,14 +124,16 @@ function forTypes(derived: Derived<PlannedKernel>, dtypes: PlanDecl['dtypes']): 
 
 const isOneOf = (list: readonly string[], item: string): boolean => list.includes(item)
 
-/** Equal but for where they were written, and for what sizes usually are. */
+/** Equal but for where they were written, for what sizes usually are, and for which inputs are weights: see `commonConstants`. */
 export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {
   if (isTemplate(a) || isTemplate(b)) return meaningOf(a) === meaningOf(b)
   return printKernel({ ...a, source: b.source }) === printKernel(b)
 }
 
+const apart: readonly string[] = ['source', 'typical', 'constant']
+
 const meaningOf = (kernel: PlannedKernel): string =>
-  JSON.stringify(kernel, (key, value: unknown) => (key === 'source' || key === 'typical' ? undefined : value))
+  JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))
 
 /** The kernel of a group, by what is in it: a row program, a matmul with its epilogue, or attention. */
 function deriveGroup(

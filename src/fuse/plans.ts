@@ -3,9 +3,12 @@ import { usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
+import { isKernelName, own } from '../ir/own.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
+import { checkMeaning, contentOf, type Verified } from './check/meaning.js'
+import { commonConstants } from './graph/constants.js'
 import { graphOf, resolvePlans } from './search/resolve.js'
 
 export interface Planned {
@@ -21,13 +24,15 @@ export interface Planned {
 /**
  * @param ops kernels of the ops the graphs use
  * @param layouts layouts that edges and int8 weights may have
- * @throws usage `plan.*` for a plan that cannot be applied; `plan.differ` when two plans derive different kernels of one name
+ * @param verified groups whose kernels were held against their bodies before; others are held against them now
+ * @throws usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute something else; `plan.differ` when two plans derive different kernels of one name
  */
 export function planAll(
   plans: readonly PlanDecl[],
   graphs: Readonly<Record<string, { readonly graph: Graph }>>,
   ops: readonly Kernel[],
   layouts: readonly Layout[] = [],
+  verified: Verified = new Set<string>(),
 ): Planned {
   const layoutsByName = new Map(layouts.map((layout) => [layout.name, layout]))
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
@@ -35,7 +40,14 @@ export function planAll(
   const planned: Record<string, Record<string, Graph>> = {}
   const schedules: Record<string, Schedule> = {}
   for (const plan of resolvePlans(plans, graphs, byName, layoutsByName)) {
+    checkKernelNames(plan)
     const result = applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
+    for (const group of result.groups) {
+      const content = contentOf(group, byName)
+      if (verified.has(content)) continue
+      checkMeaning(group, byName)
+      verified.add(content)
+    }
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
       const known = made.get(name)
       if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
@@ -43,12 +55,12 @@ export function planAll(
           hint: 'rename the group',
         })
       }
-      made.set(name, known ?? kernel)
+      made.set(name, known === undefined ? kernel : commonConstants(known, kernel))
     }
     for (const [name, schedule] of Object.entries(plan.schedules ?? {})) {
       addSchedule(schedules, plan, name, schedule, result.kernels.has(name))
     }
-    const graphsOfPlan = planned[plan.name] ?? {}
+    const graphsOfPlan = own(planned, plan.name) ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
   const kernels = [...made.values()]
@@ -58,6 +70,14 @@ export function planAll(
     schedules,
     graphs: planned,
   }
+}
+
+/** Groups name kernels, whose names stand in generated text. @throws usage `plan.name` */
+function checkKernelNames({ name, groups }: PlanDecl): void {
+  const wrong = groups.find(({ kernel }) => !isKernelName(kernel))
+  if (wrong === undefined) return
+  const shown = JSON.stringify(wrong.kernel)
+  throw usageError('plan.name', `plan ${name}: group name ${shown} is not allowed`, { hint: 'write it like bias_residual' })
 }
 
 /** @throws usage `plan.schedule` for a kernel the plan does not derive as a row program, and for two schedules of one kernel */
@@ -73,7 +93,7 @@ function addSchedule(
       hint: `groups: ${plan.groups.map(({ kernel }) => kernel).join(', ')}`,
     })
   }
-  const known = schedules[name]
+  const known = own(schedules, name)
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schedule)) {
     throw usageError('plan.schedule', `plan ${plan.name} has another schedule for ${name} than a plan before it`, {
       hint: 'give the groups different kernel names',

@@ -1,15 +1,17 @@
 /**
  * An interpreter of the whole IR in double precision. It is slow and obvious: the body run by Node must equal it exactly,
  * which is how the front end is checked, and later passes are checked against it in turn. Tensors are logical, so
- * layouts and storage types play no part.
+ * layouts play no part, and of storage types only what stores to 8-bit integers do (src/ir/store.ts).
  */
 import { findingError } from '../errors.js'
-import type { Expr } from './expr.js'
+import type { Run, Value } from './constructs/construct.js'
+import { constructOf } from './constructs/index.js'
+import type { DType } from './dtype.js'
+import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
-import type { Kernel, Stmt, TensorParam } from './kernel.js'
-import { countValues, monoid } from './monoids.js'
-import { thresholdOf } from './threshold.js'
-import { rankValues } from './top_k.js'
+import type { Kernel, TensorParam } from './kernel.js'
+import { monoid } from './monoids.js'
+import { storedNumber } from './store.js'
 
 /** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
 export interface HostTensor {
@@ -17,7 +19,6 @@ export interface HostTensor {
   readonly shape: readonly number[]
 }
 
-type Value = number | boolean
 type Numbers = Readonly<Record<string, number>>
 
 /** What names mean while an expression is evaluated. */
@@ -105,7 +106,7 @@ export function evaluateExpr(expr: Expr, env: Env): Value {
         return left === (expr.fn === 'and') ? evaluateExpr(b, env) : left
       }
       if (a && b && c && expr.fn === 'select') return evaluateExpr(evaluateExpr(a, env) ? b : c, env)
-      const evaluate = intrinsic(expr.fn).evaluate as (...args: Value[]) => Value
+      const { evaluate } = intrinsic(expr.fn)
       // Nearly all take one or two, and need no list of arguments.
       if (a && !b) return evaluate(evaluateExpr(a, env))
       if (a && b && !c) return evaluate(evaluateExpr(a, env), evaluateExpr(b, env))
@@ -116,88 +117,35 @@ export function evaluateExpr(expr: Expr, env: Env): Value {
   }
 }
 
-type Reduction = Extract<Expr, { kind: 'fold' }> | Extract<Stmt, { kind: 'reduce' }>
-
-const reduce = (node: Reduction, env: Env): number => {
+function reduce(node: ExprOf<'fold'>, env: Env): number {
   const element = elements(node.index, node.value, env)
   return monoid(node.monoid).evaluate(Number(evaluateExpr(node.length, env)), (at) => Number(element(at)))
 }
 
-function run(stmt: Stmt, env: Env, outputs: Readonly<Record<string, { data: Float64Array; shape: readonly number[] }>>): void {
-  const write = (tensor: string, indices: readonly number[], value: Value): void => {
-    const { data, shape } = known(outputs[tensor], 'output', tensor)
-    data[position(tensor, indices, shape)] = Number(value)
-  }
-  const numbers = (exprs: readonly Expr[]): number[] => exprs.map((expr) => Number(evaluateExpr(expr, env)))
-  switch (stmt.kind) {
-    case 'let':
-      env.values.set(stmt.name, evaluateExpr(stmt.value, env))
-      return
-    case 'reduce':
-      env.values.set(stmt.name, reduce(stmt, env))
-      return
-    case 'row': {
-      const element = elements(stmt.index, stmt.value, env)
-      env.rows.set(
-        stmt.name,
-        Array.from({ length: Number(evaluateExpr(stmt.length, env)) }, (_, at) => element(at)),
-      )
-      return
-    }
-    case 'scan': {
-      const element = elements(stmt.index, stmt.value, env)
-      const length = Number(evaluateExpr(stmt.length, env))
-      env.rows.set(
-        stmt.name,
-        monoid(stmt.monoid).scan(length, (at) => Number(element(at))),
-      )
-      return
-    }
-    case 'threshold': {
-      const key = elements(stmt.index, stmt.key, env)
-      const weight = elements(stmt.index, stmt.value, env)
-      const [length = 0, target = 0] = numbers([stmt.length, stmt.target])
-      env.values.set(
-        stmt.name,
-        thresholdOf(
-          length,
-          target,
-          (at) => Number(key(at)),
-          (at) => Number(weight(at)),
-        ),
-      )
-      return
-    }
-    case 'storeRow': {
-      const rows = numbers(stmt.rows)
-      const length = Number(evaluateExpr(stmt.length, env))
-      const element = elements(stmt.index, stmt.value, env)
-      const holds = stmt.when === undefined ? () => true : elements(stmt.index, stmt.when, env)
-      for (let at = 0; at < length; at++) if (holds(at)) write(stmt.tensor, [...rows, at], element(at))
-      return
-    }
-    case 'histogram': {
-      const rows = numbers(stmt.rows)
-      const element = elements(stmt.index, stmt.value, env)
-      const counts = countValues(Number(evaluateExpr(stmt.bins, env)), Number(evaluateExpr(stmt.length, env)), (at) =>
-        Number(element(at)),
-      )
-      for (const [bin, count] of counts.entries()) write(stmt.tensor, [...rows, bin], count)
-      return
-    }
-    case 'topK': {
-      const element = elements(stmt.index, stmt.value, env)
-      const [count, length] = [stmt.count, stmt.length].map((expr) => Number(evaluateExpr(expr, env)))
-      const { values, indices } = rankValues(count ?? 0, length ?? 0, (at) => Number(element(at)))
-      env.rows.set(stmt.name, values)
-      env.rows.set(stmt.indices, indices)
-      return
-    }
-    case 'store':
-      if (stmt.when === undefined || evaluateExpr(stmt.when, env))
-        write(stmt.tensor, numbers(stmt.indices), evaluateExpr(stmt.value, env))
-  }
-}
+type Outputs = Readonly<
+  Record<string, { readonly data: Float64Array; readonly shape: readonly number[]; readonly dtype: DType | undefined }>
+>
+
+/** What statements do while names mean what `env` says. */
+const runIn = (env: Env, outputs: Outputs): Run => ({
+  value: (expr) => evaluateExpr(expr, env),
+  number: (expr) => Number(evaluateExpr(expr, env)),
+  element: (index, expr) => elements(index, expr, env),
+  elementNumber: (index, expr) => {
+    const element = elements(index, expr, env)
+    return (at) => Number(element(at))
+  },
+  setLocal: (name, value) => {
+    env.values.set(name, value)
+  },
+  setRow: (name, values) => {
+    env.rows.set(name, values)
+  },
+  write: (tensor, indices, value) => {
+    const { data, shape, dtype } = known(outputs[tensor], 'output', tensor)
+    data[position(tensor, indices, shape)] = storedNumber(dtype, Number(value))
+  },
+})
 
 /** Calls `visit` for every point of an index space, last axis fastest. */
 export function forEachPoint(extents: readonly number[], visit: (point: readonly number[]) => void): void {
@@ -234,17 +182,18 @@ export function evaluateKernel(
         const before = tensor.updates === undefined ? undefined : tensors[tensor.updates]
         const data = new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(Number.NaN)
         if (before !== undefined) data.set(before.data)
-        return [tensor.name, { data, shape }]
+        return [tensor.name, { data, shape, dtype: typeof tensor.dtype === 'string' ? tensor.dtype : undefined }]
       }),
   )
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
   const env: Env = { dims, attrs: { ...defaults, ...attrs }, values: new Map(), rows: new Map(), tensors }
+  const run = runIn(env, outputs)
   const extents = kernel.rows.map((row) => known(dims[row.dim], 'dimension', row.dim))
   forEachPoint(extents, (point) => {
     kernel.rows.forEach((row, axis) => {
       env.values.set(row.index, point[axis] ?? 0)
     })
-    for (const stmt of kernel.body) run(stmt, env, outputs)
+    for (const stmt of kernel.body) constructOf(stmt).evaluate(stmt, run)
   })
-  return outputs
+  return Object.fromEntries(Object.entries(outputs).map(([name, { data, shape }]) => [name, { data, shape }]))
 }

@@ -33,7 +33,7 @@ export function integerFunction(
         return (values) => values[slot] ?? Number.NaN
       }
       case 'call': {
-        const evaluate = intrinsic(e.fn).evaluate as unknown as (...args: number[]) => number | boolean
+        const { evaluate } = intrinsic(e.fn)
         const args = e.args.map(compile)
         const [a, b, ...more] = args
         // Nearly all take two, and need no list of arguments.

@@ -18,8 +18,8 @@ export interface Signature {
 export interface Intrinsic {
   /** Accepted typings, most specific first. Arguments are never converted except i32 to f32. */
   readonly signatures: readonly Signature[]
-  /** Meaning in JavaScript numbers (double precision). */
-  readonly evaluate: (...args: never[]) => Value
+  /** Meaning in JavaScript numbers (double precision). Arguments have the types of a signature, which is what makes the call right. */
+  evaluate(...args: readonly Value[]): Value
   /** CUDA text from argument texts. Arguments arrive parenthesised where needed. */
   readonly cuda: (args: readonly string[], result: ScalarType) => string
   /** How the IR printer writes it: an infix or prefix operator; function-call form when absent. */
@@ -92,26 +92,27 @@ export const intrinsics = {
     evaluate: (a: number) => a,
     cuda: ([a]) => `static_cast<float>(${a})`,
   },
-  /** Truncates toward zero. */
+  /** Truncates toward zero. What int32 does not hold becomes its nearest number, NaN becomes 0. */
   toInt: {
     signatures: [{ params: ['f32'], result: 'i32' }],
-    evaluate: (a: number) => Math.trunc(a),
-    cuda: ([a]) => `static_cast<int>(${a})`,
+    evaluate: (a: number) => (Number.isNaN(a) ? 0 : Math.min(Math.max(Math.trunc(a), -(2 ** 31)), 2 ** 31 - 1)),
+    cuda: ([a]) => `__float2int_rz(${a})`,
   },
   abs: call(
     [i1, f1],
     (a: number) => Math.abs(a),
     (r) => (r === 'i32' ? 'abs' : 'fabsf'),
   ),
+  /** NaN where either is NaN, as `minimum` and `maximum` of IEEE 754-2019 (C's fminf and fmaxf drop it). */
   minimum: call(
     [i2, f2],
     (a: number, b: number) => Math.min(a, b),
-    (r) => (r === 'i32' ? 'min' : 'fminf'),
+    (r) => (r === 'i32' ? 'min' : 'heddle::smaller'),
   ),
   maximum: call(
     [i2, f2],
     (a: number, b: number) => Math.max(a, b),
-    (r) => (r === 'i32' ? 'max' : 'fmaxf'),
+    (r) => (r === 'i32' ? 'max' : 'heddle::larger'),
   ),
   square: call([f1], (a: number) => a * a, 'heddle::square'),
   sqrt: call([f1], (a: number) => Math.sqrt(a), 'sqrtf'),
@@ -138,7 +139,8 @@ export const intrinsics = {
 
 export type IntrinsicName = keyof typeof intrinsics
 
-function roundHalfEven(a: number): number {
+/** Nearest integer, ties to even. */
+export function roundHalfEven(a: number): number {
   const down = Math.floor(a)
   const rest = a - down
   if (rest < 0.5) return down

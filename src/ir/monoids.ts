@@ -1,6 +1,7 @@
 /**
  * The associative combinations a row reduction or scan can use, and the histogram of a row. Like the intrinsics, one row carries meaning, typing and CUDA text.
- * `argmax` and `argmin` reduce to the lowest index among equal values, so their result does not depend on the order of combination.
+ * `max` and `min` are NaN where any element is. `argmax` and `argmin` reduce to the lowest index among equal values, so their result
+ * does not depend on the order of combination; like `topK` they never pick NaN, and are 0 where there is nothing else.
  */
 import type { ScalarType } from './dtype.js'
 
@@ -36,20 +37,30 @@ const fold = (identity: number, combine: (a: number, b: number) => number): Mean
   },
 })
 
-const pick = (better: (a: number, b: number) => boolean): Meaning => ({
-  evaluate: (length, value) => {
+/** The index of the first value that no other is better than. */
+const pick = (better: (a: number, b: number) => boolean): Meaning => {
+  const picker = (value: (index: number) => number) => {
     let best = 0
-    for (let i = 1; i < length; i++) if (better(value(i), value(best))) best = i
-    return best
-  },
-  scan: (length, value) => {
-    let best = 0
-    return Array.from({ length }, (_, i) => {
-      if (better(value(i), value(best))) best = i
+    let most = Number.NaN
+    return (i: number): number => {
+      const candidate = value(i)
+      if (better(candidate, most) || (Number.isNaN(most) && !Number.isNaN(candidate))) [best, most] = [i, candidate]
       return best
-    })
-  },
-})
+    }
+  }
+  return {
+    evaluate: (length, value) => {
+      const take = picker(value)
+      let best = 0
+      for (let i = 0; i < length; i++) best = take(i)
+      return best
+    },
+    scan: (length, value) => {
+      const take = picker(value)
+      return Array.from({ length }, (_, i) => take(i))
+    },
+  }
+}
 
 export const monoids = {
   sum: {

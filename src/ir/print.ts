@@ -2,6 +2,8 @@
  * The IR as text: what `heddle inspect` shows and what tests and error messages quote. A float constant always has a
  * point or an exponent, so its type is visible; everything else reads like the body it came from.
  */
+import type { Text } from './constructs/construct.js'
+import { constructOf } from './constructs/index.js'
 import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
 import type { DTypeRef, Kernel, Stmt, TensorParam } from './kernel.js'
@@ -77,31 +79,12 @@ function print(expr: Expr, outer: number): string {
 /** `(v[c] - mean) * rsqrt(variance + eps)`. */
 export const printExpr = (expr: Expr): string => print(expr, 0)
 
-/** One statement on one line. */
-export function printStmt(stmt: Stmt): string {
-  switch (stmt.kind) {
-    case 'let':
-      return `let ${stmt.name}: ${stmt.type} = ${printExpr(stmt.value)}`
-    case 'row':
-      return `row ${stmt.name}: ${stmt.type} = [${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)}]`
-    case 'reduce':
-      return `let ${stmt.name}: ${stmt.type} = ${stmt.monoid}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
-    case 'scan':
-      return `row ${stmt.name}: ${stmt.type} = scan ${stmt.monoid}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
-    case 'threshold':
-      return `let ${stmt.name}: f32 = threshold(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.key)} weighs ${printExpr(stmt.value)}) of ${print(stmt.target, 8)}`
-    case 'storeRow':
-      return `${stmt.tensor}[${[...stmt.rows.map(printExpr), stmt.index].join(', ')}] = ${printExpr(stmt.value)} for ${stmt.index} < ${print(stmt.length, 8)}${printWhen(stmt)}`
-    case 'histogram':
-      return `${stmt.tensor}[${[...stmt.rows.map(printExpr), '*'].join(', ')}] = histogram(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)}) of ${print(stmt.bins, 8)}`
-    case 'topK':
-      return `rows ${stmt.name}, ${stmt.indices} = top ${print(stmt.count, 8)}(${stmt.index} < ${print(stmt.length, 8)}: ${printExpr(stmt.value)})`
-    case 'store':
-      return `${stmt.tensor}[${stmt.indices.map(printExpr).join(', ')}] = ${printExpr(stmt.value)}${printWhen(stmt)}`
-  }
-}
+const operand = (expr: Expr): string => print(expr, 8)
 
-const printWhen = ({ when }: { readonly when?: Expr }): string => (when === undefined ? '' : ` when ${printExpr(when)}`)
+const text: Text = { expr: printExpr, operand, loop: ({ index, length }) => `${index} < ${operand(length)}` }
+
+/** One statement on one line. */
+export const printStmt = (stmt: Stmt): string => constructOf(stmt).print(stmt, text)
 
 const printDType = (ref: DTypeRef): string => (typeof ref === 'string' ? ref : ref.param)
 

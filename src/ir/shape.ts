@@ -3,6 +3,7 @@
  * Kept as sorted monomials, so equal extents are equal texts and a view can be checked without numbers.
  */
 import { usageError } from '../errors.js'
+import { inherited, isInherited, own } from './own.js'
 
 export interface Extent {
   readonly factor: number
@@ -23,6 +24,8 @@ export function parseExtent(text: string): Extent {
       throw usageError('graph.extent', `"${text}" is not an extent`, { hint: 'an extent is a product such as b*s or 3*h*d' })
     }
     if (/^[0-9]/.test(part)) factor *= Number(part)
+    else if (isInherited(part))
+      throw usageError('graph.extent', `"${part}" is no dimension: ${inherited.reason}`, { hint: inherited.hint })
     else dims.push(part)
   }
   return { factor, dims: dims.sort() }
@@ -46,7 +49,7 @@ export const sameExtent = (a: Extent, b: Extent): boolean => printExtent(a) === 
 /** The extent's number. @throws usage `graph.dim` if a dimension has no value. */
 export function evaluateExtent(extent: Extent, dims: Readonly<Record<string, number>>): number {
   return extent.dims.reduce((product, name) => {
-    const value = dims[name]
+    const value = own(dims, name)
     if (value === undefined) {
       throw usageError('graph.dim', `dimension ${name} of ${printExtent(extent)} has no value`, {
         hint: `there are ${Object.keys(dims).join(', ') || 'none'}; a graph says what it is usually run with: typical: { ${name}: ... }`,

@@ -4,6 +4,7 @@
  * lowering and after fusion; the result computes exactly what the kernel did.
  */
 import { constant } from './build.js'
+import { constructOf } from './constructs/index.js'
 import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
 import type { Kernel, Stmt } from './kernel.js'
@@ -15,9 +16,9 @@ const maxI32 = 2 ** 31 - 1
 const constValue = (expr: Expr | undefined): number | boolean | undefined => (expr?.kind === 'const' ? expr.value : undefined)
 
 function foldConstants(expr: ExprOf<'call'>): Expr | undefined {
-  const values = expr.args.map(constValue)
-  if (values.includes(undefined)) return undefined
-  const result = intrinsic(expr.fn).evaluate(...(values as never[]))
+  const values = expr.args.flatMap((arg) => constValue(arg) ?? [])
+  if (values.length !== expr.args.length) return undefined
+  const result = intrinsic(expr.fn).evaluate(...values)
   if (expr.type !== 'i32') return constant(expr.type, result)
   const value = Number(result) + 0
   return Number.isInteger(value) && value >= minI32 && value <= maxI32 ? constant('i32', value) : undefined
@@ -76,9 +77,9 @@ function readNames(stmts: readonly Stmt[]): ReadonlySet<string> {
 function dropUnread(body: readonly Stmt[]): Stmt[] {
   let kept: Stmt[] = []
   for (const stmt of [...body].reverse()) {
-    const names = stmt.kind === 'topK' ? [stmt.name, stmt.indices] : 'name' in stmt ? [stmt.name] : []
+    const { traits, defines } = constructOf(stmt)
     const read = readNames(kept)
-    if (names.length === 0 || names.some((name) => read.has(name))) kept = [stmt, ...kept]
+    if (traits.makes === 'output' || defines(stmt).some(({ name }) => read.has(name))) kept = [stmt, ...kept]
   }
   return kept
 }

@@ -20,13 +20,9 @@ export interface MatmulKernel extends Signature {
   readonly m: string
   readonly n: string
   readonly k: string
-  /** Nothing a program computes is in b, so that it may be read before earlier kernels have finished. */
-  readonly constantB: boolean
   /** What becomes of each element: an elementwise program over rows `batch m` and columns `n` in which the tensor `accumulator` is the product. */
   readonly epilogue: Kernel
   readonly accumulator: string
-  /** Other tensors of the epilogue that no program computes. */
-  readonly constants: readonly string[]
 }
 
 /** Where the row of one head of one token lies: a tensor and its logical indices, the last of which is element 0 of the row. */

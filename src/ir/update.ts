@@ -7,7 +7,9 @@
 import { call, dim, i32, index } from './build.js'
 import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
-import { freeNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
+import { keyOf } from './keys.js'
+import { freshName } from './names.js'
+import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
 
 /** Why an output cannot be replaced in place. */
 export class UpdateConflict extends Error {
@@ -50,7 +52,7 @@ export function placeUpdates(kernel: Kernel): Kernel {
   if (other !== undefined) throw new UpdateConflict(other.param.name, 'outputs of one kernel are replaced along the same axis')
   const lets = rowAxis === undefined ? new Map<string, Expr>() : letsAlong(rowAxis, kernel)
   const names = new Set([...kernel.dims, ...kernel.tensors.map(({ name }) => name), ...kernel.attrs.map(({ name }) => name)])
-  for (const stmt of kernel.body) for (const name of introduced(stmt)) names.add(name)
+  for (const stmt of kernel.body) for (const name of introducedNames(stmt)) names.add(name)
   for (const row of kernel.rows) names.add(row.index)
   const places = new Places(names)
   const body = kernel.body.flatMap((stmt): Stmt[] => {
@@ -86,8 +88,6 @@ function overElements(kernel: Kernel): Kernel {
   })
   return { ...kernel, rows: [...kernel.rows, { index: first.index, dim: name }], body }
 }
-
-const introduced = (stmt: Stmt): string[] => [...('name' in stmt ? [stmt.name] : []), ...('index' in stmt ? [stmt.index] : [])]
 
 /** Reads a store as an update. */
 function updateOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Update {
@@ -182,23 +182,16 @@ class Places {
   }
 
   #named(place: Expr, extent: Expr, lets: Stmt[]): { readonly at: Expr; readonly inside: Expr } {
-    const key = JSON.stringify([place, extent])
+    const key = `${keyOf(place)} ${keyOf(extent)}`
     const known = this.#known.find((each) => each.key === key)
     if (known !== undefined) return known
-    const at: ExprOf<'local'> = { kind: 'local', type: 'i32', name: this.#fresh('place') }
-    const inside: ExprOf<'local'> = { kind: 'local', type: 'bool', name: this.#fresh('inside') }
+    const at: ExprOf<'local'> = { kind: 'local', type: 'i32', name: freshName('place', this.#names) }
+    const inside: ExprOf<'local'> = { kind: 'local', type: 'bool', name: freshName('inside', this.#names) }
     lets.push(
       { kind: 'let', name: at.name, type: 'i32', value: place },
       { kind: 'let', name: inside.name, type: 'bool', value: call('and', call('ge', at, i32(0)), call('lt', at, extent)) },
     )
     this.#known.push({ key, at, inside })
     return { at, inside }
-  }
-
-  #fresh(wanted: string): string {
-    let name = wanted
-    for (let n = 2; this.#names.has(name); n++) name = `${wanted}${n}`
-    this.#names.add(name)
-    return name
   }
 }

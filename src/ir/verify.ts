@@ -3,6 +3,7 @@
  * pass, so the error is internal and names it. Rules: names are unique, every name is bound before it is read and read
  * as what it is, every node has the type its operands give it, and every output is stored exactly once.
  */
+import { constructOf } from './constructs/index.js'
 import { type DType, dtypeInfo, type ScalarType } from './dtype.js'
 import type { Expr } from './expr.js'
 import { intrinsic } from './intrinsics.js'
@@ -10,6 +11,7 @@ import type { DTypeRef, Kernel, Stmt, TensorParam } from './kernel.js'
 import type { Layout } from './layout.js'
 import { type MonoidName, monoid } from './monoids.js'
 import { printExpr, printStmt } from './print.js'
+import { introducedNames } from './walk.js'
 
 type Fail = (problem: string) => never
 
@@ -113,63 +115,32 @@ function checkStore(tensor: string, rank: number, value: ScalarType, outputs: Ou
   if (output.type !== value) fail(`the store to ${tensor} is ${value}, the tensor holds ${output.type}`)
 }
 
+/** Checks a statement and returns the names that the next one may read. */
 function checkStmt(stmt: Stmt, names: Names, outputs: Outputs): Names {
   const fail: Fail = (problem) => names.fail(`${problem}\n  in ${printStmt(stmt)}`)
   const here: Names = { ...names, fail }
-  const element = (at: string, value: Expr): ScalarType => checkExpr(value, bind(here, at, { kind: 'index', type: 'i32' }))
-  const define = (kind: 'local' | 'row', name: string, said: ScalarType, type: ScalarType): Names => {
-    if (said !== type) fail(`${name} is ${type}, but says ${said}`)
-    return bind(names, name, { kind, type })
-  }
-  switch (stmt.kind) {
-    case 'let':
-      return define('local', stmt.name, stmt.type, checkExpr(stmt.value, here))
-    case 'row':
-      expectIndex(stmt.length, here)
-      return define('row', stmt.name, stmt.type, element(stmt.index, stmt.value))
-    case 'reduce':
-      expectIndex(stmt.length, here)
-      return define('local', stmt.name, stmt.type, reductionType(stmt.monoid, element(stmt.index, stmt.value), fail))
-    case 'scan':
-      expectIndex(stmt.length, here)
-      return define('row', stmt.name, stmt.type, reductionType(stmt.monoid, element(stmt.index, stmt.value), fail))
-    case 'threshold':
-      expectIndex(stmt.length, here)
-      for (const type of [checkExpr(stmt.target, here), element(stmt.index, stmt.key), element(stmt.index, stmt.value)])
-        if (type !== 'f32') fail(`a threshold takes floats, not ${type}`)
-      return bind(names, stmt.name, { kind: 'local', type: 'f32' })
-    case 'storeRow':
-      for (const at of [...stmt.rows, stmt.length]) expectIndex(at, here)
-      checkStore(stmt.tensor, stmt.rows.length + 1, element(stmt.index, stmt.value), outputs, fail)
-      if (stmt.when !== undefined && element(stmt.index, stmt.when) !== 'bool') fail('a condition is no boolean')
-      return names
-    case 'histogram':
-      for (const at of [...stmt.rows, stmt.bins, stmt.length]) expectIndex(at, here)
-      if (element(stmt.index, stmt.value) !== 'i32') fail('a histogram counts integers')
-      checkStore(stmt.tensor, stmt.rows.length + 1, 'i32', outputs, fail)
-      return names
-    case 'topK': {
-      for (const at of [stmt.count, stmt.length]) expectIndex(at, here)
-      if (element(stmt.index, stmt.value) !== 'f32') fail('only floats are ranked')
-      const values = bind(names, stmt.name, { kind: 'row', type: 'f32' })
-      return bind(values, stmt.indices, { kind: 'row', type: 'i32' })
-    }
-    case 'store':
-      for (const at of stmt.indices) expectIndex(at, here)
-      checkStore(stmt.tensor, stmt.indices.length, checkExpr(stmt.value, here), outputs, fail)
-      if (stmt.when !== undefined && checkExpr(stmt.when, here) !== 'bool') fail('a condition is no boolean')
-      return names
-  }
+  const construct = constructOf(stmt)
+  construct.verify(stmt, {
+    type: (expr) => checkExpr(expr, here),
+    element: (at, expr) => checkExpr(expr, bind(here, at, { kind: 'index', type: 'i32' })),
+    index: (expr) => expectIndex(expr, here),
+    combined: (name, element) => reductionType(name, element, fail),
+    says: (name, said, type) => {
+      if (said !== type) fail(`${name} is ${type}, but says ${said}`)
+    },
+    store: (tensor, rank, value) => checkStore(tensor, rank, value, outputs, fail),
+    fail,
+  })
+  return construct.defines(stmt).reduce((known, { name, ...binding }) => bind(known, name, binding), names)
 }
 
-/** Names a kernel introduces: parameters, row indices, and of each statement its value and its loop index. */
-const introducedNames = (kernel: Kernel): string[] => [
+/** Names a kernel introduces: parameters, row indices, and those of its statements. */
+const kernelNames = (kernel: Kernel): string[] => [
   ...kernel.dims,
   ...kernel.attrs.map((attr) => attr.name),
   ...kernel.tensors.map((tensor) => tensor.name),
   ...kernel.rows.map((row) => row.index),
-  ...kernel.body.flatMap((stmt) => ['name' in stmt ? stmt.name : [], 'index' in stmt ? stmt.index : []].flat()),
-  ...kernel.body.flatMap((stmt) => (stmt.kind === 'topK' ? stmt.indices : [])),
+  ...kernel.body.flatMap(introducedNames),
 ]
 
 /** An output that updates an input has its memory, so the two must agree in all that says how elements lie there. */
@@ -185,7 +156,7 @@ function checkUpdate(tensor: TensorParam, tensors: readonly TensorParam[], fail:
 
 function checkParameters(kernel: Kernel, fail: Fail): void {
   const seen = new Set<string>()
-  for (const name of introducedNames(kernel)) {
+  for (const name of kernelNames(kernel)) {
     if (seen.has(name)) fail(`name ${name} is introduced twice`)
     seen.add(name)
   }
@@ -198,6 +169,7 @@ function checkParameters(kernel: Kernel, fail: Fail): void {
   }
   for (const tensor of kernel.tensors) checkUpdate(tensor, kernel.tensors, fail)
   const firstOut = kernel.tensors.findIndex((tensor) => tensor.access === 'out')
+  if (firstOut < 0) fail('it has no output')
   if (kernel.tensors.slice(firstOut).some((tensor) => tensor.access === 'in')) fail('an input follows an output')
 }
 

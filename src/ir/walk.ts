@@ -2,6 +2,7 @@
  * Visiting and rewriting expressions and statements. An expression may be a graph: a value the author named inside an
  * element is the same node wherever it is used. Rewriting keeps that sharing, so it costs one visit a node.
  */
+import { constructOf } from './constructs/index.js'
 import type { Expr } from './expr.js'
 import type { Kernel, Stmt } from './kernel.js'
 
@@ -41,107 +42,80 @@ export function mapOperands(expr: Expr, map: (operand: Expr) => Expr): Expr {
   }
 }
 
+/** Calls `see` on each node once, an expression after its operands. Nothing calls itself, so that no depth is too deep. */
+export function visitUp(expr: Expr, see: (expr: Expr) => void): void {
+  const seen = new Set<Expr>()
+  const path: { readonly node: Expr; readonly of: readonly Expr[]; next: number }[] = []
+  const enter = (node: Expr): void => {
+    if (seen.has(node)) return
+    seen.add(node)
+    path.push({ node, of: operands(node), next: 0 })
+  }
+  enter(expr)
+  for (let at = path.at(-1); at !== undefined; at = path.at(-1)) {
+    const operand = at.of[at.next++]
+    if (operand !== undefined) enter(operand)
+    else {
+      path.pop()
+      see(at.node)
+    }
+  }
+}
+
 /** Rewrites bottom-up: `rule` sees each node once, after its operands. Nodes that were shared stay shared. */
 export function rewrite(expr: Expr, rule: (expr: Expr) => Expr): Expr {
   const done = new Map<Expr, Expr>()
-  const go = (node: Expr): Expr => {
-    const known = done.get(node)
-    if (known !== undefined) return known
-    const result = rule(mapOperands(node, go))
-    done.set(node, result)
-    return result
-  }
-  return go(expr)
+  visitUp(expr, (node) => {
+    done.set(node, rule(mapOperands(node, (operand) => done.get(operand) ?? operand)))
+  })
+  return done.get(expr) ?? expr
 }
 
 /** Calls `see` on each node once, an expression before its operands. */
 export function visit(expr: Expr, see: (expr: Expr) => void): void {
   const seen = new Set<Expr>()
-  const go = (node: Expr): void => {
-    if (seen.has(node)) return
+  const waiting = [expr]
+  for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+    if (seen.has(node)) continue
     seen.add(node)
     see(node)
-    operands(node).forEach(go)
+    waiting.push(...[...operands(node)].reverse())
   }
-  go(expr)
 }
 
-/** Names of the indices, locals and rows an expression reads and does not bind itself. */
+/** Names of the indices, locals and rows an expression reads and does not bind itself. Names are unique, so what is bound is bound everywhere. */
 export function freeNames(expr: Expr): ReadonlySet<string> {
-  switch (expr.kind) {
-    case 'index':
-    case 'local':
-      return new Set([expr.name])
-    case 'element':
-      return new Set([expr.row, ...freeNames(expr.index)])
-    case 'fold':
-      return new Set([...freeNames(expr.length), ...[...freeNames(expr.value)].filter((name) => name !== expr.index)])
-    default:
-      return new Set(operands(expr).flatMap((operand) => [...freeNames(operand)]))
-  }
+  const names = new Set<string>()
+  const bound = new Set<string>()
+  visit(expr, (node) => {
+    if (node.kind === 'index' || node.kind === 'local') names.add(node.name)
+    if (node.kind === 'element') names.add(node.row)
+    if (node.kind === 'fold') bound.add(node.index)
+  })
+  for (const name of bound) names.delete(name)
+  return names
 }
 
 /** Replaces indices and locals by name. Names are unique in a kernel, so nothing can be captured. */
 export const substitute = (expr: Expr, values: ReadonlyMap<string, Expr>): Expr =>
   rewrite(expr, (node) => (node.kind === 'index' || node.kind === 'local' ? (values.get(node.name) ?? node) : node))
 
-/** The expressions of a statement that are evaluated once per row. */
-export function rowExprs(stmt: Stmt): readonly Expr[] {
-  switch (stmt.kind) {
-    case 'let':
-      return [stmt.value]
-    case 'store':
-      return [...stmt.indices, ...whenOf(stmt), stmt.value]
-    case 'storeRow':
-      return [...stmt.rows, stmt.length]
-    case 'histogram':
-      return [...stmt.rows, stmt.bins, stmt.length]
-    case 'threshold':
-      return [stmt.target, stmt.length]
-    case 'topK':
-      return [stmt.count, stmt.length]
-    default:
-      return [stmt.length]
-  }
-}
-
-/** The expressions a statement evaluates once per element. */
-export function elementExprs(stmt: Stmt): readonly Expr[] {
-  if (stmt.kind === 'let' || stmt.kind === 'store') return []
-  return stmt.kind === 'threshold' ? [stmt.key, stmt.value] : [stmt.value]
-}
-
-/** The condition of a store, where it has one. Of a row, it is one for each element. */
-const whenOf = ({ when }: { readonly when?: Expr }): readonly Expr[] => (when === undefined ? [] : [when])
-
-/** Every expression of a statement. */
+/** Every expression of a statement, those of the row first. */
 export function stmtExprs(stmt: Stmt): readonly Expr[] {
-  const conditions = stmt.kind === 'storeRow' ? whenOf(stmt) : []
-  return [...rowExprs(stmt), ...conditions, ...elementExprs(stmt)]
+  const construct = constructOf(stmt)
+  return [...construct.rowExprs(stmt), ...construct.elementExprs(stmt)]
 }
 
 /** The statement with every expression replaced. */
-export function mapStmt(stmt: Stmt, map: (expr: Expr) => Expr): Stmt {
-  switch (stmt.kind) {
-    case 'let':
-      return { ...stmt, value: map(stmt.value) }
-    case 'store':
-      return { ...stmt, indices: stmt.indices.map(map), value: map(stmt.value), ...mapWhen(stmt, map) }
-    case 'storeRow':
-      return { ...stmt, rows: stmt.rows.map(map), length: map(stmt.length), value: map(stmt.value), ...mapWhen(stmt, map) }
-    case 'histogram':
-      return { ...stmt, rows: stmt.rows.map(map), bins: map(stmt.bins), length: map(stmt.length), value: map(stmt.value) }
-    case 'threshold':
-      return { ...stmt, target: map(stmt.target), length: map(stmt.length), key: map(stmt.key), value: map(stmt.value) }
-    case 'topK':
-      return { ...stmt, count: map(stmt.count), length: map(stmt.length), value: map(stmt.value) }
-    default:
-      return { ...stmt, length: map(stmt.length), value: map(stmt.value) }
-  }
-}
+export const mapStmt = (stmt: Stmt, map: (expr: Expr) => Expr): Stmt => constructOf(stmt).map(stmt, map)
 
-const mapWhen = ({ when }: { readonly when?: Expr }, map: (expr: Expr) => Expr): { readonly when?: Expr } =>
-  when === undefined ? {} : { when: map(when) }
+/** Every name a statement introduces: its scalars, row values and loop index. */
+export const introducedNames = (stmt: Stmt): readonly string[] => [
+  ...constructOf(stmt)
+    .defines(stmt)
+    .map(({ name }) => name),
+  ...('index' in stmt ? [stmt.index] : []),
+]
 
 /** Calls `see` on every expression node of a kernel. */
 export const visitKernel = (kernel: Kernel, see: (expr: Expr) => void): void =>

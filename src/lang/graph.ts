@@ -6,6 +6,7 @@ import { usageError } from '../errors.js'
 import { isDType } from '../ir/dtype.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
+import { inherited, isInherited, own } from '../ir/own.js'
 import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { LayoutDecl } from './layout.js'
 import type { Op, TensorDecl, Tensors } from './types.js'
@@ -131,7 +132,7 @@ export class GraphBuilder {
       names.forEach((axis, i) => {
         const extent = shape[i]
         if (extent === undefined) return
-        const known = axes[axis]
+        const known = own(axes, axis)
         if (known !== undefined && !sameExtent(known, extent)) {
           throw usageError(
             'graph.matmul',
@@ -142,7 +143,7 @@ export class GraphBuilder {
       })
     }
     const shape = so.map((axis) => {
-      const extent = axes[axis]
+      const extent = own(axes, axis)
       if (extent === undefined)
         throw usageError('graph.matmul', `"${subscripts}": axis ${axis} of the result is in neither operand`)
       return extent
@@ -200,7 +201,7 @@ export class GraphBuilder {
     wanted.forEach((dim, i) => {
       const extent = actual.shape[i]
       if (extent === undefined) return
-      const bound = dims[dim]
+      const bound = own(dims, dim)
       if (bound !== undefined && !sameExtent(bound, extent)) {
         throw usageError(
           'graph.shape',
@@ -218,7 +219,7 @@ export class GraphBuilder {
         throw usageError('graph.dtype', `${op}: ${name} must be ${ref}, the value given is ${JSON.stringify(actual.dtype)}`)
       return
     }
-    const known = types[ref.param]
+    const known = own(types, ref.param)
     if (known !== undefined && JSON.stringify(known) !== JSON.stringify(actual.dtype)) {
       throw usageError(
         'graph.dtype',
@@ -240,6 +241,8 @@ export function graph<
   const O extends string,
   const A extends string = never,
 >(name: string, config: GraphConfig<I, W, A, N, O>): GraphDecl<N, keyof I & string> {
+  const attrNames: readonly A[] = config.attrs ?? []
+  checkNames(name, [name, ...Object.keys(config.inputs), ...Object.keys(config.weights), ...attrNames])
   const builder = new GraphBuilder()
   const declareAll = <T extends Tensors>(decls: T): Handles<T> =>
     Object.fromEntries(Object.entries<TensorDecl>(decls).map(([key, decl]) => [key, builder.declare(decl)])) as Handles<T>
@@ -248,10 +251,10 @@ export function graph<
 
   const inputs = declareAll(config.inputs)
   const weights = declareAll(config.weights)
-  const attrNames: readonly A[] = config.attrs ?? []
   const attrs = Object.fromEntries(attrNames.map((attr) => [attr, { attr }])) as unknown as { readonly [K in A]: AttrValue }
   const built = config.build(builder, inputs, weights, attrs)
   checkTypical(name, builder.values, config.typical)
+  checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)])
   const nodes = nameNodes(name, builder.nodes, ids(built.nodes))
   return {
     name,
@@ -279,6 +282,13 @@ function checkTypical(name: string, values: readonly GraphValue[], typical: Read
     const what = dims.has(dim) ? `${dim} cannot be ${extent}` : `it has no dimension ${dim}`
     throw usageError('graph.typical', `${name}: ${what}`, { hint: `dimensions are ${[...dims].join(', ')}` })
   }
+}
+
+/** Refuses names that tell nothing from what every object has. */
+function checkNames(graphName: string, names: readonly string[]): void {
+  const found = names.find(isInherited)
+  if (found !== undefined)
+    throw usageError('graph.name', `${graphName}: "${found}" is not a name: ${inherited.reason}`, { hint: inherited.hint })
 }
 
 /** Gives each node the key its result was returned under. Views need no name. */

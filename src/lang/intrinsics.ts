@@ -45,12 +45,15 @@ export const gelu = scalar<'gelu', Unary>('gelu')
 export const floor = scalar<'floor', Unary>('floor')
 export const round = scalar<'round', Unary>('round')
 export const pow = scalar<'pow', Binary>('pow')
-/** The smaller, the larger of two values (rows are reduced by `min` and `max`). */
+/** The smaller, the larger of two values (rows are reduced by `min` and `max`); NaN where either is NaN. */
 export const minimum = scalar<'minimum', Binary>('minimum')
 export const maximum = scalar<'maximum', Binary>('maximum')
 /** Integer quotient, rounded toward zero. `/` is always the float quotient. */
 export const idiv = scalar<'idiv', Binary>('idiv')
-/** Float to integer, rounded toward zero; the only way from a float to an index. */
+/**
+ * Float to integer, rounded toward zero; the only way from a float to an index. Beyond the range of int32 it is the nearest number of
+ * that range, of NaN it is 0.
+ */
 export const toInt = scalar<'toInt', Unary>('toInt')
 export const toFloat = scalar<'toFloat', Unary>('toFloat')
 /**
@@ -61,9 +64,10 @@ export const uniform = scalar<'uniform', Ternary>('uniform')
 
 /** Reductions over a row: `sum(n, (c) => x(m, c))`. */
 export const sum = reduction('sum')
+/** NaN where any element is NaN; of no element, -Infinity and Infinity. */
 export const max = reduction('max')
 export const min = reduction('min')
-/** Index of the largest (smallest) element; the lowest index among equals. */
+/** Index of the largest (smallest) element; the lowest index among equals. NaN is never picked: without any other element it is 0. */
 export const argmax = reduction('argmax')
 export const argmin = reduction('argmin')
 

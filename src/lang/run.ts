@@ -1,9 +1,11 @@
 /**
  * Runs an op's body as the plain TypeScript it is, over logical tensors in double precision. This run is the oracle every
- * other form of the op is held against.
+ * other form of the op is held against. Outputs of 8-bit integers hold what storing leaves (src/ir/store.ts); floats are not rounded.
  */
 import { usageError } from '../errors.js'
+import { isDType } from '../ir/dtype.js'
 import { forEachPoint, type HostTensor, position } from '../ir/evaluate.js'
+import { storedNumber } from '../ir/store.js'
 import type { Op, TensorDecl } from './types.js'
 
 export interface RunOptions {
@@ -23,7 +25,7 @@ const axesOf = (decl: TensorDecl): readonly string[] => (decl.dims === '' ? [] :
  */
 export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record<string, HostTensor> {
   const unknown = [...Object.keys(inputs), ...Object.keys(options.attrs ?? {})].find(
-    (name) => !(name in op.inputs || name in op.attrs),
+    (name) => !(Object.hasOwn(op.inputs, name) || Object.hasOwn(op.attrs, name)),
   )
   if (unknown !== undefined) throw usageError('run.input', `${op.name}: ${unknown} is neither an input nor an attribute`)
   const dims = extentsOf(op, inputs, options.dims ?? {})
@@ -35,19 +37,20 @@ export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record
   const program = op.body(accessors, { ...op.attrs, ...options.attrs, ...dims })
   const outputs = Object.entries(op.outputs).map(([name, decl]) => {
     const shape = axesOf(decl).map((axis) => extent(op, axis, dims))
-    return { name, shape, data: new Float64Array(shape.reduce((product, size) => product * size, 1)) }
+    const dtype = isDType(decl.type) ? decl.type : undefined
+    return { name, shape, dtype, data: new Float64Array(shape.reduce((product, size) => product * size, 1)) }
   })
   const space = (outputs[0]?.shape ?? []).slice(0, program.length)
   forEachPoint(space, (point) => {
     const results = program(...point)
-    for (const { name, shape, data } of outputs) {
+    for (const { name, shape, data, dtype } of outputs) {
       const result = results[name]
       if (result === undefined) throw usageError('run.output', `${op.name}: the body returns no ${name}`)
-      if (typeof result === 'number') data[position(name, point, shape)] = result
+      if (typeof result === 'number') data[position(name, point, shape)] = storedNumber(dtype, result)
       else {
         const length = shape.at(-1) ?? 0
         const first = length === 0 ? 0 : position(name, [...point, 0], shape)
-        for (let c = 0; c < length; c++) data[first + c] = result(c)
+        for (let c = 0; c < length; c++) data[first + c] = storedNumber(dtype, result(c))
       }
     }
   })

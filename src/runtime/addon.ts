@@ -10,7 +10,7 @@ import { environmentError } from '../errors.js'
 import type { NativeAddon } from './native.js'
 
 /** HEDDLE_ABI_VERSION of native/include/heddle/abi.h. */
-const abiVersion = 2
+const abiVersion = 3
 const addonFile = 'heddle.node'
 const buildHint = 'run heddle build'
 

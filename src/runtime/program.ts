@@ -7,6 +7,8 @@ import { dtypeInfo } from '../ir/dtype.js'
 import type { ValueInfo } from './bind.js'
 import type { NativeBuffer, NativeSlice, NativeStep } from './native.js'
 import { planMemory } from './planner.js'
+import { unwritten } from './poison.js'
+import { checkConstants } from './program_constants.js'
 import { type FlatProgram, type FlattenConfig, flatten } from './program_flatten.js'
 import type { Storage, StorageId } from './program_memory.js'
 import { checkLibrary, describeStep, nativeStep, type ProgramStep } from './program_native.js'
@@ -15,9 +17,6 @@ import { contextOf, type Session, type SessionContext, tensorBytes } from './ses
 
 export type { GraphApplication } from './application.js'
 export type { ProgramState, ProgramStates } from './program_states.js'
-
-/** What a new arena is filled with: NaN in every float type, so that a read before a write shows in the result. */
-const poison = 0xff
 
 /** Everything but what the session holds. */
 export type ProgramConfig = Omit<FlattenConfig, SessionContext> & { readonly session: Session }
@@ -40,8 +39,8 @@ export interface Program {
   /** Stops the run under way between two steps; it rejects with ABORTED. States may then hold values of any of its steps. */
   abort(): void
   /**
-   * Records the steps into a device graph; a no-op where the device has none. Steps that have never run are run once first, which
-   * moves states on: write them afterwards.
+   * Records the steps into a device graph; a no-op where the device has none. Steps that have never run are run once first: states
+   * that they read must have been written, and are moved on, so that they have to be written again afterwards.
    */
   capture(): Promise<void>
   /** Milliseconds of each of `repeats` runs without copies, after `warmup` runs. Each moves states on. */
@@ -96,6 +95,7 @@ function assemble(
     if (found === undefined) throw new Error(`internal: no storage ${id}`)
     return found
   }
+  checkConstants(flat.steps, session.manifest, slice)
   const native = session.device.program(flat.steps.map((step) => nativeStep(session, step, slice)))
   const outputs = Object.entries(flat.outputs)
   const infos = (values: FlatProgram['inputs']): Record<string, ValueInfo> =>
@@ -155,7 +155,7 @@ function checkRepeats(repeats: number): void {
 async function initialise(session: Session, arena: NativeBuffer, inputs: readonly NativeSlice[]): Promise<void> {
   const whole = { buffer: arena, offset: 0, bytes: arena.bytes }
   const program = session.device.program([
-    { kind: 'fill', label: 'poison', target: whole, value: poison },
+    { kind: 'fill', label: 'poison', target: whole, value: unwritten },
     ...inputs.map((target): NativeStep => ({ kind: 'fill', label: 'input', target, value: 0 })),
   ])
   try {

@@ -55,7 +55,8 @@ export function openStates(states: ProgramStates, memory: ProgramMemory, layouts
   )
 }
 
-const overlap = (a: DeviceTensor['slice'], b: DeviceTensor['slice']): boolean =>
+/** Whether two pieces share a byte. */
+export const overlap = (a: DeviceTensor['slice'], b: DeviceTensor['slice']): boolean =>
   a.buffer === b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes
 
 /** What `carryStates` needs to know of the flattened program. */

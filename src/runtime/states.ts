@@ -8,6 +8,7 @@ import { decode, encode, type HostArrays } from './buffer.js'
 import type { Layouts } from './layouts.js'
 import type { NativeBuffer, NativeDevice, NativeSlice } from './native.js'
 import { arenaAlignment } from './planner.js'
+import { unwritten } from './poison.js'
 import { describeValue, valueBytes } from './program_states.js'
 import type { DeviceTensor } from './session.js'
 
@@ -16,6 +17,8 @@ export interface StateDecl<D extends DType = DType> {
   readonly shape: readonly number[]
   /** Row-major where undefined. */
   readonly layout?: string
+  /** Starts as zeros: for a state of which steps read more than was written, such as a cache whose rest is weighted by 0. */
+  readonly cleared?: boolean
 }
 
 type Decls = Readonly<Record<string, StateDecl>>
@@ -45,7 +48,8 @@ export interface States<S extends Decls = Decls> {
 }
 
 /**
- * Allocates states in one buffer and sets every byte to zero.
+ * Allocates states in one buffer. What is read of a state before anything was written to it is no value anyone could mistake for one,
+ * unless the state is to be cleared: NaN in float types, -1 in integers, which lies outside of every table that it might be an index of.
  * @throws environment `states.memory` naming the bytes needed and free, usage `states.name` for reads and writes of unknown ones, and
  * what the device rejects with
  */
@@ -59,13 +63,17 @@ export async function openStates<const S extends Decls>({ device, layouts }: Sta
   })
   const buffer = allocate(device, Math.max(bytes, arenaAlignment))
   try {
-    await clear(device, { buffer, offset: 0, bytes: buffer.bytes })
+    const cleared = placed.flatMap(({ decl, offset, size }) => (decl.cleared === true ? [{ buffer, offset, bytes: size }] : []))
+    await initialise(device, { buffer, offset: 0, bytes: buffer.bytes }, cleared)
   } catch (error) {
     buffer.release()
     throw error
   }
   const tensors = Object.fromEntries(
-    placed.map(({ name, decl, offset, size }) => [name, { ...decl, slice: { buffer, offset, bytes: size } }]),
+    placed.map(({ name, decl: { cleared: _, ...form }, offset, size }) => [
+      name,
+      { ...form, slice: { buffer, offset, bytes: size } },
+    ]),
   )
   const tensorOf = (name: string): DeviceTensor => {
     const tensor = Object.hasOwn(tensors, name) ? tensors[name] : undefined
@@ -143,8 +151,11 @@ function allocate(device: NativeDevice, bytes: number): NativeBuffer {
   }
 }
 
-async function clear(device: NativeDevice, target: NativeSlice): Promise<void> {
-  const program = device.program([{ kind: 'fill', label: 'states', target, value: 0 }])
+async function initialise(device: NativeDevice, whole: NativeSlice, cleared: readonly NativeSlice[]): Promise<void> {
+  const program = device.program([
+    { kind: 'fill', label: 'states', target: whole, value: unwritten },
+    ...cleared.map((target) => ({ kind: 'fill', label: 'cleared', target, value: 0 }) as const),
+  ])
   try {
     await program.run([], [])
   } finally {

@@ -1,5 +1,6 @@
 /** A schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
 import { printExpr } from '../ir/print.js'
+import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import type { MappedKernel, Team, Variant } from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
 
@@ -37,40 +38,14 @@ export function describeSchedule(mapped: MappedKernel): string {
   ].join('\n')
 }
 
-function stepLines(step: Step): string[] {
-  switch (step.kind) {
-    case 'let':
-      return [`  once a row: ${step.name} = ${printExpr(step.value)}`]
-    case 'store':
-      return [`  once a row: store ${step.tensor}[${step.indices.map(printExpr).join(', ')}] = ${printExpr(step.value)}`]
-    case 'threshold': {
-      const over = `${step.loop.index} < ${printExpr(step.loop.length)}`
-      return [`  once a row: ${step.name} = threshold of ${printExpr(step.key)} weighing ${printExpr(step.value)} over ${over}`]
-    }
-    case 'pass':
-      return passLines(step.pass)
-  }
-}
+const stepLines = (step: Step): string[] =>
+  step.kind === 'pass' ? passLines(step.pass) : [`  once a row: ${rowStatementOf(step).describe(step)}`]
 
-function passLines({ loop, rows, reductions, histograms, rankings, sharedRows, stores }: Pass): string[] {
-  return [
-    `  pass over ${loop.index} < ${printExpr(loop.length)}:`,
-    ...rows.map((row) => {
-      return `    ${row.name} = ${rowText(row)}${row.keep ? ', kept in registers' : ''}`
-    }),
-    ...reductions.map((r) => `    ${r.name} = ${r.monoid} of ${printExpr(r.value)}`),
-    ...histograms.map((h) => {
-      const at = h.indices.map(printExpr).join(', ')
-      return `    count ${h.tensor}[${at}] for ${h.bin} = ${printExpr(h.value)}, below ${printExpr(h.bins)}`
-    }),
-    ...rankings.map((r) => `    ${r.name}, ${r.indices} = top ${r.count} of ${printExpr(r.value)}, in shared memory`),
-    ...sharedRows.map((r) => `    ${r.name} = ${printExpr(r.value)}, in shared memory`),
-    ...stores.map((s) => {
-      const how = s.run === undefined ? 'element by element' : 'in chunks'
-      return `    store ${s.tensor}[${s.indices.map(printExpr).join(', ')}] = ${printExpr(s.value)} ${how}`
-    }),
-  ]
-}
+const passLines = ({ loop, rows, statements }: Pass): string[] => [
+  `  pass over ${loop.index} < ${printExpr(loop.length)}:`,
+  ...rows.map((row) => `    ${row.name} = ${rowText(row)}${row.keep ? ', kept in registers' : ''}`),
+  ...statements.map((s) => `    ${passStatementOf(s).describe(s)}`),
+]
 
 function rowText(row: PassRow): string {
   switch (row.kind) {

@@ -6,13 +6,16 @@ import { call, dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, TensorParam } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
 import { classify, offsetOf } from './access.js'
-import { freshName, type Loop, type Ranking, type RowDef, type SharedRow } from './normal.js'
+import { freshName, type Loop, type Ranking, type RowDef, type SharedRow, type Statement } from './normal.js'
 import { contains, keyOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
 /** A kernel while its statements are taken up, one after the other. */
 export interface Context {
   readonly kernel: Kernel
+  /** All statements, those before and those after the one at hand. */
+  readonly statements: readonly Statement[]
   readonly fixed: Readonly<Record<string, number>>
   readonly types: Instance['types']
   readonly loops: Map<string, Loop>
@@ -112,7 +115,7 @@ export function isInBounds(load: ExprOf<'load'>, context: Context): boolean {
   return load.indices.every((index, i) => {
     const dim = tensor.dims[i]
     if (dim === undefined || index.kind !== 'index') return false
-    const known = context.fixed[dim]
+    const known = own(context.fixed, dim)
     const extent = context.extents.get(index.name)
     return extent !== undefined && sameExpr(extent, known === undefined ? dimVar(dim) : i32(known))
   })

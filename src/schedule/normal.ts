@@ -1,7 +1,9 @@
 /** The form of a kernel that scheduling works on: what `normalise` makes and the later passes read. */
+import type { Looped } from '../ir/constructs/construct.js'
 import type { DType, ScalarType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
-import type { RowAxis, StmtOf } from '../ir/kernel.js'
+import type { RowAxis, Stmt, StmtOf } from '../ir/kernel.js'
+import { freshName as fresh } from '../ir/names.js'
 
 /** The index all constructs of one length share. */
 export interface Loop {
@@ -100,7 +102,24 @@ export interface SharedRow {
   readonly value: Expr
 }
 
-export type NormalStmt = StmtOf<'let'> | StmtOf<'store'> | Reduction | LoopStore | Histogram | Threshold | Ranking | SharedRow
+/** A store over a loop whose indices are all written out: what a store of a scalar or of a row becomes. */
+export interface WrittenStore extends Looped {
+  readonly kind: 'writtenStore'
+  readonly tensor: string
+  readonly indices: readonly Expr[]
+  readonly when?: Expr
+}
+
+/** A statement of the kernel while it is brought into normal form. */
+export type Statement = Stmt | WrittenStore
+
+/** What runs once a row. */
+export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold
+
+/** What runs in a pass over its loop. */
+export type PassStmt = Reduction | Histogram | Ranking | SharedRow | LoopStore
+
+export type NormalStmt = RowStmt | PassStmt
 
 export interface NormalKernel {
   /** No reductions, scans, thresholds, rankings or histograms, and every store runs over the same loop: nothing ties the elements of a row together. */
@@ -120,10 +139,5 @@ export interface NormalKernel {
   readonly taken: Set<string>
 }
 
-/** The name itself, or the name with the first free number. */
-export function freshName(wanted: string, taken: Set<string>): string {
-  let name = wanted
-  for (let n = 2; taken.has(name); n++) name = `${wanted}_${n}`
-  taken.add(name)
-  return name
-}
+/** A name of a scheduling pass: the wanted one, or `name_2` and so on. */
+export const freshName = (wanted: string, taken: Set<string>): string => fresh(wanted, taken, { separator: '_' })

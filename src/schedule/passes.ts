@@ -5,36 +5,31 @@
  * is a row like any other: what uses it needs no pass of its own.
  */
 import type { Expr } from '../ir/expr.js'
-import type { StmtOf } from '../ir/kernel.js'
-import { stmtExprs, visit } from '../ir/walk.js'
-import type { Histogram, Loop, LoopStore, NormalKernel, Ranking, Reduction, RowDef, SharedRow, Threshold } from './normal.js'
+import { visit } from '../ir/walk.js'
+import { inPassOrder, isPassStmt, passStatementOf, scheduledOf } from './constructs/index.js'
+import type { Loop, NormalKernel, PassStmt, RowDef, RowStmt } from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {
   readonly loop: Loop
   /** Rows this pass needs and no earlier pass has kept, in dependency order. */
   readonly rows: readonly PassRow[]
-  readonly reductions: readonly Reduction[]
-  readonly histograms: readonly Histogram[]
-  readonly rankings: readonly Ranking[]
-  readonly sharedRows: readonly SharedRow[]
-  readonly stores: readonly LoopStore[]
+  /** What it computes for each element besides, in the order it is written in. */
+  readonly statements: readonly PassStmt[]
 }
 
 /** The expressions a pass computes for each element, apart from its rows. */
-export const passValues = ({
-  reductions,
-  histograms,
-  rankings,
-  sharedRows,
-  stores,
-}: Pick<Pass, 'reductions' | 'histograms' | 'rankings' | 'sharedRows' | 'stores'>): Expr[] =>
-  [...reductions, ...histograms, ...rankings, ...sharedRows, ...stores].map((s) => s.value)
+export const passValues = ({ statements }: Pick<Pass, 'statements'>): Expr[] =>
+  statements.flatMap((s) => passStatementOf(s).values(s))
+
+/** The statements of one kind in a pass. */
+export const statementsOf = <K extends PassStmt['kind']>({ statements }: Pick<Pass, 'statements'>, kind: K) =>
+  statements.filter((s): s is Extract<PassStmt, { kind: K }> => s.kind === kind)
 
 /** A row value within a pass; `keep` when a later pass uses it too and finds it in registers. */
 export type PassRow = RowDef & { readonly keep: boolean }
 
-export type Step = StmtOf<'let'> | StmtOf<'store'> | Threshold | { readonly kind: 'pass'; readonly pass: Pass }
+export type Step = RowStmt | { readonly kind: 'pass'; readonly pass: Pass }
 
 /** The steps of a kernel. With `keep`, a row is computed in the first pass that uses it; without, in every one. */
 export function planSteps(kernel: NormalKernel, keep: boolean): Step[] {
@@ -45,22 +40,18 @@ export function planSteps(kernel: NormalKernel, keep: boolean): Step[] {
     ...group.scalars,
     ...[...group.passes.values()].map((pass): Step => {
       const rows = (needed.get(pass) ?? []).map((row) => ({ ...row, keep: kept.has(row.name) }))
-      return { kind: 'pass', pass: { ...pass, rows } }
+      return { kind: 'pass', pass: { loop: pass.loop, rows, statements: inPassOrder(pass.statements) } }
     }),
   ])
 }
 
 interface DraftPass {
   readonly loop: Loop
-  readonly reductions: Reduction[]
-  readonly histograms: Histogram[]
-  readonly rankings: Ranking[]
-  readonly sharedRows: SharedRow[]
-  readonly stores: LoopStore[]
+  readonly statements: PassStmt[]
 }
 
 interface DraftGroup {
-  readonly scalars: (StmtOf<'let'> | StmtOf<'store'> | Threshold)[]
+  readonly scalars: RowStmt[]
   /** By the key of their loop's length. */
   readonly passes: Map<string, DraftPass>
 }
@@ -86,60 +77,21 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   }
   const passAt = (level: number, loop: Loop): DraftPass => {
     const { passes } = at(level)
-    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? {
-      loop,
-      reductions: [],
-      histograms: [],
-      rankings: [],
-      sharedRows: [],
-      stores: [],
-    }
+    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, statements: [] }
     passes.set(keyOf(loop.length), pass)
     return pass
   }
   for (const s of kernel.statements) {
-    const level = Math.max(...expressionsOf(s).map(levelOf))
-    if (s.kind === 'reduce') {
-      passAt(level, s.loop).reductions.push(s)
-      levels.set(s.name, level + 1)
-    } else if (s.kind === 'histogram') {
-      passAt(level, s.loop).histograms.push(s)
-    } else if (s.kind === 'topK') {
-      passAt(level, s.loop).rankings.push(s)
-      for (const row of [s.name, s.indices]) levels.set(row, level + 1)
-    } else if (s.kind === 'sharedRow') {
-      passAt(level, s.loop).sharedRows.push(s)
-      levels.set(s.name, level + 1)
-    } else if (s.kind === 'loopStore') {
-      passAt(level, s.loop).stores.push(s)
-    } else {
-      at(level).scalars.push(s)
-      if (s.kind === 'let' || s.kind === 'threshold') levels.set(s.name, level)
-    }
+    const scheduled = scheduledOf(s)
+    const level = Math.max(0, ...[...scheduled.places(s), ...scheduled.values(s)].map(levelOf))
+    if (isPassStmt(s)) passAt(level, s.loop).statements.push(s)
+    else at(level).scalars.push(s)
+    for (const { name } of scheduled.defines(s)) levels.set(name, isPassStmt(s) ? level + 1 : level)
   }
   return [...drafts.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
 }
 
 const definitionOf = (row: RowDef): Expr => (row.kind === 'loaded' ? row.load : row.value)
-
-function expressionsOf(s: NormalKernel['statements'][number]): Expr[] {
-  switch (s.kind) {
-    case 'let':
-      return [s.value]
-    case 'store':
-      return [...stmtExprs(s)]
-    case 'reduce':
-    case 'topK':
-    case 'sharedRow':
-      return [s.value, s.loop.length]
-    case 'threshold':
-      return [s.target, s.loop.length, s.key, s.value]
-    case 'histogram':
-      return [s.value, s.bins, s.loop.length, ...s.indices]
-    case 'loopStore':
-      return [s.value, s.loop.length, ...s.indices, ...(s.when === undefined ? [] : [s.when])]
-  }
-}
 
 /** Finds the pass that computes each row, and the rows that later passes ask for again. */
 function placeRows(

@@ -4,7 +4,7 @@
  */
 import { constant } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import { mapOperands, operands, rewrite, visit } from '../ir/walk.js'
+import { mapOperands, rewrite, visit } from '../ir/walk.js'
 
 /** True when some node of the expression satisfies `test`. */
 export function contains(e: Expr, test: (node: Expr) => boolean): boolean {
@@ -18,38 +18,7 @@ export function contains(e: Expr, test: (node: Expr) => boolean): boolean {
 /** True when the expression depends on an index variable of this name. */
 export const usesIndex = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
 
-const keys = new WeakMap<Expr, string>()
-const interned = new Map<string, string>()
-
-/** Equal texts for structurally equal expressions, and only for those. Short, however large the expression is. */
-export function keyOf(e: Expr): string {
-  const known = keys.get(e)
-  if (known !== undefined) return known
-  const structure = `${e.kind} ${e.type} ${labelOf(e)}(${operands(e).map(keyOf).join(' ')})`
-  const key = interned.get(structure) ?? `#${interned.size}`
-  interned.set(structure, key)
-  keys.set(e, key)
-  return key
-}
-
-function labelOf(e: Expr): string {
-  switch (e.kind) {
-    case 'const':
-      return Object.is(e.value, -0) ? '-0' : String(e.value)
-    case 'element':
-      return e.row
-    case 'load':
-      return e.tensor
-    case 'call':
-      return e.fn
-    case 'fold':
-      return `${e.monoid} ${e.index}`
-    default:
-      return e.name
-  }
-}
-
-export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)
+export { keyOf, sameExpr } from '../ir/keys.js'
 
 /** Replaces dimensions by expressions: a fixed extent, or the tensor dimension a layout axis stands for. */
 export const substituteDims = (e: Expr, replacements: ReadonlyMap<string, Expr>): Expr =>

@@ -6,6 +6,7 @@
  */
 import { dtypeInfo } from '../ir/dtype.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
+import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import type { Team, Variant } from './mapped.js'
 import type { NormalKernel } from './normal.js'
 import type { Step } from './passes.js'
@@ -60,7 +61,7 @@ export const fewRows = 528
 /** The variants of a row program, in the order the launcher tries them. */
 export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean): Variant[] {
   // A search for a threshold reads the row again in any case, and takes long to compile: one block variant is enough.
-  const searches = kept.some((step) => step.kind === 'threshold')
+  const searches = kept.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)
   const reread: Variant = {
     name: 'block_reread',
     team: { kind: 'block', lanes: searches ? maxBlock : rereadBlock },
@@ -124,11 +125,12 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
   return [...reached, reread]
 }
 
-/** Whether a team can compute the rows of a kernel: those that are ranked take whole warps, across whose lanes the largest are sorted. */
+/** Whether a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps. */
 export const mayHave = (team: Team, steps: readonly Step[]): boolean =>
   team.kind === 'block' || (team.kind === 'warp' && team.lanes === warp) || !ranks(steps)
 
-const ranks = (steps: readonly Step[]): boolean => steps.some((step) => step.kind === 'pass' && step.pass.rankings.length > 0)
+const ranks = (steps: readonly Step[]): boolean =>
+  steps.some((step) => step.kind === 'pass' && step.pass.statements.some((s) => passStatementOf(s).meets))
 
 /**
  * Whether a variant is worth its text. Chunk after chunk of a ranking is a copy of it, which only pays where later passes find the row in

@@ -3,33 +3,35 @@
  * right for arithmetic and wrong for a fold: a short row of folds that others pick from is computed once by the threads of the row
  * together. Asked for each statement while a kernel is brought into normal form.
  */
+import { whenOf } from '../ir/constructs/when.js'
 import type { Expr } from '../ir/expr.js'
-import type { Stmt, StmtOf } from '../ir/kernel.js'
+import type { StmtOf } from '../ir/kernel.js'
 import { stmtExprs } from '../ir/walk.js'
 import { nameChunkLoads } from './chunk_loads.js'
 import { type Context, loopFor, overLoop } from './elements.js'
-import type { SharedRow } from './normal.js'
-import { contains, sameExpr } from './rewrite.js'
+import type { SharedRow, Statement } from './normal.js'
+import { contains, sameExpr, usesIndex } from './rewrite.js'
 
 /** Elements a shared row may have: a block of threads that each compute a row of their own still has memory for them. */
 const longest = 64
 
-type Looped = { readonly index: string; readonly length: Expr; readonly value: Expr }
-
-/** Whether a statement is a row to share. Its length must be known when text is generated. */
-export function isShared(s: { readonly kind: string }, statements: readonly { readonly kind: string }[]): s is StmtOf<'row'> {
-  if (!isRow(s) || s.length.kind !== 'const' || Number(s.length.value) > longest) return false
-  return contains(s.value, (e) => e.kind === 'fold') && statements.some((other) => readsElsewhere(other as Stmt, s))
+/**
+ * Whether a row is one to share. Its length must be known when text is generated, and all elements of the loop must have the same
+ * row: where a row axis became the loop, its index is `elementIndex`.
+ */
+export function isShared(s: StmtOf<'row'>, statements: readonly Statement[], elementIndex: string | undefined): boolean {
+  if (s.length.kind !== 'const' || Number(s.length.value) > longest) return false
+  if (elementIndex !== undefined && (s.index === elementIndex || usesIndex(s.value, elementIndex))) return false
+  return contains(s.value, (e) => e.kind === 'fold') && statements.some((other) => readsElsewhere(other, s))
 }
 
-const isRow = (s: { readonly kind: string }): s is StmtOf<'row'> => s.kind === 'row'
-
 /** True when a statement reads an element of the row at another place than the index of a loop as long as the row. */
-function readsElsewhere(s: Stmt, row: StmtOf<'row'>): boolean {
-  const loop: Looped | undefined = 'length' in s ? s : undefined
+function readsElsewhere(s: Statement, row: StmtOf<'row'>): boolean {
+  const loop = 'length' in s ? s : undefined
   const own = (at: Expr): boolean =>
     loop !== undefined && at.kind === 'index' && at.name === loop.index && sameExpr(loop.length, row.length)
-  return stmtExprs(s).some((e) => contains(e, (node) => node.kind === 'element' && node.row === row.name && !own(node.index)))
+  const exprs = s.kind === 'writtenStore' ? [...s.indices, s.length, ...whenOf(s), s.value] : stmtExprs(s)
+  return exprs.some((e) => contains(e, (node) => node.kind === 'element' && node.row === row.name && !own(node.index)))
 }
 
 /** The statement that computes a row to share. */

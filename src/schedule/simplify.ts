@@ -7,7 +7,8 @@ import { index } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { mapOperands } from '../ir/walk.js'
-import { freshName, type NormalKernel } from './normal.js'
+import { passStatementOf, rowStatementOf } from './constructs/index.js'
+import { freshName, type NormalKernel, type RowStmt } from './normal.js'
 import { type Pass, type PassRow, passValues, type Step } from './passes.js'
 import { contains, keyOf, rewriteDown, rewritePaths } from './rewrite.js'
 
@@ -17,13 +18,13 @@ export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Ste
   return steps.flatMap((step): Step[] => {
     const lets: StmtOf<'let'>[] = []
     const hoist = (e: Expr): Expr => hoistInvariants(e, kernel, taken, hoisted, lets)
-    if (step.kind === 'threshold') {
-      const found = { ...step, key: hoist(step.key), value: hoist(step.value) }
-      return [...lets.flatMap((scalar) => shareInScalar(scalar, kernel, taken)), found]
+    const simplified = (): Step[] => {
+      if (step.kind === 'pass') return [{ kind: 'pass', pass: shareInPass(mapPass(step.pass, hoist), kernel, taken) }]
+      const { searches } = rowStatementOf(step)
+      return searches ? [rowStatementOf(step).mapValues(step, hoist)] : shareInScalar(step, kernel, taken)
     }
-    if (step.kind !== 'pass') return shareInScalar(step, kernel, taken)
-    const pass = shareInPass(mapPass(step.pass, hoist), kernel, taken)
-    return [...lets.flatMap((scalar) => shareInScalar(scalar, kernel, taken)), { kind: 'pass', pass }]
+    const rest = simplified()
+    return [...lets.flatMap((scalar) => shareInScalar(scalar, kernel, taken)), ...rest]
   })
 }
 
@@ -46,11 +47,7 @@ export function mayDivideByZero(e: Expr): boolean {
 const mapPass = (pass: Pass, f: (e: Expr) => Expr): Pass => ({
   ...pass,
   rows: pass.rows.map((row) => (row.kind === 'loaded' ? row : { ...row, value: f(row.value) })),
-  reductions: pass.reductions.map((r) => ({ ...r, value: f(r.value) })),
-  histograms: pass.histograms.map((h) => ({ ...h, value: f(h.value) })),
-  rankings: pass.rankings.map((r) => ({ ...r, value: f(r.value) })),
-  sharedRows: pass.sharedRows.map((r) => ({ ...r, value: f(r.value) })),
-  stores: pass.stores.map((s) => ({ ...s, value: f(s.value) })),
+  statements: pass.statements.map((s) => passStatementOf(s).mapValues(s, f)),
 })
 
 /** Replaces the largest subexpressions that do not change along the loop by scalars of the row. */
@@ -84,35 +81,30 @@ const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
 function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass {
   const computed = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [] : [row.value]))
   const rows: PassRow[] = []
-  const conditional = new Set(pass.stores.flatMap(({ when, value }) => (when === undefined ? [] : [value])))
+  const conditional = new Set(
+    pass.statements.flatMap((s) => (passStatementOf(s).isConditional(s) ? passStatementOf(s).values(s) : [])),
+  )
   const share = sharer([...computed, ...passValues(pass)], conditional, kernel, (value) => {
     const name = freshName('common', taken)
     rows.push({ kind: 'computed', name, type: value.type, loop: pass.loop, value, keep: false })
     return { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) }
   })
   for (const row of pass.rows) rows.push(row.kind === 'loaded' ? row : { ...row, value: share(row.value) })
-  const reductions = pass.reductions.map((r) => ({ ...r, value: share(r.value) }))
-  const histograms = pass.histograms.map((h) => ({ ...h, value: share(h.value) }))
-  const rankings = pass.rankings.map((r) => ({ ...r, value: share(r.value) }))
-  const sharedRows = pass.sharedRows.map((r) => ({ ...r, value: share(r.value) }))
-  const stores = pass.stores.map((s) => ({ ...s, value: share(s.value) }))
-  return { ...pass, rows, reductions, histograms, rankings, sharedRows, stores }
+  const statements = pass.statements.map((s) => passStatementOf(s).mapValues(s, share))
+  return { ...pass, rows, statements }
 }
 
 /** The same within one scalar. */
-function shareInScalar<S extends StmtOf<'let'> | StmtOf<'store'>>(
-  step: S,
-  kernel: NormalKernel,
-  taken: Set<string>,
-): (S | StmtOf<'let'>)[] {
+function shareInScalar(step: RowStmt, kernel: NormalKernel, taken: Set<string>): RowStmt[] {
   const lets: StmtOf<'let'>[] = []
-  const conditional = new Set(step.kind === 'store' && step.when !== undefined ? [step.value] : [])
-  const share = sharer([step.value], conditional, kernel, (value) => {
+  const statement = rowStatementOf(step)
+  const values = statement.values(step)
+  const share = sharer(values, new Set(statement.isConditional(step) ? values : []), kernel, (value) => {
     const name = freshName('common', taken)
     lets.push({ kind: 'let', name, type: value.type, value })
     return { kind: 'local', type: value.type, name }
   })
-  const shared = { ...step, value: share(step.value) }
+  const shared = statement.mapValues(step, share)
   return [...lets, shared]
 }
 

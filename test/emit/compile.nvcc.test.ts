@@ -53,14 +53,34 @@ describe('nvcc', () => {
     expect(Math.max(...wide.report.kernels.map(({ registers }) => registers))).toBeLessThanOrEqual(128)
   })
 
+  it('keeps NaN in a maximum without an instruction more', async () => {
+    const softmax = await ptxOf('softmax__f16')
+    expect(softmax).toContain('max.NaN.f32')
+    expect(softmax).not.toContain('max.f32')
+  })
+
   it('moves whole chunks with 16-byte instructions, and gathers element by element', async () => {
     const gelu = await ptxOf('gelu__f16')
-    expect(gelu).toContain('ld.global.nc.v4')
+    expect(gelu).toContain('ld.global.v4')
     expect(gelu).toContain('st.global.v4')
     expect(gelu).toContain('cvt.rn.f16x2.f32')
     const transpose = await ptxOf('transpose__f16')
-    expect(transpose).not.toContain('ld.global.nc.v4')
+    expect(transpose).not.toContain('ld.global.v4')
     expect(transpose).toContain('st.global.v4')
+  })
+
+  it('takes the read-only path for constants alone', async () => {
+    const [kernel] = halves.filter(({ name }) => name === fixtures.layerNorm.name)
+    if (kernel === undefined) throw new Error('no layer norm')
+    const generated = join(folder, 'generated')
+    const loads = async (constant: readonly string[]) => {
+      const tensors = kernel.tensors.map((t) => (constant.includes(t.name) ? { ...t, constant: true as const } : t))
+      await writeGenerated(generated, generate([{ ...kernel, name: 'constants', tensors }]))
+      const ptx = await ptxOf('constants__f16')
+      return { plain: ptx.includes('ld.global.v4'), readOnly: ptx.includes('ld.global.nc') }
+    }
+    expect(await loads([])).toEqual({ plain: true, readOnly: false })
+    expect(await loads(['gamma', 'beta'])).toEqual({ plain: true, readOnly: true })
   })
 
   it('turns a warning into a failure', async () => {

@@ -54,6 +54,16 @@ describe('generation', () => {
     expect([entry?.dims, entry?.attrs]).toEqual([['m', 'n'], [{ name: 'eps', type: 'f32', default: 1e-12 }]])
   })
 
+  it('names the file of a spec in comments, whatever it is called', () => {
+    const file = 'specs/a\n#error b */ int c;\u2028\\.ts'
+    const made = generate([{ ...fixtures.softmax, source: { file, line: 3, column: 1 } }])
+    for (const [path, text] of made) {
+      if (path === 'manifest.json' || path === 'registry.cpp') continue
+      expect(text).toContain('specs/a%0a#error b %2a/ int c;%2028%5c.ts:3.')
+      expect(text).not.toContain('#error b */')
+    }
+  })
+
   it('refuses two kernels of one name', () => {
     expect(() => generate([fixtures.softmax, fixtures.softmax])).toThrow('two kernels are called softmax__')
   })

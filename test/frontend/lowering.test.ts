@@ -199,7 +199,7 @@ import { all } from './types.js'
 const dims = ['m'] as const
 const eps = 1e-5
 export const t = op('t', {
-  dims, types: all, inputs: { x: tensor('T', 'm') }, outputs: { y: tensor('f32', 'm') }, attrs: { eps, window: int(-3), low: Number.NEGATIVE_INFINITY },
+  dims, types: all, inputs: { x: tensor('T', 'm') }, outputs: { y: tensor('f32', 'm') }, attrs: { eps, window: int(-3), low: -1e30 },
   body: ({ x }, { eps, window, low }) => (i) => ({ y: i > window ? x(i) * eps : low }),
 })`,
     }
@@ -209,7 +209,7 @@ export const t = op('t', {
   out y: f32[m]
   attr eps: f32 = 0.00001
   attr window: i32 = -3
-  attr low: f32 = -Infinity
+  attr low: f32 = -1e+30
 once
   y[i] = i > window ? x[i] * eps : low for i < m
 `)

@@ -111,6 +111,26 @@ describe('signatures', () => {
     }))
   it('refuses names that are no names', () =>
     refuses(copy({ dims: "['m', 'n', «'2'»]" }), { code: 'name', message: '"2" is not a name', hint: 'use letters and digits' }))
+  it.each(['constructor', 'toString', 'hasOwnProperty', 'valueOf'])('refuses %s, which every object has', (name) => {
+    const refusal = { code: 'name', hint: 'give it another name' } as const
+    const reason = 'every JavaScript object has a member of that name'
+    const message = `"${name}" is not a name: ${reason}`
+    refuses(copy({ dims: `['m', 'n', «'${name}'»]` }), { ...refusal, message })
+    refuses(copy({ attrs: `{ «${name}»: 1 }` }), { ...refusal, message })
+    refuses(copy({ inputs: `{ «${name}»: tensor('T', 'm n') }` }), { ...refusal, message })
+  })
+  it('refuses an op that is called like what every object has', () =>
+    refuses(copy({}).replace("'t'", "«'constructor'»"), {
+      code: 'name',
+      message: 'op name "constructor" is not allowed: every JavaScript object has a member of that name',
+      hint: 'give it another name',
+    }))
+  it('reads constants of Math and Number alone', () =>
+    refuses(copy({ body: '({ x }) => (m, c) => ({ y: x(m, c) + «Math.constructor» })' }), {
+      code: 'callee',
+      message: 'Math.constructor has no counterpart on a device',
+      hint: 'a body may call the functions of heddle and functions of the same subset',
+    }))
   it('refuses a name declared twice', () =>
     refuses(copy({ outputs: "{ «x»: tensor('T', 'm n') }" }), {
       code: 'duplicate',

@@ -1,5 +1,5 @@
 /** Running bodies as they stand: results, defaults, and input that does not fit. */
-import { histogram, int, op, row, scan, sum, tensor } from 'heddle'
+import { argmax, argmin, histogram, int, max, maximum, min, op, row, scan, sum, tensor, toInt } from 'heddle'
 import { describe, expect, it } from 'vitest'
 import { runOp } from '../../src/lang/run.js'
 
@@ -83,4 +83,48 @@ describe('histogram', () => {
   it('counts integers in [0, bins), others nowhere', () => expect([0, 1, 2].map((b) => counts(b))).toEqual([1, 0, 3]))
   it('has an element for each bin only', () => expect(() => counts(3)).toThrow('index 3 is outside the row of 3 elements'))
   it('of an empty row is zero', () => expect(histogram(1, 0, () => 0)(0)).toBe(0))
+})
+
+const stores = op('stores', {
+  dims: ['n'],
+  inputs: { x: tensor('f32', 'n') },
+  outputs: { signed: tensor('i8', 'n'), unsigned: tensor('u8', 'n'), whole: tensor('i32', 'n'), half: tensor('f16', 'n') },
+  body:
+    ({ x }) =>
+    (i) => ({ signed: x(i), unsigned: toInt(x(i)), whole: toInt(x(i)), half: maximum(x(i), 0) }),
+})
+
+describe('stores of a body', () => {
+  it('round and saturate as those of a device', () => {
+    const data = [0.5, 1.5, -2.5, 126.6, 200, -128, 300.9, -1e10, Number.NaN]
+    const { signed, unsigned, whole, half } = runOp(stores, { x: { data, shape: [9] } })
+    expect(signed?.data).toEqual(Float64Array.of(0, 2, -2, 127, 127, -127, 127, -127, -127))
+    expect(unsigned?.data).toEqual(Float64Array.of(0, 1, 0, 126, 200, 0, 255, 0, 0))
+    expect(whole?.data).toEqual(Float64Array.of(0, 1, -2, 126, 200, -128, 300, -(2 ** 31), 0))
+    // Floats are what the body computes, NaN included: what storing them loses is the tolerance's.
+    expect(half?.data).toEqual(Float64Array.of(0.5, 1.5, 0, 126.6, 200, 0, 300.9, 0, Number.NaN))
+  })
+})
+
+const extremes = op('extremes', {
+  dims: ['n'],
+  inputs: { x: tensor('f32', 'n') },
+  outputs: { largest: tensor('f32', ''), smallest: tensor('f32', ''), most: tensor('i32', ''), least: tensor('i32', '') },
+  body:
+    ({ x }, { n }) =>
+    () => ({ largest: max(n, x), smallest: min(n, x), most: argmax(n, x), least: argmin(n, x) }),
+})
+
+describe('NaN in a body', () => {
+  const of = (...data: number[]) => {
+    const { largest, smallest, most, least } = runOp(extremes, { x: { data, shape: [data.length] } })
+    return [largest, smallest, most, least].map((output) => output?.data[0])
+  }
+  it('makes a maximum and a minimum NaN, and is never picked', () => {
+    expect(of(3, 1, 2)).toEqual([3, 1, 0, 1])
+    expect(of(Number.NaN, 1, 2)).toEqual([Number.NaN, Number.NaN, 2, 1])
+    expect(of(3, Number.NaN, 3)).toEqual([Number.NaN, Number.NaN, 0, 0])
+    expect(of(Number.NaN, Number.NEGATIVE_INFINITY)).toEqual([Number.NaN, Number.NaN, 1, 1])
+    expect(of(Number.NaN, Number.NaN)).toEqual([Number.NaN, Number.NaN, 0, 0])
+  })
 })

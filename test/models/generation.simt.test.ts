@@ -205,6 +205,30 @@ describe('draws', () => {
   })
 })
 
+describe('a device that records steps', () => {
+  it('runs them first on words there are', async () => {
+    const { device } = opened
+    const recording = { ...opened, device: { ...device, info: () => ({ ...device.info(), kind: 'cuda' as const }) } }
+    const ways = [
+      {},
+      { beams: 3, rule: 'plain' },
+      { beams: 2, rule: 'hf' },
+      { topP: 0.9, seed: 5 },
+      { topK: 4, seed: 5 },
+    ] as const
+    for (const plan of ['unfused', 'best-decoder']) {
+      await withSeq2seq(opened, tinyPegasus, { plan }, async (model) => {
+        await withSeq2seq(recording, tinyPegasus, { plan }, async (other) => {
+          for (const way of ways) {
+            const options = { maxNewTokens: 12, ...way }
+            expect(await other.generate(cases, options)).toEqual(await model.generate(cases, options))
+          }
+        })
+      })
+    }
+  })
+})
+
 describe('long texts', () => {
   it('of 1,500 tokens, to the last position, go on as they began', async () => {
     const json = { ...tinyPegasus, max_position_embeddings: 1500, eos_token_id: [] }

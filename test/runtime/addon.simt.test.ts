@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { loadAddon, nativeFolder } from '../../src/runtime/addon.js'
-import type { NativeEpilogue, NativeMatmul, NativeStep } from '../../src/runtime/native.js'
+import type { NativeEpilogue, NativeMatmul, NativeSlice, NativeStep } from '../../src/runtime/native.js'
 import { type Bench, buildFixture, matmul, openBench, outcome, plugins, scale, slice, slow } from './addon_fixture.js'
 
 const fixture = buildFixture()
@@ -114,6 +114,39 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(Math.min(...times)).toBeGreaterThan(0)
     const [slowStep = 0, scaleStep = 0] = await program.profile(3)
     expect(slowStep).toBeGreaterThan(scaleStep)
+  })
+
+  it('tells a launch which of its buffers no step of the program writes', async () => {
+    const { library, buffer } = bench
+    const asks = (key: string, x: NativeSlice): NativeStep => {
+      const buffers = [x, slice(buffer, 1024, 64)]
+      return { kind: 'kernel', label: key, library, key, buffers, dims: [], attrs: [] }
+    }
+    const answer = async (step: NativeStep, ...others: readonly NativeStep[]) => {
+      const [bytes] = await bench.device.program([step, ...others]).run([], [slice(buffer, 1024, 8)])
+      return [...new Float32Array(bytes?.slice().buffer ?? new ArrayBuffer(0))]
+    }
+    const fill = (offset: number, bytes: number): NativeStep => ({
+      kind: 'fill',
+      label: 'fill',
+      target: slice(buffer, offset, bytes),
+      value: 0,
+    })
+    const x = slice(buffer, 256, 64)
+    expect(await answer(asks('constants', x))).toEqual([1, 0])
+    // A byte is enough, from a step of any kind, before or behind; neighbours do not count.
+    expect(await answer(asks('constants', x), fill(0, 256), fill(320, 64))).toEqual([1, 0])
+    expect(await answer(asks('constants', x), fill(0, 257))).toEqual([0, 0])
+    expect(await answer(asks('constants', x), fill(0, 16), fill(319, 64), fill(16, 16))).toEqual([0, 0])
+    const copy: NativeStep = { kind: 'copy', label: 'copy', from: slice(buffer, 512), to: x }
+    expect(await answer(asks('constants', x), copy)).toEqual([0, 0])
+    expect(await answer(asks('constants', slice(buffer, 512)), copy)).toEqual([1, 0])
+    const product = { ...matmul(bench), out: x }
+    expect(await answer(asks('constants', x), product)).toEqual([0, 0])
+    expect(await answer(asks('constants', slice(buffer, 64)), product)).toEqual([1, 0])
+    expect(await answer(asks('constants', x), asks('constants', slice(buffer, 512)))).toEqual([1, 0])
+    // Of a library that does not say what it writes, everything counts as written.
+    expect(await answer(asks('unsaid', x))).toEqual([0, 0])
   })
 
   it('refuses what lies outside a buffer, and takes what just fits', async () => {
@@ -236,7 +269,7 @@ describe('capturing', () => {
 
 it('says what is wrong with a plugin', async () => {
   const addon = loadAddon()
-  expect(addon.abiVersion).toBe(2)
+  expect(addon.abiVersion).toBe(3)
   expect(() => addon.openDevice('/nowhere/libheddle_x.so', 0)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))
   expect(() => addon.openDevice('libc.so.6', 0)).toThrow(expect.objectContaining({ code: 'INVALID' }))
   expect(() => addon.openDevice(fixture, 1)).toThrow(expect.objectContaining({ code: 'UNAVAILABLE' }))

@@ -82,6 +82,17 @@ int32_t scale(const heddle_launch* l, heddle_error* error) {
   });
 }
 
+// y[i] = whether buffer i is constant
+int32_t constants(const heddle_launch* l, heddle_error* error) {
+  if (l->buffers[1].bytes < 2 * sizeof(float)) return fail(error, HEDDLE_INVALID, "constants: y is too small");
+  const float answer[2] = {l->constants[0] != 0 ? 1.0f : 0.0f, l->constants[1] != 0 ? 1.0f : 0.0f};
+  auto* y = l->buffers[1].data;
+  return launch(l, error, [=](heddle_error*) {
+    memcpy(y, answer, sizeof answer);
+    return static_cast<int32_t>(HEDDLE_OK);
+  });
+}
+
 // Takes dims[0] milliseconds.
 int32_t slow(const heddle_launch* l, heddle_error* error) {
   const int64_t milliseconds = l->dims[0];
@@ -96,11 +107,11 @@ int32_t fault(const heddle_launch*, heddle_error* error) {
 }
 
 const heddle_kernel kernels[] = {
-    {"fault", "f0", 0, 0, 0, fault},
-    {"scale", "5c", 2, 1, 1, scale},
-    {"slow", "51", 0, 1, 0, slow},
+    {"constants", "c0", 2, 0, 0, constants, "rw"}, {"fault", "f0", 0, 0, 0, fault, ""},
+    {"scale", "5c", 2, 1, 1, scale, "rw"},         {"slow", "51", 0, 1, 0, slow, ""},
+    {"unsaid", "c1", 2, 0, 0, constants, nullptr},
 };
-const heddle_kernel_library_info library = {HEDDLE_ABI_VERSION, "simt", 3, kernels};
+const heddle_kernel_library_info library = {HEDDLE_ABI_VERSION, "simt", 5, kernels};
 
 int32_t open(int32_t ordinal, heddle_device** device, heddle_error* error) {
   if (ordinal != 0) return fail(error, HEDDLE_UNAVAILABLE, "the fixture has one device, numbered 0");

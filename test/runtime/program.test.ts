@@ -103,6 +103,45 @@ describe('buildProgram', () => {
     expect(program.memory).toMatchObject({ arenaBytes: 4 * 256, lowerBound: 4 * 256 })
   })
 
+  it('refuses to let a step write what a kernel reads as a constant', async () => {
+    const constant = (entry: (typeof manifest.kernels)[number]) =>
+      entry.op === 'add_bias'
+        ? { ...entry, buffers: entry.buffers.map((b) => (b.name === 'bias' ? { ...b, constant: true as const } : b)) }
+        : entry
+    const { session } = await setUp()
+    const marked = { ...session, manifest: { ...manifest, kernels: manifest.kernels.map(constant) } }
+    await expect(buildProgram(chain(marked))).resolves.toBeDefined()
+
+    // A state in the weight's own memory, which a step moves on.
+    const bias = session.weights.get('bias')
+    if (bias === undefined) throw new Error('no weight')
+    const moves = graph('moves', {
+      inputs: { x: tensor('T', 'n') },
+      weights: { bias: tensor('T', 'n') },
+      build: (g, { x }, w) => {
+        const y = g.apply(add, { x: g.view(x, '1 n'), y: g.view(w.bias, '1 n') }).z
+        return { nodes: { y }, outputs: { y: g.view(y, 'n') } }
+      },
+    })
+    const writing = (given: Session): ProgramConfig => {
+      const before = chain(given)
+      const last = {
+        label: 'moves',
+        graph: moves.graph,
+        inputs: { x: 'b' },
+        weights: { bias: 'bias' },
+        outputs: { y: 'b1' },
+        attrs: {},
+      }
+      return { ...before, applications: [...before.applications, last], states: { b: { tensor: bias, next: 'b1' } } }
+    }
+    await expect(buildProgram(writing(marked))).rejects.toMatchObject({
+      code: 'program.constant',
+      message: expect.stringMatching(/^block0\/biased: add_bias__f32 reads bias as a constant, and .* writes its memory$/),
+    })
+    await expect(buildProgram(writing(session))).resolves.toBeDefined()
+  })
+
   it('answers what it launches and moves', async () => {
     const { session, seen } = await setUp()
     const program = await buildProgram(chain(session))

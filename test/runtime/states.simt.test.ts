@@ -6,7 +6,7 @@ import { buildProgram } from '../../src/runtime/program.js'
 import { openSession, type Session } from '../../src/runtime/session.js'
 import { openStates } from '../../src/runtime/states.js'
 import { type OpenSubject, openSubject, root } from '../conformance/simt.js'
-import { append, applied, counted, countingProgram, gather } from './states_programs.js'
+import { append, applied, counted, countingProgram, gather, lookUp } from './states_programs.js'
 
 let subject: OpenSubject
 let session: Session
@@ -37,6 +37,32 @@ describe('states on simt', () => {
     expect([...(await states.read('history'))]).toEqual(expected.history)
     program.release()
     states.release()
+  })
+
+  it('that were never written are caught where they are used as indices', async () => {
+    const weights = { table: { dtype: 'f32', shape: [5, 4], data: encode('f32', new Float32Array(20).fill(3)) } } as const
+    const own = await openSession({ ...subject, manifest: session.manifest, weights })
+    const states = await openStates(own, { ids: { dtype: 'i32', shape: [2] } })
+    const program = await buildProgram({
+      session: own,
+      applications: [{ ...applied('words', lookUp, { ids: 'ids' }, { y: 'y' }), weights: { table: 'table' } }],
+      inputs: [],
+      outputs: ['y'],
+      states: { ids: { tensor: states.tensors.ids } },
+      dims: { m: 2, v: 5, n: 4 },
+      types: { T: 'f32' },
+    })
+    // Capturing runs steps that have never run.
+    const outside = { code: 'device.fault', message: expect.stringMatching(/read of table\[-4.*out of bounds/) }
+    await expect(program.capture()).rejects.toMatchObject(outside)
+    await expect(program.run({})).rejects.toMatchObject(outside)
+    await states.write('ids', integers(4, 0))
+    await program.capture()
+    const { y } = await program.run({})
+    expect([...decode('f32', y ?? new Uint8Array())]).toEqual(Array.from({ length: 8 }, () => 3))
+    program.release()
+    states.release()
+    own.release()
   })
 
   it('are read behind the run under way', async () => {

@@ -80,6 +80,20 @@ describe('states and repeated runs', () => {
   })
 })
 
+it('states that were never written are no values, unless cleared', async () => {
+  const session = await open().session
+  const states = await openStates(session, {
+    ids: { dtype: 'i32', shape: [2] },
+    cache: { dtype: 'f16', shape: [3] },
+    rest: { dtype: 'f32', shape: [2], cleared: true },
+  })
+  expect([...(await states.read('ids'))]).toEqual([-1, -1])
+  expect([...(await states.read('cache'))]).toEqual([Number.NaN, Number.NaN, Number.NaN])
+  expect([...(await states.read('rest'))]).toEqual([0, 0])
+  await states.write('ids', integers(0, 7))
+  expect([...(await states.read('ids'))]).toEqual([0, 7])
+})
+
 describe('caches', () => {
   const dims = { r: 2, s: 3, h: 2, d: 2 }
   const shape = [2, 3, 2, 2]
@@ -90,6 +104,7 @@ describe('caches', () => {
       cache: { dtype: 'f32', shape, layout: 'split_heads' },
       step: { dtype: 'i32', shape: [1] },
     })
+    await states.writeAll({ cache: new Float32Array(24), step: integers(0) })
     const program = await buildProgram({
       session,
       applications: [

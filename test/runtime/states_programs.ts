@@ -3,6 +3,7 @@ import { layouts } from '../../specs/index.js'
 import { splitHeads } from '../../specs/layouts/split_heads.js'
 import { appendStep } from '../../specs/ops/append_step.js'
 import { gatherBeams } from '../../specs/ops/beams.js'
+import { embeddingLookup } from '../../specs/ops/embedding_lookup.js'
 import { record } from '../../specs/ops/record.js'
 import { nextStep } from '../../specs/ops/steps.js'
 import type { Manifest } from '../../src/emit/manifest.js'
@@ -42,6 +43,16 @@ export const append = graph('append', {
   },
 }).graph
 
+/** Rows of a table by ids. */
+export const lookUp = graph('look_up', {
+  inputs: { ids: tensor('i32', 'm') },
+  weights: { table: tensor('T', 'v n') },
+  build: (g, { ids }, { table }) => {
+    const y = g.apply(embeddingLookup, { ids, table }).y
+    return { nodes: { y }, outputs: { y } }
+  },
+}).graph
+
 /** Gives every row the cache of the row that `beams` names for each place. */
 export const gather = graph('gather', {
   inputs: { cache: tensor('T', 'r s h d', splitHeads), beams: tensor('i32', 'r s') },
@@ -74,6 +85,7 @@ export async function countingProgram(session: Session, unrolled: number, s: num
     tokens: { dtype: 'i32', shape: [3] },
     history: { dtype: 'i32', shape: [s, 3] },
   })
+  await states.writeAll({ step: new Int32Array(1), tokens: new Int32Array(3), history: new Int32Array(3 * s) })
   const { step, tokens, history } = states.tensors
   const wire = (name: string, i: number): string => (i === 0 ? name : `${name}.${i}`)
   const config: ProgramConfig = {
@@ -128,6 +140,7 @@ export async function overStates(
 ) {
   const decls = Object.fromEntries(Object.keys(next).map((name) => [name, { dtype: 'i32', shape: [3] } as const]))
   const states = await openStates(session, decls)
+  await states.writeAll(Object.fromEntries(Object.keys(decls).map((name) => [name, new Int32Array(3)])))
   const given: ProgramStates = Object.fromEntries(
     Object.entries(next).map(([name, wire]) => {
       const tensorOf = states.tensors[name]

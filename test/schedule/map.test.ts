@@ -4,7 +4,7 @@ import type { Kernel } from '../../src/ir/kernel.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel, RowProgram, Variant } from '../../src/schedule/mapped.js'
-import type { Pass } from '../../src/schedule/passes.js'
+import { type Pass, statementsOf } from '../../src/schedule/passes.js'
 import * as fixtures from './fixtures.js'
 
 const map = (kernel: Kernel, T: DType = 'f16', dims: Record<string, number> = {}): MappedKernel => {
@@ -57,8 +57,9 @@ describe('passes', () => {
 
   it('joins loops of one length and parts loops of two', () => {
     const [first, second, third, ...more] = passes(rows(map(fixtures.twoLengths)).kept)
-    expect([first?.reductions.map((r) => r.name), second?.reductions.map((r) => r.name)]).toEqual([['total'], ['least']])
-    expect([third?.stores.length, more.length]).toEqual([1, 0])
+    const reduced = [first, second].map((pass) => pass && statementsOf(pass, 'reduce').map((r) => r.name))
+    expect(reduced).toEqual([['total'], ['least']])
+    expect([third && statementsOf(third, 'loopStore').length, more.length]).toEqual([1, 0])
   })
 
   it('moves what is the same for the whole row out of the loop, once', () => {
@@ -79,7 +80,7 @@ describe('passes', () => {
 
 describe('histograms', () => {
   it('count in the pass of what they count', () => {
-    const found = passes(rows(map(fixtures.tally)).kept).map((pass) => pass.histograms.map((h) => h.tensor))
+    const found = passes(rows(map(fixtures.tally)).kept).map((pass) => statementsOf(pass, 'histogram').map((h) => h.tensor))
     expect(found).toEqual([['counts'], ['below']])
     expect(rows(map(fixtures.tally)).reread).toHaveLength(2)
   })

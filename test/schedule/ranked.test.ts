@@ -1,7 +1,9 @@
 /** How rows are ranked and shared: whose work it is, in which pass, and which schedules may have it. */
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
-import { call, dim, index } from '../../src/ir/build.js'
+import { call, dim, f32, i32, index } from '../../src/ir/build.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Stmt } from '../../src/ir/kernel.js'
 import type { Schedule } from '../../src/lang/plan.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
@@ -66,4 +68,28 @@ it('knows the longest a part of a row may be', () => {
   )
   const { program } = mapKernel({ kernel: parts, types: {}, dims: {} })
   expect(program.kind === 'rows' ? program.lengths : undefined).toEqual([dim('n')])
+})
+
+describe('a short row of folds that elements of a row axis pick from', () => {
+  const picked: Expr = { kind: 'element', type: 'f32', row: 'w', index: i32(1) }
+  const fold = (value: Expr): Expr => ({ kind: 'fold', type: 'f32', monoid: 'sum', length: i32(3), index: 'j', value })
+  const scheduleOf = (value: Expr, stored: Stmt): string => {
+    const row: Stmt = { kind: 'row', name: 'w', type: 'f32', length: i32(4), index: 'k', value: fold(value) }
+    const axes = [axis('r', 'm'), axis('c', 'n')]
+    const tensors = [tensor('x', 'in', 'm n', 'f32'), tensor('y', 'out', 'm n', 'f32')]
+    return describeSchedule(mapKernel({ kernel: kernel('picking', 'm n', axes, tensors, [row, stored]), types: {}, dims: {} }))
+  }
+  const store: Stmt = { kind: 'store', tensor: 'y', indices: [index('r'), index('c')], value: load('x', index('r'), index('c')) }
+
+  it('is shared where only a condition or an index picks from it', () => {
+    const value = call('toFloat', call('mul', index('k'), index('j')))
+    expect(scheduleOf(value, { ...store, when: call('gt', picked, f32(0)) })).toMatch(/w = .*, in shared memory/)
+    const at = call('toInt', picked)
+    expect(scheduleOf(value, { ...store, indices: [index('r'), at] })).toMatch(/w = .*, in shared memory/)
+  })
+
+  it('is computed where it is read when every element has a row of its own', () => {
+    const value = call('mul', load('x', index('r'), index('c')), call('toFloat', index('j')))
+    expect(scheduleOf(value, { ...store, value: picked })).not.toContain('in shared memory')
+  })
 })

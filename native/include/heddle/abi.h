@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-#define HEDDLE_ABI_VERSION 2u
+#define HEDDLE_ABI_VERSION 3u
 
 typedef enum heddle_status {
   HEDDLE_OK = 0,
@@ -61,6 +61,9 @@ typedef struct heddle_launch {
   uint32_t buffer_count;
   uint32_t dim_count;
   uint32_t attr_count;
+  /* For each buffer whether no launch that may run beside this one writes it: not 0 if none does. Null: any of them may be written.
+     Only what is constant in this sense may be read before earlier launches are complete, or through a read-only path. */
+  const uint8_t* constants;
 } heddle_launch;
 
 typedef int32_t (*heddle_launcher)(const heddle_launch* launch, heddle_error* error);
@@ -72,6 +75,7 @@ typedef struct heddle_kernel {
   uint32_t dim_count;
   uint32_t attr_count;
   heddle_launcher launch;
+  const char* access; /* a letter for each buffer: r for one that is read, w for one that is written */
 } heddle_kernel;
 
 typedef struct heddle_kernel_library_info {

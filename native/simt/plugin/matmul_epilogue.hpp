@@ -43,7 +43,7 @@ void finish_as(const heddle_matmul& matmul, const Piece& piece, const Tile<float
           float& sum = sums[r * tile.columns + c];
           if (bias != nullptr) sum += widen(bias[column + c], 0.0f);
           if (residual != nullptr) sum += widen(residual[(row + r) * matmul.out_m + (column + c) * matmul.out_n], 0.0f);
-          if (matmul.relu != 0) sum = std::fmax(sum, 0.0f);
+          if (matmul.relu != 0 && sum < 0.0f) sum = 0.0f;  // NaN stays, as in maximum(x, 0)
         }
       }
     }

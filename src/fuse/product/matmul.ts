@@ -1,6 +1,6 @@
 /** Derives a matmul kernel: the product runs in the template's main loop, the ops behind it become the epilogue of each element. */
 import { dim, index } from '../../ir/build.js'
-import type { Graph, GraphNode, NodeOf, ValueId } from '../../ir/graph.js'
+import type { Graph, GraphNode, NodeOf } from '../../ir/graph.js'
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
 import { type Layout, rowMajor } from '../../ir/layout.js'
 import { parseLayoutName, splitLayout } from '../../ir/split_layout.js'
@@ -174,7 +174,6 @@ function assemble(
     return { name: fresh(wanted), access: 'in', dtype, dims, layout: layoutOver(layout, dims, layouts) }
   }
   const [a, b] = [operand('a', matmul.a, matmul.subscripts.a), operand('b', matmul.b, matmul.subscripts.b)]
-  const isWeight = (value: ValueId): boolean => Object.values(graph.weights).includes(value)
   const kernel: MatmulKernel = {
     kind: 'matmul',
     name,
@@ -189,10 +188,8 @@ function assemble(
     m: named.m,
     n: named.n,
     k: named.k,
-    constantB: isWeight(matmul.b),
     epilogue,
     accumulator,
-    constants: inputs.filter(({ value }) => isWeight(value)).map(({ param }) => param),
   }
   const bound = [
     { param: a.name, value: matmul.a, shape: valueAt(graph.values, matmul.a).shape },

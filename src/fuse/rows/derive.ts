@@ -4,10 +4,13 @@
  * row, or, where it reads another position, the producer's expression itself. An elementwise member that runs over other axes
  * than the group is never run at all: it only lends its expression. Values used outside the group are stored.
  */
+import { usageError } from '../../errors.js'
 import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
+import { constructOf } from '../../ir/constructs/index.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
+import { oversizeKernel } from '../../ir/size.js'
 import { verifyKernel } from '../../ir/verify.js'
 import { mapStmt, rewrite, substitute } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -96,6 +99,8 @@ class Derivation {
       body: this.#body,
       typical: parameters.typical(),
     })
+    const large = oversizeKernel(kernel)
+    if (large !== undefined) throw tooLarge(this.#group, this.#members, large)
     verifyKernel(kernel, `fuse ${this.#group}`)
     checkUpdates(kernel, this.#group, this.#members)
     return { kernel, inputs: parameters.bindings('in'), outputs: parameters.bindings('out'), attrs: parameters.attrValues }
@@ -151,19 +156,17 @@ class Derivation {
         this.#body.push({ ...made, tensor: this.#parameters.output(member, paramOf(member, made.tensor)) })
       return
     }
-    if (made.kind === 'histogram') {
+    const { alone } = constructOf(made).traits
+    if (alone !== undefined) {
       const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
-      throw illegal(this.#group, member.node.name, other, `${member.node.name} counts a histogram, which is a kernel of its own`)
-    }
-    if (made.kind === 'topK') {
-      const other = this.#members.find((candidate) => candidate !== member)?.node.name ?? ''
-      throw illegal(this.#group, member.node.name, other, `${member.node.name} ranks a row, which is a kernel of its own`)
+      throw illegal(this.#group, member.node.name, other, `${member.node.name} ${alone}, which is a kernel of its own`)
     }
     if (loop === undefined) throw new Error(`internal: ${made.kind} has no loop`)
     const atom = loop.atoms.at(-1)
     const length = atom === undefined ? made.length : dimExpr(this.#names.atom(atom))
-    if (made.kind === 'storeRow') this.#emitRow(copy, { ...made, length, index: loop.inner }, loop, positions)
-    else this.#body.push({ ...made, name: this.#rename(copy, made.name), index: loop.inner, length })
+    const moved = { ...made, length, index: loop.inner }
+    if (moved.kind === 'storeRow') this.#emitRow(copy, moved, loop, positions)
+    else this.#body.push(constructOf(moved).rename(moved, (name) => this.#rename(copy, name)))
   }
 
   /** A stored row becomes a row value, for the members after it, and a store where the value is needed outside. */
@@ -249,6 +252,16 @@ class Derivation {
     return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
   }
 }
+
+/** @returns usage `plan.size` */
+const tooLarge = (group: string, members: readonly Member[], reason: string) =>
+  usageError(
+    'plan.size',
+    `group ${group}: a value of ${members.map(({ node }) => node.name).join(', ')} is too large: ${reason}`,
+    {
+      hint: 'make two groups of it',
+    },
+  )
 
 /** A member's loop: its index, the atoms it spans, and the fused kernel's index along the last of them. */
 interface Loop {

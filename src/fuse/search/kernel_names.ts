@@ -2,6 +2,8 @@
  * Names for the groups a search found. A group that derives a kernel the project already has takes its name, so that no second
  * copy of the same text is generated; the others are called after their ops.
  */
+
+import { freshName } from '../../ir/names.js'
 import { kernelName } from '../../ir/op_name.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
@@ -38,11 +40,7 @@ function nameOf(
     // An op is run as it is; a fused kernel that equals one keeps a name of its own, since plans may not derive ops.
     if (!candidates.ops.has(name) && sameKernel(renamed(kernel, name), other)) return name
   }
-  const base = `auto_${ops(candidates, names, kernel).join('_')}`
-  for (let i = 1; ; i++) {
-    const name = i === 1 ? base : `${base}_${i}`
-    if (!taken.has(name)) return name
-  }
+  return freshName(`auto_${ops(candidates, names, kernel).join('_')}`, new Set(taken.keys()), { separator: '_' })
 }
 
 /** Templates that have a name as a whole; the others are called after their ops. */

@@ -3,12 +3,14 @@
  * are kept, and where they do not fit every pass reads the row again. The numbers are those of src/schedule/rules.ts, which
  * comes after this room; a test holds the two together.
  */
+import type { Looped } from '../../ir/constructs/construct.js'
+import { constructOf } from '../../ir/constructs/index.js'
 import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import { type Instance, resolveDType } from '../../ir/instance.js'
-import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
+import type { Kernel, Stmt } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
-import { substitute, visit } from '../../ir/walk.js'
+import { stmtExprs, substitute, visit } from '../../ir/walk.js'
 import { lengthOf, type Sizes } from './reads.js'
 
 /** 32-bit registers a lane may spend on kept rows, and the values of a row it holds: as many as fit, at least the fewest. */
@@ -40,28 +42,33 @@ export function walkOf(kernel: Kernel, types: Instance['types'], sizes: Sizes): 
   return { keptBytes, rereads: keptBytes > 0 && !fits, passes: walk.passes() }
 }
 
-type Looped = StmtOf<'reduce'> | StmtOf<'storeRow'>
+type LoopedStmt = Extract<Stmt, Looped>
 
-/** A kernel's reductions and stores, ordered into passes by the reductions each waits for. */
+/** A kernel's constructs, ordered into passes by what each waits for. */
 class Walk {
   readonly #types: Instance['types']
   readonly #dtypes: ReadonlyMap<string, DType>
-  readonly #rows: ReadonlyMap<string, StmtOf<'row'> | StmtOf<'scan'>>
-  readonly #levels: readonly (readonly Looped[])[]
+  /** Rows that are computed where they are read. */
+  readonly #rows: ReadonlyMap<string, LoopedStmt>
+  readonly #passes: readonly (readonly LoopedStmt[])[]
 
   constructor(kernel: Kernel, types: Instance['types']) {
     this.#types = types
     this.#dtypes = new Map(kernel.tensors.map(({ name, dtype }) => [name, resolveDType(dtype, this.#types)]))
-    const rows = kernel.body.flatMap((stmt) => (stmt.kind === 'row' || stmt.kind === 'scan' ? [stmt] : []))
-    this.#rows = new Map(rows.map((row) => [row.name, row]))
-    this.#levels = this.#inLevels(kernel.body)
+    this.#rows = new Map(
+      kernel.body.flatMap((stmt) => {
+        const { traits, defines } = constructOf(stmt)
+        return traits.walk === 'where read' && 'length' in stmt ? defines(stmt).map(({ name }) => [name, stmt] as const) : []
+      }),
+    )
+    this.#passes = this.#inPasses(kernel.body)
   }
 
   /** Bytes kept when a value is computed or loaded in the first pass that uses it, and held for later ones. */
   keptBytes(): number {
     const done = new Set<string>()
     const kept = new Map<string, number>()
-    for (const level of this.#levels) {
+    for (const statements of this.#passes) {
       const here = new Set<string>()
       const need = (key: string, bytes: number, make: () => void): void => {
         if (done.has(key)) kept.set(key, bytes)
@@ -77,9 +84,10 @@ class Walk {
           }
           const row = node.kind === 'element' ? this.#rows.get(node.row) : undefined
           if (row?.value.kind === 'load') needAll(row.value, row.index)
-          else if (row !== undefined) need(`row ${row.name}`, registerBytes, () => needAll(row.value, row.index))
+          else if (node.kind === 'element' && row !== undefined)
+            need(`row ${node.row}`, registerBytes, () => needAll(row.value, row.index))
         })
-      for (const stmt of level) needAll(stmt.value, stmt.index)
+      for (const stmt of statements) for (const expr of constructOf(stmt).elementExprs(stmt)) needAll(expr, stmt.index)
       for (const key of here) done.add(key)
     }
     return [...kept.values()].reduce((sum, bytes) => sum + bytes, 0)
@@ -88,7 +96,7 @@ class Walk {
   /** Passes that need each tensor, directly or through row values. */
   passes(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>()
-    for (const level of this.#levels) {
+    for (const statements of this.#passes) {
       const tensors = new Set<string>()
       const needAll = (expr: Expr): void =>
         visit(expr, (node) => {
@@ -96,31 +104,32 @@ class Walk {
           const row = node.kind === 'element' ? this.#rows.get(node.row) : undefined
           if (row !== undefined) needAll(row.value)
         })
-      for (const stmt of level) needAll(stmt.value)
+      for (const expr of statements.flatMap((stmt) => constructOf(stmt).elementExprs(stmt))) needAll(expr)
       for (const tensor of tensors) counts.set(tensor, (counts.get(tensor) ?? 0) + 1)
     }
     return counts
   }
 
-  #inLevels(body: readonly Stmt[]): Looped[][] {
+  /** The constructs that share each pass. Walks that a construct makes on its own are not counted: the price knows nothing of them. */
+  #inPasses(body: readonly Stmt[]): LoopedStmt[][] {
     const levels = new Map<string, number>()
     const levelOf = (expr: Expr): number => {
       let level = 0
       visit(expr, (node) => {
         if (node.kind === 'local') level = Math.max(level, levels.get(node.name) ?? 0)
-        const row = node.kind === 'element' ? this.#rows.get(node.row) : undefined
-        if (row !== undefined) level = Math.max(level, levelOf(row.value))
+        if (node.kind !== 'element') return
+        const row = this.#rows.get(node.row)
+        level = Math.max(level, row === undefined ? (levels.get(node.row) ?? 0) : levelOf(row.value))
       })
       return level
     }
-    const found: Looped[][] = []
+    const found: LoopedStmt[][] = []
     for (const stmt of body) {
-      if (stmt.kind === 'let') levels.set(stmt.name, levelOf(stmt.value))
-      if (stmt.kind === 'threshold') levels.set(stmt.name, Math.max(...[stmt.target, stmt.key, stmt.value].map(levelOf)))
-      if (stmt.kind !== 'reduce' && stmt.kind !== 'storeRow') continue
-      const level = levelOf(stmt.value)
-      found[level] = [...(found[level] ?? []), stmt]
-      if (stmt.kind === 'reduce') levels.set(stmt.name, level + 1)
+      const { traits, defines } = constructOf(stmt)
+      if (traits.walk === 'where read') continue
+      const level = Math.max(0, ...stmtExprs(stmt).map(levelOf))
+      for (const { name } of defines(stmt)) levels.set(name, traits.walk === 'shared' ? level + 1 : level)
+      if (traits.walk === 'shared' && 'length' in stmt) found[level] = [...(found[level] ?? []), stmt]
     }
     return Array.from(found, (level) => level ?? [])
   }

@@ -1,4 +1,5 @@
 /** Names inside a fused kernel: unique, and taken from the members where they can be. */
+import { freshName } from '../../ir/names.js'
 import type { Space } from './space.js'
 
 export interface Names {
@@ -14,14 +15,7 @@ export interface Names {
 export function createNames(space: Space): Names {
   const taken = new Set<string>()
   const atoms = new Map<number, string>()
-  const fresh = (base: string): string => {
-    for (let i = 1; ; i++) {
-      const name = i === 1 ? base : `${base}${i}`
-      if (taken.has(name)) continue
-      taken.add(name)
-      return name
-    }
-  }
+  const fresh = (base: string): string => freshName(base, taken)
   const atom = (id: number): string => {
     const name = atoms.get(id) ?? fresh(space.axes.label(id))
     atoms.set(id, name)

@@ -5,6 +5,7 @@ import type { Expr } from '../../ir/expr.js'
 import type { AttrValue, Graph, ValueId } from '../../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'
 import { type Layout, rowMajor } from '../../ir/layout.js'
+import { own } from '../../ir/own.js'
 import { type Extent, evaluateExtent, printShape, type Shape } from '../../ir/shape.js'
 import { parseLayoutName, splitLayout } from '../../ir/split_layout.js'
 import { aliasesOf, type LayoutsByName, runsBetween } from '../graph/edit.js'
@@ -21,6 +22,10 @@ export interface Binding {
 interface Declared extends Binding {
   readonly tensor: TensorParam
 }
+
+/** Whether two attributes are the same attribute or dimension of the graph. Equal numbers are not: each is its own. */
+const sameValue = (a: AttrValue | undefined, b: AttrValue): boolean =>
+  typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b)
 
 export class Parameters {
   readonly attrs: AttrParam[] = []
@@ -67,10 +72,15 @@ export class Parameters {
     return this.#declare(member, param, boundValue(member, param.name), 'out', before?.param)
   }
 
-  /** An attribute of a member: a parameter of the fused kernel, or the number itself where the graph fixes an integer. */
+  /**
+   * An attribute of a member: a parameter of the fused kernel, or the number itself where the graph fixes an integer. An attribute of
+   * the graph is one parameter, however many members take it.
+   */
   attr(member: Member, attr: AttrParam): Expr {
-    const given = member.node.attrs[attr.name] ?? attr.default
+    const given = own(member.node.attrs, attr.name) ?? attr.default
     if (attr.type === 'i32' && typeof given === 'number') return i32(given)
+    const known = this.attrs.find(({ name, type }) => type === attr.type && sameValue(this.attrValues[name], given))
+    if (known !== undefined) return { kind: 'attr', type: attr.type, name: known.name }
     const name = this.#names.fresh(attr.name)
     this.attrs.push({ ...attr, name })
     this.attrValues[name] = given

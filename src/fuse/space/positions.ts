@@ -4,6 +4,7 @@
  */
 import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
+import { sameExpr } from '../../ir/keys.js'
 import type { Names } from './names.js'
 import { illegal, type Member, type Space } from './space.js'
 
@@ -13,7 +14,7 @@ interface Position {
 }
 
 export const equalExprs = (a: Expr | undefined, b: Expr | undefined): boolean =>
-  a === b || JSON.stringify(a) === JSON.stringify(b)
+  a === b || (a !== undefined && b !== undefined && sameExpr(a, b))
 
 /** The positions of one member while one of its statements is copied. */
 export class Positions {

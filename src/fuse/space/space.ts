@@ -3,6 +3,7 @@
  * row elements run along. Refuses groups whose nodes cannot share a space, naming the two nodes that conflict.
  */
 import { usageError } from '../../errors.js'
+import { constructOf } from '../../ir/constructs/index.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { printShape, sameExtent } from '../../ir/shape.js'
@@ -24,9 +25,12 @@ export interface Space {
   readonly axes: Axes
 }
 
-/** True when the body has no reduction, threshold, histogram, ranking or row value: each element stands alone and may be computed anywhere. */
+/** True when the body makes no row value and combines no elements: each element stands alone and may be computed anywhere. */
 export const isElementwise = (kernel: Kernel): boolean =>
-  kernel.body.every((stmt) => !['reduce', 'row', 'scan', 'threshold', 'topK', 'histogram'].includes(stmt.kind))
+  kernel.body.every((stmt) => {
+    const { makes, elements } = constructOf(stmt).traits
+    return makes !== 'rows' && elements !== 'combined'
+  })
 
 export const illegal = (group: string, first: string, second: string, reason: string) =>
   usageError('plan.illegal', `group ${group}: nodes ${first} and ${second} cannot be one kernel: ${reason}`, {

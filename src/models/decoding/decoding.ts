@@ -72,19 +72,28 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
     programs.push(encoder)
     const steps = await stepsProgram(made, states)
     programs.push(steps)
+    const begin = ({ sources, cases, generation: asked = generation }: DecodingBatch, signal?: AbortSignal) => {
+      const lengths = sources.map(({ length }) => length)
+      const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
+      return settled([
+        states.writeAll(initialStates(config, asked, shape, start)),
+        abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources))),
+      ])
+    }
+    if (session.device.info().kind === 'cuda') {
+      // Steps run once before they are recorded, and nothing they look up may come from a state that was never written.
+      await begin(shortestBatch(config, shape))
+      await encoder.capture()
+      await steps.capture()
+    }
     let started: Promise<unknown> = Promise.resolve()
     return {
       shape,
       stepsPerRun,
       stateBytes: states.bytes,
       steps,
-      start({ sources, cases, generation: asked = generation }, signal) {
-        const lengths = sources.map(({ length }) => length)
-        const start = { startToken: config.startToken, endTokens: config.endTokens, lengths, cases }
-        started = settled([
-          states.writeAll(initialStates(config, asked, shape, start)),
-          abortable(encoder, signal, () => encoder.run(sourceInputs(made, sources))),
-        ])
+      start(batch, signal) {
+        started = begin(batch, signal)
         // It is `advance` that throws what went wrong.
         started.catch(() => {})
       },
@@ -118,7 +127,7 @@ async function sourceProgram({ session, config, encoder, shape, dtype }: Decodin
       .flat()
       .map((name) => [`${name}.before`, { tensor: tensorOf(states, name), next: name }]),
   )
-  const program = await buildProgram({
+  return buildProgram({
     session,
     applications: encoder.applications,
     inputs: seq2seqEncoderInputs,
@@ -127,7 +136,6 @@ async function sourceProgram({ session, config, encoder, shape, dtype }: Decodin
     dims: seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source }),
     types: { T: dtype },
   })
-  return captured(program, session)
 }
 
 /** `stepsPerRun` steps over the states. */
@@ -142,7 +150,7 @@ async function stepsProgram(
       return [name, carried.has(name) ? { tensor, next: stateAfter(name, stepsPerRun) } : { tensor }]
     }),
   )
-  const program = await buildProgram({
+  return buildProgram({
     session,
     applications: decoderSteps(config, headBias, plan, generation, stepsPerRun),
     inputs: [],
@@ -151,18 +159,13 @@ async function stepsProgram(
     dims: decodingDims(config, generation, shape),
     types: { T: dtype },
   })
-  return captured(program, session)
 }
 
-async function captured(program: Program, { device }: Session): Promise<Program> {
-  try {
-    if (device.info().kind === 'cuda') await program.capture()
-    return program
-  } catch (error) {
-    program.release()
-    throw error
-  }
-}
+/** The least there is to decode: a source of one token for each sequence. */
+const shortestBatch = ({ startToken }: Seq2seqConfig, { batch }: DecodingShape): DecodingBatch => ({
+  sources: Array.from({ length: batch }, () => [startToken]),
+  cases: Array.from({ length: batch }, (_, i) => i),
+})
 
 function tensorOf(states: States, name: string) {
   const tensor = states.tensors[name]

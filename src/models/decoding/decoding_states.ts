@@ -64,7 +64,13 @@ export function decodingStates(config: Seq2seqConfig, generation: Generation, sh
   const { layers, heads, headDim } = config.decoder
   const { batch, width, source, capacity, ends } = shape
   const rows = batch * width
-  const byHead = (...extents: number[]): StateDecl => ({ dtype, shape: [...extents, heads, headDim], layout: splitHeads.name })
+  // Attention that is not fused reads places beyond the step too, and gives them no weight: what lies there must be numbers.
+  const byHead = (...extents: number[]): StateDecl => ({
+    dtype,
+    shape: [...extents, heads, headDim],
+    layout: splitHeads.name,
+    cleared: true,
+  })
   const specs: Specs = {
     step: integers(1),
     words: integers(rows),
@@ -117,7 +123,7 @@ export interface DecodingStart {
 /** How many end ids a shape has room for. */
 export const endsOf = (endTokens: readonly number[]): number => Math.max(endTokens.length, 1)
 
-/** Contents of the states whose values before the first step matter. Caches hold what they held: nothing beyond a step is read. */
+/** Contents of the states whose values before the first step matter. Caches hold what they held: nothing beyond a step counts. */
 export function initialStates(
   { vocab }: Pick<Seq2seqConfig, 'vocab'>,
   { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,

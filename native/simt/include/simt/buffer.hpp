@@ -97,6 +97,13 @@ class In {
   simt::Buffer buffer_;
 };
 
+/// A tensor to read that no launch writes while this one runs. Launches follow one another here, so it is read like any other.
+template <class T>
+class ConstantIn : public In<T> {
+ public:
+  using In<T>::In;
+};
+
 /// A tensor to write, and to read back.
 template <class T>
 class Out {
@@ -160,6 +167,12 @@ class Out {
 template <class T>
 inline In<T> in(const heddle_launch* launch, uint32_t index, const char* name) {
   return In<T>(simt::bind(launch, index, name, sizeof(T)));
+}
+
+/// The same of a tensor that is constant while the launch runs.
+template <class T>
+inline ConstantIn<T> constant_in(const heddle_launch* launch, uint32_t index, const char* name) {
+  return ConstantIn<T>(simt::bind(launch, index, name, sizeof(T)));
 }
 
 /// The same to write.

@@ -189,6 +189,10 @@ template <class T>
 inline int32_t prepare(const LaunchConfig& config, In<T>& handle, heddle_error* error) {
   return check_buffer(config, handle.buffer(), sizeof(T), error);
 }
+template <class T>
+inline int32_t prepare(const LaunchConfig& config, ConstantIn<T>& handle, heddle_error* error) {
+  return check_buffer(config, handle.buffer(), sizeof(T), error);
+}
 
 /// HEDDLE_SIMT_RACE, set to anything, has every launch watch its outputs for elements that two threads write.
 inline const bool watching_outputs = getenv("HEDDLE_SIMT_RACE") != nullptr;

@@ -96,6 +96,11 @@ using ::abs;
 
 inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
+// Conversions saturate, and NaN becomes 0, where C++ leaves both open.
+inline int __float2int_rz(float x) {
+  if (x >= 2147483648.0f) return INT32_MAX;
+  return x > -2147483648.0f ? static_cast<int>(x) : x == x ? INT32_MIN : 0;
+}
 inline int __popc(unsigned int x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned int>(x)); }

@@ -1,0 +1,35 @@
+/**
+ * Which groups of plans were held against their bodies before: a file of digests in `.heddle`, so that `gen` tries only what changed. A
+ * digest is of everything the check reads; the file may be deleted at any time.
+ */
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import writeFileAtomic from 'write-file-atomic'
+import type { Verified } from '../fuse/check/meaning.js'
+
+/** Digests kept, newest last: more than a project has groups. */
+const most = 20_000
+
+export interface VerifiedGroups extends Verified {
+  /** Writes the file where a digest was added. */
+  readonly save: () => Promise<void>
+}
+
+const isDigest = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
+
+/** The digests of a project. A file that is missing or damaged counts as empty. */
+export async function readVerifiedGroups(root: string): Promise<VerifiedGroups> {
+  const file = join(root, '.heddle', 'verified_groups.txt')
+  const text = await readFile(file, 'utf8').catch(() => '')
+  const known = new Set(text.split('\n').filter(isDigest))
+  const before = known.size
+  return {
+    has: (key) => known.has(key),
+    add: (key) => void known.add(key),
+    save: async () => {
+      if (known.size === before) return
+      await mkdir(join(root, '.heddle'), { recursive: true })
+      await writeFileAtomic(file, `${[...known].slice(-most).join('\n')}\n`)
+    },
+  }
+}

@@ -1,0 +1,46 @@
+/** The text of every construct, by the kinds of normal form: tsc refuses a kind that is missing. */
+import type { PassStmt, RowStmt } from '../../schedule/normal.js'
+import type { Step } from '../../schedule/passes.js'
+import type { PassContext } from '../context.js'
+import type { Frame, PassText, RowText, Written } from './construct.js'
+import { histogramText } from './histogram.js'
+import { letText } from './let.js'
+import { reductionText } from './reduce.js'
+import { sharedRowText } from './shared_row.js'
+import { storeText } from './store.js'
+import { loopStoreText } from './store_row.js'
+import { thresholdText } from './threshold.js'
+import { rankingText } from './top_k.js'
+
+const rowTexts: { readonly [K in RowStmt['kind']]: RowText<Extract<RowStmt, { kind: K }>> } = {
+  let: letText,
+  store: storeText,
+  threshold: thresholdText,
+}
+
+const passTexts: { readonly [K in PassStmt['kind']]: PassText<Extract<PassStmt, { kind: K }>> } = {
+  reduce: reductionText,
+  histogram: histogramText,
+  sharedRow: sharedRowText,
+  topK: rankingText,
+  loopStore: loopStoreText,
+}
+
+/** The object of a statement's own kind, which is to be given that statement: methods are bivariant, so this needs no cast. */
+const rowTextOf = ({ kind }: Pick<RowStmt, 'kind'>): RowText<RowStmt> => rowTexts[kind]
+
+const passTextOf = ({ kind }: Pick<PassStmt, 'kind'>): PassText<PassStmt> => passTexts[kind]
+
+/** What runs once a row, as one line. */
+export const rowLine = (stmt: RowStmt, context: PassContext): string => rowTextOf(stmt).write(stmt, context)
+
+/** The parts of a statement of a pass. */
+export const partsOf = (stmt: PassStmt, frame: Frame): Written => passTextOf(stmt).write(stmt, frame)
+
+/** Device headers that steps need besides kernel.cuh. */
+export function headersOf(steps: readonly Step[]): readonly string[] {
+  const texts = steps.flatMap((step): readonly { readonly header?: string }[] =>
+    step.kind === 'pass' ? step.pass.statements.map(passTextOf) : [rowTextOf(step)],
+  )
+  return [...new Set(texts.flatMap(({ header }) => header ?? []))]
+}

@@ -1,0 +1,53 @@
+/** A row in shared memory as CUDA text: its threads write an element each, meet, and read any of them afterwards. */
+import type { SharedRow } from '../../schedule/normal.js'
+import { type Pass, statementsOf } from '../../schedule/passes.js'
+import type { PassContext } from '../context.js'
+import { expressionText, type Scope } from '../expression.js'
+import { scalarText } from '../names.js'
+import type { PassText } from './construct.js'
+
+export const sharedRowText: PassText<SharedRow> = {
+  header: 'shared_row.cuh',
+  write(row, { context }) {
+    const { names, shared } = context
+    const { name, type, length } = row
+    const text = names.value(name)
+    const places = names.fresh(`${text}_places`)
+    return {
+      declare: () => [
+        `HEDDLE_SHARED(${scalarText[type]}, ${places}, Team::rows * ${length});`,
+        `const auto ${text} = heddle::shared_row<Team, ${scalarText[type]}, ${length}>(${places});`,
+      ],
+      element: () => [setLine(row, context)],
+      finish: () => {
+        shared?.set(name, `${text}.get`)
+        return ['team.meet();']
+      },
+    }
+  },
+}
+
+/** Writes one element. */
+function setLine({ name, loop, value }: SharedRow, scope: Scope): string {
+  scope.used.indices.add(loop.index)
+  return `${scope.names.value(name)}.set(${scope.names.value(loop.index)}, ${expressionText(value, scope)});`
+}
+
+/** Whether a pass writes shared rows and does nothing else. */
+export const isAlone = (pass: Pass): boolean =>
+  pass.statements.length > 0 &&
+  pass.statements.every(({ kind }) => kind === 'sharedRow') &&
+  pass.rows.every((row) => row.kind === 'computed' && !row.keep)
+
+/**
+ * Writes the shared rows of a pass that does nothing else, an element a lane: an element is a fold, and a lane with a chunk of them would
+ * compute one after the other while its neighbours wait. `compute` are the lines before the elements.
+ */
+export function writeElements(pass: Pass, compute: readonly string[], length: string, context: PassContext): void {
+  const { writer, names } = context
+  const index = names.value(pass.loop.index)
+  writer.write(`for (int ${index} = team.lane(); ${index} < ${length}; ${index} += Team::lanes)`).block(() => {
+    for (const line of [...compute, ...statementsOf(pass, 'sharedRow').map((row) => setLine(row, context))])
+      writer.writeLine(line)
+  })
+}

@@ -1,0 +1,134 @@
+/**
+ * Data to try a group of nodes on: small extents that differ from each other, numbers with signs, and integers that bodies may use as
+ * indices. What cannot be known from a signature is drawn again when a body reads outside of a tensor.
+ */
+import { dtypeInfo } from '../../ir/dtype.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import { type Graph, type GraphNode, inputsOf, outputsOf, type PackedRows, type ValueId } from '../../ir/graph.js'
+import type { Kernel } from '../../ir/kernel.js'
+import { visitKernel } from '../../ir/walk.js'
+import { shapeOf } from './compose.js'
+
+type Numbers = Record<string, number>
+type Random = () => number
+
+/** Numbers in [0, 1) that a seed decides (mulberry32). */
+export function randomFrom(seed: number): Random {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+const below = (random: Random, limit: number): number => Math.floor(random() * limit)
+
+/** Extents from 2 on, each dimension another one while there are enough. */
+export function drawDims(graph: Graph, nodes: readonly GraphNode[], random: Random): Numbers {
+  const names = new Set<string>()
+  for (const id of nodes.flatMap((node) => [...inputsOf(node), ...outputsOf(node)]))
+    for (const extent of graph.values[id]?.shape ?? []) for (const name of extent.dims) names.add(name)
+  for (const node of nodes)
+    if (node.kind === 'op')
+      for (const value of Object.values(node.attrs)) if (typeof value === 'object' && 'dim' in value) names.add(value.dim)
+  const left = [2, 3, 4, 5, 6, 7]
+  return Object.fromEntries([...names].map((name) => [name, left.length === 0 ? 2 + below(random, 5) : take(left, random)]))
+}
+
+const take = (left: number[], random: Random): number => left.splice(below(random, left.length), 1)[0] ?? 2
+
+/** Attributes a graph is given, as numbers a scale, a slope or a small count may be. */
+export const drawAttrs = ({ attrs }: Graph, random: Random): Numbers =>
+  Object.fromEntries(attrs.map((name) => [name, 0.25 + random()]))
+
+/**
+ * Values for everything nodes read and do not compute.
+ * @param dims extents; that of packed rows is set to fit the lengths drawn
+ */
+export function drawValues(
+  graph: Graph,
+  nodes: readonly GraphNode[],
+  kernels: ReadonlyMap<string, Kernel>,
+  dims: Numbers,
+  random: Random,
+): Map<ValueId, Float64Array> {
+  const made = new Set(nodes.flatMap(outputsOf))
+  const read = [...new Set(nodes.flatMap(inputsOf))].filter((id) => !made.has(id))
+  const values = graph.packing === undefined ? new Map<ValueId, Float64Array>() : drawPacking(graph.packing, dims, random)
+  for (const id of read) {
+    if (values.has(id)) continue
+    const size = shapeOf(graph, id, dims).reduce((product, extent) => product * extent, 1)
+    const dtype = graph.values[id]?.dtype
+    const isInteger = typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
+    const limit = isInteger ? indexLimit(graph, nodes, kernels, id, dims) : undefined
+    values.set(
+      id,
+      Float64Array.from({ length: size }, () =>
+        limit !== undefined
+          ? below(random, limit)
+          : isInteger
+            ? 1 + below(random, 4)
+            : dtype === 'i8'
+              ? below(random, 255) - 127
+              : 2 * random() - 1,
+      ),
+    )
+  }
+  return values
+}
+
+/** The smallest extent that elements of an integer tensor index. */
+function indexLimit(
+  graph: Graph,
+  nodes: readonly GraphNode[],
+  kernels: ReadonlyMap<string, Kernel>,
+  id: ValueId,
+  dims: Numbers,
+): number | undefined {
+  const limits: number[] = []
+  for (const node of nodes) {
+    const kernel = node.kind === 'op' ? kernels.get(node.op) : undefined
+    if (node.kind !== 'op' || kernel === undefined) continue
+    const params = Object.entries(node.inputs).flatMap(([param, value]) => (value === id ? [param] : []))
+    const isIndex = (expr: Expr): boolean => expr.kind === 'load' && params.includes(expr.tensor)
+    visitKernel(kernel, (expr) => {
+      if (expr.kind === 'load') limits.push(...limitsOf(graph, node, expr, isIndex, dims))
+    })
+  }
+  return limits.length === 0 ? undefined : Math.min(...limits)
+}
+
+function limitsOf(
+  graph: Graph,
+  { inputs }: Extract<GraphNode, { kind: 'op' }>,
+  { tensor, indices }: ExprOf<'load'>,
+  isIndex: (expr: Expr) => boolean,
+  dims: Numbers,
+): number[] {
+  const shape = shapeOf(graph, inputs[tensor] ?? -1, dims)
+  return indices.flatMap((place, axis) => (isIndex(place) ? [shape[axis] ?? 0] : []))
+}
+
+/** Lengths of sequences and where their rows lie, which only make sense together. */
+function drawPacking(packing: PackedRows, dims: Numbers, random: Random): Map<ValueId, Float64Array> {
+  const batch = packing.batch.dims[0] ?? ''
+  const lengths = Array.from({ length: dims[batch] ?? 2 }, () => 1 + below(random, 3))
+  const starts = lengths.map((_, at) => lengths.slice(0, at).reduce((sum, length) => sum + length, 0))
+  const rows = lengths.flatMap((length, sequence) => Array.from({ length }, (_, position) => [sequence, position] as const))
+  // One row more than there are tokens: the extent need not be the exact count.
+  dims[packing.tokens.dims[0] ?? ''] = rows.length + 1
+  const data = {
+    lengths,
+    starts,
+    sequences: [...rows.map(([sequence]) => sequence), -1],
+    positions: [...rows.map(([, position]) => position), 0],
+  }
+  return new Map(
+    (['lengths', 'starts', 'sequences', 'positions'] as const).flatMap((name) => {
+      const id = packing[name]
+      return id === undefined ? [] : [[id, Float64Array.from(data[name])] as const]
+    }),
+  )
+}

@@ -1,0 +1,195 @@
+/**
+ * Holds what a plan derived from a group against the composition of the group's own bodies, on small random sizes. Whatever a rule of
+ * derivation overlooks, a swapped index or a dropped term, shows here, and the plan is refused before any text is generated.
+ *
+ * One rule of attention is its own: a query all of whose keys are masked gives zeros, where a body would give NaN or the mean of what is
+ * masked. The composition is given that rule too, where all weights of a query are NaN or equal.
+ */
+import { createHash } from 'node:crypto'
+import { serialize } from 'node:v8'
+import { HeddleError, usageError } from '../../errors.js'
+import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
+import { evaluateTemplate } from '../../ir/evaluate_template.js'
+import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
+import type { Kernel } from '../../ir/kernel.js'
+import { evaluateExtent } from '../../ir/shape.js'
+import { isTemplate, type TemplateKernel } from '../../ir/template.js'
+import { fedOperand } from '../attention/group.js'
+import type { Derived } from '../rows/derive.js'
+import type { Binding } from '../space/parameters.js'
+import { attrOf, runNodes } from './compose.js'
+import { drawAttrs, drawDims, drawValues, randomFrom } from './inputs.js'
+
+/** A group of a plan, and what was derived from it. */
+export interface DerivedGroup {
+  readonly name: string
+  readonly graph: Graph
+  readonly nodes: readonly (NodeOf<'op'> | NodeOf<'matmul'>)[]
+  readonly derived: Derived<Kernel | TemplateKernel>
+}
+
+/** Sizes and data a group is tried on, and draws of which bodies read outside of a tensor until that many are found. */
+const [trials, draws] = [3, 60]
+
+/** Sums of doubles in another order differ by this much of their size. */
+const reordered = 1e-9
+
+/** Which groups were found right before, by content. */
+export interface Verified {
+  readonly has: (key: string) => boolean
+  readonly add: (key: string) => void
+}
+
+/** A text that differs where the group, its bodies or what was derived from them do. */
+export function contentOf({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): string {
+  const members = nodes.map((node) => (node.kind === 'op' ? kernels.get(node.op) : undefined))
+  // Expressions share parts, which this form of serialisation keeps.
+  const bytes = serialize([version, name, graph.values, graph.nodes, graph.packing, nodes, members, derived])
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** Changes when this check does: what an older one found right is tried again. */
+const version = 1
+
+/** @throws usage `plan.meaning` naming the nodes, the element and both numbers when the kernel computes something else */
+export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): void {
+  let tried = 0
+  for (let seed = 1; seed <= draws && tried < trials; seed++) {
+    try {
+      if (tryOnce(group, kernels, seed)) tried += 1
+    } catch (error) {
+      if (!(error instanceof HeddleError) || error.code !== 'evaluate.bounds') throw error
+    }
+  }
+  if (tried > 0) return
+  const names = group.nodes.map(({ name }) => name).join(', ')
+  throw usageError(
+    'plan.meaning',
+    `group ${group.name}: no data was found on which the bodies of ${names} stay inside of their tensors`,
+    {
+      hint: 'an op of the group indexes a tensor by integers of another; clamp them in its body',
+    },
+  )
+}
+
+/** Whether there was something to compare. @throws finding `evaluate.bounds` where a body does not take the data drawn */
+function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): boolean {
+  const random = randomFrom(seed)
+  const inside = [...graph.nodes].filter((node) => nodes.includes(node as NodeOf<'op'>) || isInner(graph, node, nodes))
+  const dims = drawDims(graph, inside, random)
+  const attrs = drawAttrs(graph, random)
+  const drawn = drawValues(graph, inside, kernels, dims, random)
+  const values = viewed(graph, drawn)
+  const revise = maskedRule(graph, nodes)
+  const expected = runNodes(graph, inside, { values, dims, attrs, kernels, ...(revise === undefined ? {} : { revise }) })
+  const outputs = runDerived(derived, expected, dims, attrs)
+  let compared = false
+  for (const { param, value } of derived.outputs) {
+    const [made, wanted] = [outputs[param]?.data ?? [], expected.get(value) ?? []]
+    for (let at = 0; at < wanted.length; at++) {
+      const [got, want] = [made[at] ?? Number.NaN, wanted[at] ?? Number.NaN]
+      if (Object.is(got, want) || Math.abs(got - want) <= reordered * (1 + Math.abs(want))) {
+        compared ||= Number.isFinite(want) && want !== 0
+        continue
+      }
+      const between = nodes.map((node) => node.name).join(', ')
+      const sizes = Object.entries(dims).map(([dim, extent]) => `${dim} = ${extent}`)
+      throw usageError(
+        'plan.meaning',
+        `group ${name}: one kernel of nodes ${between} would not compute what they do: element ${at} of its result ${param} is ${got}, ` +
+          `the nodes give ${want} (${sizes.join(', ')})`,
+        {
+          hint: 'leave a node out of the group; this is a defect of the compiler, worth a report with the bodies of these nodes',
+        },
+      )
+    }
+  }
+  return compared
+}
+
+/** Whether a node is a view between nodes of the group. */
+const isInner = (graph: Graph, node: Graph['nodes'][number], nodes: DerivedGroup['nodes']): boolean =>
+  node.kind === 'view' &&
+  nodes.some((member) => reaches(graph, member, node.input)) &&
+  nodes.some((member) => reads(graph, member, node.out))
+
+const reaches = (graph: Graph, member: DerivedGroup['nodes'][number], id: ValueId): boolean =>
+  (member.kind === 'op' ? Object.values(member.outputs) : [member.out]).includes(id) ||
+  graph.nodes.some((node) => node.kind === 'view' && node.out === id && reaches(graph, member, node.input))
+
+const reads = (graph: Graph, member: DerivedGroup['nodes'][number], id: ValueId): boolean =>
+  inputsOf(member).includes(id) ||
+  graph.nodes.some((node) => node.kind === 'view' && node.input === id && reads(graph, member, node.out))
+
+/** Data of values that are others under another shape: the derived kernel may read either. */
+function viewed(graph: Graph, drawn: ReadonlyMap<ValueId, Float64Array>): Map<ValueId, Float64Array> {
+  const found = new Map(drawn)
+  const views = graph.nodes.filter((node) => node.kind === 'view')
+  const share = (from: ValueId, to: ValueId): void => {
+    const data = found.get(from)
+    if (data !== undefined && !found.has(to)) found.set(to, data)
+  }
+  for (const { input, out } of views.toReversed()) share(out, input)
+  for (const { input, out } of views) share(input, out)
+  return found
+}
+
+/** Zero weights for queries whose keys are all masked, in groups of attention. */
+function maskedRule(graph: Graph, nodes: DerivedGroup['nodes']) {
+  const [scores, context] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
+  if (scores === undefined || context === undefined) return undefined
+  const members = nodes.flatMap((node) => (node.kind === 'op' ? [{ node, kernel: noKernel }] : []))
+  const operand = fedOperand(graph, scores, context, members)
+  const weights = operand === undefined ? undefined : context[operand]
+  const axes = operand === undefined ? [] : context.subscripts[operand]
+  const along = axes.findIndex((axis) => !context.subscripts.out.includes(axis))
+  return (id: ValueId, { data, shape }: HostTensor): ArrayLike<number> => {
+    if (id !== weights || along < 0) return data
+    const made = Float64Array.from(data)
+    const length = shape[along] ?? 1
+    const step = shape.slice(along + 1).reduce((product, extent) => product * extent, 1)
+    for (let first = 0; first < made.length; first++) {
+      if (Math.floor(first / step) % length !== 0 || length < 2) continue
+      const places = Array.from({ length }, (_, at) => first + at * step)
+      const one = made[first] ?? 0
+      if (places.every((at) => Number.isNaN(made[at]) || made[at] === one)) for (const at of places) made[at] = 0
+    }
+    return made
+  }
+}
+
+/** Surroundings look at nodes alone. */
+const noKernel: Kernel = {
+  name: '',
+  source: { file: '', line: 1, column: 1 },
+  dims: [],
+  types: {},
+  attrs: [],
+  tensors: [],
+  rows: [],
+  body: [],
+}
+
+/** Outputs of the derived kernel, given the values it reads. */
+function runDerived(
+  { kernel, inputs, outputs, attrs: bound }: DerivedGroup['derived'],
+  values: ReadonlyMap<ValueId, ArrayLike<number>>,
+  dims: Readonly<Record<string, number>>,
+  attrs: Readonly<Record<string, number>>,
+): Record<string, HostTensor> {
+  const sizes: Record<string, number> = {}
+  const shapeOf = ({ param, shape }: Binding): number[] => {
+    const extents = shape.map((extent) => evaluateExtent(extent, dims))
+    const tensor = kernel.tensors.find(({ name }) => name === param)
+    tensor?.dims.forEach((dim, axis) => {
+      sizes[dim] = extents[axis] ?? 0
+    })
+    return extents
+  }
+  outputs.forEach(shapeOf)
+  const tensors = Object.fromEntries(
+    inputs.map((binding) => [binding.param, { data: values.get(binding.value) ?? [], shape: shapeOf(binding) }]),
+  )
+  const numbers = Object.fromEntries(Object.entries(bound).map(([name, value]) => [name, attrOf(value, dims, attrs)]))
+  return isTemplate(kernel) ? evaluateTemplate(kernel, tensors, sizes, numbers) : evaluateKernel(kernel, tensors, sizes, numbers)
+}

@@ -1,0 +1,36 @@
+/**
+ * The statements of a kernel and the object of each kind. A new construct is a file beside this one and its two lines here; tsc then
+ * asks for its scheduling and its emission.
+ */
+import type { Construct } from './construct.js'
+import { type Histogram, histogramConstruct } from './histogram.js'
+import { type Let, letConstruct } from './let.js'
+import { type Reduce, reduceConstruct } from './reduce.js'
+import { type Row, rowConstruct } from './row.js'
+import { type Scan, scanConstruct } from './scan.js'
+import { type Store, storeConstruct } from './store.js'
+import { type StoreRow, storeRowConstruct } from './store_row.js'
+import { type Threshold, thresholdConstruct } from './threshold.js'
+import { type TopK, topKConstruct } from './top_k.js'
+
+export type Stmt = Let | Row | Reduce | Scan | Threshold | TopK | StoreRow | Histogram | Store
+
+export type StmtOf<K extends Stmt['kind']> = Extract<Stmt, { kind: K }>
+
+export const constructs: { readonly [K in Stmt['kind']]: Construct<StmtOf<K>> } = {
+  let: letConstruct,
+  row: rowConstruct,
+  reduce: reduceConstruct,
+  scan: scanConstruct,
+  threshold: thresholdConstruct,
+  topK: topKConstruct,
+  storeRow: storeRowConstruct,
+  histogram: histogramConstruct,
+  store: storeConstruct,
+}
+
+/**
+ * The object of a statement's own kind, which is to be given that statement. tsc takes methods as bivariant, so this needs no cast; a
+ * statement of another kind would be a defect of the caller.
+ */
+export const constructOf = ({ kind }: Pick<Stmt, 'kind'>): Construct<Stmt> => constructs[kind]

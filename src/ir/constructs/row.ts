@@ -1,0 +1,30 @@
+/** A row value: `length` elements, of which element `index` is `value`. */
+import type { ScalarType } from '../dtype.js'
+import type { Construct, Looped } from './construct.js'
+
+export interface Row extends Looped {
+  readonly kind: 'row'
+  readonly name: string
+  readonly type: ScalarType
+}
+
+export const rowConstruct: Construct<Row> = {
+  traits: { makes: 'rows', elements: 'each', walk: 'where read' },
+  defines: ({ name, type }) => [{ kind: 'row', name, type }],
+  rename: (s, name) => ({ ...s, name: name(s.name) }),
+  rowExprs: ({ length }) => [length],
+  elementExprs: ({ value }) => [value],
+  map: (s, map) => ({ ...s, length: map(s.length), value: map(s.value) }),
+  evaluate(s, run) {
+    const element = run.element(s.index, s.value)
+    run.setRow(
+      s.name,
+      Array.from({ length: run.number(s.length) }, (_, at) => element(at)),
+    )
+  },
+  print: (s, text) => `row ${s.name}: ${s.type} = [${text.loop(s)}: ${text.expr(s.value)}]`,
+  verify(s, check) {
+    check.index(s.length)
+    check.says(s.name, s.type, check.element(s.index, s.value))
+  },
+}

@@ -1,0 +1,37 @@
+/** Stores a whole row: the last logical index of the tensor runs over `length`. Elements where `when` does not hold are left alone. */
+import type { Expr } from '../expr.js'
+import type { Construct, Looped } from './construct.js'
+import { mapWhen, printWhen, whenOf } from './when.js'
+
+export interface StoreRow extends Looped {
+  readonly kind: 'storeRow'
+  readonly tensor: string
+  readonly rows: readonly Expr[]
+  /** A condition of each element. */
+  readonly when?: Expr
+}
+
+export const storeRowConstruct: Construct<StoreRow> = {
+  traits: { makes: 'output', elements: 'each', walk: 'shared' },
+  defines: () => [],
+  rename: (s) => s,
+  rowExprs: ({ rows, length }) => [...rows, length],
+  elementExprs: (s) => [...whenOf(s), s.value],
+  map: (s, map) => ({ ...s, rows: s.rows.map(map), length: map(s.length), value: map(s.value), ...mapWhen(s, map) }),
+  evaluate(s, run) {
+    const rows = s.rows.map(run.number)
+    const length = run.number(s.length)
+    const element = run.element(s.index, s.value)
+    const holds = s.when === undefined ? () => true : run.element(s.index, s.when)
+    for (let at = 0; at < length; at++) if (holds(at)) run.write(s.tensor, [...rows, at], element(at))
+  },
+  print: (s, text) => {
+    const at = [...s.rows.map(text.expr), s.index].join(', ')
+    return `${s.tensor}[${at}] = ${text.expr(s.value)} for ${text.loop(s)}${printWhen(s, text)}`
+  },
+  verify(s, check) {
+    for (const at of [...s.rows, s.length]) check.index(at)
+    check.store(s.tensor, s.rows.length + 1, check.element(s.index, s.value))
+    if (s.when !== undefined && check.element(s.index, s.when) !== 'bool') check.fail('a condition is no boolean')
+  },
+}

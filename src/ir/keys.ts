@@ -1,0 +1,43 @@
+/**
+ * Structural keys: equal texts for structurally equal expressions, and only for those, short however large the expression is. A key is
+ * the digest of a node and of its operands' keys, so that it depends on nothing else and nothing has to be kept for it but itself.
+ */
+import { createHash } from 'node:crypto'
+import type { Expr } from './expr.js'
+import { operands, visitUp } from './walk.js'
+
+const keys = new WeakMap<Expr, string>()
+
+/** 132 bits of a digest: two that are equal by chance will not be met. */
+const keyLength = 22
+
+export function keyOf(e: Expr): string {
+  const known = keys.get(e)
+  if (known !== undefined) return known
+  visitUp(e, (node) => {
+    if (keys.has(node)) return
+    const of = operands(node).map((operand) => keys.get(operand) ?? '')
+    const structure = JSON.stringify([node.kind, node.type, labelOf(node), ...of])
+    keys.set(node, createHash('sha256').update(structure).digest('base64url').slice(0, keyLength))
+  })
+  return keys.get(e) ?? ''
+}
+
+function labelOf(e: Expr): string {
+  switch (e.kind) {
+    case 'const':
+      return Object.is(e.value, -0) ? '-0' : String(e.value)
+    case 'element':
+      return e.row
+    case 'load':
+      return e.tensor
+    case 'call':
+      return e.fn
+    case 'fold':
+      return `${e.monoid} ${e.index}`
+    default:
+      return e.name
+  }
+}
+
+export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)

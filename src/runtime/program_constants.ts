@@ -1,0 +1,38 @@
+/**
+ * What kernels read as constants. A kernel is compiled before programs exist, for graphs in which some of its inputs are weights: it reads
+ * those through the read-only path, and before the launches in front of it are complete. Only a program knows what its steps write,
+ * so it is here that a program which breaks the promise is refused. Programs of a device run one after the other, each waited for, so
+ * that the steps of others do not count; what a launch may read early besides, the addon finds in the same way.
+ */
+import type { Manifest } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import type { NativeSlice } from './native.js'
+import type { StorageId } from './program_memory.js'
+import { overlap } from './program_states.js'
+import type { FlatStep } from './program_steps.js'
+
+/** @throws usage `program.constant` naming the step that reads a tensor as a constant, the tensor, and a step that writes it */
+export function checkConstants(steps: readonly FlatStep[], manifest: Manifest, slice: (id: StorageId) => NativeSlice): void {
+  const entries = new Map(manifest.kernels.map((entry) => [entry.key, entry]))
+  const buffersOf = (step: FlatStep & { readonly kind: 'kernel' }) =>
+    (entries.get(step.key)?.buffers ?? []).map((buffer, i) => ({ buffer, slice: slice(step.buffers[i] ?? -1) }))
+  const written = steps.flatMap((step) => {
+    const slices =
+      step.kind === 'kernel'
+        ? buffersOf(step).flatMap((each) => (each.buffer.access === 'out' ? [each.slice] : []))
+        : [slice(step.kind === 'copy' ? step.to : step.out)]
+    return slices.map((each) => ({ label: step.label, slice: each }))
+  })
+  for (const step of steps) {
+    if (step.kind !== 'kernel') continue
+    for (const { buffer, slice: read } of buffersOf(step)) {
+      const writer = buffer.constant === true ? written.find((other) => overlap(other.slice, read)) : undefined
+      if (writer === undefined) continue
+      throw usageError(
+        'program.constant',
+        `${step.label}: ${step.key} reads ${buffer.name} as a constant, and ${writer.label} writes its memory`,
+        { hint: `let the graph take ${buffer.name} as an input instead of a weight: the plan's kernel then reads it as one` },
+      )
+    }
+  }
+}

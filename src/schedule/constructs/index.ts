@@ -1,0 +1,58 @@
+/** Scheduling of every construct, by the kinds of src/ir/constructs and of normal form: tsc refuses a kind that is missing. */
+import type { NormalStmt, PassStmt, RowStmt, Statement } from '../normal.js'
+import type { Normalise, PassStatement, RowStatement, Scheduled } from './construct.js'
+import { histogramStatement, normaliseHistogram } from './histogram.js'
+import { letStatement, normaliseLet } from './let.js'
+import { normaliseReduce, reductionStatement } from './reduce.js'
+import { normaliseRow } from './row.js'
+import { normaliseScan } from './scan.js'
+import { sharedRowStatement } from './shared_row.js'
+import { normaliseStore, storeStatement } from './store.js'
+import { loopStoreStatement, normaliseStoreRow, normaliseWrittenStore } from './store_row.js'
+import { normaliseThreshold, thresholdStatement } from './threshold.js'
+import { normaliseTopK, rankingStatement } from './top_k.js'
+
+type Of<S extends { readonly kind: string }, K extends S['kind']> = Extract<S, { kind: K }>
+
+export const normalisers: { readonly [K in Statement['kind']]: Normalise<Of<Statement, K>> } = {
+  let: normaliseLet,
+  row: normaliseRow,
+  reduce: normaliseReduce,
+  scan: normaliseScan,
+  threshold: normaliseThreshold,
+  topK: normaliseTopK,
+  histogram: normaliseHistogram,
+  store: normaliseStore,
+  storeRow: normaliseStoreRow,
+  writtenStore: normaliseWrittenStore,
+}
+
+const rowStatements: { readonly [K in RowStmt['kind']]: RowStatement<Of<RowStmt, K>> } = {
+  let: letStatement,
+  store: storeStatement,
+  threshold: thresholdStatement,
+}
+
+/** In the order in which the statements of one pass are written. */
+const passStatements: { readonly [K in PassStmt['kind']]: PassStatement<Of<PassStmt, K>> } = {
+  reduce: reductionStatement,
+  histogram: histogramStatement,
+  sharedRow: sharedRowStatement,
+  topK: rankingStatement,
+  loopStore: loopStoreStatement,
+}
+
+/** The object of a statement's own kind, which is to be given that statement: methods are bivariant, so this needs no cast. */
+export const rowStatementOf = ({ kind }: Pick<RowStmt, 'kind'>): RowStatement<RowStmt> => rowStatements[kind]
+
+export const passStatementOf = ({ kind }: Pick<PassStmt, 'kind'>): PassStatement<PassStmt> => passStatements[kind]
+
+export const scheduledOf = (s: NormalStmt): Scheduled<NormalStmt> => (isPassStmt(s) ? passStatementOf(s) : rowStatementOf(s))
+
+export const isPassStmt = (s: NormalStmt): s is PassStmt => Object.hasOwn(passStatements, s.kind)
+
+const passOrder = Object.keys(passStatements)
+
+/** Statements of one pass in the order they are written in: by kind, and as the body has them within a kind. */
+export const inPassOrder = (statements: readonly PassStmt[]): PassStmt[] =>
+  [...statements].sort((a, b) => passOrder.indexOf(a.kind) - passOrder.indexOf(b.kind))

@@ -1,0 +1,12 @@
+/** A row of running combinations: a row like any other, which the threads of a row make chunk by chunk where it is read. */
+import type { StmtOf } from '../../ir/kernel.js'
+import { nameChunkLoads } from '../chunk_loads.js'
+import { overLoop, rowLoop } from '../elements.js'
+import type { Normalise } from './construct.js'
+
+export const normaliseScan: Normalise<StmtOf<'scan'>> = (s, context) => {
+  const loop = rowLoop(s, context)
+  const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
+  context.rows.set(s.name, { kind: 'scanned', name: s.name, type: s.type, monoid: s.monoid, loop, value })
+  return []
+}

@@ -1,0 +1,47 @@
+/** A store of one element for every loop index: in chunks where the elements stored are consecutive. */
+import { index as indexVar } from '../../ir/build.js'
+import { whenOf } from '../../ir/constructs/when.js'
+import type { Expr } from '../../ir/expr.js'
+import type { StmtOf } from '../../ir/kernel.js'
+import { printExpr } from '../../ir/print.js'
+import { nameChunkLoads } from '../chunk_loads.js'
+import { inlineElements, loopFor, overLoop, runOf } from '../elements.js'
+import type { LoopStore, WrittenStore } from '../normal.js'
+import { substituteIndex, usesIndex } from '../rewrite.js'
+import type { Normalise, PassStatement } from './construct.js'
+
+export const normaliseStoreRow: Normalise<StmtOf<'storeRow'>> = (s, context) =>
+  normaliseWrittenStore({ ...s, kind: 'writtenStore', indices: [...s.rows, indexVar(s.index)] }, context)
+
+export const normaliseWrittenStore: Normalise<WrittenStore> = (s, context) => {
+  const loop = loopFor(s.index, s.length, context)
+  const inline = (e: Expr): Expr => inlineElements(substituteIndex(e, s.index, indexVar(loop.index)), undefined, context)
+  const indices = s.indices.map(inline)
+  const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context, s.when === undefined)
+  const run = runOf({ kind: 'load', type: value.type, tensor: s.tensor, indices }, loop, context)
+  const store: LoopStore = { kind: 'loopStore', tensor: s.tensor, indices, loop, value, run }
+  if (s.when === undefined) return [store]
+  const when = inline(s.when)
+  // A chunk is stored whole or not at all.
+  return [{ ...store, when, run: usesIndex(when, loop.index) ? undefined : run }]
+}
+
+export const loopStoreStatement: PassStatement<LoopStore> = {
+  meets: false,
+  isConditional: ({ when }) => when !== undefined,
+  defines: () => [],
+  places: (s) => [s.loop.length, ...s.indices, ...whenOf(s)],
+  values: ({ value }) => [value],
+  mapValues: (s, map) => ({ ...s, value: map(s.value) }),
+  verify(s, check) {
+    const element = (e: Expr) => check.element(s.loop.index, e)
+    for (const at of s.indices) if (element(at) !== 'i32') check.fail('an index is no integer')
+    check.store(s.tensor, s.indices.length, element(s.value))
+    if (s.when !== undefined && element(s.when) !== 'bool') check.fail('a condition is no boolean')
+    if (s.when !== undefined && s.run !== undefined && usesIndex(s.when, s.loop.index)) check.fail('a chunk is stored in part')
+  },
+  describe: (s) => {
+    const how = s.run === undefined ? 'element by element' : 'in chunks'
+    return `store ${s.tensor}[${s.indices.map(printExpr).join(', ')}] = ${printExpr(s.value)} ${how}`
+  },
+}

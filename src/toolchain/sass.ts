@@ -1,0 +1,81 @@
+/**
+ * The order of waits, releases and loads in the machine code of kernels that may start before the launches in front of them are
+ * complete: what such a kernel loads before it has waited must be constant, and it lets others start only when its own wait is over.
+ * The source says so, but compilers move loads. Read from cubins as they are, since the disassembler is no part of every toolkit.
+ */
+import { readableName } from './symbol.js'
+
+/** A kernel that loads or releases too early, and what it does. */
+export interface OrderFault {
+  readonly kernel: string
+  readonly fault: string
+}
+
+/** ELF's numbers for CUDA. */
+const elf = { magic: 0x464c457f, machineAt: 0x12, cuda: 190, sectionsAt: 0x28, countsAt: 0x3a }
+
+/** Instructions have 16 bytes; the low 12 bits of the first word are the operation, from sm_70 on. */
+const instructionBytes = 16
+const operation = { wait: 0x82e, release: 0x82d, load: 0x981, genericLoad: 0x980 }
+
+/** Bits 13 to 16 of an instruction's second half: how a load orders itself. This value stands for the read-only path. */
+const orderOf = (high: bigint): number => Number((high >> 13n) & 0xfn)
+const readOnly = 4
+
+/**
+ * What the kernels of a cubin for sm_90 do too early, in the order of the code. A kernel whose first instruction of a kind stands behind
+ * a branch counts as if the code ran from top to bottom.
+ * @throws when the bytes are no cubin
+ */
+export function earlyAccesses(cubin: Uint8Array): OrderFault[] {
+  return codeSections(cubin).flatMap(({ kernel, code }) => {
+    const fault = faultOf(code)
+    return fault === undefined ? [] : [{ kernel, fault }]
+  })
+}
+
+/** The kernels of a cubin, by their readable names. @throws when the bytes are no cubin */
+export const kernelsOf = (cubin: Uint8Array): string[] => codeSections(cubin).map(({ kernel }) => kernel)
+
+function faultOf(code: DataView): string | undefined {
+  let loads = 0
+  for (let at = 0; at + instructionBytes <= code.byteLength; at += instructionBytes) {
+    const kind = code.getUint16(at, true) & 0xfff
+    if (kind === operation.wait) return undefined
+    if (kind === operation.release) return `instruction ${at / instructionBytes} lets the next launch start before the first wait`
+    if (kind !== operation.load && kind !== operation.genericLoad) continue
+    loads++
+    const isConstant = kind === operation.load && orderOf(code.getBigUint64(at + 8, true)) === readOnly
+    if (!isConstant) return `instruction ${at / instructionBytes} loads what may change before the first wait`
+  }
+  return loads > 0 ? 'it loads and never waits' : undefined
+}
+
+function codeSections(cubin: Uint8Array): { readonly kernel: string; readonly code: DataView }[] {
+  const file = new DataView(cubin.buffer, cubin.byteOffset, cubin.byteLength)
+  if (cubin.byteLength < 64 || file.getUint32(0, true) !== elf.magic || file.getUint16(elf.machineAt, true) !== elf.cuda) {
+    throw new Error('internal: not a cubin')
+  }
+  const start = Number(file.getBigUint64(elf.sectionsAt, true))
+  const [size, count, names] = [0, 2, 4].map((offset) => file.getUint16(elf.countsAt + offset, true))
+  const section = (i: number) => {
+    const at = start + i * (size ?? 0)
+    return {
+      name: file.getUint32(at, true),
+      offset: Number(file.getBigUint64(at + 24, true)),
+      bytes: Number(file.getBigUint64(at + 32, true)),
+    }
+  }
+  const text = section(names ?? 0).offset
+  const nameAt = (at: number): string => {
+    const end = cubin.indexOf(0, at)
+    return new TextDecoder().decode(cubin.subarray(at, end))
+  }
+  return Array.from({ length: count ?? 0 }, (_, i) => section(i)).flatMap(({ name, offset, bytes }) => {
+    const called = nameAt(text + name)
+    if (!called.startsWith('.text.')) return []
+    return [
+      { kernel: readableName(called.slice('.text.'.length)), code: new DataView(file.buffer, file.byteOffset + offset, bytes) },
+    ]
+  })
+}

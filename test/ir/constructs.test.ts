@@ -1,0 +1,81 @@
+/** What every row construct must keep, asked of one statement of each kind; and what its traits make of an op. */
+import { describe, expect, it } from 'vitest'
+import { isElementwise } from '../../src/fuse/space/space.js'
+import { constant, dim, f32, i32, index } from '../../src/ir/build.js'
+import { constructOf, constructs } from '../../src/ir/constructs/index.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Stmt, StmtOf } from '../../src/ir/kernel.js'
+import { simplifyKernel } from '../../src/ir/simplify.js'
+import { introducedNames, mapStmt, stmtExprs } from '../../src/ir/walk.js'
+import { centre, load } from './kernels.js'
+
+const n = dim('n')
+const looped = { length: n, index: 'c', value: load('x', index('r'), index('c')) } as const
+
+const samples: { readonly [K in Stmt['kind']]: StmtOf<K> } = {
+  let: { kind: 'let', name: 'a', type: 'f32', value: load('x', index('r'), i32(0)) },
+  row: { kind: 'row', name: 'a', type: 'f32', ...looped },
+  reduce: { kind: 'reduce', name: 'a', type: 'f32', monoid: 'sum', ...looped },
+  scan: { kind: 'scan', name: 'a', type: 'f32', monoid: 'sum', ...looped },
+  threshold: { kind: 'threshold', name: 'a', target: f32(2), key: f32(1), ...looped },
+  topK: { kind: 'topK', name: 'a', indices: 'b', count: dim('k'), ...looped },
+  storeRow: { kind: 'storeRow', tensor: 'y', rows: [index('r')], when: constant('bool', true), ...looped },
+  histogram: { kind: 'histogram', tensor: 'y', rows: [index('r')], bins: dim('k'), ...looped },
+  store: { kind: 'store', tensor: 'y', indices: [index('r')], value: f32(1), when: constant('bool', true) },
+}
+const all = Object.values(samples)
+
+/** Expressions among the fields of a statement, found without knowing its kind. */
+const fields = (stmt: Stmt): Expr[] =>
+  Object.values<unknown>({ ...stmt })
+    .flat()
+    .filter((value): value is Expr => typeof value === 'object' && value !== null && 'kind' in value)
+
+describe.each(all)('$kind', (stmt) => {
+  const construct = constructOf(stmt)
+
+  it('names every expression it has, once', () => {
+    expect(new Set(stmtExprs(stmt))).toEqual(new Set(fields(stmt)))
+    expect(stmtExprs(stmt)).toHaveLength(fields(stmt).length)
+  })
+
+  it('maps every expression it has, and nothing else', () => {
+    const mapped = mapStmt(stmt, () => f32(7))
+    expect(stmtExprs(mapped).every((expr) => expr.kind === 'const' && expr.value === 7)).toBe(true)
+    expect(mapStmt(stmt, (expr) => expr)).toEqual(stmt)
+  })
+
+  it('renames what it defines, and its loop index is not among that', () => {
+    const renamed = construct.rename(stmt, (name) => `${name}_new`)
+    expect(construct.defines(renamed).map(({ name }) => name)).toEqual(construct.defines(stmt).map(({ name }) => `${name}_new`))
+    expect('index' in renamed ? renamed.index : undefined).toBe('index' in stmt ? 'c' : undefined)
+    expect(introducedNames(stmt)).toEqual([...construct.defines(stmt).map(({ name }) => name), ...('index' in stmt ? ['c'] : [])])
+  })
+
+  it('has traits that agree with its form', () => {
+    const { makes, elements, walk } = construct.traits
+    expect(makes === 'output').toBe('tensor' in stmt)
+    expect(elements !== 'none').toBe('length' in stmt)
+    expect(walk === 'none').toBe(elements === 'none')
+    expect(construct.defines(stmt).every(({ kind }) => (kind === 'row') === (makes === 'rows'))).toBe(true)
+    expect(construct.defines(stmt).length > 0).toBe(makes !== 'output')
+  })
+})
+
+it('has an object for each kind', () => expect(Object.keys(constructs).sort()).toEqual(Object.keys(samples).sort()))
+
+it('lets an op be moved only where no element needs another', () => {
+  const moved = all.filter((stmt) => isElementwise({ ...centre, body: [stmt] }))
+  expect(moved.map(({ kind }) => kind).sort()).toEqual(['let', 'store', 'storeRow'])
+})
+
+it('drops a ranking only when neither of its rows is read', () => {
+  const read = (row: string): Stmt => ({
+    ...samples.storeRow,
+    value: { kind: 'element', type: 'f32', row, index: index('c') },
+  })
+  const kinds = (...body: Stmt[]) => simplifyKernel({ ...centre, body }).body.map(({ kind }) => kind)
+  expect(kinds(samples.topK, read('a'))).toEqual(['topK', 'storeRow'])
+  expect(kinds(samples.topK, read('b'))).toEqual(['topK', 'storeRow'])
+  expect(kinds(samples.topK, samples.store)).toEqual(['store'])
+})

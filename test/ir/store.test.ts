@@ -1,0 +1,94 @@
+/** What stores to 8-bit integers do is written into the IR once, where it is not written already. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { deriveKernel } from '../../src/fuse/rows/derive.js'
+import { call, f32, i32, local } from '../../src/ir/build.js'
+import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
+import type { Expr } from '../../src/ir/expr.js'
+import { printExpr, printKernel } from '../../src/ir/print.js'
+import { storedExpr, storedNumber } from '../../src/ir/store.js'
+import { read } from '../frontend/refuse.js'
+
+const a = local('a')
+
+describe('the IR of a store', () => {
+  it.each<[string, Expr]>([
+    ['maximum(minimum(round(a), 127.0), -127.0)', a],
+    ['maximum(minimum(round(a), 127.0), -127.0)', call('maximum', call('minimum', call('round', a), f32(127)), f32(-127))],
+    ['maximum(minimum(round(a), 100.0), -127.0)', call('minimum', call('round', a), f32(100))],
+    ['round(maximum(minimum(a, 9.5), -2.0))', call('maximum', call('minimum', a, f32(9.5)), f32(-2))],
+    ['a < 1.0 ? 5.0 : maximum(minimum(round(a), 127.0), -127.0)', call('select', call('lt', a, f32(1)), f32(5), a)],
+  ])('%s', (text, value) => {
+    expect(printExpr(storedExpr('i8', value))).toBe(text)
+    expect(storedExpr('i8', storedExpr('i8', value))).toEqual(storedExpr('i8', value))
+  })
+  it('clamps what uint8 does not hold', () =>
+    expect(printExpr(storedExpr('u8', call('minimum', local('k', 'i32'), i32(9))))).toBe('maximum(minimum(k, 9), 0)'))
+  it.each(['f32', 'f16', 'bf16', 'i32', undefined] as const)('leaves values for %s', (dtype) =>
+    expect(storedExpr(dtype, a)).toBe(a),
+  )
+  it('is what a store does', () => {
+    fc.assert(
+      fc.property(fc.double({ noNaN: true }), fc.boolean(), (x, half) => {
+        const value = half ? Math.trunc(x) + 0.5 : x
+        const env = { ...emptyEnv({}), values: new Map([['a', value]]) }
+        expect(Number(evaluateExpr(storedExpr('i8', a), env)) + 0).toBe(storedNumber('i8', value) + 0)
+      }),
+    )
+    expect(storedNumber('i8', 1.5)).not.toBe(1.5)
+  })
+})
+
+const spec = `import { op, tensor, toInt } from 'heddle'
+export const narrow = op('narrow', {
+  dims: ['n'],
+  inputs: { x: tensor('f32', 'n') },
+  outputs: { y: tensor('i8', 'n'), z: tensor('u8', 'n') },
+  body: ({ x }) => (c) => ({ y: 3 * x(c), z: toInt(x(c)) }),
+})
+export const put = op('put', {
+  dims: ['n'],
+  inputs: { x: tensor('f32', 'n'), cache: tensor('i8', 'n'), at: tensor('i32', '') },
+  outputs: { next: tensor('i8', 'n') },
+  updates: { next: 'cache' },
+  body: ({ x, cache, at }) => (c) => ({ next: c === at() ? x(c) : cache(c) }),
+})
+`
+
+describe('a body that stores 8-bit integers', () => {
+  const { kernels, diagnostics } = read(spec)
+  const [narrow, put] = kernels
+  it('says what the store does', () => {
+    expect(diagnostics).toEqual([])
+    expect(narrow === undefined ? '' : printKernel(narrow)).toContain('y[c] = maximum(minimum(round(3.0 * x[c]), 127.0), -127.0)')
+    expect(narrow === undefined ? '' : printKernel(narrow)).toContain('= maximum(minimum(toInt(x[c1]), 255), 0)')
+  })
+  it('may still replace elements in place', () =>
+    expect(put === undefined ? '' : printKernel(put)).toContain(
+      'c === at[] ? maximum(minimum(round(x[c]), 127.0), -127.0) : cache[c]',
+    ))
+  it('computes the same where a fused kernel does not store it', () => {
+    if (narrow === undefined) throw new Error('no kernel')
+    const shape = [{ factor: 1, dims: ['n'] }]
+    const value = (dtype: 'f32' | 'i8' | 'u8') => ({ dtype, shape, layout: 'row' })
+    const node = (name: string, inputs: Record<string, number>, outputs: Record<string, number>) =>
+      ({ kind: 'op', name, op: 'narrow', types: {}, inputs, outputs, attrs: {} }) as const
+    const graph = {
+      name: 'g',
+      values: [value('f32'), value('i8'), value('u8'), value('i8'), value('u8')],
+      nodes: [],
+      inputs: { x: 0 },
+      weights: {},
+      outputs: { y: 3, z: 4 },
+      attrs: [],
+    }
+    const members = [
+      { node: node('first', { x: 0 }, { y: 1, z: 2 }), kernel: narrow },
+      { node: node('second', { x: 1 }, { y: 3, z: 4 }), kernel: narrow },
+    ]
+    const { kernel } = deriveKernel(graph, 'both', members, [], new Set([3, 4]), new Map())
+    const text = printKernel(kernel)
+    expect(text).toContain('maximum(minimum(round(3.0 * x[c]), 127.0), -127.0)')
+    expect(text.match(/round/g)).toHaveLength(2)
+  })
+})
