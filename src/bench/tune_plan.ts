@@ -10,7 +10,7 @@ import type { Expr } from '../ir/expr.js'
 import type { Graph } from '../ir/graph.js'
 import { allInstances } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
-import type { TemplateKernel } from '../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { FloatType } from '../models/files/convert.js'
 import { candidatesFor, keepsOrder } from '../schedule/candidates.js'
 import { choiceName } from '../schedule/choice.js'
@@ -101,7 +101,7 @@ export function planTuning(
     (a, b) => a.length - b.length || (a.depth ?? 0) - (b.depth ?? 0),
   )
   const examined = (kernel: Kernel | TemplateKernel): Found | string => {
-    const subject = 'kind' in kernel ? examineTemplate(kernel, request.dtype) : examine(kernel, request.dtype)
+    const subject = isTemplate(kernel) ? examineTemplate(kernel, request.dtype) : examine(kernel, request.dtype)
     if (typeof subject === 'string') return subject
     const fitting = lengths.filter((size) => subject.candidates(size).length > 0)
     if (fitting.length === 0) return `no length suits it, it takes ${subject.takes}`

@@ -11,6 +11,7 @@ import { usageError } from '../errors.js'
 import type { SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
+import { isTemplate } from '../ir/template.js'
 import { type BuildReport, installation, readBuildReport } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
 import { type CliContext, json } from './context.js'
@@ -54,7 +55,7 @@ export async function inspect(name: string, options: { readonly specs?: string }
     key: entry.key,
     source: kernel.source,
     body: await declarationAt(sourcePath(root, kernel.source), kernel.source),
-    ir: 'kind' in kernel ? printTemplate(kernel) : printKernel(kernel),
+    ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
     schedules: entry.variants,
     cuda: { file: join(generated, entry.file), text: await readFile(join(generated, entry.file), 'utf8') },
     resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),

@@ -4,7 +4,7 @@
  */
 import { i32 } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
-import { intrinsic } from '../ir/intrinsics.js'
+import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { monoid } from '../ir/monoids.js'
 import { offsetOf } from '../schedule/access.js'
@@ -104,8 +104,8 @@ function elementText(e: ExprOf<'element'>, scope: Scope): string {
   return known
 }
 
-const arithmetic = new Set(['add', 'sub', 'mul', 'shiftLeft', 'neg'])
-const quotient = new Set(['idiv', 'mod', 'shiftRight', 'bitAnd'])
+const arithmetic = new Set<IntrinsicName>(['add', 'sub', 'mul', 'shiftLeft', 'neg'])
+const quotient = new Set<IntrinsicName>(['idiv', 'mod', 'shiftRight', 'bitAnd'])
 
 /**
  * Sums and products of 32-bit numbers may need 64 bits: one operand of each is widened, and with it the result. Quotients

@@ -8,7 +8,7 @@ import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, out
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printShape } from '../ir/shape.js'
-import type { TemplateKernel } from '../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import type { DerivedGroup } from './check/meaning.js'
@@ -109,8 +109,8 @@ export function applyPlan(
   }
   const kept = graph.nodes.filter((node) => !replaced.has(node))
   const planned = prune({ ...graph, values, nodes: [...kept, ...fused] })
-  const kernels = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [] : [[name, kernel] as const])))
-  const templates = new Map([...made].flatMap(([name, kernel]) => ('kind' in kernel ? [[name, kernel] as const] : [])))
+  const kernels = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [] : [[name, kernel] as const])))
+  const templates = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [[name, kernel] as const] : [])))
   return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates, groups }
 }
 
@@ -126,7 +126,7 @@ const isOneOf = (list: readonly string[], item: string): boolean => list.include
 
 /** Equal but for where they were written, for what sizes usually are, and for which inputs are weights: see `commonConstants`. */
 export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {
-  if ('kind' in a || 'kind' in b) return meaningOf(a) === meaningOf(b)
+  if (isTemplate(a) || isTemplate(b)) return meaningOf(a) === meaningOf(b)
   return printKernel({ ...a, source: b.source }) === printKernel(b)
 }
 
@@ -245,7 +245,7 @@ function libraryNodes(
   derived: Derived<PlannedKernel>,
 ): GraphNode[] {
   const { kernel } = derived
-  if (!('kind' in kernel) || kernel.kind !== 'matmul') throw new Error(`internal: group ${name} derived no matmul`)
+  if (!isTemplate(kernel) || kernel.kind !== 'matmul') throw new Error(`internal: group ${name} derived no matmul`)
   const ends = [matmul.name, members.at(-1)?.name ?? ''] as const
   const { bias, residual, relu } = libraryEpilogue(name, ends, kernel)
   const { views, node } = fusedNodes(values, name, members, derived)

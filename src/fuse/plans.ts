@@ -4,7 +4,7 @@ import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { isKernelName, own } from '../ir/own.js'
-import type { TemplateKernel } from '../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
 import { checkMeaning, contentOf, type Verified } from './check/meaning.js'
@@ -65,8 +65,8 @@ export function planAll(
   }
   const kernels = [...made.values()]
   return {
-    kernels: kernels.flatMap((kernel) => ('kind' in kernel ? [] : [kernel])),
-    templates: kernels.flatMap((kernel) => ('kind' in kernel ? [kernel] : [])),
+    kernels: kernels.flatMap((kernel) => (isTemplate(kernel) ? [] : [kernel])),
+    templates: kernels.flatMap((kernel) => (isTemplate(kernel) ? [kernel] : [])),
     schedules,
     graphs: planned,
   }

@@ -111,11 +111,27 @@ export interface Scale {
 export const isQuantised = ({ steps }: Pick<Graph, 'steps'>): boolean => Object.keys(steps ?? {}).length > 0
 
 /** Values a node reads. */
-export const inputsOf = (node: GraphNode): readonly ValueId[] =>
-  node.kind === 'op' ? Object.values(node.inputs) : node.kind === 'matmul' ? matmulInputs(node) : [node.input]
+export function inputsOf(node: GraphNode): readonly ValueId[] {
+  switch (node.kind) {
+    case 'op':
+      return Object.values(node.inputs)
+    case 'matmul':
+      return matmulInputs(node)
+    case 'view':
+      return [node.input]
+  }
+}
 
 const matmulInputs = ({ a, b, epilogue }: NodeOf<'matmul'>): readonly ValueId[] =>
   [a, b, epilogue?.bias, epilogue?.residual].flatMap((id) => id ?? [])
 
 /** Values a node computes. */
-export const outputsOf = (node: GraphNode): readonly ValueId[] => (node.kind === 'op' ? Object.values(node.outputs) : [node.out])
+export function outputsOf(node: GraphNode): readonly ValueId[] {
+  switch (node.kind) {
+    case 'op':
+      return Object.values(node.outputs)
+    case 'matmul':
+    case 'view':
+      return [node.out]
+  }
+}

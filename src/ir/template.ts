@@ -116,3 +116,6 @@ export const isNormalised = ({ denominator }: Pick<SoftmaxSlots, 'denominator'>)
   denominator.kind === 'local' && denominator.name === 'total'
 
 export type TemplateKernel = MatmulKernel | AttentionKernel | DecodeAttentionKernel
+
+/** Whether a kernel is a template with compiled slots; any other is a row program. */
+export const isTemplate = (kernel: Kernel | TemplateKernel): kernel is TemplateKernel => 'kind' in kernel

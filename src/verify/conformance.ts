@@ -10,6 +10,7 @@ import type { PlannedKernel } from '../fuse/apply.js'
 import type { DType } from '../ir/dtype.js'
 import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'
 import { evaluateTemplate } from '../ir/evaluate_template.js'
+import { isTemplate } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
 import type { Layouts } from '../runtime/layouts.js'
@@ -163,7 +164,7 @@ const evaluate = (
   inputs: Tensors,
   dims: Readonly<Record<string, number>>,
   attrs: Readonly<Record<string, number>>,
-) => ('kind' in kernel ? evaluateTemplate(kernel, inputs, dims, attrs) : evaluateKernel(kernel, inputs, dims, attrs))
+) => (isTemplate(kernel) ? evaluateTemplate(kernel, inputs, dims, attrs) : evaluateKernel(kernel, inputs, dims, attrs))
 
 /** The first stage on the road whose result leaves the oracle's. */
 function rung({ ops, kernels }: Subject, { entry, dims, attrs }: KernelCase, inputs: Tensors, expected: Tensors): string {

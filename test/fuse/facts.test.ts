@@ -1,13 +1,15 @@
 /** What a graph says of itself, so that no pass guesses it from a name: which inputs place packed rows, and how large it usually is. */
 import { describe, expect, it } from 'vitest'
-import { packGraph } from '../../src/fuse/graph/pack.js'
+import { isPackStep, packGraph } from '../../src/fuse/graph/pack.js'
 import { searchPlan } from '../../src/fuse/search/auto.js'
 import { costDevice, priceDims, stepCost } from '../../src/fuse/search/cost.js'
 import { type GraphConfig, graph } from '../../src/lang/graph.js'
 import { op } from '../../src/lang/op.js'
+import { isNodeOf } from '../../src/lang/op_node.js'
 import type { Packing } from '../../src/lang/plan.js'
 import { tensor } from '../../src/lang/tensor.js'
 import type { Tensors } from '../../src/lang/types.js'
+import { packRows } from '../../src/std/index.js'
 import { refusal } from '../refusal.js'
 
 const sums = op('row_sums', {
@@ -60,6 +62,24 @@ describe('where packed rows lie', () => {
   ] as const)('is not read from %s', (_, inputs, more, message) => {
     expect(refusal(() => pack(inputs, more))).toMatchObject({ code: 'plan.packed', message: expect.stringContaining(message) })
   })
+})
+
+it("a step that removes other padding than the graph's own is not taken for the one that does", () => {
+  const places = { sequences: tensor('i32', 'z'), positions: tensor('i32', 'z') } as const
+  const made = graph('layer', {
+    inputs: { x: tensor('T', 'b*s n'), seqs: places.sequences, poss: places.positions },
+    weights: {},
+    build: (g, { x, seqs, poss }) => {
+      const kept = g.apply(sums, { x: g.view(x, 'b s n') }).y
+      const chosen = g.apply(packRows, { x: kept, sequences: seqs, positions: poss }).y
+      return { nodes: { kept, chosen }, outputs: { y: g.view(kept, 'b*s n'), chosen } }
+    },
+  }).graph
+  const graphOfTokens = packGraph(made, packed)
+  const steps = graphOfTokens.nodes.filter((node) => isPackStep(graphOfTokens, node)).map(({ name }) => name)
+  expect(graphOfTokens.nodes.filter((node) => isNodeOf(packRows, node)).map(({ name }) => name)).toEqual(['chosen', 'kept.pack'])
+  expect(steps).toEqual(['kept.pack'])
+  expect(made.nodes.some((node) => isPackStep(made, node))).toBe(false)
 })
 
 const rows = (typical?: GraphConfig<Tensors, Tensors, never, string, string>['typical']) =>

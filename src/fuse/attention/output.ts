@@ -9,9 +9,8 @@ import type { ValueId } from '../../ir/graph.js'
 import type { Shape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
 import { freeNames, rewrite, substitute, visit } from '../../ir/walk.js'
-import { isNodeOf } from '../../lang/op_node.js'
-import { packRows } from '../../std/index.js'
 import { valueAt } from '../graph/edit.js'
+import { isPackStep } from '../graph/pack.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
 import { type AttentionGroup, placesOf, rowAt, seenAxes, storeOf } from './elements.js'
@@ -30,7 +29,7 @@ export interface AttentionOutput {
 /** @throws usage `plan.illegal` naming two nodes when a member behind the products does more than move or change one element */
 export function outputOf(group: AttentionGroup): AttentionOutput {
   const members = group.around.behind(group.context.out)
-  const packing = members.findIndex(({ node }) => isNodeOf(packRows, node))
+  const packing = members.findIndex(({ node }) => isPackStep(group.graph, node))
   const made = packing < 0 ? { ...padded(group, members), members } : { ...packed(group, members, packing), members }
   const { layout } = valueAt(group.graph.values, made.value)
   const last = members.at(-1)?.node.name ?? group.context.name

@@ -7,7 +7,7 @@ import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import type { AttrValue, Graph, GraphNode, MatmulEpilogue, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { evaluateExtent } from '../../ir/shape.js'
-import type { TemplateKernel } from '../../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 
 type Numbers = Readonly<Record<string, number>>
 type Data = ArrayLike<number>
@@ -74,8 +74,9 @@ function runOp(
   }
   const inputs = Object.fromEntries(Object.entries(node.inputs).map(([name, id]) => [name, tensor(id)]))
   const values = Object.fromEntries(Object.entries(node.attrs).map(([name, value]) => [name, attrOf(value, dims, attrs)]))
-  const outputs =
-    'kind' in kernel ? evaluateTemplate(kernel, inputs, sizes, values) : evaluateKernel(kernel, inputs, sizes, values)
+  const outputs = isTemplate(kernel)
+    ? evaluateTemplate(kernel, inputs, sizes, values)
+    : evaluateKernel(kernel, inputs, sizes, values)
   return Object.entries(node.outputs).map(([name, id]) => [id, outputs[name]?.data ?? []] as const)
 }
 

@@ -13,7 +13,7 @@ import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { evaluateExtent } from '../../ir/shape.js'
-import type { TemplateKernel } from '../../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import { fedOperand } from '../attention/group.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
@@ -191,5 +191,5 @@ function runDerived(
     inputs.map((binding) => [binding.param, { data: values.get(binding.value) ?? [], shape: shapeOf(binding) }]),
   )
   const numbers = Object.fromEntries(Object.entries(bound).map(([name, value]) => [name, attrOf(value, dims, attrs)]))
-  return 'kind' in kernel ? evaluateTemplate(kernel, tensors, sizes, numbers) : evaluateKernel(kernel, tensors, sizes, numbers)
+  return isTemplate(kernel) ? evaluateTemplate(kernel, tensors, sizes, numbers) : evaluateKernel(kernel, tensors, sizes, numbers)
 }

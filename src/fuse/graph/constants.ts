@@ -6,7 +6,7 @@
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel, TensorParam } from '../../ir/kernel.js'
 import { factorsOf, type MatmulFactor } from '../../ir/product.js'
-import type { TemplateKernel } from '../../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import type { Derived } from '../rows/derive.js'
 
 type AnyKernel = Kernel | TemplateKernel
@@ -34,7 +34,7 @@ export function commonConstants<K extends AnyKernel>(a: K, b: K): K {
  * launch whether they are constant; those of attention are as a rule computed.
  */
 function isRead(kernel: AnyKernel, name: string): boolean {
-  if (!('kind' in kernel)) return true
+  if (!isTemplate(kernel)) return true
   return kernel.kind === 'matmul' && !factorsOf(kernel).some((factor) => readsOf(factor).includes(name))
 }
 

@@ -15,7 +15,7 @@ import {
   type ValueId,
 } from '../../ir/graph.js'
 import { type Extent, multiplyExtents, parseExtent, printShape, type Shape, sameExtent } from '../../ir/shape.js'
-import { inputNames, opNode } from '../../lang/op_node.js'
+import { inputNames, isNodeOf, opNode } from '../../lang/op_node.js'
 import type { Packing } from '../../lang/plan.js'
 import { packName, unpackName } from '../../lang/step_names.js'
 import { packRows, unpackRows } from '../../std/index.js'
@@ -28,6 +28,12 @@ type Placing = Exclude<keyof PackedRows, 'batch' | 'seq' | 'tokens'>
 /** The graph with padding removed. @throws usage `plan.packed` naming the view that cannot be expressed over packed rows */
 export function packGraph(graph: Graph, packing: Packing): Graph {
   return new Packer(graph, packing).run()
+}
+
+/** Whether a node removes the padding of the graph's own sequences: where its rows lie, the graph's inputs say. */
+export function isPackStep({ packing }: Graph, node: GraphNode): boolean {
+  if (packing?.sequences === undefined || !isNodeOf(packRows, node)) return false
+  return node.inputs.sequences === packing.sequences && node.inputs.positions === packing.positions
 }
 
 class Packer {

@@ -15,7 +15,7 @@ import type { Instance } from '../../ir/instance.js'
 import type { DTypeRef, Kernel } from '../../ir/kernel.js'
 import { factorsOf } from '../../ir/product.js'
 import { evaluateExtent } from '../../ir/shape.js'
-import type { TemplateKernel } from '../../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { valueAt } from '../graph/edit.js'
 import { attentionExtents, attentionReads, decodeExtents, decodeReads, readsOf, type Sizes } from './reads.js'
@@ -159,25 +159,29 @@ interface Work {
 
 function work(kernel: Kernel | TemplateKernel, types: Instance['types'], sizes: Sizes): Work {
   const once = { again: new Map<string, number>(), rereads: false }
-  if (!('kind' in kernel)) {
+  if (!isTemplate(kernel)) {
     const { passes, rereads } = walkOf(kernel, types, sizes)
     return { reads: readsOf(kernel, sizes), flops: 0, again: rereads ? passes : once.again, rereads }
   }
-  if (kernel.kind === 'attention') {
-    const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
-    return { ...once, reads: attentionReads(kernel, sizes), flops: 4 * batch * heads * queries ** 2 * headDim }
+  switch (kernel.kind) {
+    case 'attention': {
+      const { batch, heads, queries, headDim } = attentionExtents(kernel, sizes)
+      return { ...once, reads: attentionReads(kernel, sizes), flops: 4 * batch * heads * queries ** 2 * headDim }
+    }
+    case 'decode attention': {
+      const { batch, heads, queries, headDim, places } = decodeExtents(kernel, sizes)
+      return { ...once, reads: decodeReads(kernel, sizes), flops: 4 * batch * heads * queries * places * headDim }
+    }
+    case 'matmul': {
+      const [m, n, k] = [kernel.m, kernel.n, kernel.k].map((dim) => sizes.dims[dim] ?? 0)
+      const matrices = kernel.batch.reduce((product, dim) => product * (sizes.dims[dim] ?? 0), kernel.products.length)
+      const operands = factorsOf(kernel).flatMap(({ tensor, prologue }): [string, number][] =>
+        prologue === undefined ? [[tensor, Number.POSITIVE_INFINITY]] : [...readsOf(prologue, sizes)],
+      )
+      const reads = new Map([...readsOf(kernel.epilogue, sizes), ...operands])
+      return { ...once, reads, flops: 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0) }
+    }
   }
-  if (kernel.kind === 'decode attention') {
-    const { batch, heads, queries, headDim, places } = decodeExtents(kernel, sizes)
-    return { ...once, reads: decodeReads(kernel, sizes), flops: 4 * batch * heads * queries * places * headDim }
-  }
-  const [m, n, k] = [kernel.m, kernel.n, kernel.k].map((dim) => sizes.dims[dim] ?? 0)
-  const matrices = kernel.batch.reduce((product, dim) => product * (sizes.dims[dim] ?? 0), kernel.products.length)
-  const operands = factorsOf(kernel).flatMap(({ tensor, prologue }): [string, number][] =>
-    prologue === undefined ? [[tensor, Number.POSITIVE_INFINITY]] : [...readsOf(prologue, sizes)],
-  )
-  const reads = new Map([...readsOf(kernel.epilogue, sizes), ...operands])
-  return { ...once, reads, flops: 2 * matrices * (m ?? 0) * (n ?? 0) * (k ?? 0) }
 }
 
 /** What the kernel's dimensions and attributes are in this node. Attributes that the model supplies keep their defaults. */

@@ -4,6 +4,7 @@
  */
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
+import { isTemplate } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import type { LayoutsByName } from '../graph/edit.js'
 import { cycleOf, planGroups } from './auto.js'
@@ -68,7 +69,7 @@ export function explainPlan(
   const candidates = new Candidates(graph, plan, ops, pricing, layouts)
   const steps = planGroups(candidates, plan).map(({ group: { names, kernel, cost }, kernel: name }): PlanStep => {
     const { bytesRead, bytesWritten, flops, rereads, seconds } = cost
-    const kind = kernel === undefined ? 'library matmul' : 'kind' in kernel ? kernel.kind : 'row program'
+    const kind = kernel === undefined ? 'library matmul' : isTemplate(kernel) ? kernel.kind : 'row program'
     return {
       kind,
       nodes: names,

@@ -5,6 +5,7 @@
 
 import { freshName } from '../../ir/names.js'
 import { kernelName } from '../../ir/op_name.js'
+import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { type PlannedKernel, sameKernel } from '../apply.js'
 import type { Candidate, Candidates } from './candidates.js'
@@ -42,15 +43,28 @@ function nameOf(
   return freshName(`auto_${ops(candidates, names, kernel).join('_')}`, new Set(taken.keys()), { separator: '_' })
 }
 
+/** Templates that have a name as a whole; the others are called after their ops. */
+const wholeNames: Readonly<Record<TemplateKernel['kind'], string | undefined>> = {
+  matmul: undefined,
+  attention: 'attention',
+  'decode attention': 'decode_attention',
+}
+
 /** What a kernel does, in order: each op once, attention by its name. */
 function ops(candidates: Candidates, names: readonly string[], kernel: PlannedKernel): readonly string[] {
-  if ('kind' in kernel && kernel.kind === 'attention') return ['attention']
-  if ('kind' in kernel && kernel.kind === 'decode attention') return ['decode_attention']
+  const whole = isTemplate(kernel) ? wholeNames[kernel.kind] : undefined
+  if (whole !== undefined) return [whole]
   return [...new Set(candidates.find(names).map((node) => (node.kind === 'op' ? kernelName(node.op) : 'matmul')))]
 }
 
 /** The kernel as it would be had its group another name. */
 function renamed(kernel: PlannedKernel, name: string): PlannedKernel {
-  if ('kind' in kernel && kernel.kind === 'matmul') return { ...kernel, name, epilogue: { ...kernel.epilogue, name } }
-  return { ...kernel, name }
+  if (!isTemplate(kernel)) return { ...kernel, name }
+  switch (kernel.kind) {
+    case 'matmul':
+      return { ...kernel, name, epilogue: { ...kernel.epilogue, name } }
+    case 'attention':
+    case 'decode attention':
+      return { ...kernel, name }
+  }
 }

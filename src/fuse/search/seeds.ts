@@ -1,31 +1,36 @@
 /**
- * Groups for attention: two products around a softmax, with what lies between them and the nodes around them that only move
+ * Groups for attention: two products with what lies between them, a softmax among it, and the nodes around them that only move
  * elements. A pair of nodes at a time never gets there, since no part of such a group is a kernel, so the search tries it whole.
  */
 import type { Kernel } from '../../ir/kernel.js'
 import type { ActiveNode, Candidates } from './candidates.js'
 
-/** Groups around each softmax, the widest first; those that cannot be derived are for the caller to leave out. */
+/** Groups around each pair of products, the widest first; those that cannot be derived are for the caller to leave out. */
 export function attentionSeeds(candidates: Candidates): readonly (readonly string[])[] {
-  return candidates.nodes
-    .filter((node) => node.kind === 'op' && node.op === 'softmax')
-    .flatMap((softmax) => around(candidates, softmax))
+  return candidates.nodes.flatMap((context) => {
+    if (!isBatched(context)) return []
+    const read = candidates.nodes.filter((node) => node.kind === 'op' && candidates.feeds(node, context))
+    return read.map((node) => chainBefore(candidates, node)).flatMap((chain) => around(candidates, chain, context))
+  })
 }
 
-function around(candidates: Candidates, softmax: ActiveNode): string[][] {
-  const between = chainBefore(candidates, softmax)
-  const scores = between.at(0)
-  const context = candidates.nodes.find((node) => node.kind === 'matmul' && candidates.feeds(softmax, node))
-  if (scores?.kind !== 'matmul' || context === undefined) return []
-  const core = [...between, softmax, context]
+/** Whether a product is one matrix product for each element of an axis, as those of attention are: a layer's weights have no such axis. */
+const isBatched = (node: ActiveNode): boolean =>
+  node.kind === 'matmul' &&
+  node.subscripts.out.some((axis) => node.subscripts.a.includes(axis) && node.subscripts.b.includes(axis))
+
+function around(candidates: Candidates, chain: readonly ActiveNode[], context: ActiveNode): string[][] {
+  const [scores] = chain
+  if (scores === undefined || !isBatched(scores)) return []
+  const core = [...chain, context]
   const before = shells(candidates, core, (inner, outer) => candidates.feeds(outer, inner))
   const behind = shells(candidates, core, (inner, outer) => candidates.feeds(inner, outer))
   return before.flatMap((movers) => behind.map((results) => [...movers, ...core, ...results].map(({ name }) => name)))
 }
 
-/** The ops a softmax reads, back to the product they work on, which comes first. */
+/** An op with the ops it reads, back to the product they work on, which comes first. */
 function chainBefore(candidates: Candidates, node: ActiveNode): ActiveNode[] {
-  const chain: ActiveNode[] = []
+  const chain: ActiveNode[] = [node]
   for (let at: ActiveNode | undefined = node; at !== undefined && at.kind === 'op'; ) {
     const reader: ActiveNode = at
     at = candidates.nodes.find((made) => candidates.feeds(made, reader))

@@ -1,0 +1,85 @@
+/** The passes and what follows them know no op, input, result or node of the specs by name. */
+import { Project } from 'ts-morph'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { namesIn, specNames } from './names.js'
+
+/** Texts that some spec happens to use too, by file, and what they are there. */
+const allowed: readonly (readonly [file: string, texts: readonly string[], what: string])[] = [
+  ['attention_kernel.ts', ['keys', 'query', 'key', 'value'], 'functions that the text of an attention kernel defines'],
+  ['decode_attention_kernel.ts', ['keys', 'query'], 'the same of decode attention'],
+  ['kernel.ts', ['rows'], 'a parameter of the emitted kernel'],
+  ['inputs.ts', ['lengths', 'starts', 'sequences', 'positions'], 'fields of what a graph says of its packing'],
+  ['names.ts', ['value', 'first', 'z'], 'what a C++ name is called where none is given, and a range of letters'],
+  ['threshold.ts', ['key'], 'a variable of the emitted text'],
+  ['attention.ts', ['key', 'value'], 'operands of the template, in the words of a refusal'],
+  ['slots.ts', ['x', 'y', 'z'], 'what parameters of a derived kernel are called, and a range of letters'],
+  ['library.ts', ['x', 'bias'], 'a local of its own, and the fields of an epilogue'],
+  ['matmul.ts', ['x', 'y'], 'what parameters of a derived kernel are called'],
+  ['states.ts', ['states'], 'the label of a step'],
+  ['tiles.ts', ['rows'], 'a tile of a product'],
+]
+const isAllowed = (file: string, text: string): boolean =>
+  allowed.some(([known, texts]) => known === file && texts.includes(text))
+
+let project: Project
+beforeAll(() => {
+  project = new Project({ tsConfigFilePath: 'tsconfig.json', skipAddingFilesFromTsConfig: true })
+})
+
+it('no pass, no text and no program knows a name of the specs', () => {
+  const files = project.addSourceFilesAtPaths('src/{fuse,schedule,emit,runtime}/**/*.ts')
+  expect(files.length).toBeGreaterThan(100)
+  const found = files.flatMap((file) => namesIn(file, project))
+  expect(found.filter(({ file, text }) => !isAllowed(file, text))).toEqual([])
+  const unused = allowed.flatMap(([file, texts]) =>
+    texts.flatMap((text) => (found.some((each) => each.file === file && each.text === text) ? [] : [`${file}: ${text}`])),
+  )
+  expect(unused).toEqual([])
+})
+
+it('ops, their inputs, and inputs and nodes of graphs are names', () => {
+  const some = [
+    'softmax',
+    'std.pack_rows',
+    'pack_rows',
+    'starts',
+    'lengths',
+    'queryBias',
+    'attentionNorm',
+    'memoryKeys',
+    'factor',
+  ]
+  for (const name of some) expect([...specNames], name).toContain(name)
+})
+
+describe('a planted name is found', () => {
+  const found = (text: string) => {
+    const imports = "import type { Graph, GraphNode } from '../ir/graph.js'\nimport { call } from '../ir/build.js'\n"
+    const file = project.createSourceFile('src/fuse/planted.ts', `${imports}${text}\n`, { overwrite: true })
+    return namesIn(file, project).map((each) => each.text)
+  }
+
+  it.each([
+    ['an op', "export const is = (node: GraphNode) => node.kind === 'op' && node.op === 'softmax'", 'softmax'],
+    ['an op in a switch', "export const is = (op: string) => { switch (op) { case 'take': return 1 } return 0 }", 'take'],
+    ['an op in a list', "export const is = (op: string) => ['gelu', 'silu'].includes(op)", 'gelu'],
+    ['a key', "export const of = (ops: ReadonlyMap<string, number>) => ops.get('std.quantize')", 'std.quantize'],
+    ['an input', 'export const of = (graph: Graph) => graph.inputs.starts', 'starts'],
+    ['a node', "export const of = (graph: Graph) => graph.nodes.find(({ name }) => name === 'fc1Bias')", 'fc1Bias'],
+    ['a pattern', "export const of = (name: string) => name.replace(/\\.pack$/, '')", 'pack'],
+    ['a pattern of several', 'export const of = (name: string) => /^(.+)\\.(step|inverse)$/.exec(name)', 'step'],
+    ['an ending', "export const of = (name: string) => name.endsWith('.int8')", '.int8'],
+    ['a name that is made', 'export const of = (name: string) => `$' + '{name}.float`', '.float'],
+  ])('%s', (_, text, name) => {
+    expect(found(text)).toContain(name)
+  })
+
+  it.each([
+    ['an intrinsic', "export const sum = (a: Parameters<typeof call>[1]) => call('add', a, a)"],
+    ['a kind', "export const is = (node: GraphNode) => node.kind === 'matmul'"],
+    ['a declared property', "export const of = (node: GraphNode) => (node.kind === 'op' ? node.inputs : {})"],
+    ['a module', "export { take } from '../std/index.js'"],
+  ])('and %s is none', (_, text) => {
+    expect(found(text)).toEqual([])
+  })
+})
