@@ -3,23 +3,35 @@
 // the body by type, head size and alignment.
 //
 // Slots says where rows are and which of them count. Members are device functions and const:
-//   int keys(int b)                       keys [0, keys) of sequence b are attended, at least 1
+//   int lower(int b, int h, int i), upper(b, h, i)
+//                                         keys [lower, upper) are attended by query i, none where that is empty. Neither falls as
+//                                         i grows; what lies outside of the keys there are is left out
 //   int queries(int b)                    query rows of b that are computed
 //   int owned(int b)                      rows of b that are written: those in [queries, owned) as if results were zero
 //   int64_t query_row(int b, int h, int i), key_row(b, h, j), value_row(b, h, j), out_row(b, h, i)
-//                                         element offset of a head's row of head_dim neighbours, affine in i or j with steps
-//   int64_t query_stride(), key_stride(), value_stride(), out_stride()
-//   float score(float raw, int b, int h, int i, int j)
-//                                         what softmax is taken of, from the raw product of query i with a counted key j
-// Where head_dim is a multiple of 8, all offsets and steps must be. A Slots whose score is arithmetic on `raw` alone may say so,
-// which lets more blocks run side by side:
+//                                         element offset of a head's row of neighbours, affine in i or j with steps
+//   int64_t query_stride(), key_stride(), value_stride()
+//   bool aligned()                        whether rows begin at multiples of 8 elements; for the host
+//   float score(float raw, int b, int h, int i, int j, float i_float, float j_float)
+//                                         what softmax is taken of, from the raw product of query i with a counted key j, given also
+//                                         as floats. Scores below -1e29 count as masked
+// A Slots whose score is arithmetic on `raw` alone may say so, which lets more blocks run side by side:
 //   static constexpr bool plain_score = true;
-// A Slots may say what is stored of a result, before it is rounded to the output's type; else results are stored as they are:
-//   float stored(float result)
+// and if it is a multiple of `raw`, that is left to the exponential:
+//   float score_factor()
+// A Slots may compute rows while they are loaded; a row's offset is not asked for then, and elements are rounded to T:
+//   static constexpr bool computed_query = true, computed_key, computed_value;
+//   void query_elements<Vec>(int b, int h, int i, int c, int valid, float (&elements)[Vec]), key_elements(b, h, j, ...), value_elements
+//                                         elements c and on, of which `valid` exist; the others are zero
+// A Slots may say what sums of weighted values are divided by, else by `total`, the sum of weights relative to `top`, the largest
+// score; and what is stored of a result, before it is rounded to the output's type, else results as they are:
+//   float denominator(float total, float top, int b, int h, int i)
+//   float stored(float result, int b, int h, int i, int c)
 #ifndef HEDDLE_ATTENTION_CUH
 #define HEDDLE_ATTENTION_CUH
 
 #include "attention_kernel.cuh"
+#include "attention_pipelined.cuh"
 #include "attention_rows.cuh"
 
 #if defined(HEDDLE_SIMT)
@@ -27,12 +39,6 @@
 #endif
 
 namespace heddle {
-
-/// An integer as a type, which picks a template's instance.
-template <int Value>
-struct Integer {
-  static constexpr int value = Value;
-};
 
 /// Whether a type's products can run on tensor cores with float32 sums.
 template <class T>
@@ -42,60 +48,94 @@ constexpr bool has_tensor_products<__half> = true;
 template <>
 constexpr bool has_tensor_products<__nv_bfloat16> = true;
 
-/// Whether a Slots says that its score is plain.
-template <class Slots, class = void>
-constexpr bool has_plain_score = false;
-template <class Slots>
-constexpr bool has_plain_score<Slots, decltype(static_cast<void>(Slots::plain_score))> = Slots::plain_score;
-
-/// Whether all rows may be moved 16 bytes at a time.
-template <class T, class O>
-bool in_words(const In<T>& query, const In<T>& key, const In<T>& value, const Out<O>& out) {
+/// Whether all rows may be moved 16 bytes at a time. Those that are computed are not moved.
+template <class T, class O, class Slots>
+bool in_words(const AttentionExtents& extents, const In<T>& query, const In<T>& key, const In<T>& value, const Out<O>& out,
+              const Slots& slots) {
   constexpr int word = 16;
-  return query.aligned(0, word) && key.aligned(0, word) && value.aligned(0, word) && out.aligned(0, word);
+  return extents.head_dim % 8 == 0 && extents.value_dim % 8 == 0 && slots.aligned() && out.aligned(0, word) &&
+         (computes_query<Slots> || query.aligned(0, word)) && (computes_key<Slots> || key.aligned(0, word)) &&
+         (computes_value<Slots> || value.aligned(0, word));
 }
 
+#if !defined(HEDDLE_SIMT)
+/// Whether attention_pipelined, on the devices that have it, takes less time than attention_tiles: measured on an H200 with 12 and 16
+/// heads. It gains from long sequences where the tiles use warpgroups as well, which is for heads of 64 elements, and from enough blocks
+/// for most multiprocessors, since its own have more query rows; where heads are larger than 128, always.
+inline bool is_pipelined(const AttentionExtents& extents, int64_t wider) {
+  constexpr int64_t few_rows = 64, block_rows = 128, many_keys = 1024, many_blocks = 96;
+  if (wider <= 32 || extents.queries <= few_rows) return false;
+  const int64_t blocks = extents.batch * extents.heads * ((extents.queries + block_rows - 1) / block_rows);
+  const bool pays = wider > 128 || (wider > 64 && extents.queries > block_rows) ||
+                    (blocks >= many_blocks && (wider > 64 || extents.keys >= many_keys));
+  return pays && device_attribute(cudaDevAttrComputeCapabilityMajor) == 9;
+}
+#endif
+
 /// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[b, j, h, :]) times value[b, j, h, :], or what
-/// Slots stores of that.
-/// `max_queries` is the largest number of query rows of a sequence; a sequence may own more rows than that. HEDDLE_INVALID for
-/// head_dim beyond 1024.
+/// Slots stores of that. A sequence may own more rows than extents.queries. HEDDLE_INVALID for heads beyond 1024 elements.
 template <class T, class O, class Slots>
-int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const char* name, int64_t batch, int64_t heads,
-                         int64_t max_queries, int64_t head_dim, In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
+int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const char* name, const AttentionExtents& extents,
+                         In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
+  const int64_t wider = extents.head_dim > extents.value_dim ? extents.head_dim : extents.value_dim;
+  // Places are given to scores as floats, too.
+  constexpr int64_t most_places = int64_t{1} << 24;
+  if (extents.queries > most_places || extents.keys > most_places) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: %lld queries and %lld keys, allowed are %lld of each", name,
+                static_cast<long long>(extents.queries), static_cast<long long>(extents.keys), static_cast<long long>(most_places));
+  }
   if constexpr (has_tensor_products<T>) {
-    using Tile = AttentionTile<64, 64, true>;
-    const bool aligned = in_words(query, key, value, out);
-    const auto start = [&](auto size) {
-      return launch_attention_tiles<decltype(size)::value, has_plain_score<Slots>, Tile>(launch, error, name, batch, heads,
-                                                                                        max_queries, query, key, value, out, slots);
+    const auto start = [&](auto size, auto keys) {
+      using Tile = AttentionTile<64, decltype(keys)::value, true>;
+      return launch_attention_tiles<decltype(size)::value, has_plain_score<Slots>, Tile>(launch, error, name, extents, query, key,
+                                                                                        value, out, slots);
     };
-    if (aligned && head_dim == 32) return start(Integer<32>{});
-    if (aligned && head_dim == 64) return start(Integer<64>{});
-    if (aligned && head_dim == 128) return start(Integer<128>{});
+    if (in_words(extents, query, key, value, out, slots)) {
+#if !defined(HEDDLE_SIMT)
+      if constexpr (!computes_query<Slots> && !computes_key<Slots> && !computes_value<Slots>) {
+        const auto pipelined = [&](auto size) {
+          return launch_attention_pipelined<decltype(size)::value>(launch, error, name, extents, query, key, value, out, slots);
+        };
+        if (is_pipelined(extents, wider)) {
+          if (wider <= 64) return pipelined(Integer<64>{});
+          if (wider <= 80) return pipelined(Integer<80>{});
+          if (wider <= 96) return pipelined(Integer<96>{});
+          if (wider <= 128) return pipelined(Integer<128>{});
+          if (wider <= 192) return pipelined(Integer<192>{});
+          if (wider <= 256) return pipelined(Integer<256>{});
+        }
+      }
+#endif
+      if (wider <= 32) return start(Integer<32>{}, Integer<64>{});
+      if (wider <= 64) return start(Integer<64>{}, Integer<64>{});
+      if (wider <= 80) return start(Integer<80>{}, Integer<64>{});
+      if (wider <= 96) return start(Integer<96>{}, Integer<64>{});
+      if (wider <= 128) return start(Integer<128>{}, Integer<64>{});
+      if (wider <= 192) return start(Integer<192>{}, Integer<32>{});
+      if (wider <= 256) return start(Integer<256>{}, Integer<32>{});
+    }
   }
   const auto start = [&](auto rows, auto elements) {
-    return launch_attention_rows<decltype(rows)::value, decltype(elements)::value>(launch, error, name, batch, heads, max_queries,
-                                                                                   head_dim, query, key, value, out, slots);
+    return launch_attention_rows<decltype(rows)::value, decltype(elements)::value>(launch, error, name, extents, query, key, value,
+                                                                                   out, slots);
   };
-  if (head_dim <= 64) return start(Integer<4>{}, Integer<2>{});
-  if (head_dim <= 128) return start(Integer<4>{}, Integer<4>{});
-  if (head_dim <= 256) return start(Integer<4>{}, Integer<8>{});
-  if (head_dim <= 1024) return start(Integer<1>{}, Integer<32>{});
-  return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name,
-              static_cast<long long>(head_dim));
+  if (wider <= 64) return start(Integer<4>{}, Integer<2>{});
+  if (wider <= 128) return start(Integer<4>{}, Integer<4>{});
+  if (wider <= 256) return start(Integer<4>{}, Integer<8>{});
+  if (wider <= 1024) return start(Integer<1>{}, Integer<32>{});
+  return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name, static_cast<long long>(wider));
 }
 
 /// The same by one tile, for heads of HeadDim elements and a 16-bit type. HEDDLE_INVALID for others.
 template <int HeadDim, class Tile, class T, class O, class Slots>
-int32_t launch_attention_as(const heddle_launch* launch, heddle_error* error, const char* name, int64_t batch, int64_t heads,
-                            int64_t max_queries, int64_t head_dim, In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
+int32_t launch_attention_as(const heddle_launch* launch, heddle_error* error, const char* name, const AttentionExtents& extents,
+                            In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
   static_assert(has_tensor_products<T>, "tiles are of 16-bit types");
-  if (head_dim != HeadDim || !in_words(query, key, value, out)) {
+  if (extents.head_dim != HeadDim || extents.value_dim > HeadDim || !in_words(extents, query, key, value, out, slots)) {
     return fail(error, HEDDLE_INVALID, "kernel %s: the tile for heads of %d cannot compute heads of %lld, or rows not in words of 16 bytes",
-                name, HeadDim, static_cast<long long>(head_dim));
+                name, HeadDim, static_cast<long long>(extents.head_dim));
   }
-  return launch_attention_tiles<HeadDim, has_plain_score<Slots>, Tile>(launch, error, name, batch, heads, max_queries, query, key,
-                                                                      value, out, slots);
+  return launch_attention_tiles<HeadDim, has_plain_score<Slots>, Tile>(launch, error, name, extents, query, key, value, out, slots);
 }
 
 }  // namespace heddle

@@ -3,16 +3,20 @@
 // compile a `Slots` from the bodies of a group and call launch_attention_decode.
 //
 // A launch has `batch` sequences of `queries` query rows each. Members of Slots are device functions and const:
-//   int keys(int b)                         places [0, keys) of sequence b are attended, at least 1; what lies at others is not read
+//   int lower(int b, int h, int i), upper(b, h, i)
+//                                           places [lower, upper) are attended by a query, none where that is empty; what lies at
+//                                           others is not read
 //   int owner(int b, int j)                the sequence whose keys and values place j of b are: a table, where beams share their past
 //   int64_t key_row(int owner, int h, int j), value_row(owner, h, j), out_row(b, i, h)
-//                                           element offset of a head's row of head_dim neighbours
+//                                           element offset of a head's row of neighbours
 //   void query<Vec, Whole>(int b, int i, int h, int c, int valid, float (&values)[Vec])
 //                                           elements c and on of a query row; `valid` of them exist, the others are zero
 //   float score(float raw, int b, int i, int h, int j)
 //                                           what softmax is taken of, from the raw product of a query with the key of place j
-//   bool aligned()                          whether rows of the tensors that queries and fresh places are computed from begin at
-//                                           multiples of 16 bytes, where head_dim is a multiple of 8; for the host
+//   bool aligned()                          whether rows begin at multiples of 16 bytes, where heads have a multiple of 8 elements;
+//                                           for the host
+//   static constexpr int shared_rows        of how many neighbouring heads keys and values are read together. Heads that share them
+//                                           are numbered apart: `h` of key_row, value_row and what is fresh counts those
 //   static constexpr bool has_fresh         whether one place of a sequence is not in memory yet: that of the present step
 // and if so, for queries == 1,
 //   int fresh_place(int b)                  which one; where it is no place of the tensors, nothing is stored
@@ -21,8 +25,7 @@
 //   int64_t fresh_key_row(int b, int h, int j), fresh_value_row
 //                                           where they are stored, in the outputs that the launch gives last
 // The fresh place is attended as it is stored, but never read from memory: blocks need not wait for one another. A Slots may say
-// what is stored of a result, float stored(float result).
-// Where head_dim is a multiple of 8, all offsets must be.
+// what sums are divided by and what is stored of a result, as in attention.cuh.
 #ifndef HEDDLE_ATTENTION_DECODE_CUH
 #define HEDDLE_ATTENTION_DECODE_CUH
 
@@ -76,40 +79,58 @@ int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, con
   return launch(queue, error, config, kernel, extents, key, value, out, slots, caches...);
 }
 
+/// Extents of a launch: `shared` neighbouring heads have the same keys and values, `places` is how many each sequence has in memory.
+struct DecodeLaunch {
+  int64_t batch, heads, shared, queries, head_dim, value_dim, places;
+};
+
+/// Rows a block computes together: as many as have room in shared memory beside one another.
+constexpr int decode_rows(int wanted, int size) {
+  const int most = size <= 64 ? 8 : size <= 256 ? 4 : 1;
+  return wanted < most ? wanted : most;
+}
+
 /// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[owner(b, j), j, h, :]) times the same row of
-/// value, or what Slots stores of that. `places` is how many each sequence has in memory. `caches`: the outputs that keys and values
-/// of the fresh place are stored in, if there is one. HEDDLE_INVALID for head_dim beyond 1024.
+/// value, or what Slots stores of that. `caches`: the outputs that keys and values of the fresh place are stored in, if there is one.
+/// HEDDLE_INVALID for heads beyond 1024 elements, or heads that do not share evenly.
 template <class T, class O, class Slots, class... Caches>
-int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error, const char* name, int64_t batch, int64_t heads,
-                                int64_t queries, int64_t head_dim, int64_t places, In<T> key, In<T> value, Out<O> out, Slots slots,
-                                Caches... caches) {
+int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error, const char* name, const DecodeLaunch& given,
+                                In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
   static_assert(sizeof...(Caches) == (Slots::has_fresh ? 2 : 0), "a fresh place is stored in two caches");
   constexpr int64_t most_items = INT32_MAX / 8;
-  const Count items = Count(batch) * queries * heads;
+  if (given.shared < 1 || given.heads % given.shared != 0) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: %lld heads in groups of %lld", name, static_cast<long long>(given.heads),
+                static_cast<long long>(given.shared));
+  }
+  const Count items = Count(given.batch) * given.queries * given.heads;
   if (items.is_overflow() || items.value > most_items) {
     return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld queries with %lld heads, allowed are %lld heads in all", name,
-                static_cast<long long>(batch), static_cast<long long>(queries), static_cast<long long>(heads),
+                static_cast<long long>(given.batch), static_cast<long long>(given.queries), static_cast<long long>(given.heads),
                 static_cast<long long>(most_items));
   }
-  const DecodeExtents extents = {static_cast<int>(heads), static_cast<int>(queries), static_cast<int>(head_dim),
-                                 static_cast<int>(places), 1};
+  const DecodeExtents extents = {static_cast<int>(given.heads),     static_cast<int>(given.shared),
+                                 static_cast<int>(given.queries),   static_cast<int>(given.head_dim),
+                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1};
   const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16)) &&
                        slots.aligned();
-  const auto start = [&](auto shape, auto whole) {
-    using Shape = decltype(shape);
-    return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, items.value,
-                                                              decode_grid<Shape>(items.value, places), extents, key, value, out,
-                                                              slots, caches...);
+  const auto start = [&](auto lanes, auto chunks, auto whole) {
+    constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
+    using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decode_rows(Slots::shared_rows, size)>;
+    const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
+    return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, groups, decode_grid<Shape>(groups, given.places),
+                                                              extents, key, value, out, slots, caches...);
   };
   constexpr int vec = 16 / static_cast<int>(sizeof(T));
-  if (aligned && head_dim == 32) return start(DecodeShape<T, 32 / vec, 1>{}, Constant<true>{});
-  if (aligned && head_dim == 64) return start(DecodeShape<T, 64 / vec, 1>{}, Constant<true>{});
-  if (aligned && head_dim == 128) return start(DecodeShape<T, 128 / vec, 1>{}, Constant<true>{});
-  if (head_dim <= 64) return start(DecodeShape<T, 64 / vec, 1>{}, Constant<false>{});
-  if (head_dim <= 256) return start(DecodeShape<T, 32, 256 / (32 * vec)>{}, Constant<false>{});
-  if (head_dim <= 1024) return start(DecodeShape<T, 32, 1024 / (32 * vec)>{}, Constant<false>{});
-  return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name,
-              static_cast<long long>(head_dim));
+  const int64_t wider = given.head_dim > given.value_dim ? given.head_dim : given.value_dim;
+  if (aligned && given.head_dim == given.value_dim) {
+    if (wider == 32) return start(Integer<32 / vec>{}, Integer<1>{}, Constant<true>{});
+    if (wider == 64) return start(Integer<64 / vec>{}, Integer<1>{}, Constant<true>{});
+    if (wider == 128) return start(Integer<128 / vec>{}, Integer<1>{}, Constant<true>{});
+  }
+  if (wider <= 64) return start(Integer<64 / vec>{}, Integer<1>{}, Constant<false>{});
+  if (wider <= 256) return start(Integer<32>{}, Integer<256 / (32 * vec)>{}, Constant<false>{});
+  if (wider <= 1024) return start(Integer<32>{}, Integer<1024 / (32 * vec)>{}, Constant<false>{});
+  return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name, static_cast<long long>(wider));
 }
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// The kernel behind attention_decode.cuh: a block, or a cluster of blocks, for each query row and head. Places are dealt out in
+// The kernel behind attention_decode.cuh: a block, or a cluster of blocks, for each query row and the heads that share its keys. Places are dealt out in
 // pieces to a fixed number of workers, each of which sums up its own; warps take workers in turn, and in the end the sums of all
 // workers are put together in their order. How many warps and blocks do that changes no bit of a result, nor does what else is in
 // the batch.
@@ -14,9 +14,10 @@
 namespace heddle {
 
 struct DecodeExtents {
-  int heads, queries, head_dim;
+  int heads, shared;  // query heads, and how many neighbours share keys and values
+  int queries, head_dim, value_dim;
   int places;   // of a sequence in memory
-  int cluster;  // blocks for each query row and head, neighbours along x
+  int cluster;  // blocks for each query row and Shape::rows of the heads that share keys, neighbours along x
 };
 
 /// The pieces a warp computes, in order: those of its first worker, then those of the next.
@@ -42,6 +43,7 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
     attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Slots slots,
                      Caches... caches) {
   begin_kernel();
+  using Sums = DecodeSum<Shape, has_denominator<Slots>>;
   constexpr int vec = Shape::vec, unroll = Shape::unroll;
   const int lane = static_cast<int>(threadIdx.x) % 32, group = lane / Shape::lanes;
   const int own_warps = static_cast<int>(blockDim.x) / 32;
@@ -49,33 +51,54 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   const int warp = rank * own_warps + static_cast<int>(threadIdx.x) / 32, warps = own_warps * extents.cluster;
   // Query rows of a sequence are innermost: they read the same places.
   int64_t item = static_cast<int>(blockIdx.x) / extents.cluster;
-  const int i = peel(item, extents.queries), h = peel(item, extents.heads), b = static_cast<int>(item);
+  const int i = peel(item, extents.queries), part = peel(item, (extents.shared + Shape::rows - 1) / Shape::rows) * Shape::rows;
+  const int h = peel(item, extents.heads / extents.shared), b = static_cast<int>(item);
+  // Rows beyond the last head are computed as copies of it and dropped.
+  const int first_head = h * extents.shared + part, heads = min(extents.shared - part, Shape::rows);
+  const auto head_of = [&](int r) { return Shape::rows == 1 ? first_head : first_head + min(r, heads - 1); };
   const DecodeColumns<Shape, Whole> columns{lane % Shape::lanes * vec, extents.head_dim};
+  const DecodeColumns<Shape, Whole> value_columns{lane % Shape::lanes * vec, extents.value_dim};
 
   // Everything that depends on nothing else is asked for at once: the query, the fresh place, the number of places, the table.
-  DecodeQuery<Shape> query;
-  columns.each([&](int chunk, int c, int valid) { slots.template query<vec, Whole>(b, i, h, c, valid, query.values[chunk]); });
+  DecodeQuery<Shape> query[Shape::rows];
+  HEDDLE_UNROLL
+  for (int r = 0; r < Shape::rows; ++r) {
+    columns.each([&](int chunk, int c, int valid) {
+      slots.template query<vec, Whole>(b, i, head_of(r), c, valid, query[r].values[chunk]);
+    });
+  }
   [[maybe_unused]] DecodeFresh<T, Shape> fresh;
   const bool takes_fresh = Slots::has_fresh && warp == own_warps - 1;
   if constexpr (Slots::has_fresh) {
-    if (takes_fresh) fresh.read(slots, columns, b, h);
+    if (takes_fresh) fresh.read(slots, columns, value_columns, b, h);
   }
-  const int keys = min(slots.keys(b), extents.places);
-  int stored = keys, fresh_at = -1;  // places in memory, and one among them that is not
+  // The places that some of the rows attend: those of one row, unless heads differ.
+  int begin = lower_of(slots, b, head_of(0), i), end = upper_of(slots, b, head_of(0), i, extents.places);
+  HEDDLE_UNROLL
+  for (int r = 1; r < Shape::rows; ++r) {
+    begin = min(begin, lower_of(slots, b, head_of(r), i));
+    end = max(end, upper_of(slots, b, head_of(r), i, extents.places));
+  }
+  end = max(end, begin);
+  const auto is_in_range = [&](int r, int j) {
+    return Shape::rows == 1 ||
+           (j >= lower_of(slots, b, head_of(r), i) && j < upper_of(slots, b, head_of(r), i, extents.places));
+  };
+  int stored = end, fresh_at = -1;  // the end of places in memory, and one among them that is not
   if constexpr (Slots::has_fresh) {
     fresh_at = slots.fresh_place(b);
-    if (fresh_at == keys - 1) stored = fresh_at;
+    if (fresh_at == end - 1 && fresh_at >= begin) stored = fresh_at;
   }
-  const int pieces = (stored + Shape::piece - 1) / Shape::piece;
+  const int pieces = (stored - begin + Shape::piece - 1) / Shape::piece;
 
   HEDDLE_DYNAMIC_SHARED(memory);
   const uint32_t barrier_at = Shape::shared_bytes(extents.places) - ClusterExchange::barrier_bytes;
   const ClusterExchange exchange(memory + barrier_at, extents.cluster);
   const int sums = min(pieces, Shape::workers);
-  const bool attends_fresh = fresh_at >= 0 && fresh_at < keys;
+  const bool attends_fresh = fresh_at >= begin && fresh_at < end;
   exchange.announce(rank == 0 ? static_cast<uint32_t>(sums + (attends_fresh ? 1 : 0)) * Shape::slot_bytes : 0);
 
-  const auto place_of = [&](const DecodeWalk<Shape>& at, int u) { return at.piece * Shape::piece + u * Shape::groups + group; };
+  const auto place_of = [&](const DecodeWalk<Shape>& at, int u) { return begin + at.piece * Shape::piece + u * Shape::groups + group; };
   const auto is_attended = [&](int j) { return j < stored && j != fresh_at; };
   const auto find = [&](const DecodeWalk<Shape>& at, int (&owners)[unroll]) {
     HEDDLE_UNROLL
@@ -94,6 +117,8 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
       const int64_t value_row = attended ? slots.value_row(owners[u], h, j) : 0;
       columns.each([&](int chunk, int c, int valid) {
         piece.keys[u][chunk] = columns.load(key, key_row + c, attended ? valid : 0);
+      });
+      value_columns.each([&](int chunk, int c, int valid) {
         piece.values[u][chunk] = columns.load(value, value_row + c, attended ? valid : 0);
       });
     }
@@ -107,38 +132,53 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   load(here, owners, piece);
   find(next, owners);
   exchange.ready();
+  const auto slot_of = [&](int slot, int r) {
+    return memory + (static_cast<uint32_t>(slot) * Shape::slot_bytes + static_cast<uint32_t>(r) * Shape::row_bytes);
+  };
   if constexpr (Slots::has_fresh) {
     if (takes_fresh) {
-      if (fresh_at >= 0 && fresh_at < extents.places) fresh.store(slots, columns, b, h, fresh_at, lane, caches...);
+      // Of the blocks that share the place, one stores it.
+      const bool stores = part == 0 && fresh_at >= 0 && fresh_at < extents.places;
+      if (stores) fresh.store(slots, columns, value_columns, b, h, fresh_at, lane, caches...);
       if (attends_fresh) {
         const int owner = slots.owner(b, fresh_at);
-        if (owner != b) fresh.read(slots, columns, owner, h);
-        DecodeSum<Shape> sum;
-        const float raw = query.product(fresh.keys);
-        sum.add(slots.score(raw, b, i, h, fresh_at), fresh.values, group == 0);
-        sum.send(exchange, extents.cluster > 1, memory + static_cast<uint32_t>(sums) * Shape::slot_bytes, lane);
+        if (owner != b) fresh.read(slots, columns, value_columns, owner, h);
+        HEDDLE_UNROLL
+        for (int r = 0; r < Shape::rows; ++r) {
+          Sums sum;
+          const float raw = query[r].product(fresh.keys);
+          const float score = is_in_range(r, fresh_at) ? slots.score(raw, b, i, head_of(r), fresh_at) : -INFINITY;
+          sum.add(score, fresh.values, group == 0);
+          sum.send(exchange, extents.cluster > 1, slot_of(sums, r), lane);
+        }
       }
     }
   }
 
-  DecodeSum<Shape> sum;
+  Sums sum[Shape::rows];
   while (!here.is_done()) {
     DecodePiece<T, Shape> coming;
     load(next, owners, coming);
     DecodeWalk<Shape> after = next;
     after.advance();
     find(after, owners);
-    float scores[unroll];
     HEDDLE_UNROLL
-    for (int u = 0; u < unroll; ++u) {
-      const float raw = query.product(piece.keys[u]);
-      const int j = place_of(here, u);
-      scores[u] = is_attended(j) ? slots.score(raw, b, i, h, j) : -INFINITY;
+    for (int r = 0; r < Shape::rows; ++r) {
+      float scores[unroll];
+      HEDDLE_UNROLL
+      for (int u = 0; u < unroll; ++u) {
+        const float raw = query[r].product(piece.keys[u]);
+        const int j = place_of(here, u);
+        scores[u] = is_attended(j) && is_in_range(r, j) ? slots.score(raw, b, i, head_of(r), j) : -INFINITY;
+      }
+      sum[r].add(scores, piece.values);
     }
-    sum.add(scores, piece.values);
     if (next.worker != here.worker) {
-      sum.send(exchange, extents.cluster > 1, memory + static_cast<uint32_t>(here.worker) * Shape::slot_bytes, lane);
-      sum = DecodeSum<Shape>();
+      HEDDLE_UNROLL
+      for (int r = 0; r < Shape::rows; ++r) {
+        sum[r].send(exchange, extents.cluster > 1, slot_of(here.worker, r), lane);
+        sum[r] = Sums();
+      }
     }
     piece = coming;
     here = next;
@@ -146,13 +186,21 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   }
   if (rank != 0) return;
   exchange.receive();
-  const int received = sums + (attends_fresh ? 1 : 0);
-  for (int c = static_cast<int>(threadIdx.x) * 4; c < extents.head_dim; c += static_cast<int>(blockDim.x) * 4) {
+  const int received = sums + (attends_fresh ? 1 : 0), columns4 = (extents.value_dim + 3) / 4;
+  const int threads = static_cast<int>(blockDim.x) / decode_chains, own = static_cast<int>(threadIdx.x) / decode_chains;
+  // Warps go through the loop together, since lanes exchange what they have.
+  for (int at = 0; at < columns4 * heads; at += threads) {
+    const int place = min(at + own, columns4 * heads - 1), r = place / columns4, c = place % columns4 * 4;
+    const DecodeTotals all = put_together<Shape>(memory, received, r, c);
+    if (at + own != place || threadIdx.x % decode_chains != 0) continue;
+    const int head = first_head + r;
+    const Quotient quotient = quotient_of(slots, all.total, all.top, all.peak, b, head, i);
     float results[4];
-    put_together<Shape>(memory, received, c, results);
     HEDDLE_UNROLL
-    for (int e = 0; e < 4; ++e) results[e] = stored_of(slots, results[e]);
-    store_chunk<4, Whole>(out, slots.out_row(b, i, h) + c, extents.head_dim - c, results);
+    for (int e = 0; e < 4; ++e) {
+      results[e] = Whole || c + e < extents.value_dim ? stored_of(slots, quotient(all.sums[e]), b, head, i, c + e) : 0.0f;
+    }
+    store_chunk<4, Whole>(out, slots.out_row(b, i, head) + c, extents.value_dim - c, results);
   }
 }
 

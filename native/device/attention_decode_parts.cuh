@@ -3,8 +3,7 @@
 #ifndef HEDDLE_ATTENTION_DECODE_PARTS_CUH
 #define HEDDLE_ATTENTION_DECODE_PARTS_CUH
 
-#include "attention_output.cuh"
-#include "attention_softmax.cuh"
+#include "attention_slots.cuh"
 #include "cluster.cuh"
 
 #if defined(HEDDLE_SIMT)
@@ -13,8 +12,9 @@
 
 namespace heddle {
 
-/// Heads of up to `size` elements: `Lanes` neighbours of a warp hold a row, each `Chunks` chunks of 16 bytes.
-template <class T, int Lanes, int Chunks>
+/// Heads of up to `size` elements: `Lanes` neighbours of a warp hold a row, each `Chunks` chunks of 16 bytes. `Rows` query rows attend
+/// the same keys and values, which are read once for them.
+template <class T, int Lanes, int Chunks, int Rows = 1>
 struct DecodeShape {
   static_assert(warp_lanes % Lanes == 0, "a power of two of lanes");
   static constexpr int lanes = Lanes, chunks = Chunks, vec = 16 / static_cast<int>(sizeof(T)), size = Lanes * Chunks * vec;
@@ -22,9 +22,11 @@ struct DecodeShape {
   static constexpr int unroll = Chunks == 1 ? 2 : 1;     // and one behind the other
   static constexpr int piece = groups * unroll;          // places
   static constexpr int workers = size <= 128 ? 32 : 8;   // a power of two, at least the warps of a block
-  static constexpr uint32_t slot_bytes = (size + 4) * 4;  // a sum, then its base and total
+  static constexpr int rows = Rows;
+  static constexpr uint32_t row_bytes = (size + 4) * 4;  // a sum, then what it is relative to, its total and the largest score
+  static constexpr uint32_t slot_bytes = rows * row_bytes;
 
-  /// Room for the sum of every worker with a piece and of the fresh place, and for the exchange.
+  /// Room for the sums of every worker with a piece and of the fresh place, and for the exchange.
   static __host__ __device__ constexpr uint32_t shared_bytes(int64_t places) {
     const int64_t pieces = (places + piece - 1) / piece;
     return (static_cast<uint32_t>(pieces < workers ? pieces : workers) + 1) * slot_bytes + ClusterExchange::barrier_bytes;
@@ -33,7 +35,7 @@ struct DecodeShape {
 
 /// Blocks of 256 threads that a multiprocessor is to have registers for.
 template <class Shape>
-constexpr int decode_resident = Shape::chunks > 1 ? 1 : 2;
+constexpr int decode_resident = Shape::chunks > 1 || Shape::rows > 2 ? 1 : 2;
 
 /// A lane's columns of a row of a head.
 template <class Shape, bool Whole>
@@ -91,11 +93,15 @@ struct DecodeFresh {
 
   /// What sequence b has there.
   template <bool Whole, class Slots>
-  __device__ __forceinline__ void read(const Slots& slots, const DecodeColumns<Shape, Whole>& columns, int b, int h) {
-    columns.each([&](int chunk, int c, int valid) {
+  __device__ __forceinline__ void read(const Slots& slots, const DecodeColumns<Shape, Whole>& key_columns,
+                                       const DecodeColumns<Shape, Whole>& value_columns, int b, int h) {
+    key_columns.each([&](int chunk, int c, int valid) {
       float elements[Shape::vec];
       slots.template fresh_key<Shape::vec, Whole>(b, h, c, valid, elements);
       keys[chunk] = rounded(elements);
+    });
+    value_columns.each([&](int chunk, int c, int valid) {
+      float elements[Shape::vec];
       slots.template fresh_value<Shape::vec, Whole>(b, h, c, valid, elements);
       values[chunk] = rounded(elements);
     });
@@ -103,14 +109,13 @@ struct DecodeFresh {
 
   /// Stores both at place j of sequence b. One group of lanes does.
   template <bool Whole, class Slots>
-  __device__ __forceinline__ void store(const Slots& slots, const DecodeColumns<Shape, Whole>& columns, int b, int h, int j, int lane,
+  __device__ __forceinline__ void store(const Slots& slots, const DecodeColumns<Shape, Whole>& key_columns,
+                                        const DecodeColumns<Shape, Whole>& value_columns, int b, int h, int j, int lane,
                                         const Out<T>& key_cache, const Out<T>& value_cache) const {
     if (lane >= Shape::lanes) return;
     const int64_t key_row = slots.fresh_key_row(b, h, j), value_row = slots.fresh_value_row(b, h, j);
-    columns.each([&](int chunk, int c, int valid) {
-      store_stored<Whole>(key_cache, key_row + c, valid, keys[chunk]);
-      store_stored<Whole>(value_cache, value_row + c, valid, values[chunk]);
-    });
+    key_columns.each([&](int chunk, int c, int valid) { store_stored<Whole>(key_cache, key_row + c, valid, keys[chunk]); });
+    value_columns.each([&](int chunk, int c, int valid) { store_stored<Whole>(value_cache, value_row + c, valid, values[chunk]); });
   }
 
  private:
@@ -134,9 +139,10 @@ struct DecodeFresh {
 };
 
 /// Weighted values of some places and the softmax they are relative to, for each group of lanes apart.
-template <class Shape>
+template <class Shape, bool KeepsPeak>
 struct DecodeSum {
   OnlineSoftmax softmax;
+  float peak = -INFINITY;  // the largest score, where that is asked for
   float output[Shape::chunks][Shape::vec] = {};
 
   /// Adds a piece. Scores are the same on all lanes of a group, and -INFINITY where there is no place.
@@ -146,6 +152,7 @@ struct DecodeSum {
     float largest = scores[0];
     HEDDLE_UNROLL
     for (int u = 1; u < Shape::unroll; ++u) largest = fmaxf(largest, scores[u]);
+    if constexpr (KeepsPeak) peak = fmaxf(peak, largest);
     const float factor = softmax.admit(largest);
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < Shape::chunks; ++chunk) {
@@ -159,14 +166,15 @@ struct DecodeSum {
   /// Adds one place, of which one group of lanes has the weight.
   template <class T>
   __device__ __forceinline__ void add(float score, const Chunk<T, Shape::vec> (&values)[Shape::chunks], bool counts) {
+    if constexpr (KeepsPeak) peak = score;
     softmax.admit(score);
     weigh(counts ? softmax.weight(score) : 0.0f, values);
   }
 
-  /// Adds up the groups of the warp and sends the sum to `slot` of the cluster's first block.
+  /// Adds up the groups of the warp and sends the sum to its row's place in a slot of the cluster's first block.
   __device__ __forceinline__ void send(const ClusterExchange& exchange, bool is_clustered, Shared16 slot, int lane) const {
-    const float top = across_groups<Max<float>>(softmax.base);
-    const float factor = exp2_flushed(softmax.base - top);
+    const float top = across_groups<Max<float>>(softmax.top), largest = KeepsPeak ? across_groups<Max<float>>(peak) : top;
+    const float factor = exp2_flushed((softmax.top - top) * OnlineSoftmax::log2_e);
     const float total = across_groups<Sum<float>>(softmax.total * factor);
     const auto to = exchange.destination(slot, 0);
     const auto give = [&](int place, const Pack<float, 4>& pack) {
@@ -186,7 +194,7 @@ struct DecodeSum {
         if (lane < Shape::lanes) give((chunk * Shape::lanes + lane) * Shape::vec + e, pack);
       }
     }
-    if (lane == 0) give(Shape::size, {{top, total, 0.0f, 0.0f}});
+    if (lane == 0) give(Shape::size, {{top, total, largest, 0.0f}});
   }
 
  private:
@@ -211,24 +219,50 @@ struct DecodeSum {
   }
 };
 
-/// Results of columns c to c + 3 from the first `count` slots, in their order.
+/// Lanes that share the slots of four columns among them: as many for every block, so that sums are added up in one order.
+constexpr int decode_chains = 8;
+
+/// Sums of columns c to c + 3 of row `row` over the first `count` slots, on all lanes of a chain; and what they are relative to.
+struct DecodeTotals {
+  float top, total, peak, sums[4];
+};
+
+/// Lane l of each decode_chains takes every decode_chains-th slot; then they are added up in a butterfly, so that all end alike. All lanes
+/// of a warp take part.
 template <class Shape>
-__device__ __forceinline__ void put_together(Shared16 slots, int count, int c, float (&results)[4]) {
+__device__ __forceinline__ DecodeTotals put_together(Shared16 slots, int count, int row, int c) {
   const auto at = [&](int slot, int place) {
-    return load_shared_16<float>(slots + (static_cast<uint32_t>(slot) * Shape::slot_bytes + static_cast<uint32_t>(place) * 4));
+    return load_shared_16<float>(slots + (static_cast<uint32_t>(slot) * Shape::slot_bytes +
+                                          static_cast<uint32_t>(row) * Shape::row_bytes + static_cast<uint32_t>(place) * 4));
   };
-  float top = -INFINITY;
-  for (int slot = 0; slot < count; ++slot) top = fmaxf(top, at(slot, Shape::size).v[0]);
-  float total = 0.0f, sums[4] = {};
-  for (int slot = 0; slot < count; ++slot) {
-    const Pack<float, 4> head = at(slot, Shape::size), part = at(slot, c);
-    const float factor = exp2_flushed(head.v[0] - top);
-    total = fmaf(head.v[1], factor, total);
-    HEDDLE_UNROLL
-    for (int e = 0; e < 4; ++e) sums[e] = fmaf(part.v[e], factor, sums[e]);
+  const int chain = static_cast<int>(threadIdx.x) % decode_chains;
+  DecodeTotals all = {OnlineSoftmax::hidden, 0.0f, -INFINITY, {}};
+  for (int slot = chain; slot < count; slot += decode_chains) {
+    const Pack<float, 4> head = at(slot, Shape::size);
+    all.top = fmaxf(all.top, head.v[0]);
+    all.peak = fmaxf(all.peak, head.v[2]);
   }
+  const auto across = [](auto combine, float& value) {
+    HEDDLE_UNROLL
+    for (int distance = 1; distance < decode_chains; distance *= 2) {
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    }
+  };
+  const auto largest = [](float x, float y) { return fmaxf(x, y); };
+  const auto sum = [](float x, float y) { return x + y; };
+  across(largest, all.top);
+  across(largest, all.peak);
+  for (int slot = chain; slot < count; slot += decode_chains) {
+    const Pack<float, 4> head = at(slot, Shape::size), part = at(slot, c);
+    const float factor = exp2_flushed((head.v[0] - all.top) * OnlineSoftmax::log2_e);
+    all.total = fmaf(head.v[1], factor, all.total);
+    HEDDLE_UNROLL
+    for (int e = 0; e < 4; ++e) all.sums[e] = fmaf(part.v[e], factor, all.sums[e]);
+  }
+  across(sum, all.total);
   HEDDLE_UNROLL
-  for (int e = 0; e < 4; ++e) results[e] = sums[e] / total;
+  for (int e = 0; e < 4; ++e) across(sum, all.sums[e]);
+  return all;
 }
 
 }  // namespace heddle

@@ -3,8 +3,8 @@
 #ifndef HEDDLE_ATTENTION_MMA_CUH
 #define HEDDLE_ATTENTION_MMA_CUH
 
-#include "attention_softmax.cuh"
 #include "attention_tiles.cuh"
+#include "attention_weights.cuh"
 #include "attention_wgmma.cuh"
 
 #if defined(HEDDLE_SIMT)
@@ -21,11 +21,16 @@ struct AttentionTile {
   static constexpr bool in_warpgroups = InWarpgroups;
 };
 
-/// Warps with 16 query rows of HeadDim elements each, which meet keys in tiles. PlainScore: the op's score is arithmetic on the raw
-/// product alone, and so needs few registers.
+/// Whether rows of so many elements are permuted in shared memory, or padded.
+constexpr bool is_swizzled(int width) { return width == 32 || width == 64 || width == 128; }
+
+/// Warps with 16 query rows each, which meet keys in tiles. Rows of queries, keys and values have up to HeadDim elements; those that
+/// do not exist are zeros in shared memory. PlainScore: the op's score is arithmetic on the raw product alone, and so needs few
+/// registers.
 template <class T, int HeadDim, bool PlainScore, class Tile>
 struct AttentionShape {
-  using Rows = SwizzledRows<T, HeadDim>;
+  static_assert(HeadDim % 16 == 0, "whole fragments");
+  using Rows = std::conditional_t<is_swizzled(HeadDim), SwizzledRows<T, is_swizzled(HeadDim) ? HeadDim : 32>, PaddedRows<T, HeadDim>>;
   static constexpr int warp_queries = 16;
   static constexpr int queries = Tile::queries;
   static constexpr int keys = Tile::keys;
@@ -43,6 +48,8 @@ struct AttentionShape {
   static constexpr uint32_t query_bytes = queries * Rows::row_bytes;
   static constexpr uint32_t shared_bytes = query_bytes + 4 * key_bytes;  // two stages of keys and values
   static constexpr int head_tiles = HeadDim / 16;
+  /// Queries stay in registers, unless output leaves no room for them.
+  static constexpr bool keeps_query = HeadDim <= 128;
   static constexpr int key_tiles = keys / 16;
 
   /// Raw products, then scores, then weights of a warp's rows and a tile of keys.
@@ -51,28 +58,32 @@ struct AttentionShape {
   /// What a warp carries from one tile of keys to the next. Fragments of 16 x 8 outputs and scores are as mma_m16n8k16 has them,
   /// so a lane holds parts of two rows, its quad the rest of them.
   struct Carried {
-    uint32_t query[head_tiles][4];
+    uint32_t query[keeps_query ? head_tiles : 1][4];
     float output[2 * head_tiles][4] = {};
-    OnlineSoftmax softmax[2];
+    QuadSoftmax softmax;
   };
 };
 
-/// Raw products of a warp's queries with a tile of keys. Only the first `valid` keys count unless the tile is Whole.
+/// Raw products of a warp's queries, which lie at `queries` where they are not in registers, with a tile of keys. Only the first `valid` keys count unless the tile is Whole.
 template <class T, bool Whole, class Shape>
-__device__ __forceinline__ void multiply_keys(const typename Shape::Carried& carried, Shared16 tile, uint32_t corner, int valid,
-                                              typename Shape::Scores& scores) {
+__device__ __forceinline__ void multiply_keys(const typename Shape::Carried& carried, [[maybe_unused]] Shared16 queries, Shared16 tile,
+                                              uint32_t corner, int valid, typename Shape::Scores& scores) {
   HEDDLE_UNROLL
   for (int i = 0; i < 8 * Shape::key_tiles; ++i) scores[i / 4][i % 4] = 0.0f;
   // Products that accumulate into the same scores are kept apart, so that none waits for the one before.
   HEDDLE_UNROLL
   for (int k = 0; k < Shape::head_tiles; ++k) {
+    [[maybe_unused]] uint32_t loaded[4];
+    // Rows are padded then, so that fragments are apart by sums.
+    if constexpr (!Shape::keeps_query) load_matrix_x4(loaded, queries + Shape::Rows::fragment(0, 0, k));
+    const uint32_t(&query)[4] = Shape::keeps_query ? carried.query[Shape::keeps_query ? k : 0] : loaded;
     HEDDLE_UNROLL
     for (int n = 0; n < Shape::key_tiles; ++n) {
       if (!Whole && n * 16 >= valid) break;
       uint32_t keys[4];
       load_matrix_x4(keys, tile + Shape::Rows::fragment(corner, n, k));
-      mma_m16n8k16<T>(scores[2 * n], carried.query[k], {keys[0], keys[1]});
-      mma_m16n8k16<T>(scores[2 * n + 1], carried.query[k], {keys[2], keys[3]});
+      mma_m16n8k16<T>(scores[2 * n], query, {keys[0], keys[1]});
+      mma_m16n8k16<T>(scores[2 * n + 1], query, {keys[2], keys[3]});
     }
   }
 }
@@ -102,15 +113,15 @@ __device__ __forceinline__ void multiply_values(typename Shape::Carried& carried
 
 /// Both products by warpgroups where the code and the shape allow, else by warps.
 template <class T, bool Whole, class Shape>
-__device__ __forceinline__ void multiply_queries_keys(const typename Shape::Carried& carried, Shared16 tile, uint32_t corner,
-                                                      int valid, typename Shape::Scores& scores) {
+__device__ __forceinline__ void multiply_queries_keys(const typename Shape::Carried& carried, Shared16 queries, Shared16 tile,
+                                                      uint32_t corner, int valid, typename Shape::Scores& scores) {
 #if defined(HEDDLE_HOPPER_CODE)
   if constexpr (Shape::in_warpgroups) {
     multiply_keys_wgmma<T>(carried.query, tile, scores);
   } else
 #endif
   {
-    multiply_keys<T, Whole, Shape>(carried, tile, corner, valid, scores);
+    multiply_keys<T, Whole, Shape>(carried, queries, tile, corner, valid, scores);
   }
 }
 

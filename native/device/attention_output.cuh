@@ -11,34 +11,21 @@
 
 namespace heddle {
 
-/// Whether a Slots says what is stored of a result.
-template <class Slots, class = void>
-constexpr bool changes_results = false;
-template <class Slots>
-constexpr bool changes_results<Slots, decltype(static_cast<void>(&Slots::stored))> = true;
-
-/// What is stored of a result, before it is rounded.
-template <class Slots>
-__device__ __forceinline__ float stored_of(const Slots& slots, float result) {
-  if constexpr (changes_results<Slots>) {
-    return slots.stored(result);
-  } else {
-    return result;
-  }
-}
-
-/// Writes what is stored of zero to rows [queries, owned) that fall to query tile `tile` of `tiles`, in chunks of 8 elements.
-template <class Shape, class O, class Slots>
+/// Writes what is stored of zero to rows [queries, owned) that fall to query tile `tile` of `tiles`, of Rows rows, in chunks of 8 elements.
+template <int Rows, int Threads, int Chunks, class O, class Slots>
 __device__ __forceinline__ void zero_rows(const Out<O>& out, const Slots& slots, int b, int h, int tile, int tiles, int queries,
-                                          int owned) {
-  constexpr int chunks = Shape::Rows::chunks, rows = Shape::threads / chunks;
-  const float zero = stored_of(slots, 0.0f);
-  const float zeros[8] = {zero, zero, zero, zero, zero, zero, zero, zero};
-  const int column = static_cast<int>(threadIdx.x) % chunks * 8;
-  for (int first = tile * Shape::queries; first < owned; first += tiles * Shape::queries) {
-    for (int i = static_cast<int>(threadIdx.x) / chunks; i < Shape::queries; i += rows) {
+                                          int owned, int value_dim) {
+  constexpr int rows = Threads / Chunks;
+  const int column = static_cast<int>(threadIdx.x) % Chunks * 8, own = static_cast<int>(threadIdx.x) / Chunks;
+  if (own >= rows || column >= value_dim) return;
+  for (int first = tile * Rows; first < owned; first += tiles * Rows) {
+    for (int i = own; i < Rows; i += rows) {
       const int row = first + i;
-      if (row >= queries && row < owned) store_chunk<8, true>(out, slots.out_row(b, h, row) + column, 8, zeros);
+      if (row < queries || row >= owned) continue;
+      float zeros[8];
+      HEDDLE_UNROLL
+      for (int e = 0; e < 8; ++e) zeros[e] = stored_of(slots, 0.0f, b, h, row, column + e);
+      store_chunk<8, true>(out, slots.out_row(b, h, row) + column, 8, zeros);
     }
   }
 }
@@ -65,36 +52,51 @@ __device__ __forceinline__ Pack<O, 8> round_quad(Value value, int lane) {
   return pack;
 }
 
-/// Divides by the sums of weights and writes what is stored of the warp's rows below `queries`, 8 elements a lane and access.
-template <class Shape, class O, class Slots>
-__device__ __forceinline__ void store_output(const typename Shape::Carried& carried, const Out<O>& out, const Slots& slots, int b,
-                                             int h, int first, int queries) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+/// Writes the elements of a lane's output row: `result(fragment, e)` is element e of two of fragment `fragment` of Fragments, `row` the
+/// row it belongs to. All lanes take part; only rows below `queries` and columns below `value_dim` are written, 8 elements an access.
+template <int Fragments, class O, class Slots, class Result>
+__device__ __forceinline__ void store_fragments(const Out<O>& out, const Slots& slots, int b, int h, int row, int queries,
+                                                int value_dim, Result result) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, pair = lane % 4 * 2;
+  // Rows beyond the last are asked for as if they were the last.
+  const int known = min(row, queries - 1);
   HEDDLE_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    float total = carried.softmax[half].total;
-    total += __shfl_xor_sync(0xffffffffu, total, 1);
-    total += __shfl_xor_sync(0xffffffffu, total, 2);
-    const float scale = 1.0f / total;
-    const int row = first + half * 8 + lane / 4;
-    HEDDLE_UNROLL
-    for (int group = 0; group < Shape::head_tiles / 2; ++group) {
-      const auto value = [&](int i) {
-        return stored_of(slots, carried.output[group * 4 + i / 2][half * 2 + i % 2] * scale);
-      };
-      if constexpr (sizeof(O) <= 2) {
-        const Pack<O, 8> pack = round_quad<O>(value, lane);
-        if (row < queries) out.template set_pack<8>(slots.out_row(b, h, row) + (group * 4 + lane % 4) * 8, pack);
-      } else {
-        HEDDLE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          Pack<O, 2> pack;
-          const float values[2] = {value(2 * i), value(2 * i + 1)};
-          round_into(pack, values);
-          if (row < queries) out.template set_pack<2>(slots.out_row(b, h, row) + (group * 4 + i) * 8 + lane % 4 * 2, pack);
-        }
+  for (int group = 0; group < (Fragments + 3) / 4; ++group) {
+    const auto value = [&](int i) {
+      const int fragment = group * 4 + i / 2;
+      if (fragment >= Fragments) return 0.0f;
+      const int c = fragment * 8 + pair + i % 2;
+      if (changes_results<Slots> && c >= value_dim) return 0.0f;
+      return stored_of(slots, result(fragment, i % 2), b, h, known, c);
+    };
+    if constexpr (sizeof(O) <= 2) {
+      const Pack<O, 8> pack = round_quad<O>(value, lane);
+      const int column = (group * 4 + lane % 4) * 8;
+      if (row < queries && column < value_dim) out.template set_pack<8>(slots.out_row(b, h, row) + column, pack);
+    } else {
+      HEDDLE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        Pack<O, 2> pack;
+        const float values[2] = {value(2 * i), value(2 * i + 1)};
+        round_into(pack, values);
+        const int column = (group * 4 + i) * 8;
+        if (row < queries && column < value_dim) out.template set_pack<2>(slots.out_row(b, h, row) + column + pair, pack);
       }
     }
+  }
+}
+
+/// Divides by the sums of weights and writes what is stored of the warp's rows below `queries`.
+template <class Shape, class O, class Slots>
+__device__ __forceinline__ void store_output(const typename Shape::Carried& carried, const Out<O>& out, const Slots& slots, int b,
+                                             int h, int first, int queries, int value_dim) {
+  HEDDLE_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const int row = first + half * 8 + static_cast<int>(threadIdx.x) % 32 / 4;
+    const Quotient quotient = carried.softmax.quotient(slots, half, b, h, min(row, queries - 1));
+    store_fragments<2 * Shape::head_tiles>(out, slots, b, h, row, queries, value_dim, [&](int fragment, int e) {
+      return quotient(carried.output[fragment][half * 2 + e]);
+    });
   }
 }
 

@@ -1,5 +1,6 @@
 // Swizzled shared tiles of 16-bit rows, and the fragments of warp matrix products read from them. A row's 16-byte chunks are
-// permuted by its number, so that eight rows read at one chunk, or copied along, never meet in a bank.
+// permuted by its number, so that eight rows read at one chunk, or copied along, never meet in a bank; rows of other lengths are
+// padded to the same end.
 #ifndef HEDDLE_ATTENTION_TILES_CUH
 #define HEDDLE_ATTENTION_TILES_CUH
 
@@ -25,26 +26,16 @@ struct SwizzledRows {
     return static_cast<uint32_t>(row) * row_bytes + static_cast<uint32_t>(column_chunk ^ permutation) * 16;
   }
 
-  /// Starts copying Rows rows to `tile` with Threads threads: row i begins at element first + i * stride, and rows from `valid`
-  /// on arrive as zeros.
-  template <int Rows, int Threads>
-  static __device__ __forceinline__ void copy(Shared16 tile, const In<T>& tensor, int64_t first, int64_t stride, int valid) {
+  /// Calls `act(first, later, column_chunk, place)` for the calling thread's share of the chunks of Rows rows, of Threads threads: the
+  /// row is first + later, of which `later` is known when compiling, and the chunk lies `place` bytes from the tile's start.
+  template <int Rows, int Threads, class Act>
+  static __device__ __forceinline__ void each_chunk(Act act) {
     constexpr int step = Threads / chunks;
     static_assert(Threads % chunks == 0 && step % 8 == 0 && Rows % step == 0, "every step covers rows that are permuted alike");
     const int row = static_cast<int>(threadIdx.x) / chunks, column_chunk = static_cast<int>(threadIdx.x) % chunks;
-    const Shared16 to = tile + place(row, column_chunk);
-    const int64_t own = first + row * stride + column_chunk * chunk;
-    if (valid >= Rows) {
-      HEDDLE_UNROLL
-      for (int i = 0; i < Rows / step; ++i) {
-        copy_async_16(to + static_cast<uint32_t>(i * step) * row_bytes, tensor, own + i * step * stride, true);
-      }
-    } else {
-      HEDDLE_UNROLL
-      for (int i = 0; i < Rows / step; ++i) {
-        copy_async_16(to + static_cast<uint32_t>(i * step) * row_bytes, tensor, own + i * step * stride, row + i * step < valid);
-      }
-    }
+    const uint32_t to = place(row, column_chunk);
+    HEDDLE_UNROLL
+    for (int i = 0; i < Rows / step; ++i) act(row, i * step, column_chunk, to + static_cast<uint32_t>(i * step) * row_bytes);
   }
 
   /// Where lane `lane` reads its row of four neighbouring 8 x 8 matrices. Matrices 0 and 1 lie below one another when
@@ -60,6 +51,74 @@ struct SwizzledRows {
     return (corner ^ static_cast<uint32_t>(column16) * 32) + static_cast<uint32_t>(row16) * 16 * row_bytes;
   }
 };
+
+/// Rows of Width elements of T, a multiple of 16 that no swizzle suits: a row is followed by 16 bytes where that makes an odd number
+/// of chunks, so that eight rows read at one chunk never meet in a bank.
+template <class T, int Width>
+struct PaddedRows {
+  static_assert(sizeof(T) == 2 && Width % 16 == 0, "whole fragments of a type of 16 bits");
+  static constexpr int chunk = 8;
+  static constexpr int chunks = Width / chunk;
+  static constexpr uint32_t row_bytes = (chunks | 1) * 16;
+
+  static __device__ __forceinline__ uint32_t place(int row, int column_chunk) {
+    return static_cast<uint32_t>(row) * row_bytes + static_cast<uint32_t>(column_chunk) * 16;
+  }
+
+  template <int Rows, int Threads, class Act>
+  static __device__ __forceinline__ void each_chunk(Act act) {
+    constexpr int all = Rows * chunks;
+    HEDDLE_UNROLL
+    for (int i = 0; i < (all + Threads - 1) / Threads; ++i) {
+      const int at = static_cast<int>(threadIdx.x) + i * Threads;
+      if (all % Threads == 0 || at < all) act(at / chunks, 0, at % chunks, place(at / chunks, at % chunks));
+    }
+  }
+
+  template <bool ColumnMajor>
+  static __device__ __forceinline__ uint32_t corner(int lane) {
+    const int low = lane / 8 % 2, high = lane / 16;
+    return ColumnMajor ? place(low * 8 + lane % 8, high) : place(high * 8 + lane % 8, low);
+  }
+
+  static __device__ __forceinline__ uint32_t fragment(uint32_t corner, int row16, int column16) {
+    return corner + static_cast<uint32_t>(row16) * 16 * row_bytes + static_cast<uint32_t>(column16) * 32;
+  }
+};
+
+/// Starts copying Rows rows to `tile` with Threads threads: row i begins at element first + i * stride. Rows from `valid` on and
+/// columns from `width` on arrive as zeros.
+template <class Layout, int Rows, int Threads, class T>
+__device__ __forceinline__ void copy_rows(Shared16 tile, const In<T>& tensor, int64_t first, int64_t stride, int valid, int width) {
+  constexpr int whole = Layout::chunks * Layout::chunk;
+  const auto offset_of = [&](int row, int later, int column_chunk) {
+    return first + row * stride + column_chunk * Layout::chunk + later * stride;
+  };
+  if (valid >= Rows && width >= whole) {
+    Layout::template each_chunk<Rows, Threads>([&](int row, int later, int column_chunk, uint32_t place) {
+      copy_async_16(tile + place, tensor, offset_of(row, later, column_chunk), true);
+    });
+  } else {
+    Layout::template each_chunk<Rows, Threads>([&](int row, int later, int column_chunk, uint32_t place) {
+      const bool exists = row + later < valid && column_chunk * Layout::chunk < width;
+      copy_async_16(tile + place, tensor, offset_of(row, later, column_chunk), exists);
+    });
+  }
+}
+
+/// The same for rows that are computed: `elements(row, column, count, values)` gives those of eight columns, of which `count` exist.
+template <class T, class Layout, int Rows, int Threads, class Elements>
+__device__ __forceinline__ void compute_rows(Shared16 tile, Elements elements, int valid, int width) {
+  constexpr int chunk = Layout::chunk;
+  Layout::template each_chunk<Rows, Threads>([&](int row, int later, int column_chunk, uint32_t place) {
+    const int column = column_chunk * chunk;
+    float values[chunk] = {};
+    if (row + later < valid && column < width) elements(row + later, column, min(width - column, chunk), values);
+    Pack<T, chunk> pack;
+    round_into(pack, values);
+    store_shared_16(tile + place, pack);
+  });
+}
 
 /// Two floats rounded to a pair of T, the first in the lower half.
 template <class T>

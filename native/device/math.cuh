@@ -38,6 +38,23 @@ __device__ __forceinline__ float exp2_flushed(float x) {
 #endif
 }
 
+/// The hyperbolic tangent within 7 roundings, without a branch: a quarter of tanhf's time. Near 0, where the difference of 1 and an
+/// exponential has lost its digits, its series.
+__device__ __forceinline__ float tanh(float x) {
+  constexpr float two_log2_e = 2.885390081777927f;
+  const float t = fabsf(x), e = exp2_flushed(-two_log2_e * t), square = x * x;
+#if defined(HEDDLE_SIMT)
+  const float far = (1.0f - e) / (1.0f + e);
+#else
+  const float far = __fdividef(1.0f - e, 1.0f + e);
+#endif
+  float q = 0.0218694885f;
+  q = fmaf(q, square, -0.0539682540f);
+  q = fmaf(q, square, 0.133333333f);
+  q = fmaf(q, square, -0.333333333f);
+  return t < 0.25f ? fmaf(q * square, x, x) : copysignf(far, x);
+}
+
 /// The error function within 1e-7 (absolute): 1 - 2^q(|x|) with a polynomial fitted to log2(1 - erf). A third of erff's
 /// instructions, which otherwise decide how long an activation in a matmul's epilogue takes.
 __device__ __forceinline__ float erf(float x) {

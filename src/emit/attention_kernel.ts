@@ -1,134 +1,184 @@
 /** An attention kernel as CUDA text: where rows lie, which count, what a score is, what is stored, as a struct of small functions. */
-import { i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
-import { simplifyExpr } from '../ir/simplify.js'
-import { type AttentionKernel, type RowAccess, storesAsIs } from '../ir/template.js'
+import { resolveDType } from '../ir/instance.js'
+import { type AttentionKernel, isNormalised, type RowOperand, storesAsIs } from '../ir/template.js'
 import { offsetOf } from '../schedule/access.js'
-import { contains, dropZeros } from '../schedule/rewrite.js'
+import { contains } from '../schedule/rewrite.js'
 import type { TileChoice } from '../schedule/tiles.js'
+import { elementStatements } from './computed_row.js'
 import { expressionText, offsetText, type Scope, tensorOf, wideText } from './expression.js'
-import { bodyWriter, lines } from './kernel.js'
 import { capitalise } from './launcher.js'
 import { createNames } from './names.js'
+import { alignedText, alongRow, isTogether, refuseScattered, stepOf } from './row_access.js'
+import { factorOf, placesAsFloats, withoutDivisions, withPlacesAsFloats } from './score.js'
+import { notingScope, SlotWriter } from './slots.js'
 import { beforeStore } from './stored.js'
 import { declareNames, type TemplateInstance, type Tiles, templateFile, tileCondition } from './template.js'
 
-/** Parameters of slots that are numbers; the others are indices. */
-const numbers: readonly string[] = ['raw', 'result']
+/** Names of slots and of what is inside of them, which no tensor may have. */
+const reserved =
+  'aligned computed_key computed_query computed_value denominator e element elements key key_elements key_row key_stride lower ' +
+  'out_row owned plain_score queries query query_elements query_row query_stride score score_factor stored upper valid value value_elements ' +
+  'value_row value_stride Vec'
 
-/** Names of slots, which no tensor may have. */
-const slotNames = 'keys queries owned score stored'
+/** A row as the kernel takes it: read whole from where it begins, or computed element by element. */
+interface Operand {
+  readonly role: 'query' | 'key' | 'value'
+  /** The index that runs over rows. */
+  readonly row: 'i' | 'j'
+  readonly access: RowOperand
+  /** How far neighbouring rows are apart; undefined where rows are computed. */
+  readonly step: Expr | undefined
+  /** Element `c` of a row that is computed. */
+  readonly element: Expr | undefined
+}
 
-/** The file of an instance. */
+/** The file of an instance. @throws usage `emit.rows` for results that do not lie together */
 export function emitAttention(instance: TemplateInstance, kernel: AttentionKernel, tiles: Tiles): string {
-  const names = declareNames(
-    kernel,
-    createNames(
-      {
-        instance: { kernel: { ...kernel, rows: [], body: [] }, types: instance.types, dims: {} },
-        axes: ['b', 'h', 'i', 'j'].map((name) => ({ index: name, dim: name })),
-        program: { kind: 'elementwise', steps: [], threads: 0 },
-      },
-      slotNames,
-    ),
-  )
-  const scope: Scope = {
-    names,
-    used: { dims: new Set(), attrs: new Set(), indices: new Set() },
-    tensors: kernel.tensors,
-    fixed: {},
-    elements: new Map(),
-  }
-  const writer = bodyWriter()
-  const define = (result: string, name: string, parameters: readonly string[], text: () => string): void => {
-    scope.used.indices.clear()
-    const value = text()
-    // Parameters a slot does not use have no name, so that no compiler complains about them.
-    const list = parameters.map((parameter) => {
-      const isNumber = numbers.includes(parameter)
-      const known = isNumber ? value.includes(names.value(parameter)) : scope.used.indices.has(parameter)
-      return `${isNumber ? 'float' : 'int'}${known ? ` ${names.value(parameter)}` : ''}`
-    })
-    writer.writeLine(`__device__ __forceinline__ ${result} ${name}(${list.join(', ')}) const { return ${value}; }`)
-  }
-  if (isPlain(kernel.score)) {
-    writer.writeLine('/// A score depends on its product alone.')
-    writer.writeLine('static constexpr bool plain_score = true;')
-  }
-  define('int', 'keys', ['b'], () => expressionText(kernel.range.upper, scope))
-  define('int', 'queries', ['b'], () => expressionText(kernel.queryCount, scope))
-  define('int', 'owned', ['b'], () => expressionText(kernel.ownedCount, scope))
-  for (const [role, access, row] of [
-    ['query', kernel.query, 'i'],
-    ['key', kernel.key, 'j'],
-    ['value', kernel.value, 'j'],
-    ['out', kernel.out, 'i'],
-  ] as const) {
-    define('int64_t', `${role}_row`, ['b', 'h', row], () => offsetText(access.tensor, access.indices, scope))
-    define('int64_t', `${role}_stride`, [], () => wideText(strideOf(access, row, kernel), scope))
-  }
-  define('float', 'score', ['raw', 'b', 'h', 'i', 'j'], () => expressionText(kernel.score, scope))
-  if (!storesAsIs(kernel)) {
-    writer.writeLine('/// What is stored of a result.')
-    const stored = beforeStore(kernel.stored, tensorOf(kernel.out.tensor, scope).dtype)
-    define('float', 'stored', ['result'], () => expressionText(stored, scope))
-  }
+  const names = createNames({
+    instance: { kernel: { ...kernel, rows: [], body: [], tensors: [] }, types: instance.types, dims: {} },
+    axes: ['b', 'c', 'h', 'i', 'i_float', 'j', 'j_float', 'raw', 'result', 'top', 'total'].map((name) => ({
+      index: name,
+      dim: name,
+    })),
+    program: { kind: 'elementwise', steps: [], threads: 0 },
+  })
+  for (const name of reserved.split(' ')) names.fresh(name)
+  declareNames(kernel, names)
+  const scope = notingScope({ names, tensors: kernel.tensors })
+  const type = multipliedType(instance, kernel)
+  const operands = [
+    operandOf('query', 'i', kernel.query, instance, type, scope),
+    operandOf('key', 'j', kernel.key, instance, type, scope),
+    operandOf('value', 'j', kernel.value, instance, type, scope),
+  ]
+  const writer = writeSlots(instance, kernel, operands, scope)
 
   // The launcher knows every parameter by itself; what it reads need not become a member of the slots.
-  const outside: Scope = { ...scope, used: { dims: new Set(), attrs: new Set(), indices: new Set() } }
-  const query = tensorOf(kernel.query.tensor, scope)
-  const type = typeof query.dtype === 'string' ? query.dtype : names.type(query.dtype.param)
-  const extents = [kernel.batch, kernel.heads, kernel.queries, kernel.headDim].map((extent) => expressionText(extent, outside))
-  const tensors = [kernel.query, kernel.key, kernel.value, kernel.out].map(({ tensor }) => names.tensor(tensor))
-  const [, , queries = '', headDim = ''] = extents
-  const given = (key: string, slots: string): string =>
-    `launch, error, "${key}", ${extents.join(', ')}, ${tensors.join(', ')}, ${slots}`
-  const byTile = (choice: TileChoice, headDim: number, key: string, slots: string): string =>
-    `return heddle::launch_attention_as<${headDim}, ${tileText(choice)}, ${type}>(${given(key, slots)});`
+  const outside = notingScope(scope)
+  const extent = (of: Expr): string => expressionText(of, outside)
+  const { batch, heads, queries, keys, headDim, valueDim } = kernel
+  const extents = `{${[batch, heads, queries, keys, headDim, valueDim].map(extent).join(', ')}}`
+  const handles = [
+    ...operands.map(({ access }) => handleOf(access, operands, instance, type, scope)),
+    names.tensor(kernel.out.tensor),
+  ]
+  const storage = typeof type.dtype === 'string' ? type.dtype : names.type(type.dtype.param)
+  const given = (key: string, slots: string): string => `launch, error, "${key}", ${extents}, ${handles.join(', ')}, ${slots}`
+  const byTile = (choice: TileChoice, length: number, key: string, slots: string): string =>
+    `return heddle::launch_attention_as<${length}, ${tileText(choice)}, ${storage}>(${given(key, slots)});`
   return templateFile(
     instance,
     scope,
     {
       comment: `${instance.key}: attention main loop of native/device/attention.cuh`,
       include: 'attention.cuh',
-      slots: { name: 'Slots', comment: 'Where rows lie, which count, and what a score is.', body: lines(writer) },
+      slots: { name: 'Slots', comment: 'Where rows lie, which count, and what a score is.', body: writer.text },
       launch: (slots, { key, choice, length }) => {
         if (choice !== undefined && length !== undefined) return [byTile(choice, length, key, slots)]
         const measured = tiles.tuned.flatMap((tile) => {
-          const condition = `${tileCondition(tile, { length: headDim, rows: queries })} && heddle::in_words(${tensors.join(', ')})`
+          const sizes = { length: extent(headDim), rows: extent(queries) }
+          const condition = `${tileCondition(tile, sizes)} && heddle::in_words(${extents}, ${handles.join(', ')}, ${slots})`
           return [`// ${capitalise(tile.reason)}.`, `if (${condition}) ${byTile(tile.choice, tile.length, key, slots)}`]
         })
-        return [...measured, `return heddle::launch_attention<${type}>(${given(key, slots)});`]
+        return [...measured, `return heddle::launch_attention<${storage}>(${given(key, slots)});`]
       },
-      extents: extents.slice(0, 2),
+      extents: [extent(batch), extent(heads)],
     },
     tiles,
   )
+}
+
+function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operands: readonly Operand[], scope: Scope): SlotWriter {
+  const writer = new SlotWriter(scope)
+  if (isPlain(kernel.score)) {
+    writer.comment('A score depends on its product alone.')
+    writer.constant('plain_score', true)
+  }
+  writer.value('lower', ['b', 'h', 'i'], kernel.range.lower)
+  writer.value('upper', ['b', 'h', 'i'], kernel.range.upper)
+  writer.value('queries', ['b'], kernel.queryCount)
+  writer.value('owned', ['b'], kernel.ownedCount)
+  for (const { role, row, access, step, element } of operands) {
+    if (element === undefined && step !== undefined) {
+      writer.define('int64_t', `${role}_row`, ['b', 'h', row], () => offsetText(access.tensor, access.indices, scope))
+      writer.define('int64_t', `${role}_stride`, [], () => wideText(step, scope))
+    } else if (element !== undefined) {
+      writer.constant(`computed_${role}`, true)
+      writer.elements(`${role}_elements`, 'template <int Vec>', ['b', 'h', row, 'c'], () => elementStatements(element, scope))
+    }
+  }
+  const { out } = kernel
+  refuseScattered(instance.key, out, scope)
+  writer.define('int64_t', 'out_row', ['b', 'h', 'i'], () => offsetText(out.tensor, out.indices, scope))
+  const score = withPlacesAsFloats(withoutDivisions(kernel.score))
+  writer.value('score', ['raw', 'b', 'h', 'i', 'j', placesAsFloats.i, placesAsFloats.j], score)
+  const factor = factorOf(score)
+  if (factor !== undefined) {
+    writer.comment('A score is this multiple of its product.')
+    writer.value('score_factor', [], factor)
+  }
+  if (!isNormalised(kernel)) {
+    writer.comment('What sums of weighted values are divided by.')
+    writer.value('denominator', ['total', 'top', 'b', 'h', 'i'], kernel.denominator)
+  }
+  if (!storesAsIs(kernel)) {
+    writer.comment('What is stored of a result.')
+    const stored = beforeStore(kernel.stored, tensorOf(out.tensor, scope).dtype)
+    writer.value('stored', ['result', 'b', 'h', 'i', 'c'], stored)
+  }
+  writer.comment('Whether rows begin at multiples of 8 elements.')
+  const read = operands.filter(({ element }) => element === undefined).map(({ access }) => access)
+  writer.host('bool', 'aligned', alignedText([...read, out], scope))
+  return writer
+}
+
+/** The tensor whose storage type is multiplied: that of keys, values or queries that are read as they are, else of the queries. */
+function multipliedType(instance: TemplateInstance, kernel: AttentionKernel): ReturnType<typeof tensorOf> {
+  const found = [kernel.query, kernel.key, kernel.value].find(({ element }) => element === undefined) ?? kernel.query
+  return tensorOf(found.tensor, { tensors: instance.kernel.tensors })
+}
+
+/**
+ * How a row is taken. Rows that do not lie one behind the other at one distance, whose elements do not lie together, or that are of
+ * another type than what is multiplied, are computed: each element is what is read there.
+ */
+function operandOf(
+  role: Operand['role'],
+  row: Operand['row'],
+  access: RowOperand,
+  { types }: TemplateInstance,
+  type: ReturnType<typeof tensorOf>,
+  scope: Scope,
+): Operand {
+  if (access.element !== undefined) return { role, row, access, step: undefined, element: access.element }
+  const tensor = tensorOf(access.tensor, scope)
+  const offset = offsetOf(tensor, access.indices, scope.fixed)
+  const step = stepOf(offset, row)
+  const sameType = resolveDType(tensor.dtype, types) === resolveDType(type.dtype, types)
+  if (sameType && step !== undefined && isTogether(access, scope)) return { role, row, access, step, element: undefined }
+  const element: Expr = { kind: 'load', type: 'f32', tensor: access.tensor, indices: alongRow(access.indices) }
+  return { role, row, access, step: undefined, element }
+}
+
+/** The handle a launch gives for an operand. Where that is computed and of another type, any of the right type will do: it is not read. */
+function handleOf(
+  { tensor }: RowOperand,
+  operands: readonly Operand[],
+  { types }: TemplateInstance,
+  type: ReturnType<typeof tensorOf>,
+  scope: Scope,
+): string {
+  const fits = (name: string): boolean => resolveDType(tensorOf(name, scope).dtype, types) === resolveDType(type.dtype, types)
+  const chosen = fits(tensor) ? tensor : operands.map(({ access }) => access.tensor).find(fits)
+  if (chosen === undefined) throw new Error(`internal: no operand of the type that is multiplied beside ${tensor}`)
+  return scope.names.tensor(chosen)
 }
 
 /** A tile as native/device/attention_mma.cuh has it. */
 function tileText(choice: TileChoice): string {
   if (choice.kind !== 'attention') throw new Error(`internal: attention has no tile ${choice.kind}`)
   return `heddle::AttentionTile<${choice.queries}, ${choice.keys}, ${choice.warpgroups}>`
-}
-
-/** Elements between neighbouring rows: the offset of row 1 of sequence 0, which starts at 0, less that of row 0. */
-function strideOf({ tensor, indices }: RowAccess, row: string, kernel: AttentionKernel): Expr {
-  const param = kernel.tensors.find(({ name }) => name === tensor)
-  if (param === undefined) throw new Error(`internal: no tensor ${tensor}`)
-  const axis = indices.findIndex((expr) => contains(expr, (node) => node.kind === 'index' && node.name === row))
-  const at = (position: number): Expr =>
-    simplifyExpr(
-      dropZeros(
-        offsetOf(
-          param,
-          indices.map((_, i) => i32(i === axis ? position : 0)),
-          {},
-        ),
-      ),
-    )
-  if (JSON.stringify(at(0)) !== JSON.stringify(i32(0))) throw new Error(`internal: ${tensor} does not start at its first element`)
-  return at(1)
 }
 
 /** Whether a score is arithmetic on its product and attributes. */

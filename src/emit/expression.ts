@@ -13,6 +13,15 @@ import { literalText } from './literal.js'
 import type { Names } from './names.js'
 import { scalarText } from './names.js'
 
+/** What text has named. Who asks for locals or tensors gives sets for them. */
+export interface Used {
+  readonly dims: Set<string>
+  readonly attrs: Set<string>
+  readonly indices: Set<string>
+  readonly locals?: Set<string>
+  readonly tensors?: Set<string>
+}
+
 /** What names mean at one place of a kernel, and which of them its text has used so far. */
 export interface Scope {
   readonly names: Names
@@ -22,7 +31,7 @@ export interface Scope {
   readonly elements: Map<string, string>
   /** Text of what reads a row that lies in shared memory at a place; absent where there is none. */
   readonly shared?: Map<string, string>
-  readonly used: { readonly dims: Set<string>; readonly attrs: Set<string>; readonly indices: Set<string> }
+  readonly used: Used
 }
 
 /** Text of a scalar expression, without needless outer parentheses. */
@@ -72,10 +81,12 @@ function text(e: Expr, scope: Scope): string {
       scope.used.indices.add(e.name)
       return scope.names.value(e.name)
     case 'local':
+      scope.used.locals?.add(e.name)
       return scope.names.value(e.name)
     case 'element':
       return elementText(e, scope)
     case 'load':
+      scope.used.tensors?.add(e.tensor)
       return `heddle::read(${scope.names.tensor(e.tensor)}, ${offsetText(e.tensor, e.indices, scope)})`
     case 'call':
       return callText(e, scope)

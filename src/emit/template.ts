@@ -61,7 +61,8 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
   const { names, used } = scope
   const dims = kernel.dims.filter((name) => used.dims.has(name))
   const attrs = kernel.attrs.filter((attr) => used.attrs.has(attr.name))
-  const tensors = kernel.tensors.filter((tensor) => usesTensor(text.slots.body, names.tensor(tensor.name)))
+  const isUsed = (tensor: string): boolean => used.tensors?.has(tensor) ?? usesTensor(text.slots.body, names.tensor(tensor))
+  const tensors = kernel.tensors.filter(({ name }) => isUsed(name))
   const members = [
     ...dims.map((name) => `int ${names.dim(name)}`),
     ...attrs.map((attr) => `${scalarText[attr.type]} ${names.attr(attr.name)}`),
@@ -96,7 +97,7 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
 /** The C++ namespace of an instance's types: its own, since a kernel library holds many. */
 const spaceOf = (key: string): string => `slots_of_${key}`
 
-/** Whether a struct's code, comments apart, mentions a tensor. */
+/** For slots that do not say which tensors they read: whether a struct's code, comments apart, mentions a tensor. */
 const usesTensor = (body: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(body.replace(/\/\/.*$/gm, ''))
 
 function launcherText(

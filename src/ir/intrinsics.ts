@@ -129,7 +129,7 @@ export const intrinsics = {
   log: call([f1], (a: number) => Math.log(a), 'logf'),
   sin: call([f1], (a: number) => Math.sin(a), 'sinf'),
   cos: call([f1], (a: number) => Math.cos(a), 'cosf'),
-  tanh: call([f1], (a: number) => Math.tanh(a), 'tanhf'),
+  tanh: call([f1], (a: number) => Math.tanh(a), 'heddle::tanh'),
   erf: call([f1], (a: number) => erf(a), 'heddle::erf'),
   /** x times the normal distribution function of x. */
   gelu: call([f1], (a: number) => 0.5 * a * (1 + erf(a * Math.SQRT1_2)), 'heddle::gelu'),

@@ -9,6 +9,7 @@ import { writeGenerated } from '../../src/emit/write.js'
 import { type DType, dtypeInfo } from '../../src/ir/dtype.js'
 import { emptyEnv, evaluateExpr, evaluateKernel, forEachPoint, type HostTensor } from '../../src/ir/evaluate.js'
 import type { Kernel, TensorParam } from '../../src/ir/kernel.js'
+import type { TemplateKernel } from '../../src/ir/template.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
 import { loadKernels } from '../../src/runtime/library.js'
@@ -53,10 +54,10 @@ export const instances = (subjects: readonly Subject[]): { readonly subject: Sub
 export const openHost = (subjects: readonly Subject[]): Promise<Host> =>
   openKernels(subjects.map(({ kernel }) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: builtTypes } : {} })))
 
-/** Builds and loads every instance of kernels. */
-export async function openKernels(kernels: readonly Kernel[]): Promise<Host> {
+/** Builds and loads every instance of kernels and of template kernels. */
+export async function openKernels(kernels: readonly Kernel[], templates: readonly TemplateKernel[] = []): Promise<Host> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-fixtures-'))
-  const files = generate(kernels)
+  const files = generate(kernels, {}, templates)
   await writeGenerated(folder, files)
   const native = await buildNative({ root })
   process.env.HEDDLE_NATIVE ??= native.folder
@@ -108,7 +109,7 @@ type Dims = Readonly<Record<string, number>>
 /** Launches a kernel on inputs that `make` draws. */
 export async function launch(
   { device, library }: Host,
-  kernel: Kernel,
+  kernel: Pick<Kernel, 'tensors'>,
   entry: KernelEntry,
   dims: Dims,
   make: (tensor: string) => (i: number, dims: Dims) => number,

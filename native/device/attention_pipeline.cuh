@@ -1,0 +1,222 @@
+// The shape of attention_pipelined.cuh: how many warpgroups, rings of key and value tiles in shared memory, the warpgroup that fills
+// them, and the turns of the others.
+#ifndef HEDDLE_ATTENTION_PIPELINE_CUH
+#define HEDDLE_ATTENTION_PIPELINE_CUH
+
+#include "attention_output.cuh"
+#include "wgmma_values.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Rows of queries, keys and values have up to Width elements, in blocks of 64 columns: what a swizzle of 128 bytes covers. Three
+/// warpgroups compute where their scores and output leave room for a third in the register file, since they share keys and values;
+/// scores that are more than a multiple of products need registers, and are computed for fewer keys at a time.
+template <class T, int Width, bool Proportional>
+struct PipelinedShape {
+  static_assert(sizeof(T) == 2 && Width % 16 == 0 && Width <= 256, "whole slices of a type of 16 bits");
+  static constexpr int width = Width, slices = Width / 16, blocks = (Width + 63) / 64;
+  static constexpr int groups = Width <= 64 ? 3 : 2;
+  static constexpr int queries = 64 * groups, keys = Width <= 64 && !Proportional ? 96 : Width <= 128 ? 128 : Width <= 192 ? 96 : 64;
+  static constexpr int threads = 128 * (groups + 1);
+  static constexpr int producer_registers = groups == 3 ? 32 : 56, consumer_registers = groups == 3 ? 160 : 224;
+  static constexpr int stages = 2;
+  static constexpr uint32_t row_bytes = 128;
+  static constexpr uint32_t query_block_bytes = queries * row_bytes, key_block_bytes = keys * row_bytes;
+  static constexpr uint32_t query_bytes = blocks * query_block_bytes, key_bytes = blocks * key_block_bytes;
+  static constexpr uint32_t tile_bytes = query_bytes + 2 * stages * key_bytes;
+  static constexpr uint32_t shared_bytes = tile_bytes + 128;
+};
+
+/// The block's query rows, the keys that some or all of them attend, and the tiles that is.
+struct PipelinedWork {
+  int b, h, queries, first;
+  int begin, end, all_begin, all_end, tiles;
+};
+
+#if defined(HEDDLE_HOPPER_CODE)
+
+/// Where a tile lies in its ring, and the parity of the phase in which it does.
+struct PipelinedPlace {
+  int stage;
+  uint32_t parity;
+};
+template <class Shape>
+__device__ __forceinline__ PipelinedPlace place_of(int tile) {
+  return {tile % Shape::stages, static_cast<uint32_t>(tile / Shape::stages % 2)};
+}
+
+/// Shared memory: queries, rings of keys and of values, then barriers.
+template <class Shape>
+struct PipelinedMemory {
+  Shared16 queries;
+
+  __device__ __forceinline__ Shared16 keys(int stage) const {
+    return queries + (Shape::query_bytes + static_cast<uint32_t>(stage) * Shape::key_bytes);
+  }
+  __device__ __forceinline__ Shared16 values(int stage) const { return keys(stage + Shape::stages); }
+  __device__ __forceinline__ PhaseBarrier keys_full(int stage) const { return barrier(stage); }
+  __device__ __forceinline__ PhaseBarrier keys_empty(int stage) const { return barrier(Shape::stages + stage); }
+  __device__ __forceinline__ PhaseBarrier values_full(int stage) const { return barrier(2 * Shape::stages + stage); }
+  __device__ __forceinline__ PhaseBarrier values_empty(int stage) const { return barrier(3 * Shape::stages + stage); }
+  __device__ __forceinline__ PhaseBarrier queries_full() const { return barrier(4 * Shape::stages); }
+
+  /// By one thread, before a barrier of the block. All threads of the producer say that a tile is full, and a lane of each warp of
+  /// the others that it is empty.
+  __device__ __forceinline__ void initialise() const {
+    for (int stage = 0; stage < Shape::stages; ++stage) {
+      keys_full(stage).initialise(warpgroup_threads);
+      values_full(stage).initialise(warpgroup_threads);
+      keys_empty(stage).initialise(4 * Shape::groups);
+      values_empty(stage).initialise(4 * Shape::groups);
+    }
+    queries_full().initialise(warpgroup_threads);
+    publish_barriers();
+  }
+
+ private:
+  __device__ __forceinline__ PhaseBarrier barrier(int index) const {
+    return {queries.address + Shape::tile_bytes + static_cast<uint32_t>(index) * 8};
+  }
+};
+
+__device__ __forceinline__ void arrive(PhaseBarrier barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier.address) : "memory");
+}
+
+/// Whether the phase with this parity has ended, without waiting.
+__device__ __forceinline__ bool has_ended(PhaseBarrier barrier, uint32_t parity) {
+  uint32_t ended;
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, done;\n"
+      "}\n"
+      : "=r"(ended)
+      : "r"(barrier.address), "r"(parity)
+      : "memory");
+  return ended != 0;
+}
+
+/// Says that the calling warp has no products under way that read a tile.
+__device__ __forceinline__ void free_tile(PhaseBarrier empty) {
+  if (threadIdx.x % 32 == 0) arrive(empty);
+}
+
+/// Warpgroups issue the products of a tile in turns, each after the one before it. The first begins, and the last passes no turn on
+/// after its last tile.
+template <class Shape>
+__device__ __forceinline__ void await_turn(int group) {
+  await_warpgroup(1 + group);
+}
+template <class Shape>
+__device__ __forceinline__ void begin_turns(int group) {
+  if (group == Shape::groups - 1) signal_warpgroup(1);
+}
+template <class Shape>
+__device__ __forceinline__ void pass_turn(int group, bool is_last) {
+  const int next = group + 1 == Shape::groups ? 0 : group + 1;
+  if (next != 0 || !is_last) signal_warpgroup(1 + next);
+}
+
+/// The rows a thread of the producer copies of a tensor: every 16th, eight elements of each block of 64 columns.
+template <class T>
+struct RowCopier {
+  const T* from;   // the thread's elements of the next of its rows
+  int64_t step;    // elements from row to row
+  int columns;     // elements from the thread's on that a row has
+
+  __device__ __forceinline__ RowCopier(const In<T>& tensor, int64_t first, int64_t stride, int width)
+      : from(tensor.data + first + own_row() * stride + own_chunk() * 8), step(rows_a_step * stride), columns(width - own_chunk() * 8) {}
+
+  static constexpr int rows_a_step = warpgroup_threads / 8;
+  static __device__ __forceinline__ int own_row() { return static_cast<int>(threadIdx.x) % warpgroup_threads / 8; }
+  static __device__ __forceinline__ int own_chunk() { return static_cast<int>(threadIdx.x) % 8; }
+
+  /// Starts copying the next Rows rows, of which `valid` exist; the others, and columns that do not, arrive as zeros.
+  template <class Shape, int Rows>
+  __device__ __forceinline__ void copy(Shared16 tile, int valid) {
+    static_assert(Rows % rows_a_step == 0, "every thread copies as many rows");
+    const int row = own_row(), chunk = own_chunk();
+    Shared16 to = tile + (static_cast<uint32_t>(row) * Shape::row_bytes + static_cast<uint32_t>(chunk ^ row % 8) * 16);
+    valid -= row;
+#pragma unroll 1
+    for (int i = 0; i < Rows; i += rows_a_step) {
+      HEDDLE_UNROLL
+      for (int block = 0; block < Shape::blocks; ++block) {
+        // Columns that no product reads are not written.
+        if (Shape::width - block * 64 < 64 && chunk * 8 >= Shape::width - block * 64) continue;
+        copy_async_16(to + static_cast<uint32_t>(block * Rows) * Shape::row_bytes, In<T>{from}, block * 64,
+                      block * 64 < columns && i < valid);
+      }
+      from += step;
+      to = to + rows_a_step * Shape::row_bytes;
+    }
+  }
+};
+
+/// Fills the rings: queries and the first keys, then keys of a tile and values of the one before it. What was started is announced
+/// when the next copies are under way, or when there is no room for them.
+template <class T, class Shape, class Slots>
+__device__ __forceinline__ void fill_rings(const PipelinedWork& work, const PipelinedMemory<Shape>& memory, const AttentionSizes& sizes,
+                                           const In<T>& query, const In<T>& key, const In<T>& value, const Slots& slots) {
+  uint32_t pending = 0;  // the barrier of what is to be announced
+  const auto announce = [&] {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    arrive({pending});
+  };
+  const auto started = [&](PhaseBarrier full) {
+    copy_async_commit();
+    if (pending != 0) {
+      copy_async_wait<1>();
+      announce();
+    }
+    pending = full.address;
+  };
+  const auto make_room = [&](PhaseBarrier empty, uint32_t parity) {
+    if (has_ended(empty, parity)) return;
+    if (pending != 0) {
+      copy_async_wait<0>();
+      announce();
+      pending = 0;
+    }
+    empty.wait(parity);
+  };
+  RowCopier<T> queries(query, slots.query_row(work.b, work.h, work.first), slots.query_stride(), sizes.head_dim);
+  queries.template copy<Shape, Shape::queries>(memory.queries, work.queries - work.first);
+  started(memory.queries_full());
+  const int64_t key_stride = slots.key_stride(), value_stride = slots.value_stride();
+  RowCopier<T> keys(key, slots.key_row(work.b, work.h, 0) + work.begin * key_stride, key_stride, sizes.head_dim);
+  RowCopier<T> values(value, slots.value_row(work.b, work.h, 0) + work.begin * value_stride, value_stride, sizes.value_dim);
+  const int count = work.end - work.begin;
+  for (int tile = 0; tile <= work.tiles; ++tile) {
+    if (tile < work.tiles) {
+      const PipelinedPlace at = place_of<Shape>(tile);
+      make_room(memory.keys_empty(at.stage), at.parity ^ 1);
+      keys.template copy<Shape, Shape::keys>(memory.keys(at.stage), count - tile * Shape::keys);
+      started(memory.keys_full(at.stage));
+    }
+    if (tile > 0) {
+      const PipelinedPlace at = place_of<Shape>(tile - 1);
+      make_room(memory.values_empty(at.stage), at.parity ^ 1);
+      values.template copy<Shape, Shape::keys>(memory.values(at.stage), count - (tile - 1) * Shape::keys);
+      started(memory.values_full(at.stage));
+    }
+  }
+  copy_async_wait<0>();
+  announce();
+}
+
+#endif
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,216 @@
+// Attention on Hopper for long sequences of 16-bit rows: one warpgroup fills rings of key and value tiles, the others have 64 query
+// rows each and overlap the softmax of one tile with the products of the next. They issue their products in turns, so that while one
+// computes weights the tensor cores have the others' products.
+#ifndef HEDDLE_ATTENTION_PIPELINED_CUH
+#define HEDDLE_ATTENTION_PIPELINED_CUH
+
+#include "attention_pipeline.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+#if defined(HEDDLE_HOPPER_CODE)
+
+/// What a warpgroup carries from tile to tile. A thread has parts of two rows: elements 4 j to 4 j + 3 of sums are columns 8 j + 2 (t % 4)
+/// and the next, of the first row and of the one 8 further.
+template <class Shape>
+struct PipelinedRows {
+  float output[Shape::width / 2] = {};
+  float scores[Shape::keys / 2];
+  uint32_t weights[Shape::keys / 16][4];
+  QuadSoftmax softmax;
+};
+
+/// scores = queries x keys^T, under way.
+template <class T, class Shape>
+__device__ __forceinline__ void start_scores(PipelinedRows<Shape>& rows, Shared16 queries, Shared16 keys) {
+  HEDDLE_UNROLL
+  for (int k = 0; k < Shape::slices; ++k) {
+    const uint32_t block = static_cast<uint32_t>(k / 4);
+    const uint64_t a = swizzled_rows(queries + block * Shape::query_block_bytes) + 2 * (k % 4);
+    const uint64_t b = swizzled_rows(keys + block * Shape::key_block_bytes) + 2 * (k % 4);
+    multiply_rows<T, Shape::keys>(rows.scores, a, b, k);
+  }
+  commit_products();
+}
+
+/// output += weights x values, under way.
+template <class T, class Shape>
+__device__ __forceinline__ void start_output(PipelinedRows<Shape>& rows, Shared16 values) {
+  const uint64_t b = swizzled_columns(values, Shape::key_block_bytes);
+  HEDDLE_UNROLL
+  for (int k = 0; k < Shape::keys / 16; ++k) {
+    multiply_values<T, Shape::width>(rows.output, rows.weights[k], b + static_cast<uint64_t>(k) * 128);
+  }
+  commit_products();
+}
+
+/// Rounds weights to T, as the left factor of the product with values.
+template <class T, class Shape>
+__device__ __forceinline__ void round_weights(PipelinedRows<Shape>& rows) {
+  HEDDLE_UNROLL
+  for (int i = 0; i < Shape::keys / 4; ++i) rows.weights[i / 4][i % 4] = round_pair<T>(rows.scores[2 * i], rows.scores[2 * i + 1]);
+}
+
+template <class Shape>
+__device__ __forceinline__ void rescale(PipelinedRows<Shape>& rows, const float (&factors)[2]) {
+  if (!__any_sync(0xffffffffu, factors[0] != 1.0f || factors[1] != 1.0f)) return;
+  HEDDLE_UNROLL
+  for (int i = 0; i < Shape::width / 2; ++i) rows.output[i] *= factors[i / 2 % 2];
+}
+
+/// One of the warpgroups that compute: its 64 query rows, from row `first` on.
+template <class T, class Shape, class O, class Slots>
+__device__ __forceinline__ void attend_rows(const PipelinedWork& work, const PipelinedMemory<Shape>& memory,
+                                            const AttentionSizes& sizes, const Out<O>& out, const Slots& slots, int group) {
+  const int b = work.b, h = work.h;
+  // Asked for anew where it is needed, since registers are short.
+  const auto row_of = [&](int half) {
+    const int thread = static_cast<int>(threadIdx.x);
+    return work.first + thread / 32 * 16 + thread % 32 / 4 + half * 8;
+  };
+  // Rows beyond the last query are computed along and dropped; their scores are asked for as if they were the last.
+  const auto known = [&](int half) { return min(row_of(half), work.queries - 1); };
+  PipelinedRows<Shape> rows;
+  const Shared16 queries = memory.queries + static_cast<uint32_t>(group) * 64 * 128;
+  const auto weigh = [&](int tile, float(&factors)[2]) {
+    const int from = work.begin + tile * Shape::keys;
+    const int own = from + static_cast<int>(threadIdx.x) % 4 * 2;
+    // Places as floats are sums of floats: conversions take as long as exponentials.
+    const float own_float = static_cast<float>(own), row_floats[2] = {static_cast<float>(known(0)), static_cast<float>(known(1))};
+    const auto score = [&](int half, int place, float raw) {
+      return slots.score(raw, b, h, known(half), own + place, row_floats[half], own_float + static_cast<float>(place));
+    };
+    const auto element = [&](int i) -> float& { return rows.scores[i]; };
+    if (from >= work.all_begin && from + Shape::keys <= work.all_end) {
+      rows.softmax.template weigh<true, Shape::keys / 2>(element, slots, [](int, int) { return true; }, score, factors);
+    } else {
+      int lower[2], upper[2];
+      HEDDLE_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        lower[half] = lower_of(slots, b, h, known(half)) - own;
+        upper[half] = upper_of(slots, b, h, known(half), sizes.keys) - own;
+      }
+      const auto is_attended = [&](int half, int place) { return place >= lower[half] && place < upper[half]; };
+      rows.softmax.template weigh<false, Shape::keys / 2>(element, slots, is_attended, score, factors);
+    }
+  };
+  const int tiles = work.tiles;
+  float factors[2];
+  if (tiles > 0) {
+    begin_turns<Shape>(group);
+    memory.queries_full().wait(0);
+    memory.keys_full(0).wait(0);
+    await_turn<Shape>(group);
+    begin_products();
+    start_scores<T, Shape>(rows, queries, memory.keys(0));
+    pass_turn<Shape>(group, tiles == 1);
+    wait_products<0>();
+    pin(rows.scores);
+    free_tile(memory.keys_empty(0));
+    weigh(0, factors);
+    round_weights<T, Shape>(rows);
+  }
+  for (int tile = 1; tile < tiles; ++tile) {
+    const PipelinedPlace here = place_of<Shape>(tile), before = place_of<Shape>(tile - 1);
+    memory.keys_full(here.stage).wait(here.parity);
+    await_turn<Shape>(group);
+    begin_products();
+    start_scores<T, Shape>(rows, queries, memory.keys(here.stage));
+    memory.values_full(before.stage).wait(before.parity);
+    start_output<T, Shape>(rows, memory.values(before.stage));
+    pass_turn<Shape>(group, tile + 1 == tiles);
+    wait_products<1>();
+    pin(rows.scores);
+    free_tile(memory.keys_empty(here.stage));
+    weigh(tile, factors);
+    wait_products<0>();
+    pin(rows.output);
+    free_tile(memory.values_empty(before.stage));
+    rescale(rows, factors);
+    round_weights<T, Shape>(rows);
+  }
+  if (tiles > 0) {
+    const PipelinedPlace last = place_of<Shape>(tiles - 1);
+    memory.values_full(last.stage).wait(last.parity);
+    begin_products();
+    start_output<T, Shape>(rows, memory.values(last.stage));
+    wait_products<0>();
+    pin(rows.output);
+  }
+  HEDDLE_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const Quotient quotient = rows.softmax.quotient(slots, half, b, h, known(half));
+    store_fragments<Shape::width / 8>(out, slots, b, h, row_of(half), work.queries, sizes.value_dim, [&](int fragment, int e) {
+      return quotient(rows.output[4 * fragment + 2 * half + e]);
+    });
+  }
+}
+
+#endif
+
+/// One block for each tile of query rows (x) of each head (y) of each sequence (z), the last tiles first.
+template <class T, class O, class Shape, class Slots>
+__global__ void __launch_bounds__(Shape::threads, 1)
+    attention_pipelined(const AttentionSizes sizes, const In<T> query, const In<T> key, const In<T> value, const Out<O> out,
+                        const Slots slots) {
+#if defined(HEDDLE_HOPPER_CODE)
+  wait_for_producers();
+  release_consumers();
+  const int tiles = static_cast<int>(gridDim.x), tile = tiles - 1 - static_cast<int>(blockIdx.x);
+  PipelinedWork work;
+  work.h = static_cast<int>(blockIdx.y), work.b = static_cast<int>(blockIdx.z);
+  work.queries = slots.queries(work.b), work.first = tile * Shape::queries;
+  const int owned = slots.owned(work.b);
+  if (owned > work.queries) {
+    zero_rows<Shape::queries, Shape::threads, Shape::width / 8>(out, slots, work.b, work.h, tile, tiles, work.queries, owned,
+                                                               sizes.value_dim);
+  }
+  if (work.first >= work.queries) return;
+  const int last = min(work.first + Shape::queries, work.queries) - 1;
+  work.begin = lower_of(slots, work.b, work.h, work.first), work.end = upper_of(slots, work.b, work.h, last, sizes.keys);
+  work.all_begin = lower_of(slots, work.b, work.h, last);
+  work.all_end = upper_of(slots, work.b, work.h, work.first, sizes.keys);
+  work.tiles = work.begin < work.end ? (work.end - work.begin + Shape::keys - 1) / Shape::keys : 0;
+  HEDDLE_DYNAMIC_SHARED(shared);
+  const PipelinedMemory<Shape> memory{shared};
+  if (threadIdx.x == 0) memory.initialise();
+  __syncthreads();
+  // Uniform, so that roles are branches and not predicates.
+  const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
+  if (group == Shape::groups) {
+    shrink_registers<Shape::producer_registers>();
+    if (work.tiles > 0) fill_rings<T, Shape>(work, memory, sizes, query, key, value, slots);
+  } else {
+    grow_registers<Shape::consumer_registers>();
+    attend_rows<T, Shape>(work, memory, sizes, out, slots, group);
+  }
+#endif
+}
+
+/// Launches `attention_pipelined` for rows of at most Width elements.
+template <int Width, class T, class O, class Slots>
+int32_t launch_attention_pipelined(const heddle_launch* queue, heddle_error* error, const char* name, const AttentionExtents& extents,
+                                   In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
+  using Shape = PipelinedShape<T, Width, is_proportional<Slots>>;
+  constexpr int64_t most = 65535;
+  if (extents.batch > most || extents.heads > most) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld heads, allowed are %lld of each", name,
+                static_cast<long long>(extents.batch), static_cast<long long>(extents.heads), static_cast<long long>(most));
+  }
+  const int64_t tiles = longest((extents.queries + Shape::queries - 1) / Shape::queries, int64_t{1});
+  const dim3 grid(static_cast<unsigned int>(tiles), static_cast<unsigned int>(extents.heads), static_cast<unsigned int>(extents.batch));
+  const LaunchConfig config = {name, grid, dim3(Shape::threads), Shape::shared_bytes, Sync::block, true};
+  return launch(queue, error, config, attention_pipelined<T, O, Shape, Slots>, sizes_of(extents), query, key, value, out, slots);
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,204 @@
+// What the attention bodies ask of a Slots (see attention.cuh) beside its functions: which of the optional ones it has, which keys
+// a query attends, and elements of rows that are computed while they are loaded.
+#ifndef HEDDLE_ATTENTION_SLOTS_CUH
+#define HEDDLE_ATTENTION_SLOTS_CUH
+
+#include "attention_softmax.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// An integer as a type, which picks a template's instance.
+template <int Value>
+struct Integer {
+  static constexpr int value = Value;
+};
+
+/// Extents of a launch. `queries` is the most query rows a sequence has.
+struct AttentionExtents {
+  int64_t batch, heads, queries, keys, head_dim, value_dim;
+};
+
+/// Those of them that kernels read.
+struct AttentionSizes {
+  int keys, head_dim, value_dim;
+};
+
+inline AttentionSizes sizes_of(const AttentionExtents& extents) {
+  return {static_cast<int>(extents.keys), static_cast<int>(extents.head_dim), static_cast<int>(extents.value_dim)};
+}
+
+/// Whether a Slots says that its score is plain.
+template <class Slots, class = void>
+constexpr bool has_plain_score = false;
+template <class Slots>
+constexpr bool has_plain_score<Slots, decltype(static_cast<void>(Slots::plain_score))> = Slots::plain_score;
+
+/// Whether a Slots says that its score is a multiple of the product, by `score_factor()`.
+template <class Slots, class = void>
+constexpr bool is_proportional = false;
+template <class Slots>
+constexpr bool is_proportional<Slots, decltype(static_cast<void>(&Slots::score_factor))> = true;
+
+/// Whether a Slots says what is stored of a result.
+template <class Slots, class = void>
+constexpr bool changes_results = false;
+template <class Slots>
+constexpr bool changes_results<Slots, decltype(static_cast<void>(&Slots::stored))> = true;
+
+/// Whether a Slots says what sums are divided by.
+template <class Slots, class = void>
+constexpr bool has_denominator = false;
+template <class Slots>
+constexpr bool has_denominator<Slots, decltype(static_cast<void>(&Slots::denominator))> = true;
+
+/// Whether a Slots computes the elements of rows while they are loaded.
+template <class Slots, class = void>
+constexpr bool computes_query = false;
+template <class Slots>
+constexpr bool computes_query<Slots, decltype(static_cast<void>(Slots::computed_query))> = Slots::computed_query;
+template <class Slots, class = void>
+constexpr bool computes_key = false;
+template <class Slots>
+constexpr bool computes_key<Slots, decltype(static_cast<void>(Slots::computed_key))> = Slots::computed_key;
+template <class Slots, class = void>
+constexpr bool computes_value = false;
+template <class Slots>
+constexpr bool computes_value<Slots, decltype(static_cast<void>(Slots::computed_value))> = Slots::computed_value;
+
+/// What is stored of a result, before it is rounded.
+template <class Slots>
+__device__ __forceinline__ float stored_of(const Slots& slots, float result, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                           [[maybe_unused]] int i, [[maybe_unused]] int c) {
+  if constexpr (changes_results<Slots>) {
+    return slots.stored(result, b, h, i, c);
+  } else {
+    return result;
+  }
+}
+
+/// What softmax is taken of.
+template <class Slots>
+__device__ __forceinline__ float score_of(const Slots& slots, float raw, int b, int h, int i, int j) {
+  return slots.score(raw, b, h, i, j, static_cast<float>(i), static_cast<float>(j));
+}
+
+/// The keys a query attends, of those there are.
+template <class Slots>
+__device__ __forceinline__ int lower_of(const Slots& slots, int b, int h, int i) {
+  return max(slots.lower(b, h, i), 0);
+}
+template <class Slots>
+__device__ __forceinline__ int upper_of(const Slots& slots, int b, int h, int i, int keys) {
+  return min(slots.upper(b, h, i), keys);
+}
+
+/// How a query's sum of weighted values becomes its result.
+struct Quotient {
+  float scale;
+  bool none;  // all keys are masked
+
+  __device__ __forceinline__ float operator()(float sum) const { return none ? 0.0f : sum * scale; }
+};
+
+/// `total` is relative to `top`, `peak` the largest score.
+template <class Slots>
+__device__ __forceinline__ Quotient quotient_of(const Slots& slots, float total, [[maybe_unused]] float top,
+                                                [[maybe_unused]] float peak, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                                [[maybe_unused]] int i) {
+  const bool none = total == 0.0f;
+  if constexpr (has_denominator<Slots>) {
+    const float factor = exp2_flushed((top - peak) * OnlineSoftmax::log2_e);
+    return {none ? 0.0f : factor / slots.denominator(total * factor, peak, b, h, i), none};
+  } else {
+    return {1.0f / total, none};
+  }
+}
+
+/// Where a row begins; 0 for one that is computed.
+template <class Slots>
+__device__ __forceinline__ int64_t query_row_of([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                              [[maybe_unused]] int i) {
+  if constexpr (computes_query<Slots>) {
+    return 0;
+  } else {
+    return slots.query_row(b, h, i);
+  }
+}
+template <class Slots>
+__device__ __forceinline__ int64_t key_row_of([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                              [[maybe_unused]] int j) {
+  if constexpr (computes_key<Slots>) {
+    return 0;
+  } else {
+    return slots.key_row(b, h, j);
+  }
+}
+template <class Slots>
+__device__ __forceinline__ int64_t value_row_of([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                              [[maybe_unused]] int j) {
+  if constexpr (computes_value<Slots>) {
+    return 0;
+  } else {
+    return slots.value_row(b, h, j);
+  }
+}
+
+/// Floats rounded to a chunk of T.
+template <class T, int Vec>
+__device__ __forceinline__ Chunk<T, Vec> rounded_chunk(const float (&elements)[Vec]) {
+  using Of = Chunk<T, Vec>;
+  Of chunk = {};
+  HEDDLE_UNROLL
+  for (int e = 0; e < Vec; ++e) Of::Words::set(chunk.words[e / Of::per_word], e % Of::per_word, Storage<T>::store(elements[e]));
+  return chunk;
+}
+
+/// Elements c and on of rows of head_dim elements, which begin at `row` where they are not computed.
+template <int Vec, class T, class Slots>
+__device__ __forceinline__ Chunk<T, Vec> query_chunk(const In<T>& query, [[maybe_unused]] const Slots& slots, [[maybe_unused]] int b,
+                                                     [[maybe_unused]] int h, [[maybe_unused]] int i, int64_t row, int c,
+                                                     int head_dim) {
+  if constexpr (computes_query<Slots>) {
+    float elements[Vec];
+    slots.template query_elements<Vec>(b, h, i, c, head_dim - c, elements);
+    return rounded_chunk<T>(elements);
+  } else {
+    return load_chunk<Vec>(query, row + c, head_dim - c);
+  }
+}
+template <int Vec, class T, class Slots>
+__device__ __forceinline__ Chunk<T, Vec> key_chunk(const In<T>& key, [[maybe_unused]] const Slots& slots, [[maybe_unused]] int b,
+                                                   [[maybe_unused]] int h, [[maybe_unused]] int j, int64_t row, int c, int head_dim) {
+  if constexpr (computes_key<Slots>) {
+    float elements[Vec];
+    slots.template key_elements<Vec>(b, h, j, c, head_dim - c, elements);
+    return rounded_chunk<T>(elements);
+  } else {
+    return load_chunk<Vec>(key, row + c, head_dim - c);
+  }
+}
+
+/// Element c of a row of values.
+template <class T, class Slots>
+__device__ __forceinline__ float value_element(const In<T>& value, [[maybe_unused]] const Slots& slots, [[maybe_unused]] int b,
+                                               [[maybe_unused]] int h, [[maybe_unused]] int j, int64_t row, int c) {
+  if constexpr (computes_value<Slots>) {
+    float element[1];
+    slots.template value_elements<1>(b, h, j, c, 1, element);
+    return Storage<T>::load(Storage<T>::store(element[0]));
+  } else {
+    return read(value, row + c);
+  }
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,90 @@
+// From raw products to weights: what the bodies of attention on tensor cores do with a tile's scores between its two products. A thread
+// has parts of two rows, and its quad the rest of them.
+#ifndef HEDDLE_ATTENTION_WEIGHTS_CUH
+#define HEDDLE_ATTENTION_WEIGHTS_CUH
+
+#include "attention_slots.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// The softmax of a thread's two rows so far.
+struct QuadSoftmax {
+  OnlineSoftmax rows[2];
+  float peak[2] = {-INFINITY, -INFINITY};  // the largest scores; kept only where a Slots asks for them
+
+  /// Turns the tile's `Elements` raw products, `element(i)`, into weights; returns the factors that what was summed up before is to be
+  /// multiplied by. Element i is of row i / 2 % 2 and of the key i / 4 * 8 + i % 2 places behind the thread's first, for which
+  /// `score(half, place, raw)` compiles the op's arithmetic; unless the tile is Whole, keys that `is_attended(half, place)` denies weigh
+  /// nothing.
+  template <bool Whole, int Elements, class Slots, class Element, class IsAttended, class Score>
+  __device__ __forceinline__ void weigh(Element element, const Slots& slots, IsAttended is_attended, Score score, float (&factors)[2]) {
+    const auto half_of = [](int i) { return i / 2 % 2; };
+    const auto place_of = [](int i) { return i / 4 * 8 + i % 2; };
+    // Where scores are a positive multiple of products, the multiplication is left to that by log2 e.
+    float factor = 1.0f;
+    if constexpr (is_proportional<Slots>) {
+      factor = slots.score_factor();
+      if (!(factor > 0.0f)) {
+        HEDDLE_UNROLL
+        for (int i = 0; i < Elements; ++i) element(i) *= factor;
+        factor = 1.0f;
+      }
+    }
+    // Even and odd columns are kept apart, which halves the chains of dependent instructions.
+    float largest[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    HEDDLE_UNROLL
+    for (int i = 0; i < Elements; ++i) {
+      float& own = element(i);
+      if constexpr (!is_proportional<Slots>) own = Whole || is_attended(half_of(i), place_of(i)) ? score(half_of(i), place_of(i), own) : own;
+      if (!Whole && !is_attended(half_of(i), place_of(i))) own = -INFINITY;
+      largest[i % 4] = fmaxf(largest[i % 4], own);
+    }
+    bool far = false;
+    HEDDLE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      float top = fmaxf(largest[2 * half], largest[2 * half + 1]);
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2)) * factor;
+      if constexpr (has_denominator<Slots>) peak[half] = fmaxf(peak[half], top);
+      factors[half] = rows[half].admit(top);
+      far = far || rows[half].is_far();
+    }
+    if (__any_sync(0xffffffffu, far)) {
+      HEDDLE_UNROLL
+      for (int i = 0; i < Elements; ++i) element(i) = element(i) * factor - rows[half_of(i)].offset();
+      factor = 1.0f;
+    }
+    const float bases[2] = {rows[0].base(), rows[1].base()};
+    const float exponent = factor * OnlineSoftmax::log2_e;
+    float sums[4] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < Elements; ++i) {
+      float& own = element(i);
+      own = exp2_flushed(fmaf(own, exponent, -bases[half_of(i)]));
+      sums[i % 4] += own;
+    }
+    HEDDLE_UNROLL
+    for (int half = 0; half < 2; ++half) rows[half].total += sums[2 * half] + sums[2 * half + 1];
+  }
+
+  /// What the sums of one of the rows are to be divided by. All lanes of the quad take part.
+  template <class Slots>
+  __device__ __forceinline__ Quotient quotient(const Slots& slots, int half, int b, int h, int i) const {
+    float total = rows[half].total;
+    total += __shfl_xor_sync(0xffffffffu, total, 1);
+    total += __shfl_xor_sync(0xffffffffu, total, 2);
+    return quotient_of(slots, total, rows[half].top, peak[half], b, h, i);
+  }
+};
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,119 @@
+/**
+ * Where rows of a head lie, as facts about offsets: how far neighbouring rows are apart, whether a row's elements are neighbours, and
+ * whether rows begin at multiples of a chunk. Attention asks when it is written, and moves rows whole where the answers allow.
+ */
+import { usageError } from '../errors.js'
+import { i32 } from '../ir/build.js'
+import type { Expr } from '../ir/expr.js'
+import { simplifyExpr } from '../ir/simplify.js'
+import { operands } from '../ir/walk.js'
+import { classify, offsetOf } from '../schedule/access.js'
+import { contains, dropZeros, isZero, keyOf } from '../schedule/rewrite.js'
+import { type Scope, tensorOf, wideText } from './expression.js'
+
+type Term = readonly Expr[]
+
+/** An offset as a sum of products. Signs are left out of what is asked for multiples alone. */
+function termsOf(e: Expr): readonly { readonly factors: Term; readonly negative: boolean }[] {
+  if (e.kind !== 'call') return [{ factors: [e], negative: false }]
+  const [a, b] = e.args
+  if (a === undefined || b === undefined) return [{ factors: [e], negative: false }]
+  switch (e.fn) {
+    case 'add':
+      return [...termsOf(a), ...termsOf(b)]
+    case 'sub':
+      return [...termsOf(a), ...termsOf(b).map(({ factors, negative }) => ({ factors, negative: !negative }))]
+    case 'mul':
+      return termsOf(a).flatMap((x) =>
+        termsOf(b).map((y) => ({ factors: [...x.factors, ...y.factors], negative: x.negative !== y.negative })),
+      )
+    default:
+      return [{ factors: [e], negative: false }]
+  }
+}
+
+const mentions = (e: Expr, name: string): boolean => contains(e, (node) => node.kind === 'index' && node.name === name)
+
+/** Whether the host knows a value: it depends on extents and attributes alone. */
+const isKnown = (e: Expr): boolean =>
+  e.kind === 'dim' || e.kind === 'attr' || e.kind === 'const' || (e.kind === 'call' && operands(e).every(isKnown))
+
+const product = (factors: Term): Expr =>
+  simplifyExpr(factors.reduce<Expr>((left, right) => ({ kind: 'call', type: 'i32', fn: 'mul', args: [left, right] }), i32(1)))
+
+/** What one more of the index adds to an offset, if that is one number the host knows. */
+export function stepOf(offset: Expr, index: string): Expr | undefined {
+  const steps: Expr[] = []
+  for (const { factors, negative } of termsOf(dropZeros(offset))) {
+    const place = factors.findIndex((factor) => factor.kind === 'index' && factor.name === index)
+    const rest = factors.filter((_, i) => i !== place)
+    if (rest.some((factor) => mentions(factor, index))) return undefined
+    if (place < 0) continue
+    if (negative || !rest.every(isKnown)) return undefined
+    steps.push(product(rest))
+  }
+  const [first, ...more] = steps
+  if (first === undefined) return i32(0)
+  return more.reduce<Expr>((left, right) => ({ kind: 'call', type: 'i32', fn: 'add', args: [left, right] }), first)
+}
+
+/** Whether an offset is a multiple of a number: whenever all of `of` are, or never. */
+type Multiples = { readonly kind: 'when'; readonly of: readonly Expr[] } | { readonly kind: 'never' }
+
+/** What has to be a multiple of `chunk` for an offset to be one, whatever its indices are. */
+function multiplesIn(offset: Expr, chunk: number): Multiples {
+  const of = new Map<string, Expr>()
+  for (const { factors } of termsOf(dropZeros(offset))) {
+    const factor = product(factors.filter(isKnown))
+    if (factor.kind === 'const') {
+      if (Number(factor.value) % chunk !== 0) return { kind: 'never' }
+    } else {
+      of.set(keyOf(factor), factor)
+    }
+  }
+  return { kind: 'when', of: [...of.values()] }
+}
+
+/** Where a row begins: a tensor and the indices of its element 0. */
+export interface RowStart {
+  readonly tensor: string
+  readonly indices: readonly Expr[]
+}
+
+/** Indices of element `c` of a row. */
+export function alongRow(indices: readonly Expr[]): Expr[] {
+  const c: Expr = { kind: 'index', type: 'i32', name: 'c' }
+  return indices.map((at, i) => {
+    if (i < indices.length - 1) return at
+    return isZero(at) ? c : { kind: 'call', type: 'i32', fn: 'add', args: [at, c] }
+  })
+}
+
+/** Whether the elements of a row are neighbours in memory. */
+export function isTogether({ tensor, indices }: RowStart, scope: Pick<Scope, 'tensors' | 'fixed'>): boolean {
+  const found = classify(offsetOf(tensorOf(tensor, scope), alongRow(indices), scope.fixed), 'c')
+  return found.kind === 'contiguous' && found.run === Number.POSITIVE_INFINITY
+}
+
+/** @throws usage `emit.rows` for a row whose elements are not neighbours */
+export function refuseScattered(key: string, row: RowStart, scope: Pick<Scope, 'tensors' | 'fixed'>): void {
+  if (isTogether(row, scope)) return
+  const { name, layout } = tensorOf(row.tensor, scope)
+  throw usageError('emit.rows', `${key}: elements of a head of ${name} do not lie together in layout ${layout.name}`, {
+    hint: 'give the edge a layout whose last axis is contiguous',
+  })
+}
+
+/** Elements that rows are moved by. */
+const chunk = 8
+
+/** A condition for the host, as text: whether rows begin at multiples of a chunk, whatever their indices are. */
+export function alignedText(rows: readonly RowStart[], scope: Scope): string {
+  const conditions = new Set<string>()
+  for (const { tensor, indices } of rows) {
+    const found = multiplesIn(offsetOf(tensorOf(tensor, scope), indices, scope.fixed), chunk)
+    if (found.kind === 'never') return 'false'
+    for (const factor of found.of) conditions.add(`(${wideText(factor, scope)}) % ${chunk} == 0`)
+  }
+  return conditions.size === 0 ? 'true' : [...conditions].join(' && ')
+}
