@@ -77,7 +77,8 @@ using LeftRow = FactorRows<Slots, 0, 1>;
 template <class Slots>
 using RightRows = FactorRows<Slots, 1, Slots::PRODUCTS>;
 
-/// Eight elements of a factor's row from `k` on: zero beyond `length`, and all of them where the row does not exist.
+/// Eight elements of a factor's row from `k` on: zero beyond `length`, and all of them where the row does not exist. What is multiplied
+/// is what would have been stored: elements are rounded to 16 bits where that is what tensor cores take, whichever body multiplies them.
 template <int Which, class Slots, class Row>
 __device__ __forceinline__ void factor_chunk(const Slots& slots, const Row& row, bool exists, int64_t matrix, int at, int k,
                                              int length, typename Slots::Sum (&values)[8]) {
@@ -85,7 +86,12 @@ __device__ __forceinline__ void factor_chunk(const Slots& slots, const Row& row,
   if (valid > 0) slots.chunk_of(Factor<Which>(), row, matrix, at, k, valid, values);
   HEDDLE_UNROLL
   for (int i = 0; i < 8; ++i) {
-    if (i >= valid) values[i] = 0;
+    if constexpr (sizeof(typename Slots::Element) == 2) {
+      using Store = Storage<typename Slots::Element>;
+      values[i] = i < valid ? Store::load(Store::store(values[i])) : 0;
+    } else if (i >= valid) {
+      values[i] = 0;
+    }
   }
 }
 

@@ -20,6 +20,8 @@
 // As in simt.hpp: two kernel libraries in one process share nothing.
 #pragma GCC visibility push(hidden)
 #endif
+#include "matmul_products_mma.cuh"
+#include "matmul_products_rows.cuh"
 #include "matmul_products_simple.cuh"
 
 namespace heddle {
@@ -34,6 +36,14 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
   if constexpr (std::is_same_v<typename Slots::Sum, int>) {
     const int32_t terms = check_int8_terms(error, name, k);
     if (terms != HEDDLE_OK) return terms;
+  }
+  if constexpr (multiplies_by_mma<Slots>) {
+    if constexpr (std::is_same_v<typename Slots::Sum, float>) {
+      if (matrices == 1 && m <= RowsTile::most_rows) return launch_products_rows(queue, error, name, m, n, k, slots);
+    }
+    if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {
+      return launch_products_mma(queue, error, name, matrices, m, n, k, slots);
+    }
   }
   return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
 }

@@ -3,6 +3,7 @@
  * the row program behind them, one after the other.
  */
 import { evaluateKernel, forEachPoint, type HostTensor, position } from './evaluate.js'
+import type { DTypeRef, TensorParam } from './kernel.js'
 import { factorParam, type MatmulFactor, type MatmulKernel } from './product.js'
 
 type Numbers = Readonly<Record<string, number>>
@@ -15,6 +16,37 @@ interface Strided {
   readonly data: ArrayLike<number>
   readonly strides: readonly number[]
   readonly step: number
+}
+
+/**
+ * The same kernel with its computed factors as inputs, and what these are once they are rounded to the type the factor is multiplied in:
+ * what a device is held against, where a factor is 16 bits wide whether it is stored or not.
+ */
+export function withFactors(
+  kernel: MatmulKernel,
+  inputs: Tensors,
+  dims: Numbers,
+  attrs: Numbers,
+  round: (dtype: DTypeRef, values: ArrayLike<number>) => ArrayLike<number>,
+): { readonly kernel: MatmulKernel; readonly inputs: Tensors } {
+  const made: Record<string, HostTensor> = {}
+  const stored: TensorParam[] = []
+  const asStored = (factor: MatmulFactor): MatmulFactor => {
+    const { tensor, prologue, constant } = factor
+    const computed = prologue === undefined ? undefined : evaluateKernel(prologue, inputs, dims, attrs)[tensor]
+    if (computed === undefined) return factor
+    const param = factorParam(kernel, factor)
+    made[tensor] = { data: round(param.dtype, computed.data), shape: computed.shape }
+    stored.push({ ...param, access: 'in' })
+    return { tensor, constant }
+  }
+  const [first, ...others] = kernel.products
+  const a = asStored(kernel.a)
+  const products = [
+    { ...first, b: asStored(first.b) },
+    ...others.map((product) => ({ ...product, b: asStored(product.b) })),
+  ] as const
+  return { kernel: { ...kernel, a, products, tensors: [...stored, ...kernel.tensors] }, inputs: { ...inputs, ...made } }
 }
 
 /** Outputs by name; a matmul kernel updates none of its inputs. */

@@ -7,7 +7,10 @@ import { generate } from '../../src/emit/generate.js'
 import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
 import { writeGenerated } from '../../src/emit/write.js'
 import type { DType } from '../../src/ir/dtype.js'
+import { withFactors } from '../../src/ir/evaluate_product.js'
 import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
+import { resolveDType } from '../../src/ir/instance.js'
+import type { DTypeRef } from '../../src/ir/kernel.js'
 import type { MatmulKernel } from '../../src/ir/product.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
@@ -100,7 +103,10 @@ export async function differences(
   for (const { slice } of buffers) slice.buffer.release()
   const inputs = Object.fromEntries(given.map(({ name, data, shape: of }) => [name, { data, shape: of }]))
   const attrs = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
-  const expected = evaluateTemplate(kernel, inputs, dims, attrs)
+  const typed = (ref: DTypeRef): DType => resolveDType(ref, entry.types as Readonly<Record<string, DType>>)
+  const round = (ref: DTypeRef, values: ArrayLike<number>) => roundTo(typed(ref), values)
+  const stored = withFactors(kernel, inputs, dims, attrs, round)
+  const expected = evaluateTemplate(stored.kernel, stored.inputs, dims, attrs)
   return wanted.flatMap(({ name, dtype }, i) => {
     const rule = tolerance({ dtype, class: 'matmul', length: dims.k ?? 1, scale: 1 })
     const result = compare(decode(dtype, results[i] ?? new Uint8Array()), expected[name]?.data ?? [], rule)

@@ -49,4 +49,11 @@ describe('kernels with products on simt equal their IR', () => {
     }
     expect(found).toEqual([])
   })
+
+  it.each(['gate_and_up', 'norm_gate_and_up', 'group_weights'])('%s__f16 of so many rows that tiles are large', async (name) => {
+    const kernel = kernels.find((each) => each.name === name)
+    if (kernel === undefined) throw new Error(`there is no kernel ${name}`)
+    const dims = { [kernel.m]: 1412, [kernel.n]: name === 'group_weights' ? 1416 : 712, [kernel.k]: 64, h: 32, g: 4 }
+    expect(await differences(host, kernel, `${name}__f16`, dims)).toEqual([])
+  })
 })
