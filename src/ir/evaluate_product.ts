@@ -32,13 +32,13 @@ export function withFactors(
   const made: Record<string, HostTensor> = {}
   const stored: TensorParam[] = []
   const asStored = (factor: MatmulFactor): MatmulFactor => {
-    const { tensor, prologue, constant } = factor
+    const { tensor, prologue } = factor
     const computed = prologue === undefined ? undefined : evaluateKernel(prologue, inputs, dims, attrs)[tensor]
     if (computed === undefined) return factor
     const param = factorParam(kernel, factor)
     made[tensor] = { data: round(param.dtype, computed.data), shape: computed.shape }
     stored.push({ ...param, access: 'in' })
-    return { tensor, constant }
+    return { tensor }
   }
   const [first, ...others] = kernel.products
   const a = asStored(kernel.a)
