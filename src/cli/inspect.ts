@@ -16,6 +16,7 @@ import { type BuildReport, installation, readBuildReport } from '../toolchain/in
 import { packageRoot } from '../toolchain/paths.js'
 import { type CliContext, json } from './context.js'
 import { readKernels } from './gen.js'
+import { inspectPasses, type PassText } from './inspect_passes.js'
 import { readManifest } from './pipeline.js'
 
 export interface Inspection {
@@ -98,10 +99,17 @@ function printInspection(found: Inspection): string {
 export const inspectCommand = (context: () => CliContext) =>
   new Command('inspect')
     .description('show one kernel at every stage')
-    .argument('<kernel>', 'an instance such as layer_norm__f16, or an op such as layer_norm')
+    .argument('<name>', 'an instance such as layer_norm__f16, or an op such as layer_norm; with --passes also a plan')
+    .option('--passes', 'what each pass of the compiler leaves behind')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print the stages as JSON')
     .action(async (name, options) => {
+      if (options.passes === true) {
+        const passes = await inspectPasses(name, options, context())
+        const section = ({ pass, text }: PassText): string => `== ${pass}\n${text.trimEnd()}\n`
+        context().out(options.json ? json(passes) : passes.map(section).join('\n'))
+        return
+      }
       const found = await inspect(name, options, context())
       context().out(options.json ? json(found) : printInspection(found))
     })

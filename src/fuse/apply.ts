@@ -9,15 +9,14 @@ import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printShape } from '../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import { verifyGraph } from '../ir/verify_graph.js'
+import { verifyTemplate } from '../ir/verify_template.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import type { DerivedGroup } from './check/meaning.js'
 import { commonConstants, markConstants } from './graph/constants.js'
-import { placeEdges } from './graph/edges.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
-import { packGraph } from './graph/pack.js'
-import { quantiseGraph } from './graph/quantise.js'
-import { stackGraph } from './graph/stack.js'
+import { prepareGraph } from './passes.js'
 import { checkLibrary, libraryEpilogue, libraryMatmul } from './product/library.js'
 import { deriveProducts } from './product/matmul.js'
 import { areParallel } from './product/parts.js'
@@ -40,21 +39,6 @@ export interface PlannedGraph {
 }
 
 type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
-
-/**
- * The graph whose nodes a plan's groups name: padding removed, nodes stacked, values quantised, edges stored as the plan says.
- * @param ops kernels of the graph's ops, and of those packing, stacking and quantising bring in, by name
- * @throws usage `plan.node` for a name the graph lacks, `plan.packed`, `plan.stack`, `plan.quantised`, `plan.edge`
- */
-export function prepareGraph(
-  original: Graph,
-  plan: PlanDecl,
-  ops: ReadonlyMap<string, Kernel>,
-  layouts: LayoutsByName = new Map(),
-): Graph {
-  const packed = plan.packed === undefined ? original : packGraph(original, plan.packed)
-  return placeEdges(quantiseGraph(stackGraph(packed, plan, ops), plan, ops), plan, layouts)
-}
 
 /**
  * @param ops as `prepareGraph` takes them
@@ -87,6 +71,7 @@ export function applyPlan(
       checkConvex(graph, name, ordered)
       const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
       const derived = markConstants(graph, forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes))
+      if (isTemplate(derived.kernel)) verifyTemplate(derived.kernel, `deriving ${name} of plan ${plan.name}`)
       groups.push({ name, graph, nodes: ordered, derived })
       if (product !== undefined) {
         fused.push(...libraryNodes(values, name, product, ordered, derived))
@@ -111,7 +96,9 @@ export function applyPlan(
   const planned = prune({ ...graph, values, nodes: [...kept, ...fused] })
   const kernels = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [] : [[name, kernel] as const])))
   const templates = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [[name, kernel] as const] : [])))
-  return { graph: { ...planned, nodes: sortNodes(planned.nodes, graph) }, kernels, templates, groups }
+  const sorted: Graph = { ...planned, nodes: sortNodes(planned.nodes, graph) }
+  verifyGraph(sorted, `grouping of plan ${plan.name}`, new Map<string, PlannedKernel>([...ops, ...made]))
+  return { graph: sorted, kernels, templates, groups }
 }
 
 /** The kernel for fewer storage types. */

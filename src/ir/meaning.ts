@@ -80,7 +80,7 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
   const hidden = constant('f32', Number.NEGATIVE_INFINITY)
   const total = local('total')
   const isAny = call('gt', total, f32(0))
-  const weight = at('weights', index('w'))
+  const weight = at('(weights)', index('w'))
   const sum: Expr = {
     kind: 'fold',
     type: 'f32',
@@ -91,35 +91,35 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
   }
   const row = { type: 'f32', length: keys } as const
   return [
-    { kind: 'row', name: 'raws', ...row, index: 'j', value: select(attended, scored, hidden) },
+    { kind: 'row', name: '(raws)', ...row, index: 'j', value: select(attended, scored, hidden) },
     {
       kind: 'row',
-      name: 'scores',
+      name: '(scores)',
       ...row,
       index: 'j2',
-      value: select(call('lt', at('raws', index('j2')), f32(hiddenBelow)), hidden, at('raws', index('j2'))),
+      value: select(call('lt', at('(raws)', index('j2')), f32(hiddenBelow)), hidden, at('(raws)', index('j2'))),
     },
-    { kind: 'reduce', name: 'top', type: 'f32', monoid: 'max', length: keys, index: 'j3', value: at('scores', index('j3')) },
+    { kind: 'reduce', name: 'top', type: 'f32', monoid: 'max', length: keys, index: 'j3', value: at('(scores)', index('j3')) },
     {
       kind: 'row',
-      name: 'weights',
+      name: '(weights)',
       ...row,
       index: 'j4',
       value: select(
-        call('gt', at('scores', index('j4')), hidden),
-        call('exp', call('sub', at('scores', index('j4')), local('top'))),
+        call('gt', at('(scores)', index('j4')), hidden),
+        call('exp', call('sub', at('(scores)', index('j4')), local('top'))),
         f32(0),
       ),
     },
-    { kind: 'reduce', name: 'total', type: 'f32', monoid: 'sum', length: keys, index: 'j5', value: at('weights', index('j5')) },
-    { kind: 'let', name: 'over', type: 'f32', value: select(isAny, denominator, f32(1)) },
+    { kind: 'reduce', name: 'total', type: 'f32', monoid: 'sum', length: keys, index: 'j5', value: at('(weights)', index('j5')) },
+    { kind: 'let', name: '(over)', type: 'f32', value: select(isAny, denominator, f32(1)) },
     {
       kind: 'row',
-      name: 'results',
+      name: '(results)',
       type: 'f32',
       length: valueDim,
       index: 'c',
-      value: select(isAny, call('div', sum, local('over')), f32(0)),
+      value: select(isAny, call('div', sum, local('(over)')), f32(0)),
     },
     {
       kind: 'storeRow',
@@ -130,7 +130,7 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
       value: substitute(
         stored,
         new Map([
-          ['result', at('results', index('c2'))],
+          ['result', at('(results)', index('c2'))],
           ['c', index('c2')],
         ]),
       ),

@@ -3,6 +3,7 @@
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
 import { intrinsic } from '../ir/intrinsics.js'
+import type { Kernel } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
@@ -28,8 +29,16 @@ export const schedulePasses = {
   applyTuning,
 } as const
 
+/** What a pass leaves behind: a kernel of the IR, steps in the order they run, or a mapped kernel. */
+export interface SchedulePassResult {
+  readonly kernel?: Kernel
+  readonly steps?: readonly Step[]
+  readonly mapped?: MappedKernel
+}
+
 /**
  * Maps one instance of a kernel: by the default rules, behind what a plan asks for, behind what a tuning file has measured.
+ * @param see is shown what each pass leaves behind
  * @throws usage `plan.schedule` for a schedule that the kernel cannot have; usage `tuning.choice`, `tuning.order` for an entry that the kernel cannot have
  */
 export function mapKernel(
@@ -37,26 +46,35 @@ export function mapKernel(
   tuning?: Tuning,
   schedule?: Schedule,
   passes: typeof schedulePasses = schedulePasses,
+  see: (pass: string, made: SchedulePassResult) => void = () => undefined,
 ): MappedKernel {
   const verified = (mapped: MappedKernel, pass: string): MappedKernel => {
     verifyMapped(mapped, pass)
+    see(pass, { mapped })
     return mapped
   }
-  const ruled = verified(mapByRules(instance, passes), 'choosing variants')
+  const ruled = verified(mapByRules(instance, passes, see), 'choosing variants')
   const asked = schedule === undefined ? ruled : verified(passes.applySchedule(ruled, schedule), 'applying the plan')
   return tuning === undefined ? asked : verified(passes.applyTuning(asked, tuning), 'applying measurements')
 }
 
-function mapByRules(instance: Instance, passes: typeof schedulePasses): MappedKernel {
+function mapByRules(
+  instance: Instance,
+  passes: typeof schedulePasses,
+  see: (pass: string, made: SchedulePassResult) => void,
+): MappedKernel {
   const placed: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
   if (placed.kernel !== instance.kernel) verifyKernel(placed.kernel, 'placing updates')
+  see('placing updates', { kernel: placed.kernel })
   const kernel = passes.normalise(placed)
   verifyNormal(kernel, placed, 'normalising')
   const steps = (keep: boolean): Step[] => {
     const ordered = passes.planSteps(kernel, keep)
     verifySteps(ordered, kernel, placed, 'ordering passes')
+    see(keep ? 'ordering passes, rows kept' : 'ordering passes, rows read again', { steps: ordered })
     const simplified = passes.simplifySteps(kernel, ordered)
     verifySteps(simplified, kernel, placed, 'simplifying')
+    see(keep ? 'simplifying, rows kept' : 'simplifying, rows read again', { steps: simplified })
     return simplified
   }
   return passes.chooseVariants(instance, kernel, steps)

@@ -134,8 +134,8 @@ function viewed(graph: Graph, drawn: ReadonlyMap<ValueId, Float64Array>): Map<Va
   return found
 }
 
-/** Zero weights for queries whose keys are all masked, in groups of attention. */
-function maskedRule(graph: Graph, nodes: DerivedGroup['nodes']) {
+/** Zero weights for queries whose keys are all masked: what the composition makes of weights in groups of attention. */
+export function maskedRule(graph: Graph, nodes: DerivedGroup['nodes']) {
   const [scores, context] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
   if (scores === undefined || context === undefined) return undefined
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [{ node, kernel: noKernel }] : []))

@@ -6,8 +6,9 @@ import { HeddleError, usageError } from '../../errors.js'
 import { type Graph, type GraphNode, inputsOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import type { PlanDecl } from '../../lang/plan.js'
-import { applyPlan, type PlannedKernel, prepareGraph } from '../apply.js'
+import { applyPlan, type PlannedKernel } from '../apply.js'
 import type { LayoutsByName } from '../graph/edit.js'
+import { prepareGraph } from '../passes.js'
 import { type Pricing, type StepCost, stepCost } from './cost.js'
 
 /** A node that does something. */

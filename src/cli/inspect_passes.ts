@@ -1,0 +1,84 @@
+/**
+ * `heddle inspect --passes NAME`: a plan's graph behind each pass over it and what its groups become, or a kernel behind each pass of the
+ * schedule. The lists are src/fuse/passes.ts and `schedulePasses` of src/schedule/map.ts.
+ */
+import { usageError } from '../errors.js'
+import { allInstances } from '../ir/instance.js'
+import { printKernel } from '../ir/print.js'
+import { printGraph } from '../ir/print_graph.js'
+import { printTemplate } from '../ir/print_template.js'
+import { isTemplate } from '../ir/template.js'
+import type { CliContext } from './context.js'
+import { readKernels } from './gen.js'
+
+export interface PassText {
+  readonly pass: string
+  readonly text: string
+}
+
+/** @throws usage `inspect.passes` naming what there is, and what the front end and plans throw */
+export async function inspectPasses(
+  name: string,
+  options: { readonly specs?: string | undefined },
+  { root }: CliContext,
+): Promise<readonly PassText[]> {
+  const specs = options.specs ?? 'specs'
+  const { readDeclarations, readSpecsOrThrow } = await import('../frontend/index.js')
+  const { graphs, plans } = await readDeclarations(root, specs)
+  const named = plans.filter((plan) => plan.name === name)
+  if (named.length > 0) {
+    const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+    const ops = new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel]))
+    return planPasses(named, graphs, ops, new Map(layouts.map((layout) => [layout.name, layout])))
+  }
+  const { kernels, templates } = await readKernels(root, specs)
+  const template = templates.find((kernel) => kernel.name === name)
+  if (template !== undefined) return [{ pass: 'deriving', text: printTemplate(template) }]
+  const kernel = kernels.find((each) => each.name === name)
+  if (kernel === undefined) {
+    const known = [...new Set([...plans, ...kernels, ...templates].map((each) => each.name))]
+    throw usageError('inspect.passes', `there is no plan and no kernel ${name}`, { hint: `known: ${known.join(', ')}` })
+  }
+  const [instance] = allInstances(kernel)
+  if (instance === undefined) throw new Error(`internal: ${name} has no instance`)
+  const [{ mapKernel }, { printSteps }, { describeSchedule }] = await Promise.all([
+    import('../schedule/map.js'),
+    import('../schedule/print.js'),
+    import('../schedule/describe.js'),
+  ])
+  const seen: PassText[] = [{ pass: 'lowering or deriving', text: printKernel(kernel) }]
+  mapKernel(instance, undefined, undefined, undefined, (pass, { kernel: placed, steps, mapped }) => {
+    const text = [
+      placed === undefined ? '' : printKernel(placed),
+      steps === undefined ? '' : printSteps(steps),
+      mapped === undefined ? '' : describeSchedule(mapped),
+    ]
+    seen.push({ pass, text: text.join('') })
+  })
+  return seen
+}
+
+type PlanPasses = Parameters<typeof import('../fuse/passes.js')['prepareGraph']>
+
+async function planPasses(
+  plans: readonly PlanPasses[1][],
+  graphs: Readonly<Record<string, { readonly graph: PlanPasses[0] }>>,
+  ops: PlanPasses[2],
+  layouts: PlanPasses[3],
+): Promise<readonly PassText[]> {
+  const [{ prepareGraph }, { applyPlan }, { resolvePlans, graphOf }] = await Promise.all([
+    import('../fuse/passes.js'),
+    import('../fuse/apply.js'),
+    import('../fuse/search/resolve.js'),
+  ])
+  return resolvePlans(plans, graphs, ops, layouts).flatMap((plan): PassText[] => {
+    const graph = graphOf(plan, graphs)
+    const seen: PassText[] = [{ pass: `${plan.graph}, as declared`, text: printGraph(graph) }]
+    const see = (pass: string, made: typeof graph): void => void seen.push({ pass, text: printGraph(made) })
+    prepareGraph(graph, plan, ops, layouts, see)
+    const { graph: planned, kernels, templates } = applyPlan(graph, plan, ops, layouts)
+    for (const kernel of [...kernels.values(), ...templates.values()])
+      seen.push({ pass: `deriving ${kernel.name}`, text: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel) })
+    return [...seen, { pass: 'grouping', text: printGraph(planned) }]
+  })
+}

@@ -1,0 +1,47 @@
+/**
+ * The passes of a plan over its graph, in order. Behind them groups become kernels (apply.ts), which are verified and held against the
+ * bodies of their nodes (check/meaning.ts), and then scheduled: `schedulePasses` of src/schedule/map.ts. Every pass here is verified where
+ * it ends, and `heddle inspect --passes PLAN` prints the graph behind each.
+ */
+import type { Graph } from '../ir/graph.js'
+import type { Kernel } from '../ir/kernel.js'
+import { verifyGraph } from '../ir/verify_graph.js'
+import type { PlanDecl } from '../lang/plan.js'
+import { placeEdges } from './graph/edges.js'
+import type { LayoutsByName } from './graph/edit.js'
+import { packGraph } from './graph/pack.js'
+import { quantiseGraph } from './graph/quantise.js'
+import { stackGraph } from './graph/stack.js'
+
+export interface GraphPass {
+  readonly name: string
+  readonly run: (graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>, layouts: LayoutsByName) => Graph
+}
+
+export const graphPasses: readonly GraphPass[] = [
+  { name: 'remove padding', run: (graph, { packed }) => (packed === undefined ? graph : packGraph(graph, packed)) },
+  { name: 'stack', run: stackGraph },
+  { name: 'quantise', run: quantiseGraph },
+  { name: 'store edges', run: (graph, plan, _, layouts) => placeEdges(graph, plan, layouts) },
+]
+
+/**
+ * The graph whose nodes a plan's groups name: padding removed, nodes stacked, values quantised, edges stored as the plan says.
+ * @param ops kernels of the graph's ops, and of those packing, stacking and quantising bring in, by name
+ * @param see is shown the graph behind each pass
+ * @throws usage `plan.node` for a name the graph lacks, `plan.packed`, `plan.stack`, `plan.quantised`, `plan.edge`
+ */
+export function prepareGraph(
+  original: Graph,
+  plan: PlanDecl,
+  ops: ReadonlyMap<string, Kernel>,
+  layouts: LayoutsByName = new Map(),
+  see: (pass: string, graph: Graph) => void = () => undefined,
+): Graph {
+  return graphPasses.reduce((graph, { name, run }) => {
+    const made = run(graph, plan, ops, layouts)
+    verifyGraph(made, `${name} of plan ${plan.name}`, ops)
+    see(name, made)
+    return made
+  }, original)
+}

@@ -1,0 +1,41 @@
+/** Steps of a schedule as text, for people: what runs once a row, and each loop over elements with what it computes. */
+import type { Expr } from '../ir/expr.js'
+import { printExpr } from '../ir/print.js'
+import type { Loop } from './normal.js'
+import type { Step } from './passes.js'
+
+const isExpr = (value: unknown): value is Expr =>
+  typeof value === 'object' && value !== null && 'kind' in value && 'type' in value && !('loop' in value)
+
+/** A statement by its kind and name, and each of its expressions under the name of its field. */
+function statementText(stmt: object): string {
+  const said = new Map<string, string>()
+  for (const [field, value] of Object.entries(stmt)) {
+    if (isExpr(value)) said.set(field, printExpr(value))
+    else if (Array.isArray(value) && value.length > 0 && value.every(isExpr))
+      said.set(field, `[${value.map(printExpr).join(', ')}]`)
+    else if (typeof value === 'string' || typeof value === 'number' || value === true) said.set(field, String(value))
+  }
+  const take = (field: string): string => {
+    const found = said.get(field) ?? ''
+    said.delete(field)
+    return found
+  }
+  const [kind, name] = [take('kind'), take('name') || take('tensor')]
+  take('type')
+  take('dtype')
+  const value = take('value') || take('load')
+  const rest = [...said].map(([field, text]) => (text === 'true' ? field : `${field} ${text}`))
+  return [`${kind} ${name}`, value === '' ? '' : ` = ${value}`, rest.length === 0 ? '' : ` (${rest.join(', ')})`].join('')
+}
+
+const loopText = ({ index, length }: Loop): string => `for ${index} < ${printExpr(length)}`
+
+export const printSteps = (steps: readonly Step[]): string =>
+  steps
+    .flatMap((step) => {
+      if (step.kind !== 'pass') return [statementText(step)]
+      const { loop, rows, statements } = step.pass
+      return [loopText(loop), ...[...rows, ...statements].map((stmt) => `  ${statementText(stmt)}`)]
+    })
+    .join('\n')
