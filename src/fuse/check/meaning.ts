@@ -51,7 +51,7 @@ export function contentOf({ name, graph, nodes, derived }: DerivedGroup, kernels
 }
 
 /** Changes when this check does: what an older one found right is tried again. */
-const version = 2
+const version = 3
 
 /** @throws usage `plan.meaning` naming the nodes, the element and both numbers when the kernel computes something else */
 export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): void {
@@ -100,7 +100,7 @@ function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: Readonl
   const values = viewed(graph, drawn)
   const revise = maskedRule(graph, nodes, kernels)
   const expected = runNodes(graph, inside, { values, dims, attrs, kernels, ...(revise === undefined ? {} : { revise }) })
-  const outputs = runDerived(derived, expected, dims, attrs)
+  const outputs = runInside(name, nodes, () => runDerived(derived, expected, dims, attrs))
   let compared: Compared = 'nothing'
   for (const { param, value } of derived.outputs) {
     const [made, wanted] = [outputs[param]?.data ?? [], expected.get(value) ?? []]
@@ -123,6 +123,24 @@ function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: Readonl
     }
   }
   return compared
+}
+
+/** Where the bodies stay inside of their tensors, the kernel has to: other data is no excuse. @throws usage `plan.meaning` */
+function runInside<T>(name: string, nodes: DerivedGroup['nodes'], run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    if (!(error instanceof HeddleError) || error.code !== 'evaluate.bounds') throw error
+    const between = nodes.map((node) => node.name).join(', ')
+    throw usageError(
+      'plan.meaning',
+      `group ${name}: one kernel of nodes ${between} would read what they do not: ${error.message}`,
+      {
+        hint: 'leave a node out of the group; this is a defect of the compiler, worth a report with the bodies of these nodes',
+        cause: error,
+      },
+    )
+  }
 }
 
 /** Whether a node is a view between nodes of the group. */
