@@ -16,8 +16,21 @@ export interface Layout {
 const call = (fn: 'add' | 'mul', a: Expr, b: Expr): Expr => ({ kind: 'call', type: 'i32', fn, args: [a, b] })
 const one: Expr = { kind: 'const', type: 'i32', value: 1 }
 
-/** Row-major over the given axes: the last axis is contiguous. */
-export function rowMajor(axes: readonly string[]): Layout {
+/** Axis names of a tensor's dimensions, each its own: a square matrix has one dimension twice, and two axes. */
+export function axisNames(dims: readonly string[]): readonly string[] {
+  const taken = new Set(dims)
+  return dims.map((name, at) => {
+    if (dims.indexOf(name) === at) return name
+    let own = `${name}_${at}`
+    while (taken.has(own)) own = `${own}_`
+    taken.add(own)
+    return own
+  })
+}
+
+/** Row-major over the given dimensions: the last axis is contiguous. */
+export function rowMajor(dims: readonly string[]): Layout {
+  const axes = axisNames(dims)
   let offset: Expr | undefined
   let size: Expr | undefined
   for (const name of axes) {

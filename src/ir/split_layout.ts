@@ -3,7 +3,7 @@
  * being `col32` over a matrix whose rows are the first two dimensions and whose columns are the other two.
  */
 import type { Expr } from './expr.js'
-import { type Layout, rowMajor } from './layout.js'
+import { axisNames, type Layout, rowMajor } from './layout.js'
 import { rewrite, substitute } from './walk.js'
 
 /** The name of a layout whose axes are split into runs of the given lengths. */
@@ -17,7 +17,8 @@ export function parseLayoutName(text: string): { readonly name: string; readonly
 }
 
 /** A layout over finer axes: each of its axes is the row-major combination of a run of them. */
-export function splitLayout(layout: Layout, runs: readonly number[], axes: readonly string[]): Layout {
+export function splitLayout(layout: Layout, runs: readonly number[], dims: readonly string[]): Layout {
+  const axes = axisNames(dims)
   let at = 0
   const indices = new Map<string, Expr>()
   const extents = new Map<string, Expr>()

@@ -48,6 +48,7 @@ function checkParameters(kernel: Kernel, fail: Fail): void {
   for (const row of kernel.rows) if (!dims.has(row.dim)) fail(`row index ${row.index} spans unknown dimension ${row.dim}`)
   for (const { name, dims: extents, layout } of kernel.tensors) {
     for (const extent of extents) if (!dims.has(extent)) fail(`tensor ${name} has unknown dimension ${extent}`)
+    if (new Set(layout.axes).size !== layout.axes.length) fail(`tensor ${name} is in a layout that names an axis twice`)
     if (layout.axes.length !== extents.length)
       fail(`tensor ${name} of rank ${extents.length} is in a layout of ${layout.axes.length} axes`)
   }

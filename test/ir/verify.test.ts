@@ -152,7 +152,7 @@ describe('histograms', () => {
 describe('verifyLayout', () => {
   const layout = rowMajor(['r', 'c'])
   const broken: readonly (readonly [rule: string, layout: Layout, problem: string])[] = [
-    ['axes are distinct', rowMajor(['r', 'r']), 'an axis is named twice'],
+    ['axes are distinct', { ...rowMajor(['r', 'n']), axes: ['r', 'r'] }, 'an axis is named twice'],
     ['offsets are integers', { ...layout, offset: f32(0) }, 'index or length 0.0 is f32, not i32'],
     ['offsets use their own axes', { ...layout, offset: index('k') }, 'index k is not in scope'],
     ['sizes use their own extents', { ...layout, size: dim('k') }, 'dimension k is not declared'],

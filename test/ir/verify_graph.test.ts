@@ -70,7 +70,6 @@ describe('a template', () => {
     ['a denominator of a product', { denominator: local('raw') }, 'denominator reads raw'],
     ['a result that is a score', { stored: local('raw') }, 'stored reads raw'],
     ['a key at the place of a query', { key: { ...find('attention').key, indices: [index('i')] } }, 'key reads i'],
-    ['a score that is an integer', { score: index('i') }, 'i32'],
   ])('of attention with %s is refused', (_, wrong, problem) => {
     expect(() => verifyTemplate({ ...find('attention'), ...wrong }, 'a pass')).toThrow(problem)
   })

@@ -27,7 +27,13 @@ const below = (random: Random, limit: number): number => Math.floor(random() * l
 
 const sizes = [2, 3, 4, 5, 6, 7]
 
-/** Extents from 2 to 7, each dimension another one while there are enough; in three draws one after the other each is 6 or 7 once. */
+/** Draws in which extents differ from each other; behind them they are drawn apart, so that one may be a multiple of another. */
+const differing = 12
+
+/**
+ * Extents from 2 to 7, each dimension another one while there are enough; in three draws one after the other each is 6 or 7 once. Bodies
+ * that want one extent to be a multiple of another, as heads that share keys do, find such extents behind those draws.
+ */
 export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number): Numbers {
   const names = new Set<string>()
   for (const id of nodes.flatMap((node) => [...inputsOf(node), ...outputsOf(node)]))
@@ -36,6 +42,8 @@ export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number
     if (node.kind !== 'op') continue
     for (const value of Object.values(node.attrs)) if (typeof value === 'object' && 'dim' in value) names.add(value.dim)
   }
+  const random = randomFrom(draw)
+  if (draw > differing) return Object.fromEntries([...names].map((name) => [name, sizes[below(random, sizes.length)] ?? 2]))
   const shift = 2 * draw + Math.floor(draw / 3)
   return Object.fromEntries([...names].map((name, at) => [name, sizes[(at + shift) % sizes.length] ?? 2]))
 }

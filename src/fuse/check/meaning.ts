@@ -3,7 +3,7 @@
  * derivation overlooks, a swapped index or a dropped term, shows here, and the plan is refused before any text is generated.
  *
  * One rule of attention is its own: a query all of whose keys are masked gives zeros, where a body would give NaN or the mean of what is
- * masked. The composition is given that rule too, where all weights of a query are NaN or equal.
+ * masked. The composition is given that rule too, where all scores that its softmax reads are below every score.
  */
 import { createHash } from 'node:crypto'
 import { serialize } from 'node:v8'
@@ -12,8 +12,10 @@ import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
+import { hiddenBelow } from '../../ir/meaning.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
+import { visitKernel } from '../../ir/walk.js'
 import { fedOperand } from '../attention/group.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
@@ -49,20 +51,33 @@ export function contentOf({ name, graph, nodes, derived }: DerivedGroup, kernels
 }
 
 /** Changes when this check does: what an older one found right is tried again. */
-const version = 1
+const version = 3
 
 /** @throws usage `plan.meaning` naming the nodes, the element and both numbers when the kernel computes something else */
 export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): void {
   let tried = 0
+  const seen = new Set<Compared>()
   for (let seed = 1; seed <= draws && tried < trials; seed++) {
     try {
-      if (tryOnce(group, kernels, seed)) tried += 1
+      const compared = tryOnce(group, kernels, seed)
+      seen.add(compared)
+      if (compared === 'numbers') tried += 1
     } catch (error) {
       if (!(error instanceof HeddleError) || error.code !== 'evaluate.bounds') throw error
     }
   }
-  if (tried > 0) return
+  // Bodies that give zeros on all data, such as `x - x`, mean just that.
+  if (tried > 0 || seen.has('zeros')) return
   const names = group.nodes.map(({ name }) => name).join(', ')
+  if (seen.size > 0) {
+    throw usageError(
+      'plan.meaning',
+      `group ${group.name}: the bodies of ${names} give no finite number on any data that was tried`,
+      {
+        hint: 'the kernel cannot be held against them: keep what they compute finite for numbers between -1 and 1',
+      },
+    )
+  }
   throw usageError(
     'plan.meaning',
     `group ${group.name}: no data was found on which the bodies of ${names} stay inside of their tensors`,
@@ -72,24 +87,27 @@ export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, K
   )
 }
 
-/** Whether there was something to compare. @throws finding `evaluate.bounds` where a body does not take the data drawn */
-function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): boolean {
+/** What a trial compared: numbers, nothing but zeros, or no number at all, as where every element is NaN. */
+type Compared = 'numbers' | 'zeros' | 'nothing'
+
+/** What there was to compare. @throws finding `evaluate.bounds` where a body does not take the data drawn */
+function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): Compared {
   const random = randomFrom(seed)
   const inside = [...graph.nodes].filter((node) => nodes.includes(node as NodeOf<'op'>) || isInner(graph, node, nodes))
   const dims = drawDims(graph, inside, seed)
   const attrs = drawAttrs(graph, random)
   const drawn = drawValues(graph, inside, kernels, dims, random)
   const values = viewed(graph, drawn)
-  const revise = maskedRule(graph, nodes)
+  const revise = maskedRule(graph, nodes, kernels)
   const expected = runNodes(graph, inside, { values, dims, attrs, kernels, ...(revise === undefined ? {} : { revise }) })
-  const outputs = runDerived(derived, expected, dims, attrs)
-  let compared = false
+  const outputs = runInside(name, nodes, () => runDerived(derived, expected, dims, attrs))
+  let compared: Compared = 'nothing'
   for (const { param, value } of derived.outputs) {
     const [made, wanted] = [outputs[param]?.data ?? [], expected.get(value) ?? []]
     for (let at = 0; at < wanted.length; at++) {
       const [got, want] = [made[at] ?? Number.NaN, wanted[at] ?? Number.NaN]
       if (Object.is(got, want) || Math.abs(got - want) <= reordered * (1 + Math.abs(want))) {
-        compared ||= Number.isFinite(want) && want !== 0
+        if (Number.isFinite(want) && compared !== 'numbers') compared = want === 0 ? 'zeros' : 'numbers'
         continue
       }
       const between = nodes.map((node) => node.name).join(', ')
@@ -105,6 +123,24 @@ function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: Readonl
     }
   }
   return compared
+}
+
+/** Where the bodies stay inside of their tensors, the kernel has to: other data is no excuse. @throws usage `plan.meaning` */
+function runInside<T>(name: string, nodes: DerivedGroup['nodes'], run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    if (!(error instanceof HeddleError) || error.code !== 'evaluate.bounds') throw error
+    const between = nodes.map((node) => node.name).join(', ')
+    throw usageError(
+      'plan.meaning',
+      `group ${name}: one kernel of nodes ${between} would read what they do not: ${error.message}`,
+      {
+        hint: 'leave a node out of the group; this is a defect of the compiler, worth a report with the bodies of these nodes',
+        cause: error,
+      },
+    )
+  }
 }
 
 /** Whether a node is a view between nodes of the group. */
@@ -135,7 +171,7 @@ function viewed(graph: Graph, drawn: ReadonlyMap<ValueId, Float64Array>): Map<Va
 }
 
 /** Zero weights for queries whose keys are all masked: what the composition makes of weights in groups of attention. */
-export function maskedRule(graph: Graph, nodes: DerivedGroup['nodes']) {
+export function maskedRule(graph: Graph, nodes: DerivedGroup['nodes'], kernels: ReadonlyMap<string, Kernel>) {
   const [scores, context] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
   if (scores === undefined || context === undefined) return undefined
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [{ node, kernel: noKernel }] : []))
@@ -143,19 +179,53 @@ export function maskedRule(graph: Graph, nodes: DerivedGroup['nodes']) {
   const weights = operand === undefined ? undefined : context[operand]
   const axes = operand === undefined ? [] : context.subscripts[operand]
   const along = axes.findIndex((axis) => !context.subscripts.out.includes(axis))
+  const last = members.find(({ node }) =>
+    Object.values(node.outputs).some((id) => id === weights || isSeenAs(graph, id, weights)),
+  )
+  const logits = new Set<ValueId>(Object.values(last?.node.inputs ?? {}))
+  // A softmax that masks what it reads itself shows no masked scores.
+  const masksItself = last !== undefined && hasLow(kernels.get(last.node.op))
+  let low: ArrayLike<number> | undefined
   return (id: ValueId, { data, shape }: HostTensor): ArrayLike<number> => {
+    if (logits.has(id) && data.length === size(shape) && shape.at(-1) !== undefined) low = longer(low, data)
     if (id !== weights || along < 0) return data
     const made = Float64Array.from(data)
     const length = shape[along] ?? 1
     const step = shape.slice(along + 1).reduce((product, extent) => product * extent, 1)
+    // Scores are told apart by their places, which are those of the weights where both have keys last.
+    const known = !masksItself && step === 1 && low?.length === made.length ? low : undefined
     for (let first = 0; first < made.length; first++) {
-      if (Math.floor(first / step) % length !== 0 || length < 2) continue
+      if (Math.floor(first / step) % length !== 0) continue
       const places = Array.from({ length }, (_, at) => first + at * step)
       const one = made[first] ?? 0
-      if (places.every((at) => Number.isNaN(made[at]) || made[at] === one)) for (const at of places) made[at] = 0
+      const isMasked =
+        known === undefined
+          ? length > 1 && places.every((at) => Number.isNaN(made[at]) || made[at] === one)
+          : places.every((at) => (known[at] ?? 0) < hiddenBelow)
+      if (isMasked) for (const at of places) made[at] = 0
     }
     return made
   }
+}
+
+const size = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1)
+
+/** Of the tensors a softmax reads, the scores are the one with an element for each pair. */
+const longer = (known: ArrayLike<number> | undefined, data: ArrayLike<number>): ArrayLike<number> =>
+  known === undefined || data.length >= known.length ? data : known
+
+/** Whether a value is another behind views. */
+const isSeenAs = (graph: Graph, from: ValueId, to: ValueId | undefined): boolean =>
+  graph.nodes.some((node) => node.kind === 'view' && node.input === from && (node.out === to || isSeenAs(graph, node.out, to)))
+
+/** Whether a body has a number below every score. */
+function hasLow(kernel: Kernel | undefined): boolean {
+  let found = false
+  if (kernel !== undefined)
+    visitKernel(kernel, (expr) => {
+      found ||= expr.kind === 'const' && expr.type === 'f32' && Math.abs(Number(expr.value)) >= -hiddenBelow
+    })
+  return found
 }
 
 /** Surroundings look at nodes alone. */

@@ -66,9 +66,14 @@ export function spaceOf(graph: Graph, group: string, members: readonly Member[],
     }
   }
 
+  const made = new Set(members.flatMap(({ node }) => Object.values(node.outputs)))
   for (const member of members) {
+    const seen = new Map<ValueId, string>()
     for (const tensor of member.kernel.tensors) {
       const id = boundValue(member, tensor.name)
+      // A tensor that a member reads along several of its axes, such as documents of queries and of keys, makes no axes of them one.
+      const again = (seen.get(id) ?? tensor.dims.join(' ')) !== tensor.dims.join(' ') && !made.has(id)
+      seen.set(id, seen.get(id) ?? tensor.dims.join(' '))
       const extents = graph.values[id]?.shape ?? []
       related(member, neighbour(members, member, id), () => {
         tensor.dims.forEach((dim, i) => {
@@ -79,7 +84,7 @@ export function spaceOf(graph: Graph, group: string, members: readonly Member[],
           }
           const known = ofDim.get(key(member, dim))
           if (known === undefined) ofDim.set(key(member, dim), axes.add(extent, dim))
-          axes.unify(ofDim.get(key(member, dim)) ?? position, position)
+          if (!again) axes.unify(ofDim.get(key(member, dim)) ?? position, position)
         })
       })
     }

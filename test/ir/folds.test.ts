@@ -1,0 +1,34 @@
+/** Renaming the loops inside of expressions changes no value, whatever they were called before. */
+import { describe, expect, it } from 'vitest'
+import { call, i32, index, toFloat } from '../../src/ir/build.js'
+import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
+import type { Expr } from '../../src/ir/expr.js'
+import { renameFolds } from '../../src/ir/folds.js'
+import { printExpr } from '../../src/ir/print.js'
+
+const fold = (name: string, length: number, value: Expr): Expr => ({
+  kind: 'fold',
+  type: 'f32',
+  monoid: 'sum',
+  length: i32(length),
+  index: name,
+  value,
+})
+
+describe('renameFolds', () => {
+  // A mean inside of a variance, and the mean again beside it: the names are those that renaming gives, in another order.
+  const inner = (name: string) => fold(name, 3, toFloat(index(name)))
+  const nested = (outer: string, within: string) =>
+    call('sub', inner(within), fold(outer, 4, call('mul', toFloat(index(outer)), inner(within))))
+
+  it.each([
+    ['fold1', 'fold2'],
+    ['fold2', 'fold1'],
+    ['fold3', 'fold2'],
+    ['c', 'c'],
+  ])('keeps the value of %s around %s', (outer, within) => {
+    const renamed = renameFolds(nested(outer, within))
+    expect(evaluateExpr(renamed, emptyEnv({}))).toBe(3 - 6 * 3)
+    expect(printExpr(renameFolds(renamed))).toBe(printExpr(renamed))
+  })
+})
