@@ -113,12 +113,21 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
                                  static_cast<int>(given.value_dim), static_cast<int>(given.places), 1};
   const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16)) &&
                        slots.aligned();
-  const auto start = [&](auto lanes, auto chunks, auto whole) {
-    constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
-    using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decode_rows(Slots::shared_rows, size)>;
+  // Few groups would leave multiprocessors idle: their heads go apart then, and read what lies in the L2 cache by now.
+  constexpr int64_t few_groups = 32;
+  const auto start_rows = [&](auto lanes, auto chunks, auto whole, auto rows) {
+    using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decltype(rows)::value>;
     const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
     return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, groups, decode_grid<Shape>(groups, given.places),
                                                               extents, key, value, out, slots, caches...);
+  };
+  const auto start = [&](auto lanes, auto chunks, auto whole) {
+    constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
+    constexpr int rows = decode_rows(Slots::shared_rows, size);
+    if constexpr (rows > 1) {
+      if (items.value / given.shared >= few_groups) return start_rows(lanes, chunks, whole, Integer<rows>{});
+    }
+    return start_rows(lanes, chunks, whole, Integer<1>{});
   };
   constexpr int vec = 16 / static_cast<int>(sizeof(T));
   const int64_t wider = given.head_dim > given.value_dim ? given.head_dim : given.value_dim;

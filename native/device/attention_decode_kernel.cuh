@@ -157,11 +157,13 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
 
   Sums sum[Shape::rows];
   while (!here.is_done()) {
-    DecodePiece<T, Shape> coming;
-    load(next, owners, coming);
+    [[maybe_unused]] DecodePiece<T, Shape> coming;
     DecodeWalk<Shape> after = next;
     after.advance();
-    find(after, owners);
+    if constexpr (Shape::loads_ahead) {
+      load(next, owners, coming);
+      find(after, owners);
+    }
     HEDDLE_UNROLL
     for (int r = 0; r < Shape::rows; ++r) {
       float scores[unroll];
@@ -180,7 +182,12 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
         sum[r] = Sums();
       }
     }
-    piece = coming;
+    if constexpr (Shape::loads_ahead) {
+      piece = coming;
+    } else {
+      load(next, owners, piece);
+      find(after, owners);
+    }
     here = next;
     next = after;
   }

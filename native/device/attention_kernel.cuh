@@ -139,8 +139,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
       float factors[2];
       constexpr int elements = 8 * Shape::key_tiles;
       const auto element = [&](int i) -> float& { return scores[i / 4][i % 4]; };
-      carried.softmax.template weigh<whole, elements>(element, slots, is_attended, score, factors);
-      if (__any_sync(0xffffffffu, factors[0] != 1.0f || factors[1] != 1.0f)) {
+      if (carried.softmax.template weigh<whole, elements>(element, slots, is_attended, score, factors)) {
         HEDDLE_UNROLL
         for (int i = 0; i < 8 * Shape::head_tiles; ++i) carried.output[i / 4][i % 4] *= factors[i / 2 % 2];
       }

@@ -73,17 +73,23 @@ __device__ __forceinline__ void multiply_keys(const typename Shape::Carried& car
   // Products that accumulate into the same scores are kept apart, so that none waits for the one before.
   HEDDLE_UNROLL
   for (int k = 0; k < Shape::head_tiles; ++k) {
-    [[maybe_unused]] uint32_t loaded[4];
-    // Rows are padded then, so that fragments are apart by sums.
-    if constexpr (!Shape::keeps_query) load_matrix_x4(loaded, queries + Shape::Rows::fragment(0, 0, k));
-    const uint32_t(&query)[4] = Shape::keeps_query ? carried.query[Shape::keeps_query ? k : 0] : loaded;
-    HEDDLE_UNROLL
-    for (int n = 0; n < Shape::key_tiles; ++n) {
-      if (!Whole && n * 16 >= valid) break;
-      uint32_t keys[4];
-      load_matrix_x4(keys, tile + Shape::Rows::fragment(corner, n, k));
-      mma_m16n8k16<T>(scores[2 * n], query, {keys[0], keys[1]});
-      mma_m16n8k16<T>(scores[2 * n + 1], query, {keys[2], keys[3]});
+    const auto multiply = [&](const uint32_t(&query)[4]) {
+      HEDDLE_UNROLL
+      for (int n = 0; n < Shape::key_tiles; ++n) {
+        if (!Whole && n * 16 >= valid) break;
+        uint32_t keys[4];
+        load_matrix_x4(keys, tile + Shape::Rows::fragment(corner, n, k));
+        mma_m16n8k16<T>(scores[2 * n], query, {keys[0], keys[1]});
+        mma_m16n8k16<T>(scores[2 * n + 1], query, {keys[2], keys[3]});
+      }
+    };
+    if constexpr (Shape::keeps_query) {
+      multiply(carried.query[k]);
+    } else {
+      // Rows are padded then, so that fragments are apart by sums.
+      uint32_t query[4];
+      load_matrix_x4(query, queries + Shape::Rows::fragment(0, 0, k));
+      multiply(query);
     }
   }
 }

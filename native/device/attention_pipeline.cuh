@@ -22,7 +22,7 @@ struct PipelinedShape {
   static constexpr int groups = Width <= 64 ? 3 : 2;
   static constexpr int queries = 64 * groups, keys = Width <= 64 && !Proportional ? 96 : Width <= 128 ? 128 : Width <= 192 ? 96 : 64;
   static constexpr int threads = 128 * (groups + 1);
-  static constexpr int producer_registers = groups == 3 ? 32 : 56, consumer_registers = groups == 3 ? 160 : 224;
+  static constexpr int producer_registers = groups == 3 ? 32 : 40, consumer_registers = groups == 3 ? 160 : 232;
   static constexpr int stages = 2;
   static constexpr uint32_t row_bytes = 128;
   static constexpr uint32_t query_block_bytes = queries * row_bytes, key_block_bytes = keys * row_bytes;
@@ -31,10 +31,10 @@ struct PipelinedShape {
   static constexpr uint32_t shared_bytes = tile_bytes + 128;
 };
 
-/// The block's query rows, the keys that some or all of them attend, and the tiles that is.
+/// The block's query rows, the keys that some of them attend, and the tiles that is.
 struct PipelinedWork {
   int b, h, queries, first;
-  int begin, end, all_begin, all_end, tiles;
+  int begin, end, tiles;
 };
 
 #if defined(HEDDLE_HOPPER_CODE)

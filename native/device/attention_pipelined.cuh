@@ -57,7 +57,6 @@ __device__ __forceinline__ void round_weights(PipelinedRows<Shape>& rows) {
 
 template <class Shape>
 __device__ __forceinline__ void rescale(PipelinedRows<Shape>& rows, const float (&factors)[2]) {
-  if (!__any_sync(0xffffffffu, factors[0] != 1.0f || factors[1] != 1.0f)) return;
   HEDDLE_UNROLL
   for (int i = 0; i < Shape::width / 2; ++i) rows.output[i] *= factors[i / 2 % 2];
 }
@@ -74,6 +73,10 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork& work, const Pip
   };
   // Rows beyond the last query are computed along and dropped; their scores are asked for as if they were the last.
   const auto known = [&](int half) { return min(row_of(half), work.queries - 1); };
+  // The keys that all rows of the warp attend.
+  const int warp_first = work.first + static_cast<int>(threadIdx.x) / 32 * 16;
+  const int all_begin = lower_of(slots, b, h, min(warp_first + 15, work.queries - 1));
+  const int all_end = upper_of(slots, b, h, min(warp_first, work.queries - 1), sizes.keys);
   PipelinedRows<Shape> rows;
   const Shared16 queries = memory.queries + static_cast<uint32_t>(group) * 64 * 128;
   const auto weigh = [&](int tile, float(&factors)[2]) {
@@ -85,8 +88,8 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork& work, const Pip
       return slots.score(raw, b, h, known(half), own + place, row_floats[half], own_float + static_cast<float>(place));
     };
     const auto element = [&](int i) -> float& { return rows.scores[i]; };
-    if (from >= work.all_begin && from + Shape::keys <= work.all_end) {
-      rows.softmax.template weigh<true, Shape::keys / 2>(element, slots, [](int, int) { return true; }, score, factors);
+    if (from >= all_begin && from + Shape::keys <= all_end) {
+      return rows.softmax.template weigh<true, Shape::keys / 2>(element, slots, [](int, int) { return true; }, score, factors);
     } else {
       int lower[2], upper[2];
       HEDDLE_UNROLL
@@ -95,7 +98,7 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork& work, const Pip
         upper[half] = upper_of(slots, b, h, known(half), sizes.keys) - own;
       }
       const auto is_attended = [&](int half, int place) { return place >= lower[half] && place < upper[half]; };
-      rows.softmax.template weigh<false, Shape::keys / 2>(element, slots, is_attended, score, factors);
+      return rows.softmax.template weigh<false, Shape::keys / 2>(element, slots, is_attended, score, factors);
     }
   };
   const int tiles = work.tiles;
@@ -126,11 +129,11 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork& work, const Pip
     wait_products<1>();
     pin(rows.scores);
     free_tile(memory.keys_empty(here.stage));
-    weigh(tile, factors);
+    const bool changes = weigh(tile, factors);
     wait_products<0>();
     pin(rows.output);
     free_tile(memory.values_empty(before.stage));
-    rescale(rows, factors);
+    if (changes) rescale(rows, factors);
     round_weights<T, Shape>(rows);
   }
   if (tiles > 0) {
@@ -172,8 +175,6 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   if (work.first >= work.queries) return;
   const int last = min(work.first + Shape::queries, work.queries) - 1;
   work.begin = lower_of(slots, work.b, work.h, work.first), work.end = upper_of(slots, work.b, work.h, last, sizes.keys);
-  work.all_begin = lower_of(slots, work.b, work.h, last);
-  work.all_end = upper_of(slots, work.b, work.h, work.first, sizes.keys);
   work.tiles = work.begin < work.end ? (work.end - work.begin + Shape::keys - 1) / Shape::keys : 0;
   HEDDLE_DYNAMIC_SHARED(shared);
   const PipelinedMemory<Shape> memory{shared};

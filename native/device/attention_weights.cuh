@@ -11,24 +11,27 @@
 
 namespace heddle {
 
+/// A condition whose code is to lie apart from what is executed as a rule: instructions are fetched in order.
+__device__ __forceinline__ bool is_rare(bool condition) { return __builtin_expect(condition, false); }
+
 /// The softmax of a thread's two rows so far.
 struct QuadSoftmax {
   OnlineSoftmax rows[2];
   float peak[2] = {-INFINITY, -INFINITY};  // the largest scores; kept only where a Slots asks for them
 
-  /// Turns the tile's `Elements` raw products, `element(i)`, into weights; returns the factors that what was summed up before is to be
-  /// multiplied by. Element i is of row i / 2 % 2 and of the key i / 4 * 8 + i % 2 places behind the thread's first, for which
+  /// Turns the tile's `Elements` raw products, `element(i)`, into weights, and gives the factors that what was summed up before is to be
+  /// multiplied by; returns whether some lane of the warp has others than 1. Element i is of row i / 2 % 2 and of the key i / 4 * 8 + i % 2 places behind the thread's first, for which
   /// `score(half, place, raw)` compiles the op's arithmetic; unless the tile is Whole, keys that `is_attended(half, place)` denies weigh
   /// nothing.
   template <bool Whole, int Elements, class Slots, class Element, class IsAttended, class Score>
-  __device__ __forceinline__ void weigh(Element element, const Slots& slots, IsAttended is_attended, Score score, float (&factors)[2]) {
+  __device__ __forceinline__ bool weigh(Element element, const Slots& slots, IsAttended is_attended, Score score, float (&factors)[2]) {
     const auto half_of = [](int i) { return i / 2 % 2; };
     const auto place_of = [](int i) { return i / 4 * 8 + i % 2; };
     // Where scores are a positive multiple of products, the multiplication is left to that by log2 e.
     float factor = 1.0f;
     if constexpr (is_proportional<Slots>) {
       factor = slots.score_factor();
-      if (!(factor > 0.0f)) {
+      if (is_rare(!(factor > 0.0f))) {
         HEDDLE_UNROLL
         for (int i = 0; i < Elements; ++i) element(i) *= factor;
         factor = 1.0f;
@@ -53,12 +56,18 @@ struct QuadSoftmax {
       factors[half] = rows[half].admit(top);
       far = far || rows[half].is_far();
     }
-    if (__any_sync(0xffffffffu, far)) {
-      HEDDLE_UNROLL
-      for (int i = 0; i < Elements; ++i) element(i) = element(i) * factor - rows[half_of(i)].offset();
-      factor = 1.0f;
+    // One vote serves both, since each is rare.
+    const bool changes = __any_sync(0xffffffffu, far || factors[0] != 1.0f || factors[1] != 1.0f);
+    float bases[2] = {rows[0].top * OnlineSoftmax::log2_e, rows[1].top * OnlineSoftmax::log2_e};
+    if (is_rare(changes)) {
+      if (__any_sync(0xffffffffu, far)) {
+        HEDDLE_UNROLL
+        for (int i = 0; i < Elements; ++i) element(i) = element(i) * factor - rows[half_of(i)].offset();
+        HEDDLE_UNROLL
+        for (int half = 0; half < 2; ++half) bases[half] = rows[half].base();
+        factor = 1.0f;
+      }
     }
-    const float bases[2] = {rows[0].base(), rows[1].base()};
     const float exponent = factor * OnlineSoftmax::log2_e;
     float sums[4] = {};
     HEDDLE_UNROLL
@@ -69,6 +78,7 @@ struct QuadSoftmax {
     }
     HEDDLE_UNROLL
     for (int half = 0; half < 2; ++half) rows[half].total += sums[2 * half] + sums[2 * half + 1];
+    return changes;
   }
 
   /// What the sums of one of the rows are to be divided by. All lanes of the quad take part.

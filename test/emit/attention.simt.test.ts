@@ -53,6 +53,7 @@ function normed(tensor: string, row: Expr): Expr {
 
 const tables = [input('cosines', 't d', 'f32'), input('sines', 't d', 'f32')]
 
+// Some inputs have the names of slots and of what is inside of them, which must not meet.
 const kernels: readonly AttentionKernel[] = [
   attentionKernel('plain_scores'),
   attentionKernel('causal_groups', { range: causal, group: 2 }),
@@ -69,19 +70,19 @@ const kernels: readonly AttentionKernel[] = [
   attentionKernel('large_scores', { score: add(mul(raw, f32(4096)), f32(-1e9)) }),
   attentionKernel('large_and_small', { score: add(scaled(0.25), select(call('lt', j, i32(50)), number(-1e9), f32(0))) }),
   attentionKernel('alibi_cap', {
-    extra: [input('slopes', 'h', 'f32')],
-    score: add(mul(call('tanh', scaled(0.125)), f32(4)), mul(load('slopes', h), mul(distance, f32(0.0625)))),
+    extra: [input('raw', 'h', 'f32')],
+    score: add(mul(call('tanh', call('div', raw, f32(8))), f32(4)), mul(load('raw', h), mul(distance, f32(0.0625)))),
   }),
   attentionKernel('sink', {
-    extra: [input('sinks', 'h', 'f32')],
+    extra: [input('upper', 'h', 'f32')],
     range: causal,
-    denominator: add(local('total'), call('exp', sub(load('sinks', h), local('top')))),
+    denominator: add(local('total'), call('exp', sub(load('upper', h), local('top')))),
   }),
   attentionKernel('one_more', { denominator: add(local('total'), call('exp', call('neg', local('top')))) }),
   attentionKernel('stored_with_gate', {
-    extra: [input('gate', 'b s h e')],
+    extra: [input('valid', 'b s h e')],
     range: causal,
-    stored: mul(result, load('gate', b, i, h, c)),
+    stored: mul(result, load('valid', b, i, h, c)),
     stores: 'f32',
   }),
   attentionKernel('rotated', {
@@ -114,8 +115,8 @@ interface Sizes {
 const draws: Readonly<Record<string, (at: number, dims: Readonly<Record<string, number>>) => number>> = {
   lengths: (at, { s = 1, t = 1 }) => Math.min(s, t) - 7 * at,
   table: (at, { t = 1 }) => (at * 7 + 3) % t,
-  slopes: (at) => 0.5 ** (at + 1),
-  sinks: (at) => at - 1,
+  raw: (at) => 0.5 ** (at + 1),
+  upper: (at) => at - 1,
 }
 const pattern = (at: number): number => ([3, -5, 1, 7, -2, -8, 4, 6, -1, -3, 8, 2, -6][(at * 5 + (at >> 3)) % 13] ?? 0) / 8
 
