@@ -34,7 +34,7 @@ const library =
 const frame =
   'CHUNKS Epilogue Slots Team VEC WHOLE arguments choice chunk column compute error i launch length operands position product row rows run ' +
   'team threads valid whole width work THREADS ' +
-  'Element Loaded PRODUCTS Row0 Row1 Row2 Row3 Row4 Sum chunk_of copies copy_of finish load prefetch row_of whole_chunks'
+  'Element Loaded PARTS PRODUCTS Row0 Row1 Row2 Row3 Row4 Sum chunk_of copies copy_of finish keep_parts load prefetch row_of whole_chunks'
 
 export function createNames({ instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>): Names {
   const taken = new Set(`${keywords} ${library} ${frame}`.split(' '))
