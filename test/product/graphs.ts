@@ -131,6 +131,10 @@ export const products: readonly ProductCase[] = [
       return { product, floats, added: g.apply(add, { x: floats, y: of(x, 'r') }).z }
     },
   ),
+  made('quantised_batch', { x: tensor('i8', 'b m k'), w: tensor('i8', 'b n k'), bias: tensor('T', 'b n') }, (g, x) => {
+    const product = g.matmul('b m k, b n k -> b m n', of(x, 'x'), of(x, 'w'), { result: 'T' })
+    return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
+  }),
   made('int8_turned', { x: tensor('i8', 'm k'), w: tensor('i8', 'k n'), scale: tensor('f32', 'm') }, (g, x) => {
     const product = g.matmul('m k, k n -> m n', of(x, 'x'), of(x, 'w'), { result: 'f32' })
     return { product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
