@@ -25,12 +25,12 @@ struct CopiedRows {
 struct NotCopied {};
 
 /// Where a row program leaves a chunk that is multiplied at once instead of stored.
-template <int Vec>
+template <int Vec, class S = float>
 struct KeptChunk {
-  float (&values)[Vec];
+  S (&values)[Vec];
 };
-template <int Vec, bool Whole = false>
-__device__ __forceinline__ void store_chunk(const KeptChunk<Vec>& to, int64_t, int, const float (&values)[Vec]) {
+template <int Vec, bool Whole = false, class S>
+__device__ __forceinline__ void store_chunk(const KeptChunk<Vec, S>& to, int64_t, int, const S (&values)[Vec]) {
   HEDDLE_UNROLL
   for (int i = 0; i < Vec; ++i) to.values[i] = values[i];
 }
@@ -91,6 +91,36 @@ __device__ __forceinline__ void factor_chunk(const Slots& slots, const Row& row,
       values[i] = i < valid ? Store::load(Store::store(values[i])) : 0;
     } else if (i >= valid) {
       values[i] = 0;
+    }
+  }
+}
+
+/// Keeps a fold over a group of 32 columns, of which four neighbouring threads hold eight each; `column` is the thread's first, and
+/// `valid` of its columns exist. Each thread folds its own in ascending order, then they combine as a butterfly.
+template <class Monoid, class T>
+__device__ __forceinline__ void keep_part(const Out<T>& to, int64_t offset, int column, int valid,
+                                          const typename Monoid::Element (&values)[8]) {
+  constexpr int threads = 4, group = 8 * threads;
+  typename Monoid::Value part = Monoid::identity();
+  HEDDLE_UNROLL
+  for (int i = 0; i < 8; ++i) {
+    if (i < valid) part = Monoid::combine(part, Monoid::lift(values[i], column % group + i));
+  }
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  part = combine_lanes<Monoid, threads>(part, 0xfu << (lane / threads * threads));
+  // Where columns of a group exist, its first does.
+  if (lane % threads == 0 && valid > 0) write(to, offset, static_cast<Scalar<T>>(Monoid::result(part)));
+}
+
+/// Keeps what a kernel keeps of columns, if anything.
+template <class Slots>
+__device__ __forceinline__ void keep_products(const Slots& slots, int64_t row, int column, int valid,
+                                              const typename Slots::Sum (&sums)[Slots::PRODUCTS][8]) {
+  if constexpr (Slots::PARTS) {
+    if constexpr (Slots::PRODUCTS == 1) {
+      slots.keep_parts(row, column, valid, sums[0]);
+    } else {
+      slots.keep_parts(row, column, valid, sums);
     }
   }
 }

@@ -11,6 +11,7 @@
 //   void chunk_of(Factor<f>, row, matrix, at, k, valid, Sum (&values)[8])     elements [k, k + valid) of row `at`; the others anything
 //   CopiedRows<Element> or NotCopied copy_of(Factor<f>, matrix)        rows that may be copied as they are
 //   bool copies(Factor<f>, k)                                          host: whether they may be copied in aligned words
+//   static constexpr bool PARTS; keep_parts(row, column, valid, acc)   what is kept of each 32 columns, if anything
 #ifndef HEDDLE_MATMUL_PRODUCTS_CUH
 #define HEDDLE_MATMUL_PRODUCTS_CUH
 
@@ -38,7 +39,7 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
     if (terms != HEDDLE_OK) return terms;
   }
   if constexpr (multiplies_by_mma<Slots>) {
-    if constexpr (std::is_same_v<typename Slots::Sum, float>) {
+    if constexpr (std::is_same_v<typename Slots::Sum, float> && !Slots::PARTS) {
       if (matrices == 1 && m <= RowsTile::most_rows) return launch_products_rows(queue, error, name, m, n, k, slots);
     }
     if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {

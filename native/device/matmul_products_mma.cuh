@@ -174,8 +174,7 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
   __syncthreads();
   for (int chunk = first_chunk; chunk < own_chunks; chunk += Tile::threads) {
     const int valid = valid_in(chunk);
-    if (valid == 0) continue;
-    const auto loaded = slots.template load<Whole>(row_of(chunk), column_of(chunk), valid);
+    if (valid == 0 && !Slots::PARTS) continue;
     const int row = chunk / chunks;
     Sum total[count][8];
     HEDDLE_UNROLL
@@ -188,7 +187,13 @@ __global__ void __launch_bounds__(Tile::threads, Tile::blocks)
         for (int c = 0; c < 4; ++c) total[p][4 * half + c] = four.v[c];
       }
     }
-    finish_products<Whole>(slots, row_of(chunk), column_of(chunk), valid, total, loaded);
+    if (valid > 0) {
+      const auto loaded = slots.template load<Whole>(row_of(chunk), column_of(chunk), valid);
+      finish_products<Whole>(slots, row_of(chunk), column_of(chunk), valid, total, loaded);
+    }
+    // Neighbours have the same row, and meet here with columns that exist or not.
+    static_assert(!Slots::PARTS || chunks % 4 == 0, "four neighbours hold a group of columns");
+    keep_products(slots, row_of(chunk), column_of(chunk), valid, total);
   }
 }
 
@@ -215,7 +220,7 @@ constexpr bool all_copied(std::integer_sequence<int, First, Others...>) {
   return !std::is_same_v<Copied, NotCopied> && all_copied<Slots>(std::integer_sequence<int, Others...>());
 }
 template <class Slots>
-constexpr bool multiplies_by_mma = tensor_core_type<typename Slots::Element> &&
+constexpr bool multiplies_by_mma = tensor_core_type<typename Slots::Element> && (!Slots::PARTS || Slots::PRODUCTS <= 3) &&
                                    (sizeof(typename Slots::Element) == 2 ||
                                     all_copied<Slots>(std::make_integer_sequence<int, Slots::PRODUCTS + 1>()));
 

@@ -8,6 +8,26 @@
 
 namespace heddle {
 
+/// Eight elements of a right factor's row while they are on their way: floats where they are computed.
+template <class Slots, int Which, class Copied = decltype(std::declval<const Slots&>().copy_of(Factor<Which>(), int64_t()))>
+struct RowsFactor {
+  using Chunks = float[8];
+  template <class Row>
+  static __device__ __forceinline__ void read(Chunks& chunk, const Slots& slots, const Row& row, bool exists, int at, int along, int k) {
+    factor_chunk<Which>(slots, row, exists, 0, at, along, k, chunk);
+  }
+};
+template <class Slots, int Which, class T>
+struct RowsFactor<Slots, Which, CopiedRows<T>> {
+  using Chunks = Chunk<T, 8>;
+  template <class Row>
+  static __device__ __forceinline__ void read(Chunks& chunk, const Slots& slots, const Row&, bool exists, int at, int along, int k) {
+    const auto from = slots.copy_of(Factor<Which>(), 0);
+    const int valid = !exists ? 0 : k - along < 8 ? k - along : 8;
+    chunk = load_chunk<8>(from.tensor, from.first + static_cast<int64_t>(exists ? at : 0) * k + along, valid);
+  }
+};
+
 /// `Rows`: at least m. One block a multiprocessor in the bounds, or ptxas spills a register or two for one more.
 template <int Rows, bool Whole, class Slots>
 __global__ void __launch_bounds__(32 * RowsTile::most_warps, 1)
@@ -46,10 +66,17 @@ __global__ void __launch_bounds__(32 * RowsTile::most_warps, 1)
     for (int r = 0; r < Rows; ++r) factor_chunk<0>(slots, a_rows[r].template of<0>(), r < m, 0, r, at, k, rows[r]);
     for_each_product<Slots>([&](auto p) {
       constexpr int which = decltype(p)::value + 1;
+      // All eight are on their way before the first is multiplied, as they lie in memory where they are copies.
+      typename RowsFactor<Slots, which>::Chunks chunks[columns];
+      HEDDLE_UNROLL
+      for (int j = 0; j < columns; ++j) {
+        RowsFactor<Slots, which>::read(chunks[j], slots, b_rows[j].template of<which>(), j < valid, static_cast<int>(column) + j, at, k);
+      }
       HEDDLE_UNROLL
       for (int j = 0; j < columns; ++j) {
         float weights[Tile::vec];
-        factor_chunk<which>(slots, b_rows[j].template of<which>(), j < valid, 0, static_cast<int>(column) + j, at, k, weights);
+        HEDDLE_UNROLL
+        for (int e = 0; e < Tile::vec; ++e) weights[e] = chunks[j][e];
         HEDDLE_UNROLL
         for (int r = 0; r < Rows; ++r) {
           HEDDLE_UNROLL

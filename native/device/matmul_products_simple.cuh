@@ -93,12 +93,16 @@ __global__ void __launch_bounds__(256, 1)
   const int64_t left = n - column0 - column;
   HEDDLE_UNROLL
   for (int i = 0; i < Tile::rows; ++i) {
-    if (left <= 0 || row0 + row + i >= m) continue;
-    const int valid = static_cast<int>(left < Tile::columns ? left : Tile::columns);
+    if (row0 + row + i >= m) continue;
+    const int valid = static_cast<int>(left <= 0 ? 0 : left < Tile::columns ? left : Tile::columns);
     const int64_t own_row = matrix * m + row0 + row + i;
     const int own_column = static_cast<int>(column0) + column;
-    const auto loaded = slots.template load<Whole>(own_row, own_column, valid);
-    finish_products<Whole>(slots, own_row, own_column, valid, sums[i], loaded);
+    if (valid > 0) {
+      const auto loaded = slots.template load<Whole>(own_row, own_column, valid);
+      finish_products<Whole>(slots, own_row, own_column, valid, sums[i], loaded);
+    }
+    // Neighbours have the same row, and meet here with columns that exist or not.
+    keep_products(slots, own_row, own_column, valid, sums[i]);
   }
 }
 

@@ -17,6 +17,7 @@ import { createNames, type Names, storageText } from './names.js'
 import { epilogueBody, vec } from './product/epilogue.js'
 import { factorsBody } from './product/factors.js'
 import { indexTexts, placed } from './product/frame.js'
+import { partsBody } from './product/parts.js'
 import { declareNames, type TemplateInstance, type TemplateText, type Tiles, templateFile, tileCondition } from './template.js'
 
 /** The file of an instance. */
@@ -63,7 +64,10 @@ interface MainLoop extends Pick<TemplateText, 'include' | 'launch'> {
 
 /** The main loop for the factors' types, orders and number, and its call. */
 function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope, tuned: readonly TunedTile[]): MainLoop {
-  const plain = kernel.products.length === 1 && factorsOf(kernel).every(({ prologue }) => prologue === undefined)
+  const plain =
+    kernel.products.length === 1 &&
+    kernel.partials === undefined &&
+    factorsOf(kernel).every(({ prologue }) => prologue === undefined)
   if (plain && isMatrices(kernel)) return matrices(kernel, scope, tuned)
   if (plain && sumsIntegers(kernel)) return int8Matrices(instance, kernel, scope) ?? products(instance, kernel, scope)
   return products(instance, kernel, scope)
@@ -142,7 +146,7 @@ function products(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   const count = kernel.batch.length === 0 ? '1' : kernel.batch.map(names.dim).join(' * ')
   return {
     include: 'matmul_products.cuh',
-    slots: factorsBody(kernel, scope, instance.types),
+    slots: factorsBody(kernel, scope, instance.types) + partsBody(kernel, scope, instance.types),
     launch: (slots, { key }) => [
       `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots});`,
     ],

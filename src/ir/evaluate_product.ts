@@ -76,7 +76,9 @@ export function evaluateMatmul(kernel: MatmulKernel, inputs: Tensors, dims: Numb
     return [accumulator, { data: multiply(a, strided(b), shape, k), shape }, axes] as const
   })
   const given = Object.fromEntries(products.map(([name, tensor, axes]) => [name, ordered(tensor, outer, axes)]))
-  return evaluateKernel(kernel.epilogue, { ...inputs, ...given }, dims, attrs)
+  const seen = { ...inputs, ...given }
+  const { epilogue, partials } = kernel
+  return { ...evaluateKernel(epilogue, seen, dims, attrs), ...(partials && evaluateKernel(partials, seen, dims, attrs)) }
 }
 
 /** One sum for each element of the product, rows of the last axis one behind the other. */

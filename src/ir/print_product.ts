@@ -3,7 +3,7 @@ import { printKernel } from './print.js'
 import { factorParam, factorsOf, type MatmulKernel } from './product.js'
 
 export function printMatmul(kernel: MatmulKernel): string {
-  const { name, a, products, batch, m, n, k, epilogue } = kernel
+  const { name, a, products, batch, m, n, k, epilogue, partials } = kernel
   const at = (tensor: string, axes: readonly string[]): string => `${tensor}[${axes.join(', ')}]`
   const left = at(a.tensor, factorParam(kernel, a).dims)
   const sums = products.map(({ b, accumulator }) => {
@@ -13,5 +13,6 @@ export function printMatmul(kernel: MatmulKernel): string {
   const before = factorsOf(kernel).flatMap(({ tensor, prologue }) =>
     prologue === undefined ? [] : [`with ${tensor} computed while it is loaded,\n${printKernel(prologue)}`],
   )
-  return `matmul ${name}: ${[...before, `${sums.join(',\n')}, then\n${printKernel(epilogue)}`].join('')}`
+  const kept = partials === undefined ? '' : `and of each group of columns\n${printKernel(partials)}`
+  return `matmul ${name}: ${[...before, `${sums.join(',\n')}, then\n${printKernel(epilogue)}`, kept].join('')}`
 }

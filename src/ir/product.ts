@@ -4,6 +4,9 @@
  */
 import type { Kernel, TensorParam } from './kernel.js'
 
+/** Columns of a group that partials are kept of. */
+export const partColumns = 32
+
 /** What is multiplied: a tensor as it lies in memory, or rows that are computed while they are loaded. */
 export interface MatmulFactor {
   /** A tensor of the kernel, or the output of `prologue`. Its dimensions are some of `batch`, the factor's own axis, and `k`. */
@@ -32,6 +35,11 @@ export interface MatmulKernel extends Pick<Kernel, 'name' | 'source' | 'dims' | 
   readonly products: readonly [MatmulProduct, ...MatmulProduct[]]
   /** What becomes of each element: an elementwise program over rows `batch m` and columns `n` in which the accumulators are the products. */
   readonly epilogue: Kernel
+  /**
+   * What is kept of each aligned group of `partColumns` columns of a row: folds over the group, stored side by side. Columns of a chunk are
+   * combined in ascending order, then the chunks of a group as a butterfly, so the bits do not depend on the number of rows.
+   */
+  readonly partials?: Kernel | undefined
 }
 
 /** The parameter a factor stands for: a tensor of the kernel, or what the prologue would store. */

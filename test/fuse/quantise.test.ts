@@ -305,12 +305,14 @@ describe('what a plan quantises', () => {
     expect(kernels.get('group1')?.tensors[0]?.layout.name).toBe('col32')
   })
 
-  it('refuses an epilogue behind a batch of integer products, and takes the batch alone', () => {
+  it('takes a batch of integer products, alone and with an epilogue', () => {
     const heads = ['queryBias', 'keyBias']
-    const error = refusal(decl(heads, groupsOf(['scores', 'scores.float'])))
-    expect(error.code).toBe('plan.illegal')
-    expect(error.message).toContain('a batch as "b m k, b n k -> b m n" without one')
-    expect(applyPlan(encoderLayerGelu.graph, decl(heads, groupsOf(['scores'])), ops, layouts).templates.has('group0')).toBe(true)
+    for (const group of [['scores'], ['scores', 'scores.float']]) {
+      const kernel = applyPlan(encoderLayerGelu.graph, decl(heads, groupsOf(group)), ops, layouts).templates.get('group0')
+      if (kernel?.kind !== 'matmul') throw new Error('no matmul kernel')
+      expect(kernel.batch).toHaveLength(2)
+      expect(kernel.tensors.at(-1)?.dims).toEqual([...kernel.batch, kernel.m, kernel.n])
+    }
   })
 
   it('is checked by the compiler', () => {

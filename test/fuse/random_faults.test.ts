@@ -139,7 +139,9 @@ const planted: readonly (readonly [string, Family, Fault])[] = [
     'products',
     inProducts((kernel) => ({
       ...kernel,
-      tensors: kernel.tensors.map((tensor) => (tensor.name === kernel.products[0].b.tensor ? { ...tensor, dims: swapped(tensor.dims) } : tensor)),
+      tensors: kernel.tensors.map((tensor) =>
+        tensor.name === kernel.products[0].b.tensor ? { ...tensor, dims: swapped(tensor.dims) } : tensor,
+      ),
     })),
   ],
   [

@@ -29,10 +29,12 @@ function made(
     inputs,
     weights,
     build: (g, x, w) => {
-      const nodes = build(g, { ...x, ...w } as Given)
+      const values = build(g, { ...x, ...w } as Given)
+      // A second result of a node has a name of its own, which is none of a node.
+      const nodes = Object.fromEntries(Object.entries(values).filter(([key]) => !key.startsWith('also')))
       const last = Object.values(nodes).at(-1)
       if (last === undefined) throw new Error(`${name} has no node`)
-      const more = Object.fromEntries(also.map((each) => [each, nodes[each] ?? last]))
+      const more = Object.fromEntries(also.map((each) => [each, values[each] ?? last]))
       return { nodes, outputs: { last, ...more } }
     },
   })
@@ -129,6 +131,10 @@ export const products: readonly ProductCase[] = [
       return { product, floats, added: g.apply(add, { x: floats, y: of(x, 'r') }).z }
     },
   ),
+  made('quantised_batch', { x: tensor('i8', 'b m k'), w: tensor('i8', 'b n k'), bias: tensor('T', 'b n') }, (g, x) => {
+    const product = g.matmul('b m k, b n k -> b m n', of(x, 'x'), of(x, 'w'), { result: 'T' })
+    return { product, biased: g.apply(own.matrixBias, { x: product, bias: of(x, 'bias') }).y }
+  }),
   made('int8_turned', { x: tensor('i8', 'm k'), w: tensor('i8', 'k n'), scale: tensor('f32', 'm') }, (g, x) => {
     const product = g.matmul('m k, k n -> m n', of(x, 'x'), of(x, 'w'), { result: 'f32' })
     return { product, scaled: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
@@ -286,4 +292,71 @@ export const computed: readonly ProductCase[] = [
     const product = g.matmul(linear, scaled, of(x, 'w'))
     return { scaled, product, again: g.apply(own.rowScale, { x: product, scale: of(x, 'scale') }).y }
   }),
+]
+
+/** Products whose kernel keeps something of each 32 columns of a row. */
+export const partial: readonly ProductCase[] = [
+  made(
+    'moments',
+    { x: m, w: tensor('T', 'n k'), bias: tensor('T', 'n'), r: tensor('T', 'm n') },
+    (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      const biased = g.apply(addBias, { x: product, bias: of(x, 'bias') }).y
+      const added = g.apply(add, { x: biased, y: of(x, 'r') }).z
+      const { total, squares } = g.apply(own.rowMoments, { x: added }, {}, { g: 'g' })
+      return { product, biased, total, alsoSquares: squares, added }
+    },
+    { also: ['total', 'alsoSquares'] },
+  ),
+  made(
+    'largest',
+    { x: m, w: tensor('T', 'n k'), u: tensor('T', 'n k') },
+    (g, x) => {
+      const gate = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      const up = g.matmul(linear, of(x, 'x'), of(x, 'u'))
+      const both = g.apply(own.gated, { gate, up }).y
+      const { most, place } = g.apply(own.rowLargest, { x: both }, {}, { g: 'g' })
+      return { gate, up, most, alsoPlace: place, both }
+    },
+    { also: ['most', 'alsoPlace'] },
+  ),
+]
+
+/** A product that hands the moments of its rows to the kernel behind it. */
+export const handedOn: readonly ProductCase[] = [
+  made(
+    'standardised',
+    { x: m, w: tensor('T', 'n k'), r: tensor('T', 'm n') },
+    (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      const added = g.apply(add, { x: product, y: of(x, 'r') }).z
+      const { total, squares } = g.apply(own.rowMoments, { x: added }, {}, { g: 'g' })
+      return { product, added, total, standard: g.apply(own.standardise, { x: added, total, squares }).y }
+    },
+    { outside: ['standard'] },
+  ),
+]
+
+/** Partials that no kernel keeps. */
+export const refusedPartials: readonly (ProductCase & { readonly words: string })[] = [
+  {
+    ...made('folded_at_once', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      const { total, squares } = g.apply(own.rowMoments, { x: product }, {}, { g: 'g' })
+      return { product, total, standard: g.apply(own.standardise, { x: product, total, squares }).y }
+    }),
+    words: 'folds what total keeps of whole rows, in a kernel of its own',
+  },
+  {
+    ...made(
+      'shifted',
+      { x: m, w: tensor('T', 'n k') },
+      (g, x) => {
+        const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+        return { product, total: g.apply(own.shiftedSums, { x: product }, {}, { g: 'g' }).total }
+      },
+      { also: ['product'] },
+    ),
+    words: 'runs along another axis than the columns of the product',
+  },
 ]

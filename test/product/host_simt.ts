@@ -7,6 +7,7 @@ import { generate } from '../../src/emit/generate.js'
 import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
 import { writeGenerated } from '../../src/emit/write.js'
 import type { DType } from '../../src/ir/dtype.js'
+import type { HostTensor } from '../../src/ir/evaluate.js'
 import { withFactors } from '../../src/ir/evaluate_product.js'
 import { evaluateTemplate } from '../../src/ir/evaluate_template.js'
 import { resolveDType } from '../../src/ir/instance.js'
@@ -55,13 +56,20 @@ export async function openProducts(kernels: readonly MatmulKernel[], types: read
 
 type Numbers = Readonly<Record<string, number>>
 
-/** Runs a kernel and says what differs from its IR; nothing where all is as it should be. */
-export async function differences(
+/** What a launch was given and what it stored, by tensor. */
+interface Launched {
+  readonly entry: KernelEntry
+  readonly inputs: Readonly<Record<string, HostTensor>>
+  readonly outputs: readonly { readonly name: string; readonly dtype: DType; readonly stored: ArrayLike<number> }[]
+}
+
+/** Launches a kernel on the numbers that `draw` makes. */
+export async function launch(
   { device, library, entries }: Kernels,
   kernel: MatmulKernel,
   key: string,
   dims: Numbers,
-): Promise<readonly string[]> {
+): Promise<Launched> {
   const entry = entries.get(key)
   if (entry === undefined) throw new Error(`there is no kernel ${key}`)
   const shape = (axes: readonly string[]): number[] => axes.map((axis) => dims[axis] ?? 1)
@@ -102,14 +110,21 @@ export async function differences(
   program.release()
   for (const { slice } of buffers) slice.buffer.release()
   const inputs = Object.fromEntries(given.map(({ name, data, shape: of }) => [name, { data, shape: of }]))
+  const outputs = wanted.map(({ name, dtype }, i) => ({ name, dtype, stored: decode(dtype, results[i] ?? new Uint8Array()) }))
+  return { entry, inputs, outputs }
+}
+
+/** Runs a kernel and says what differs from its IR; nothing where all is as it should be. */
+export async function differences(host: Kernels, kernel: MatmulKernel, key: string, dims: Numbers): Promise<readonly string[]> {
+  const { entry, inputs, outputs } = await launch(host, kernel, key, dims)
   const attrs = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
   const typed = (ref: DTypeRef): DType => resolveDType(ref, entry.types as Readonly<Record<string, DType>>)
   const round = (ref: DTypeRef, values: ArrayLike<number>) => roundTo(typed(ref), values)
   const stored = withFactors(kernel, inputs, dims, attrs, round)
   const expected = evaluateTemplate(stored.kernel, stored.inputs, dims, attrs)
-  return wanted.flatMap(({ name, dtype }, i) => {
+  return outputs.flatMap(({ name, dtype, stored: found }) => {
     const rule = tolerance({ dtype, class: 'matmul', length: dims.k ?? 1, scale: 1 })
-    const result = compare(decode(dtype, results[i] ?? new Uint8Array()), expected[name]?.data ?? [], rule)
+    const result = compare(found, expected[name]?.data ?? [], rule)
     return result.passed ? [] : [`${name} at ${JSON.stringify(dims)}: ${result.summary}`]
   })
 }

@@ -1,5 +1,5 @@
 /** Ops around products that no shipped graph has: values of a row and of a column, partners, norms and dequantisations in front. */
-import { cos, exp, idiv, op, row, rsqrt, sin, sum, tensor } from 'heddle'
+import { abs, argmax, cos, exp, idiv, max, minimum, op, row, rsqrt, sin, sum, tensor } from 'heddle'
 
 const floats = { T: ['f32', 'f16', 'bf16'] } as const
 
@@ -140,4 +140,59 @@ export const groupWeight = op('group_weight', {
   body:
     ({ w, step }) =>
     (n, c) => ({ y: (((w(n, idiv(c, 2)) >> (4 * (c % 2))) & 15) - 8) * step(n, idiv(c, 16)) }),
+})
+
+/** Sum and sum of squares of each 32 neighbours of a row. */
+export const rowMoments = op('row_moments', {
+  dims: ['m', 'n', 'g'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { total: tensor('f32', 'm g'), squares: tensor('f32', 'm g') },
+  body:
+    ({ x }, { n, g }) =>
+    (m) => ({
+      total: row(g, (p) => sum(minimum(32, n - p * 32), (i) => x(m, p * 32 + i))),
+      squares: row(g, (p) => sum(minimum(32, n - p * 32), (i) => x(m, p * 32 + i) ** 2)),
+    }),
+})
+
+/** The largest absolute value of each 32 neighbours of a row, and the place of the largest one among them. */
+export const rowLargest = op('row_largest', {
+  dims: ['m', 'n', 'g'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { most: tensor('f32', 'm g'), place: tensor('i32', 'm g') },
+  body:
+    ({ x }, { n, g }) =>
+    (m) => ({
+      most: row(g, (p) => max(minimum(32, n - p * 32), (i) => abs(x(m, p * 32 + i)))),
+      place: row(g, (p) => argmax(minimum(32, n - p * 32), (i) => x(m, p * 32 + i))),
+    }),
+})
+
+/** A sum of 32 neighbours that begin elsewhere. */
+export const shiftedSums = op('shifted_sums', {
+  dims: ['m', 'n', 'g'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { total: tensor('f32', 'm g') },
+  body:
+    ({ x }, { g }) =>
+    (m) => ({ total: row(g, (p) => sum(32, (i) => x(m, p * 16 + i))) }),
+})
+
+/** A row brought to mean 0 and variance 1 by moments of its parts. */
+export const standardise = op('standardise', {
+  dims: ['m', 'n', 'g'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), total: tensor('f32', 'm g'), squares: tensor('f32', 'm g') },
+  outputs: { y: tensor('T', 'm n') },
+  attrs: { eps: 1e-5 },
+  body:
+    ({ x, total, squares }, { n, g, eps }) =>
+    (m) => {
+      const mean = sum(g, (p) => total(m, p)) / n
+      const variance = sum(g, (p) => squares(m, p)) / n - mean ** 2
+      return { y: row(n, (c) => (x(m, c) - mean) * rsqrt(variance + eps)) }
+    },
 })

@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { instanceKey } from '../../src/ir/instance.js'
 import type { MatmulKernel } from '../../src/ir/product.js'
-import { computed, products } from './graphs.js'
+import { computed, partial, products } from './graphs.js'
 import { planned, productOf, readOps } from './host.js'
-import { differences, type Kernels, openProducts } from './host_simt.js'
+import { differences, type Kernels, launch, openProducts } from './host_simt.js'
 
 const ops = readOps()
-const kernels = [...products, ...computed].map((each): MatmulKernel => productOf(planned(each, ops)))
+const kernels = [...products, ...computed, ...partial].map((each): MatmulKernel => productOf(planned(each, ops)))
 const types = ['f32', 'f16'] as const
 
 /** Few rows, a tile and its edges, sizes no chunk divides. */
@@ -43,7 +43,7 @@ describe('kernels with products on simt equal their IR', () => {
       const dims = {
         ...Object.fromEntries(kernel.batch.map((axis) => [axis, 2] as const)),
         ...{ [kernel.m]: size.m, [kernel.n]: n, [kernel.k]: k },
-        ...{ v: 4, h: k / 2, g: Math.ceil(k / 16) },
+        ...{ v: 4, h: k / 2, g: partial.some(({ name }) => name === kernel.name) ? Math.ceil(n / 32) : Math.ceil(k / 16) },
       }
       found.push(...(await differences(host, kernel, key, dims)))
     }
@@ -51,9 +51,37 @@ describe('kernels with products on simt equal their IR', () => {
   })
 
   it.each(['gate_and_up', 'norm_gate_and_up', 'group_weights'])('%s__f16 of so many rows that tiles are large', async (name) => {
-    const kernel = kernels.find((each) => each.name === name)
-    if (kernel === undefined) throw new Error(`there is no kernel ${name}`)
+    const kernel = kernelNamed(name)
     const dims = { [kernel.m]: 1412, [kernel.n]: name === 'group_weights' ? 1416 : 712, [kernel.k]: 64, h: 32, g: 4 }
     expect(await differences(host, kernel, `${name}__f16`, dims)).toEqual([])
   })
+})
+
+const kernelNamed = (name: string): MatmulKernel => {
+  const kernel = kernels.find((each) => each.name === name)
+  if (kernel === undefined) throw new Error(`there is no kernel ${name}`)
+  return kernel
+}
+
+it.each(['moments', 'largest'])('the number of rows changes no bit of what %s keeps of a row', async (name) => {
+  const kernel = kernelNamed(name)
+  const sizeOf = (rows: number) => ({ [kernel.m]: rows, [kernel.n]: 328, [kernel.k]: 72, g: 11 })
+  const [few, many] = [
+    await launch(host, kernel, `${name}__f16`, sizeOf(2)),
+    await launch(host, kernel, `${name}__f16`, sizeOf(1000)),
+  ]
+  for (const [i, { name: output, stored }] of few.outputs.entries()) {
+    expect(Array.from(many.outputs[i]?.stored ?? []).slice(0, stored.length), output).toEqual(Array.from(stored))
+  }
+})
+
+it('a kernel that computes something else than its IR is found', async () => {
+  const kernel = kernelNamed('columns_first')
+  const dims = { [kernel.m]: 5, [kernel.n]: 24, [kernel.k]: 24 }
+  expect(await differences(host, kernel, 'columns_first__f32', dims)).toEqual([])
+  // The other order of the axes of a square factor.
+  const tensors = kernel.tensors.map((tensor) =>
+    tensor.name === kernel.products[0].b.tensor ? { ...tensor, dims: [kernel.n, kernel.k] } : tensor,
+  )
+  expect((await differences(host, { ...kernel, tensors }, 'columns_first__f32', dims)).join()).toContain('elements differ')
 })

@@ -113,13 +113,13 @@ export function epilogueBody(
 }
 
 /** The type of sums in C++. */
-function sumText(kernel: MatmulKernel, types: TemplateInstance['types'], scope: Scope): string {
+export function sumText(kernel: MatmulKernel, types: TemplateInstance['types'], scope: Scope): string {
   if (sumsIntegers(kernel)) return scalarText.i32
   return scalarText[dtypeInfo[resolveDType(tensorOf(kernel.products[0].accumulator, scope).dtype, types)].scalar]
 }
 
 /** An element of a product. Sums of int8 are integers, whatever the graph has of them. */
-function productText(kernel: MatmulKernel, accumulator: string, at: string): string {
+export function productText(kernel: MatmulKernel, accumulator: string, at: string): string {
   const which = kernel.products.findIndex((product) => product.accumulator === accumulator)
   const text = kernel.products.length === 1 ? `product[${at}]` : `product[${which}][${at}]`
   const { dtype } = kernel.epilogue.tensors.find(({ name }) => name === accumulator) ?? { dtype: 'f32' }
@@ -165,7 +165,7 @@ function withPartners(
 }
 
 /** The pass with what moves in runs shorter than a chunk read and stored element by element. */
-function inWholeChunks(pass: Pass): Pass {
+export function inWholeChunks(pass: Pass): Pass {
   const rows = pass.rows.map((row): PassRow => {
     if (row.kind !== 'loaded' || row.run >= vec) return row
     const { name, type, loop, load, guard, keep } = row

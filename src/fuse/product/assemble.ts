@@ -27,6 +27,13 @@ export interface KernelParts {
   readonly left: FactorPart
   readonly right: readonly FactorPart[]
   readonly epilogue: Accumulated
+  readonly partials: Partials | undefined
+}
+
+/** What keeps partials, its names of the products it reads and of their axes by role. */
+export interface Partials extends Derived {
+  readonly accumulators: readonly (string | undefined)[]
+  readonly named: ReadonlyMap<string, string>
 }
 
 /** What a factor brings to the kernel. */
@@ -42,7 +49,7 @@ interface Placed {
 export function assemble(
   graph: Graph,
   name: string,
-  { batch, left, right, epilogue }: KernelParts,
+  { batch, left, right, epilogue, partials }: KernelParts,
   layouts: LayoutsByName,
 ): Derived<MatmulKernel> {
   const { kernel, accumulators, named } = epilogue
@@ -75,36 +82,44 @@ export function assemble(
   const a = place(left, 'a')
   const others = right.map((part, i) => place(part, i === 0 ? 'b' : `b${i + 1}`))
   const products = others.map(({ factor }, i) => ({ b: factor, accumulator: accumulators[i] ?? '' }))
-  const [product, ...more] = products
+  const [product, ...further] = products
   if (product === undefined) throw new Error(`internal: group ${name} has no product`)
   const placed = [a, ...others]
+  const kept = partials === undefined ? undefined : placePartials(partials, epilogue, nameOf, fresh)
   const outer = [...batch, 'm', 'n'].map(nameOf)
-  const tensors = [
+  const tensors = inOrder([
     ...placed.flatMap((part) => part.tensors),
     ...kernel.tensors.filter((param) => !accumulators.includes(param.name)),
-  ]
+    ...(kept?.tensors ?? []),
+  ])
   const made: MatmulKernel = {
     kind: 'matmul',
     name,
     source: kernel.source,
     dims: [...new Set([...kernel.dims, ...outer, nameOf('k'), ...tensors.flatMap(({ dims }) => dims)])],
-    types: typesOf(tensors, [kernel, ...placed.flatMap(({ factor }) => factor.prologue ?? [])]),
-    attrs: [...kernel.attrs, ...placed.flatMap(({ params }) => params)],
+    types: typesOf(tensors, [
+      kernel,
+      ...placed.flatMap(({ factor }) => factor.prologue ?? []),
+      ...(kept === undefined ? [] : [kept.kernel]),
+    ]),
+    attrs: [...kernel.attrs, ...placed.flatMap(({ params }) => params), ...(kept?.kernel.attrs ?? [])],
     tensors,
     batch: batch.map(nameOf),
     m: nameOf('m'),
     n: nameOf('n'),
     k: nameOf('k'),
     a: a.factor,
-    products: [product, ...more],
+    products: [product, ...further],
     epilogue: kernel,
+    ...(kept === undefined ? {} : { partials: kept.kernel }),
   }
   const inputs = [
     ...placed.flatMap((part) => part.inputs),
     ...epilogue.inputs.filter(({ param }) => !accumulators.includes(param)),
+    ...(kept?.inputs ?? []),
   ]
-  const attrs = Object.assign({}, epilogue.attrs, ...placed.map((part) => part.attrs)) as Derived['attrs']
-  return { kernel: made, inputs, outputs: epilogue.outputs, attrs }
+  const attrs = Object.assign({}, epilogue.attrs, ...placed.map((part) => part.attrs), kept?.attrs ?? {}) as Derived['attrs']
+  return { kernel: made, inputs, outputs: [...epilogue.outputs, ...(kept?.outputs ?? [])], attrs }
 }
 
 /** A prologue under names of its own, except for the axes of its result, which have the kernel's. */
@@ -127,6 +142,42 @@ function placePrologue(
     inputs: inputs.map((binding) => ({ ...binding, param: tensorName(binding.param) })),
     attrs: Object.fromEntries(Object.entries(attrs).map(([param, value]) => [params.get(param) ?? param, value])),
     params: prologue.attrs,
+  }
+}
+
+/** Inputs first, as launchers take them. */
+const inOrder = (tensors: readonly TensorParam[]): readonly TensorParam[] => [
+  ...tensors.filter(({ access }) => access === 'in'),
+  ...tensors.filter(({ access }) => access === 'out'),
+]
+
+/** A program of partials under the kernel's names: products and their axes are the epilogue's, all else is its own. */
+function placePartials(
+  { kernel, inputs, outputs, attrs, accumulators, named }: Partials,
+  epilogue: Accumulated,
+  nameOf: (axis: string) => string,
+  fresh: (wanted: string) => string,
+) {
+  const renamed = (names: readonly string[]) => names.map((wanted) => [wanted, fresh(wanted)] as const)
+  const shared = new Map([...named].map(([axis, dim]) => [dim, nameOf(axis)] as const))
+  const products = new Map(
+    accumulators.flatMap((param, i) => (param === undefined ? [] : [[param, epilogue.accumulators[i] ?? ''] as const])),
+  )
+  const dims = new Map([...renamed(kernel.dims.filter((dim) => !shared.has(dim))), ...shared])
+  const own = kernel.tensors.map(({ name }) => name).filter((name) => !products.has(name))
+  const tensors = new Map([...renamed(own), ...products])
+  const params = new Map(renamed(kernel.attrs.map(({ name }) => name)))
+  const made = renameKernel(kernel, { dims, tensors, attrs: params })
+  const bound = (bindings: readonly Binding[]) =>
+    bindings
+      .filter(({ param }) => !products.has(param))
+      .map((each) => ({ ...each, param: tensors.get(each.param) ?? each.param }))
+  return {
+    kernel: made,
+    tensors: made.tensors.filter(({ name }) => !epilogue.accumulators.includes(name)),
+    inputs: bound(inputs),
+    outputs: bound(outputs),
+    attrs: Object.fromEntries(Object.entries(attrs).map(([param, value]) => [params.get(param) ?? param, value])),
   }
 }
 

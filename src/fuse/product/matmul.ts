@@ -3,7 +3,7 @@
  * and the members behind become the epilogue of each element. Roles come from subscripts; what no main loop can do is refused with the
  * node and the reason.
  */
-import type { Graph, GraphNode, NodeOf, ValueId } from '../../ir/graph.js'
+import { type Graph, type GraphNode, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { sameExtent } from '../../ir/shape.js'
 import type { MatmulKernel } from '../../ir/template.js'
@@ -12,10 +12,11 @@ import { type LayoutsByName, pushValue, valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { deriveMembers, isUsed } from '../space/members.js'
 import { illegal, type Member } from '../space/space.js'
-import { assemble, type FactorPart } from './assemble.js'
+import { assemble, type FactorPart, type Partials } from './assemble.js'
 import { type Accumulated, bareEpilogue, checkEpilogue, withoutRows } from './epilogue.js'
 import { deriveFactor } from './factor.js'
 import { identityMember } from './identity.js'
+import { checkPartials, derivePartials, keepsGroups } from './partials.js'
 import { onlyNodes, partsOf } from './parts.js'
 import { type Roles, rolesOf } from './roles.js'
 
@@ -56,7 +57,11 @@ export function deriveProducts(
   if (all.length > mostProducts)
     throw illegal(name, first.name, last, `a kernel holds at most ${mostProducts} products: more sums than that fit no registers`)
   const { behind, makers } = partsOf(graph, name, matmuls, members)
-  const epilogue = deriveEpilogue(graph, name, all, members, behind, layouts)
+  const keeping = behind.filter((member) => keepsGroups(member))
+  const between = behind.filter((member) => !keeping.includes(member))
+  checkKept(name, keeping, between)
+  const epilogue = deriveEpilogue(graph, name, all, members, between, layouts)
+  const partials = keeping.length === 0 ? undefined : partialsOf(graph, name, all, between, keeping, layouts)
   const part = (node: Matmul, value: ValueId, axes: readonly string[]): FactorPart => {
     const made = makers.get(value) ?? []
     return {
@@ -68,7 +73,7 @@ export function deriveProducts(
   }
   const left = part(product.node, product.left, product.roles.axes.left)
   const right = all.map((each) => part(each.node, each.right, each.roles.axes.right))
-  return assemble(graph, name, { batch: product.roles.batch, left, right, epilogue }, layouts)
+  return assemble(graph, name, { batch: product.roles.batch, left, right, epilogue, partials }, layouts)
 }
 
 /** A product with its factors by role. @throws usage `plan.illegal` for one that is none of matrices */
@@ -128,6 +133,38 @@ function deriveEpilogue(
   const kernel = withoutRows(derived.kernel)
   checkEpilogue(kernel, group, { first: first.name, last, out: first.subscripts.out, accumulators })
   return { ...derived, kernel, accumulators, named: namesOf(kernel, accumulators[0] ?? '', roles) }
+}
+
+/** Refuses members that read partials in the kernel that makes them, where only some of a row's are known. */
+function checkKept(group: string, keeping: readonly Member[], others: readonly Member[]): void {
+  for (const { node } of keeping) {
+    const made = Object.values(node.outputs)
+    const reader = [...others, ...keeping].find((member) => inputsOf(member.node).some((id) => made.includes(id)))
+    if (reader !== undefined)
+      throw illegal(
+        group,
+        node.name,
+        reader.node.name,
+        `${reader.node.name} folds what ${node.name} keeps of whole rows, in a kernel of its own`,
+      )
+  }
+}
+
+/** The program that keeps partials of the products, which it reads as the graph's values. */
+function partialsOf(
+  graph: Graph,
+  group: string,
+  products: readonly [Product, ...Product[]],
+  between: readonly Member[],
+  keeping: readonly Member[],
+  layouts: LayoutsByName,
+): Partials {
+  const [{ node: first, roles }] = products
+  const derived = derivePartials(graph, group, between, keeping, layouts)
+  const accumulators = products.map(({ node }) => derived.inputs.find(({ value }) => value === node.out)?.param)
+  const read = accumulators.flatMap((param) => param ?? [])
+  checkPartials(derived.kernel, group, { first: first.name, last: keeping.at(-1)?.node.name ?? first.name, products: read })
+  return { ...derived, accumulators, named: namesOf(derived.kernel, read[0] ?? '', roles) }
 }
 
 /** The epilogue's names of the product's axes, by role. */

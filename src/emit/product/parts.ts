@@ -1,0 +1,109 @@
+/**
+ * What a matmul keeps of each group of columns, as CUDA text: the elements of a chunk are computed once more as the folds want them, and
+ * combined by the four threads that hold the group.
+ */
+import { column, groupedOf } from '../../fuse/product/partials.js'
+import { dim, index as indexVar } from '../../ir/build.js'
+import type { Kernel, StmtOf, TensorParam } from '../../ir/kernel.js'
+import { rowMajor } from '../../ir/layout.js'
+import { type MatmulKernel, partColumns } from '../../ir/product.js'
+import { substitute } from '../../ir/walk.js'
+import { mapKernel } from '../../schedule/map.js'
+import type { Pass } from '../../schedule/passes.js'
+import type { PassContext } from '../context.js'
+import { expressionText, monoidText, offsetText, type Scope } from '../expression.js'
+import { bodyWriter, lines, onlyPass } from '../kernel.js'
+import { type Names, scalarText } from '../names.js'
+import { writePass } from '../pass.js'
+import type { TemplateInstance } from '../template.js'
+import { inWholeChunks, productText, sumText } from './epilogue.js'
+import { indexTexts, placed } from './frame.js'
+
+/** The member of the slots' struct that keeps partials; nothing but that there are none where a kernel keeps none. */
+export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
+  const { partials, products, batch, m, n } = kernel
+  const flag = `  static constexpr bool PARTS = ${partials !== undefined};\n`
+  if (partials === undefined) return flag
+  const groups = partials.body.map((stmt) => {
+    const grouped = groupedOf(stmt)
+    if (grouped === undefined) throw new Error(`internal: ${kernel.name} keeps what is no fold over columns`)
+    return grouped
+  })
+  const accumulators = products.map(({ accumulator }) => accumulator)
+  const { names } = scope
+  const kept = groups.map((_, i) => ({ tensor: names.fresh(`part_${i}`), values: names.fresh(`values_${i}`) }))
+  const axes = partials.tensors.find(({ name }) => accumulators.includes(name))?.dims ?? []
+  const elements = asElements(partials, groups, kept, [...axes.slice(0, -1), n])
+  const { program } = mapKernel({ kernel: elements, types, dims: {} })
+  if (program.kind !== 'elementwise') throw new Error(`internal: ${kernel.name} keeps partials of no elements`)
+  const pass = inWholeChunks(onlyPass(program))
+  const texts = indexTexts(partials, [...batch, m], 'row', names)
+  const framed = placed(names, texts, scope.used)
+  const inFrame: Names = {
+    ...framed,
+    tensor: (name) => (kept.some(({ tensor }) => tensor === name) ? name : names.tensor(name)),
+    first: (name) => (name === pass.loop.index ? 'column' : names.first(name)),
+  }
+  const writer = bodyWriter(2)
+  const context: PassContext = {
+    ...scope,
+    tensors: elements.tensors,
+    elements: new Map(),
+    shared: new Map(),
+    names: inFrame,
+    writer,
+    walk: 'single',
+    starts: [],
+    soon: new Map(),
+  }
+  const isProduct = (row: Pass['rows'][number]) => row.kind === 'loaded' && accumulators.includes(row.load.tensor)
+  for (const row of pass.rows) {
+    if (row.kind === 'loaded' && isProduct(row)) context.elements.set(row.name, productText(kernel, row.load.tensor, 'i'))
+  }
+  for (const step of program.steps) {
+    if (step.kind === 'let')
+      writer.writeLine(`const ${scalarText[step.type]} ${inFrame.value(step.name)} = ${expressionText(step.value, context)};`)
+  }
+  groups.forEach(({ fold }, i) => {
+    const type = scalarText[fold.value.type]
+    writer.writeLine(`${type} ${kept[i]?.values}[VEC];`)
+    writer.writeLine(`const heddle::KeptChunk<VEC, ${type}> ${kept[i]?.tensor}{${kept[i]?.values}};`)
+  })
+  writePass({ ...pass, rows: pass.rows.filter((row) => !isProduct(row)) }, context)
+  const group = 'group of columns'
+  groups.forEach(({ store, fold }, i) => {
+    const at = { ...framed, value: (name: string) => (name === group ? `(column / ${partColumns})` : framed.value(name)) }
+    const offset = offsetText(store.tensor, [...store.rows, indexVar(group)], { ...scope, tensors: partials.tensors, names: at })
+    const given = `${names.tensor(store.tensor)}, ${offset}, column, valid, ${kept[i]?.values}`
+    writer.writeLine(`heddle::keep_part<${monoidText(fold.monoid, fold.value.type)}>(${given});`)
+  })
+  const head = bodyWriter()
+  head.writeLine(
+    `/// Keeps folds over ${partColumns} columns, called together by the four threads that hold them, whether their columns exist or not.`,
+  )
+  const count = products.length === 1 ? '' : `[${products.length}]`
+  const product = `const ${sumText(kernel, types, { ...scope, tensors: kernel.epilogue.tensors })} (&product)${count}[VEC]`
+  head.write(`__device__ __forceinline__ void keep_parts(int64_t row, int column, int valid, ${product}) const `)
+  return `${flag}${lines(head).trimEnd()} {\n${lines(writer)}  }\n`
+}
+
+/** The program that computes the elements which are folded: one result for each fold, over the columns of the product. */
+function asElements(
+  partials: Kernel,
+  groups: readonly NonNullable<ReturnType<typeof groupedOf>>[],
+  kept: readonly { readonly tensor: string }[],
+  axes: readonly string[],
+): Kernel {
+  const inputs = partials.tensors.filter(({ access }) => access === 'in')
+  const results = kept.map(({ tensor }, i): TensorParam => {
+    const type = groups[i]?.fold.value.type === 'i32' ? 'i32' : 'f32'
+    return { name: tensor, access: 'out', dtype: type, dims: axes, layout: rowMajor(axes) }
+  })
+  const rows = axes.slice(0, -1).map((axis) => indexVar(partials.rows.find((row) => row.dim === axis)?.index ?? axis))
+  const body = groups.map(({ element }, i): StmtOf<'storeRow'> => {
+    const index = `column_${i}`
+    const value = substitute(element, new Map([[column, indexVar(index)]]))
+    return { kind: 'storeRow', tensor: kept[i]?.tensor ?? '', rows, length: dim(axes.at(-1) ?? ''), index, value }
+  })
+  return { ...partials, tensors: [...inputs, ...results], body }
+}
