@@ -92,7 +92,7 @@ async function difference(name: string, dtype: DType, dims: Readonly<Record<stri
   const expected = runNodes(graph, graph.nodes, {
     values,
     dims,
-    attrs: {},
+    attrs: { window: 3 },
     kernels: ops,
     revise: (id, made) => {
       const data = masked?.(id, made) ?? made.data
@@ -131,7 +131,7 @@ async function difference(name: string, dtype: DType, dims: Readonly<Record<stri
       key: entry.key,
       buffers: buffers.map(({ slice }) => slice),
       dims: entry.dims.map((dim) => extents[dim] ?? 1),
-      attrs: entry.attrs.map((attr) => attrOf(derived.attrs[attr.name] ?? attr.default, dims, {})),
+      attrs: entry.attrs.map((attr) => attrOf(derived.attrs[attr.name] ?? attr.default, dims, { window: 3 })),
     },
   ])
   const outputs = buffers.filter(({ isInput }) => !isInput)

@@ -48,7 +48,7 @@ describe('what is read off the bodies', () => {
   it.each([
     ['causal', '0', 'i + 1'],
     ['causal_added', '0', 'i + 1'],
-    ['window', 'i - 2', 'i + 1'],
+    ['window', 'i + 1 - size', 'i + 1'],
     ['dilated', 'i - 5', 'i + 6'],
     ['ragged', '0', 'minimum(lengths[b], i + 1)'],
     ['prefix', '0', 'maximum(i + 1, lengths[b])'],

@@ -48,9 +48,23 @@ export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number
   return Object.fromEntries([...names].map((name, at) => [name, sizes[(at + shift) % sizes.length] ?? 2]))
 }
 
-/** Attributes a graph is given, as numbers a scale, a slope or a small count may be. */
-export const drawAttrs = ({ attrs }: Graph, random: Random): Numbers =>
-  Object.fromEntries(attrs.map((name) => [name, 0.25 + random()]))
+/** Attributes a graph is given: numbers a scale or a slope may be, and small counts where an op takes an integer. */
+export const drawAttrs = (
+  graph: Graph,
+  nodes: readonly GraphNode[],
+  kernels: ReadonlyMap<string, Kernel>,
+  random: Random,
+): Numbers => {
+  const integers = new Set<string>()
+  for (const node of nodes) {
+    if (node.kind !== 'op') continue
+    for (const [name, value] of Object.entries(node.attrs)) {
+      const type = kernels.get(node.op)?.attrs.find((attr) => attr.name === name)?.type
+      if (typeof value === 'object' && 'attr' in value && type === 'i32') integers.add(value.attr)
+    }
+  }
+  return Object.fromEntries(graph.attrs.map((name) => [name, integers.has(name) ? 1 + below(random, 4) : 0.25 + random()]))
+}
 
 /**
  * Values for everything nodes read and do not compute.

@@ -95,7 +95,7 @@ function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: Readonl
   const random = randomFrom(seed)
   const inside = [...graph.nodes].filter((node) => nodes.includes(node as NodeOf<'op'>) || isInner(graph, node, nodes))
   const dims = drawDims(graph, inside, seed)
-  const attrs = drawAttrs(graph, random)
+  const attrs = drawAttrs(graph, inside, kernels, random)
   const drawn = drawValues(graph, inside, kernels, dims, random)
   const values = viewed(graph, drawn)
   const revise = maskedRule(graph, nodes, kernels)

@@ -67,7 +67,7 @@ const step =
   }
 
 const causal = step('causal', (g, x) => g.apply(ops.causal, { x }).y)
-const windowed = step('windowed', (g, x) => g.apply(ops.slidingWindow, { x }, { size: 3 }).y)
+const windowed = step('windowed', (g, x) => g.apply(ops.slidingWindow, { x }, { size: { attr: 'window' } }).y)
 const capped = step('capped', (g, x) => g.apply(ops.softCap, { x }).y)
 const sloped = step('sloped', (g, x, given) => g.apply(ops.alibi, { x, slopes: value(given, 'slopes') }).y)
 const ragged = step('ragged', (g, x, given) => g.apply(ops.ragged, { x, lengths: value(given, 'lengths') }).y)
@@ -196,6 +196,8 @@ const attend = (name: string, { keyHeads = 'h', before, between, behind, reads }
       ...Object.fromEntries(reads.map((read) => [read, extra[read]])),
     },
     weights: {},
+    // Run-time numbers: another window is no other kernel.
+    attrs: ['window'],
     build: (g, { query, key, value: values, ...given }) => {
       const all: Values = given
       const made = (x: GraphTensor, which: string): Made => before?.(g, x, all, which) ?? { x, nodes: {} }
