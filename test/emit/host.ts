@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { generate } from '../../src/emit/generate.js'
+import { type GeneratedFiles, generate } from '../../src/emit/generate.js'
 import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
 import { writeGenerated } from '../../src/emit/write.js'
 import { type DType, dtypeInfo } from '../../src/ir/dtype.js'
@@ -54,9 +54,11 @@ export const openHost = (subjects: readonly Subject[]): Promise<Host> =>
   openKernels(subjects.map(({ kernel }) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: builtTypes } : {} })))
 
 /** Builds and loads every instance of kernels. */
-export async function openKernels(kernels: readonly Kernel[]): Promise<Host> {
+export const openKernels = (kernels: readonly Kernel[]): Promise<Host> => openFiles(generate(kernels))
+
+/** Builds and loads generated text. */
+export async function openFiles(files: GeneratedFiles): Promise<Host> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-fixtures-'))
-  const files = generate(kernels)
   await writeGenerated(folder, files)
   const native = await buildNative({ root })
   process.env.HEDDLE_NATIVE ??= native.folder
@@ -86,7 +88,7 @@ const draw = (i: number): number => [1, -2, 2, -1, 1, 1, -1, 2, -2, -1, 2][(i * 
 const total = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1)
 
 /** Reads a stored tensor back in logical order. */
-function logical(tensor: TensorParam, stored: ArrayLike<number>, dims: Readonly<Record<string, number>>): number[] {
+export function logical(tensor: TensorParam, stored: ArrayLike<number>, dims: Readonly<Record<string, number>>): number[] {
   const shape = tensor.dims.map((dim) => dims[dim] ?? 1)
   const env = emptyEnv(Object.fromEntries(tensor.layout.axes.map((axis, i) => [axis, shape[i] ?? 1])))
   const values: number[] = []
@@ -108,10 +110,11 @@ type Dims = Readonly<Record<string, number>>
 /** Launches a kernel on inputs that `make` draws. */
 export async function launch(
   { device, library }: Host,
-  kernel: Kernel,
+  kernel: Pick<Kernel, 'tensors'>,
   entry: KernelEntry,
   dims: Dims,
   make: (tensor: string) => (i: number, dims: Dims) => number,
+  attrs: Readonly<Record<string, number>> = {},
 ): Promise<Outcome> {
   const inputs: Record<string, HostTensor> = {}
   const slices = new Map<string, NativeSlice>()
@@ -137,7 +140,7 @@ export async function launch(
       key: entry.key,
       buffers: buffers.map(({ slice }) => slice),
       dims: entry.dims.map((dim) => dims[dim] ?? 1),
-      attrs: entry.attrs.map((attr) => attr.default),
+      attrs: entry.attrs.map((attr) => attrs[attr.name] ?? attr.default),
     },
   ])
   const given = buffers.filter(({ tensor }) => tensor.access === 'in')
