@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { generate } from '../../src/emit/generate.js'
+import { type GeneratedFiles, generate } from '../../src/emit/generate.js'
 import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
 import { writeGenerated } from '../../src/emit/write.js'
 import { type DType, dtypeInfo } from '../../src/ir/dtype.js'
@@ -55,9 +55,12 @@ export const openHost = (subjects: readonly Subject[]): Promise<Host> =>
   openKernels(subjects.map(({ kernel }) => ({ ...kernel, types: Object.hasOwn(kernel.types, 'T') ? { T: builtTypes } : {} })))
 
 /** Builds and loads every instance of kernels and of template kernels. */
-export async function openKernels(kernels: readonly Kernel[], templates: readonly TemplateKernel[] = []): Promise<Host> {
+export const openKernels = (kernels: readonly Kernel[], templates: readonly TemplateKernel[] = []): Promise<Host> =>
+  openFiles(generate(kernels, {}, templates))
+
+/** Builds and loads generated text. */
+export async function openFiles(files: GeneratedFiles): Promise<Host> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-fixtures-'))
-  const files = generate(kernels, {}, templates)
   await writeGenerated(folder, files)
   const native = await buildNative({ root })
   process.env.HEDDLE_NATIVE ??= native.folder
@@ -87,7 +90,7 @@ const draw = (i: number): number => [1, -2, 2, -1, 1, 1, -1, 2, -2, -1, 2][(i * 
 const total = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1)
 
 /** Reads a stored tensor back in logical order. */
-function logical(tensor: TensorParam, stored: ArrayLike<number>, dims: Readonly<Record<string, number>>): number[] {
+export function logical(tensor: TensorParam, stored: ArrayLike<number>, dims: Readonly<Record<string, number>>): number[] {
   const shape = tensor.dims.map((dim) => dims[dim] ?? 1)
   const env = emptyEnv(Object.fromEntries(tensor.layout.axes.map((axis, i) => [axis, shape[i] ?? 1])))
   const values: number[] = []
@@ -113,6 +116,7 @@ export async function launch(
   entry: KernelEntry,
   dims: Dims,
   make: (tensor: string) => (i: number, dims: Dims) => number,
+  attrs: Readonly<Record<string, number>> = {},
 ): Promise<Outcome> {
   const inputs: Record<string, HostTensor> = {}
   const slices = new Map<string, NativeSlice>()
@@ -138,7 +142,7 @@ export async function launch(
       key: entry.key,
       buffers: buffers.map(({ slice }) => slice),
       dims: entry.dims.map((dim) => dims[dim] ?? 1),
-      attrs: entry.attrs.map((attr) => attr.default),
+      attrs: entry.attrs.map((attr) => attrs[attr.name] ?? attr.default),
     },
   ])
   const given = buffers.filter(({ tensor }) => tensor.access === 'in')

@@ -8,6 +8,7 @@ import { readDeclarations, readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedGraph } from '../../src/fuse/apply.js'
 import { checkMeaning } from '../../src/fuse/check/meaning.js'
 import { graphOf } from '../../src/fuse/search/resolve.js'
+import { outputsOf } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { printExpr } from '../../src/ir/print.js'
 import type { AttentionKernel, DecodeAttentionKernel } from '../../src/ir/template.js'
@@ -137,10 +138,10 @@ function bypassed(graph: PlannedGraph['graph']): PlannedGraph['graph'] {
   const scaled = graph.nodes.find((node) => node.kind === 'op' && node.name === 'scaled')
   const id = scaled?.kind === 'op' ? Object.values(scaled.outputs)[0] : undefined
   if (id === undefined) throw new Error('no scaled scores')
-  return {
-    ...graph,
-    nodes: graph.nodes.flatMap((node) =>
-      node.name === 'weights' ? [] : node.kind === 'matmul' && node.name === 'context' ? [{ ...node, a: id }] : [node],
-    ),
-  }
+  const removed = graph.nodes.filter(({ name }) => name === 'weights').flatMap(outputsOf)
+  const nodes = graph.nodes.flatMap((node) => {
+    if (node.name === 'weights' || (node.kind === 'view' && removed.includes(node.input))) return []
+    return node.kind === 'matmul' && node.name === 'context' ? [{ ...node, a: id }] : [node]
+  })
+  return { ...graph, nodes }
 }
