@@ -21,7 +21,8 @@ struct Slots {
   heddle::In<int> starts;
   /// A score depends on its product alone.
   static constexpr bool plain_score = true;
-  __device__ __forceinline__ int keys(int b) const { return heddle::read(lengths, b); }
+  __device__ __forceinline__ int lower(int, int, int) const { return 0; }
+  __device__ __forceinline__ int upper(int b, int, int) const { return heddle::read(lengths, b); }
   __device__ __forceinline__ int queries(int b) const { return heddle::read(lengths, b); }
   __device__ __forceinline__ int owned(int b) const { return (((b + 1) < b_extent) ? heddle::read(starts, static_cast<int64_t>(b) + 1) : t_extent) - heddle::read(starts, b); }
   __device__ __forceinline__ int64_t query_row(int b, int h, int i_value) const { return ((((static_cast<int64_t>(heddle::read(starts, b)) + i_value) * extent) * h_extent) + h) * d_extent; }
@@ -31,10 +32,13 @@ struct Slots {
   __device__ __forceinline__ int64_t value_row(int b, int h, int j) const { return (((((static_cast<int64_t>(heddle::read(starts, b)) + j) * extent) + 2) * h_extent) + h) * d_extent; }
   __device__ __forceinline__ int64_t value_stride() const { return (static_cast<int64_t>(extent) * h_extent) * d_extent; }
   __device__ __forceinline__ int64_t out_row(int b, int h, int i_value) const { return (((static_cast<int64_t>(heddle::read(starts, b)) + i_value) * h_extent) + h) * d_extent; }
-  __device__ __forceinline__ int64_t out_stride() const { return static_cast<int64_t>(h_extent) * d_extent; }
-  __device__ __forceinline__ float score(float raw, int, int, int, int) const { return raw * factor; }
+  __device__ __forceinline__ float score(float raw, int, int, int, int, float, float) const { return raw * factor; }
+  /// A score is this multiple of its product.
+  __device__ __forceinline__ float score_factor() const { return factor; }
   /// What is stored of a result.
-  __device__ __forceinline__ float stored(float result) const { return result * inverse; }
+  __device__ __forceinline__ float stored(float result, int, int, int, int) const { return result * inverse; }
+  /// Whether rows begin at multiples of 8 elements.
+  bool aligned() const { return ((static_cast<int64_t>(extent) * h_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && ((static_cast<int64_t>(2) * h_extent) * d_extent) % 8 == 0; }
 };
 
 }  // namespace slots_of_attention_quantize__bf16
@@ -55,6 +59,6 @@ extern "C" int32_t heddle_launch_attention_quantize__bf16(const heddle_launch* l
   const auto x = arguments.in<T>(2, "x", ((heddle::Count(t_extent) * extent) * h_extent) * d_extent);
   const auto y = arguments.out<signed char>(3, "y", (heddle::Count(t_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention<T>(launch, error, "attention_quantize__bf16", b_extent, h_extent, s_extent, d_extent, x, x, x, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(extent), static_cast<int>(h_extent), static_cast<int>(d_extent), factor, inverse, lengths, starts});
+  return heddle::launch_attention<T>(launch, error, "attention_quantize__bf16", {b_extent, h_extent, s_extent, s_extent, d_extent, d_extent}, x, x, x, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(extent), static_cast<int>(h_extent), static_cast<int>(d_extent), factor, inverse, lengths, starts});
 }
 

@@ -40,7 +40,7 @@ struct Epilogue {
     float y_c4[VEC];
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
-      y_c4[i] = tanhf(product[i] + operands.bias_c4[i]);
+      y_c4[i] = heddle::tanh(product[i] + operands.bias_c4[i]);
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c4);
   }

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(256, 1) bias_gelu_tanh_elementwise(
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const float common = x_c3[i] + bias_c3[i];
-    y_c3[i] = (0.5f * common) * (1.0f + tanhf(0.7978846f * (common + (((0.044714998f * common) * common) * common))));
+    y_c3[i] = (0.5f * common) * (1.0f + heddle::tanh(0.7978846f * (common + (((0.044714998f * common) * common) * common))));
   }
   heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
 }

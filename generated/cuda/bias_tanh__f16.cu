@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(256, 1) bias_tanh_elementwise(
   float y_c4[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c4[i] = tanhf(x_c4[i] + bias_c4[i]);
+    y_c4[i] = heddle::tanh(x_c4[i] + bias_c4[i]);
   }
   heddle::store_chunk<VEC>(y, start + c4_0, valid, y_c4);
 }

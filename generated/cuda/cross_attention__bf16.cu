@@ -18,7 +18,9 @@ struct Slots {
   heddle::In<int> lengths;
   heddle::In<T> x;
   static constexpr bool has_fresh = false;
-  __device__ __forceinline__ int keys(int b) const { return heddle::read(lengths, b); }
+  static constexpr int shared_rows = 1;
+  __device__ __forceinline__ int lower(int, int, int) const { return 0; }
+  __device__ __forceinline__ int upper(int b, int, int) const { return heddle::read(lengths, b); }
   __device__ __forceinline__ int owner(int b, int) const { return b; }
   __device__ __forceinline__ int64_t key_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * h_extent) + h) * t_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t value_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * h_extent) + h) * t_extent) + j) * d_extent; }
@@ -27,11 +29,14 @@ struct Slots {
   __device__ __forceinline__ void query(int b, int i_value, int h, int c, int valid, float (&elements)[Vec]) const {
     const auto x_part = heddle::load_chunk<Vec, Whole>(x, (((((static_cast<int64_t>(b) * w_extent) + i_value) * h_extent) + h) * d_extent) + c, valid);
     HEDDLE_UNROLL
-    for (int e = 0; e < Vec; ++e) elements[e] = x_part[e];
+    for (int e = 0; e < Vec; ++e) {
+      const auto element = [&]([[maybe_unused]] int c) { return x_part[e]; };
+      elements[e] = e < valid ? element(c + e) : 0.0f;
+    }
   }
   __device__ __forceinline__ float score(float raw, int, int, int, int) const { return raw * factor; }
-  /// Whether rows that are read element by element begin at multiples of 16 bytes.
-  bool aligned() const { return x.aligned(0, 16); }
+  /// Whether rows begin at multiples of 16 bytes.
+  bool aligned() const { return x.aligned(0, 16) && ((static_cast<int64_t>(h_extent) * t_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(t_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && ((static_cast<int64_t>(w_extent) * h_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0; }
 };
 
 }  // namespace slots_of_cross_attention__bf16
@@ -51,6 +56,6 @@ extern "C" int32_t heddle_launch_cross_attention__bf16(const heddle_launch* laun
   const auto memoryValues = arguments.in<T>(3, "memoryValues", ((heddle::Count(b_extent) * t_extent) * h_extent) * d_extent);
   const auto y = arguments.out<T>(4, "y", ((heddle::Count(b_extent) * w_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0 || w_extent == 0) return arguments.status;
-  return heddle::launch_attention_decode(launch, error, "cross_attention__bf16", b_extent, h_extent, w_extent, d_extent, t_extent, memoryKeys, memoryValues, y, Slots{static_cast<int>(w_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(t_extent), factor, lengths, x});
+  return heddle::launch_attention_decode(launch, error, "cross_attention__bf16", {b_extent, h_extent, 1, w_extent, d_extent, d_extent, t_extent}, memoryKeys, memoryValues, y, Slots{static_cast<int>(w_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(t_extent), factor, lengths, x});
 }
 

@@ -23,7 +23,9 @@ struct Slots {
   heddle::In<T> keyBias;
   heddle::In<T> valueBias;
   static constexpr bool has_fresh = true;
-  __device__ __forceinline__ int keys(int) const { return heddle::read(step, 0) + 1; }
+  static constexpr int shared_rows = 1;
+  __device__ __forceinline__ int lower(int, int, int) const { return 0; }
+  __device__ __forceinline__ int upper(int, int, int) const { return heddle::read(step, 0) + 1; }
   __device__ __forceinline__ int owner(int b, int j) const { return heddle::read(beams, (static_cast<int64_t>(b) * s_extent) + j); }
   __device__ __forceinline__ int64_t key_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * h_extent) + h) * s_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t value_row(int owner, int h, int j) const { return ((((static_cast<int64_t>(owner) * h_extent) + h) * s_extent) + j) * d_extent; }
@@ -33,7 +35,10 @@ struct Slots {
     const auto x_part = heddle::load_chunk<Vec, Whole>(x, ((((static_cast<int64_t>(b) * extent3) * h_extent) + h) * d_extent) + c, valid);
     const auto queryBias_part = heddle::load_chunk<Vec, Whole>(queryBias, (static_cast<int64_t>(h) * d_extent) + c, valid);
     HEDDLE_UNROLL
-    for (int e = 0; e < Vec; ++e) elements[e] = x_part[e] + queryBias_part[e];
+    for (int e = 0; e < Vec; ++e) {
+      const auto element = [&]([[maybe_unused]] int c) { return x_part[e] + queryBias_part[e]; };
+      elements[e] = e < valid ? element(c + e) : 0.0f;
+    }
   }
   __device__ __forceinline__ float score(float raw, int, int, int, int) const { return raw * factor; }
   __device__ __forceinline__ int fresh_place(int) const { return heddle::read(step, 0); }
@@ -42,19 +47,25 @@ struct Slots {
     const auto x_part_2 = heddle::load_chunk<Vec, Whole>(x, (((((static_cast<int64_t>(b) * extent3) + 1) * h_extent) + h) * d_extent) + c, valid);
     const auto keyBias_part = heddle::load_chunk<Vec, Whole>(keyBias, (static_cast<int64_t>(h) * d_extent) + c, valid);
     HEDDLE_UNROLL
-    for (int e = 0; e < Vec; ++e) elements[e] = x_part_2[e] + keyBias_part[e];
+    for (int e = 0; e < Vec; ++e) {
+      const auto element = [&]([[maybe_unused]] int c) { return x_part_2[e] + keyBias_part[e]; };
+      elements[e] = e < valid ? element(c + e) : 0.0f;
+    }
   }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void fresh_value(int b, int h, int c, int valid, float (&elements)[Vec]) const {
     const auto x_part_3 = heddle::load_chunk<Vec, Whole>(x, (((((static_cast<int64_t>(b) * extent3) + 2) * h_extent) + h) * d_extent) + c, valid);
     const auto valueBias_part = heddle::load_chunk<Vec, Whole>(valueBias, (static_cast<int64_t>(h) * d_extent) + c, valid);
     HEDDLE_UNROLL
-    for (int e = 0; e < Vec; ++e) elements[e] = x_part_3[e] + valueBias_part[e];
+    for (int e = 0; e < Vec; ++e) {
+      const auto element = [&]([[maybe_unused]] int c) { return x_part_3[e] + valueBias_part[e]; };
+      elements[e] = e < valid ? element(c + e) : 0.0f;
+    }
   }
   __device__ __forceinline__ int64_t fresh_key_row(int b, int h, int j) const { return ((((static_cast<int64_t>(b) * h_extent) + h) * s_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t fresh_value_row(int b, int h, int j) const { return ((((static_cast<int64_t>(b) * h_extent) + h) * s_extent) + j) * d_extent; }
-  /// Whether rows that are read element by element begin at multiples of 16 bytes.
-  bool aligned() const { return x.aligned(0, 16) && queryBias.aligned(0, 16) && keyBias.aligned(0, 16) && valueBias.aligned(0, 16); }
+  /// Whether rows begin at multiples of 16 bytes.
+  bool aligned() const { return x.aligned(0, 16) && queryBias.aligned(0, 16) && keyBias.aligned(0, 16) && valueBias.aligned(0, 16) && ((static_cast<int64_t>(h_extent) * s_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(s_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && ((static_cast<int64_t>(extent3) * h_extent) * d_extent) % 8 == 0 && ((static_cast<int64_t>(2) * h_extent) * d_extent) % 8 == 0; }
 };
 
 }  // namespace slots_of_decode_attention_bias__bf16
@@ -74,7 +85,7 @@ extern "C" int32_t heddle_launch_decode_attention_bias__bf16(const heddle_launch
   const auto queryBias = arguments.in<T>(2, "queryBias", heddle::Count(h_extent) * d_extent);
   const auto beams = arguments.in<int>(3, "beams", heddle::Count(extent2) * s_extent);
   const auto keyBias = arguments.in<T>(4, "keyBias", heddle::Count(h_extent) * d_extent);
-  const auto keys_tensor = arguments.in<T>(5, "keys", ((heddle::Count(extent2) * s_extent) * h_extent) * d_extent);
+  const auto keys = arguments.in<T>(5, "keys", ((heddle::Count(extent2) * s_extent) * h_extent) * d_extent);
   const auto valueBias = arguments.in<T>(6, "valueBias", heddle::Count(h_extent) * d_extent);
   const auto values = arguments.in<T>(7, "values", ((heddle::Count(extent2) * s_extent) * h_extent) * d_extent);
   const auto y = arguments.out<T>(8, "y", ((heddle::Count(extent2) * s_extent) * h_extent) * d_extent);
@@ -83,6 +94,6 @@ extern "C" int32_t heddle_launch_decode_attention_bias__bf16(const heddle_launch
   heddle::check_update(arguments, launch, error, "decode_attention_bias__bf16", 9, "y2", 7, "values");
   const auto y3 = arguments.out<T>(10, "y3", (heddle::Count(extent2) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || extent2 == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention_decode(launch, error, "decode_attention_bias__bf16", extent2, h_extent, 1, d_extent, s_extent, keys_tensor, values, y3, Slots{static_cast<int>(extent3), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(s_extent), factor, step, x, queryBias, beams, keyBias, valueBias}, y, y2);
+  return heddle::launch_attention_decode(launch, error, "decode_attention_bias__bf16", {extent2, h_extent, 1, 1, d_extent, d_extent, s_extent}, keys, values, y3, Slots{static_cast<int>(extent3), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(s_extent), factor, step, x, queryBias, beams, keyBias, valueBias}, y, y2);
 }
 

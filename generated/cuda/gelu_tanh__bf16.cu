@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(256, 1) gelu_tanh_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = (0.5f * x_c[i]) * (1.0f + tanhf(0.7978846f * (x_c[i] + (((0.044714998f * x_c[i]) * x_c[i]) * x_c[i]))));
+    y_c[i] = (0.5f * x_c[i]) * (1.0f + heddle::tanh(0.7978846f * (x_c[i] + (((0.044714998f * x_c[i]) * x_c[i]) * x_c[i]))));
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }

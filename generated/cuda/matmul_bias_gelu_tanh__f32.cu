@@ -41,7 +41,7 @@ struct Epilogue {
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) {
       const float common = product[i] + operands.bias_c3[i];
-      y_c3[i] = (0.5f * common) * (1.0f + tanhf(0.7978846f * (common + (((0.044714998f * common) * common) * common))));
+      y_c3[i] = (0.5f * common) * (1.0f + heddle::tanh(0.7978846f * (common + (((0.044714998f * common) * common) * common))));
     }
     heddle::store_chunk<VEC, WHOLE>(y, start + column, valid, y_c3);
   }

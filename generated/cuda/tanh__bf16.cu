@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(256, 1) tanh_elementwise(
   float y_c[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    y_c[i] = tanhf(x_c[i]);
+    y_c[i] = heddle::tanh(x_c[i]);
   }
   heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
 }
