@@ -5,7 +5,7 @@
 #ifndef HEDDLE_ATTENTION_DECODE_KERNEL_CUH
 #define HEDDLE_ATTENTION_DECODE_KERNEL_CUH
 
-#include "attention_decode_parts.cuh"
+#include "attention_decode_output.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
@@ -158,12 +158,10 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   Sums sum[Shape::rows];
   while (!here.is_done()) {
     [[maybe_unused]] DecodePiece<T, Shape> coming;
+    if constexpr (Shape::loads_ahead) load(next, owners, coming);
     DecodeWalk<Shape> after = next;
     after.advance();
-    if constexpr (Shape::loads_ahead) {
-      load(next, owners, coming);
-      find(after, owners);
-    }
+    if constexpr (Shape::loads_ahead) find(after, owners);
     HEDDLE_UNROLL
     for (int r = 0; r < Shape::rows; ++r) {
       float scores[unroll];

@@ -1,0 +1,66 @@
+// How attention_decode_kernel.cuh puts the sums of all workers together: lanes share the slots of a column, in one order for every
+// block.
+#ifndef HEDDLE_ATTENTION_DECODE_OUTPUT_CUH
+#define HEDDLE_ATTENTION_DECODE_OUTPUT_CUH
+
+#include "attention_decode_parts.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Lanes that share the slots of four columns among them: as many for every block, so that sums are added up in one order.
+constexpr int decode_chains = 8;
+
+/// Sums of columns c to c + 3 of row `row` over the first `count` slots, on all lanes of a chain; and what they are relative to.
+struct DecodeTotals {
+  float top, total, peak, sums[4];
+};
+
+/// Lane l of each decode_chains takes every decode_chains-th slot; then they are added up in a butterfly, so that all end alike. All lanes
+/// of a warp take part.
+template <class Shape>
+__device__ __forceinline__ DecodeTotals put_together(Shared16 slots, int count, int row, int c) {
+  const auto at = [&](int slot, int place) {
+    return load_shared_16<float>(slots + (static_cast<uint32_t>(slot) * Shape::slot_bytes +
+                                          static_cast<uint32_t>(row) * Shape::row_bytes + static_cast<uint32_t>(place) * 4));
+  };
+  const int chain = static_cast<int>(threadIdx.x) % decode_chains;
+  DecodeTotals all = {OnlineSoftmax::hidden, 0.0f, -INFINITY, {}};
+  for (int slot = chain; slot < count; slot += decode_chains) {
+    const Pack<float, 4> head = at(slot, Shape::size);
+    all.top = fmaxf(all.top, head.v[0]);
+    all.peak = fmaxf(all.peak, head.v[2]);
+  }
+  const auto across = [](auto combine, float& value) {
+    HEDDLE_UNROLL
+    for (int distance = 1; distance < decode_chains; distance *= 2) {
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    }
+  };
+  const auto largest = [](float x, float y) { return fmaxf(x, y); };
+  const auto sum = [](float x, float y) { return x + y; };
+  across(largest, all.top);
+  across(largest, all.peak);
+  for (int slot = chain; slot < count; slot += decode_chains) {
+    const Pack<float, 4> head = at(slot, Shape::size), part = at(slot, c);
+    const float factor = exp2_flushed((head.v[0] - all.top) * OnlineSoftmax::log2_e);
+    all.total = fmaf(head.v[1], factor, all.total);
+    HEDDLE_UNROLL
+    for (int e = 0; e < 4; ++e) all.sums[e] = fmaf(part.v[e], factor, all.sums[e]);
+  }
+  across(sum, all.total);
+  HEDDLE_UNROLL
+  for (int e = 0; e < 4; ++e) across(sum, all.sums[e]);
+  return all;
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif
