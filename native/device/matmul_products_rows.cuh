@@ -8,13 +8,16 @@
 
 namespace heddle {
 
-/// Eight elements of a right factor's row while they are on their way: floats where they are computed.
+/// Eight elements of a right factor's row: on their way as they lie in memory, or computed when they are multiplied.
 template <class Slots, int Which, class Copied = decltype(std::declval<const Slots&>().copy_of(Factor<Which>(), int64_t()))>
 struct RowsFactor {
-  using Chunks = float[8];
+  struct Chunks {};
   template <class Row>
-  static __device__ __forceinline__ void read(Chunks& chunk, const Slots& slots, const Row& row, bool exists, int at, int along, int k) {
-    factor_chunk<Which>(slots, row, exists, 0, at, along, k, chunk);
+  static __device__ __forceinline__ void read(Chunks&, const Slots&, const Row&, bool, int, int, int) {}
+  template <class Row>
+  static __device__ __forceinline__ void values(const Chunks&, const Slots& slots, const Row& row, bool exists, int at, int along, int k,
+                                                float (&of)[8]) {
+    factor_chunk<Which>(slots, row, exists, 0, at, along, k, of);
   }
 };
 template <class Slots, int Which, class T>
@@ -25,6 +28,11 @@ struct RowsFactor<Slots, Which, CopiedRows<T>> {
     const auto from = slots.copy_of(Factor<Which>(), 0);
     const int valid = !exists ? 0 : k - along < 8 ? k - along : 8;
     chunk = load_chunk<8>(from.tensor, from.first + static_cast<int64_t>(exists ? at : 0) * k + along, valid);
+  }
+  template <class Row>
+  static __device__ __forceinline__ void values(const Chunks& chunk, const Slots&, const Row&, bool, int, int, int, float (&of)[8]) {
+    HEDDLE_UNROLL
+    for (int e = 0; e < 8; ++e) of[e] = chunk[e];
   }
 };
 
@@ -67,16 +75,16 @@ __global__ void __launch_bounds__(32 * RowsTile::most_warps, 1)
     for_each_product<Slots>([&](auto p) {
       constexpr int which = decltype(p)::value + 1;
       // All eight are on their way before the first is multiplied, as they lie in memory where they are copies.
-      typename RowsFactor<Slots, which>::Chunks chunks[columns];
+      using Factors = RowsFactor<Slots, which>;
+      typename Factors::Chunks chunks[columns];
       HEDDLE_UNROLL
       for (int j = 0; j < columns; ++j) {
-        RowsFactor<Slots, which>::read(chunks[j], slots, b_rows[j].template of<which>(), j < valid, static_cast<int>(column) + j, at, k);
+        Factors::read(chunks[j], slots, b_rows[j].template of<which>(), j < valid, static_cast<int>(column) + j, at, k);
       }
       HEDDLE_UNROLL
       for (int j = 0; j < columns; ++j) {
         float weights[Tile::vec];
-        HEDDLE_UNROLL
-        for (int e = 0; e < Tile::vec; ++e) weights[e] = chunks[j][e];
+        Factors::values(chunks[j], slots, b_rows[j].template of<which>(), j < valid, static_cast<int>(column) + j, at, k, weights);
         HEDDLE_UNROLL
         for (int r = 0; r < Rows; ++r) {
           HEDDLE_UNROLL

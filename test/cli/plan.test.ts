@@ -19,11 +19,10 @@ describe('plan show', () => {
     const softmax = steps.find(({ kernel }) => kernel === 'scale_mask_softmax')
     expect(softmax).toMatchObject({ kind: 'row program', bytesRead: 2 * 12 * 32 * 32 + 4, bytesWritten: 2 * 12 * 32 * 32 })
     expect(steps.find(({ kernel }) => kernel === 'fc1')).toMatchObject({ kind: 'library matmul', flops: 2 * 32 * 768 * 3072 })
-    const refused = edges.find(({ producer, consumer }) => producer === 'probabilities' && consumer === 'context')
-    expect(refused).toMatchObject({
-      legal: false,
-      reason: expect.stringContaining('nodes context and probabilities cannot be one kernel'),
-    })
+    // A softmax may be computed while a product loads it; what else cannot be one kernel says which nodes, and why.
+    const softened = edges.find(({ producer, consumer }) => producer === 'probabilities' && consumer === 'context')
+    expect(softened).toMatchObject({ legal: true, reason: 'legal, the plan leaves it' })
+    expect(edges.find(({ legal }) => !legal)?.reason).toMatch(/^nodes \w+ and \w+ cannot be one kernel: /)
     expect(totals.bytes).toBe(steps.reduce((sum, { bytesRead, bytesWritten }) => sum + bytesRead + bytesWritten, 0))
     expect(totals.microseconds).toBe(steps.reduce((sum, { microseconds }) => sum + microseconds, 0))
   })
@@ -34,7 +33,7 @@ describe('plan show', () => {
     expect(out).toContain('encoder_layer_gelu of bert-base, 32x128 f16, predicted for h200')
     expect(out).toMatch(/scale_mask_softmax\s+│ row program\s+│ scaled, masked, probabilities\s+│ 25\.2\s+│ -\s+│ 7\.11/)
     expect(out).toContain('6 kernels and 8 library matmuls: 14 launches, 341 MB moved, 59.6 GFLOP, 166.62 us')
-    expect(out).toMatch(/ {2}probabilities -> context: nodes context and probabilities cannot be one kernel: /)
+    expect(out).toMatch(/ {2}\w+ -> \w+: nodes \w+ and \w+ cannot be one kernel: /)
     expect(out).toMatch(/ {2}fc1 -> fc1Bias: legal, the plan leaves it \(13\.02 us\)/)
   })
 
