@@ -34,7 +34,10 @@ function verifyMatmul(kernel: MatmulKernel, pass: string, fail: Fail): void {
   const rows = [...batch, m]
   for (const { accumulator } of products) {
     const param = epilogue.tensors.find(({ name }) => name === accumulator)
-    if (param?.dims.join() !== [...rows, n].join()) fail(`the product ${accumulator} is not over ${[...rows, n].join(', ')}`)
+    const axes = [...rows, n]
+    // A result may be stored with its axes in any order.
+    if (param?.dims.length !== axes.length || !axes.every((axis) => param.dims.includes(axis)))
+      fail(`the product ${accumulator} is not over ${axes.join(', ')}`)
   }
   for (const [at, factor] of factorsOf(kernel).entries()) {
     const own = at === 0 ? m : n
