@@ -40,9 +40,9 @@ const inRows = (rule: Rule) => ({
 const inProducts = (change: (kernel: MatmulKernel) => MatmulKernel) => ({
   module: '../../src/fuse/product/matmul.js',
   patch: (actual: Record<string, unknown>) => {
-    const derive = actual.deriveMatmul as (...args: unknown[]) => Derived<MatmulKernel>
+    const derive = actual.deriveProducts as (...args: unknown[]) => Derived<MatmulKernel>
     return {
-      deriveMatmul: (...args: unknown[]): Derived<MatmulKernel> => {
+      deriveProducts: (...args: unknown[]): Derived<MatmulKernel> => {
         const derived = derive(...args)
         return { ...derived, kernel: change(derived.kernel) }
       },

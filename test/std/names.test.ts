@@ -5,8 +5,7 @@ import { namesIn, specNames } from './names.js'
 
 /** Texts that some spec happens to use too, by file, and what they are there. */
 const allowed: readonly (readonly [file: string, texts: readonly string[], what: string])[] = [
-  ['attention_kernel.ts', ['keys', 'query', 'key', 'value'], 'functions that the text of an attention kernel defines'],
-  ['decode_attention_kernel.ts', ['keys', 'query'], 'the same of decode attention'],
+  ['decode_attention_kernel.ts', ['query'], 'functions that the text of decode attention defines'],
   ['kernel.ts', ['rows'], 'a parameter of the emitted kernel'],
   ['inputs.ts', ['lengths', 'starts', 'sequences', 'positions'], 'fields of what a graph says of its packing'],
   ['names.ts', ['value', 'first', 'z'], 'what a C++ name is called where none is given, and a range of letters'],
@@ -14,7 +13,9 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['attention.ts', ['key', 'value'], 'operands of the template, in the words of a refusal'],
   ['slots.ts', ['x', 'y', 'z'], 'what parameters of a derived kernel are called, and a range of letters'],
   ['library.ts', ['x', 'bias'], 'a local of its own, and the fields of an epilogue'],
-  ['matmul.ts', ['x', 'y'], 'what parameters of a derived kernel are called'],
+  ['epilogue.ts', ['x', 'y'], 'what parameters of a bare product are called'],
+  ['identity.ts', ['x', 'y'], 'the same of a product that is stored as it is'],
+  ['print.ts', ['value'], 'a field of a statement'],
   ['states.ts', ['states'], 'the label of a step'],
   ['tiles.ts', ['rows'], 'a tile of a product'],
 ]

@@ -43,8 +43,10 @@ export function judge(drawn: Case, change: (planned: PlannedGraph) => PlannedGra
   try {
     for (const group of planned.groups) checkMeaning(group, ops)
   } catch (error) {
-    if (error instanceof HeddleError && error.code === 'plan.meaning') return { kind: 'wrong', how: error.message }
-    throw error
+    if (!(error instanceof HeddleError) || error.code !== 'plan.meaning') throw error
+    // Bodies that give NaN whatever they are given cannot be held against anything: refused for just that.
+    if (error.message.includes('give no finite number')) return { kind: 'refused', reason: 'plan.meaning: no finite number' }
+    return { kind: 'wrong', how: error.message }
   }
   const how = difference(drawn, graph, planned)
   return how === undefined ? { kind: 'accepted', planned } : { kind: 'wrong', how }
