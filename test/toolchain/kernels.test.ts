@@ -38,6 +38,18 @@ describe('spills', () => {
     expect(existsSync(outputs(project.root).library('cuda'))).toBe(false)
   })
 
+  test.each([
+    ['64 bytes', true],
+    ['68 bytes', false],
+  ])('of %s in the pipelined loop of attention is reported, and up to 64 linked: %s', async (bytes, isLinked) => {
+    project = await testProject({ spin: 'void spin();\n' })
+    const pipelined = spilling.replaceAll('_ZN6heddle4spinEv', '_ZN6heddle19attention_pipelinedEv').replaceAll('4 bytes', bytes)
+    vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', compiler(pipelined)))
+    const built = buildKernels({ target: 'cuda', root: project.root })
+    if (isLinked) await expect(built).resolves.toMatchObject({ linked: true })
+    else await expect(built).rejects.toMatchObject({ code: 'build.spill' })
+  })
+
   test('a kernel without one is reported and linked', async () => {
     project = await testProject({ spin: 'void spin();\n' })
     vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', compiler(spilling.replaceAll('4 bytes', '0 bytes'))))
