@@ -5,6 +5,7 @@
 import { call } from './build.js'
 import type { Expr } from './expr.js'
 import type { IntrinsicName } from './intrinsics.js'
+import { labelOf } from './keys.js'
 import { operands } from './walk.js'
 
 const commutative: ReadonlySet<IntrinsicName> = new Set([
@@ -21,23 +22,6 @@ const commutative: ReadonlySet<IntrinsicName> = new Set([
 ])
 const mirrored: Partial<Record<IntrinsicName, IntrinsicName>> = { gt: 'lt', ge: 'le' }
 
-function labelOf(expr: Expr): string {
-  switch (expr.kind) {
-    case 'const':
-      return Object.is(expr.value, -0) ? '-0' : String(expr.value)
-    case 'element':
-      return expr.row
-    case 'load':
-      return expr.tensor
-    case 'call':
-      return mirrored[expr.fn] ?? expr.fn
-    case 'fold':
-      return `${expr.monoid} ${expr.index}`
-    default:
-      return expr.name
-  }
-}
-
 /** Numbers expressions by their form: equal numbers for equal forms, and only for those. Shared parts are visited once. */
 function numberForms(): (expr: Expr) => number {
   const numbers = new Map<string, number>()
@@ -50,7 +34,8 @@ function numberForms(): (expr: Expr) => number {
     const parts = operands(plain).map(go)
     if (plain.kind === 'call' && mirrored[plain.fn] !== undefined) parts.reverse()
     if (plain.kind === 'call' && commutative.has(plain.fn)) parts.sort((one, other) => one - other)
-    const text = `${plain.kind} ${plain.type} ${labelOf(plain)}(${parts.join(' ')})`
+    const label = plain.kind === 'call' ? (mirrored[plain.fn] ?? plain.fn) : labelOf(plain)
+    const text = `${plain.kind} ${plain.type} ${label}(${parts.join(' ')})`
     const number = numbers.get(text) ?? numbers.size
     numbers.set(text, number)
     done.set(node, number)

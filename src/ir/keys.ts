@@ -23,7 +23,8 @@ export function keyOf(e: Expr): string {
   return keys.get(e) ?? ''
 }
 
-function labelOf(e: Expr): string {
+/** What a node says of itself besides its kind, its type and its operands. */
+export function labelOf(e: Expr): string {
   switch (e.kind) {
     case 'const':
       return Object.is(e.value, -0) ? '-0' : String(e.value)

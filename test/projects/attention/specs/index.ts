@@ -223,13 +223,14 @@ const other = (name: string, subscripts: readonly [string, string], shapes: read
     weights: {},
     build: (g, { query, key, value: values }) => {
       const scores = swapped ? g.matmul(subscripts[0], key, query) : g.matmul(subscripts[0], query, key)
-      const [rowsOf, whole] = [shapes[0].split(' ').slice(0, -1), scores]
       const shape = /-> (.*)$/.exec(subscripts[0])?.[1] ?? ''
       const extents = shape.split(' ')
-      const weights = g.apply(ops.weigh, { logits: g.view(whole, `${extents.slice(0, -1).join('*')} ${extents.at(-1)}`) }).weights
+      const weights = g.apply(ops.weigh, {
+        logits: g.view(scores, `${extents.slice(0, -1).join('*')} ${extents.at(-1)}`),
+      }).weights
       const seen = g.view(weights, shape)
       const context = swapped ? g.matmul(subscripts[1], values, seen) : g.matmul(subscripts[1], seen, values)
-      return { nodes: { scores, weights, context }, outputs: { result: context, ...(rowsOf.length === 0 ? {} : {}) } }
+      return { nodes: { scores, weights, context }, outputs: { result: context } }
     },
   })
 
