@@ -8,8 +8,8 @@ import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js
 import { type FloatType, floatTypes } from '../models/files/convert.js'
 import { readScales } from '../quant/index.js'
 import { type Device, type DeviceKind, detectDevices, openDevice } from '../runtime/device.js'
+import type { KernelSource } from '../runtime/library.js'
 import { loadKernels } from '../runtime/library.js'
-import type { NativeLibrary } from '../runtime/native.js'
 import { installation } from '../toolchain/index.js'
 
 export { type DeviceKind, deviceKinds } from '../runtime/device.js'
@@ -55,7 +55,7 @@ export async function readManifest(root: string): Promise<Manifest> {
 /** A device with its kernel library, and the manifest of the text that was built from. */
 export interface OpenKernels {
   readonly device: Device
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
 }
 

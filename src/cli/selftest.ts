@@ -63,7 +63,7 @@ export async function runSelftest(options: SelftestOptions, context: CliContext)
   const device = openDevice(kind)
   try {
     const library = loadKernels(device, installation(root).library(kind), manifest)
-    context.log(`${device.info().name} (${kind}), ${library.kernels.length} kernels\n`)
+    context.log(`${device.info().name} (${kind}), ${library.library.kernels.length} kernels\n`)
     return await selftest(
       { device, library, manifest, models, dtypes: options.dtype === undefined ? dtypes : [options.dtype], filter, signal },
       (group) => context.log(describeGroup(group)),

@@ -9,7 +9,8 @@ import type { Manifest } from '../emit/manifest.js'
 import { planNames } from '../models/assembly/plans.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../models/files/convert.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { checkAbuse } from './abuse.js'
 import { casesOf } from './cases.js'
 import { type CheckResult, hasOracle, runCase, type Subject } from './conformance.js'
@@ -20,7 +21,7 @@ import { checkQuantised, quantisedPlans } from './quantised.js'
 
 export interface SelftestConfig {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   /** Model folders with goldens. */
   readonly models: readonly { readonly name: string; readonly dir: string }[]

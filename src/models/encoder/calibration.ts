@@ -6,7 +6,8 @@ import type { CalibrationModel } from '../../quant/collect.js'
 import { type ModelIdentity, modelIdentity } from '../../quant/identity.js'
 import { channelMaxima } from '../../quant/weights.js'
 import { decode } from '../../runtime/buffer.js'
-import type { NativeDevice, NativeLibrary } from '../../runtime/native.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
 import { openSession, type Session, type WeightTensor } from '../../runtime/session.js'
 import { findPlan } from '../assembly/plans.js'
 import { type BertConfig, readBertConfig } from '../files/config.js'
@@ -54,7 +55,7 @@ export async function readCheckpoint(dir: string): Promise<BertCheckpoint> {
 
 export interface CalibrationOptions {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   readonly dtype: FloatType
 }
