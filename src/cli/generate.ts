@@ -128,7 +128,7 @@ export interface Generator {
  */
 export async function openGenerator(
   folder: string,
-  { device, dtype, plan, scales }: PipelineOptions = {},
+  { device, dtype, plan, scales, signal }: PipelineOptions = {},
   root: string = process.cwd(),
 ): Promise<Generator> {
   if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
@@ -140,6 +140,7 @@ export async function openGenerator(
       ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
       ...(plan === undefined ? {} : { plan }),
+      signal,
     })
     return {
       device: kernels.device,
@@ -164,7 +165,7 @@ export async function generateTexts(
 ): Promise<string> {
   const { batch } = options
   const inputs = await tokenIds(folder, cases)
-  const { device, model, close } = await openGenerator(folder, options, context.root)
+  const { device, model, close } = await openGenerator(folder, { ...options, signal: context.signal }, context.root)
   try {
     context.log(`${device.info().name} (${device.kind}), ${model.dtype}, plan ${model.plan}\n`)
     const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))
