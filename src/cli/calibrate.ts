@@ -74,13 +74,15 @@ export async function calibrate(model: string, options: CalibrateOptions, contex
       hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
     })
   }
-  const checkpoint = await readCheckpoint(folder)
+  const checkpoint = await readCheckpoint(folder, context.signal)
   const result =
     options.import === undefined
       ? await observe(checkpoint, folder, method, options, context)
       : await importList(checkpoint, resolve(root, options.import))
   const files = [[options.out, formatScales(result.scales)]]
-  if (options.amaxList !== undefined) files.push([options.amaxList, formatAmaxList(result.scales, checkpoint.weightMaxima())])
+  if (options.amaxList !== undefined) {
+    files.push([options.amaxList, formatAmaxList(result.scales, await checkpoint.weightMaxima())])
+  }
   for (const [path = '', text = ''] of files) {
     await writeFileAtomic(resolve(root, path), text)
     context.log(`written: ${resolve(root, path)}\n`)

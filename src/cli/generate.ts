@@ -130,7 +130,7 @@ export interface Generator {
  */
 export async function openGenerator(
   folder: string,
-  { device, dtype, plan, scales }: PipelineOptions = {},
+  { device, dtype, plan, scales, signal }: PipelineOptions = {},
   root: string = process.cwd(),
   opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<Generator> {
@@ -142,6 +142,7 @@ export async function openGenerator(
       ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
       ...(plan === undefined ? {} : { plan }),
+      signal,
     })
     return {
       device: kernels.device,
@@ -166,7 +167,12 @@ export async function generateTexts(
 ): Promise<string> {
   const { batch } = options
   const inputs = await tokenIds(folder, cases)
-  const { device, model, close } = await openGenerator(folder, options, context.root, openOptions(context))
+  const { device, model, close } = await openGenerator(
+    folder,
+    { ...options, signal: context.signal },
+    context.root,
+    openOptions(context),
+  )
   try {
     context.log(`${device.info().name} (${device.kind}), ${model.dtype}, plan ${model.plan}\n`)
     const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))

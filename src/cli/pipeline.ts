@@ -23,6 +23,8 @@ export interface PipelineOptions {
   readonly plan?: string | undefined
   /** A scales file, for quantised plans. */
   readonly scales?: string | undefined
+  /** Ends opening a model: its files may take a while to read. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface Pipeline {
@@ -68,13 +70,14 @@ export async function openPipeline(
   const kernels = await openKernels(options.device, { ...opening, root })
   const { device } = kernels
   try {
-    const { dtype, plan } = options
+    const { dtype, plan, signal } = options
     const scales = options.scales === undefined ? undefined : await readScales(resolve(root, options.scales))
     const encoder = await loadEncoder(model, {
       ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
       ...(plan === undefined ? {} : { plan }),
       ...(scales === undefined ? {} : { scales }),
+      signal,
     })
     return {
       device,

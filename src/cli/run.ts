@@ -59,7 +59,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   expectFolder(folder)
   if (await generatesText(folder)) return generateTexts(folder, cases, options, context)
   expectNoGeneration(options)
-  const pipeline = await openPipeline(folder, options, context.root, openOptions(context))
+  const pipeline = await openPipeline(folder, { ...options, signal: context.signal }, context.root, openOptions(context))
   try {
     const { encoder } = pipeline
     context.log(`${pipeline.device.info().name} (${pipeline.device.kind}), ${encoder.dtype}, plan ${encoder.plan}\n`)
