@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { type Manifest, manifestSchema } from '../emit/manifest.js'
+import { type Manifest, parseManifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import { type FloatType, floatTypes } from '../models/files/convert.js'
@@ -49,9 +49,7 @@ export async function readManifest(root: string): Promise<Manifest> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw usageError('manifest.missing', `cannot read ${path}`, { hint: 'run heddle gen', cause })
   })
-  const parsed = manifestSchema.safeParse(JSON.parse(text))
-  if (!parsed.success) throw usageError('manifest.invalid', `${path} is not a manifest`, { hint: 'run heddle gen' })
-  return parsed.data
+  return parseManifest(text, path)
 }
 
 /** A device with its kernel library, and the manifest of the text that was built from. */

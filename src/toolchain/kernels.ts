@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os'
 import { basename, join } from 'node:path'
 import pLimit from 'p-limit'
 import writeFileAtomic from 'write-file-atomic'
-import { manifestSchema } from '../emit/manifest.js'
+import { parseManifest } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import { cached } from './cache.js'
 import { canonicalJson, sha256 } from './hash.js'
@@ -127,9 +127,8 @@ async function readSources(generated: string): Promise<{ sources: string[]; dige
   const path = join(generated, 'manifest.json')
   const text = await readFile(path, 'utf8').catch(() => undefined)
   if (text === undefined) throw usageError('build.generated', `${path} is missing`, { hint: 'run `heddle gen` first' })
-  const parsed = manifestSchema.safeParse(JSON.parse(text))
-  if (!parsed.success) throw usageError('build.generated', `${path} is not a manifest`, { hint: 'run `heddle gen` again' })
-  return { sources: [...new Set(parsed.data.kernels.map(({ file }) => file)), 'registry.cpp'].sort(), digest: sha256(text) }
+  const manifest = parseManifest(text, path, 'build.generated')
+  return { sources: [...new Set(manifest.kernels.map(({ file }) => file)), 'registry.cpp'].sort(), digest: sha256(text) }
 }
 
 interface CompileRequest {
