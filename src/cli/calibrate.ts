@@ -3,12 +3,12 @@
  * takes such choices from a list that was made elsewhere. Everything is checked before the model runs, and files appear when all is done.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import Table from 'cli-table3'
 import writeFileAtomic from 'write-file-atomic'
 import { usageError } from '../errors.js'
+import { readText } from '../files.js'
 import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
 import type { FloatType } from '../models/files/convert.js'
 import { checkCases } from '../models/files/token_cases.js'
@@ -111,7 +111,7 @@ async function observe(
   context: CliContext,
 ): Promise<CalibrateResult> {
   const { root, signal } = context
-  const cases = await tokenIds(folder, await readCases(resolve(root, file)))
+  const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), context.signal))
   checkCases(checkpoint.config, cases, 1)
   const { device, library, manifest } = await openKernels(wanted, openOptions(context))
   try {
@@ -145,9 +145,7 @@ async function observe(
 }
 
 async function importList({ identity }: BertCheckpoint, path: string): Promise<CalibrateResult> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw usageError('amax.read', `cannot read ${path}`, { hint: 'give a list in the order of FasterTransformer v3.0', cause })
-  })
+  const text = await readText(path, { code: 'amax.read', hint: 'give a list in the order of FasterTransformer v3.0' })
   const scales = parseAmaxList(text, path, identity)
   return { scales, layers: scales.layers.map((layer) => ({ amax: layer, threshold: layer })) }
 }

@@ -54,7 +54,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     throw usageError('run.input', 'nothing to run', { hint: 'give --text TEXT or --cases FILE.jsonl' })
   }
   if (text !== undefined && text.trim() === '') throw usageError('run.empty', 'empty batch: the text is empty')
-  const cases: readonly Case[] = file === undefined ? [{ text: text ?? '' }] : await readCases(file)
+  const cases: readonly Case[] = file === undefined ? [{ text: text ?? '' }] : await readCases(file, context.signal)
   const folder = resolve(context.root, model)
   expectFolder(folder)
   if (await generatesText(folder)) return generateTexts(folder, cases, options, context)

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type KernelEntry, type Manifest, manifestSchema } from '../emit/manifest.js'
+import { type KernelEntry, type Manifest, parseManifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import { installation } from './installation.js'
 
@@ -24,24 +24,7 @@ export async function readManifestOf(generated: string): Promise<Manifest> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw usageError('manifest.missing', `cannot read ${path}`, { hint: 'run heddle gen', cause })
   })
-  return parseManifest(path, text)
-}
-
-function parseManifest(path: string, text: string): Manifest {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw usageError('manifest.invalid', `${path} is damaged: it is not JSON`, { hint: 'run heddle gen again', cause })
-  }
-  const parsed = manifestSchema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const where = issue === undefined ? '' : `: ${issue.path.join('.')}: ${issue.message}`
-  throw usageError('manifest.invalid', `${path} is not a manifest of this version${where}`, {
-    hint: 'run heddle gen again',
-    cause: parsed.error,
-  })
+  return parseManifest(text, path)
 }
 
 /** @throws usage `manifest.missing`, `manifest.invalid` */

@@ -163,7 +163,7 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
         for (let ended = false, steps = 0; !ended && steps < generation.maxNewTokens; steps += stepsPerRun) {
           ended = await decoding.advance(1, given.signal)
         }
-        results.push(...(await resultsOf(config, decoding, generation)))
+        for (const result of await resultsOf(config, decoding, generation)) results.push(result)
       }
       return results
     },
@@ -208,7 +208,7 @@ function shapeOf(
   { choice, maxNewTokens }: Generation,
   sources: readonly (readonly number[])[],
 ): DecodingShape {
-  const longest = Math.max(...sources.map(({ length }) => length))
+  const longest = sources.reduce((longest, { length }) => Math.max(longest, length), 0)
   return {
     batch: sources.length,
     width: choice.kind === 'beams' ? choice.width : 1,
