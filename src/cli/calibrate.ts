@@ -29,12 +29,10 @@ import {
   threshold,
   thresholdChart,
 } from '../quant/index.js'
-import { openDevice } from '../runtime/device.js'
-import { loadKernels } from '../runtime/library.js'
-import { installation } from '../toolchain/index.js'
+import { openKernels } from '../runtime/open.js'
 import { readCases } from './cases.js'
 import { type CliContext, json } from './context.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { countProgress } from './progress.js'
 import { tokenIds } from './token_ids.js'
 
@@ -115,13 +113,10 @@ async function observe(
   const { root, signal } = context
   const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), context.signal))
   checkCases(checkpoint.config, cases, 1)
-  const manifest = await readManifest(root)
-  const kind = wanted ?? defaultDevice()
-  const device = openDevice(kind)
+  const { device, library, manifest } = await openKernels(wanted, openOptions(context))
   try {
-    const library = loadKernels(device, installation(root).library(kind), manifest)
     const tokens = cases.reduce((sum, { inputIds }) => sum + inputIds.length, 0)
-    context.log(`${device.info().name} (${kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)
+    context.log(`${device.info().name} (${device.kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)
     const model = await openCalibration(checkpoint, { device, library, manifest, dtype })
     const progress = countProgress('calibrate', context)
     const ids = cases.map(({ inputIds }) => inputIds)

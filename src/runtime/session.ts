@@ -3,7 +3,8 @@ import type { Manifest } from '../emit/manifest.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { architectureOf } from './device.js'
 import type { Layouts } from './layouts.js'
-import type { NativeDevice, NativeLibrary, NativeSlice } from './native.js'
+import type { KernelSource } from './library.js'
+import type { NativeDevice, NativeSlice } from './native.js'
 import { arenaAlignment } from './planner.js'
 import { piecesOf, type Weight, weightBytes } from './weight.js'
 
@@ -19,7 +20,7 @@ export interface DeviceTensor {
 
 export interface SessionConfig {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   /** Declared layouts by name. */
   readonly layouts: Layouts

@@ -6,7 +6,8 @@ import type { CalibrationModel } from '../../quant/collect.js'
 import { type ModelIdentity, modelIdentity } from '../../quant/identity.js'
 import { channelMaxima } from '../../quant/weights.js'
 import { decode } from '../../runtime/buffer.js'
-import type { NativeDevice, NativeLibrary } from '../../runtime/native.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
 import { openSession, type Session } from '../../runtime/session.js'
 import { inMemory, type Weight } from '../../runtime/weight.js'
 import { findPlan } from '../assembly/plans.js'
@@ -64,7 +65,7 @@ async function maximaOf(name: string, weight: Weight | undefined): Promise<Float
 
 export interface CalibrationOptions {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   readonly dtype: FloatType
 }

@@ -8,7 +8,8 @@ import type { Manifest } from '../../emit/manifest.js'
 import { environmentError, findingError, usageError } from '../../errors.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { decode } from '../../runtime/buffer.js'
-import type { NativeDevice, NativeDeviceInfo, NativeLibrary } from '../../runtime/native.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice, NativeDeviceInfo } from '../../runtime/native.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { abortable } from '../abortable.js'
@@ -27,7 +28,7 @@ import { bertIdentity } from './calibration.js'
 export interface EncoderOptions {
   readonly device: NativeDevice
   /** The device's kernel library and the manifest of the text it was built from. */
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   /** Storage type of weights and activations; f32 by default. */
   readonly dtype?: FloatType

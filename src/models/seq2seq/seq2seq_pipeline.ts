@@ -6,7 +6,8 @@
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
 import { HeddleError, usageError } from '../../errors.js'
-import type { NativeDevice, NativeLibrary } from '../../runtime/native.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
 import { openSession } from '../../runtime/session.js'
 import { defaultPlan, findPlan } from '../assembly/plans.js'
 import { prepareWeights } from '../assembly/prepare_weights.js'
@@ -26,7 +27,7 @@ import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
 export interface Seq2seqOptions {
   readonly device: NativeDevice
   /** The device's kernel library and the manifest of the text it was built from. */
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   /** Storage type of weights and activations; f32 by default. */
   readonly dtype?: FloatType
