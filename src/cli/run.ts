@@ -10,7 +10,7 @@ import { type Case, readCases } from './cases.js'
 import type { CliContext } from './context.js'
 import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
 import { positive } from './options.js'
-import { deviceKinds, dtypes, expectFolder, openPipeline } from './pipeline.js'
+import { deviceKinds, dtypes, expectFolder, openOptions, openPipeline } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
 export interface RunVerbOptions extends GenerateVerbOptions {
@@ -59,7 +59,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   expectFolder(folder)
   if (await generatesText(folder)) return generateTexts(folder, cases, options, context)
   expectNoGeneration(options)
-  const pipeline = await openPipeline(folder, options, context.root)
+  const pipeline = await openPipeline(folder, { ...options, signal: context.signal }, context.root, openOptions(context))
   try {
     const { encoder } = pipeline
     context.log(`${pipeline.device.info().name} (${pipeline.device.kind}), ${encoder.dtype}, plan ${encoder.plan}\n`)

@@ -15,13 +15,14 @@ import { manifestSchema } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import { architectureOf, openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
+import { defaultDevice, prepareNative } from '../runtime/open.js'
 import type { TileSize } from '../schedule/tiles.js'
 import { formatTuning, mergeTuning, sizeName, type TuningEntry } from '../schedule/tuning.js'
 import { buildKernels, mebibytes, outputs } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { readKernels } from './gen.js'
 import { countsOf, positive } from './options.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { buildProgress } from './progress.js'
 import { readTuning, tuningFile } from './tuning_file.js'
 
@@ -144,6 +145,8 @@ export async function tuneVerb(options: TuneOptions, context: CliContext): Promi
   const { root } = context
   const given = options.candidates ?? options.prepare
   const folder = given === undefined ? join(outputs(root).base, 'tune') : resolve(root, given)
+  // A machine that only prepares needs no addon.
+  if (options.device === undefined || options.prepare === undefined) await prepareNative(options.device, openOptions(context))
   if (options.candidates === undefined) await prepare(folder, options.device ?? defaultDevice(), options, context)
   return options.prepare === undefined ? measure(folder, options, context) : { folder }
 }

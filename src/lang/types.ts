@@ -12,6 +12,16 @@ export type SplitDims<S extends string> = S extends ''
     ? [Head, ...SplitDims<Rest>]
     : [S]
 
+/** `'b*s'` as `'b' | 's'`; numbers are no dimensions. */
+type Factors<S extends string> = S extends `${infer First}*${infer Rest}`
+  ? Factors<First> | Factors<Rest>
+  : S extends `${number}`
+    ? never
+    : S
+
+/** The dimensions that tensors have: of `{ x: tensor('T', 'b*s n') }` these are `'b' | 's' | 'n'`. */
+export type DimsOf<T extends Tensors> = { readonly [K in keyof T]: Factors<SplitDims<T[K]['dims']>[number]> }[keyof T]
+
 type Numbers<D extends readonly string[]> = { [K in keyof D]: number }
 
 /** Reads one element by its logical indices. */
