@@ -50,10 +50,10 @@ let loaded: { readonly folder: string; readonly addon: NativeAddon } | undefined
 
 /**
  * Loads the addon, once per process and folder.
- * @param folder where it lies; found by itself where undefined
  * @throws environment `addon.missing`, `addon.load` when the file cannot be loaded, `addon.version` when it is from another version
  */
-export function loadAddon(folder: string = nativeFolder()): NativeAddon {
+export function loadAddon(): NativeAddon {
+  const folder = nativeFolder()
   if (loaded?.folder === folder) return loaded.addon
   const path = join(folder, addonFile)
   let addon: NativeAddon

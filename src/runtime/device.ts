@@ -24,8 +24,6 @@ export type DeviceKind = (typeof deviceKinds)[number]
 export interface DeviceOptions {
   /** Which of several devices of the kind; 0 is the first. */
   readonly ordinal?: number
-  /** Holds the addon and the device plugins; found by itself where undefined. */
-  readonly folder?: string | undefined
 }
 
 /** All methods throw or reject with `HeddleError`: `device.memory`, `device.fault`, `device.closed`, ... */
@@ -45,13 +43,12 @@ const transferBytes = 8 * 2 ** 20
  * Opens a device.
  * @throws environment `device.plugin` when its plugin is not built, `device.unavailable` when the machine lacks the device or driver
  */
-export function openDevice(kind: DeviceKind, { ordinal = 0, folder }: DeviceOptions = {}): Device {
+export function openDevice(kind: DeviceKind, { ordinal = 0 }: DeviceOptions = {}): Device {
   if (!deviceKinds.includes(kind)) {
     throw usageError('device.kind', `unknown device ${JSON.stringify(kind)}: expected ${deviceKinds.join(' or ')}`)
   }
-  const home = folder ?? nativeFolder()
-  const addon = loadAddon(home)
-  const path = join(home, `libheddle_${kind}.so`)
+  const addon = loadAddon()
+  const path = join(nativeFolder(), `libheddle_${kind}.so`)
   if (!existsSync(path)) {
     throw environmentError('device.plugin', `the ${kind} device plugin ${path} is not built`, {
       hint: `run heddle build --target ${kind}`,

@@ -56,7 +56,7 @@ export async function callOp(
     const waiting = snapshot(call)
     const ready = async (): Promise<void> => {
       const { entries } = await core.project()
-      await core.ensure([findKernel(entries, waiting).entry.key], signal)
+      await core.ensure([findKernel(entries, waiting).entry.key], call.op.name, signal)
       signal?.throwIfAborted()
     }
     return await core.run(async () => {

@@ -22,7 +22,6 @@ const pieceBytes = 2 ** 30
 
 export class DeviceCore implements TensorHome {
   readonly native: NativeDevice
-  readonly root: string
   readonly #open: OpenProject
   readonly #turns = new Turns()
   readonly #running = new Set<Promise<unknown>>()
@@ -31,9 +30,8 @@ export class DeviceCore implements TensorHome {
   #loaded: LoadedProject | undefined
   #closed: Promise<void> | undefined
 
-  constructor(native: NativeDevice, root: string, open: OpenProject) {
+  constructor(native: NativeDevice, open: OpenProject) {
     this.native = native
-    this.root = root
     this.#open = open
   }
 
@@ -51,7 +49,7 @@ export class DeviceCore implements TensorHome {
 
   /** The project, read when it is first asked for; again where that failed. */
   project(): Promise<LoadedProject> {
-    this.#project ??= this.#open(this.native, this.root).then(
+    this.#project ??= this.#open(this.native).then(
       (project) => {
         this.#loaded = { ...project, entries: entriesByOp(project.manifest.kernels) }
         return this.#loaded
@@ -65,10 +63,10 @@ export class DeviceCore implements TensorHome {
   }
 
   /** Makes kernels ready to launch. @throws what the project's kernels throw */
-  async ensure(keys: readonly string[], signal: AbortSignal | undefined): Promise<void> {
+  async ensure(keys: readonly string[], neededBy: string, signal: AbortSignal | undefined): Promise<void> {
     const { kernels } = await this.project()
     const missing = keys.filter((key) => !this.#ready.has(key))
-    if (missing.length > 0) await kernels.ensure(missing, signal)
+    if (missing.length > 0) await kernels.ensure(missing, { signal, neededBy: () => neededBy })
     for (const key of missing) this.#ready.add(key)
   }
 

@@ -8,14 +8,17 @@ import { resolve } from 'node:path'
 import { HeddleError, usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import type { LayoutDecl } from '../../lang/layout.js'
+import type { BuildProgress as CompileProgress } from '../../toolchain/index.js'
 import { type DeviceKind, deviceKinds, type Device as NativeDevice, openDevice as openNative } from '../device.js'
 import type { NativeDeviceInfo } from '../native.js'
+import { prepareNative } from '../open.js'
 import { callOp, checkOptions } from './call.js'
 import type { AnyOp, CallDType, CallInputs, CallOptions, CallResult, NoOthers } from './call_types.js'
 import { DeviceCore } from './core.js'
 import { DeviceTensor } from './device_tensor.js'
 import { bytesIn, formBytes } from './form.js'
-import { findRoot, nativeOf, openProject } from './project.js'
+import { nameHint } from './names.js'
+import { findRoot, projectIn } from './project.js'
 import { checkTensor, type Tensor } from './tensor.js'
 
 /** A kind of device that was not taken, and why. */
@@ -27,7 +30,12 @@ export interface SkippedDevice {
 export interface OpenOptions {
   /** The project whose kernels run: a folder. By default the nearest one, from the current folder upwards, that heddle has worked in. */
   readonly root?: string | undefined
+  /** Cancels opening, and later whatever is compiled. */
   readonly signal?: AbortSignal | undefined
+  /** Called for every kernel that is compiled or found in the cache, once at least one has to be compiled. */
+  readonly onProgress?: ((progress: CompileProgress) => void) | undefined
+  /** Called with what else takes long or is worth a line: the addon is built, an own op hides a shipped one. */
+  readonly onNotice?: ((text: string) => void) | undefined
 }
 
 export interface UploadOptions {
@@ -68,19 +76,31 @@ const preferred: readonly DeviceKind[] = deviceKinds.toReversed()
 
 /**
  * Opens a device: the GPU (`cuda`), the CPU device (`simt`), or where no kind is given the GPU if there is one and else the CPU device.
- * @throws environment `device.unavailable`, `device.plugin`, `addon.missing` for what the machine lacks; usage `device.kind`, `device.root`
+ * The addon is built
+ * first where it is missing.
+ * @throws environment `device.unavailable`, `device.plugin`, `toolchain.*` for what the machine lacks; usage `device.kind`, `device.root`
  */
 export async function openDevice(kind?: DeviceKind, options: OpenOptions = {}): Promise<Device> {
-  checkOptions('openDevice', ['root', 'signal'], options)
+  checkOptions('openDevice', ['root', 'signal', 'onProgress', 'onNotice'], options)
   options.signal?.throwIfAborted()
   const root = options.root === undefined ? findRoot() : resolve(options.root)
   if (!existsSync(root)) throw usageError('device.root', `there is no folder ${root}`)
-  const folder = nativeOf(root)
-  if (kind !== undefined) return deviceOf(openNative(kind, { folder }), root, [])
+  if (kind !== undefined && !deviceKinds.includes(kind)) {
+    throw usageError('device.kind', `there is no device ${JSON.stringify(kind)}`, {
+      hint: nameHint('devices', deviceKinds, String(kind)),
+    })
+  }
+  const opening = { ...options, root }
+  await prepareNative(kind, opening)
+  const open = (wanted: DeviceKind, skipped: readonly SkippedDevice[]): Device => {
+    const native = openNative(wanted)
+    return deviceOf(native, root, skipped, new DeviceCore(native, projectIn(opening)))
+  }
+  if (kind !== undefined) return open(kind, [])
   const skipped: SkippedDevice[] = []
   for (const tried of preferred) {
     try {
-      return deviceOf(openNative(tried, { folder }), root, skipped)
+      return open(tried, skipped)
     } catch (error) {
       if (tried === preferred.at(-1) || !isAbsent(error)) throw error
       skipped.push({ kind: tried, reason: error.message })
@@ -94,12 +114,7 @@ const isAbsent = (error: unknown): error is HeddleError =>
   error instanceof HeddleError && ['device.unavailable', 'device.plugin'].includes(error.code)
 
 /** The face of an open device. */
-export function deviceOf(
-  native: NativeDevice,
-  root: string,
-  skipped: readonly SkippedDevice[],
-  core: DeviceCore = new DeviceCore(native, root, openProject),
-): Device {
+export function deviceOf(native: NativeDevice, root: string, skipped: readonly SkippedDevice[], core: DeviceCore): Device {
   const close = (): Promise<void> => core.close()
   return {
     kind: native.kind,

@@ -6,12 +6,12 @@ import { type Device, openDevice, type Tensor, tensor, toNumbers, zeros } from '
 import { compare } from '../../../src/verify/compare.js'
 import { tolerance } from '../../../src/verify/tolerance.js'
 import { putRow, quantiseRows, repeatColumns, rmsNorm, takeRows } from '../../projects/runtime/specs/ops.js'
-import { type BuiltProject, buildProject } from './project.js'
+import { type GeneratedProject, generateProject } from './project.js'
 
-let project: BuiltProject
+let project: GeneratedProject
 let device: Device
 beforeAll(async () => {
-  project = await buildProject()
+  project = await generateProject()
   device = await openDevice('simt', { root: project.root })
 })
 afterAll(async () => {
@@ -147,7 +147,10 @@ test('without a kind, the device that is there is taken, and the others are said
 
 describe('what is not there', () => {
   test('a device kind', async () => {
-    await expect(openDevice('gpu' as 'cuda')).rejects.toMatchObject({ code: 'device.kind' })
+    await expect(openDevice('gpu' as 'cuda')).rejects.toMatchObject({
+      code: 'device.kind',
+      hint: expect.stringContaining('devices are simt, cuda'),
+    })
   })
 
   test('a folder', async () => {

@@ -1,7 +1,7 @@
 /** A device whose kernels are the bodies of the shipped ops, opened as users open one, so that calls are tested where nothing is compiled. */
 import { DeviceCore } from '../../../src/runtime/api/core.js'
 import { type Device, deviceOf } from '../../../src/runtime/api/device.js'
-import type { KernelSource } from '../../../src/runtime/api/project.js'
+import type { KernelSource } from '../../../src/runtime/library.js'
 import { referenceDevice, referenceLibrary, referenceManifest } from '../reference_device.js'
 
 const manifest = referenceManifest()
@@ -19,13 +19,14 @@ export function openReference(ensure: (keys: readonly string[]) => Promise<void>
   const library = referenceLibrary(manifest)
   const asked: string[] = []
   const kernels: KernelSource = {
+    target: 'simt',
     ensure(keys) {
       asked.push(...keys)
       return ensure([...keys])
     },
-    of: () => library,
+    of: (key) => library.of(key),
   }
   const withKind = { ...native, kind: 'simt' as const }
-  const core = new DeviceCore(withKind, '/nowhere', async (_, root) => ({ root, manifest, kernels }))
+  const core = new DeviceCore(withKind, async () => ({ manifest, kernels }))
   return { device: deviceOf(withKind, '/nowhere', [], core), log, asked }
 }
