@@ -28,6 +28,7 @@ import { launcherBody } from './launcher.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
+import { registryText } from './registry.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { placeText, render } from './templates.js'
 
@@ -196,15 +197,3 @@ const measuredFor = ({ architecture, length, depth, fromRows, toRows }: TunedTil
   fromRows,
   ...(toRows === undefined ? {} : { toRows }),
 })
-
-export const registryText = (entries: readonly KernelEntry[]): string =>
-  render('registry', {
-    kernels: entries.map(({ key, digest, buffers, dims, attrs }) => ({
-      key,
-      digest,
-      buffers: buffers.length,
-      dims: dims.length,
-      attrs: attrs.length,
-      access: buffers.map(({ access }) => (access === 'in' ? 'r' : 'w')).join(''),
-    })),
-  })

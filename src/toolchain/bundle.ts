@@ -8,7 +8,7 @@ import { arch, platform } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { environmentError, findingError, usageError } from '../errors.js'
 import { which } from './compilers.js'
-import { type Installation, installation } from './installation.js'
+import { generatedFolder, type Installation, installation } from './installation.js'
 import { outputs, packageRoot, type Target, targets } from './paths.js'
 import { firstLines, runTool } from './process.js'
 
@@ -47,7 +47,7 @@ export async function makeBundle({ root, models = [], signal }: BundleOptions): 
   try {
     const stage = join(temporary, 'heddle')
     await mkdir(stage)
-    await fill(stage, built, available, signal)
+    await fill(stage, built, generatedFolder(root), available, signal)
     for (const model of models) await addModel(resolve(root, model), stage)
     const archive = await pack(folder, temporary, signal)
     const { size } = await stat(archive)
@@ -64,6 +64,7 @@ export async function makeBundle({ root, models = [], signal }: BundleOptions): 
 async function fill(
   stage: string,
   built: Installation,
+  generated: string,
   available: readonly Target[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -79,7 +80,7 @@ async function fill(
   }
   await put(join(built.native, 'heddle.node'), 'heddle.node')
   await mkdir(join(stage, 'generated'))
-  await put(join(built.generated, 'manifest.json'), 'generated/manifest.json')
+  await put(join(generated, 'manifest.json'), 'generated/manifest.json')
   for (const target of available) {
     await put(join(built.native, `libheddle_${target}.so`), `libheddle_${target}.so`)
     await mkdir(join(stage, target))
