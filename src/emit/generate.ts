@@ -21,6 +21,7 @@ import { emitAttention } from './attention_kernel.js'
 import { bindingsText } from './bindings.js'
 import { headersOf } from './constructs/index.js'
 import { emitDecodeAttention } from './decode_attention_kernel.js'
+import { manifestFacts } from './facts.js'
 import type { PlannedGraphs } from './graphs.js'
 import { jsonText } from './json.js'
 import { kernelTexts } from './kernel.js'
@@ -184,6 +185,7 @@ export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], 
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),
+    facts: manifestFacts(kernel),
     ...(tiles.length === 0 ? {} : { measured: tiles.map(measuredFor) }),
     variants: variants.map(({ name, schedule, when }) => ({ kernel: name, schedule, when })),
   }
