@@ -226,7 +226,7 @@ export const col32FromRows = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', ne
   attrs: {},
 })
 
-/** Compiled from specs/ops/calibration.ts:43. */
+/** Compiled from specs/ops/calibration.ts:44. */
 export const columnSum = bindOp<{  }, 'x' | 'y', never>({
   op: 'column_sum',
   types: [],
@@ -271,7 +271,7 @@ export const decodeAttentionBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'step' 
   attrs: { factor: 0.125 },
 })
 
-/** Compiled from src/std/int8.ts:21. */
+/** Compiled from src/std/int8.ts:22. */
 export const dequantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'step'>({
   op: 'dequantize',
   types: ['T'],
@@ -280,7 +280,7 @@ export const dequantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'step
   attrs: { step: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const dequantizeChannels = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'steps' | 'y', never>({
   op: 'dequantize_channels',
   types: ['T'],
@@ -289,7 +289,7 @@ export const dequantizeChannels = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 's
   attrs: {},
 })
 
-/** Compiled from src/std/int8.ts:44. */
+/** Compiled from src/std/int8.ts:46. */
 export const dequantizeProduct = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'step' | 'otherStep'>({
   op: 'dequantize_product',
   types: ['T'],
@@ -343,7 +343,7 @@ export const firstToken = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never
   attrs: {},
 })
 
-/** Compiled from specs/ops/beams.ts:20. */
+/** Compiled from specs/ops/beams.ts:21. */
 export const followParents = bindOp<{  }, 'beams' | 'parents' | 'step' | 'y', never>({
   op: 'follow_parents',
   types: [],
@@ -379,7 +379,7 @@ export const geluTanh = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', never>(
   attrs: {},
 })
 
-/** Compiled from specs/ops/sample.ts:23. */
+/** Compiled from specs/ops/sample.ts:43. */
 export const greedy = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'step' | 'finished' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
   op: 'greedy',
   types: ['T'],
@@ -388,7 +388,7 @@ export const greedy = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'step' | 
   attrs: {},
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_bias_gelu',
   types: ['T'],
@@ -397,7 +397,7 @@ export const int8BiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' 
   attrs: { inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasQk2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_2r4r4',
   types: ['T'],
@@ -406,7 +406,7 @@ export const int8BiasQk2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2'
   attrs: { inverse: 1, inverse2: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasQk2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_2r4r4_unpack',
   types: ['T'],
@@ -415,7 +415,7 @@ export const int8BiasQk2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' 
   attrs: { inverse: 1, inverse2: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasQkCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_col4',
   types: ['T'],
@@ -424,7 +424,7 @@ export const int8BiasQkCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' 
   attrs: { inverse: 1, inverse2: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasQkCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_bias_qk_col4_unpack',
   types: ['T'],
@@ -433,7 +433,7 @@ export const int8BiasQkCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' |
   attrs: { inverse: 1, inverse2: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2', 'eps'>({
   op: 'int8_bias_residual_layer_norm',
   types: ['T'],
@@ -442,7 +442,7 @@ export const int8BiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'ste
   attrs: { eps: 1e-12 },
 })
 
-/** Compiled from src/std/int8.ts:21. */
+/** Compiled from src/std/int8.ts:22. */
 export const int8BiasResidualLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'x2' | 'steps' | 'bias' | 'gamma' | 'beta' | 'y', 'step' | 'eps' | 'inverse'>({
   op: 'int8_bias_residual_layer_norm_quantize',
   types: ['T'],
@@ -451,7 +451,7 @@ export const int8BiasResidualLayerNormQuantize = bindOp<{ T: 'f32' | 'f16' }, 'x
   attrs: { step: 1, eps: 1e-12, inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasV2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_bias_v_2r4r4',
   types: ['T'],
@@ -460,7 +460,7 @@ export const int8BiasV2r4r4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias
   attrs: { inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasV2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'inverse'>({
   op: 'int8_bias_v_2r4r4_unpack',
   types: ['T'],
@@ -469,7 +469,7 @@ export const int8BiasV2r4r4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' |
   attrs: { inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasVCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_bias_v_col4',
   types: ['T'],
@@ -478,7 +478,7 @@ export const int8BiasVCol4 = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias'
   attrs: { inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8BiasVCol4Unpack = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'inverse'>({
   op: 'int8_bias_v_col4_unpack',
   types: ['T'],
@@ -532,7 +532,7 @@ export const int8Matmul2r4r4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8MatmulBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y', never>({
   op: 'int8_matmul_bias',
   types: ['T'],
@@ -541,7 +541,7 @@ export const int8MatmulBias = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 
   attrs: {},
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8MatmulBiasGeluQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_matmul_bias_gelu_quantize',
   types: ['T'],
@@ -550,7 +550,7 @@ export const int8MatmulBiasGeluQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 
   attrs: { inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8MatmulBiasResidual = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'a' | 'b' | 'steps' | 'bias' | 'y' | 'z', never>({
   op: 'int8_matmul_bias_residual',
   types: ['T'],
@@ -568,7 +568,7 @@ export const int8MatmulCol4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from src/std/int8.ts:44. */
+/** Compiled from src/std/int8.ts:46. */
 export const int8MergeHeads = bindOp<{  }, 'x' | 'y', 'step' | 'otherStep' | 'inverse'>({
   op: 'int8_merge_heads',
   types: [],
@@ -577,7 +577,7 @@ export const int8MergeHeads = bindOp<{  }, 'x' | 'y', 'step' | 'otherStep' | 'in
   attrs: { step: 1, otherStep: 1, inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:44. */
+/** Compiled from src/std/int8.ts:46. */
 export const int8MergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' | 'y', 'step' | 'otherStep' | 'inverse'>({
   op: 'int8_merge_heads_pack',
   types: [],
@@ -586,7 +586,7 @@ export const int8MergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' |
   attrs: { step: 1, otherStep: 1, inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8RowBiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y', 'inverse'>({
   op: 'int8_row_bias_gelu',
   types: ['T'],
@@ -595,7 +595,7 @@ export const int8RowBiasGelu = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bia
   attrs: { inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8RowBiasQk = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' | 'steps2' | 'bias' | 'bias2' | 'lengths' | 'starts' | 'y' | 'y2', 'inverse' | 'inverse2'>({
   op: 'int8_row_bias_qk',
   types: ['T'],
@@ -604,7 +604,7 @@ export const int8RowBiasQk = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'x2' |
   attrs: { inverse: 1, inverse2: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8RowBiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'y' | 'gamma' | 'beta' | 'y2' | 'y3', 'eps' | 'inverse'>({
   op: 'int8_row_bias_residual_layer_norm',
   types: ['T'],
@@ -613,7 +613,7 @@ export const int8RowBiasResidualLayerNorm = bindOp<{ T: 'f32' | 'f16' }, 'x' | '
   attrs: { eps: 1e-12, inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:33. */
+/** Compiled from src/std/int8.ts:34. */
 export const int8RowBiasV = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' | 'lengths' | 'starts' | 'y', 'inverse'>({
   op: 'int8_row_bias_v',
   types: ['T'],
@@ -622,7 +622,7 @@ export const int8RowBiasV = bindOp<{ T: 'f32' | 'f16' }, 'x' | 'steps' | 'bias' 
   attrs: { inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:44. */
+/** Compiled from src/std/int8.ts:46. */
 export const int8RowMergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions' | 'y', 'step' | 'otherStep' | 'inverse'>({
   op: 'int8_row_merge_heads_pack',
   types: [],
@@ -631,7 +631,7 @@ export const int8RowMergeHeadsPack = bindOp<{  }, 'x' | 'sequences' | 'positions
   attrs: { step: 1, otherStep: 1, inverse: 1 },
 })
 
-/** Compiled from src/std/int8.ts:44. */
+/** Compiled from src/std/int8.ts:46. */
 export const int8RowSoftmax = bindOp<{  }, 'x' | 'lengths' | 'y', 'step' | 'otherStep' | 'factor' | 'inverse'>({
   op: 'int8_row_softmax',
   types: [],
@@ -658,7 +658,7 @@ export const int8ScoresCol4 = bindOp<{  }, 'a' | 'b' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from src/std/int8.ts:44. */
+/** Compiled from src/std/int8.ts:46. */
 export const int8Softmax = bindOp<{  }, 'x' | 'lengths' | 'y', 'step' | 'otherStep' | 'factor' | 'inverse'>({
   op: 'int8_softmax',
   types: [],
@@ -694,7 +694,7 @@ export const layerNormQuantize = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'ga
   attrs: { eps: 1e-12, inverse: 1 },
 })
 
-/** Compiled from src/std/padding.ts:34. */
+/** Compiled from src/std/padding.ts:39. */
 export const locateRows = bindOp<{  }, 'starts' | 'lengths' | 'sequences' | 'positions', never>({
   op: 'locate_rows',
   types: [],
@@ -712,7 +712,7 @@ export const magnitudeHistogram = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'c
   attrs: { scale: 16 },
 })
 
-/** Compiled from specs/ops/penalise.ts:20. */
+/** Compiled from specs/ops/penalise.ts:21. */
 export const markSeen = bindOp<{  }, 'seen' | 'words' | 'y', never>({
   op: 'mark_seen',
   types: [],
@@ -730,7 +730,7 @@ export const maskScores = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'lengths' 
   attrs: {},
 })
 
-/** Compiled from specs/ops/steps.ts:20. */
+/** Compiled from specs/ops/steps.ts:21. */
 export const maskSteps = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'step' | 'y', never>({
   op: 'mask_steps',
   types: ['T'],
@@ -829,7 +829,7 @@ export const mergeHeadsPack = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'seque
   attrs: {},
 })
 
-/** Compiled from specs/ops/steps.ts:30. */
+/** Compiled from specs/ops/steps.ts:32. */
 export const nextStep = bindOp<{  }, 'step' | 'y', never>({
   op: 'next_step',
   types: [],
@@ -838,7 +838,7 @@ export const nextStep = bindOp<{  }, 'step' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from src/std/padding.ts:20. */
+/** Compiled from src/std/padding.ts:21. */
 export const packRows = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'sequences' | 'positions' | 'y', never>({
   op: 'pack_rows',
   types: ['T'],
@@ -901,7 +901,7 @@ export const record = bindOp<{  }, 'history' | 'x' | 'step' | 'y', never>({
   attrs: {},
 })
 
-/** Compiled from specs/ops/record.ts:15. */
+/** Compiled from specs/ops/record.ts:16. */
 export const recordBeams = bindOp<{  }, 'words' | 'parents' | 'word' | 'parent' | 'step' | 'wordsAfter' | 'parentsAfter', never>({
   op: 'record_beams',
   types: [],
@@ -928,7 +928,7 @@ export const rowsFromCol32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', ne
   attrs: {},
 })
 
-/** Compiled from specs/ops/int8_col32.ts:37. */
+/** Compiled from specs/ops/int8_col32.ts:38. */
 export const rowsFromInt8Col32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y', 'step'>({
   op: 'rows_from_int8_col32',
   types: ['T'],
@@ -937,7 +937,7 @@ export const rowsFromInt8Col32 = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'x' | 'y'
   attrs: { step: 1 },
 })
 
-/** Compiled from specs/ops/sample.ts:45. */
+/** Compiled from specs/ops/sample.ts:66. */
 export const sample = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'temperature' | 'topK' | 'topP' | 'minP' | 'seedsLow' | 'seedsHigh' | 'step' | 'finished' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
   op: 'sample',
   types: ['T'],
@@ -946,7 +946,7 @@ export const sample = bindOp<{ T: 'f32' | 'f16' | 'bf16' }, 'logits' | 'temperat
   attrs: {},
 })
 
-/** Compiled from specs/ops/sample_candidates.ts:15. */
+/** Compiled from specs/ops/sample_candidates.ts:16. */
 export const sampleCandidates = bindOp<{  }, 'values' | 'ids' | 'temperature' | 'count' | 'topP' | 'minP' | 'seedsLow' | 'seedsHigh' | 'step' | 'finished' | 'limit' | 'ends' | 'words' | 'finishedAfter', never>({
   op: 'sample_candidates',
   types: [],
