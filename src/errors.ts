@@ -9,9 +9,26 @@ export type ErrorClass = 'finding' | 'usage' | 'environment'
 /** Stable machine-readable codes, one per kind of failure: `area.what`. */
 export type ErrorCode = `${string}.${string}`
 
+/** Where in an author's text something is wrong. */
+export interface Place {
+  /** Relative to the project root, with `/`. */
+  readonly file: string
+  /** 1-based, like the column. */
+  readonly line: number
+  readonly column: number
+}
+
+/** One of several things that are wrong, where there is more to say than the place. */
+export interface Culprit extends Place {
+  readonly code?: string
+  readonly message?: string
+}
+
 export interface ErrorDetails {
   /** What to write or do instead. */
   readonly hint?: string
+  /** What in the author's text is wrong, in order. The message says it in words; tools read these. */
+  readonly places?: readonly Culprit[]
   /** The underlying failure, kept for `--verbose`. */
   readonly cause?: unknown
 }
@@ -21,12 +38,14 @@ export class HeddleError extends Error {
   readonly code: ErrorCode
   readonly class: ErrorClass
   readonly hint: string | undefined
+  readonly places: readonly Culprit[]
 
   constructor(kind: ErrorClass, code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.code = code
     this.class = kind
     this.hint = details.hint
+    this.places = details.places ?? []
   }
 
   /** Exit code of the command line: 1 findings, 2 usage, 3 environment. */

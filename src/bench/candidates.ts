@@ -12,7 +12,8 @@ import type { BertConfig } from '../models/files/config.js'
 import type { FloatType } from '../models/files/convert.js'
 import { idRows, packedRows } from '../models/files/token_rows.js'
 import { encode } from '../runtime/buffer.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
 import { openSession, type Session, type WeightTensor } from '../runtime/session.js'
 import { integer, random } from '../verify/random.js'
@@ -25,7 +26,7 @@ import { syntheticWeights } from './synthetic.js'
 
 export interface EncoderBench {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   readonly config: BertConfig
   readonly dtype: FloatType

@@ -3,7 +3,8 @@ import { layouts } from '../../specs/index.js'
 import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo, dtypes } from '../ir/dtype.js'
 import { findLayout, layoutSize } from '../runtime/layouts.js'
-import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice, NativeStep } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeBuffer, NativeDevice, NativeSlice, NativeStep } from '../runtime/native.js'
 import { poisonByte } from '../verify/block.js'
 import type { OpRule } from '../verify/op_rule.js'
 import { integer, normal, type Random, random } from '../verify/random.js'
@@ -17,7 +18,7 @@ export type Dims = Readonly<Record<string, number>>
 /** What launches run on. */
 export interface Stage {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
 }
 
 const alignment = 256
@@ -174,7 +175,7 @@ export async function openLaunches(stage: Stage, entry: KernelEntry, rule: OpRul
         buffers.map((buffer) => ({
           kind: 'kernel',
           label: key,
-          library,
+          library: library.of(key),
           key,
           buffers: places.map((place) => ({ buffer, offset: place.offset, bytes: place.bytes })),
           dims: entry.dims.map((name) => dims[name] ?? 1),

@@ -13,13 +13,11 @@ import { benchConfig } from '../bench/synthetic.js'
 import { benchTable, describePeer, describeTimes } from '../bench/table.js'
 import { usageError } from '../errors.js'
 import { defaultPlan } from '../models/assembly/plans.js'
-import { openDevice } from '../runtime/device.js'
-import { loadKernels } from '../runtime/library.js'
-import { installation } from '../toolchain/index.js'
+import { openKernels } from '../runtime/open.js'
 import { decodingCommand } from './bench_decoding.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchEncoderOptions {
   /** A known configuration or a model folder. */
@@ -80,11 +78,9 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
   if (report !== undefined) await access(dirname(report), constants.W_OK).catch(noReport(report))
   const config = await benchConfig(options.config, root)
   const lengths = lengthsOf(options.lengths)
-  const manifest = await readManifest(root)
-  const kind = options.device ?? defaultDevice()
-  const device = openDevice(kind)
+  const { device, library, manifest } = await openKernels(options.device, openOptions(context))
+  const { kind } = device
   try {
-    const library = loadKernels(device, installation(root).library(kind), manifest)
     const info = device.info()
     log(`${info.name} (${kind}), ${options.config}, ${dtype}, lengths ${options.lengths}\n`)
     const profile = options.profile ?? report !== undefined

@@ -9,7 +9,7 @@ import type { DTypeRef } from '../ir/kernel.js'
 import { inherited, isInherited, own } from '../ir/own.js'
 import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { LayoutDecl } from './layout.js'
-import type { Op, TensorDecl, Tensors } from './types.js'
+import type { DimsOf, Op, TensorDecl, Tensors } from './types.js'
 
 /** A value inside a graph under construction. */
 export interface GraphTensor {
@@ -18,14 +18,23 @@ export interface GraphTensor {
 
 type Handles<T extends Tensors> = { readonly [K in keyof T]: GraphTensor }
 
-export interface GraphConfig<I extends Tensors, W extends Tensors, A extends string, N extends string, O extends string> {
+export interface GraphConfig<
+  I extends Tensors,
+  W extends Tensors,
+  A extends string,
+  N extends string,
+  O extends string,
+  D extends string = never,
+> {
   readonly inputs: I
   readonly weights: W
   readonly attrs?: readonly A[]
   /** Attributes that are scales of values: calibration supplies them, by what it knows the value as. */
   readonly scales?: { readonly [K in A]?: Scale }
+  /** Dimensions that only nodes have, no input and no weight: those that `apply` is given extents of. */
+  readonly dims?: readonly D[]
   /** Dimensions the graph is usually run with: what plans are priced for, and what kernels may be compiled for besides any size. */
-  readonly typical?: Readonly<Record<string, number>>
+  readonly typical?: { readonly [K in DimsOf<NoInfer<I>> | DimsOf<NoInfer<W>> | NoInfer<D>]?: number }
   readonly build: (
     builder: GraphBuilder,
     inputs: Handles<I>,
@@ -272,7 +281,8 @@ export function graph<
   const N extends string,
   const O extends string,
   const A extends string = never,
->(name: string, config: GraphConfig<I, W, A, N, O>): GraphDecl<N, keyof I & string> {
+  const D extends string = never,
+>(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string> {
   const attrNames: readonly A[] = config.attrs ?? []
   checkNames(name, [name, ...Object.keys(config.inputs), ...Object.keys(config.weights), ...attrNames])
   const builder = new GraphBuilder()
@@ -285,7 +295,8 @@ export function graph<
   const weights = declareAll(config.weights)
   const attrs = Object.fromEntries(attrNames.map((attr) => [attr, { attr }])) as unknown as { readonly [K in A]: AttrValue }
   const built = config.build(builder, inputs, weights, attrs)
-  checkTypical(name, builder.values, config.typical)
+  const typical = config.typical as Readonly<Record<string, number>> | undefined
+  checkDims(name, builder.values, config.dims, typical)
   checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)])
   const nodes = nameNodes(name, builder.nodes, ids(built.nodes))
   return {
@@ -301,18 +312,26 @@ export function graph<
       outputs: ids(built.outputs),
       attrs: attrNames,
       ...(config.scales === undefined ? {} : { scales: config.scales as Readonly<Record<string, Scale>> }),
-      ...(config.typical === undefined ? {} : { typical: config.typical }),
+      ...(typical === undefined ? {} : { typical }),
     },
   }
 }
 
-/** @throws usage `graph.typical` for what is no dimension of the graph, and for an extent that is none */
-function checkTypical(name: string, values: readonly GraphValue[], typical: Readonly<Record<string, number>> = {}): void {
+/** @throws usage `graph.dims`, `graph.typical` for what is no dimension of the graph, and for an extent that is none */
+function checkDims(
+  name: string,
+  values: readonly GraphValue[],
+  declared: readonly string[] = [],
+  typical: Readonly<Record<string, number>> = {},
+): void {
   const dims = new Set(values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))
+  const hint = `dimensions are ${[...dims].join(', ')}`
+  const unknown = declared.find((dim) => !dims.has(dim))
+  if (unknown !== undefined) throw usageError('graph.dims', `${name}: no value has the dimension ${unknown}`, { hint })
   for (const [dim, extent] of Object.entries(typical)) {
     if (dims.has(dim) && Number.isInteger(extent) && extent > 0) continue
     const what = dims.has(dim) ? `${dim} cannot be ${extent}` : `it has no dimension ${dim}`
-    throw usageError('graph.typical', `${name}: ${what}`, { hint: `dimensions are ${[...dims].join(', ')}` })
+    throw usageError('graph.typical', `${name}: ${what}`, { hint })
   }
 }
 

@@ -13,6 +13,16 @@ export type SplitDims<S extends string> = S extends ''
     ? [Head, ...SplitDims<Rest>]
     : [S]
 
+/** `'b*s'` as `'b' | 's'`; numbers are no dimensions. */
+type Factors<S extends string> = S extends `${infer First}*${infer Rest}`
+  ? Factors<First> | Factors<Rest>
+  : S extends `${number}`
+    ? never
+    : S
+
+/** The dimensions that tensors have: of `{ x: tensor('T', 'b*s n') }` these are `'b' | 's' | 'n'`. */
+export type DimsOf<T extends Tensors> = { readonly [K in keyof T]: Factors<SplitDims<T[K]['dims']>[number]> }[keyof T]
+
 type Numbers<D extends readonly string[]> = { [K in keyof D]: number }
 
 /** Reads one element by its logical indices. */
@@ -43,9 +53,12 @@ export type Body<D extends string, I extends Tensors, O extends Tensors, A> = (
   environment: Environment<D, A>,
 ) => (...rows: number[]) => Outputs<O>
 
+/** Type parameters of an op, with the storage types each may take. */
+export type TypeChoices = Readonly<Record<string, readonly DType[]>>
+
 export interface OpConfig<
   D extends string,
-  P extends string,
+  T extends TypeChoices,
   I extends Tensors,
   O extends Tensors,
   A extends Readonly<Record<string, number>>,
@@ -53,7 +66,7 @@ export interface OpConfig<
   /** Names of the dimensions; their extents are run-time values. */
   readonly dims: readonly D[]
   /** Type parameters with the storage types each may take. */
-  readonly types?: Readonly<Record<P, readonly DType[]>>
+  readonly types?: T
   readonly inputs: I
   readonly outputs: O
   /**
@@ -72,10 +85,11 @@ export interface Op<
   I extends Tensors = Tensors,
   O extends Tensors = Tensors,
   A extends Readonly<Record<string, number>> = Readonly<Record<string, number>>,
+  T extends TypeChoices = TypeChoices,
 > {
   readonly name: string
   readonly dims: readonly string[]
-  readonly types: Readonly<Record<string, readonly DType[]>>
+  readonly types: T
   readonly inputs: I
   readonly outputs: O
   readonly updates: Readonly<Record<string, string>>

@@ -8,9 +8,10 @@ import { arch, platform } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { environmentError, findingError, usageError } from '../errors.js'
 import { which } from './compilers.js'
-import { type Installation, installation } from './installation.js'
+import { generatedFolder, type Installation, installation } from './installation.js'
 import { outputs, packageRoot, type Target, targets } from './paths.js'
 import { firstLines, runTool } from './process.js'
+import { readBuildReport } from './report.js'
 
 /** The largest archive without models: what a slow link moves in a minute. Attention for seven widths of heads takes its share of it. */
 const limitBytes = 48 * 2 ** 20
@@ -42,12 +43,13 @@ export async function makeBundle({ root, models = [], signal }: BundleOptions): 
   const folder = join(outputs(root).base, 'bundle')
   const available = targets.filter((target) => existsSync(built.library(target)))
   if (available.length === 0) throw missing(built.library('simt'))
+  for (const target of available) await expectAllArchitectures(built.report(target))
   await mkdir(folder, { recursive: true })
   const temporary = await mkdtemp(join(folder, '.packing-'))
   try {
     const stage = join(temporary, 'heddle')
     await mkdir(stage)
-    await fill(stage, built, available, signal)
+    await fill(stage, built, generatedFolder(root), available, signal)
     for (const model of models) await addModel(resolve(root, model), stage)
     const archive = await pack(folder, temporary, signal)
     const { size } = await stat(archive)
@@ -60,10 +62,20 @@ export async function makeBundle({ root, models = [], signal }: BundleOptions): 
   }
 }
 
+/** @throws environment `bundle.architecture` for a library that runs on one generation of GPUs only */
+async function expectAllArchitectures(report: string): Promise<void> {
+  const { architecture } = (await readBuildReport(report)) ?? {}
+  if (architecture === undefined) return
+  throw environmentError('bundle.architecture', `the kernels were built for sm_${architecture} alone`, {
+    hint: 'run heddle build --target cuda --architecture all',
+  })
+}
+
 /** Everything but models. */
 async function fill(
   stage: string,
   built: Installation,
+  generated: string,
   available: readonly Target[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -79,7 +91,7 @@ async function fill(
   }
   await put(join(built.native, 'heddle.node'), 'heddle.node')
   await mkdir(join(stage, 'generated'))
-  await put(join(built.generated, 'manifest.json'), 'generated/manifest.json')
+  await put(join(generated, 'manifest.json'), 'generated/manifest.json')
   for (const target of available) {
     await put(join(built.native, `libheddle_${target}.so`), `libheddle_${target}.so`)
     await mkdir(join(stage, target))

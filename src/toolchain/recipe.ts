@@ -39,6 +39,13 @@ const codeForAll = (headers: readonly string[]): string[] =>
     : ['arch=compute_80,code=sm_80', 'arch=compute_90,code=[sm_90,compute_90]']
   ).flatMap((target) => ['-gencode', target])
 
+/**
+ * The architecture to compile for a device of the given one (`86`): code for 8.0 runs on every 8.x. Undefined where only PTX runs, which
+ * a build for all architectures has.
+ */
+export const architectureOn = (device: string): string | undefined =>
+  device === '90' ? '90' : /^8\d$/.test(device) ? '80' : undefined
+
 /** Machine code for one architecture, by its number (`90`). A library for one device travels to it, so its code is compressed. */
 function codeFor(architecture: string): string[] {
   const known = architectures.find((arch) => arch.replace(/\D/g, '') === architecture)

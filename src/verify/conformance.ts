@@ -14,7 +14,8 @@ import { isTemplate } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
 import type { Layouts } from '../runtime/layouts.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { findTrespass, initialBlock, load, type Placed, place } from './block.js'
 import { inputsOf, type KernelCase } from './cases.js'
 import { compare } from './compare.js'
@@ -28,7 +29,7 @@ type Tensors = Readonly<Record<string, HostTensor>>
 /** What a device run needs besides the case. */
 export interface Subject {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly layouts: Layouts
   readonly ops: Readonly<Record<string, Op>>
   /** The IR by op, where the front end is at hand: the oracle of fused kernels, and what tells a wrong lowering from a wrong schedule. */
@@ -81,13 +82,14 @@ async function runOnDevice(
   block: Uint8Array,
 ): Promise<Uint8Array> {
   const { entry, dims, attrs } = test
+  await subject.library.ensure([entry.key])
   const buffer = subject.device.allocate(block.byteLength)
   const whole = { buffer, offset: 0, bytes: block.byteLength }
   const program = subject.device.program([
     {
       kind: 'kernel',
       label: test.name,
-      library: subject.library,
+      library: subject.library.of(entry.key),
       key: entry.key,
       buffers: placed.map(({ offset, bytes }) => ({ buffer, offset, bytes })),
       dims: entry.dims.map((name) => dims[name] ?? 1),

@@ -77,7 +77,7 @@ describe('synthetic models', () => {
     const stored = new Map(
       Object.entries(syntheticWeights(config, 'f32')).map(([name, tensor]) => [name, { ...tensor, dtype: 'F32' as const }]),
     )
-    expect(() => bertWeights(config, { tensors: stored, metadata: {} }, 'f32')).not.toThrow()
+    expect(() => bertWeights(config, { tensors: stored }, 'f32')).not.toThrow()
   })
 })
 

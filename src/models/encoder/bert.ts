@@ -7,13 +7,12 @@ import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../../
 import { hiddenStates, pooler, tokenClassifier } from '../../../specs/graphs/heads.js'
 import { usageError } from '../../errors.js'
 import type { GraphDecl } from '../../lang/graph.js'
-import type { WeightTensor } from '../../runtime/session.js'
+import type { DeferredTensor, Weight } from '../../runtime/weight.js'
 import { defaultPlan, type ModelPlan } from '../assembly/plans.js'
 import { type Assembly, Wiring } from '../assembly/wiring.js'
-import { findTensor, takeTensor } from '../files/checkpoint.js'
+import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
 import type { BertConfig } from '../files/config.js'
 import type { FloatType } from '../files/convert.js'
-import type { Safetensors } from '../files/safetensors.js'
 
 const layerGraphs: Readonly<Record<BertConfig['activation'], GraphDecl>> = {
   gelu: encoderLayerGelu,
@@ -80,8 +79,8 @@ export function bertShapes(config: BertConfig): Readonly<Record<string, readonly
     }
   }
   if (config.kind === 'token-classifier') {
-    shapes[classifierNames.weight] = [config.labels.length, hidden]
-    shapes[classifierNames.bias] = [config.labels.length]
+    shapes[classifierNames.weight] = [config.classes, hidden]
+    shapes[classifierNames.bias] = [config.classes]
   }
   return shapes
 }
@@ -93,10 +92,11 @@ function namesOf(name: string): string[] {
 }
 
 /**
- * The model's weights by checkpoint name without prefix, converted to `dtype`. The pooler is taken if the file has one.
- * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ * The model's weights by checkpoint name without prefix, in `dtype` when they are read. The pooler is taken if the checkpoint has one.
+ * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
-export function bertWeights(config: BertConfig, file: Safetensors, dtype: FloatType): Record<string, WeightTensor> {
+export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
+  expectCount(file, 'num_hidden_layers', config.layers)
   const shapes: Record<string, readonly number[]> = { ...bertShapes(config) }
   if (config.kind === 'encoder' && findTensor(file, namesOf(poolerNames.weight)) !== undefined) {
     shapes[poolerNames.weight] = [config.hidden, config.hidden]
@@ -125,7 +125,7 @@ export const bertDims = (config: BertConfig, { batch, seq, tokens }: BertShape):
   v: config.vocab,
   u: config.tokenTypes,
   p: config.positions,
-  c: config.labels.length,
+  c: config.classes,
 })
 
 /** Values the caller supplies: i32, `ids` and `typeIds` of batch*seq or, where the embeddings are packed, of the packed rows; `lengths` of batch. */
@@ -178,4 +178,4 @@ export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boo
 }
 
 /** Whether converted weights hold a pooler. */
-export const hasPooler = (weights: Readonly<Record<string, WeightTensor>>): boolean => Object.hasOwn(weights, poolerNames.weight)
+export const hasPooler = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, poolerNames.weight)
