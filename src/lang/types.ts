@@ -52,9 +52,12 @@ export type Body<D extends string, I extends Tensors, O extends Tensors, A> = (
   environment: Environment<D, A>,
 ) => (...rows: number[]) => Outputs<O>
 
+/** Type parameters of an op, with the storage types each may take. */
+export type TypeChoices = Readonly<Record<string, readonly DType[]>>
+
 export interface OpConfig<
   D extends string,
-  P extends string,
+  T extends TypeChoices,
   I extends Tensors,
   O extends Tensors,
   A extends Readonly<Record<string, number>>,
@@ -62,7 +65,7 @@ export interface OpConfig<
   /** Names of the dimensions; their extents are run-time values. */
   readonly dims: readonly D[]
   /** Type parameters with the storage types each may take. */
-  readonly types?: Readonly<Record<P, readonly DType[]>>
+  readonly types?: T
   readonly inputs: I
   readonly outputs: O
   /**
@@ -79,10 +82,11 @@ export interface Op<
   I extends Tensors = Tensors,
   O extends Tensors = Tensors,
   A extends Readonly<Record<string, number>> = Readonly<Record<string, number>>,
+  T extends TypeChoices = TypeChoices,
 > {
   readonly name: string
   readonly dims: readonly string[]
-  readonly types: Readonly<Record<string, readonly DType[]>>
+  readonly types: T
   readonly inputs: I
   readonly outputs: O
   readonly updates: Readonly<Record<string, string>>

@@ -12,6 +12,7 @@ import { compareVersions, expectOldGlibc, glibcNeed } from './glibc.js'
 import { generatedFolder, type Installation, installation } from './installation.js'
 import { outputs, packageRoot, peersFolder, type Target, targets } from './paths.js'
 import { firstLines, runTool } from './process.js'
+import { readBuildReport } from './report.js'
 
 /** The largest archive without models: what a slow link moves in a minute. Attention for seven widths of heads takes its share of it. */
 const limitBytes = 48 * 2 ** 20
@@ -46,6 +47,7 @@ export async function makeBundle({ root, models = [], signal }: BundleOptions): 
   const folder = join(outputs(root).base, 'bundle')
   const available = targets.filter((target) => existsSync(built.library(target)))
   if (available.length === 0) throw missing(built.library('simt'))
+  for (const target of available) await expectAllArchitectures(built.report(target))
   await mkdir(folder, { recursive: true })
   const temporary = await mkdtemp(join(folder, '.packing-'))
   try {
@@ -63,6 +65,15 @@ export async function makeBundle({ root, models = [], signal }: BundleOptions): 
   } finally {
     await rm(temporary, { recursive: true, force: true })
   }
+}
+
+/** @throws environment `bundle.architecture` for a library that runs on one generation of GPUs only */
+async function expectAllArchitectures(report: string): Promise<void> {
+  const { architecture } = (await readBuildReport(report)) ?? {}
+  if (architecture === undefined) return
+  throw environmentError('bundle.architecture', `the kernels were built for sm_${architecture} alone`, {
+    hint: 'run heddle build --target cuda --architecture all',
+  })
 }
 
 /** Everything but models. */
