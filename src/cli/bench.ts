@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { EncoderBench } from '../bench/candidates.js'
 import { type BenchObserver, benchEncoder } from '../bench/encoder.js'
-import { ceilingsOf } from '../bench/floor.js'
+import { deviceCeilings } from '../bench/facts/facts.js'
 import { lengthsOf } from '../bench/lengths.js'
 import { timeTorch } from '../bench/peers.js'
 import { reportHtml } from '../bench/report/report.js'
@@ -84,11 +84,12 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
     const info = device.info()
     log(`${info.name} (${kind}), ${options.config}, ${dtype}, lengths ${options.lengths}\n`)
     const profile = options.profile ?? report !== undefined
-    const bench = { device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal }
+    const ceilings = await deviceCeilings(device, { onStage: (what) => log(`${what}\n`) })
+    const bench = { ceilings, device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal }
     const results = await benchEncoder(bench, observer(context))
     const peers = options.peer === undefined ? undefined : await timePeers(bench, context)
     const about = { config: options.config, dtype, lengths: options.lengths }
-    const result = { device: info, ceilings: ceilingsOf(info), ...about, results, peers, ratios: ratiosOf(results, peers) }
+    const result = { device: info, ceilings, ...about, results, peers, ratios: ratiosOf(results, peers) }
     if (report !== undefined) {
       await writeFile(report, reportHtml(result, commandOf(options, kind))).catch(noReport(report))
       log(`report: ${report}\n`)

@@ -35,12 +35,12 @@ export async function readKernels(root: string, specs = 'specs') {
     import('../fuse/link.js'),
   ])
   const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
-  const { graphs, plans } = await readDeclarations(root, specs)
+  const { graphs, plans, locating } = await readDeclarations(root, specs)
   const verified = await readVerifiedGroups(root)
-  const planned = planAll(plans, graphs, [...kernels, ...standard], layouts, verified)
+  const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified))
   // A project that cannot be written to is checked anew each time.
   await verified.save().catch(() => undefined)
-  return linkKernels(planned, kernels, standard, graphs)
+  return { ...locating(() => linkKernels(planned, kernels, standard, graphs)), locating }
 }
 
 /** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */
@@ -66,7 +66,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
   const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
-  const files = generate(read.kernels, read.graphs, read.templates, tuning, read.schedules)
+  const files = read.locating(() => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules))
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })
