@@ -17,6 +17,12 @@ export interface Place {
   readonly column: number
 }
 
+/** One of several things that are wrong, where there is more to say than the place. */
+export interface Culprit extends Place {
+  readonly code?: string
+  readonly message?: string
+}
+
 /** A statement of an author: the stack of the call, which V8 makes a text of when somebody asks. */
 export interface Written {
   readonly stack?: string
@@ -37,11 +43,11 @@ export interface Subject {
 export interface ErrorDetails {
   /** What to write or do instead. */
   readonly hint?: string
+  /** What in the author's text is wrong, in order. The message says it in words; tools read these. */
+  readonly places?: readonly Culprit[]
   /** The underlying failure, kept for `--verbose`. */
   readonly cause?: unknown
   readonly about?: Subject | undefined
-  /** Where what was wrong is written. The message begins with it. */
-  readonly place?: Place | undefined
 }
 
 export class HeddleError extends Error {
@@ -49,17 +55,17 @@ export class HeddleError extends Error {
   readonly code: ErrorCode
   readonly class: ErrorClass
   readonly hint: string | undefined
+  readonly places: readonly Culprit[]
   /** Whoever the error passes on its way out may add what it knows. */
   about: Subject | undefined
-  readonly place: Place | undefined
 
   constructor(kind: ErrorClass, code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
     this.code = code
     this.class = kind
     this.hint = details.hint
+    this.places = details.places ?? []
     this.about = details.about
-    this.place = details.place
   }
 
   /** Exit code of the command line: 1 findings, 2 usage, 3 environment. */

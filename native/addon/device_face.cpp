@@ -114,6 +114,7 @@ Napi::Value close_device(const Napi::CallbackInfo& info, const std::shared_ptr<H
   host->device()->mark_closed();
   // Freed behind the job under way, which stops at its next step.
   host->worker().submit([device = host->device()] { device->shut(); }, [host](Napi::Env env) { return env.Undefined(); });
+  host->worker().end_when_idle();
   return undefined;
 }
 

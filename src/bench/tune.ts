@@ -141,19 +141,24 @@ function difference(
   expected: readonly Uint8Array[],
   dims: Dims,
 ): string | undefined {
-  const { class: own, elsewhere = 'elementwise', length, scale = 1 } = ruleOf(entry)
-  // Inputs are not small integers, so the arithmetic of exact ops rounds.
-  const opClass = own === 'exact' ? elsewhere : own
+  const { results } = ruleOf(entry)
   for (const [i, { name, dtype }] of outputs.entries()) {
-    const bound = betweenResults(tolerance({ dtype, class: opClass, length: length?.(dims) ?? 1, scale }))
-    const { passed, summary } = compare(
-      decode(dtype, found[i] ?? new Uint8Array()),
-      decode(dtype, expected[i] ?? new Uint8Array()),
-      bound,
-    )
+    const result = results[name]
+    if (result === undefined) throw new Error(`internal: ${entry.key} has no output ${name}`)
+    // Inputs are not small integers, so that arithmetic rounds.
+    const bound = betweenResults(tolerance({ dtype, class: result.class, length: result.length(dims), scale: result.scale }))
+    const [ours, theirs] = [found[i], expected[i]].map((bytes) => decode(dtype, bytes ?? new Uint8Array()))
+    const { passed, summary } = compare(...sameNaN(ours ?? [], theirs ?? []), bound)
     if (!passed) return `${name}: ${summary}`
   }
   return undefined
+}
+
+/** Results of which what is no number in both is 0: a candidate that agrees with the rules about that agrees. */
+function sameNaN(a: ArrayLike<number>, b: ArrayLike<number>): [ArrayLike<number>, ArrayLike<number>] {
+  const known = (of: ArrayLike<number>) =>
+    Float64Array.from(of, (value, i) => (Number.isNaN(a[i]) && Number.isNaN(b[i]) ? 0 : value))
+  return [known(a), known(b)]
 }
 
 /** Median microseconds of a launch of the rules and of each candidate that computes so many rows. */

@@ -83,7 +83,7 @@ async function run(entry: string, specs: string, places: Places): Promise<Readon
     throw usageError('specs.run', `${at}${specs}/index.ts cannot be imported: ${reason.split('\n')[0]}${frame}`, {
       hint: 'it is run for its graphs and plans: it may import heddle and the modules below its folder',
       cause: error,
-      place: thrown?.place,
+      ...(thrown === undefined ? {} : { places: [thrown.place] }),
     })
   }
 }

@@ -34,7 +34,7 @@ export class Places {
 
   /** The error with its place in front, as far as that is known: of what it is about, else of its own stack. */
   located(error: unknown, declared: Declared = { graphs: {}, plans: [] }): unknown {
-    if (!isRefusal(error) || error.place !== undefined) return error
+    if (!isRefusal(error) || error.places.length > 0) return error
     const { about = {} } = error
     const places = this.#subject(about, declared)
     const thrown = places.length === 0 ? this.#refined(this.#maps.placeOf(error.stack), about.path) : undefined
@@ -45,7 +45,7 @@ export class Places {
     const message = [`${file}:${line}:${column}: ${error.message}`, ...this.#frame(place.span), ...also].join('\n')
     const details = {
       cause: error,
-      place: { file, line, column },
+      places: [{ file, line, column }],
       about,
       ...(error.hint === undefined ? {} : { hint: error.hint }),
     }

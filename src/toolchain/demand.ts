@@ -30,6 +30,8 @@ export interface DemandOptions extends Omit<CompileOptions, 'cache'> {
   readonly target: Target
   /** The GPU architecture to compile for, such as `90`; all of them by default. */
   readonly architecture?: string | undefined
+  /** Lets profilers and checkers name lines of CUDA text. */
+  readonly lineInfo?: boolean | undefined
 }
 
 export interface DemandedLibrary {

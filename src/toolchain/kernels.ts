@@ -27,7 +27,7 @@ export interface BuildOptions {
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: (progress: BuildProgress) => void
   /** Compilers at a time; defaults to the number of cores. */
-  readonly jobs?: number
+  readonly jobs?: number | undefined
   /** The one GPU architecture to compile for, such as `90`; defaults to all of them. */
   readonly architecture?: string | undefined
   /** Lets profilers and checkers name lines of CUDA text. */

@@ -193,7 +193,7 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
   expect(error.message).toMatch(new RegExp(`^${specs}/index.ts:[0-9]+:[0-9]+: `))
   expect(pointed(error.message)).toBe(culprit)
   const [file, line, column] = error.message.split(':')
-  expect(error.place).toEqual({ file, line: Number(line), column: Number(column) })
+  expect(error.places[0]).toEqual({ file, line: Number(line), column: Number(column) })
 })
 
 it('names the nodes where they were made, after the group', async () => {
