@@ -1,5 +1,6 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import { type GraphDecl, kernelName, type LayoutDecl, type Op, type PlanDecl } from 'heddle'
+import { conversions } from './conversions.js'
 import { beamStep, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
@@ -56,6 +57,8 @@ import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
+
+export { conversions }
 
 const byName = <T extends { readonly name: string }>(declarations: readonly T[]): Readonly<Record<string, T>> =>
   Object.fromEntries(declarations.map((declaration) => [kernelName(declaration.name), declaration]))

@@ -12,7 +12,7 @@ import { type BenchEncoderResult, type Peers, ratiosOf, type Shape } from '../be
 import { benchConfig } from '../bench/synthetic.js'
 import { benchTable, describePeer, describeTimes } from '../bench/table.js'
 import { usageError } from '../errors.js'
-import { defaultPlan } from '../models/assembly/plans.js'
+import { defaultPlan } from '../program/plans.js'
 import { openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
 import { installation } from '../toolchain/index.js'

@@ -2,10 +2,10 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
+import { stepOf, stepsPerUnit } from '../../src/ir/int8_scale.js'
 import { assembleBert } from '../../src/models/encoder/bert.js'
 import { expectInt8 } from '../../src/models/encoder/encoder_pipeline.js'
-import { stepOf, stepsPerUnit } from '../../src/quant/scales.js'
+import { findPlan } from '../../src/program/plans.js'
 import { perSite } from '../../src/quant/sites.js'
 import { randomBert } from './fixtures.js'
 

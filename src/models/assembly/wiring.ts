@@ -6,12 +6,12 @@ import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from '../../..
 import { packing, removePadding, restorePadding } from '../../../specs/graphs/padding.js'
 import { usageError } from '../../errors.js'
 import { type Graph, isQuantised, type PackedRows, type ValueId } from '../../ir/graph.js'
+import { stepOf, stepsPerUnit } from '../../ir/int8_scale.js'
 import { sameExtent } from '../../ir/shape.js'
 import type { GraphDecl } from '../../lang/graph.js'
 import { int8Name } from '../../lang/step_names.js'
-import { stepOf, stepsPerUnit } from '../../quant/scales.js'
+import type { ModelPlan } from '../../program/plans.js'
 import type { GraphApplication } from '../../runtime/program.js'
-import type { ModelPlan } from './plans.js'
 
 export interface Assembly {
   readonly applications: readonly GraphApplication[]

@@ -17,7 +17,7 @@ import {
 import { embedScaled, finalNorm, memoryKeysValues } from '../../../specs/graphs/seq2seq_encoder.js'
 import { usageError } from '../../errors.js'
 import type { GraphDecl } from '../../lang/graph.js'
-import { defaultPlan, type ModelPlan } from '../assembly/plans.js'
+import { defaultPlan, type ModelPlan } from '../../program/plans.js'
 import { type Assembly, type Result, Wiring } from '../assembly/wiring.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { encoderLayerNames, memoryNames, seq2seqEmbeddings, seq2seqFinalNorm } from './seq2seq_weights.js'
