@@ -4,8 +4,10 @@
  */
 import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
+import { isQuantised } from '../ir/graph.js'
 import { resolveDType } from '../ir/instance.js'
 import { stepOf, stepsPerUnit } from '../ir/int8_scale.js'
+import { own } from '../ir/own.js'
 import { evaluateExtent, multiplyExtents, printExtent } from '../ir/shape.js'
 import type { CompiledProgram, CompiledValue, ScaleAttr } from '../program/compiled.js'
 import type { GraphApplication } from './application.js'
@@ -22,17 +24,27 @@ export interface WiredProgram {
   readonly outputs: readonly string[]
 }
 
+export interface WiringOptions {
+  readonly amax?: Amax | undefined
+  /** What the session's tensors are called, by the program's names of weights; alike where undefined. */
+  readonly tensors?: Readonly<Record<string, string>>
+}
+
 /** @throws usage `run.scales` for a quantised plan without the scale of a value */
-export function wireProgram(compiled: CompiledProgram, amax: Amax = () => undefined): WiredProgram {
+export function wireProgram(
+  compiled: CompiledProgram,
+  { amax = () => undefined, tensors = {} }: WiringOptions = {},
+): WiredProgram {
   const { graphs, steps, inputs, outputs, plan } = compiled
-  const applications = steps.map(({ graph: key, attrs, ...step }): GraphApplication => {
+  const applications = steps.map(({ graph: key, attrs, weights, ...step }): GraphApplication => {
     const graph = graphs[key]
     if (graph === undefined) throw new Error(`internal: there is no graph ${key}`)
     const numbers = Object.entries(attrs).map(([name, attr]): [string, number] => [
       name,
       typeof attr === 'number' ? attr : scaleOf(plan, attr, amax),
     ])
-    return { ...step, graph, attrs: Object.fromEntries(numbers) }
+    const named = Object.entries(weights).map(([name, weight]): [string, string] => [name, own(tensors, weight) ?? weight])
+    return { ...step, graph, weights: Object.fromEntries(named), attrs: Object.fromEntries(numbers) }
   })
   return { applications, inputs, outputs: Object.values(outputs) }
 }
@@ -81,6 +93,10 @@ export function programSizes(
     })
   return sizes
 }
+
+/** Whether weights are int8 under the plan. */
+export const hasInt8Weights = ({ applications }: Pick<WiredProgram, 'applications'>): boolean =>
+  applications.some(({ graph }) => isQuantised(graph))
 
 /** Whether a value is held without padding: whoever supplies or takes it has rows of tokens one behind the other. */
 export const isPacked = ({ values }: CompiledProgram, name: string): boolean => values[name]?.rows === 'packed'

@@ -20,8 +20,8 @@ describe('the example model, interpreted', () => {
     const bound = tolerance({ dtype: 'f32', class: 'model', length: config.layers })
     const seq = Math.max(...sentences.map((sentence) => sentence.length))
     for (const [value, name] of [
-      ['hidden0', 'embeddings'],
-      [`hidden${config.layers}`, 'last_hidden_state'],
+      ['embeddings.hidden', 'embeddings'],
+      [`layer${config.layers - 1}.hidden`, 'last_hidden_state'],
       ['logits', 'logits'],
     ] as const) {
       const { data, shape } = tensor(name)

@@ -92,9 +92,7 @@ export function randomBert(changes: Readonly<Record<string, unknown>>, pooler = 
   }
   const config = parseBertConfig(json, 'config.json')
   const next = noise(1)
-  const shapes: Record<string, readonly number[]> = { ...bertShapes(config) }
-  if (pooler)
-    Object.assign(shapes, { 'pooler.dense.weight': [config.hidden, config.hidden], 'pooler.dense.bias': [config.hidden] })
+  const shapes = bertShapes(config, pooler)
   const tensors = new Map(
     Object.entries(shapes).map(([name, shape]): [string, StoredTensor] => {
       const spread = shape.length === 2 ? 2 / Math.sqrt(shape[1] ?? 1) : 0.1
