@@ -12,7 +12,8 @@ import { assembleDecoder, assembleSeq2seqEncoder } from '../models/seq2seq/progr
 import { parseSeq2seqConfig, type Seq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { seq2seqShapes } from '../models/seq2seq/seq2seq_weights.js'
 import { findPlan } from '../program/plans.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { openSession } from '../runtime/session.js'
 import { integer, random } from '../verify/random.js'
 import type { StepTime } from './result.js'
@@ -22,7 +23,7 @@ import { syntheticTensors } from './synthetic.js'
 
 export interface DecodingBench {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   readonly dtype: FloatType
   readonly plans: readonly string[]

@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { EncoderBench } from '../bench/candidates.js'
 import { type BenchObserver, benchEncoder } from '../bench/encoder.js'
-import { ceilingsOf } from '../bench/floor.js'
+import { deviceCeilings } from '../bench/facts/facts.js'
 import { lengthsOf } from '../bench/lengths.js'
 import { timeTorch } from '../bench/peers.js'
 import { reportHtml } from '../bench/report/report.js'
@@ -13,13 +13,11 @@ import { benchConfig } from '../bench/synthetic.js'
 import { benchTable, describePeer, describeTimes } from '../bench/table.js'
 import { usageError } from '../errors.js'
 import { defaultPlan } from '../program/plans.js'
-import { openDevice } from '../runtime/device.js'
-import { loadKernels } from '../runtime/library.js'
-import { installation } from '../toolchain/index.js'
+import { openKernels } from '../runtime/open.js'
 import { decodingCommand } from './bench_decoding.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchEncoderOptions {
   /** A known configuration or a model folder. */
@@ -80,19 +78,18 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
   if (report !== undefined) await access(dirname(report), constants.W_OK).catch(noReport(report))
   const config = await benchConfig(options.config, root)
   const lengths = lengthsOf(options.lengths)
-  const manifest = await readManifest(root)
-  const kind = options.device ?? defaultDevice()
-  const device = openDevice(kind)
+  const { device, library, manifest } = await openKernels(options.device, openOptions(context))
+  const { kind } = device
   try {
-    const library = loadKernels(device, installation(root).library(kind), manifest)
     const info = device.info()
     log(`${info.name} (${kind}), ${options.config}, ${dtype}, lengths ${options.lengths}\n`)
     const profile = options.profile ?? report !== undefined
-    const bench = { device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal }
+    const ceilings = await deviceCeilings(device, { onStage: (what) => log(`${what}\n`) })
+    const bench = { ceilings, device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal }
     const results = await benchEncoder(bench, observer(context))
     const peers = options.peer === undefined ? undefined : await timePeers(bench, context)
     const about = { config: options.config, dtype, lengths: options.lengths }
-    const result = { device: info, ceilings: ceilingsOf(info), ...about, results, peers, ratios: ratiosOf(results, peers) }
+    const result = { device: info, ceilings, ...about, results, peers, ratios: ratiosOf(results, peers) }
     if (report !== undefined) {
       await writeFile(report, reportHtml(result, commandOf(options, kind))).catch(noReport(report))
       log(`report: ${report}\n`)

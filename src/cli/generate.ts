@@ -8,9 +8,10 @@ import { readConfigFile } from '../models/files/config_file.js'
 import { loadTokenizer, type Tokenizer } from '../models/files/tokenizer.js'
 import { type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import type { Device } from '../runtime/device.js'
+import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
-import { defaultDevice, expectFolder, openKernels, type PipelineOptions, useNativeOf } from './pipeline.js'
+import { expectFolder, openOptions, type PipelineOptions } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
 /** Options of generation as the command line has them. */
@@ -123,23 +124,25 @@ export interface Generator {
 
 /**
  * Opens the folder of a model that generates text on a device. Close it to free the device.
- * @param root the project whose kernel libraries run; the current folder by default
- * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or kernel library
+ * @param root the project whose kernels run; the current folder by default
+ * @param opening who is told what is compiled, and what cancels it
+ * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openGenerator(
   folder: string,
-  { device, dtype, plan, scales }: PipelineOptions = {},
+  { device, dtype, plan, scales, signal }: PipelineOptions = {},
   root: string = process.cwd(),
+  opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<Generator> {
   if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
   expectFolder(folder)
-  useNativeOf(root)
-  const kernels = await openKernels(device ?? defaultDevice(), root)
+  const kernels = await openKernels(device, { ...opening, root })
   try {
     const model = await loadSeq2seq(folder, {
       ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
       ...(plan === undefined ? {} : { plan }),
+      signal,
     })
     return {
       device: kernels.device,
@@ -164,7 +167,12 @@ export async function generateTexts(
 ): Promise<string> {
   const { batch } = options
   const inputs = await tokenIds(folder, cases)
-  const { device, model, close } = await openGenerator(folder, options, context.root)
+  const { device, model, close } = await openGenerator(
+    folder,
+    { ...options, signal: context.signal },
+    context.root,
+    openOptions(context),
+  )
   try {
     context.log(`${device.info().name} (${device.kind}), ${model.dtype}, plan ${model.plan}\n`)
     const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))

@@ -10,7 +10,7 @@ import { type Case, readCases } from './cases.js'
 import type { CliContext } from './context.js'
 import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
 import { positive } from './options.js'
-import { deviceKinds, dtypes, expectFolder, openPipeline } from './pipeline.js'
+import { deviceKinds, dtypes, expectFolder, openOptions, openPipeline } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
 export interface RunVerbOptions extends GenerateVerbOptions {
@@ -54,12 +54,12 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     throw usageError('run.input', 'nothing to run', { hint: 'give --text TEXT or --cases FILE.jsonl' })
   }
   if (text !== undefined && text.trim() === '') throw usageError('run.empty', 'empty batch: the text is empty')
-  const cases: readonly Case[] = file === undefined ? [{ text: text ?? '' }] : await readCases(file)
+  const cases: readonly Case[] = file === undefined ? [{ text: text ?? '' }] : await readCases(file, context.signal)
   const folder = resolve(context.root, model)
   expectFolder(folder)
   if (await generatesText(folder)) return generateTexts(folder, cases, options, context)
   expectNoGeneration(options)
-  const pipeline = await openPipeline(folder, options, context.root)
+  const pipeline = await openPipeline(folder, { ...options, signal: context.signal }, context.root, openOptions(context))
   try {
     const { encoder } = pipeline
     context.log(`${pipeline.device.info().name} (${pipeline.device.kind}), ${encoder.dtype}, plan ${encoder.plan}\n`)

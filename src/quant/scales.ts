@@ -2,9 +2,9 @@
  * The scales file: for each layer and site the magnitude that becomes 127, the model they belong to and how they were chosen. Written
  * by `heddle calibrate`, read by what runs a model in INT8; its text is stable, so that it can be compared and committed.
  */
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { type HeddleError, usageError } from '../errors.js'
+import { readText } from '../files.js'
 import type { ModelIdentity } from './identity.js'
 import { type PerSite, perSite, type Site, sites } from './sites.js'
 import { methodNames } from './thresholds.js'
@@ -44,10 +44,7 @@ export interface Scales {
 
 /** @throws usage `scales.read`, and what `parseScales` throws */
 export async function readScales(path: string, model?: ModelIdentity): Promise<Scales> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw usageError('scales.read', `cannot read ${path}`, { hint: 'write one with `heddle calibrate`', cause })
-  })
-  return parseScales(text, path, model)
+  return parseScales(await readText(path, { code: 'scales.read', hint: 'write one with `heddle calibrate`' }), path, model)
 }
 
 /**

@@ -11,7 +11,7 @@ import { unwritten } from './poison.js'
 import { checkConstants } from './program_constants.js'
 import { type FlatProgram, type FlattenConfig, flatten } from './program_flatten.js'
 import type { Storage, StorageId } from './program_memory.js'
-import { checkLibrary, describeStep, nativeStep, type ProgramStep } from './program_native.js'
+import { describeStep, ensureKernels, nativeStep, type ProgramStep } from './program_native.js'
 import type { ProgramStates } from './program_states.js'
 import { contextOf, type Session, type SessionContext, tensorBytes } from './session.js'
 
@@ -58,12 +58,12 @@ export interface RunOptions {
 /**
  * Flattens the graphs, plans the arena, allocates and poisons it, and hands the steps to the device.
  * @throws usage `program.*`, `bind.*`, `matmul.*` for graphs that do not fit together, environment `library.kernel` for a kernel
- * library that lacks a kernel, and what the device rejects with
+ * that is not there and cannot be made, and what the device rejects with
  */
 export async function buildProgram(config: ProgramConfig): Promise<Program> {
   const { session } = config
   const flat = flatten({ ...config, ...contextOf(session) })
-  checkLibrary(session, flat.steps)
+  await ensureKernels(session, flat.steps)
 
   const inArena = flat.storages.map((storage) => (isInArena(storage) ? storage : { ...storage, bytes: 0 }))
   const memory = planMemory(inArena)

@@ -47,7 +47,7 @@ describe.each(models)('%o', (changes) => {
   it.each(floatPlans)('%s computes the model', async (plan) => {
     const model = randomBert({ max_position_embeddings: full, ...changes }, true)
     const { config } = model
-    const values = interpretBert(config, { tensors: model.tensors, metadata: {} }, sequences)
+    const values = await interpretBert(config, { tensors: model.tensors }, sequences)
     const states = Array.from(values.get('states')?.data ?? [])
     const wanted = lengths.flatMap((length, b) => states.slice(b * full * config.hidden, (b * full + length) * config.hidden))
     const dir = await writeModel(model)

@@ -10,12 +10,13 @@ import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { compare } from '../../src/verify/compare.js'
 import { tolerance } from '../../src/verify/tolerance.js'
+import { held } from './fixtures.js'
 import { numberWords, randomSeq2seq, smallMarian, smallPegasus } from './seq2seq_fixtures.js'
 
 const { config, file } = randomSeq2seq(smallPegasus)
 type Entries = Iterable<readonly [string, StoredTensor]>
 const load = (tensors: Entries, of: Seq2seqConfig = config, dtype: 'f32' | 'f16' = 'f32') =>
-  seq2seqWeights(of, { tensors: new Map(tensors), metadata: {} }, dtype)
+  seq2seqWeights(of, { tensors: new Map(tensors) }, dtype)
 const failure = (tensors: Entries, of: Seq2seqConfig = config): string => {
   try {
     load(tensors, of)
@@ -38,7 +39,7 @@ describe('weights of encoder-decoder models', () => {
     const stored = await readSafetensors(join(numberWords, 'model.safetensors'))
     const names = ['model.encoder.embed_positions.weight', 'model.decoder.embed_positions.weight']
     const without = [...stored.tensors].filter(([name]) => !names.includes(name))
-    const weights = load(without, await readSeq2seqConfig(numberWords))
+    const weights = await held(load(without, await readSeq2seqConfig(numberWords)))
     for (const name of names) {
       const wanted = decode('f32', stored.tensors.get(name)?.data ?? new Uint8Array())
       const found = decode('f32', weights[name.replace('model.', '')]?.data ?? new Uint8Array())
@@ -49,20 +50,20 @@ describe('weights of encoder-decoder models', () => {
     }
   })
 
-  it('finds tensors without prefix, and tied embeddings under any of their names', () => {
-    const plain = load(file.tensors)
-    expect(load([...file.tensors].map(([name, tensor]) => [name.replace(/^model\./, ''), tensor] as const))).toEqual(plain)
+  it('finds tensors without prefix, and tied embeddings under any of their names', async () => {
+    const plain = await held(load(file.tensors))
+    const bare = [...file.tensors].map(([name, tensor]) => [name.replace(/^model\./, ''), tensor] as const)
+    expect(await held(load(bare))).toEqual(plain)
     for (const copy of ['model.encoder.embed_tokens.weight', 'lm_head.weight']) {
-      expect(
-        load([...file.tensors].map(([name, tensor]) => [name === 'model.shared.weight' ? copy : name, tensor] as const)),
-      ).toEqual(plain)
+      const renamed = [...file.tensors].map(([name, tensor]) => [name === 'model.shared.weight' ? copy : name, tensor] as const)
+      expect(await held(load(renamed))).toEqual(plain)
     }
     expect(seq2seqHead(config)).toEqual({ weight: 'shared.weight', bias: 'final_logits_bias' })
   })
 
-  it('takes a head of its own where embeddings are not tied, and a bias only where there is one', () => {
+  it('takes a head of its own where embeddings are not tied, and a bias only where there is one', async () => {
     const untied = randomSeq2seq({ ...smallPegasus, tie_word_embeddings: false })
-    const weights = seq2seqWeights(untied.config, untied.file, 'f32')
+    const weights = await held(seq2seqWeights(untied.config, untied.file, 'f32'))
     expect(weights[seq2seqHead(untied.config).weight]).not.toEqual(weights['shared.weight'])
     expect(hasLogitsBias(weights)).toBe(true)
     expect(hasLogitsBias(load([...file.tensors].filter(([name]) => name !== 'final_logits_bias')))).toBe(false)
@@ -72,10 +73,10 @@ describe('weights of encoder-decoder models', () => {
   it.each([
     ['with a bias', true],
     ['without', false],
-  ] as const)('gives bad words no probability, %s', (_, biased) => {
+  ] as const)('gives bad words no probability, %s', async (_, biased) => {
     const tensors = [...file.tensors].filter(([name]) => biased || name !== 'final_logits_bias')
-    const before = load(tensors).final_logits_bias
-    const bias = load(tensors, { ...config, badTokens: [3, 0] }).final_logits_bias
+    const before = (await held(load(tensors))).final_logits_bias
+    const bias = (await held(load(tensors, { ...config, badTokens: [3, 0] }))).final_logits_bias
     const wanted = before === undefined ? new Float32Array(50) : Float32Array.from(decode('f32', before.data))
     wanted[3] = Number.NEGATIVE_INFINITY
     wanted[0] = Number.NEGATIVE_INFINITY
@@ -104,8 +105,8 @@ describe('weights of encoder-decoder models', () => {
     expect(failure([...file.tensors, ['model.encoder.embed_positions.weight', tensor]])).toContain('expects [40, 128]')
   })
 
-  it('rounds to the storage type asked for, computed tables too', () => {
-    const half = load(file.tensors, config, 'f16')
+  it('rounds to the storage type asked for, computed tables too', async () => {
+    const half = await held(load(file.tensors, config, 'f16'))
     for (const { dtype, data, shape } of Object.values(half)) {
       expect([dtype, data.byteLength]).toEqual(['f16', 2 * shape.reduce((product, n) => product * n, 1)])
     }

@@ -10,8 +10,7 @@ import { linkKernels } from '../../src/fuse/link.js'
 import { planAll } from '../../src/fuse/plans.js'
 import { runOp } from '../../src/lang/run.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
-import { loadKernels } from '../../src/runtime/library.js'
-import type { NativeLibrary } from '../../src/runtime/native.js'
+import { type KernelSource, loadKernels } from '../../src/runtime/library.js'
 import { buildKernels, buildNative } from '../../src/toolchain/index.js'
 import { join as joinOp, mix } from '../projects/program/specs/ops.js'
 
@@ -21,7 +20,7 @@ const specs = 'test/projects/program/specs'
 export interface OpenedProject {
   readonly folder: string
   readonly device: Device
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
 }
 

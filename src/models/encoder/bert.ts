@@ -8,11 +8,10 @@ import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import { compileProgram, type ModelPlan } from '../../program/index.js'
 import { isPacked, tensorOf, type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
-import type { WeightTensor } from '../../runtime/session.js'
-import { findTensor, takeTensor } from '../files/checkpoint.js'
+import type { DeferredTensor, Weight } from '../../runtime/weight.js'
+import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
 import type { BertConfig } from '../files/config.js'
 import type { FloatType } from '../files/convert.js'
-import type { Safetensors } from '../files/safetensors.js'
 
 /** Checkpoint names of each graph's weights, without the `bert.` prefix. */
 const embeddingNames = {
@@ -91,10 +90,11 @@ function namesOf(name: string): string[] {
 }
 
 /**
- * The model's weights by checkpoint name without prefix, converted to `dtype`. The pooler is taken if the file has one.
- * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ * The model's weights by checkpoint name without prefix, in `dtype` when they are read. The pooler is taken if the checkpoint has one.
+ * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
-export function bertWeights(config: BertConfig, file: Safetensors, dtype: FloatType): Record<string, WeightTensor> {
+export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
+  expectCount(file, 'num_hidden_layers', config.layers)
   const shapes = bertShapes(config, findTensor(file, namesOf(poolerNames.weight)) !== undefined)
   return Object.fromEntries(
     Object.entries(shapes).map(([name, shape]) => [name, takeTensor(findTensor(file, namesOf(name)), name, shape, dtype)]),
@@ -119,7 +119,7 @@ export const bertDims = (config: BertConfig, { batch, seq, tokens }: BertShape):
   v: config.vocab,
   u: config.tokenTypes,
   p: config.positions,
-  c: config.labels.length,
+  c: config.classes,
 })
 
 /** Values the caller supplies: i32, `ids` and `typeIds` of batch*seq or, where the embeddings are packed, of the packed rows; `lengths` of batch. */
@@ -152,4 +152,4 @@ export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boo
 }
 
 /** Whether converted weights hold a pooler. */
-export const hasPooler = (weights: Readonly<Record<string, WeightTensor>>): boolean => Object.hasOwn(weights, poolerNames.weight)
+export const hasPooler = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, poolerNames.weight)

@@ -2,13 +2,14 @@
  * Weights of encoder-decoder models, Pegasus and Marian: their shapes, and what a checkpoint may leave out. Names are without the
  * checkpoint's `model.` prefix.
  */
+import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import { tensorOf } from '../../runtime/program_wiring.js'
-import type { WeightTensor } from '../../runtime/session.js'
-import { findTensor, takeTensor } from '../files/checkpoint.js'
+import { tensorBytes } from '../../runtime/session.js'
+import { type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
+import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
 import type { FloatType } from '../files/convert.js'
-import type { Safetensors } from '../files/safetensors.js'
 import { decoderProgram, decoderSizes, encoderProgram, seq2seqEncoderDims } from './programs.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, shared } from './tensor_names.js'
@@ -16,7 +17,7 @@ import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, share
 type Shapes = Readonly<Record<string, readonly number[]>>
 
 /** Whether the logits of a model have a bias, by its weights. */
-export const hasLogitsBias = (weights: Readonly<Record<string, WeightTensor>>): boolean => Object.hasOwn(weights, logitsBias)
+export const hasLogitsBias = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, logitsBias)
 
 /** Every way of choosing words has these weights. */
 const anyGeneration = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 } as const
@@ -43,13 +44,15 @@ function namesOf(name: string, { tied }: Seq2seqConfig): string[] {
 }
 
 /**
- * The model's weights by name, converted to `dtype`. Position tables that the checkpoint leaves out are computed; the bias of the logits
- * is taken if there is one, and rules out the tokens that the configuration does.
- * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ * The model's weights by name, in `dtype` when they are read. Position tables that the checkpoint leaves out are computed; the bias of the
+ * logits is taken if there is one, and rules out the tokens that the configuration does.
+ * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
-export function seq2seqWeights(config: Seq2seqConfig, file: Safetensors, dtype: FloatType): Record<string, WeightTensor> {
+export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
+  expectCount(file, 'encoder_layers', config.encoder.layers)
+  expectCount(file, 'decoder_layers', config.decoder.layers)
   const find = (name: string) => findTensor(file, namesOf(name, config))
-  const weights: Record<string, WeightTensor> = {}
+  const weights: Record<string, DeferredTensor> = {}
   const tables = [positionsOf('encoder'), positionsOf('decoder')]
   for (const [name, shape] of Object.entries(seq2seqShapes(config))) {
     const found = find(name)
@@ -57,30 +60,61 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Safetensors, dtype: 
     weights[name] = left ? sinusoids(config, dtype) : takeTensor(found, name, shape, dtype)
   }
   const bias = find(logitsBias)
-  if (bias !== undefined)
-    weights[logitsBias] = { ...takeTensor(bias, logitsBias, [1, config.vocab], dtype), shape: [config.vocab] }
+  if (bias !== undefined) {
+    const taken = takeTensor(bias, logitsBias, [1, config.vocab], dtype, 'finite or -Infinity')
+    weights[logitsBias] = { ...taken, shape: [config.vocab] }
+  }
   if (config.badTokens.length > 0) weights[logitsBias] = withoutTokens(config, weights[logitsBias], dtype)
   return weights
 }
 
 /** The bias of the logits, by which tokens that a result never has get no probability. */
-function withoutTokens({ vocab, badTokens }: Seq2seqConfig, bias: WeightTensor | undefined, dtype: FloatType): WeightTensor {
-  const values = bias === undefined ? new Float32Array(vocab) : Float32Array.from(decode(dtype, bias.data))
-  for (const token of badTokens) values[token] = Number.NEGATIVE_INFINITY
-  return { dtype, shape: [vocab], data: encode(dtype, values) }
+function withoutTokens({ vocab, badTokens }: Seq2seqConfig, bias: DeferredTensor | undefined, dtype: FloatType): DeferredTensor {
+  return {
+    ...{ dtype, shape: [vocab], bytes: tensorBytes(dtype, [vocab]) },
+    async *pieces(signal) {
+      const values =
+        bias === undefined ? new Float32Array(vocab) : Float32Array.from(decode(dtype, (await inMemory(bias, signal)).data))
+      for (const token of badTokens) values[token] = Number.NEGATIVE_INFINITY
+      yield encode(dtype, values)
+    },
+  }
 }
+
+/** Rows of a table that is computed at most: nothing in a checkpoint holds the count of positions against a table that it leaves out. */
+const mostPositions = 2 ** 17
 
 /**
  * Sines and cosines of the position times 10000^(-2k/hidden) (Vaswani et al. 2017), as HF lays them out: a row holds the sines for every
  * k, one more of them where `hidden` is odd, and then the cosines.
+ * @throws usage `config.count` for more positions than any model has
  */
-function sinusoids({ positions, hidden }: Seq2seqConfig, dtype: FloatType): WeightTensor {
+function sinusoids({ positions, hidden }: Seq2seqConfig, dtype: FloatType): DeferredTensor {
+  if (positions > mostPositions) {
+    throw usageError('config.count', `max_position_embeddings is ${positions}, and the checkpoint has no table of positions`, {
+      hint: `tables of at most ${mostPositions} positions are computed`,
+    })
+  }
   const sines = Math.ceil(hidden / 2)
-  const values = Float32Array.from({ length: positions * hidden }, (_, at) => {
-    const column = at % hidden
-    const k = column < sines ? column : column - sines
-    const angle = Math.floor(at / hidden) / 10_000 ** ((2 * k) / hidden)
-    return column < sines ? Math.sin(angle) : Math.cos(angle)
-  })
-  return { dtype, shape: [positions, hidden], data: encode(dtype, values) }
+  const row = (position: number): Float32Array =>
+    Float32Array.from({ length: hidden }, (_, column) => {
+      const k = column < sines ? column : column - sines
+      const angle = position / 10_000 ** ((2 * k) / hidden)
+      return column < sines ? Math.sin(angle) : Math.cos(angle)
+    })
+  return {
+    ...{ dtype, shape: [positions, hidden], bytes: tensorBytes(dtype, [positions, hidden]) },
+    async *pieces(signal) {
+      for (let first = 0; first < positions; first += rowsAtOnce) {
+        signal?.throwIfAborted()
+        const rows = Array.from({ length: Math.min(rowsAtOnce, positions - first) }, (_, i) => row(first + i))
+        const values = new Float32Array(rows.length * hidden)
+        for (const [i, each] of rows.entries()) values.set(each, i * hidden)
+        yield encode(dtype, values)
+      }
+    },
+  }
 }
+
+/** Rows of a computed table that are made between two looks at whether loading was cancelled. */
+const rowsAtOnce = 512
