@@ -20,6 +20,7 @@ import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
 import { headersOf } from './constructs/index.js'
 import { emitDecodeAttention } from './decode_attention_kernel.js'
+import { manifestFacts } from './facts.js'
 import type { PlannedGraphs } from './graphs.js'
 import { jsonText } from './json.js'
 import { kernelTexts } from './kernel.js'
@@ -183,6 +184,7 @@ export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], 
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),
+    facts: manifestFacts(kernel),
     ...(tiles.length === 0 ? {} : { measured: tiles.map(measuredFor) }),
     variants: variants.map(({ name, schedule, when }) => ({ kernel: name, schedule, when })),
   }

@@ -5,6 +5,7 @@
 import { z } from 'zod'
 import { type ErrorCode, usageError } from '../errors.js'
 import { dtypes } from '../ir/dtype.js'
+import { factsSchema } from './facts.js'
 import { plannedGraphsSchema } from './graphs.js'
 
 const dtype = z.enum(dtypes)
@@ -35,6 +36,8 @@ export const kernelEntrySchema = z.strictObject({
   ),
   dims: z.array(z.string()),
   attrs: z.array(z.strictObject({ name: z.string(), type: z.enum(['f32', 'i32']), default: z.number() })),
+  /** What tests and measurements must know of the arguments and of how results err. */
+  facts: factsSchema.optional(),
   /** Of a template kernel: the sizes for which tiles of it were measured. Where the library computes the same, it takes its place there. */
   measured: z
     .array(

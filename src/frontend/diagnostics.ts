@@ -38,6 +38,7 @@ export const codes = {
   zero: 'HED134',
   range: 'HED135',
   typeScript: 'HED136',
+  fact: 'HED137',
 } as const
 
 export type Refusal = keyof typeof codes

@@ -14,6 +14,7 @@ import { verifyTemplate } from '../ir/verify_template.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import type { DerivedGroup } from './check/meaning.js'
+import { withFacts } from './facts.js'
 import { commonConstants, markConstants } from './graph/constants.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
 import { prepareGraph } from './passes.js'
@@ -72,7 +73,8 @@ export function applyPlan(
     checkConvex(graph, name, ordered)
     checkRead(graph, name, ordered)
     const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
-    const derived = markConstants(graph, forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes))
+    const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
+    const derived = markConstants(graph, withFacts(graph, ordered, bare, ops))
     if (isTemplate(derived.kernel)) verifyTemplate(derived.kernel, `deriving ${name} of plan ${plan.name}`)
     groups.push({ name, graph, nodes: ordered, derived })
     if (product !== undefined) {
@@ -120,7 +122,7 @@ export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {
   return printKernel({ ...a, source: b.source }) === printKernel(b)
 }
 
-const apart: readonly string[] = ['source', 'typical', 'constant']
+const apart: readonly string[] = ['source', 'typical', 'constant', 'facts']
 
 const meaningOf = (kernel: PlannedKernel): string =>
   JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))

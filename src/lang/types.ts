@@ -3,6 +3,7 @@
  * literals (`'m n'`), so the number of indices an access takes is checked by the TypeScript compiler.
  */
 import type { DType } from '../ir/dtype.js'
+import type { Facts } from './facts.js'
 import type { LayoutDecl } from './layout.js'
 
 /** `'m n'` as `['m', 'n']`. */
@@ -75,6 +76,8 @@ export interface OpConfig<
   readonly updates?: { readonly [K in keyof O & string]?: keyof I & string }
   /** Run-time parameters with their defaults: floats, or integers where the default is written `int(64)`. */
   readonly attrs?: A
+  /** What the signature cannot say about arguments: which integers an input may hold, how extents depend on each other (src/lang/facts.ts). */
+  readonly facts?: Facts<NoInfer<D>, NoInfer<I>, NoInfer<O>, NoInfer<A>>
   readonly body: Body<D, I, O, A>
 }
 
