@@ -41,6 +41,7 @@ export default defineConfig([
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
       index: 'src/index.ts',
+      runtime: 'src/runtime/api/index.ts',
       std: 'src/std/index.ts',
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
     },

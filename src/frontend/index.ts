@@ -198,7 +198,9 @@ export function readSpecsOrThrow(options: ReadOptions): Omit<Specs, 'diagnostics
   const { diagnostics, ...read } = readSpecs(options)
   if (diagnostics.length > 0) {
     const count = diagnostics.length === 1 ? '1 error' : `${diagnostics.length} errors`
-    throw usageError('frontend.rejected', `${count} in the specs\n\n${diagnostics.map(printDiagnostic).join('\n\n')}`)
+    throw usageError('frontend.rejected', `${count} in the specs\n\n${diagnostics.map(printDiagnostic).join('\n\n')}`, {
+      places: diagnostics.map(({ file, line, column, code, message }) => ({ file, line, column, code, message })),
+    })
   }
   return read
 }

@@ -5,21 +5,21 @@
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
-import { environmentError, usageError } from '../../errors.js'
+import { environmentError, findingError, usageError } from '../../errors.js'
+import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { decode } from '../../runtime/buffer.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice, NativeDeviceInfo } from '../../runtime/native.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
+import { hasInt8Weights } from '../../runtime/program_wiring.js'
 import { openSession } from '../../runtime/session.js'
 import { abortable } from '../abortable.js'
-import { defaultPlan, findPlan } from '../assembly/plans.js'
 import { prepareWeights } from '../assembly/prepare_weights.js'
-import { hasInt8Weights } from '../assembly/wiring.js'
 import { openCheckpoint } from '../files/checkpoint.js'
 import { type BertConfig, readBertConfig } from '../files/config.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
-import { checkCases, type TokenCase } from '../files/token_cases.js'
+import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
 import { firstRows, idRows, packedRows } from '../files/token_rows.js'
 import { lruCache } from '../lru_cache.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
@@ -68,7 +68,8 @@ export interface Encoder {
   readonly plan: string
   /**
    * Runs cases in order. Runs of one encoder follow each other; they never interleave.
-   * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; the signal's reason when it aborts
+   * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` for a result that holds NaN or an
+   * infinity; the signal's reason when it aborts
    */
   run(cases: readonly TokenCase[], options?: RunOptions): Promise<EncoderResult[]>
   /** The program of a shape, built if needed; for inspection and timing. */
@@ -120,8 +121,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     })
 
   async function runBatch(batch: readonly TokenCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
-    const longest = Math.max(...batch.map(({ inputIds }) => inputIds.length))
-    const seq = Math.min(Math.ceil(longest / seqStep) * seqStep, config.positions)
+    const seq = Math.min(Math.ceil(longestOf(batch) / seqStep) * seqStep, config.positions)
     const lengths = batch.map(({ inputIds }) => inputIds.length)
     const tokens = packedRows(lengths, seq)
     const ready = await program({ batch: batch.length, seq, tokens })
@@ -144,7 +144,8 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
         const results: EncoderResult[] = []
         for (let start = 0; start < cases.length; start += batch) {
           signal?.throwIfAborted()
-          results.push(...(await runBatch(cases.slice(start, start + batch), signal)))
+          const done = await runBatch(cases.slice(start, start + batch), signal)
+          for (const [i, result] of done.entries()) results.push(expectNumbers(result, start + i))
           progress?.(results.length, cases.length)
         }
         return results
@@ -158,6 +159,29 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       session.release()
     },
   }
+}
+
+/** What a result is made of, token by token, in words of a message. */
+const rowsOf = (result: EncoderResult): (readonly [string, readonly Float32Array[]])[] =>
+  result.kind === 'token-classifier'
+    ? [['logits', result.logits]]
+    : [['states', result.states], ...(result.pooled === undefined ? [] : [['pooled state', [result.pooled]] as const])]
+
+/**
+ * A result of numbers: the label of a row that has none would say nothing.
+ * @throws finding `run.value` naming the case and the token
+ */
+function expectNumbers(result: EncoderResult, index: number): EncoderResult {
+  for (const [what, rows] of rowsOf(result)) {
+    for (const [token, row] of rows.entries()) {
+      const value = row.find((value) => !Number.isFinite(value))
+      if (value === undefined) continue
+      throw findingError('run.value', `case ${index}: the ${what} of token ${token} hold ${value}`, {
+        hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
+      })
+    }
+  }
+  return result
 }
 
 /** Compute capability from which tensor cores multiply int8. */
