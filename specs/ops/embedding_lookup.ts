@@ -24,6 +24,7 @@ export const wordLookup = op('word_lookup', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { ids: tensor('i32', 'm'), table: tensor('T', 'v n') },
   outputs: { y: tensor('T', 'm n') },
+  facts: { ids: { index: 'v' } },
   body:
     ({ ids, table }, { n }) =>
     (m) => {

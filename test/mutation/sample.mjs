@@ -4,7 +4,7 @@
  * those whose names are the lines of a file instead; names are what the report has.
  */
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin'
 
@@ -39,13 +39,17 @@ class Sample {
   }
 }
 
+/** Where the run of all tests leaves what it reads of the specs: see specs_once.ts. */
+const specs = join('.heddle', 'stryker', 'specs')
+
 /** Says what became of the drawn mutants; the report of a run counts places from 1. */
 class Report {
+  constructor() {
+    rmSync(specs, { recursive: true, force: true })
+  }
   onDryRunCompleted() {
-    // From here on the specs are read from what the first run of all tests has left.
-    const folder = join('.heddle', 'stryker', 'specs')
-    mkdirSync(folder, { recursive: true })
-    writeFileSync(join(folder, 'complete'), '')
+    mkdirSync(specs, { recursive: true })
+    writeFileSync(join(specs, 'complete'), '')
   }
   onMutationTestReportReady({ files }) {
     const from0 = ({ line, column }) => ({ line: line - 1, column: column - 1 })

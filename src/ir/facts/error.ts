@@ -78,8 +78,11 @@ const unique = (a: readonly Count[], b: readonly Count[]): readonly Count[] => [
   ...new Map([...a, ...b].map((count) => [JSON.stringify(count), count])).values(),
 ]
 
-/** A number that is written in a body. */
-export const constant = (value: number): Value => ({ ...leaf([value], Math.abs(value)), isConstant: true })
+/** A number that is written in a body; NaN, which marks what has no value, says nothing of how large others are. */
+export function constant(value: number): Value {
+  const size = Number.isNaN(value) ? 0 : value
+  return { ...leaf([size], Math.abs(size)), isConstant: true }
+}
 
 /** What two values have in common with everything made of them. */
 const joined = (a: Value, b: Value) => ({
