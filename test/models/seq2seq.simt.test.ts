@@ -141,6 +141,29 @@ describe('a mistake is found', () => {
     expect(wrongIds([{ ids: second.ids, beams: undefined }], [first.ids])).toEqual([0])
   })
 
+  it('in a weight whose products are too large for float32: that is said, and the next run is right', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'heddle-overflow-'))
+    try {
+      await cp(numberWords, folder, { recursive: true })
+      const path = join(folder, 'model.safetensors')
+      const { tensors } = await readSafetensors(path)
+      const name = 'model.encoder.layers.0.fc1.weight'
+      const tensor = tensors.get(name)
+      if (tensor === undefined) throw new Error(`no tensor ${name}`)
+      const large = encode('f32', new Float32Array(tensor.data.byteLength / 4).fill(3e38))
+      await writeFile(path, formatSafetensors(new Map([...tensors, [name, { ...tensor, data: large }]])))
+      const chosen = goldens.slice(0, 2)
+      await withSeq2seq(opened, folder, {}, async (model) => {
+        await expect(run(model, chosen, {})).rejects.toMatchObject({ code: 'run.value', exitCode: 1 })
+      })
+      await withSeq2seq(opened, numberWords, {}, async (model) => {
+        expect((await run(model, chosen, {})).map(({ ids }) => ids)).toEqual(chosen.map(({ greedy }) => greedy))
+      })
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
   it('in a weight that is a tenth too large', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'heddle-perturbed-'))
     try {

@@ -3,6 +3,7 @@
  * that is run again and again. Made once for a shape and used for one batch after the other.
  */
 import { layouts } from '../../../specs/index.js'
+import { findingError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { encode, type HostArrays } from '../../runtime/buffer.js'
@@ -54,6 +55,13 @@ export interface Decoding {
   advance(runs: number, signal?: AbortSignal): Promise<boolean>
   /** What a state holds now. */
   read(state: string): Promise<HostArrays[DType]>
+  /**
+   * Holds a batch that has been decoded to having been computed of numbers: where logits are none, the word that is chosen says nothing.
+   * What a layer keeps for later steps has a trace of every step before it, so that the last layer's is enough to look at.
+   * @param first number of the batch's first case, for the message
+   * @throws finding `run.value`; then the states must not be used again
+   */
+  expectNumbers(first: number): Promise<void>
   release(): void
 }
 
@@ -62,7 +70,11 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
   const { session, config, plan, headBias, generation, shape, dtype, stepsPerRun } = made
   const decoder = assembleDecoder(config, headBias, plan, generation, stepsPerRun)
   const sizes = decodingDims(config, generation, shape)
-  const states = await openStates({ device: session.device, layouts }, stateDecls(decoder.compiled, sizes, { T: dtype }))
+  const decls = stateDecls(decoder.compiled, sizes, { T: dtype })
+  const states = await openStates({ device: session.device, layouts }, decls)
+  // States that must hold numbers from the start are those that a layer keeps: as many for each, in order.
+  const kept = Object.keys(decls).filter((name) => decls[name]?.cleared === true)
+  const lastKept = kept.slice(kept.length - kept.length / config.decoder.layers)
   const programs: Program[] = []
   const release = (): void => {
     for (const program of programs) program.release()
@@ -110,6 +122,17 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
         return finished.every((flag) => flag !== 0)
       },
       read: (name) => states.read(name),
+      async expectNumbers(first) {
+        for (const name of lastKept) {
+          const values = await states.read(name)
+          const at = values.findIndex((value) => !Number.isFinite(value))
+          if (at < 0) continue
+          const index = first + Math.floor((at * shape.batch) / values.length)
+          throw findingError('run.value', `case ${index}: ${name} holds ${values[at]}`, {
+            hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
+          })
+        }
+      },
       release,
     }
   } catch (error) {

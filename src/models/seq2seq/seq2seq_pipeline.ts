@@ -63,7 +63,8 @@ export interface Seq2seq {
   /**
    * Generates texts for cases in order. Runs of one pipeline follow each other; they never interleave, and a stream that is being read is
    * a run: whoever waits for another run inside of its loop waits forever.
-   * @throws usage `generate.*`, `run.batch`, `run.sequence`, `run.token` before anything runs; environment `states.memory` and
+   * @throws usage `generate.*`, `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` where texts were
+   * chosen by what is no number; environment `states.memory` and
    * `device.memory`; the signal's reason when it aborts: what the run held is freed or used again, and the next run is not affected
    */
   generate(cases: readonly TokenCase[], options?: GenerateOptions): Promise<GenerationResult[]>
@@ -121,6 +122,13 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
       return open(generation, shape)
     })
 
+  /** What was computed of no numbers stays in the states, so they go with it. */
+  const expectNumbers = (decoding: Decoding, first: number): Promise<void> =>
+    decoding.expectNumbers(first).catch(async (error: unknown) => {
+      await decodings.clear()
+      throw error
+    })
+
   let queue: Promise<unknown> = Promise.resolve()
   /** Waits for the runs before, and lets the next wait for `release`. */
   async function turn(): Promise<() => void> {
@@ -159,10 +167,11 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
     plan: plan.name,
     async generate(cases, given = {}) {
       const results: GenerationResult[] = []
-      for await (const { decoding, generation } of batches(cases, given)) {
+      for await (const { decoding, generation, first } of batches(cases, given)) {
         for (let ended = false, steps = 0; !ended && steps < generation.maxNewTokens; steps += stepsPerRun) {
           ended = await decoding.advance(1, given.signal)
         }
+        await expectNumbers(decoding, first)
         for (const result of await resultsOf(config, decoding, generation)) results.push(result)
       }
       return results
@@ -175,6 +184,7 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
           if (generation.choice.kind === 'beams') continue
           yield* newTokens(await rowsOf(config, decoding, Math.min(steps + stepsPerRun, generation.maxNewTokens)), sent, first)
         }
+        await expectNumbers(decoding, first)
         if (generation.choice.kind !== 'beams') continue
         yield* newTokens(
           (await resultsOf(config, decoding, generation)).map(({ ids }) => ids),
