@@ -29,10 +29,7 @@ async function logits(plan: string, seqStep: number, alone = true): Promise<numb
 }
 
 /** Rows of attention that one schedule of softmax takes: at most 16 elements, and at most 128. */
-const schedules = [
-  [16],
-  [24, 64, 120],
-]
+const schedules = [[16], [24, 64, 120]]
 
 describe('a result', () => {
   it.each(['unfused', 'ft-v1', 'ft-v2.1'])('under %s is the same bits within a schedule, and close beyond', async (plan) => {
