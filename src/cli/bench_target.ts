@@ -5,7 +5,15 @@ import { layouts, graphs as shipped } from '../../specs/index.js'
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import type { Ceilings } from '../bench/floor.js'
-import { baselineOf, type Comparison, compare, deviceName, readBaseline, saveBaseline } from '../bench/target/baseline.js'
+import {
+  baselineOf,
+  type Comparison,
+  compare,
+  deviceName,
+  fewestSamples,
+  readBaseline,
+  saveBaseline,
+} from '../bench/target/baseline.js'
 import { measure, type TargetTimes } from '../bench/target/measure.js'
 import { findEntry, graphSubject, kernelSubject, type Subject } from '../bench/target/subject.js'
 import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/target/text.js'
@@ -58,6 +66,11 @@ const usualRatio = 1.05
 export async function runBenchTarget(name: string, options: BenchTargetOptions, context: CliContext): Promise<BenchTargetResult> {
   const { root, signal, log } = context
   const { dtype, repeats } = options
+  if (options.baseline !== undefined && repeats < fewestSamples) {
+    throw usageError('bench.repeats', `of ${repeats} times no test can tell a difference to ${options.baseline}`, {
+      hint: `--repeats ${fewestSamples} or more`,
+    })
+  }
   const opened = await openKernels(options.device, openOptions(context))
   const { device, manifest } = opened
   try {
@@ -114,7 +127,8 @@ async function frontend(root: string, specs: string | undefined) {
     declared,
     graphs: { ...shipped, ...declared.graphs },
     explain: (graph: Graph, plan: string, dims: Dims, device: CostDevice, dtype: BenchTargetOptions['dtype']) => {
-      const { ops, known } = (read ??= readOps())
+      read ??= readOps()
+      const { ops, known } = read
       const decl = declared.plans.find((each) => each.name === plan && each.graph === graph.name && each.auto === undefined)
       const used = decl ?? { name: plan, graph: graph.name, groups: [] }
       return explainPlan(graph, used, ops, { device, dims, dtype }, known).totals.microseconds

@@ -4,26 +4,50 @@
  */
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { graphs as shipped } from '../../specs/index.js'
+import { costOf } from '../bench/facts/cost.js'
+import { deviceCeilings } from '../bench/facts/facts.js'
 import { benchConfig } from '../bench/synthetic.js'
 import { usageError } from '../errors.js'
-import { costDevice, costDevices, type Pricing, priceDims } from '../fuse/search/cost.js'
+import { type CostDevice, costDevice, costDevices, type Pricing, priceDims } from '../fuse/search/cost.js'
 import { diffReports, explainPlan, type PlanDiff, type PlanReport } from '../fuse/search/explain.js'
 import { resolvePlans } from '../fuse/search/resolve.js'
 import type { Graph } from '../ir/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { bertDims } from '../models/encoder/bert.js'
+import { openDevice } from '../runtime/device.js'
+import { defaultDevice, prepareNative } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
 import { dimensions } from './options.js'
-import { dtypes } from './pipeline.js'
+import { dtypes, openOptions } from './pipeline.js'
 import { describePlans, diffText, type PlanSetting, showText } from './plan_text.js'
 
 export interface PlanOptions extends PlanSetting {
   /** Name of the graph; the one that the plan is for where undefined. */
   readonly graph?: string | undefined
   readonly dtype: (typeof dtypes)[number]
-  readonly device: (typeof costDevices)[number]
+  /** A device of the cost model, or the one at hand by what was measured of it. */
+  readonly device: (typeof costDevices)[number] | typeof here
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
+}
+
+const here = 'here'
+
+/** @throws usage `cost.device` where a device at hand does not tell its limits; environment for a missing device */
+async function pricedDevice({ device: name, dtype }: PlanOptions, context: CliContext): Promise<CostDevice> {
+  if (name !== here) return costDevice(name)
+  await prepareNative(undefined, openOptions(context))
+  const device = openDevice(defaultDevice())
+  try {
+    const ceilings = await deviceCeilings(device, { onStage: (what) => context.log(`${what}\n`) })
+    const found = costOf(device.info(), ceilings, dtype)
+    if (found !== undefined) return found
+    throw usageError('cost.device', `${device.info().name} does not tell how fast it computes in ${dtype}`, {
+      hint: `name a device of the model: ${costDevices.join(', ')}`,
+    })
+  } finally {
+    device.close()
+  }
 }
 
 /** Plans by name, the reference first. */
@@ -118,7 +142,8 @@ function graphName(
 }
 
 /** Reports of the named plans, in order. */
-async function explain(names: readonly string[], options: PlanOptions, { root }: CliContext): Promise<readonly PlanReport[]> {
+async function explain(names: readonly string[], options: PlanOptions, context: CliContext): Promise<readonly PlanReport[]> {
+  const { root } = context
   const { graphs, plans, locating } = await readPlans(root, options.specs)
   const known = namesOf(plans)
   for (const name of names) planFor(name, '', known, [])
@@ -135,13 +160,14 @@ async function explain(names: readonly string[], options: PlanOptions, { root }:
     root,
   )
   expectDims(graph, priceDims(graph, undefined, given))
+  const device = await pricedDevice(options, context)
   return locating(() => {
     // A search needs the written plans beside it; written plans need no search.
     const resolved = wanted.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops, layouts) : wanted
     return names.map((name) => {
       const plan = planFor(name, asked, known, resolved)
       const dims = priceDims(graph, plan.packed, given)
-      return explainPlan(graph, plan, ops, { device: costDevice(options.device), dims, dtype: options.dtype }, layouts)
+      return explainPlan(graph, plan, ops, { device, dims, dtype: options.dtype }, layouts)
     })
   })
 }
@@ -172,7 +198,9 @@ const options = () => ({
     'extents of the first dimensions, such as 32x128; default: what the graph is usually run with',
   ).argParser(parseShape),
   dtype: new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const),
-  device: new Option('--device <device>', 'device of the cost model').choices(costDevices).default('h200' as const),
+  device: new Option('--device <device>', 'device of the cost model, or here: the one at hand, by what is measured of it')
+    .choices([...costDevices, here] as const)
+    .default('h200' as const),
   config: new Option(
     '--config <name>',
     "bert-base, bert-large or a model folder, for a BERT's graphs; default: what the graph is usually run with",

@@ -81,8 +81,8 @@ describe('a file', () => {
 
   it('comes back as it was', async () => {
     const path = join(folder, 'times.json')
-    await saveBaseline(path, kept([1, 2]))
-    expect(await readBaseline(path, about)).toEqual(kept([1, 2]))
+    await saveBaseline(path, kept([1, 2, 3, 4, 5]))
+    expect(await readBaseline(path, about)).toEqual(kept([1, 2, 3, 4, 5]))
   })
 
   test.each([
@@ -92,6 +92,7 @@ describe('a file', () => {
     ['that is empty', '', 'cannot be read'],
     ['that is something else', '{"version":2}', 'is no baseline'],
     ['without times', JSON.stringify(kept([])), 'is no baseline'],
+    ['with too few times', JSON.stringify(kept([1, 2, 3, 4])), 'fewer than 5 times'],
     ['with times below nothing', JSON.stringify(kept([-1])), 'is no baseline'],
   ])('%s is refused', async (_, text, message) => {
     const path = join(folder, 'wrong.json')

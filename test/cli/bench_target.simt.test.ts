@@ -15,7 +15,8 @@ beforeAll(async () => {
 })
 afterAll(() => rm(root, { recursive: true }))
 
-const bench = (...argv: readonly string[]) => heddle(['bench', ...argv, '--device', 'simt', '--repeats', '4'], root)
+const bench = (...argv: readonly string[]) =>
+  heddle(['bench', ...argv, '--device', 'simt', ...(argv.includes('--repeats') ? [] : ['--repeats', '4'])], root)
 const small = ['--shape', 'n=2,p=3,w=16,z=24']
 
 async function timed(...argv: readonly string[]): Promise<BenchTargetResult> {
@@ -75,6 +76,7 @@ test('times are kept, and what became slower ends with exit code 1', async () =>
     ...kept,
     results: [{ ...kept.results[0], samples: kept.results[0].samples.map((time: number) => factor * time) }],
   })
+  expect((await bench(...argv, '--repeats', '4', '--baseline', file)).log).toContain('error[bench.repeats]')
   await writeFile(file, JSON.stringify(scaled(1e-3)))
   const slower = await bench(...argv, '--baseline', file)
   expect(slower.exitCode).toBe(1)

@@ -65,6 +65,8 @@ export async function readBaseline(path: string, now: Omit<Baseline, 'results' |
   const { data } = parsed
   for (const key of ['subject', 'device', 'dtype'] as const)
     if (data[key] !== now[key]) throw refuse(`holds times of ${data[key]}, not of ${now[key]}`)
+  if (data.results.some(({ samples }) => samples.length < fewestSamples))
+    throw refuse(`holds fewer than ${fewestSamples} times, of which no test can tell a difference`)
   return data
 }
 
@@ -78,8 +80,9 @@ export interface Comparison {
   readonly verdict: 'slower' | 'faster' | 'same'
 }
 
-/** Chance below which a difference counts. */
+/** Chance below which a difference counts, and the fewest times of which a rank test can say so. */
 const significant = 0.01
+export const fewestSamples = 5
 
 /** @param limit the ratio that is no difference yet, such as 1.05 */
 export function compare(before: Baseline, times: readonly TargetTimes[], limit: number): Comparison[] {
