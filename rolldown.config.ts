@@ -41,6 +41,8 @@ export default defineConfig([
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
       index: 'src/index.ts',
+      register: 'src/frontend/register.ts',
+      typescript_hooks: 'src/frontend/typescript_hooks.ts',
       runtime: 'src/runtime/api/index.ts',
       std: 'src/std/index.ts',
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),

@@ -1,6 +1,7 @@
 /** A device whose kernels are the bodies of the shipped ops, opened as users open one, so that calls are tested where nothing is compiled. */
 import { DeviceCore } from '../../../src/runtime/api/core.js'
-import { type Device, deviceOf } from '../../../src/runtime/api/device.js'
+import { deviceOf } from '../../../src/runtime/api/device.js'
+import type { Device } from '../../../src/runtime/api/index.js'
 import type { KernelSource } from '../../../src/runtime/library.js'
 import { referenceDevice, referenceLibrary, referenceManifest } from '../reference_device.js'
 

@@ -8,6 +8,7 @@ import { embeddingLookup } from '../../../specs/ops/embedding_lookup.js'
 import { layerNorm } from '../../../specs/ops/layer_norm.js'
 import { tensor as declare, op } from '../../../src/lang/index.js'
 import { type Device, type DeviceTensor, type Tensor, tensor } from '../../../src/runtime/api/index.js'
+import { feedForward, fused, remember } from '../../projects/runtime/specs/index.js'
 
 const mixed = op('mixed', {
   dims: ['m', 'n', 'k'],
@@ -100,6 +101,39 @@ async function calls(device: Device, widened: Tensor): Promise<void> {
   await device.call(appendStep, { cache: uploaded, x: half, step: ids }, { keep: true })
 }
 
+/** Never called: only compiled. */
+async function models(device: Device): Promise<void> {
+  const weights = { up: f32, bias: row, down: f32, gamma: row }
+  const model = await device.load(feedForward, { plan: fused, weights, attrs: { eps: 1e-6 } })
+  const { normed, added } = await model.run({ x: f32 })
+  expectTypeOf(normed).toEqualTypeOf<Tensor>()
+  const kept = await model.run({ x: added }, { keep: true })
+  expectTypeOf(kept.normed).toEqualTypeOf<DeviceTensor>()
+  const table = { value: f32, next: 'put' } as const
+  const stateful = await device.load(remember, { weights: { gamma: row }, states: { table } })
+  await stateful.run({ x: row, place: ids })
+  await stateful.states.table.read()
+
+  // @ts-expect-error there is no input y
+  await model.run({ x: f32, y: f32 })
+  // @ts-expect-error x is missing
+  await model.run({})
+  // @ts-expect-error there is no output z
+  await model.run({ x: f32 }).then(({ z }) => z)
+  // @ts-expect-error there is no weight gama
+  await device.load(feedForward, { weights: { ...weights, gama: row }, attrs: { eps: 1 } })
+  // @ts-expect-error weights are missing
+  await device.load(feedForward, { weights: { up: f32 }, attrs: { eps: 1 } })
+  // @ts-expect-error there is no attribute epsilon
+  await device.load(feedForward, { weights, attrs: { epsilon: 1 } })
+  // @ts-expect-error there is no output putt
+  await device.load(remember, { weights: { gamma: row }, states: { table: { value: f32, next: 'putt' } } })
+  // @ts-expect-error a state is not given
+  await stateful.run({ x: row, place: ids, table: f32 })
+  // @ts-expect-error there is no such state
+  await stateful.states.cache.read()
+}
+
 test('storage types of results follow from what is given', () => {
-  expect(typeof calls).toBe('function')
+  expect([typeof calls, typeof models]).toEqual(['function', 'function'])
 })
