@@ -17,6 +17,13 @@ import { type Held, heldBy, heldShape, printHeld, raggedOf, sameHeld } from './h
 import { makerOf, nameOf, PlanGraphs } from './plan_graphs.js'
 import type { ModelPlan } from './plans.js'
 
+export interface CompileOptions {
+  /** Steps between layouts that plans of the project need where its graphs meet. */
+  readonly conversions?: readonly Conversion[]
+  /** Inputs and results are held with padding, as the program declares them; else as the graphs that read and make them hold them. */
+  readonly asDeclared?: boolean
+}
+
 /** A form of a value that exists, and its name among the compiled program's values. */
 interface Made {
   readonly held: Held
@@ -26,14 +33,15 @@ interface Made {
 type Rows = Readonly<Record<Exclude<StepInput, 'value'>, string>>
 
 /** @throws usage `plan.form`, `plan.ragged`, `program.graph` naming value and application */
-export function settle(program: Program, plan: ModelPlan, conversions: readonly Conversion[]): CompiledProgram {
-  return new Settling(program, plan, conversions).run()
+export function settle(program: Program, plan: ModelPlan, options: CompileOptions): CompiledProgram {
+  return new Settling(program, plan, options).run()
 }
 
 class Settling {
   readonly #program: Program
   readonly #plan: ModelPlan
   readonly #conversions: readonly Conversion[]
+  readonly #asDeclared: boolean
   readonly #made = new Map<ProgramValueId, Made[]>()
   readonly #values: Record<string, CompiledValue> = {}
   readonly #graphs: PlanGraphs
@@ -42,10 +50,11 @@ class Settling {
   readonly #placed = new Map<number, Rows>()
   readonly #resultNames: ReadonlyMap<ProgramValueId, string>
 
-  constructor(program: Program, plan: ModelPlan, conversions: readonly Conversion[]) {
+  constructor(program: Program, plan: ModelPlan, { conversions = [], asDeclared = false }: CompileOptions) {
     this.#program = program
     this.#plan = plan
     this.#conversions = conversions
+    this.#asDeclared = asDeclared
     this.#graphs = new PlanGraphs(program.name, plan)
     const given = new Set([...Object.values(program.inputs), ...Object.values(program.states).map(({ value }) => value)])
     this.#resultNames = new Map(
@@ -56,6 +65,7 @@ class Settling {
   run(): CompiledProgram {
     const { name, dims, nodes, inputs, outputs, states, ragged, weights } = this.#program
     for (const { value } of Object.values(states)) this.#add(value, this.#declared(value))
+    if (this.#asDeclared) for (const value of Object.values(inputs)) this.#add(value, this.#declared(value))
     for (const node of nodes) {
       if (node.kind === 'view') this.#view(node)
       else this.#apply(node)
@@ -180,6 +190,7 @@ class Settling {
 
   /** A result as it was first made, in rows of its own type. */
   #result(id: ProgramValueId): string {
+    if (this.#asDeclared) return this.#inForm(id, this.#declared(id), `the results of ${this.#program.name}`)
     const { store, layout } = this.#declared(id)
     const made = this.#made.get(id) ?? []
     const plain = made.find(({ held }) => held.layout === layout && printType(held.store) === printType(store))
