@@ -5,14 +5,17 @@
 import { which } from './compilers.js'
 import { runTool } from './process.js'
 
-/** CUDA's own, then that of binutils. Both leave parameters and result out on `-p`. */
-const demanglers = ['cu++filt', 'c++filt']
+/** That of binutils, which comes with the C++ compiler, then CUDA's own. Both leave parameters and result out on `-p`. */
+const demanglers = ['c++filt', 'cu++filt']
 
 /** Symbols of one call: an argument list has its limit. */
 const batch = 1000
 
 /** What every kernel's name would begin with. */
-const commonScopes = /\b(?:heddle|\(anonymous namespace\)|_GLOBAL__N_\w*)::|\(anonymous namespace\)::/g
+const commonScopes = /\b(?:heddle|\(anonymous namespace\)|_GLOBAL__N_\w*)::|(?:\(anonymous namespace\)|<unnamed>)::/g
+
+/** CUDA's demangler writes the type before each value: `(int)3`, `(bool)1`. */
+const typedValue = /\((bool|(?:unsigned )?(?:char|short|int|long|long long))\)(-?\d+)/g
 
 /**
  * The name of each symbol: `_ZN6heddle4keptIN6heddle4WarpILi4EEELi1EEEvPf` is `kept<Warp<4>, 1>`. On a machine without a demangler, and
@@ -35,7 +38,10 @@ export async function readableNames(symbols: readonly string[], signal?: AbortSi
   return distinct(names)
 }
 
-const short = (name: string): string => name.replace(commonScopes, '')
+const short = (name: string): string =>
+  name
+    .replace(commonScopes, '')
+    .replace(typedValue, (_, type: string, value: string) => (type === 'bool' ? String(value !== '0') : value))
 
 /** Where leaving scopes out made two names one, both symbols keep what tells them apart. */
 function distinct(names: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
