@@ -30,7 +30,7 @@ import { beamSelectHf } from './ops/beam_select_hf.js'
 import { followParents, gatherBeams } from './ops/beams.js'
 import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
 import { castF32 } from './ops/cast_f32.js'
-import { embeddingLookup } from './ops/embedding_lookup.js'
+import { embeddingLookup, wordLookup } from './ops/embedding_lookup.js'
 import { suppressEnds } from './ops/ends.js'
 import { firstToken } from './ops/first_token.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
@@ -108,6 +108,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   splitHeads,
   suppressEnds,
   tanh,
+  wordLookup,
   ...Object.values(standard),
 ])
 

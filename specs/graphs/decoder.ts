@@ -3,7 +3,7 @@ import { graph, tensor } from 'heddle'
 import { addBias } from '../ops/add_bias.js'
 import { followParents } from '../ops/beams.js'
 import { castF32 } from '../ops/cast_f32.js'
-import { embeddingLookup } from '../ops/embedding_lookup.js'
+import { wordLookup } from '../ops/embedding_lookup.js'
 import { layerNorm } from '../ops/layer_norm.js'
 import { record, recordBeams } from '../ops/record.js'
 import { scale } from '../ops/scale.js'
@@ -17,7 +17,7 @@ export const embedStep = graph('embed_step', {
   attrs: ['factor'],
   typical: { ...marianRows, v: marianVocab, u: 512 },
   build: (g, { ids, step }, w, { factor }) => {
-    const words = g.apply(embeddingLookup, { ids, table: w.words }).y
+    const words = g.apply(wordLookup, { ids, table: w.words }).y
     const scaled = g.apply(scale, { x: words }, { factor }).y
     const placed = g.apply(addStepPosition, { x: scaled, table: w.positions, step }).y
     return { nodes: { words, scaled, placed }, outputs: { hidden: placed } }

@@ -5,6 +5,9 @@
 import { argmax, exp, max, maximum, min, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
 import { isEnd } from './ends.js'
 
+/** Whether a largest logit is one: it is NaN where any logit is. */
+const isNumber = (peak: number): boolean => peak >= Number.NEGATIVE_INFINITY
+
 /** What ends a row: end ids, and its most tokens, which `step` counts. */
 const ending = {
   step: tensor('i32', 'o'),
@@ -36,9 +39,9 @@ export const requests = {
 const chosen = { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') } as const
 
 /**
- * The most likely word of each row; the lowest id among equals. A finished row goes on with the first end id. A row finishes with an
- * end id or its last token, and stays finished. There is at least one end id; where no word ends a row, it is one below 0,
- * and finished rows go on with word 0.
+ * The most likely word of each row; the lowest id among equals. Where a logit is NaN there is none: the word is -1, and the row finishes.
+ * A finished row goes on with the first end id. A row finishes with an end id or its last token, and stays finished. There is at least
+ * one end id; where no word ends a row, it is one below 0, and finished rows go on with word 0.
  */
 export const greedy = op('greedy', {
   dims: ['r', 'v', 'o', 'e'],
@@ -49,10 +52,12 @@ export const greedy = op('greedy', {
   body:
     ({ logits, step, finished, limit, ends }, { v, e }) =>
     (r) => {
-      const word = argmax(v, (c) => logits(r, c))
+      const best = argmax(v, (c) => logits(r, c))
+      const peak = max(v, (c) => logits(r, c))
+      const word = isNumber(peak) ? best : -1
       const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
       const done = finished(r) !== 0
-      const over = ended(0) === 1 || step(0) + 1 >= limit(r)
+      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
       return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
     },
 })
@@ -61,7 +66,7 @@ export const greedy = op('greedy', {
  * A word of each row, drawn by the softmax of its logits. Temperature, top-k, top-p and min-p narrow the draw in this order, each by what
  * the ones before have left; words as likely as the last that remains remain too, and the most likely always do. topK 0, topP 1 and
  * minP 0 leave everything. The word drawn is the first at which the running sum of the weights exceeds the row's random number times
- * their total. Rows end as those of `greedy` do.
+ * their total. Where a logit is NaN the word is -1. Rows end as those of `greedy` do.
  */
 export const sample = op('sample', {
   dims: ['r', 'v', 'o', 'e'],
@@ -103,11 +108,12 @@ export const sample = op('sample', {
       const found = min(v, (c) => (weights(c) > 0 && running(c) > bar ? c : v))
       // The sum and the running sum round differently: where the bar is above the end of the running sum, the last word is drawn.
       const last = max(v, (c) => (weights(c) > 0 ? c : -1))
-      // A row of logits that are no numbers has no weights.
-      const word = found < v ? found : last < 0 ? top : last
+      // A row of nothing but -Infinity has no weights.
+      const likely = found < v ? found : last < 0 ? top : last
+      const word = isNumber(peak) ? likely : -1
       const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
       const done = finished(r) !== 0
-      const over = ended(0) === 1 || step(0) + 1 >= limit(r)
+      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
       return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
     },
 })

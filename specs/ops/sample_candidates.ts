@@ -11,7 +11,8 @@ import { endings, requests } from './sample.js'
  * `ids` are the candidates of a row's parts, n = p*k, as `beam_candidates` leaves them; `count` is from 1 to `k`. Top-p and min-p narrow
  * the draw further, in this order: from the likeliest on, so many words remain as together reach `topP`, and of them those that are at
  * least `minP` times as likely as the first. topP 1 and minP 0 leave everything. Words stand in the order of their logits: the word drawn
- * is the first at which the running sum of the weights exceeds the row's random number times their total.
+ * is the first at which the running sum of the weights exceeds the row's random number times their total. Where no logit is a number, no
+ * candidate has an id, and the word is -1.
  */
 export const sampleCandidates = op('sample_candidates', {
   dims: ['r', 'n', 'p', 'k', 'o', 'e'],
@@ -55,10 +56,10 @@ export const sampleCandidates = op('sample_candidates', {
       // The sum and the running sum round differently: where the bar is above the end of the running sum, the last word is drawn.
       const last = max(k, (i) => (kept(i) > 0 ? i : 0))
       const place = maximum(best.indices(found < k ? found : last), 0)
-      const word = maximum(ids(r, idiv(place, k), place % k), 0)
+      const word = ids(r, idiv(place, k), place % k)
       const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
       const done = finished(r) !== 0
-      const over = ended(0) === 1 || step(0) + 1 >= limit(r)
+      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
       return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
     },
 })

@@ -17,6 +17,7 @@ import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { defaultPlan } from '../program/plans.js'
 import { openKernels } from '../runtime/open.js'
 import { decodingCommand } from './bench_decoding.js'
+import { addTarget } from './bench_target.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
@@ -128,7 +129,6 @@ const encoderCommand = (context: () => CliContext) =>
     })
 
 export const benchCommand = (context: () => CliContext) =>
-  new Command('bench')
-    .description('measure plans on a device')
+  addTarget(new Command('bench').description('measure kernels, graphs and plans on a device'), context)
     .addCommand(encoderCommand(context))
     .addCommand(decodingCommand(context))

@@ -5,6 +5,7 @@
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
+import type { SearchOptions } from '../frontend/index.js'
 import { noteGen } from '../toolchain/gen_state.js'
 import { type CliContext, json } from './context.js'
 import { readTuning } from './tuning_file.js'
@@ -28,19 +29,18 @@ export interface GenResult {
 }
 
 /** Every kernel of a project: those of its ops and those its plans derive. @throws usage errors of the front end and of plans */
-export async function readKernels(root: string, specs = 'specs') {
-  const [{ readDeclarations, readSpecsOrThrow }, { planAll }, { linkKernels }] = await Promise.all([
+export async function readKernels(root: string, specs = 'specs', search: SearchOptions = {}) {
+  const [{ readSearched }, { planAll }, { linkKernels }] = await Promise.all([
     import('../frontend/index.js'),
     import('../fuse/plans.js'),
     import('../fuse/link.js'),
   ])
-  const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
-  const { graphs, plans, locating } = await readDeclarations(root, specs)
+  const { kernels, standard, layouts, graphs, plans, locating } = await readSearched(root, specs, search)
   const verified = await readVerifiedGroups(root)
   const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified))
   // A project that cannot be written to is checked anew each time.
   await verified.save().catch(() => undefined)
-  return { ...locating(() => linkKernels(planned, kernels, standard, graphs)), locating }
+  return { ...locating(() => linkKernels(planned, kernels, standard, graphs)), standard, locating }
 }
 
 /** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */

@@ -44,8 +44,11 @@ export async function inspect(name: string, options: { readonly specs?: string }
   const { root } = context
   const { manifest, folderOf } = await searchManifests(root)
   const entry = findEntry(manifest.kernels, name)
-  const { kernels, templates } = await readKernels(root, options.specs)
-  const kernel = [...kernels, ...templates].find((candidate) => candidate.name === entry.op)
+  const [own] = installation(root).generated
+  const isShipped = folderOf(entry.key) !== own
+  const kernel =
+    (isShipped ? await shippedOp(entry.op, root, options.specs) : undefined) ??
+    (await derived(entry.op, isShipped, root, options.specs))
   if (kernel === undefined) {
     throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
   }
@@ -54,12 +57,25 @@ export async function inspect(name: string, options: { readonly specs?: string }
   return {
     key: entry.key,
     source: kernel.source,
-    body: await declarationAt(sourcePath(root, kernel.source), kernel.source),
+    body: await declarationAt(sourcePath(isShipped ? packageRoot() : root, kernel.source), kernel.source),
     ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
     schedules: entry.variants,
     cuda: { file, text: await readFile(file, 'utf8') },
     resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
   }
+}
+
+/** A shipped op, without a look at any plan. */
+async function shippedOp(op: string, root: string, specs: string | undefined) {
+  const { readSearched } = await import('../frontend/index.js')
+  const { standard } = await readSearched(root, specs, { shipped: true, ops: [op], graphs: false })
+  return standard.find(({ name }) => name === op)
+}
+
+/** A kernel of the project's ops and plans, or of the shipped ones besides. */
+async function derived(op: string, shipped: boolean, root: string, specs: string | undefined) {
+  const { kernels, templates } = await readKernels(root, specs, { shipped })
+  return [...kernels, ...templates].find(({ name }) => name === op)
 }
 
 /** Where a kernel was written: in the project, or in the package where it is of the standard library. */

@@ -23,11 +23,11 @@ export async function inspectPasses(
   { root }: CliContext,
 ): Promise<readonly PassText[]> {
   const specs = options.specs ?? 'specs'
-  const { readDeclarations, readSpecsOrThrow } = await import('../frontend/index.js')
-  const { graphs, plans, locating } = await readDeclarations(root, specs)
+  const { readSearched, searchDeclarations } = await import('../frontend/index.js')
+  const { graphs, plans, locating } = await searchDeclarations(root, specs)
   const named = plans.filter((plan) => plan.name === name)
   if (named.length > 0) {
-    const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+    const { kernels, standard, layouts } = await readSearched(root, specs, { shipped: true })
     const ops = new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel]))
     const passes = await planPasses(named, graphs, ops, new Map(layouts.map((layout) => [layout.name, layout])))
     return locating(passes)

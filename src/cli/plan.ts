@@ -35,9 +35,11 @@ function planFor(name: string, graph: string, known: readonly string[], resolved
   return resolved.find((plan) => plan.name === name && plan.graph === graph) ?? { name, graph, groups: [] }
 }
 
-async function readCompiled(root: string, specs = 'specs') {
-  const { readSpecsOrThrow } = await import('../frontend/index.js')
-  const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+/** The ops a graph uses, with the project's. */
+async function readCompiled(root: string, specs: string | undefined, { nodes }: Graph) {
+  const { readSearched } = await import('../frontend/index.js')
+  const ops = nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : []))
+  const { kernels, standard, layouts } = await readSearched(root, specs, { shipped: true, ops, graphs: false })
   return {
     ops: new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel])),
     layouts: new Map(layouts.map((layout) => [layout.name, layout])),
@@ -45,8 +47,8 @@ async function readCompiled(root: string, specs = 'specs') {
 }
 
 async function readPlans(root: string, specs = 'specs') {
-  const { readDeclarations } = await import('../frontend/index.js')
-  return readDeclarations(root, specs)
+  const { searchDeclarations } = await import('../frontend/index.js')
+  return searchDeclarations(root, specs)
 }
 
 /** Sizes of a BERT by the dimensions its graphs call them. @throws usage `plan.config` for a graph that is none of those */
@@ -123,7 +125,7 @@ async function explain(names: readonly string[], options: PlanOptions, { root }:
   const asked = graphName(options, names, plans, Object.keys(graphs))
   const graph = graphs[asked]?.graph
   if (graph === undefined) throw new Error(`internal: no graph ${asked}`)
-  const { ops, layouts } = await readCompiled(root, options.specs)
+  const { ops, layouts } = await readCompiled(root, options.specs, graph)
   const ofGraph = plans.filter((plan) => plan.graph === asked)
   const wanted = ofGraph.filter(({ name }) => names.includes(name))
   const given = await givenDims(

@@ -16,7 +16,7 @@ import { capitalise } from './launcher.js'
 import { createNames, type Names, storageText } from './names.js'
 import { epilogueBody, vec } from './product/epilogue.js'
 import { factorsBody } from './product/factors.js'
-import { indexTexts, placed } from './product/frame.js'
+import { indexTexts, noting, placed } from './product/frame.js'
 import { partsBody } from './product/parts.js'
 import { declareNames, type TemplateInstance, type TemplateText, type Tiles, templateFile, tileCondition } from './template.js'
 
@@ -27,23 +27,25 @@ export function emitMatmul(instance: TemplateInstance, kernel: MatmulKernel, til
   const { program } = mapped
   if (program.kind !== 'elementwise') throw new Error(`internal: ${kernel.name} has no elementwise epilogue`)
   const names = declareNames(kernel, createNames(mapped))
-  const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
-  const scope: Scope = { names, used, tensors: epilogue.tensors, fixed: {}, elements: new Map() }
+  const used = { dims: new Set<string>(), attrs: new Set<string>(), indices: new Set<string>(), tensors: new Set<string>() }
+  const scope: Scope = { names: noting(names, used.tensors), used, tensors: epilogue.tensors, fixed: {}, elements: new Map() }
   const body = epilogueBody(
     program,
     kernel,
     { ...scope, names: inFrame(scope, kernel, onlyPass(program).loop.index) },
     instance.types,
   )
-  const whole = { ...scope, tensors: kernel.tensors }
-  const { include, launch, slots = '' } = mainLoop(instance, kernel, whole, tiles.tuned)
+  // The launcher has every tensor: what it names need not become a member of the slots.
+  const launcher: Scope = { ...scope, names, tensors: kernel.tensors }
+  const { include, launch, slots } = mainLoop(instance, kernel, launcher, tiles.tuned)
+  const more = slots === undefined ? '' : slots({ ...launcher, names: scope.names })
   return templateFile(
     instance,
-    whole,
+    { names, used },
     {
       comment: `${instance.key}: matmul main loop of native/device/${include}, epilogue over chunks of ${vec} columns`,
       include,
-      slots: { name: 'Epilogue', comment: commentOf(kernel), body: body + slots },
+      slots: { name: 'Epilogue', comment: commentOf(kernel), body: body + more },
       launch,
       extents: [...kernel.batch, kernel.m, kernel.n].map(names.dim),
     },
@@ -59,7 +61,7 @@ const commentOf = ({ products, ...kernel }: MatmulKernel): string => {
 
 interface MainLoop extends Pick<TemplateText, 'include' | 'launch'> {
   /** Members of the slots' struct beside those of the epilogue. */
-  readonly slots?: string
+  readonly slots?: (scope: Scope) => string
 }
 
 /** The main loop for the factors' types, orders and number, and its call. */
@@ -146,7 +148,7 @@ function products(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   const count = kernel.batch.length === 0 ? '1' : kernel.batch.map(names.dim).join(' * ')
   return {
     include: 'matmul_products.cuh',
-    slots: factorsBody(kernel, scope, instance.types) + partsBody(kernel, scope, instance.types),
+    slots: (inside) => factorsBody(kernel, inside, instance.types) + partsBody(kernel, inside, instance.types),
     launch: (slots, { key }) => [
       `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots});`,
     ],

@@ -6,12 +6,13 @@ import type { Expr } from '../ir/expr.js'
 import { expressionText, type Scope } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
 import { scalarText } from './names.js'
+import type { Noted } from './template.js'
 
 /** Parameters of slots that are numbers; the others are indices. */
 const numbers: readonly string[] = ['raw', 'result', 'total', 'top', 'i_float', 'j_float']
 
 /** A scope that notes everything its text names, over the same names. */
-export const notingScope = (scope: Pick<Scope, 'names' | 'tensors'>): Scope => ({
+export const notingScope = (scope: Pick<Scope, 'names' | 'tensors'>): Scope & Noted => ({
   ...scope,
   used: { dims: new Set(), attrs: new Set(), indices: new Set(), locals: new Set(), tensors: new Set() },
   fixed: {},

@@ -9,7 +9,7 @@ import { isUpdating } from '../ir/update.js'
 import { sizeOf } from '../schedule/access.js'
 import type { TileChoice } from '../schedule/tiles.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
-import { type Scope, wideText } from './expression.js'
+import { type Scope, type Used, wideText } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
 import { runsOn } from './launcher.js'
 import { argumentText, handleText, type Names, scalarText, storageText } from './names.js'
@@ -55,14 +55,18 @@ export interface TemplateText {
   readonly extents: readonly string[]
 }
 
-/** The whole file of an instance. `scope` has seen every expression of the slots, so that it knows the parameters they use. */
-export function templateFile(instance: TemplateInstance, scope: Scope, text: TemplateText, tiles: Tiles): string {
+/** Names, and which of them the text of the slots has used: its tensors too. */
+export interface Noted extends Pick<Scope, 'names'> {
+  readonly used: Used & { readonly tensors: Set<string> }
+}
+
+/** The whole file of an instance. `noted` has seen every expression of the slots, so that it knows the parameters they use. */
+export function templateFile(instance: TemplateInstance, noted: Noted, text: TemplateText, tiles: Tiles): string {
   const { kernel, types, key } = instance
-  const { names, used } = scope
+  const { names, used } = noted
   const dims = kernel.dims.filter((name) => used.dims.has(name))
   const attrs = kernel.attrs.filter((attr) => used.attrs.has(attr.name))
-  const isUsed = (tensor: string): boolean => used.tensors?.has(tensor) ?? usesTensor(text.slots.body, names.tensor(tensor))
-  const tensors = kernel.tensors.filter(({ name }) => isUsed(name))
+  const tensors = kernel.tensors.filter(({ name }) => used.tensors.has(name))
   const members = [
     ...dims.map((name) => `int ${names.dim(name)}`),
     ...attrs.map((attr) => `${scalarText[attr.type]} ${names.attr(attr.name)}`),
@@ -88,7 +92,7 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
     launcher: (tiles.launches ?? [{ key }])
       .map((launch) => {
         const lines = text.launch(`${text.slots.name}{${values.join(', ')}}`, launch)
-        return render('launcher', { key: launch.key, body: launcherText(instance, launch.key, scope, text, lines) })
+        return render('launcher', { key: launch.key, body: launcherText(instance, launch.key, names, text, lines) })
       })
       .join('\n'),
   })
@@ -97,17 +101,13 @@ export function templateFile(instance: TemplateInstance, scope: Scope, text: Tem
 /** The C++ namespace of an instance's types: its own, since a kernel library holds many. */
 const spaceOf = (key: string): string => `slots_of_${key}`
 
-/** For slots that do not say which tensors they read: whether a struct's code, comments apart, mentions a tensor. */
-const usesTensor = (body: string, name: string): boolean => new RegExp(`\\b${name}\\b`).test(body.replace(/\/\/.*$/gm, ''))
-
 function launcherText(
   { kernel, key: instance }: TemplateInstance,
   key: string,
-  scope: Scope,
+  names: Names,
   text: TemplateText,
   statements: readonly string[],
 ): string {
-  const { names } = scope
   const writer = bodyWriter()
   const counts = [kernel.tensors, kernel.dims, kernel.attrs].map((list) => list.length).join(', ')
   writer.writeLine(`using namespace ${spaceOf(instance)};`)
@@ -118,7 +118,13 @@ function launcherText(
   kernel.attrs.forEach(({ name, type }, i) => {
     writer.writeLine(`const ${scalarText[type]} ${names.attr(name)} = arguments.${type}_attr(${i}, "${name}");`)
   })
-  const launcher: Scope = { ...scope, used: { dims: new Set(), attrs: new Set(), indices: new Set() } }
+  const launcher: Scope = {
+    names,
+    used: { dims: new Set(), attrs: new Set(), indices: new Set() },
+    tensors: kernel.tensors,
+    fixed: {},
+    elements: new Map(),
+  }
   kernel.tensors.forEach((tensor, i) => {
     const elements = wideText(sizeOf(tensor, {}), launcher, (operand) => `heddle::Count(${operand})`)
     const handle = `arguments.${argumentText(tensor)}<${storageText(tensor, names)}>(${i}, "${tensor.name}", ${elements})`

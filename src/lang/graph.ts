@@ -6,7 +6,7 @@ import { concerning, usageError, type Written } from '../errors.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import { inherited, isInherited } from '../ir/own.js'
 import { GraphBuilder, type GraphTensor, type Handles } from './graph_builder.js'
-import type { DimsOf, TensorDecl, Tensors } from './types.js'
+import type { DimsOf, Op, TensorDecl, Tensors } from './types.js'
 import { writtenAt } from './written.js'
 
 export { GraphBuilder, type GraphTensor, type MatmulResult } from './graph_builder.js'
@@ -59,6 +59,8 @@ export interface GraphDecl<N extends string = string, I extends string = string,
   readonly nodes: readonly N[]
   readonly inputs: readonly I[]
   readonly signature: S
+  /** The ops it uses, by name. */
+  readonly ops?: Readonly<Record<string, Op>> | undefined
   /** Where its author wrote it, and each of its nodes. */
   readonly written?: { readonly call: Written; readonly nodes: Readonly<Record<string, Written>> } | undefined
 }
@@ -101,6 +103,7 @@ export function graph<
   return {
     name,
     nodes: Object.keys(built.nodes) as N[],
+    ops: Object.fromEntries(builder.ops),
     inputs: Object.keys(config.inputs) as (keyof I & string)[],
     signature: {
       inputs: config.inputs,

@@ -64,6 +64,8 @@ function refuseOthers(op: string, what: 'input' | 'attribute', given: object, kn
 
 /** What a build function calls: one method per kind of node. */
 export class GraphBuilder {
+  /** Ops applied so far, by name. */
+  readonly ops = new Map<string, Op>()
   readonly values: GraphValue[] = []
   readonly nodes: GraphNode[] = []
   /** Where each node was asked for. */
@@ -102,6 +104,7 @@ export class GraphBuilder {
       concerning({ path: [name] }, () => this.#bind(op.name, name, decl, this.at(handle), dims, types))
     }
     refuseOthers(op.name, 'input', given, op.inputs)
+    this.ops.set(op.name, op as unknown as Op)
     refuseOthers(op.name, 'attribute', attrs, op.attrs)
     const outputs: Record<string, GraphTensor> = {}
     for (const [name, decl] of Object.entries<TensorDecl>(op.outputs)) {

@@ -1,11 +1,14 @@
 /** The cost model against numbers worked out by hand, and its registers against what the schedule does. */
 import { beforeAll, describe, expect, it } from 'vitest'
+import { decoderLayers } from '../../specs/graphs/decoder_layer.js'
 import { embeddings } from '../../specs/graphs/embeddings.js'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
+import { bestDecoder } from '../../specs/plans/best_decoder.js'
 import { bestEncoder } from '../../specs/plans/best_encoder.js'
 import { ftV1Gelu } from '../../specs/plans/ft_v1.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
+import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
 import { Candidates } from '../../src/fuse/search/candidates.js'
 import { costDevice, type Pricing } from '../../src/fuse/search/cost.js'
 import { explainPlan, type PlanStep } from '../../src/fuse/search/explain.js'
@@ -18,9 +21,12 @@ const dims = { b: 2, s: 3, t: 6, h: 2, d: 4, i: 5, v: 100, u: 2, p: 7 }
 const device = { bandwidth: 4, peak: { f32: 1, f16: 2, bf16: 2 }, launch: 3, product: 5 }
 const pricing: Pricing = { device, dims, dtype: 'f16' }
 let ops: ReadonlyMap<string, Kernel>
+let layouts: LayoutsByName
 
 beforeAll(() => {
-  ops = new Map(readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] }).kernels.map((kernel) => [kernel.name, kernel]))
+  const specs = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
+  ops = new Map(specs.kernels.map((kernel) => [kernel.name, kernel]))
+  layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
 })
 
 /** Elements of f16 read and written, further bytes read, and arithmetic of each step of a layer. */
@@ -98,6 +104,17 @@ describe('templates', () => {
     const [bytesRead, bytesWritten] = [2 * (2 * rows * hidden + hidden * hidden + hidden), 2 * rows * hidden]
     expect(stepOf('matmul_bias_residual')).toMatchObject({ bytesRead, bytesWritten, flops: 2 * rows * hidden * hidden })
   })
+})
+
+it('decode attention multiplies the query of a row by every place of its past, and weighs as many values', () => {
+  const layer = decoderLayers.pre.relu
+  const plan = bestDecoder.find(({ graph }) => graph === layer.name)
+  if (plan === undefined) throw new Error('no plan')
+  const decoding = { ...pricing, dims: { b: 2, w: 3, s: 5, t: 7, h: 2, d: 4, i: 5 } }
+  const flopsOf = (kernel: string): number | undefined =>
+    explainPlan(layer.graph, plan, ops, decoding, layouts).steps.find((each) => each.kernel === kernel)?.flops
+  expect(flopsOf('decode_attention')).toBe(4 * (2 * 3) * 2 * 5 * 4)
+  expect(flopsOf('cross_attention')).toBe(4 * (2 * 3) * 2 * 7 * 4)
 })
 
 describe('gathers', () => {

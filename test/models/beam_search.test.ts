@@ -6,7 +6,7 @@ import type { HostTensor } from '../../src/ir/evaluate.js'
 import { countFor } from '../../src/ir/top_k.js'
 import { runOp } from '../../src/lang/run.js'
 import { beamParts, beamSizes } from '../../src/models/decoding/beam_search.js'
-import { type Hypothesis, traceBeams } from '../../src/models/decoding/beam_trace.js'
+import { beforeEnd, type Hypothesis, traceBeams } from '../../src/models/decoding/beam_trace.js'
 import { exhaustive, hfRule, markovModel, plainRule, runSearch, type Search, type Step, stepByBodies } from './beam_search.js'
 
 const search = (name: string, vocab: number, width: number, rest: Partial<Search> = {}): Search => ({
@@ -191,6 +191,13 @@ describe('a planted mistake is found', () => {
     const options = { batch: 2, width: 2, ends: [], count: 2 }
     const history = { words: [[4, 5, 6, 7]], parents: [[0, 1, 1, 3]] }
     expect(() => traceBeams(history, [0, 0, 0, 0], options)).toThrow('step 0: row 2 continues row 1, sequence 1 has 2 rows')
+  })
+
+  it('in a history with a step that had no word', () => {
+    const options = { batch: 1, width: 1, ends: [9], count: 1 }
+    const history = { words: [[4], [-1], [9]], parents: [[0], [0], [0]] }
+    expect(() => traceBeams(history, [0], options)).toThrow('the logits of token 2 are not all numbers: none can be chosen')
+    expect(beforeEnd([4, 9, -1], [9])).toEqual([4])
   })
 })
 

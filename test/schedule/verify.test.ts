@@ -68,6 +68,10 @@ describe('normalising', () => {
       statements((s) => (s.kind === 'topK' ? [{ ...s, count: 0 }] : [s])),
       ranked,
     )('0 elements are ranked')
+    plant(
+      statements((s) => (s.kind === 'topK' ? [{ ...s, value: i32(1) }] : [s])),
+      ranked,
+    )('only floats are ranked')
   })
 
   it('reads rows at the index of their loop, and rows that there are', () => {

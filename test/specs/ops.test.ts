@@ -25,6 +25,7 @@ describe('ops by definition', () => {
     ['argmax', { x: at([3, 3], 1, 2, 2, -1, -2, -3, 0, 0, 0) }, {}, at([3], 1, 0, 0)],
     ['cast_f32', { x: matrix }, {}, matrix],
     ['embedding_lookup', { ids: at([3], 1, 0, 1), table: at([2, 2], 1, 2, 3, 4) }, {}, at([3, 2], 3, 4, 1, 2, 3, 4)],
+    ['word_lookup', { ids: at([2], -1, 1), table: at([2, 1], 1, 2) }, {}, at([2, 1], Number.NaN, 2)],
     ['first_token', { x: at([2, 2, 2], 1, 2, 3, 4, 5, 6, 7, 8) }, {}, at([2, 2], 1, 2, 5, 6)],
     ['merge_heads', { x: at([1, 2, 2, 1], 1, 2, 3, 4) }, {}, at([1, 2, 2, 1], 1, 2, 3, 4)],
     ['split_heads', { x: at([1, 2, 2, 1], 1, 2, 3, 4) }, {}, at([1, 2, 2, 1], 1, 2, 3, 4)],

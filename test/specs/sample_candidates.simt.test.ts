@@ -91,7 +91,7 @@ describe('a word is drawn among candidates', () => {
   it('and never without probability, unless there is no other', () => {
     expect(reached([Number.NEGATIVE_INFINITY, 0, Number.NEGATIVE_INFINITY], { topK: 3, temperature: 100 })).toEqual([1])
     expect(draw([Number.NEGATIVE_INFINITY, Number.NEGATIVE_INFINITY], { topK: 2 }, 1)).toBe(0)
-    expect(draw([Number.NaN, Number.NaN], { topK: 1, topP: 0.5 }, 1)).toBe(0)
+    expect(draw([Number.NaN, Number.NaN], { topK: 1, topP: 0.5 }, 1), 'no logit is a number').toBe(-1)
   })
 })
 

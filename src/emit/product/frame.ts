@@ -15,7 +15,16 @@ export const renamed = (names: Names, texts: ReadonlyMap<string, string>): Names
   value: (name) => texts.get(name) ?? names.value(name),
 })
 
-/** The same for indices: a dimension is used where an index is that needs it. */
+/** The same names; which tensors text mentions is noted while it is made. */
+export const noting = (names: Names, tensors: Set<string>): Names => ({
+  ...names,
+  tensor: (name) => {
+    tensors.add(name)
+    return names.tensor(name)
+  },
+})
+
+/** Names of indices by their place: a dimension is used where an index is that needs it. */
 export const placed = (names: Names, texts: ReadonlyMap<string, IndexText>, { dims }: Scope['used']): Names => ({
   ...names,
   value: (name) => {

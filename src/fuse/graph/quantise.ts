@@ -85,7 +85,10 @@ class Quantiser {
       else if (node.kind === 'view') this.#view(node)
       else if (node.kind === 'op' && outputsOf(node).some((id) => this.#ways.traced.has(id))) this.#move(node)
       else this.#nodes.push(mapInputs(node, (id) => this.#floats.get(id) ?? id))
-      for (const id of outputsOf(node)) if (this.#ways.named.has(id)) this.#quantise(id, this.#ways.named.get(id) ?? '')
+      for (const id of outputsOf(node)) {
+        const name = this.#ways.named.get(id)
+        if (name !== undefined) this.#quantise(id, name)
+      }
     }
     for (const [output, id] of Object.entries(this.#graph.outputs)) this.#result(output, id)
     const made = {

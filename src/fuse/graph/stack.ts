@@ -180,7 +180,7 @@ class Stacker {
     if (other >= 0) throw refuse(this.#stack, parts[0]?.[0] ?? '', parts[other]?.[0] ?? '', 'their weights have different shapes')
     const like = valueAt(this.#values, parts[0]?.[1] ?? 0)
     const [first, ...rest] = like.shape
-    if (first === undefined) throw refuse(this.#stack, parts[0]?.[0] ?? '', parts[1]?.[0] ?? '', 'a scalar weight does not stack')
+    if (first === undefined) throw new Error('internal: a weight without axes')
     const id = pushValue(this.#values, { ...like, shape: [this.#times(first), ...rest] })
     this.#weights[name] = id
     this.#stacked[name] = names

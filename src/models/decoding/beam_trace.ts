@@ -93,7 +93,13 @@ function wordsOf({ words, parents }: BeamHistory, steps: number, last: number, w
   return found.reverse()
 }
 
-function beforeEnd(ids: readonly number[], ends: readonly number[]): number[] {
+/** Words of a row up to its end id. @throws finding `generation.nan` where a step had no word: its logits were no numbers */
+export function beforeEnd(ids: readonly number[], ends: readonly number[]): number[] {
   const end = ids.findIndex((id) => ends.includes(id))
-  return end === -1 ? [...ids] : ids.slice(0, end)
+  const words = end === -1 ? [...ids] : ids.slice(0, end)
+  const missing = words.findIndex((id) => id < 0)
+  if (missing < 0) return words
+  throw findingError('generation.nan', `the logits of token ${missing + 1} are not all numbers: none can be chosen`, {
+    hint: 'a weight is NaN or infinite, or values exceed the storage type: try --dtype bf16 or f32',
+  })
 }

@@ -187,7 +187,7 @@ function beamsOf(options: GenerationOptions, { width, random, maxNewTokens }: Be
   if (rule !== 'plain' && rule !== 'hf') refuse('rule', rule, 'plain or hf')
   if (rule === 'plain' && compares) refuse('rule', rule, 'hf with a length penalty or a way of stopping early')
   const steepest = Math.floor(mostPowerBits / Math.log2(maxNewTokens + 1))
-  if (!(Math.abs(lengthPenalty) <= steepest))
+  if (!(typeof lengthPenalty === 'number' && Math.abs(lengthPenalty) <= steepest))
     refuse('lengthPenalty', lengthPenalty, `a number from -${steepest} to ${steepest}`, 'length to this power must be a float32')
   if (typeof earlyStopping !== 'boolean' && earlyStopping !== 'never')
     refuse('earlyStopping', earlyStopping, 'true, false or never')

@@ -42,14 +42,14 @@ export async function loadTokenizer(dir: string): Promise<Tokenizer> {
   }
   const config = (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}
   const guard = guardOf(path)
-  return guarded(wrap(guard('load', 0, () => new HfTokenizer(definition, config))), guard)
+  return guarded(wrap(guard('load', JSON.stringify(definition).length, () => new HfTokenizer(definition, config))), guard)
 }
 
 /** A call of the library: what it does, how much text it does it with, and the call. */
 type Guard = <T>(what: string, characters: number, call: () => T) => T
 
 /** Milliseconds a call may take: far more than any tokenizer needs, on a machine that is busy too. */
-const allowedMs = (characters: number): number => 10_000 + characters
+const allowedMs = (characters: number): number => 3000 + characters
 
 const guardOf =
   (path: string): Guard =>

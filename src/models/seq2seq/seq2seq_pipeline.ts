@@ -11,7 +11,7 @@ import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { openSession } from '../../runtime/session.js'
 import { prepareWeights } from '../assembly/prepare_weights.js'
-import { type Hypothesis, traceBeams, tracePool } from '../decoding/beam_trace.js'
+import { beforeEnd, type Hypothesis, traceBeams, tracePool } from '../decoding/beam_trace.js'
 import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
 import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
@@ -224,8 +224,7 @@ async function rowsOf({ endTokens }: Seq2seqConfig, decoding: Decoding, steps: n
   const rows = decoding.shape.batch * decoding.shape.width
   return Array.from({ length: rows }, (_, row) => {
     const ids = Array.from({ length: steps }, (_, step) => history[step * rows + row] ?? 0)
-    const end = ids.findIndex((id) => endTokens.includes(id))
-    return end < 0 ? ids : ids.slice(0, end)
+    return beforeEnd(ids, endTokens)
   })
 }
 

@@ -1,0 +1,47 @@
+/** Which columns of a product an epilogue may read: those that are proved to lie in its own aligned chunk, and no others. */
+import { expect, it } from 'vitest'
+import { chunkColumns, staysInChunk } from '../../src/fuse/product/columns.js'
+import { call, dim, i32, index } from '../../src/ir/build.js'
+import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
+import type { Expr } from '../../src/ir/expr.js'
+
+const c = index('c')
+const odd = call('mod', c, i32(2))
+
+it.each<[string, Expr]>([
+  ['itself', c],
+  ['its partner', call('sub', call('add', c, i32(1)), call('mul', i32(2), odd))],
+  ['its partner, by cases', call('select', call('eq', odd, i32(0)), call('add', c, i32(1)), call('sub', c, i32(1)))],
+  ['the first of its pair', call('mul', call('idiv', c, i32(2)), i32(2))],
+  [
+    'the first of its four, and what is left of that',
+    call('add', call('bitAnd', c, i32(1)), call('mul', i32(4), call('idiv', c, i32(4)))),
+  ],
+  ['the first of its chunk', call('mul', call('idiv', c, i32(chunkColumns)), i32(chunkColumns))],
+])('%s lies in the chunk of a column', (_, at) => {
+  expect(staysInChunk(at, 'c')).toBe(true)
+  for (let column = 0; column < 4 * chunkColumns; column++) {
+    const env = emptyEnv({})
+    env.values.set('c', column)
+    expect(Math.floor(Number(evaluateExpr(at, env)) / chunkColumns)).toBe(Math.floor(column / chunkColumns))
+  }
+})
+
+it.each<[string, Expr]>([
+  ['the next column', call('add', c, i32(1))],
+  ['a fixed column', i32(3)],
+  ['a column that an attribute says', { kind: 'attr', type: 'i32', name: 'at' }],
+  ['the last column', call('sub', dim('n'), i32(1))],
+  ['another index', index('d')],
+  ['twice the column', call('mul', c, i32(2))],
+  ['the column of its pair', call('idiv', c, i32(2))],
+  ['the first of three', call('mul', call('idiv', c, i32(3)), i32(3))],
+  ['its place in the chunk', call('mod', c, i32(chunkColumns))],
+  ['a column of another chunk by cases', call('select', call('eq', odd, i32(0)), c, i32(0))],
+  ['a column as far away as a dimension', call('add', c, call('sub', dim('n'), dim('n')))],
+  ['a negative column', call('neg', c)],
+  ['a multiple of another quotient', call('mul', call('idiv', c, i32(4)), i32(2))],
+  ['what is beyond its chunk at its end', call('add', c, call('mod', c, i32(4)))],
+])('%s does not', (_, at) => {
+  expect(staysInChunk(at, 'c')).toBe(false)
+})

@@ -1,0 +1,221 @@
+/** What groups of nodes are refused for, and what they cost, in small graphs that share nothing with the shipped ones. */
+import { describe, expect, it } from 'vitest'
+import { applyPlan, sameKernel } from '../../src/fuse/apply.js'
+import { checkMeaning } from '../../src/fuse/check/meaning.js'
+import { Candidates } from '../../src/fuse/search/candidates.js'
+import { costDevice } from '../../src/fuse/search/cost.js'
+import { diffReports, explainPlan } from '../../src/fuse/search/explain.js'
+import { call, dim, f32, i32, index, toFloat } from '../../src/ir/build.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { ValueId } from '../../src/ir/graph.js'
+import type { Stmt } from '../../src/ir/kernel.js'
+import { isTemplate } from '../../src/ir/template.js'
+import { mapStmt, rewrite } from '../../src/ir/walk.js'
+import type { PlanDecl } from '../../src/lang/plan.js'
+import { refusal } from '../refusal.js'
+import { type At, Draft } from './random/draft.js'
+
+const axes = ['m', 'n'] as const
+const extents = { m: 'm', n: 'n' }
+const at = (given: At | undefined, ...indices: readonly (Expr | undefined)[]): Expr =>
+  given === undefined ? f32(0) : given(...indices.map((each) => each ?? i32(0)))
+
+/** An elementwise op over `m n`. */
+const step = (draft: Draft, x: ValueId, value: (element: Expr, column: Expr) => Expr): ValueId =>
+  draft.each(axes, extents, { x: { value: x, dims: axes } }, ({ x: given }, { m, n }) => value(at(given, m, n), n ?? i32(0)))
+
+const planOf = (...groups: readonly (readonly string[])[]): PlanDecl => ({
+  name: 'p',
+  graph: 'drawn',
+  groups: groups.map((nodes, i) => ({ kernel: `k${i}`, occurrences: [nodes] })),
+})
+const said = (draft: Draft, plan: PlanDecl): readonly (string | undefined)[] => {
+  const { code, message, hint } = refusal(() => applyPlan(draft.graph(), plan, draft.kernels))
+  return [code, message, hint]
+}
+
+describe('a row program', () => {
+  it('may not grow beyond what every pass can take', () => {
+    const draft = new Draft()
+    let x = draft.input('m n')
+    for (let i = 0; i < 20; i++) x = step(draft, x, (element) => call('add', call('mul', element, element), element))
+    draft.output(x)
+    const [code, message, hint] = said(draft, planOf(draft.members()))
+    expect([code, hint]).toEqual(['plan.size', 'make two groups of it'])
+    expect(message).toMatch(/^group k0: a value of op0, op1, .*, op19 is too large: it is .* at most 200000 may be$/)
+  })
+
+  it('is one kernel under one name', () => {
+    const draft = new Draft()
+    const x = draft.input('m n')
+    draft.output(step(draft, x, (element) => call('mul', element, f32(2))))
+    draft.output(step(draft, x, (element) => call('mul', element, f32(3))))
+    const plan = { ...planOf(), groups: [{ kernel: 'same', occurrences: [['op0'], ['op1']] }] }
+    expect(said(draft, plan)).toEqual([
+      'plan.differ',
+      'plan p: the occurrences of same derive different kernels',
+      'give the occurrences different kernel names',
+    ])
+    const [one, other] = applyPlan(draft.graph(), planOf(['op0'], ['op1']), draft.kernels).kernels.values()
+    if (one === undefined || other === undefined) throw new Error('two groups have two kernels')
+    expect(sameKernel(one, other)).toBe(false)
+    expect(sameKernel({ ...one, source: { file: 'elsewhere.ts', line: 9, column: 9 } }, one)).toBe(true)
+  })
+
+  it('that reads where its nodes do not is refused', () => {
+    const draft = new Draft()
+    draft.output(
+      step(
+        draft,
+        step(draft, draft.input('m n'), (element) => call('abs', element)),
+        (element) => call('neg', element),
+      ),
+    )
+    const [group] = applyPlan(draft.graph(), planOf(['op0', 'op1']), draft.kernels).groups
+    if (group === undefined || isTemplate(group.derived.kernel)) throw new Error('no row program')
+    checkMeaning(group, draft.kernels)
+    const { kernel } = group.derived
+    const beyond = (stmt: Stmt): Stmt =>
+      mapStmt(stmt, (expr) =>
+        rewrite(expr, (node) =>
+          node.kind === 'load' ? { ...node, indices: node.indices.map((each) => call('add', each, i32(1))) } : node,
+        ),
+      )
+    const wrong = { ...group, derived: { ...group.derived, kernel: { ...kernel, body: kernel.body.map(beyond) } } }
+    const { code, message } = refusal(() => checkMeaning(wrong, draft.kernels))
+    expect(code).toBe('plan.meaning')
+    expect(message).toContain('group k0: one kernel of nodes op0, op1 would read what they do not: ')
+  })
+})
+
+describe('attention', () => {
+  interface Around {
+    readonly query?: (draft: Draft, x: ValueId) => ValueId
+    readonly behind?: (draft: Draft, x: ValueId) => ValueId
+  }
+
+  /** Plain attention of one head over `s d`, with ops in front of its query and behind its result. */
+  function attention({ query = (_, x) => x, behind = (_, x) => x }: Around): Draft {
+    const draft = new Draft()
+    const [q, k, v] = [query(draft, draft.input('s d')), draft.input('s d'), draft.input('s d')]
+    const scores = draft.matmul('i c, j c -> i j', q, k)
+    const weights = draft.op({
+      over: ['i', 'j'],
+      extents: { i: 's', j: 's' },
+      reads: { x: { value: scores, dims: ['i', 'j'] } },
+      body: ({ x }, { i }) => {
+        const top: Expr = { kind: 'local', type: 'f32', name: 'top' }
+        const total: Expr = { kind: 'local', type: 'f32', name: 'total' }
+        const exponential = (c: Expr): Expr => call('exp', call('sub', at(x, i, c), top))
+        const over = { length: dim('j'), type: 'f32' } as const
+        return [
+          { kind: 'reduce', name: 'top', monoid: 'max', ...over, index: 'c', value: at(x, i, index('c')) },
+          { kind: 'reduce', name: 'total', monoid: 'sum', ...over, index: 'c2', value: exponential(index('c2')) },
+          {
+            kind: 'storeRow',
+            tensor: 'y',
+            rows: [i ?? i32(0)],
+            length: dim('j'),
+            index: 'c3',
+            value: call('div', exponential(index('c3')), total),
+          },
+        ]
+      },
+    })
+    draft.output(behind(draft, draft.matmul('i j, j c -> i c', weights, v)))
+    return draft
+  }
+  const rows = { over: ['i', 'c'], extents: { i: 's', c: 'd' } } as const
+  const reading = (x: ValueId) => ({ x: { value: x, dims: ['i', 'c'] } })
+  const running = (draft: Draft, x: ValueId): ValueId =>
+    draft.op({
+      ...rows,
+      reads: reading(x),
+      body: ({ x: given }, { i }) => [
+        {
+          kind: 'scan',
+          name: 'sums',
+          type: 'f32',
+          monoid: 'sum',
+          length: dim('c'),
+          index: 'c1',
+          value: at(given, i, index('c1')),
+        },
+        {
+          kind: 'storeRow',
+          tensor: 'y',
+          rows: [i ?? i32(0)],
+          length: dim('c'),
+          index: 'c2',
+          value: { kind: 'element', type: 'f32', row: 'sums', index: index('c2') },
+        },
+      ],
+    })
+  const changed = (draft: Draft, x: ValueId, value: (element: Expr, column: Expr) => Expr): ValueId =>
+    draft.each(rows.over, rows.extents, reading(x), ({ x: given }, { i, c }) => value(at(given, i, c), c ?? i32(0)))
+
+  it('is one kernel', () => {
+    const draft = attention({ behind: (made, x) => changed(made, x, (element) => call('tanh', element)) })
+    const { groups } = applyPlan(draft.graph(), planOf(draft.members()), draft.kernels)
+    for (const group of groups) checkMeaning(group, draft.kernels)
+  })
+
+  it('computes operands element by element only', () => {
+    const reason = 'what attention reads and stores are elements that can each be computed alone, and this is more'
+    const alone = attention({ query: running })
+    expect(said(alone, planOf(alone.members()))[1]).toBe(`group k0: nodes mm3 and op0 cannot be one kernel: ${reason}`)
+    const two = attention({
+      query: (draft, x) =>
+        running(
+          draft,
+          changed(draft, x, (element) => call('neg', element)),
+        ),
+    })
+    expect(said(two, planOf(two.members()))[1]).toBe(`group k0: nodes op0 and op1 cannot be one kernel: ${reason}`)
+  })
+
+  it('stores what an element and its place decide', () => {
+    const draft = attention({
+      behind: (made, x) => changed(made, x, (element, column) => call('mul', element, toFloat(column))),
+    })
+    const { groups } = applyPlan(draft.graph(), planOf(draft.members()), draft.kernels)
+    expect(groups).toHaveLength(1)
+    for (const group of groups) checkMeaning(group, draft.kernels)
+  })
+})
+
+describe('candidates and reports', () => {
+  const chain = (): Draft => {
+    const draft = new Draft()
+    const first = step(draft, draft.input('m n'), (element) => call('abs', element))
+    draft.output(
+      step(
+        draft,
+        step(draft, first, (element) => call('neg', element)),
+        (element) => call('exp', element),
+      ),
+    )
+    return draft
+  }
+  const pricing = { device: costDevice('h200'), dims: { m: 8, n: 16 }, dtype: 'f16' } as const
+
+  it('name the nodes there are', () => {
+    const draft = chain()
+    const candidates = new Candidates(draft.graph(), planOf(), draft.kernels, pricing)
+    const { code, message, hint } = refusal(() => candidates.of(['op0', 'gone']))
+    expect([code, message, hint]).toEqual(['plan.node', 'drawn has no node gone', 'nodes: op0, op1, op2'])
+  })
+
+  it('differ in the smallest sets of steps that cover the same nodes', () => {
+    const draft = chain()
+    const explained = (...groups: readonly (readonly string[])[]) =>
+      explainPlan(draft.graph(), planOf(...groups), draft.kernels, pricing)
+    const apart = explained()
+    const { differences } = diffReports(apart, explained(['op0', 'op1']))
+    expect(differences.map(({ a, b }) => [a.map(({ nodes }) => nodes), b.map(({ nodes }) => nodes)])).toEqual([
+      [[['op0'], ['op1']], [['op0', 'op1']]],
+    ])
+    expect(diffReports(apart, explained()).differences).toEqual([])
+    expect(diffReports(explained(['op0', 'op1']), explained(['op1', 'op2'])).differences).toHaveLength(1)
+  })
+})

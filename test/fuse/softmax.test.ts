@@ -1,0 +1,143 @@
+/** Reading a softmax off a row program by its algebra: in forms that no list would have, and what is none, with the reason. */
+import { describe, expect, it } from 'vitest'
+import { NoSoftmax, softmaxOf } from '../../src/fuse/attention/softmax.js'
+import { call, dim, f32, index, local } from '../../src/ir/build.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import { printExpr } from '../../src/ir/print.js'
+import { axis, kernel, load, tensor } from '../schedule/fixtures.js'
+
+const [m, c] = [index('m'), index('c')]
+const x = (at: Expr): Expr => load('x', m, at)
+const reduce = (name: string, monoid: 'max' | 'sum' | 'min', value: (at: Expr) => Expr, over = 'n'): Stmt => ({
+  kind: 'reduce',
+  name,
+  type: 'f32',
+  monoid,
+  length: dim(over),
+  index: `c_${name}`,
+  value: value(index(`c_${name}`)),
+})
+const store = (value: Expr): Stmt => ({ kind: 'storeRow', tensor: 'y', rows: [m], length: dim('n'), index: 'c', value })
+const rowProgram = (...body: Stmt[]): Kernel =>
+  kernel(
+    'weights',
+    'm n',
+    [axis('m', 'm')],
+    [tensor('x', 'in', 'm n'), tensor('sink', 'in', 'm'), tensor('y', 'out', 'm n')],
+    body,
+  )
+
+const top = reduce('top', 'max', x)
+const shifted = (at: Expr): Expr => call('exp', call('sub', x(at), local('top')))
+const total = reduce('total', 'sum', shifted)
+const found = (...body: Stmt[]): string => {
+  const { score, denominator } = softmaxOf(rowProgram(...body))
+  return `${printExpr(score)} / ${printExpr(denominator)}`
+}
+
+describe('a softmax', () => {
+  it.each<[string, readonly Stmt[], string]>([
+    ['as it is usually written', [top, total, store(call('div', shifted(c), local('total')))], 'x[m, c] / total'],
+    [
+      'times the reciprocal',
+      [top, total, store(call('mul', shifted(c), call('div', f32(1), local('total'))))],
+      'x[m, c] / total / 1.0',
+    ],
+    [
+      'without its maximum',
+      [reduce('total', 'sum', (at) => call('exp', x(at))), store(call('div', call('exp', x(c)), local('total')))],
+      'x[m, c] / total',
+    ],
+    [
+      'in one exponential',
+      [top, total, store(call('exp', call('sub', call('sub', x(c), local('top')), call('log', local('total')))))],
+      'x[m, c] / exp(log(total) + top - top)',
+    ],
+    [
+      'with a term in front of its shift',
+      [
+        top,
+        reduce('total', 'sum', (at) => call('exp', call('add', call('neg', local('top')), x(at)))),
+        store(call('div', call('exp', call('add', call('neg', local('top')), x(c))), local('total'))),
+      ],
+      'x[m, c] / total',
+    ],
+    [
+      'with a sink',
+      [
+        top,
+        total,
+        store(call('div', shifted(c), call('add', local('total'), call('exp', call('sub', load('sink', m), local('top')))))),
+      ],
+      'x[m, c] / total + exp(sink[m] - top)',
+    ],
+  ])('%s', (_, body, text) => {
+    expect(found(...body)).toBe(text)
+  })
+})
+
+describe('no softmax', () => {
+  it.each<[string, readonly Stmt[]]>([
+    [
+      'weights are divided by something that differs by key',
+      [top, total, store(call('div', shifted(c), call('add', local('total'), x(c))))],
+    ],
+    ['weights do not depend on the key', [top, total, store(call('div', local('top'), local('total')))]],
+    [
+      'weights are changed key by key behind the softmax',
+      [top, total, store(call('mul', call('div', shifted(c), local('total')), x(c)))],
+    ],
+    [
+      'a weight is no exponential of a score over something that is the same for the whole row',
+      [top, store(call('sub', x(c), local('top')))],
+    ],
+    [
+      'it reduces another axis than that of the keys',
+      [reduce('top', 'max', x, 'm'), total, store(call('div', shifted(c), local('total')))],
+    ],
+    [
+      'a row of scores is reduced by min of something that is neither a score nor its exponential',
+      [reduce('top', 'min', x), total, store(call('div', shifted(c), local('total')))],
+    ],
+    [
+      'a row of scores is reduced by sum of something that is neither a score nor its exponential',
+      [top, reduce('total', 'sum', x), store(call('div', shifted(c), local('total')))],
+    ],
+    [
+      'it sums other exponentials than those it weighs values by',
+      [
+        top,
+        reduce('total', 'sum', (at) => call('exp', call('mul', x(at), f32(2)))),
+        store(call('div', shifted(c), local('total'))),
+      ],
+    ],
+    [
+      'a score depends on other scores of its row',
+      [top, total, store(call('div', call('exp', call('mul', x(c), local('top'))), local('total')))],
+    ],
+    [
+      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      [
+        reduce('top', 'max', (at) => call('abs', x(at))),
+        reduce('total', 'sum', (at) => call('exp', x(at))),
+        store(call('div', shifted(c), local('total'))),
+      ],
+    ],
+    [
+      'it stores more than the weights',
+      [top, total, store(call('div', shifted(c), local('total'))), store(call('div', shifted(c), local('total')))],
+    ],
+    [
+      'a row of scores goes through a scan, which cannot be carried over tiles of keys',
+      [
+        { kind: 'scan', name: 'running', type: 'f32', monoid: 'sum', length: dim('n'), index: 'd', value: x(index('d')) },
+        store(call('exp', { kind: 'element', type: 'f32', row: 'running', index: c })),
+      ],
+    ],
+    ['nothing between the two products works on rows', [top]],
+  ])('%s', (reason, body) => {
+    expect(() => softmaxOf(rowProgram(...body))).toThrow(NoSoftmax)
+    expect(() => softmaxOf(rowProgram(...body))).toThrow(reason)
+  })
+})

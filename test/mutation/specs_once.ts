@@ -1,0 +1,32 @@
+/**
+ * What the front end reads of the specs is read once for a whole run: it is not mutated, and a mutant's tests are a new process each
+ * time. The run of all tests in front keeps it in a folder beside Stryker's copy of the project; the front end is not even loaded then.
+ */
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { deserialize, serialize } from 'node:v8'
+import { vi } from 'vitest'
+import type * as Frontend from '../../src/frontend/index.js'
+
+const folder = resolve('..', 'specs')
+const shared: { specs?: Map<string, Frontend.Specs> } = globalThis as { specs?: Map<string, Frontend.Specs> }
+
+vi.mock('../../src/frontend/index.js', async (original) => {
+  const frontend = () => original<typeof Frontend>()
+  const actual = existsSync(join(folder, 'complete')) ? undefined : await frontend()
+  const readSpecsOrThrow = (given: Frontend.ReadOptions): Frontend.Specs => {
+    shared.specs ??= new Map()
+    const key = createHash('sha256').update(JSON.stringify(given)).digest('hex')
+    const file = join(folder, key)
+    if (actual !== undefined && !existsSync(file)) {
+      mkdirSync(folder, { recursive: true })
+      writeFileSync(file, serialize(actual.readSpecsOrThrow(given)))
+    }
+    const found = shared.specs.get(key) ?? (deserialize(readFileSync(file)) as Frontend.Specs)
+    shared.specs.set(key, found)
+    return found
+  }
+  const readDeclarations: typeof Frontend.readDeclarations = async (...given) => (await frontend()).readDeclarations(...given)
+  return { ...actual, readSpecsOrThrow, readDeclarations }
+})
