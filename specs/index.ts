@@ -12,7 +12,7 @@ import {
   encoderLayerPreRelu,
   encoderLayerPreSilu,
 } from './graphs/encoder_layer_pre.js'
-import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
+import { hiddenStates, pooler, sequenceClassifier, spanClassifier, tokenClassifier } from './graphs/heads.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
@@ -148,6 +148,8 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   pooler,
   sampleStep,
   sampleTopStep,
+  sequenceClassifier,
+  spanClassifier,
   tokenClassifier,
 ])
 

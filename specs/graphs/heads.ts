@@ -21,6 +21,42 @@ export const tokenClassifier = graph('token_classifier', {
   },
 })
 
+/** Where an answer may begin and end: float32 logits of every token. Dims: c = 2, begin and end. */
+export const spanClassifier = graph('span_classifier', {
+  inputs: { x: tensor('T', 'b*s h*d') },
+  weights: { weight: tensor('T', 'c h*d'), bias: tensor('T', 'c') },
+  typical: { ...bertRows, c: 2 },
+  build: (g, { x }, w) => {
+    const ends = g.matmul('m k, n k -> m n', x, w.weight)
+    const endsBias = g.apply(addBias, { x: ends, bias: w.bias }).y
+    const logits = g.apply(castF32, { x: endsBias }).y
+    return { nodes: { ends, endsBias, logits }, outputs: { logits } }
+  },
+})
+
+/** A linear classifier of each sequence by its pooled first token: float32 logits, and the label with the largest. Dims: c classes. */
+export const sequenceClassifier = graph('sequence_classifier', {
+  inputs: { x: tensor('T', 'b*s h*d') },
+  weights: {
+    poolerWeight: tensor('T', 'h*d h*d'),
+    poolerBias: tensor('T', 'h*d'),
+    weight: tensor('T', 'c h*d'),
+    bias: tensor('T', 'c'),
+  },
+  typical: { ...bertRows, c: 2 },
+  build: (g, { x }, w) => {
+    const first = g.apply(firstToken, { x: g.view(x, 'b s h*d') }).y
+    const dense = g.matmul('m k, n k -> m n', first, w.poolerWeight)
+    const denseBias = g.apply(addBias, { x: dense, bias: w.poolerBias }).y
+    const pooled = g.apply(tanh, { x: denseBias }).y
+    const classes = g.matmul('m k, n k -> m n', pooled, w.weight)
+    const classesBias = g.apply(addBias, { x: classes, bias: w.bias }).y
+    const logits = g.apply(castF32, { x: classesBias }).y
+    const labels = g.apply(argmaxRow, { x: logits }).y
+    return { nodes: { first, dense, denseBias, pooled, classes, classesBias, logits, labels }, outputs: { logits, labels } }
+  },
+})
+
 /** BERT's pooler: a linear layer and tanh over the first token of each sequence. */
 export const pooler = graph('pooler', {
   inputs: { x: tensor('T', 'b*s h*d') },

@@ -5,7 +5,7 @@
 import { program, tensor } from 'heddle'
 import { embeddings } from '../graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from '../graphs/encoder_layer.js'
-import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
+import { hiddenStates, pooler, sequenceClassifier, spanClassifier, tokenClassifier } from '../graphs/heads.js'
 
 /** Layers by the op in their inner networks. */
 export const encoderLayers = {
@@ -21,8 +21,11 @@ export interface BertProgram {
   readonly eps: number
   /** Of scores: 1/sqrt(headDim). */
   readonly scale: number
-  /** `states` are the last hidden states in float32, `pooled` besides the first token's through a dense layer and tanh. */
-  readonly head: 'states' | 'pooled' | 'tokens'
+  /**
+   * `states` are the last hidden states in float32, `pooled` besides the first token's through a dense layer and tanh. Classifiers are of
+   * every token, of the sequence, or of where an answer begins and ends.
+   */
+  readonly head: 'states' | 'pooled' | 'tokens' | 'sequence' | 'span'
 }
 
 const config: BertProgram = { layers: 12, activation: 'gelu', eps: 1e-12, scale: 1 / 8, head: 'states' }
@@ -37,9 +40,14 @@ export const bert = program('bert', {
     const hidden = p.repeat('layer', layers, embedded.hidden, (x, layer) => {
       return p.apply(encoderLayers[activation], { x, lengths }, layer.weights, { eps, scale }).hidden
     })
-    if (head === 'tokens') {
-      const { logits, labels } = p.apply(tokenClassifier, { x: hidden }, p.weights('classifier'), {}, { label: 'classifier' })
+    if (head === 'tokens' || head === 'sequence') {
+      const classifier = head === 'tokens' ? tokenClassifier : sequenceClassifier
+      const { logits, labels } = p.apply(classifier, { x: hidden }, p.weights('classifier'), {}, { label: 'classifier' })
       return { logits, labels }
+    }
+    if (head === 'span') {
+      const { logits } = p.apply(spanClassifier, { x: hidden }, p.weights('span'), {}, { label: 'span' })
+      return { logits }
     }
     const { states } = p.apply(hiddenStates, { x: hidden }, {}, {}, { label: 'states' })
     if (head === 'states') return { states }

@@ -19,11 +19,14 @@ const ids = z
     return checked
   })
 
-const caseSchema = z.union([z.strictObject({ input_ids: ids }), z.strictObject({ text: z.string().min(1) })])
+const caseSchema = z.union([
+  z.strictObject({ input_ids: ids, token_type_ids: ids.optional() }),
+  z.strictObject({ text: z.string().min(1) }),
+])
 
 export type Case = z.output<typeof caseSchema>
 
-const allowed = 'a line is {"input_ids":[1,2,3]} or {"text":"..."}'
+const allowed = 'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1]} or {"text":"..."}'
 
 function parseLine(line: string, where: string): Case {
   let value: unknown

@@ -35,12 +35,19 @@ export function compact(value: number): number {
 const compactRow = (row: Float32Array): number[] => Array.from(row, compact)
 
 /** One result as a JSON line. */
-function resultLine(result: EncoderResult): string {
-  const fields =
-    result.kind === 'token-classifier'
-      ? { labels: result.labelIds, logits: result.logits.map(compactRow) }
-      : { states: result.states.map(compactRow), pooled: result.pooled === undefined ? null : compactRow(result.pooled) }
-  return `${JSON.stringify(fields)}\n`
+const resultLine = (result: EncoderResult): string => `${JSON.stringify(fieldsOf(result))}\n`
+
+function fieldsOf(result: EncoderResult): Readonly<Record<string, unknown>> {
+  switch (result.kind) {
+    case 'token-classifier':
+      return { labels: result.labelIds, logits: result.logits.map(compactRow) }
+    case 'sequence-classifier':
+      return { label: result.labelId, logits: compactRow(result.logits[0]) }
+    case 'question-answering':
+      return { begins: compactRow(result.begins), ends: compactRow(result.ends) }
+    case 'encoder':
+      return { states: result.states.map(compactRow), pooled: result.pooled === undefined ? null : compactRow(result.pooled) }
+  }
 }
 
 /** True when every label is the empty one or a punctuation mark, so that a result can be read as text. */

@@ -11,12 +11,10 @@ import { withoutViewsOfInputs } from './program_inputs.js'
 import { matchGraph, printType, substituteShape, substituteType } from './program_match.js'
 import { Regions } from './program_regions.js'
 import type { ApplyOptions, Layer, ProgramResult, ProgramTensor, ProgramWeights } from './program_types.js'
+import { isWeights, WeightNames } from './program_weights.js'
 import type { TensorDecl } from './types.js'
 
 type Handles = Readonly<Record<string, ProgramTensor>>
-
-const isWeights = (weights: ProgramWeights | Readonly<Record<string, string>>): weights is ProgramWeights =>
-  typeof weights.of === 'function'
 
 const weightsBelow = (prefix: string): ProgramWeights => ({ prefix, of: (name) => weightsBelow(`${prefix}.${name}`) })
 
@@ -29,9 +27,7 @@ export class ProgramBuilder {
   readonly #nodes: ProgramNode[] = []
   readonly #inputs: Record<string, number> = {}
   readonly #states: Record<string, ProgramStateDecl> = {}
-  readonly #weights: Record<string, GraphValue> = {}
-  /** The graph that took a weight by a prefix. */
-  readonly #takenBy = new Map<string, string>()
+  readonly #weights = new WeightNames()
   readonly #ragged: RaggedAxis[] = []
   readonly #regions: Regions
 
@@ -71,7 +67,7 @@ export class ProgramBuilder {
     const graphValue = (id: number): GraphValue => form(graph.values[id] ?? missing(at, 'value', String(id)))
     const names = Object.entries(graph.weights).map(([name, id]): [string, string] => [
       name,
-      this.#weight(at, graph.name, name, weights, graphValue(id)),
+      this.#weights.take(at, graph.name, name, weights, graphValue(id)),
     ])
     if (!isWeights(weights)) refuseOthers(at, 'weight', Object.keys(weights), Object.keys(graph.weights))
     const numbers = graph.attrs.map((name): [string, number] => {
@@ -207,34 +203,9 @@ export class ProgramBuilder {
       inputs: this.#inputs,
       outputs: Object.fromEntries(named),
       states: this.#states,
-      weights: this.#weights,
+      weights: this.#weights.all,
       ragged: this.#ragged,
     })
-  }
-
-  /** The program's name of a weight. */
-  #weight(
-    at: string,
-    graph: string,
-    name: string,
-    weights: ProgramWeights | Readonly<Record<string, string>>,
-    value: GraphValue,
-  ): string {
-    const below = isWeights(weights)
-    const found = below ? `${weights.prefix}.${name}` : (own(weights, name) ?? missing(at, 'weight', name))
-    if (isInherited(found)) throw usageError('program.name', `${at}: a weight cannot be called ${found}`)
-    const other = this.#takenBy.get(found)
-    if (below && other !== undefined && other !== graph) {
-      throw usageError('program.weight', `${at}: weight ${found} is one of ${other} already`, {
-        hint: 'take weights below another prefix (weights.of), or share one by its name: { gamma: "..." }',
-      })
-    }
-    if (below) this.#takenBy.set(found, graph)
-    const known = own(this.#weights, found)
-    if (known !== undefined && describe(known) !== describe(value))
-      throw usageError('program.weight', `${at}: weight ${found} is ${describe(value)} here, and ${describe(known)} before`)
-    this.#weights[found] = value
-    return found
   }
 
   #declare(name: string, { type, dims, layout }: TensorDecl): ProgramResult {

@@ -4,27 +4,22 @@
  */
 import { usageError } from '../errors.js'
 import type { Program } from '../ir/program.js'
-import type { Conversion } from '../lang/conversion.js'
 import type { CompiledProgram } from './compiled.js'
 import { defaultPlan, type ModelPlan } from './plans.js'
-import { settle } from './settle.js'
+import { type CompileOptions, settle } from './settle.js'
 
 export { type CompiledProgram, type CompiledValue, compiledProgramSchema, type ScaleAttr } from './compiled.js'
 export { defaultPlan, findPlan, type ModelPlan, planNames } from './plans.js'
-
-export interface CompileOptions {
-  /** Steps between layouts that plans of the project need where its graphs meet. */
-  readonly conversions?: readonly Conversion[]
-}
+export type { CompileOptions } from './settle.js'
 
 /**
  * A program under a plan: `compileProgram(bert.of({ layers: 12 }), findPlan('best-encoder', manifest.plans))`.
  * @throws usage `plan.model` for a plan that says nothing about the program's layers, `plan.form` and `plan.ragged` for graphs that hold
  * a value in ways no step leads between, `program.graph`
  */
-export function compileProgram(program: Program, plan: ModelPlan, { conversions = [] }: CompileOptions = {}): CompiledProgram {
+export function compileProgram(program: Program, plan: ModelPlan, options: CompileOptions = {}): CompiledProgram {
   expectCovered(program, plan)
-  return settle(program, plan, conversions)
+  return settle(program, plan, options)
 }
 
 /** A plan must be made for what repeats; where nothing does, for something. */

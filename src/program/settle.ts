@@ -5,57 +5,57 @@
  */
 import { usageError } from '../errors.js'
 import type { Graph, ScaleForm, ValueId } from '../ir/graph.js'
-import type { Application, Program, ProgramNode, ProgramValue, ProgramValueId } from '../ir/program.js'
+import type { Application, Program, ProgramNode, ProgramValueId } from '../ir/program.js'
 import { type Extent, printShape } from '../ir/shape.js'
 import type { Conversion } from '../lang/conversion.js'
 import { graph as declareGraph } from '../lang/graph.js'
 import { printType } from '../lang/program_match.js'
 import { tensor } from '../lang/tensor.js'
-import type { CompiledProgram, CompiledStep, CompiledValue, ScaleAttr } from './compiled.js'
+import type { CompiledProgram, CompiledStep, ScaleAttr } from './compiled.js'
 import { placingGraph, type Step, type StepInput, wayTo } from './conversions.js'
-import { type Held, heldBy, heldShape, printHeld, raggedOf, sameHeld } from './held.js'
+import { Forms } from './forms.js'
+import { type Held, heldBy, printHeld, raggedOf, sameHeld } from './held.js'
 import { makerOf, nameOf, PlanGraphs } from './plan_graphs.js'
 import type { ModelPlan } from './plans.js'
 
-/** A form of a value that exists, and its name among the compiled program's values. */
-interface Made {
-  readonly held: Held
-  readonly name: string
+export interface CompileOptions {
+  /** Steps between layouts that plans of the project need where its graphs meet. */
+  readonly conversions?: readonly Conversion[]
+  /** Inputs and results are held with padding, as the program declares them; else as the graphs that read and make them hold them. */
+  readonly asDeclared?: boolean
 }
 
 type Rows = Readonly<Record<Exclude<StepInput, 'value'>, string>>
 
 /** @throws usage `plan.form`, `plan.ragged`, `program.graph` naming value and application */
-export function settle(program: Program, plan: ModelPlan, conversions: readonly Conversion[]): CompiledProgram {
-  return new Settling(program, plan, conversions).run()
+export function settle(program: Program, plan: ModelPlan, options: CompileOptions): CompiledProgram {
+  return new Settling(program, plan, options).run()
 }
 
 class Settling {
   readonly #program: Program
   readonly #plan: ModelPlan
   readonly #conversions: readonly Conversion[]
-  readonly #made = new Map<ProgramValueId, Made[]>()
-  readonly #values: Record<string, CompiledValue> = {}
+  readonly #asDeclared: boolean
+  readonly #forms: Forms
   readonly #graphs: PlanGraphs
   readonly #steps: CompiledStep[] = []
   /** Ragged axes of which it is known where their rows lie. */
   readonly #placed = new Map<number, Rows>()
-  readonly #resultNames: ReadonlyMap<ProgramValueId, string>
 
-  constructor(program: Program, plan: ModelPlan, conversions: readonly Conversion[]) {
+  constructor(program: Program, plan: ModelPlan, { conversions = [], asDeclared = false }: CompileOptions) {
     this.#program = program
     this.#plan = plan
     this.#conversions = conversions
+    this.#asDeclared = asDeclared
     this.#graphs = new PlanGraphs(program.name, plan)
-    const given = new Set([...Object.values(program.inputs), ...Object.values(program.states).map(({ value }) => value)])
-    this.#resultNames = new Map(
-      Object.entries(program.outputs).flatMap(([name, id]) => (given.has(id) ? [] : [[id, name] as const])),
-    )
+    this.#forms = new Forms(program)
   }
 
   run(): CompiledProgram {
     const { name, dims, nodes, inputs, outputs, states, ragged, weights } = this.#program
-    for (const { value } of Object.values(states)) this.#add(value, this.#declared(value))
+    for (const { value } of Object.values(states)) this.#forms.add(value, this.#forms.declared(value))
+    if (this.#asDeclared) for (const value of Object.values(inputs)) this.#forms.add(value, this.#forms.declared(value))
     for (const node of nodes) {
       if (node.kind === 'view') this.#view(node)
       else this.#apply(node)
@@ -63,15 +63,18 @@ class Settling {
     const results = Object.entries(outputs).map(([output, id]): [string, string] => [output, this.#result(id)])
     const kept = Object.entries(states).map(([state, { next, cleared }]): [string, CompiledProgram['states'][string]] => [
       state,
-      { cleared, ...(next === undefined ? {} : { next: this.#inForm(next, this.#declared(next), `state ${state}`) }) },
+      { cleared, ...(next === undefined ? {} : { next: this.#inForm(next, this.#forms.declared(next), `state ${state}`) }) },
     ])
     return {
       name,
       plan: this.#plan.name,
       dims: { ...dims },
-      ragged: ragged.map(({ lengths, ...axis }) => ({ ...axis, lengths: this.#inForm(lengths, this.#declared(lengths), name) })),
+      ragged: ragged.map(({ lengths, ...axis }) => ({
+        ...axis,
+        lengths: this.#inForm(lengths, this.#forms.declared(lengths), name),
+      })),
       graphs: this.#graphs.all,
-      values: this.#values,
+      values: this.#forms.values,
       inputs: Object.keys(inputs),
       outputs: Object.fromEntries(results),
       states: Object.fromEntries(kept),
@@ -95,7 +98,7 @@ class Settling {
     for (const [name, id] of Object.entries(graph.outputs)) {
       const value = application.outputs[graph.int8?.outputs[name] ?? name]
       if (value === undefined) throw new Error(`internal: ${label} has no output ${name}`)
-      outputs[name] = this.#add(value, this.#heldBy(application, graph, id))
+      outputs[name] = this.#forms.add(value, this.#heldBy(application, graph, id))
     }
     const scales = Object.entries(graph.scales ?? {}).map(([attr, { site, as }]) => [attr, { at: label, site, as }] as const)
     const attrs = { ...application.attrs, ...Object.fromEntries(scales) }
@@ -150,13 +153,13 @@ class Settling {
     if (axis === undefined) throw new Error(`internal: there is no ragged axis ${ragged}`)
     const decl = placingGraph(axis)
     const label = ragged === 0 ? decl.name : `${decl.name}${ragged}`
-    const lengths = this.#inForm(axis.lengths, this.#declared(axis.lengths), label)
+    const lengths = this.#inForm(axis.lengths, this.#forms.declared(axis.lengths), label)
     const outputs = Object.fromEntries(
       Object.entries(decl.graph.outputs).map(([name, id]) => {
         const value = decl.graph.values[id]
         if (value === undefined) throw new Error(`internal: ${decl.name} has no ${name}`)
         const wire = `${label}.${name}`
-        this.#values[wire] = { ...value, rows: 'padded' }
+        this.#forms.values[wire] = { ...value, rows: 'padded' }
         return [name, wire]
       }),
     )
@@ -168,35 +171,36 @@ class Settling {
   }
 
   #view({ input, out }: Extract<ProgramNode, { kind: 'view' }>): void {
-    const [from, to] = [this.#value(input), this.#value(out)]
+    const [from, to] = [this.#forms.value(input), this.#forms.value(out)]
     const decl = declareGraph('view', {
       inputs: { x: tensor(printType(from.dtype), printShape(from.shape)) },
       weights: {},
       build: (g, { x }) => ({ nodes: {}, outputs: { y: g.view(x, printShape(to.shape)) } }),
     })
-    const x = this.#inForm(input, this.#declared(input), to.name)
-    this.#push(to.name, decl.graph, { x }, { y: this.#add(out, this.#declared(out)) })
+    const x = this.#inForm(input, this.#forms.declared(input), to.name)
+    this.#push(to.name, decl.graph, { x }, { y: this.#forms.add(out, this.#forms.declared(out)) })
   }
 
   /** A result as it was first made, in rows of its own type. */
   #result(id: ProgramValueId): string {
-    const { store, layout } = this.#declared(id)
-    const made = this.#made.get(id) ?? []
+    if (this.#asDeclared) return this.#inForm(id, this.#forms.declared(id), `the results of ${this.#program.name}`)
+    const { store, layout } = this.#forms.declared(id)
+    const made = this.#forms.of(id)
     const plain = made.find(({ held }) => held.layout === layout && printType(held.store) === printType(store))
     if (plain !== undefined) return plain.name
-    const rows = made[0]?.held ?? this.#declared(id)
+    const rows = made[0]?.held ?? this.#forms.declared(id)
     return this.#inForm(id, { ...rows, store, layout }, `the results of ${this.#program.name}`)
   }
 
   /** The name of a value in a form, which is made where there is none. */
   #inForm(id: ProgramValueId, wanted: Held, reader: string): string {
-    const value = this.#value(id)
-    const made = this.#made.get(id) ?? []
+    const value = this.#forms.value(id)
+    const made = this.#forms.of(id)
     const found = made.find(({ held }) => sameHeld(held, wanted))
     if (found !== undefined) return found.name
     if (made.length === 0) {
       // An input: its caller leaves padding out where that is what is read.
-      this.#add(id, { ...this.#declared(id), rows: wanted.rows, ragged: wanted.ragged })
+      this.#forms.add(id, { ...this.#forms.declared(id), rows: wanted.rows, ragged: wanted.ragged })
       return this.#inForm(id, wanted, reader)
     }
     const forms = made.map(({ held }) => held)
@@ -217,18 +221,18 @@ class Settling {
 
   /** Inserts a step, unless its result exists. */
   #convert(id: ProgramValueId, from: Held, { to, graph, inputs, scales }: Step, reader: string): void {
-    const made = this.#made.get(id) ?? []
+    const made = this.#forms.of(id)
     if (made.some(({ held }) => sameHeld(held, to))) return
     const given = made.find(({ held }) => sameHeld(held, from))
-    if (given === undefined) throw new Error(`internal: ${this.#value(id).name} is not ${printHeld(from)}`)
+    if (given === undefined) throw new Error(`internal: ${this.#forms.value(id).name} is not ${printHeld(from)}`)
     const rows = (what: keyof Rows): string => this.#placedRows(from.ragged ?? to.ragged ?? -1)[what]
     const wires = Object.entries(inputs).map(([name, what]): [string, string] => [
       name,
       what === 'value' ? given.name : rows(what),
     ])
     const attrs = Object.entries(scales).map(([attr, as]): [string, ScaleAttr] => [attr, this.#scaleOf(id, as, reader)])
-    const label = `${graph.name}(${this.#value(id).name})`
-    this.#push(label, graph.graph, Object.fromEntries(wires), { y: this.#add(id, to) }, Object.fromEntries(attrs))
+    const label = `${graph.name}(${this.#forms.value(id).name})`
+    this.#push(label, graph.graph, Object.fromEntries(wires), { y: this.#forms.add(id, to) }, Object.fromEntries(attrs))
   }
 
   /** The scale of a value: that of the first graph that takes it as int8, else of the one it is a result of. */
@@ -246,7 +250,7 @@ class Settling {
     if (site !== undefined) return { ...site, as }
     throw usageError(
       'plan.form',
-      `plan ${this.#plan.name}: ${reader} needs a scale of ${this.#value(id).name}, and no graph quantises it`,
+      `plan ${this.#plan.name}: ${reader} needs a scale of ${this.#forms.value(id).name}, and no graph quantises it`,
     )
   }
 
@@ -254,36 +258,6 @@ class Settling {
   #known({ label, graph }: Application, site: string | undefined): Pick<ScaleAttr, 'at' | 'site'>[] {
     const known = Object.values(this.#graphs.planned(graph).scales ?? {}).some((scale) => scale.site === site)
     return site !== undefined && known ? [{ at: label, site }] : []
-  }
-
-  #declared(id: ProgramValueId): Held {
-    const { dtype, layout } = this.#value(id)
-    return { rows: 'padded', ragged: undefined, store: dtype, layout }
-  }
-
-  #value(id: ProgramValueId): ProgramValue {
-    const value = this.#program.values[id]
-    if (value === undefined) throw new Error(`internal: no value ${id} in ${this.#program.name}`)
-    return value
-  }
-
-  /** A new form of a value. */
-  #add(id: ProgramValueId, held: Held): string {
-    const value = this.#value(id)
-    const before = this.#made.get(id) ?? []
-    const plain = this.#resultNames.get(id) ?? value.name
-    const name = this.#unused(before.length === 0 ? plain : `${value.name} as ${printHeld(held)}`)
-    this.#made.set(id, [...before, { held, name }])
-    const { rows, ragged, store, layout } = held
-    const shape = heldShape(value.shape, held, this.#program.ragged)
-    this.#values[name] = { dtype: store, shape, layout, rows, ...(ragged === undefined ? {} : { ragged }) }
-    return name
-  }
-
-  #unused(name: string): string {
-    let found = name
-    for (let twin = 2; Object.hasOwn(this.#values, found); twin++) found = `${name} ${twin}`
-    return found
   }
 
   #push(

@@ -63,7 +63,7 @@ function concat(parts: readonly Float32Array[]): Float32Array {
 }
 
 const rowsOf = (result: EncoderResult): readonly Float32Array[] =>
-  result.kind === 'token-classifier' ? result.logits : result.states
+  'states' in result ? result.states : 'logits' in result ? result.logits : [result.begins, result.ends]
 
 const rootMeanSquare = (values: Float32Array): number =>
   Math.sqrt(values.reduce((sum, value) => sum + value * value, 0) / Math.max(values.length, 1))

@@ -18,7 +18,9 @@ beforeAll(async () => {
 
 const cases = (sequences: readonly (readonly number[])[]) => sequences.map((inputIds) => ({ inputIds }))
 const rowsOf = (result: EncoderResult | undefined): number[] =>
-  (result?.kind === 'encoder' ? result.states : (result?.logits ?? [])).flatMap((row) => [...row])
+  (result?.kind === 'encoder' ? result.states : result?.kind === 'token-classifier' ? result.logits : []).flatMap((row) => [
+    ...row,
+  ])
 const labelsOf = (result: EncoderResult | undefined): readonly number[] =>
   result?.kind === 'token-classifier' ? result.labelIds : []
 

@@ -26,7 +26,9 @@ async function withModel<T>(model: RandomModel, use: (dir: string) => Promise<T>
 }
 
 const rowsOf = (result: EncoderResult | undefined): number[] =>
-  (result?.kind === 'encoder' ? result.states : (result?.logits ?? [])).flatMap((row) => [...row])
+  (result?.kind === 'encoder' ? result.states : result?.kind === 'token-classifier' ? result.logits : []).flatMap((row) => [
+    ...row,
+  ])
 
 const cases = (sequences: readonly (readonly number[])[]) => sequences.map((inputIds) => ({ inputIds }))
 const bound = tolerance({ dtype: 'f32', class: 'model', length: 4 })

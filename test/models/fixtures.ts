@@ -34,6 +34,7 @@ export async function interpretBert(
   config: BertConfig,
   file: Checkpoint,
   sequences: readonly (readonly number[])[],
+  types: readonly (readonly number[])[] = [],
 ): Promise<Map<string, HostTensor>> {
   const weights = bertWeights(config, file, 'f32')
   const [batch, seq] = [sequences.length, Math.max(...sequences.map((sequence) => sequence.length))]
@@ -42,7 +43,10 @@ export async function interpretBert(
     assembleBert(config, findPlan('unfused'), hasPooler(weights)).applications,
     {
       ids: { shape: [batch * seq], data: ids },
-      typeIds: { shape: [batch * seq], data: ids.map(() => 0) },
+      typeIds: {
+        shape: [batch * seq],
+        data: ids.map((_, at) => types[Math.floor(at / seq)]?.[at % seq] ?? 0),
+      },
       lengths: { shape: [batch], data: sequences.map((sequence) => sequence.length) },
     },
     await asHost(weights),

@@ -30,7 +30,11 @@ const lengths = [31, 1, full, 33, 32]
 const sequences = lengths.map((length, i) => Array.from({ length }, (_, s) => (7 * s + 3 * i) % 50))
 const cases = sequences.map((inputIds) => ({ inputIds }))
 const rowsOf = (results: readonly EncoderResult[]): number[] =>
-  results.flatMap((result) => (result.kind === 'encoder' ? result.states : result.logits).flatMap((row) => [...row]))
+  results.flatMap((result) =>
+    (result.kind === 'encoder' ? result.states : result.kind === 'token-classifier' ? result.logits : []).flatMap((row) => [
+      ...row,
+    ]),
+  )
 
 const models = [
   { hidden_size: 128, num_attention_heads: 2 },

@@ -51,6 +51,7 @@ export function layerMatrices(layer: number): string[] {
 }
 
 const poolerNames = { weight: 'pooler.dense.weight', bias: 'pooler.dense.bias' }
+const spanNames = { weight: 'qa_outputs.weight', bias: 'qa_outputs.bias' }
 const classifierNames = { weight: 'classifier.weight', bias: 'classifier.bias' }
 
 /** Checkpoint names by the program's names of weights. */
@@ -59,15 +60,18 @@ const tensorNames = ({ layers }: BertConfig): Readonly<Record<string, string>> =
     ...below('embeddings', embeddingNames),
     ...Array.from({ length: layers }, (_, layer) => below(`layer${layer}`, layerNames(layer))).flat(),
     ...below('pooler', poolerNames),
-    ...below('classifier', classifierNames),
+    ...below('classifier', { poolerWeight: poolerNames.weight, poolerBias: poolerNames.bias, ...classifierNames }),
+    ...below('span', spanNames),
   ])
 
 const below = (prefix: string, names: Readonly<Record<string, string>>): [string, string][] =>
   Object.entries(names).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
 
+const heads = { 'token-classifier': 'tokens', 'sequence-classifier': 'sequence', 'question-answering': 'span' } as const
+
 /** The program of a configuration. */
 function programOf({ kind, layers, activation, eps, headDim }: BertConfig, pooler: boolean): Program {
-  const head = kind === 'token-classifier' ? 'tokens' : pooler ? 'pooled' : 'states'
+  const head = kind === 'encoder' ? (pooler ? 'pooled' : 'states') : heads[kind]
   return bert.of({ layers, activation, eps, scale: 1 / Math.sqrt(headDim), head })
 }
 
@@ -135,7 +139,8 @@ export interface Assembly extends WiredProgram {
 }
 
 /**
- * A whole model under a plan. A token classifier yields `logits` and `labels`; an encoder `states`, and `pooled` if it has a pooler.
+ * A whole model under a plan. Classifiers yield `logits` and `labels`, of answers `logits` alone; an encoder `states`, and `pooled` if it
+ * has a pooler.
  * @param scales what a quantised plan needs
  * @throws usage `plan.model` for a plan without the model's layers, `run.scales` for a quantised plan without scales for each of its values
  */

@@ -52,7 +52,7 @@ export interface RunOptions {
   readonly progress?: (done: number, total: number) => void
 }
 
-/** One row per token of the case, padding left out. */
+/** One row per token of the case, padding left out; of a sequence classifier one for the case. */
 export type EncoderResult =
   | {
       readonly kind: 'token-classifier'
@@ -60,6 +60,14 @@ export type EncoderResult =
       readonly labelIds: readonly number[]
       readonly logits: readonly Float32Array[]
     }
+  | {
+      readonly kind: 'sequence-classifier'
+      readonly label: string
+      readonly labelId: number
+      readonly logits: readonly [Float32Array]
+    }
+  /** How likely an answer begins and ends at each token. */
+  | { readonly kind: 'question-answering'; readonly begins: Float32Array; readonly ends: Float32Array }
   | { readonly kind: 'encoder'; readonly states: readonly Float32Array[]; readonly pooled: Float32Array | undefined }
 
 export interface Encoder {
@@ -162,10 +170,17 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
 }
 
 /** What a result is made of, token by token, in words of a message. */
-const rowsOf = (result: EncoderResult): (readonly [string, readonly Float32Array[]])[] =>
-  result.kind === 'token-classifier'
-    ? [['logits', result.logits]]
-    : [['states', result.states], ...(result.pooled === undefined ? [] : [['pooled state', [result.pooled]] as const])]
+function rowsOf(result: EncoderResult): (readonly [string, readonly Float32Array[]])[] {
+  switch (result.kind) {
+    case 'token-classifier':
+    case 'sequence-classifier':
+      return [['logits', result.logits]]
+    case 'question-answering':
+      return [['logits', Array.from(result.begins, (begin, token) => Float32Array.of(begin, result.ends[token] ?? 0))]]
+    case 'encoder':
+      return [['states', result.states], ...(result.pooled === undefined ? [] : [['pooled state', [result.pooled]] as const])]
+  }
+}
 
 /**
  * A result of numbers: the label of a row that has none would say nothing.
@@ -203,10 +218,16 @@ function batchInputs(
 ): Record<(typeof bertInputs)[number], Uint8Array> {
   const filler = Math.min(config.padToken, config.vocab - 1)
   const sequences = batch.map(({ inputIds }) => inputIds)
+  const lengths = sequences.map(({ length }) => length)
   const bytes = (values: Int32Array): Uint8Array => new Uint8Array(values.buffer)
   return {
     ids: bytes(idRows(sequences, { ...place, filler })),
-    typeIds: bytes(new Int32Array(place.rows)),
+    typeIds: bytes(
+      idRows(
+        batch.map(({ typeIds = [] }) => typeIds),
+        { ...place, filler: 0, lengths },
+      ),
+    ),
     lengths: bytes(Int32Array.from(sequences, (sequence) => sequence.length)),
   }
 }
@@ -220,12 +241,23 @@ function unpackOutputs(
   const floats = (name: string): Float32Array => decode('f32', outputs[name] ?? new Uint8Array())
   const rows = (values: Float32Array, width: number): Float32Array[] =>
     Array.from({ length }, (_, token) => values.slice((first + token) * width, (first + token + 1) * width))
+  const nameOf = (id: number): string => config.labels[id] ?? `LABEL_${id}`
+  if (config.kind === 'sequence-classifier') {
+    const labelId = decode('i32', outputs.labels ?? new Uint8Array())[index] ?? 0
+    const logits = floats('logits').slice(index * config.classes, (index + 1) * config.classes)
+    return { kind: config.kind, labelId, label: nameOf(labelId), logits: [logits] }
+  }
+  if (config.kind === 'question-answering') {
+    const logits = rows(floats('logits'), config.classes)
+    const column = (at: number): Float32Array => Float32Array.from(logits, (row) => row[at] ?? Number.NaN)
+    return { kind: config.kind, begins: column(0), ends: column(1) }
+  }
   if (config.kind === 'token-classifier') {
     const labelIds = [...decode('i32', outputs.labels ?? new Uint8Array()).subarray(first, first + length)]
     return {
       kind: config.kind,
       labelIds,
-      labels: labelIds.map((id) => config.labels[id] ?? `LABEL_${id}`),
+      labels: labelIds.map(nameOf),
       logits: rows(floats('logits'), config.classes),
     }
   }

@@ -34,13 +34,15 @@ const schema = z.looseObject({
 })
 
 /** What the checkpoint is used as. */
-export type BertKind = 'encoder' | 'token-classifier'
+export type BertKind = 'encoder' | 'token-classifier' | 'sequence-classifier' | 'question-answering'
 
 const kinds: Readonly<Record<string, BertKind>> = {
   BertModel: 'encoder',
   BertForMaskedLM: 'encoder',
   BertForPreTraining: 'encoder',
   BertForTokenClassification: 'token-classifier',
+  BertForSequenceClassification: 'sequence-classifier',
+  BertForQuestionAnswering: 'question-answering',
 }
 
 export interface BertConfig {
@@ -57,7 +59,7 @@ export interface BertConfig {
   /** Name of the activation op. */
   readonly activation: (typeof activations)[ActivationName]
   readonly padToken: number
-  /** Classes of a token classifier; 0 for an encoder. */
+  /** Classes of a classifier, of an answer begin and end; 0 for an encoder. */
   readonly classes: number
   /** Names of the classes where the configuration has them; class 3 without a name is LABEL_3. */
   readonly labels: readonly string[]
@@ -97,16 +99,18 @@ export function parseBertConfig(value: unknown, name: string): BertConfig {
     eps: config.layer_norm_eps,
     activation: activations[config.hidden_act],
     padToken: config.pad_token_id ?? 0,
-    ...(kind === 'encoder' ? { classes: 0, labels: [] } : classesOf(config.id2label, config.num_labels, name)),
+    ...classesOf(kind, config, name),
   }
 }
 
 /** HF writes no names when there are the default two. Names are not made up here: a count may be wrong, and the checkpoint is not yet known. */
 function classesOf(
-  id2label: Readonly<Record<string, string>> | undefined,
-  count: number | undefined,
+  kind: BertKind,
+  { id2label, num_labels: count }: Pick<z.output<typeof schema>, 'id2label' | 'num_labels'>,
   name: string,
 ): Pick<BertConfig, 'classes' | 'labels'> {
+  if (kind === 'encoder') return { classes: 0, labels: [] }
+  if (kind === 'question-answering') return { classes: 2, labels: [] }
   if (id2label === undefined) return { classes: count ?? 2, labels: [] }
   const labels = Array.from({ length: Object.keys(id2label).length }, (_, i) => {
     const label = id2label[i]

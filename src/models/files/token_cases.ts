@@ -3,21 +3,23 @@ import { usageError } from '../../errors.js'
 
 export interface TokenCase {
   readonly inputIds: readonly number[]
+  /** Which of the parts of a case each token is of, such as a question and its text; all of the first where undefined. */
+  readonly typeIds?: readonly number[] | undefined
 }
 
 /** Tokens of the longest case. */
 export const longestOf = (cases: readonly TokenCase[]): number =>
   cases.reduce((longest, { inputIds }) => Math.max(longest, inputIds.length), 0)
 
-/** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
+/** @throws usage `run.batch`, `run.sequence`, `run.token`, `run.type` naming the case, the value and what is allowed */
 export function checkCases(
-  config: { readonly positions: number; readonly vocab: number },
+  config: { readonly positions: number; readonly vocab: number; readonly tokenTypes?: number },
   cases: readonly TokenCase[],
   batch: number,
 ): void {
   if (!Number.isSafeInteger(batch) || batch < 1) throw usageError('run.batch', `batch is ${batch}, expected a positive integer`)
   if (cases.length === 0) throw usageError('run.batch', 'the batch is empty: there is no case to run')
-  for (const [i, { inputIds }] of cases.entries()) {
+  for (const [i, { inputIds, typeIds }] of cases.entries()) {
     if (inputIds.length === 0) throw usageError('run.sequence', `case ${i} is empty: a sequence has at least one token`)
     if (inputIds.length > config.positions) {
       throw usageError('run.sequence', `case ${i} has ${inputIds.length} tokens, the model has ${config.positions} positions`, {
@@ -30,5 +32,17 @@ export function checkCases(
         hint: 'the tokenizer may belong to another model',
       })
     }
+    if (typeIds !== undefined) checkTypes(i, inputIds.length, typeIds, config.tokenTypes ?? 0)
   }
+}
+
+function checkTypes(index: number, length: number, typeIds: readonly number[], types: number): void {
+  if (types === 0) throw usageError('run.type', `case ${index} has types of tokens, and the model has none`)
+  if (typeIds.length !== length) {
+    throw usageError('run.type', `case ${index} has ${length} tokens and types of ${typeIds.length}`, {
+      hint: 'give one type for each token',
+    })
+  }
+  const at = typeIds.findIndex((type) => !Number.isInteger(type) || type < 0 || type >= types)
+  if (at >= 0) throw usageError('run.type', `case ${index}: type ${typeIds[at]} at position ${at} is not in [0, ${types})`)
 }

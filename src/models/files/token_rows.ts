@@ -34,10 +34,17 @@ export function idRows(
     rows,
     packed,
     filler,
-  }: { readonly seq: number; readonly rows: number; readonly packed: boolean; readonly filler: number },
+    lengths = sequences.map((sequence) => sequence.length),
+  }: {
+    readonly seq: number
+    readonly rows: number
+    readonly packed: boolean
+    readonly filler: number
+    /** Tokens of the sequences, where less than that is given of some. */
+    readonly lengths?: readonly number[]
+  },
 ): Int32Array {
   const ids = new Int32Array(rows).fill(filler)
-  const lengths = sequences.map((sequence) => sequence.length)
   for (const [i, first] of firstRows(lengths, seq, packed).entries()) ids.set(sequences[i] ?? [], first)
   return ids
 }

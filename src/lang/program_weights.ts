@@ -1,0 +1,40 @@
+/** The weights of a program under construction: by which names its graphs take them, and what each is. */
+import { usageError } from '../errors.js'
+import type { GraphValue } from '../ir/graph.js'
+import { isInherited, own } from '../ir/own.js'
+import { describe, missing } from './program_checks.js'
+import type { ProgramWeights } from './program_types.js'
+
+export const isWeights = (weights: ProgramWeights | Readonly<Record<string, string>>): weights is ProgramWeights =>
+  typeof weights.of === 'function'
+
+export class WeightNames {
+  readonly all: Record<string, GraphValue> = {}
+  /** The graph that took a weight by a prefix. */
+  readonly #takenBy = new Map<string, string>()
+
+  /** The program's name of a weight. */
+  take(
+    at: string,
+    graph: string,
+    name: string,
+    weights: ProgramWeights | Readonly<Record<string, string>>,
+    value: GraphValue,
+  ): string {
+    const below = isWeights(weights)
+    const found = below ? `${weights.prefix}.${name}` : (own(weights, name) ?? missing(at, 'weight', name))
+    if (isInherited(found)) throw usageError('program.name', `${at}: a weight cannot be called ${found}`)
+    const other = this.#takenBy.get(found)
+    if (below && other !== undefined && other !== graph) {
+      throw usageError('program.weight', `${at}: weight ${found} is one of ${other} already`, {
+        hint: 'take weights below another prefix (weights.of), or share one by its name: { gamma: "..." }',
+      })
+    }
+    if (below) this.#takenBy.set(found, graph)
+    const known = own(this.all, found)
+    if (known !== undefined && describe(known) !== describe(value))
+      throw usageError('program.weight', `${at}: weight ${found} is ${describe(value)} here, and ${describe(known)} before`)
+    this.all[found] = value
+    return found
+  }
+}
