@@ -4,7 +4,7 @@
  * own, and rotation.ts sees to it that no pass finds its inputs and weights in the cache.
  */
 import { usageError } from '../errors.js'
-import { hasInt8Weights } from '../models/assembly/wiring.js'
+import { hasInt8Weights } from '../runtime/program_wiring.js'
 import { assemble, type Candidate, type EncoderBench, openSessions, prepare, refresh, release } from './candidates.js'
 import { floorOf, workloadOf } from './floor.js'
 import { type EncoderTimes, type Shape, type StepTime, shapeName } from './result.js'

@@ -6,7 +6,7 @@
  * replay's time divided by their number. Activations are rewritten by every pass and stay shared. Such a chain pays
  * for one graph launch instead of one a pass; `passes` in the result says that it was used.
  */
-import type { Assembly } from '../models/assembly/wiring.js'
+import type { Assembly } from '../models/encoder/bert.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import type { WeightTensor } from '../runtime/session.js'
 

@@ -36,7 +36,23 @@ export interface GraphConfig<
   ) => { readonly nodes: { readonly [K in N]: GraphTensor }; readonly outputs: { readonly [K in O]: GraphTensor } }
 }
 
-export interface GraphDecl<N extends string = string, I extends string = string> {
+/** What a program has to know of a graph to apply it. */
+export interface GraphSignature {
+  readonly inputs: Tensors
+  readonly weights: readonly string[]
+  readonly attrs: readonly string[]
+  readonly outputs: readonly string[]
+}
+
+/** The signature of a graph with these inputs, and with weights, attributes and outputs of these names. */
+export interface SignatureOf<I extends Tensors, W extends string, A extends string, O extends string> extends GraphSignature {
+  readonly inputs: I
+  readonly weights: readonly W[]
+  readonly attrs: readonly A[]
+  readonly outputs: readonly O[]
+}
+
+export interface GraphDecl<N extends string = string, I extends string = string, S extends GraphSignature = GraphSignature> {
   readonly name: string
   readonly graph: Graph
   /** These carry the names of nodes and inputs in the type. */
@@ -44,6 +60,7 @@ export interface GraphDecl<N extends string = string, I extends string = string>
   readonly inputs: readonly I[]
   /** The ops it uses, by name. */
   readonly ops?: Readonly<Record<string, Op>> | undefined
+  readonly signature: S
   /** Where its author wrote it, and each of its nodes. */
   readonly written?: { readonly call: Written; readonly nodes: Readonly<Record<string, Written>> } | undefined
 }
@@ -59,7 +76,7 @@ export function graph<
   const O extends string,
   const A extends string = never,
   const D extends string = never,
->(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string> {
+>(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
   const attrNames: readonly A[] = config.attrs ?? []
   checkNames(name, [name, ...Object.keys(config.inputs), ...Object.keys(config.weights), ...attrNames])
   const builder = new GraphBuilder()
@@ -88,6 +105,12 @@ export function graph<
     nodes: Object.keys(built.nodes) as N[],
     ops: Object.fromEntries(builder.ops),
     inputs: Object.keys(config.inputs) as (keyof I & string)[],
+    signature: {
+      inputs: config.inputs,
+      weights: Object.keys(config.weights) as (keyof W & string)[],
+      attrs: attrNames,
+      outputs: Object.keys(built.outputs) as O[],
+    },
     written: {
       call: writtenAt(graph),
       nodes: Object.fromEntries(nodes.map((node, at) => [node.name, builder.written[at] ?? {}])),

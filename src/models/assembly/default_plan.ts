@@ -4,9 +4,9 @@
  * far, so that a generated one counts as many launches. Plans that change what is computed, which int8 does, are nobody's default.
  */
 import type { Manifest } from '../../emit/manifest.js'
+import { defaultPlan } from '../../program/plans.js'
 import type { NativeDeviceInfo } from '../../runtime/native.js'
 import type { FloatType } from '../files/convert.js'
-import { defaultPlan } from './plans.js'
 
 export interface ChosenPlan {
   readonly name: string

@@ -1,5 +1,6 @@
 /** Graphs of a project of one's own, loaded as its author would: plans agree with bodies, sizes change, states stay, and what is refused. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { GraphDecl } from '../../../src/lang/graph.js'
 import { runOp } from '../../../src/lang/run.js'
 import { type Device, openDevice, type Tensor, tensor, toNumbers, zeros } from '../../../src/runtime/api/index.js'
 import { compare } from '../../../src/verify/compare.js'
@@ -236,7 +237,7 @@ const loads: [what: string, change: object, code: string, message: RegExp, hint:
 ]
 
 test.each(loads)('%s is refused', async (_, change, code, message, hint) => {
-  const loading = device.load(feedForward, { weights: weightsOf('f32'), attrs, ...change } as Options)
+  const loading = device.load(feedForward as GraphDecl, { weights: weightsOf('f32'), attrs, ...change } as Options)
   const error: unknown = await loading.catch((thrown: unknown) => thrown)
   expect(error).toMatchObject({ name: 'HeddleError', class: 'usage', code, message: expect.stringMatching(message) })
   expect((error as { hint?: string }).hint ?? 'none').toMatch(hint)
