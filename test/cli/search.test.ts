@@ -93,7 +93,7 @@ describe('a project with an op, a graph and a plan', () => {
   })
 
   test('plan show knows its plans and the shipped ones', async () => {
-    const own = await heddle(['plan', 'show', 'together', '--graph', 'layer', '--dims', 'm=8,n=16', '--json'])
+    const own = await heddle(['plan', 'show', 'together', '--graph', 'layer', '--dim', 'm=8,n=16', '--json'])
     expect(own.exitCode, own.log).toBe(0)
     const shipped = await heddle(['plan', 'show', 'best-encoder', '--graph', 'encoder_layer_gelu', '--json'])
     expect(shipped.exitCode, shipped.log).toBe(0)
