@@ -47,13 +47,14 @@ export async function readSearched(
   const folder = shippedFolder(project, root)
   // A project without specs has the shipped ones, where those are asked for.
   const isEmpty = shipped && folder !== undefined && !existsSync(resolve(root, specs))
-  const read = isEmpty ? none : readProjectOrThrow(project, [specs])
+  const read = isEmpty ? readProjectOrThrow(project, [], nothing) : readProjectOrThrow(project, [specs])
   const declared = await readDeclarations(root, specs)
   if (folder === undefined) return { ...read, ...declared, hidden: [] }
   return behind(project, folder, read, declared, { shipped: shipped && graphs, ops })
 }
 
-const none: Omit<Specs, 'diagnostics'> = { kernels: [], standard: [], layouts: [] }
+/** A module that declares nothing: what is read with it is the standard library. */
+const nothing = { 'specs/nothing.ts': 'export {}\n' }
 
 interface ShippedModule {
   readonly ops: Readonly<Record<string, unknown>>
@@ -107,7 +108,7 @@ async function behind(
   const needed = new Set([...used, ...ops].filter((name) => Object.hasOwn(module.ops, name)))
   // Plans may store edges in shipped layouts.
   const isWanted = needed.size > 0 || found.plans.length > 0
-  const shipped = isWanted ? readShipped(project, folder, needed) : none
+  const shipped = isWanted ? readShipped(project, folder, needed) : { kernels: [], layouts: [] }
   const layouts = new Set(own.layouts.map(({ name }) => name))
   return {
     ...found,

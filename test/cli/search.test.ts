@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { searchManifests } from '../../src/toolchain/index.js'
 import { repository } from './host.js'
 
@@ -65,6 +65,9 @@ const keys = async (): Promise<string[]> => {
   return kernels.map(({ key }) => key)
 }
 
+// Each command is a process of its own that opens a TypeScript project: seconds, of which a busy machine makes many.
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
 describe('a project with an op, a graph and a plan', () => {
   beforeAll(async () => {
     await project('mixed')
@@ -90,7 +93,7 @@ describe('a project with an op, a graph and a plan', () => {
   })
 
   test('plan show knows its plans and the shipped ones', async () => {
-    const own = await heddle(['plan', 'show', 'together', '--graph', 'layer', '--dims', 'm=8,n=16', '--json'])
+    const own = await heddle(['plan', 'show', 'together', '--graph', 'layer', '--dim', 'm=8,n=16', '--json'])
     expect(own.exitCode, own.log).toBe(0)
     const shipped = await heddle(['plan', 'show', 'best-encoder', '--graph', 'encoder_layer_gelu', '--json'])
     expect(shipped.exitCode, shipped.log).toBe(0)
@@ -128,4 +131,6 @@ test('an empty folder sees what ships', async () => {
   const { exitCode, out, log } = await heddle(['plan', 'list'])
   expect(exitCode, log).toBe(0)
   expect(out).toContain('best-encoder')
+  const shown = await heddle(['plan', 'show', 'best-encoder', '--graph', 'encoder_layer_gelu', '--json'])
+  expect(shown.exitCode, shown.log).toBe(0)
 })
