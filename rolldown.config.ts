@@ -43,6 +43,7 @@ export default defineConfig([
       index: 'src/index.ts',
       runtime: 'src/runtime/api/index.ts',
       std: 'src/std/index.ts',
+      testing: 'src/verify/testing.ts',
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
     },
     external: dependencies,
