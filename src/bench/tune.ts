@@ -12,8 +12,7 @@ import type { TuningEntry } from '../schedule/tuning.js'
 import { compare } from '../verify/compare.js'
 import { ruleOf } from '../verify/rules.js'
 import { betweenResults, tolerance } from '../verify/tolerance.js'
-import { ceilingsOf } from './floor.js'
-import { rotationOf } from './rotation.js'
+import { cacheOf, rotationOf } from './rotation.js'
 import { summarise } from './statistics.js'
 import { bytesOf, type Dims, dimsOf, type Launches, openLaunches, ruleFor, type Size, type Stage } from './tune_launch.js'
 import type { TuneCandidate, TuneKernel, TunePlan } from './tune_plan.js'
@@ -43,8 +42,6 @@ export interface TuneResult {
 /** Rows of the small launch that is compared. */
 const comparedRows = 37
 const rounds = 4
-/** What is assumed of a GPU whose cache nobody has measured: that of the largest known. */
-const assumedCache = 64 * 2 ** 20
 
 /**
  * Measures a plan. A candidate that faults or computes something else is refused, and its message kept.
@@ -172,10 +169,8 @@ async function timeAll(
   size: Size,
   candidates: readonly TuneCandidate[],
 ): Promise<Pick<TimesAtRows, 'rules' | 'candidates'>> {
-  const info = device.info()
-  const cache = ceilingsOf(info)?.cacheBytes ?? (info.kind === 'cuda' ? assumedCache : undefined)
   const dims = dimsOf(kernel, size, entry)
-  const sets = rotationOf(bytesOf(entry, dims), cache).passes
+  const sets = rotationOf(bytesOf(entry, dims), cacheOf(device.info())).passes
   const { rules } = kernel
   const launches = await openLaunches({ device, library }, entry, ruleFor(kernel, size, entry), dims, sets)
   const programs = new Map<string, { program: NativeProgram; samples: number[] }>()

@@ -11,7 +11,7 @@ import { nativeFolder } from '../runtime/addon.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import { packageRoot } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
-import { openPipeline, type Pipeline } from './pipeline.js'
+import { openPipeline, type Pipeline, planText } from './pipeline.js'
 import { compileProgress } from './progress.js'
 
 /** Verses of the King James Bible without their punctuation. */
@@ -53,8 +53,8 @@ export async function demo(context: CliContext): Promise<void> {
           // Kernels are compiled when the first verse asks for them.
           const opening = notices((text) => (stage.report ?? ((line) => (task.output = line)))(text))
           stage.pipeline = await openPipeline(model, {}, root, opening)
-          const { device, encoder } = stage.pipeline
-          task.title = `loaded ${model} on ${device.info().name} (${device.kind}), ${encoder.dtype}, plan ${encoder.plan}`
+          const { device, encoder, planReason } = stage.pipeline
+          task.title = `loaded ${model} on ${device.info().name} (${device.kind}), ${encoder.dtype}, ${planText(encoder.plan, planReason)}`
         },
       },
       {

@@ -50,7 +50,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
   const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
-  const files = generate(read.kernels, read.graphs, read.templates, tuning, read.schedules)
+  const files = read.locating(() => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules))
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })

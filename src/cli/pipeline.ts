@@ -1,13 +1,16 @@
 /** Opens what a model needs to run: device, kernel library, manifest, and the model itself. Shared by `run` and `demo`. */
 import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
+import { type ChosenPlan, choosePlan } from '../models/assembly/default_plan.js'
+import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
+import { readBertConfig } from '../models/files/config.js'
 import { type FloatType, floatTypes } from '../models/files/convert.js'
 import { readScales } from '../quant/index.js'
 import type { Device, DeviceKind } from '../runtime/device.js'
-import { type OpenOptions, openKernels } from '../runtime/open.js'
+import { type OpenKernels, type OpenOptions, openKernels } from '../runtime/open.js'
 import { searchManifests } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
 import { compileProgress } from './progress.js'
@@ -30,6 +33,8 @@ export interface PipelineOptions {
 export interface Pipeline {
   readonly device: Device
   readonly encoder: Encoder
+  /** Why the encoder's plan was taken; undefined where it was asked for. */
+  readonly planReason: string | undefined
   close(): void
 }
 
@@ -45,6 +50,17 @@ export const openOptions = (context: CliContext): OpenOptions => ({
   onNotice: (text) => context.log(`${text}\n`),
   onProgress: compileProgress(context),
 })
+
+/** The plan for a BERT where none is named. @throws what `readBertConfig` throws */
+export const encoderPlan = async (
+  model: string,
+  { manifest, device }: OpenKernels,
+  dtype: FloatType = 'f32',
+): Promise<ChosenPlan> => choosePlan(manifest, device.info(), dtype, bertLayers(await readBertConfig(join(model, 'config.json'))))
+
+/** `plan best-encoder (fewest launches ...)`: the reason is given for a plan that was chosen. */
+export const planText = (name: string, reason: string | undefined): string =>
+  reason === undefined ? `plan ${name}` : `plan ${name} (${reason}; --plan takes another)`
 
 /** @throws usage `run.model` where there is no folder */
 export function expectFolder(model: string): void {
@@ -70,7 +86,9 @@ export async function openPipeline(
   const kernels = await openKernels(options.device, { ...opening, root })
   const { device } = kernels
   try {
-    const { dtype, plan, signal } = options
+    const { dtype, signal } = options
+    const chosen = options.plan === undefined ? await encoderPlan(model, kernels, dtype) : undefined
+    const plan = options.plan ?? chosen?.name
     const scales = options.scales === undefined ? undefined : await readScales(resolve(root, options.scales))
     const encoder = await loadEncoder(model, {
       ...kernels,
@@ -82,6 +100,7 @@ export async function openPipeline(
     return {
       device,
       encoder,
+      planReason: chosen?.reason,
       close() {
         encoder.release()
         device.close()

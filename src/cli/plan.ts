@@ -117,7 +117,7 @@ function graphName(
 
 /** Reports of the named plans, in order. */
 async function explain(names: readonly string[], options: PlanOptions, { root }: CliContext): Promise<readonly PlanReport[]> {
-  const { graphs, plans } = await readPlans(root, options.specs)
+  const { graphs, plans, locating } = await readPlans(root, options.specs)
   const known = namesOf(plans)
   for (const name of names) planFor(name, '', known, [])
   const asked = graphName(options, names, plans, Object.keys(graphs))
@@ -133,12 +133,14 @@ async function explain(names: readonly string[], options: PlanOptions, { root }:
     root,
   )
   expectDims(graph, priceDims(graph, undefined, given))
-  // A search needs the written plans beside it; written plans need no search.
-  const resolved = wanted.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops, layouts) : wanted
-  return names.map((name) => {
-    const plan = planFor(name, asked, known, resolved)
-    const dims = priceDims(graph, plan.packed, given)
-    return explainPlan(graph, plan, ops, { device: costDevice(options.device), dims, dtype: options.dtype }, layouts)
+  return locating(() => {
+    // A search needs the written plans beside it; written plans need no search.
+    const resolved = wanted.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops, layouts) : wanted
+    return names.map((name) => {
+      const plan = planFor(name, asked, known, resolved)
+      const dims = priceDims(graph, plan.packed, given)
+      return explainPlan(graph, plan, ops, { device: costDevice(options.device), dims, dtype: options.dtype }, layouts)
+    })
   })
 }
 

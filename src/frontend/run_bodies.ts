@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { kernelName } from '../ir/op_name.js'
 import type { Op } from '../lang/types.js'
 import { translate } from './declarations.js'
+import { SourceMaps } from './source_maps.js'
 
 export interface Bodies {
   /** By the names of their kernels. */
@@ -24,7 +25,7 @@ export async function readBodies(root: string, specs = 'specs'): Promise<Bodies>
   const ops: Record<string, Op> = {}
   const failed: Record<string, string> = {}
   try {
-    await translate(root, source, folder)
+    await translate(root, source, folder, new SourceMaps(root))
     const files = await readdir(folder, { recursive: true, encoding: 'utf8' })
     for (const file of files.filter((name) => name.endsWith('.js')).sort()) {
       try {

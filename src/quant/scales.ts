@@ -5,7 +5,6 @@
 import { z } from 'zod'
 import { type HeddleError, usageError } from '../errors.js'
 import { readText } from '../files.js'
-import { negligible } from './histogram.js'
 import type { ModelIdentity } from './identity.js'
 import { type PerSite, perSite, type Site, sites } from './sites.js'
 import { methodNames } from './thresholds.js'
@@ -42,12 +41,6 @@ export interface Scales {
   /** The magnitude that becomes 127, finite and at least 0. 0 quantises everything to 0. */
   readonly layers: readonly PerSite<number>[]
 }
-
-/** What one step of a quantised value is worth: float32. 0 for an amax of 0, whose values are all 0. */
-export const stepOf = (amax: number): number => (amax < negligible ? 0 : Math.fround(amax / 127))
-
-/** Quantised steps of a unit: float32, the reciprocal of a step. 0 for an amax of 0, so that everything becomes 0. */
-export const stepsPerUnit = (amax: number): number => (amax < negligible ? 0 : Math.fround(127 / amax))
 
 /** @throws usage `scales.read`, and what `parseScales` throws */
 export async function readScales(path: string, model?: ModelIdentity): Promise<Scales> {

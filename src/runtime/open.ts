@@ -44,7 +44,8 @@ export async function prepareNative(kind: DeviceKind | undefined, { root, signal
   const stated = process.env.HEDDLE_NATIVE
   const { portable, native } = installation(root)
   if (!portable && (!stated || stated === native)) {
-    await ensureNative({ root, signal, cuda: kind === 'cuda' || (kind === undefined && hasCudaDevice()), onStart: onNotice })
+    // No CUDA is compiled for a machine without a CUDA device: opening it says what is missing.
+    await ensureNative({ root, signal, cuda: kind !== 'simt' && hasCudaDevice(), onStart: onNotice })
   }
   useNativeOf(root)
 }

@@ -28,7 +28,7 @@ export async function link(
   const key = sha256(
     canonicalJson({
       objects: objects.map((object) => object.key),
-      flags: recipe.linkFlags,
+      flags: [...recipe.linkFlags, ...recipe.portable],
       compiler: recipe.compiler.version,
     }),
   )
@@ -40,7 +40,7 @@ export async function link(
   await writing(outDir, () => mkdir(outDir, { recursive: true }))
   const temporary = join(outDir, `.${file}.${process.pid}`)
   try {
-    const paths = objects.map(({ object }) => object)
+    const paths = [...objects.map(({ object }) => object), ...recipe.portable]
     const { exitCode, stderr } = await runTool(recipe.compiler.path, linkArguments(recipe, paths, temporary), { signal })
     if (exitCode !== 0) {
       refuseFullDisk(path, stderr)

@@ -14,6 +14,7 @@ import { firstLines, runTool } from './process.js'
 import { type KernelResources, parsePtxas } from './ptxas.js'
 import { compileArguments, type Recipe } from './recipe.js'
 import { refuseSpills } from './spills.js'
+import { readableNames } from './symbol.js'
 import { refuseFullDisk, writing } from './writing.js'
 
 /** A file of generated text. */
@@ -115,9 +116,23 @@ export async function compileFiles(
   signal?.throwIfAborted()
   if (failure.signal.aborted) throw failure.signal.reason
   refuseAll(refused, files.length)
-  const objects = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+  const objects = await named(
+    results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])),
+    signal,
+  )
   refuseSpills(objects)
   return objects
+}
+
+/** Kernels by names that a reader knows: all symbols of a build are read at once. */
+async function named(objects: readonly BuiltObject[], signal: AbortSignal | undefined): Promise<readonly BuiltObject[]> {
+  const symbols = objects.flatMap(({ resources }) => resources.map(({ kernel }) => kernel))
+  if (symbols.length === 0) return objects
+  const names = await readableNames(symbols, signal)
+  return objects.map(({ resources, ...object }) => ({
+    ...object,
+    resources: resources.map((each) => ({ ...each, kernel: names.get(each.kernel) ?? each.kernel })),
+  }))
 }
 
 /** One finding for all that was refused. */

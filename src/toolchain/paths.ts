@@ -41,6 +41,9 @@ export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
   return join(isAbsolute(stated) ? stated : join(homedir(), '.cache'), 'heddle')
 }
 
+/** Scripts of other people's ways of running models, which `bench` times; all of them travel with the bundle. */
+export const peersFolder = (): string => join(packageRoot(), 'src', 'bench', 'peers')
+
 /** Everything heddle builds under a project root. */
 export const outputs = (root: string) => {
   const base = join(root, '.heddle')

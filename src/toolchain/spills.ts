@@ -1,6 +1,7 @@
 /** What a kernel may keep in memory of its own because registers do not suffice, by what ptxas reported. */
 import { findingError } from '../errors.js'
 import type { KernelResources } from './ptxas.js'
+import { plainName } from './symbol.js'
 
 /**
  * Bytes a thread may spill, by the loop it runs. The masks and scores of an author may need a few registers more than the pipelined loop of
@@ -19,7 +20,7 @@ export function refuseSpills(objects: readonly Reported[]): void {
     resources
       .filter(
         ({ kernel, spillStoreBytes, spillLoadBytes }) =>
-          Math.max(spillStoreBytes, spillLoadBytes) > (spillAllowed.get(kernel) ?? 0),
+          Math.max(spillStoreBytes, spillLoadBytes) > (spillAllowed.get(plainName(kernel)) ?? 0),
       )
       .map(
         ({ kernel, arch, registers, spillStoreBytes, spillLoadBytes }) =>

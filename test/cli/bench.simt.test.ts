@@ -10,7 +10,7 @@ let work: string
 
 beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), 'heddle-bench-'))
-  const { exitCode, log } = await heddle(['build', '--target', 'simt'])
+  const { exitCode, log } = await heddle(['build', '--target', 'simt', '--for', punctuationModel])
   expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
 })
 

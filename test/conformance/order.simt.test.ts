@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
 import { type KernelSource, loadedKernels } from '../../src/runtime/library.js'
-import { installation } from '../../src/toolchain/index.js'
+import { buildKernels, installation } from '../../src/toolchain/index.js'
 import { casesOf } from '../../src/verify/cases.js'
 import { memoryAfter, runCase } from '../../src/verify/conformance.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
@@ -17,13 +17,14 @@ let folder: string
 let libraries: Map<string, KernelSource>
 
 beforeAll(async () => {
-  subject = await openSubject(manifest)
+  subject = await openSubject()
+  const { library: built } = await buildKernels({ target: 'simt', root })
   folder = mkdtempSync(join(tmpdir(), 'heddle-order-'))
   // A kernel library reads the order when it is loaded, so each order gets a copy of its own.
   libraries = new Map(
     orders.map((order) => {
       const copy = join(folder, `${order}.so`)
-      copyFileSync(installation(root).library('simt'), copy)
+      copyFileSync(built, copy)
       process.env.HEDDLE_SIMT_ORDER = order
       return [order, loadedKernels(subject.device.loadLibrary(copy))]
     }),

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
 import { assembleBert, bertWeights } from '../../src/models/encoder/bert.js'
 import { readBertConfig } from '../../src/models/files/config.js'
 import { readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { findPlan } from '../../src/program/plans.js'
 import { compare } from '../../src/verify/compare.js'
 import { tolerance } from '../../src/verify/tolerance.js'
 import { exampleModel, golden, goldenSentences, held, interpretBert, randomBert } from './fixtures.js'
@@ -20,8 +20,8 @@ describe('the example model, interpreted', () => {
     const bound = tolerance({ dtype: 'f32', class: 'model', length: config.layers })
     const seq = Math.max(...sentences.map((sentence) => sentence.length))
     for (const [value, name] of [
-      ['hidden0', 'embeddings'],
-      [`hidden${config.layers}`, 'last_hidden_state'],
+      ['embeddings.hidden', 'embeddings'],
+      [`layer${config.layers - 1}.hidden`, 'last_hidden_state'],
       ['logits', 'logits'],
     ] as const) {
       const { data, shape } = tensor(name)

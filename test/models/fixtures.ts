@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { HostTensor } from '../../src/ir/evaluate.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
 import { assembleBert, bertDims, bertShapes, bertWeights, hasPooler } from '../../src/models/encoder/bert.js'
 import type { Checkpoint } from '../../src/models/files/checkpoint.js'
 import { type BertConfig, parseBertConfig } from '../../src/models/files/config.js'
 import { formatSafetensors, readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
 import type { WeightTensor } from '../../src/runtime/session.js'
 import { inMemory, type Weight } from '../../src/runtime/weight.js'
@@ -103,9 +103,7 @@ export function randomBert(changes: Readonly<Record<string, unknown>>, pooler = 
   }
   const config = parseBertConfig(json, 'config.json')
   const next = noise(1)
-  const shapes: Record<string, readonly number[]> = { ...bertShapes(config) }
-  if (pooler)
-    Object.assign(shapes, { 'pooler.dense.weight': [config.hidden, config.hidden], 'pooler.dense.bias': [config.hidden] })
+  const shapes = bertShapes(config, pooler)
   const tensors = new Map(
     Object.entries(shapes).map(([name, shape]): [string, StoredTensor] => {
       const spread = shape.length === 2 ? 2 / Math.sqrt(shape[1] ?? 1) : 0.1

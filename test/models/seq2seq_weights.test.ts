@@ -1,11 +1,12 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
 import { readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { assembleSeq2seqEncoder } from '../../src/models/seq2seq/programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
-import { assembleSeq2seqEncoder } from '../../src/models/seq2seq/seq2seq_encoder.js'
-import { hasLogitsBias, seq2seqHead, seq2seqWeights } from '../../src/models/seq2seq/seq2seq_weights.js'
+import { hasLogitsBias, seq2seqWeights } from '../../src/models/seq2seq/seq2seq_weights.js'
+import { seq2seqHead } from '../../src/models/seq2seq/tensor_names.js'
+import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { compare } from '../../src/verify/compare.js'
 import { tolerance } from '../../src/verify/tolerance.js'
@@ -114,12 +115,10 @@ describe('weights of encoder-decoder models', () => {
 
 describe('the assembly of the encoder', () => {
   it('returns the memory, and keys and values for every decoder layer', () => {
-    const { outputs, packed } = assembleSeq2seqEncoder(
-      { ...config, decoder: { ...config.decoder, layers: 2 } },
-      findPlan('unfused'),
-    )
-    expect(outputs).toEqual(['memory', 'memoryKeys0', 'memoryValues0', 'memoryKeys1', 'memoryValues1'])
-    expect(packed).toEqual({ inputs: false, outputs: false })
+    const { compiled } = assembleSeq2seqEncoder({ ...config, decoder: { ...config.decoder, layers: 2 } }, findPlan('unfused'))
+    expect(compiled.outputs).toEqual({ memory: 'memory' })
+    expect(Object.keys(compiled.states)).toEqual(['memoryKeys0', 'memoryValues0', 'memoryKeys1', 'memoryValues1'])
+    expect(Object.values(compiled.values).every(({ rows }) => rows === 'padded')).toBe(true)
   })
 
   it('refuses a plan that has nothing for its layers', () => {

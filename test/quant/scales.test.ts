@@ -1,8 +1,9 @@
 /** Scales files and v3.0's lists: round trips, and a refusal for everything that is not one. */
 import { describe, expect, it } from 'vitest'
+import { stepOf, stepsPerUnit } from '../../src/ir/int8_scale.js'
 import { formatAmaxList, parseAmaxList } from '../../src/quant/amax_list.js'
 import { type ModelIdentity, modelIdentity } from '../../src/quant/identity.js'
-import { formatScales, parseScales, type Scales, stepOf, stepsPerUnit } from '../../src/quant/scales.js'
+import { formatScales, parseScales, type Scales } from '../../src/quant/scales.js'
 import { perSite, sites } from '../../src/quant/sites.js'
 import type { WeightTensor } from '../../src/runtime/session.js'
 

@@ -12,7 +12,7 @@ let subject: OpenSubject
 let session: Session
 beforeAll(async () => {
   const manifest = await readManifest(root)
-  subject = await openSubject(manifest)
+  subject = await openSubject()
   session = await openSession({ ...subject, manifest, weights: {} })
 })
 afterAll(() => {

@@ -6,10 +6,10 @@
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
 import { HeddleError, usageError } from '../../errors.js'
+import { defaultPlan, findPlan } from '../../program/plans.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { openSession } from '../../runtime/session.js'
-import { defaultPlan, findPlan } from '../assembly/plans.js'
 import { prepareWeights } from '../assembly/prepare_weights.js'
 import { type Hypothesis, traceBeams, tracePool } from '../decoding/beam_trace.js'
 import { type Decoding, openDecoding } from '../decoding/decoding.js'
@@ -19,9 +19,8 @@ import { openCheckpoint } from '../files/checkpoint.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { lruCache } from '../lru_cache.js'
-import { decoderSteps, formOf } from './decoder.js'
+import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
-import { assembleSeq2seqEncoder } from './seq2seq_encoder.js'
 import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
 
 export interface Seq2seqOptions {
@@ -99,7 +98,8 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
   const headBias = hasLogitsBias(weights)
   const encoder = assembleSeq2seqEncoder(config, plan)
   const greedy: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
-  const applications = [...encoder.applications, ...decoderSteps(config, headBias, plan, greedy, 1)]
+  const decoder = assembleDecoder(config, headBias, plan, greedy, 1)
+  const applications = [...encoder.wired.applications, ...decoder.wired.applications]
   const prepared = prepareWeights(applications, weights, layouts)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 

@@ -1,109 +1,38 @@
 /**
- * Weights of encoder-decoder models, Pegasus and Marian: which tensor of a checkpoint is which weight of the graphs, their shapes, and
- * what a checkpoint may leave out. Names are without the checkpoint's `model.` prefix.
+ * Weights of encoder-decoder models, Pegasus and Marian: their shapes, and what a checkpoint may leave out. Names are without the
+ * checkpoint's `model.` prefix.
  */
 import { usageError } from '../../errors.js'
+import type { Program } from '../../ir/program.js'
 import { decode, encode } from '../../runtime/buffer.js'
+import { tensorOf } from '../../runtime/program_wiring.js'
 import { tensorBytes } from '../../runtime/session.js'
 import { type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
 import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
 import type { FloatType } from '../files/convert.js'
+import { decoderProgram, decoderSizes, encoderProgram, seq2seqEncoderDims } from './programs.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
+import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, shared } from './tensor_names.js'
 
-type Side = 'encoder' | 'decoder'
 type Shapes = Readonly<Record<string, readonly number[]>>
-
-const shared = 'shared.weight'
-const ownHead = 'lm_head.weight'
-const logitsBias = 'final_logits_bias'
-const positionsOf = (side: Side): string => `${side}.embed_positions.weight`
-
-/** What a stack embeds tokens with. */
-export const seq2seqEmbeddings = (side: Side) => ({ words: shared, positions: positionsOf(side) })
-
-/** The norm behind a stack of pre-LN layers. */
-export const seq2seqFinalNorm = (side: Side) => ({
-  gamma: `${side}.layer_norm.weight`,
-  beta: `${side}.layer_norm.bias`,
-})
-
-/** The logits' weight and, where the checkpoint has one, their bias. */
-export const seq2seqHead = ({ tied }: Seq2seqConfig) => ({ weight: tied ? shared : ownHead, bias: logitsBias })
 
 /** Whether the logits of a model have a bias, by its weights. */
 export const hasLogitsBias = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, logitsBias)
 
-/** Self-attention, inner network and their norms. */
-const layerNames = (side: Side, layer: number) => {
-  const at = `${side}.layers.${layer}`
-  return {
-    queryWeight: `${at}.self_attn.q_proj.weight`,
-    queryBias: `${at}.self_attn.q_proj.bias`,
-    keyWeight: `${at}.self_attn.k_proj.weight`,
-    keyBias: `${at}.self_attn.k_proj.bias`,
-    valueWeight: `${at}.self_attn.v_proj.weight`,
-    valueBias: `${at}.self_attn.v_proj.bias`,
-    projectionWeight: `${at}.self_attn.out_proj.weight`,
-    projectionBias: `${at}.self_attn.out_proj.bias`,
-    attentionGamma: `${at}.self_attn_layer_norm.weight`,
-    attentionBeta: `${at}.self_attn_layer_norm.bias`,
-    fc1Weight: `${at}.fc1.weight`,
-    fc1Bias: `${at}.fc1.bias`,
-    fc2Weight: `${at}.fc2.weight`,
-    fc2Bias: `${at}.fc2.bias`,
-    outputGamma: `${at}.final_layer_norm.weight`,
-    outputBeta: `${at}.final_layer_norm.bias`,
-  }
-}
+/** Every way of choosing words has these weights. */
+const anyGeneration = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 } as const
 
-/** Weights of an encoder layer, for its graph. */
-export const encoderLayerNames = (layer: number) => layerNames('encoder', layer)
-
-/** Weights of a decoder layer, for its graph; keys and values of the memory are computed elsewhere. */
-export const decoderLayerNames = (layer: number) => {
-  const at = `decoder.layers.${layer}`
-  return {
-    ...layerNames('decoder', layer),
-    crossQueryWeight: `${at}.encoder_attn.q_proj.weight`,
-    crossQueryBias: `${at}.encoder_attn.q_proj.bias`,
-    crossProjectionWeight: `${at}.encoder_attn.out_proj.weight`,
-    crossProjectionBias: `${at}.encoder_attn.out_proj.bias`,
-    crossGamma: `${at}.encoder_attn_layer_norm.weight`,
-    crossBeta: `${at}.encoder_attn_layer_norm.bias`,
-  }
-}
-
-/** What makes keys and values of the memory for a decoder layer. */
-export const memoryNames = (layer: number) => {
-  const at = `decoder.layers.${layer}.encoder_attn`
-  return {
-    keyWeight: `${at}.k_proj.weight`,
-    keyBias: `${at}.k_proj.bias`,
-    valueWeight: `${at}.v_proj.weight`,
-    valueBias: `${at}.v_proj.bias`,
-  }
-}
-
-/** The shape the configuration gives each tensor that a checkpoint must have. */
+/** The shape the configuration gives each tensor; position tables may be left out of a checkpoint. */
 export function seq2seqShapes(config: Seq2seqConfig): Shapes {
-  const { hidden, vocab } = config
-  const shapes: Record<string, readonly number[]> = { [shared]: [vocab, hidden] }
-  const add = (names: Readonly<Record<string, string>>, inner: number): void => {
-    for (const [weight, name] of Object.entries(names)) {
-      if (weight === 'fc1Weight') shapes[name] = [inner, hidden]
-      else if (weight === 'fc2Weight') shapes[name] = [hidden, inner]
-      else if (weight === 'fc1Bias') shapes[name] = [inner]
-      else shapes[name] = weight.endsWith('Weight') ? [hidden, hidden] : [hidden]
-    }
-  }
-  for (let i = 0; i < config.encoder.layers; i++) add(encoderLayerNames(i), config.encoder.inner)
-  for (let i = 0; i < config.decoder.layers; i++) {
-    add(decoderLayerNames(i), config.decoder.inner)
-    add(memoryNames(i), config.decoder.inner)
-  }
-  if (config.finalNorm) for (const side of ['encoder', 'decoder'] as const) add(seq2seqFinalNorm(side), hidden)
-  if (!config.tied) shapes[ownHead] = [vocab, hidden]
-  return shapes
+  const of = ({ weights }: Program, names: Readonly<Record<string, string>>, sizes: Readonly<Record<string, number>>) =>
+    Object.entries(weights).map(([weight, value]): [string, readonly number[]] => [
+      names[weight] ?? weight,
+      tensorOf(value, weight, sizes, { T: 'f32' }).shape,
+    ])
+  return Object.fromEntries([
+    ...of(encoderProgram(config), encoderTensors(config), seq2seqEncoderDims(config, { batch: 1, seq: 1 })),
+    ...of(decoderProgram(config, false, anyGeneration, 1), decoderTensors(config), decoderSizes(config)),
+  ])
 }
 
 /** Names a checkpoint may have for a tensor. Of tied embeddings it may hold any one. */
@@ -124,12 +53,11 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: F
   expectCount(file, 'decoder_layers', config.decoder.layers)
   const find = (name: string) => findTensor(file, namesOf(name, config))
   const weights: Record<string, DeferredTensor> = {}
-  for (const [name, shape] of Object.entries(seq2seqShapes(config))) weights[name] = takeTensor(find(name), name, shape, dtype)
-  const table = [config.positions, config.hidden]
-  for (const side of ['encoder', 'decoder'] as const) {
-    const name = positionsOf(side)
+  const tables = [positionsOf('encoder'), positionsOf('decoder')]
+  for (const [name, shape] of Object.entries(seq2seqShapes(config))) {
     const found = find(name)
-    weights[name] = found === undefined ? sinusoids(config, dtype) : takeTensor(found, name, table, dtype)
+    const left = found === undefined && tables.includes(name)
+    weights[name] = left ? sinusoids(config, dtype) : takeTensor(found, name, shape, dtype)
   }
   const bias = find(logitsBias)
   if (bias !== undefined) {

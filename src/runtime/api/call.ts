@@ -20,10 +20,15 @@ const known: { readonly [K in keyof Required<GivenOptions>]: true } = {
 }
 
 /** Refuses options that nothing would read. */
-export function checkOptions(who: string, names: readonly string[], options: object): void {
+export function checkOptions(
+  area: 'call' | 'device' | 'tensor' | 'load' | 'run',
+  who: string,
+  names: readonly string[],
+  options: object,
+): void {
   const unknown = Object.keys(options).find((name) => !names.includes(name))
   if (unknown !== undefined) {
-    throw usageError('call.option', `${who} has no option ${unknown}`, { hint: nameHint('options', names, unknown) })
+    throw usageError(`${area}.option`, `${who} has no option ${unknown}`, { hint: nameHint('options', names, unknown) })
   }
 }
 
@@ -35,7 +40,7 @@ export async function callOp(
   options: GivenOptions = {},
 ): Promise<Record<string, Tensor | DeviceTensor>> {
   core.expectOpen('call')
-  checkOptions('call', Object.keys(known), options)
+  checkOptions('call', 'call', Object.keys(known), options)
   const signal = options.signal instanceof AbortSignal ? options.signal : undefined
   signal?.throwIfAborted()
   const call = checkCall(op, inputs, options)

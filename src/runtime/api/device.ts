@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { HeddleError, usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
+import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
 import type { BuildProgress as CompileProgress } from '../../toolchain/index.js'
 import { type DeviceKind, deviceKinds, type Device as NativeDevice, openDevice as openNative } from '../device.js'
@@ -17,6 +18,8 @@ import type { AnyOp, CallDType, CallInputs, CallOptions, CallResult, NoOthers } 
 import { DeviceCore } from './core.js'
 import { DeviceTensor } from './device_tensor.js'
 import { bytesIn, formBytes } from './form.js'
+import { loadModel } from './load.js'
+import type { LoadOptions, Model, SignatureOf } from './model_types.js'
 import { nameHint } from './names.js'
 import { findRoot, projectIn } from './project.js'
 import { checkTensor, type Tensor } from './tensor.js'
@@ -67,6 +70,16 @@ export interface Device extends AsyncDisposable {
   >(op: O, inputs: G & NoOthers<G, O['inputs']>, options?: CallOptions<O, P, Keep>): Promise<CallResult<O, G, P, Keep>>
   /** Copies a tensor to the device, where it stays until it is freed. @throws usage `tensor.*`; environment `device.memory` */
   upload<const D extends DType>(tensor: Tensor<D>, options?: UploadOptions): Promise<DeviceTensor<D>>
+  /**
+   * Brings a graph with its weights to the device: `const model = await device.load(layer, { plan: 'fused', weights, attrs: { eps: 1e-6 } })`,
+   * then `await model.run({ x })`.
+   * @throws usage `load.*` naming what was given and what is allowed, `layout.unknown` for a layout that the option has to name; environment
+   * `device.memory`; the signal's reason
+   */
+  load<const D extends GraphDecl, const States extends string = never>(
+    graph: D,
+    options: LoadOptions<SignatureOf<D>, States>,
+  ): Promise<Model<SignatureOf<D>, States>>
   /** Waits for what runs, and frees the device and every tensor on it. Closing again does nothing. */
   close(): Promise<void>
 }
@@ -81,7 +94,7 @@ const preferred: readonly DeviceKind[] = deviceKinds.toReversed()
  * @throws environment `device.unavailable`, `device.plugin`, `toolchain.*` for what the machine lacks; usage `device.kind`, `device.root`
  */
 export async function openDevice(kind?: DeviceKind, options: OpenOptions = {}): Promise<Device> {
-  checkOptions('openDevice', ['root', 'signal', 'onProgress', 'onNotice'], options)
+  checkOptions('device', 'openDevice', ['root', 'signal', 'onProgress', 'onNotice'], options)
   options.signal?.throwIfAborted()
   const root = options.root === undefined ? findRoot() : resolve(options.root)
   if (!existsSync(root)) throw usageError('device.root', `there is no folder ${root}`)
@@ -128,7 +141,7 @@ export function deviceOf(native: NativeDevice, root: string, skipped: readonly S
     call: async (op, inputs, options) => (await callOp(core, op, inputs, options)) as never,
     async upload(given, options = {}) {
       core.expectOpen('upload')
-      checkOptions('upload', ['layout', 'signal'], options)
+      checkOptions('tensor', 'upload', ['layout', 'signal'], options)
       options.signal?.throwIfAborted()
       const tensor = checkTensor('upload', 'tensor', given)
       const form = { dtype: given.dtype, shape: [...tensor.shape], layout: options.layout }
@@ -144,6 +157,7 @@ export function deviceOf(native: NativeDevice, root: string, skipped: readonly S
       }
       return new DeviceTensor(form, core, { buffer, offset: 0, bytes })
     },
+    load: async (graph, options) => (await loadModel(core, graph, options)) as never,
     close,
     [Symbol.asyncDispose]: close,
   }

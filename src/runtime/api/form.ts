@@ -1,6 +1,7 @@
 /** Tensors between the host, row-major, and bytes as a form says that they lie on the device. */
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { LayoutDecl } from '../../lang/layout.js'
+import { findLayout, type Layouts } from '../layouts.js'
 import type { Form } from './device_tensor.js'
 import { elementsIn, inLayout, inRows } from './order.js'
 import { bytesOf, type Tensor, tensorOf } from './tensor.js'
@@ -18,3 +19,7 @@ export function tensorIn({ dtype, shape, layout }: Form, bytes: Uint8Array): Ten
   const { data } = tensorOf(dtype, [elementsIn(layout, shape)], bytes)
   return tensorOf(dtype, shape, bytesOf(inRows(data, layout, shape)))
 }
+
+/** The layout of a name; undefined for row-major. @throws usage `layout.unknown`, `layout.rank` */
+export const layoutOf = (layouts: Layouts, name: string, rank: number): LayoutDecl | undefined =>
+  name === 'row' ? undefined : findLayout(layouts, name, rank)

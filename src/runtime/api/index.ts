@@ -8,4 +8,5 @@ export type { AnyOp, AnyTensor, CallInputs, CallOptions, CallResult } from './ca
 export { type Device, type OpenOptions, openDevice, type SkippedDevice, type UploadOptions } from './device.js'
 export type { DeviceTensor } from './device_tensor.js'
 export { bf16, f16, type HalfType } from './half.js'
+export type { LoadOptions, Model, ModelRunOptions, ModelState, StateOption } from './model_types.js'
 export { type Tensor, type TensorArrays, tensor, toNumbers, zeros } from './tensor.js'

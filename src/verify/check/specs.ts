@@ -17,6 +17,8 @@ export interface SpecKernels extends Linked {
   readonly layouts: readonly Layout[]
   /** Names of kernels that plans derive. */
   readonly derived: ReadonlySet<string>
+  /** Runs what may refuse a graph or a plan; a refusal names the place where that is written. */
+  readonly locating: <T>(action: () => T) => T
   /** A declared graph by the names of kernels. */
   link(graph: Graph): Graph
 }
@@ -31,7 +33,7 @@ export async function readNamed(root: string, names: readonly string[], specs = 
   if (!names.every((name) => kernels.some((kernel) => kernel.name === name))) return undefined
   const ops = new Map(kernels.map((kernel) => [kernel.name, kernel]))
   const none = { templates: [], schedules: {}, graphs: {}, declared: {}, plans: [], derived: new Set<string>() }
-  return { ...none, kernels, ops, layouts, link: (graph) => graph }
+  return { ...none, kernels, ops, layouts, link: (graph) => graph, locating: (action) => action() }
 }
 
 /** Every kernel of a project: those of its ops and those its plans derive. @throws usage errors of the front end and of plans */
@@ -42,12 +44,13 @@ export async function readKernels(root: string, specs = 'specs'): Promise<SpecKe
     import('../../fuse/link.js'),
   ])
   const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
-  const { graphs, plans } = await readDeclarations(root, specs)
+  const { graphs, plans, locating } = await readDeclarations(root, specs)
   const verified = await readVerifiedGroups(root)
-  const planned = planAll(plans, graphs, [...kernels, ...standard], layouts, verified)
+  const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified))
   // A project that cannot be written to is checked anew each time.
   await verified.save().catch(() => undefined)
   const ops = new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel]))
   const derived = new Set([...planned.kernels, ...planned.templates].map(({ name }) => name))
-  return { ...linkKernels(planned, kernels, standard, graphs), declared: graphs, plans, ops, layouts, derived, link: linkGraph }
+  const linked = locating(() => linkKernels(planned, kernels, standard, graphs))
+  return { ...linked, declared: graphs, plans, ops, layouts, derived, link: linkGraph, locating }
 }

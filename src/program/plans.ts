@@ -3,9 +3,9 @@
  * nodes. Programs are built from what it returns.
  */
 
-import type { PlannedGraphs } from '../../emit/graphs.js'
-import { usageError } from '../../errors.js'
-import type { Graph } from '../../ir/graph.js'
+import type { PlannedGraphs } from '../emit/graphs.js'
+import { usageError } from '../errors.js'
+import type { Graph } from '../ir/graph.js'
 
 export interface ModelPlan {
   readonly name: string
