@@ -45,6 +45,7 @@ export default defineConfig([
       typescript_hooks: 'src/frontend/typescript_hooks.ts',
       runtime: 'src/runtime/api/index.ts',
       std: 'src/std/index.ts',
+      testing: 'src/verify/testing.ts',
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
     },
     external: dependencies,

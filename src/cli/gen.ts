@@ -5,11 +5,10 @@
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
-import type { SearchOptions } from '../frontend/index.js'
 import { noteGen } from '../toolchain/gen_state.js'
+import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
 import { readTuning } from './tuning_file.js'
-import { readVerifiedGroups } from './verified_groups.js'
 
 export interface GenOptions {
   /** Compare instead of writing. */
@@ -26,21 +25,6 @@ export interface GenResult {
   readonly kernels: readonly string[]
   /** Files below the output folder that were written, or under `check` differ. */
   readonly changed: readonly string[]
-}
-
-/** Every kernel of a project: those of its ops and those its plans derive. @throws usage errors of the front end and of plans */
-export async function readKernels(root: string, specs = 'specs', search: SearchOptions = {}) {
-  const [{ readSearched }, { planAll }, { linkKernels }] = await Promise.all([
-    import('../frontend/index.js'),
-    import('../fuse/plans.js'),
-    import('../fuse/link.js'),
-  ])
-  const { kernels, standard, layouts, graphs, plans, locating } = await readSearched(root, specs, search)
-  const verified = await readVerifiedGroups(root)
-  const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified))
-  // A project that cannot be written to is checked anew each time.
-  await verified.save().catch(() => undefined)
-  return { ...locating(() => linkKernels(planned, kernels, standard, graphs)), standard, locating }
 }
 
 /** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */

@@ -2,6 +2,7 @@
 export { type BuildVerbOptions, type BuildVerbResult, build } from './build.js'
 export { bundle } from './bundle.js'
 export { type CalibrateOptions, type CalibrateResult, calibrate } from './calibrate.js'
+export { type CheckVerbOptions, check } from './check.js'
 export { clean } from './clean.js'
 export type { CliContext } from './context.js'
 export { demo } from './demo.js'

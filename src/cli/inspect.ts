@@ -14,8 +14,8 @@ import { printTemplate } from '../ir/print_template.js'
 import { isTemplate } from '../ir/template.js'
 import { type BuildReport, installation, readBuildReport, searchManifests } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
+import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
-import { readKernels } from './gen.js'
 import { inspectPasses, type PassText } from './inspect_passes.js'
 
 export interface Inspection {

@@ -8,8 +8,8 @@ import { printKernel } from '../ir/print.js'
 import { printGraph } from '../ir/print_graph.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate } from '../ir/template.js'
+import { readKernels } from '../verify/check/specs.js'
 import type { CliContext } from './context.js'
-import { readKernels } from './gen.js'
 
 export interface PassText {
   readonly pass: string

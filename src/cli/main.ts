@@ -4,6 +4,7 @@ import { benchCommand } from './bench.js'
 import { buildCommand } from './build.js'
 import { bundleCommand } from './bundle.js'
 import { calibrateCommand } from './calibrate.js'
+import { checkCommand } from './check.js'
 import { cleanCommand } from './clean.js'
 import type { CliContext } from './context.js'
 import { demoCommand } from './demo.js'
@@ -45,6 +46,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     planCommand,
     benchCommand,
     tuneCommand,
+    checkCommand,
     selftestCommand,
     doctorCommand,
     demoCommand,

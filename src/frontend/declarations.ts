@@ -50,7 +50,7 @@ export async function readDeclarations(root: string, specs = 'specs'): Promise<D
 }
 
 /** Writes every module of a folder as JavaScript. */
-async function translate(root: string, source: string, folder: string, maps: SourceMaps): Promise<void> {
+export async function translate(root: string, source: string, folder: string, maps: SourceMaps): Promise<void> {
   const options = { module: ModuleKind.ESNext, target: ScriptTarget.ES2023, sourceMap: true }
   for (const file of await readdir(source, { recursive: true, withFileTypes: true })) {
     if (!file.isFile() || !file.name.endsWith('.ts') || file.name.endsWith('.d.ts')) continue

@@ -41,6 +41,9 @@ const defaults = {
   strict: true,
 } as const
 
+/** What TypeScript itself declares, for projects that do not say. */
+const languageLibraries = ['lib.es2023.d.ts']
+
 /** Opens the project of a root folder; `tsconfig` defaults to the root's own, if it has one. */
 export function openProject(root: string, tsconfig?: string): SpecProject {
   const base = resolve(root)
@@ -54,6 +57,8 @@ export function openProject(root: string, tsconfig?: string): SpecProject {
     // Ambient packages such as Node's types are not part of the language and slow to check.
     compilerOptions: { ...(hasConfig ? {} : defaults), noEmit: true, skipLibCheck: true, types: [] },
   })
+  // Nothing of a browser is part of the language either; reading what it declares would be half of the time that all of this takes.
+  if (project.compilerOptions.get().lib === undefined) project.compilerOptions.set({ lib: languageLibraries })
   return { root: base, project, fileName: (file) => relative(base, file.getFilePath()).replaceAll('\\', '/') }
 }
 

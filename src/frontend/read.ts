@@ -23,6 +23,8 @@ export interface ReadOptions {
   readonly tsconfig?: string
   /** Further spec modules that exist only in memory: path relative to the root, and text. */
   readonly files?: Readonly<Record<string, string>>
+  /** Only ops of these names, and what TypeScript says of the files they are in: for whoever has changed one and waits. */
+  readonly only?: ReadonlySet<string>
 }
 
 export interface Specs {
@@ -104,10 +106,21 @@ interface Rejected {
   readonly diagnostic: Diagnostic
 }
 
+/** The name an op is declared with, where it is written there. */
+function nameIn(call: CallExpression): string {
+  const [name] = call.getArguments()
+  return Node.isStringLiteral(name) ? name.getLiteralValue() : ''
+}
+
 const uniqueHint = 'names are unique in the project'
 
 /** Reads spec modules of an open project. `files` are in memory, by path relative to the root. */
-export function readProject(project: SpecProject, specs: readonly string[], files: Readonly<Record<string, string>> = {}): Specs {
+export function readProject(
+  project: SpecProject,
+  specs: readonly string[],
+  files: Readonly<Record<string, string>> = {},
+  only?: ReadonlySet<string>,
+): Specs {
   const sources = specFiles(project, specs, files)
   const library = standardFiles(project)
   const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])
@@ -145,7 +158,9 @@ export function readProject(project: SpecProject, specs: readonly string[], file
 
   const reexported = new Set(sources.flatMap(exportsOf).map(({ compilerSymbol }) => compilerSymbol))
   const standard: Kernel[] = []
-  for (const file of library) {
+  const isWanted = ({ kind, call }: Declaration): boolean => only === undefined || (kind === 'op' && only.has(nameIn(call)))
+  const seen = new Set<SourceFile>()
+  for (const file of only === undefined ? library : []) {
     for (const { kind, call } of declarationsIn(file, declarators)) {
       if (kind !== 'op') throw new Error(`internal: the standard library declares a ${kind}`)
       const { kernel } = lower(call, `src/std/${file.getBaseName()}`, true)
@@ -155,7 +170,8 @@ export function readProject(project: SpecProject, specs: readonly string[], file
     }
   }
   for (const file of sources) {
-    for (const declaration of declarationsIn(file, declarators)) {
+    for (const declaration of declarationsIn(file, declarators).filter(isWanted)) {
+      seen.add(file)
       const refusal = refusalOf(() =>
         guarded(
           () => read(declaration),
@@ -168,6 +184,7 @@ export function readProject(project: SpecProject, specs: readonly string[], file
   }
   const distinct = new Map(rejected.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
   const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
+    if (only !== undefined && !seen.has(file)) return []
     let errors: Diagnostic[] = []
     const refusal = refusalOf(() => {
       errors = typeErrors(file, project, rejected)
@@ -207,8 +224,7 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
   for (const file of files) {
     for (const { kind, call } of declarationsIn(file, declarators)) {
       if (kind === 'layout') layoutOf(call)
-      const [name] = call.getArguments()
-      if (kind !== 'op' || !Node.isStringLiteral(name) || !names.has(name.getLiteralValue())) continue
+      if (kind !== 'op' || !names.has(nameIn(call))) continue
       const { line, column } = file.getLineAndColumnAtPos(call.getStart())
       const source = { file: relative(folder, file.getFilePath()).replaceAll('\\', '/'), line, column }
       kernels.push(lowerOp(call, source, { declarators, layoutOf, isStandard: false }).kernel)
@@ -218,12 +234,12 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
 }
 
 /** Reads spec modules. @throws usage `frontend.no_specs`, `frontend.tsconfig` or `frontend.heddle` if there is nothing to read. */
-export const readSpecs = ({ root, specs, tsconfig, files }: ReadOptions): Specs =>
-  readProject(openProject(root, tsconfig), specs, files)
+export const readSpecs = ({ root, specs, tsconfig, files, only }: ReadOptions): Specs =>
+  readProject(openProject(root, tsconfig), specs, files, only)
 
 /** Reads spec modules that must be free of errors. @throws usage `frontend.rejected` whose message holds every diagnostic. */
-export const readSpecsOrThrow = ({ root, specs, tsconfig, files }: ReadOptions): Omit<Specs, 'diagnostics'> =>
-  readProjectOrThrow(openProject(root, tsconfig), specs, files)
+export const readSpecsOrThrow = ({ root, specs, tsconfig, files, only }: ReadOptions): Omit<Specs, 'diagnostics'> =>
+  readProjectOrThrow(openProject(root, tsconfig), specs, files, only)
 
 /** The same of an open project. @throws usage `frontend.rejected` */
 export function readProjectOrThrow(...reading: Parameters<typeof readProject>): Omit<Specs, 'diagnostics'> {

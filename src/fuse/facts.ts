@@ -7,6 +7,7 @@ import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts
 import { bothDomains, longestSequence, noFacts, renameCount } from '../ir/facts/facts.js'
 import { type AttrValue, type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
+import { rowMajor } from '../ir/layout.js'
 import { own } from '../ir/own.js'
 import { factorsOf, sumsIntegers } from '../ir/product.js'
 import { type Extent, printExtent, sameExtent } from '../ir/shape.js'
@@ -28,6 +29,39 @@ export function withFacts<K extends Kernel | TemplateKernel>(
 ): Derived<K> {
   const facts = new Composition(graph, nodes, derived, ops).run()
   return { ...derived, kernel: { ...derived.kernel, facts } }
+}
+
+/** A whole graph's facts: its inputs and weights by name, in counts of its dimensions. @param ops kernels of its ops, by name */
+export function graphFacts(graph: Graph, ops: ReadonlyMap<string, Kernel>): Facts {
+  const named = { ...graph.inputs, ...graph.weights }
+  const bindings = Object.entries(named).map(([param, value]) => ({ param, value, shape: graph.values[value]?.shape ?? [] }))
+  const tensors = bindings.map(({ param, value, shape }) => ({
+    name: param,
+    access: 'in' as const,
+    dtype: graph.values[value]?.dtype ?? 'f32',
+    // An extent that is no dimension has no name here: what refers to it is told by the dimensions it is made of.
+    dims: shape.map((extent) => (extent.factor === 1 && extent.dims.length === 1 ? (extent.dims[0] ?? '') : printExtent(extent))),
+    layout: rowMajor([]),
+  }))
+  const dims = [...new Set(bindings.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))]
+  const kernel: Kernel = { ...nothing, dims, tensors }
+  const attrs = Object.fromEntries([
+    ...dims.map((dim): [string, AttrValue] => [dim, { dim }]),
+    ...graph.attrs.map((attr): [string, AttrValue] => [attr, { attr }]),
+  ])
+  const nodes = graph.nodes.flatMap((node) => (node.kind === 'view' ? [] : [node]))
+  return new Composition(graph, nodes, { kernel, inputs: bindings, outputs: [], attrs }, ops).run()
+}
+
+const nothing: Kernel = {
+  name: '',
+  source: { file: '', line: 1, column: 1 },
+  dims: [],
+  types: {},
+  attrs: [],
+  tensors: [],
+  rows: [],
+  body: [],
 }
 
 /** A member with its facts: the op's names as the graph's values and extents. */
@@ -65,7 +99,8 @@ class Composition {
       const dims = derived.kernel.tensors.find(({ name }) => name === param)?.dims ?? []
       dims.forEach((dim, axis) => {
         const extent = shape[axis]
-        if (extent !== undefined) this.#extents.set(dim, extent)
+        // Composite extents of a whole graph are told by their dimensions.
+        if (extent !== undefined && !dim.includes('*')) this.#extents.set(dim, extent)
       })
     }
   }
@@ -228,7 +263,7 @@ class Composition {
       const own = this.#derived.kernel.tensors.find((each) => each.name === param)?.dims
       if (bound === undefined || own === undefined || bound.shape.length !== shape.length) continue
       const dim = own[axis]
-      if (dim !== undefined) return dim
+      if (dim !== undefined && !dim.includes('*')) return dim
     }
     return this.#extent(extent)
   }

@@ -59,7 +59,8 @@ const opsOf = ({ nodes, packing, scales = {} }: Graph): string[] => [
 
 const linkGraphs = (plans: PlannedGraphs): PlannedGraphs => mapValues(plans, (graphs) => mapValues(graphs, linkGraph))
 
-const linkGraph = (graph: Graph): Graph => ({
+/** A graph whose nodes name kernels. */
+export const linkGraph = (graph: Graph): Graph => ({
   ...graph,
   nodes: graph.nodes.map((node) => (node.kind === 'op' ? { ...node, op: kernelName(node.op) } : node)),
 })

@@ -65,7 +65,8 @@ function elementOffset({ buffer, shape }: Placed, layouts: Layouts): (flat: numb
   }
 }
 
-function store(placed: Placed, values: ArrayLike<number>, layouts: Layouts): Uint8Array {
+/** Values as a buffer holds them, by its layout. */
+export function store(placed: Placed, values: ArrayLike<number>, layouts: Layouts): Uint8Array {
   const { dtype, layout } = placed.buffer
   if (layout === 'row') return encodeNumbers(dtype, values)
   // Padding is poisoned as well: no result may depend on it.

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { layouts, ops } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
+import { findingError } from '../errors.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../models/files/convert.js'
 import { planNames } from '../program/plans.js'
@@ -23,6 +24,8 @@ export interface SelftestConfig {
   readonly device: NativeDevice
   readonly library: KernelSource
   readonly manifest: Manifest
+  /** The kernels that are shipped, of which a project may have hidden some behind its own; all of the manifest's by default. */
+  readonly kernels?: Manifest['kernels'] | undefined
   /** Model folders with goldens. */
   readonly models: readonly { readonly name: string; readonly dir: string }[]
   /** Storage types the models run in, with every plan. */
@@ -63,7 +66,7 @@ function allGroups(config: SelftestConfig): Group[] {
   const subject: Subject = { device, library, layouts, ops }
   const quantised = quantisedPlans(manifest)
   // Fused kernels have no body to be held against here; the models run with every plan instead.
-  const kernels = manifest.kernels
+  const kernels = (config.kernels ?? manifest.kernels)
     .filter((entry) => hasOracle(subject, entry))
     .map(
       (entry): Group => ({
@@ -144,10 +147,14 @@ async function runGroup({ name, tests, verbose }: Group, signal: AbortSignal | u
   }
 }
 
-/** Runs everything the filter leaves, one group after the other, and reports each as it ends. Rejects only when the signal aborts. */
+/**
+ * Runs everything the filter leaves, one group after the other, and reports each as it ends.
+ * @throws finding `selftest.selection` where the filter leaves nothing; the signal's reason when it aborts
+ */
 export async function selftest(config: SelftestConfig, onGroup?: (report: GroupReport) => void): Promise<SelftestReport> {
   const groups: GroupReport[] = []
-  const selected = allGroups(config)
+  const all = allGroups(config)
+  const selected = all
     .map((group) => ({ ...group, tests: group.tests.filter(({ name }) => config.filter?.test(name) ?? true) }))
     .filter(({ tests }) => tests.length > 0)
   const keys = selected.flatMap(({ kernel }) => kernel ?? [])
@@ -157,6 +164,11 @@ export async function selftest(config: SelftestConfig, onGroup?: (report: GroupR
     const report = await runGroup(group, config.signal)
     onGroup?.(report)
     groups.push(report)
+  }
+  if (groups.length === 0) {
+    throw findingError('selftest.selection', `no check has a name that matches ${config.filter}`, {
+      hint: `checks have names such as ${all[0]?.tests[0]?.name ?? 'none'}`,
+    })
   }
   const count = (of: (group: GroupReport) => number): number => groups.reduce((sum, group) => sum + of(group), 0)
   return { passed: count(({ passed }) => passed), failed: count(({ failures }) => failures.length), groups }

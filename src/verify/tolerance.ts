@@ -132,6 +132,17 @@ export function modelTolerance(dtype: DType, layers: number, scale = 1): ModelTo
 }
 
 /**
+ * For a graph of `steps` kernels that each store their results: none errs more than a layer of a model does. `scale` is the root mean
+ * square of the expected values.
+ */
+export function graphTolerance(dtype: DType, steps: number, scale: number): Tolerance {
+  if (dtype !== 'f32' && dtype !== 'f16' && dtype !== 'bf16')
+    return dtype === 'i8' ? quantisationStep : { absolute: 0, relative: 0 }
+  const relativeL2 = 2 * naiveModel[dtype].perLayer * unitRoundoff[dtype] * Math.sqrt(steps)
+  return { absolute: tail * relativeL2 * scale, relative: 0 }
+}
+
+/**
  * How far the F1 score of a quantised token classifier may lie below that of float32, with scales from 64 sentences: by what its layers
  * hand on. FasterTransformer v3.0 states 0.005 and 0.011 for SQuAD after calibration; a small model on a small set gets twice that.
  */

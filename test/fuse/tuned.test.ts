@@ -2,9 +2,9 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { besideLibrary, planTuning } from '../../src/bench/tune_plan.js'
-import { readKernels } from '../../src/cli/gen.js'
 import { bareMatmul, checkTuned } from '../../src/fuse/product/tuned.js'
 import type { GraphNode } from '../../src/ir/graph.js'
+import { readKernels } from '../../src/verify/check/specs.js'
 import { refusal } from '../refusal.js'
 
 const { graphs, templates } = await readKernels(fileURLToPath(new URL('../..', import.meta.url)))

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { planTuning } from '../../src/bench/tune_plan.js'
 import { selectTiles, type TimesAtRows } from '../../src/bench/tune_select.js'
-import { readKernels } from '../../src/cli/gen.js'
 import { generateCandidates } from '../../src/emit/candidates.js'
 import { generate } from '../../src/emit/generate.js'
 import type { TemplateKernel } from '../../src/ir/template.js'
 import { matmulTiles, type TileChoice, tileCandidates, tileName } from '../../src/schedule/tiles.js'
 import { formatTuning, parseTuning, type TuningEntry } from '../../src/schedule/tuning.js'
+import { readKernels } from '../../src/verify/check/specs.js'
 import { refusal } from '../refusal.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))

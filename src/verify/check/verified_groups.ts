@@ -5,7 +5,7 @@
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
-import type { Verified } from '../fuse/check/meaning.js'
+import type { Verified } from '../../fuse/check/meaning.js'
 
 /** Digests kept, newest last: more than a project has groups. */
 const most = 20_000

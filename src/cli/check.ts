@@ -1,0 +1,95 @@
+/** `heddle check`: the project's own ops, graphs and plans against their bodies on a device. Compiles what it checks, and nothing else. */
+import { Command, Option } from '@commander-js/extra-typings'
+import { usageError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
+import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
+import { type CliContext, json } from './context.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { readTuning } from './tuning_file.js'
+
+export interface CheckVerbOptions {
+  readonly device?: DeviceKind | undefined
+  /** Storage types; all that are declared without it. */
+  readonly dtype?: DType | undefined
+  readonly plan?: string | undefined
+  /** A regular expression over what is printed: `rms_norm__f16`, `layer my-plan f32`. */
+  readonly filter?: string | undefined
+  readonly thorough?: boolean | undefined
+  readonly generated?: boolean | undefined
+  readonly specs?: string | undefined
+}
+
+/** Failures of one group that are printed; the count says how many there were. */
+const shownFailures = 5
+
+function pattern(text: string | undefined): RegExp | undefined {
+  if (text === undefined) return undefined
+  try {
+    return new RegExp(text)
+  } catch (cause) {
+    throw usageError('check.filter', `${JSON.stringify(text)} is not a regular expression`, { cause })
+  }
+}
+
+const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body', ir: 'what was read of it', nodes: 'its nodes' }
+
+/** One line a kernel or graph, one more for each failure. */
+export function describeCheck({ name, against, passed, failures, seconds }: CheckGroup): string {
+  const count =
+    failures.length === 0 ? `${passed} equal to ${words[against]}` : `${failures.length} of ${passed + failures.length} differ`
+  const lines = [`${failures.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${count} (${seconds.toFixed(1)} s)`]
+  for (const failure of failures.slice(0, shownFailures)) lines.push(`  ${failure.name}: ${failure.detail}`)
+  if (failures.length > shownFailures) lines.push(`  and ${failures.length - shownFailures} more`)
+  return `${lines.join('\n')}\n`
+}
+
+/**
+ * @param names of ops, derived kernels and graphs; everything without any
+ * @throws finding `check.selection` where nothing is selected; usage `check.filter`; errors of the front end and of plans; environment for a missing
+ * device, addon or compiler
+ */
+export async function check(names: readonly string[], options: CheckVerbOptions, context: CliContext): Promise<CheckReport> {
+  const { root, signal } = context
+  const { onNotice, onProgress } = openOptions(context)
+  const filter = pattern(options.filter)
+  const tuning = await readTuning({ root, specs: options.specs, file: undefined })
+  const { device, plan, dtype, thorough, generated, specs } = options
+  return checkProject({
+    root,
+    names,
+    device,
+    plan,
+    filter,
+    thorough,
+    generated,
+    specs,
+    tuning,
+    signal,
+    onNotice,
+    onProgress,
+    dtypes: dtype === undefined ? undefined : [dtype],
+    onGroup: (group) => context.log(describeCheck(group)),
+  })
+}
+
+export const checkCommand = (context: () => CliContext) =>
+  new Command('check')
+    .description("hold the project's own ops, graphs and plans against their bodies on a device")
+    .argument('[names...]', 'ops, kernels that plans derive, and graphs; everything without any')
+    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(new Option('--dtype <dtype>', 'storage type; all that are declared by default').choices(dtypes))
+    .option('--plan <name>', 'graphs under this plan only')
+    .option('--filter <regexp>', 'only kernels and graphs whose name matches')
+    .option('--thorough', 'every size that selftest tries')
+    .option('--generated', 'check the text that lies in generated/, as it is there')
+    .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--json', 'print the report as JSON')
+    .action(async (names, options) => {
+      const report = await check(names, options, context())
+      const closing = `${report.passed} passed, ${report.failed} failed\n`
+      if (options.json) {
+        context().out(json(report))
+        context().log(closing)
+      } else context().out(closing)
+      if (report.failed > 0) process.exitCode = 1
+    })

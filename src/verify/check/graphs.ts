@@ -1,0 +1,215 @@
+/**
+ * Whole graphs on a device, under each of their plans, held against their nodes run one by one on the host: products by their definition,
+ * ops by their bodies. What the host runs is the graph behind the passes of the plan that say how values are held, so that both have the
+ * same inputs; what those passes keep is theirs to prove.
+ */
+
+import type { Manifest } from '../../emit/manifest.js'
+import { type DType, dtypeInfo } from '../../ir/dtype.js'
+import { evaluateCount, type Facts } from '../../ir/facts/facts.js'
+import { type Graph, isQuantised } from '../../ir/graph.js'
+import { resolveDType } from '../../ir/instance.js'
+import type { Kernel } from '../../ir/kernel.js'
+import { evaluateExtent } from '../../ir/shape.js'
+import { findLayout, type Layouts, layoutSize } from '../../runtime/layouts.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
+import { buildProgram } from '../../runtime/program.js'
+import { openSession } from '../../runtime/session.js'
+import { load, store } from '../block.js'
+import { compare } from '../compare.js'
+import type { CheckResult } from '../conformance.js'
+import { drawOf } from '../domains.js'
+import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
+import { normal, random } from '../random.js'
+import { roundTo } from '../storage.js'
+import { graphTolerance } from '../tolerance.js'
+
+/** A graph as a plan has it, and as it is before nodes become kernels. */
+export interface GraphSubject {
+  readonly name: string
+  /** `unfused` where the graph runs as it is declared. */
+  readonly plan: string
+  readonly planned: Graph
+  readonly prepared: Graph
+  readonly facts: Facts
+}
+
+export interface GraphStage {
+  readonly device: NativeDevice
+  readonly library: KernelSource
+  readonly manifest: Manifest
+  readonly layouts: Layouts
+  readonly ops: ReadonlyMap<string, Kernel>
+}
+
+type Numbers = Readonly<Record<string, number>>
+
+/** Extents of the dimensions of a graph, in turns: one, few that differ, and some around a warp. */
+const extents: readonly (readonly number[])[] = [
+  [1, 1, 1],
+  [2, 3, 5, 4, 7, 6],
+  [3, 33, 2, 8, 31, 65, 5],
+  [5, 2, 17, 3, 40, 7],
+]
+
+/** Elements of the largest value that is computed on the host. */
+const largest = 60_000
+
+/** Whether a graph can be held as a whole: of one that is quantised, a rounding that turns moves all behind it. */
+export const canRunWhole = ({ planned }: GraphSubject): boolean =>
+  !isQuantised(planned) && planned.values.every(({ dtype }) => dtype !== 'i8' && dtype !== 'u8')
+
+const floatTypes = ['f32', 'f16', 'bf16'] as const
+
+/** The storage types a graph can run in: those that all its ops take, of those that are wanted. */
+export function graphTypes(
+  { planned, prepared }: GraphSubject,
+  ops: ReadonlyMap<string, Kernel>,
+  wanted: readonly DType[] | undefined,
+): readonly DType[] {
+  if (planned.values.every(({ dtype }) => typeof dtype === 'string')) return ['f32']
+  const choices = prepared.nodes.flatMap((node) => {
+    if (node.kind !== 'op') return []
+    const types = ops.get(node.op)?.types ?? {}
+    return Object.entries(node.types).flatMap(([param, type]) => (typeof type === 'string' ? [] : [types[param] ?? []]))
+  })
+  return floatTypes.filter((type) => choices.every((list) => list.includes(type)) && (wanted?.includes(type) ?? true))
+}
+
+/** Every size of a graph in a storage type. */
+export async function checkGraph(stage: GraphStage, subject: GraphSubject, dtype: DType): Promise<CheckResult[]> {
+  const results: CheckResult[] = []
+  for (const sizes of extents) {
+    const dims = dimsOf(subject, sizes)
+    const shown = Object.entries(dims).map(([name, extent]) => `${name}=${extent}`)
+    const name = `${subject.name} ${subject.plan} ${dtype} ${shown.join(' ')}`
+    if (largestValue(subject.prepared, dims) > largest) continue
+    results.push(await runOne(stage, subject, dtype, dims, name))
+  }
+  return results
+}
+
+function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Numbers {
+  const names = [...new Set(planned.values.flatMap(({ shape }) => shape.flatMap(({ dims }) => dims)))].sort()
+  const dims: Record<string, number> = Object.fromEntries(names.map((name, i) => [name, sizes[i % sizes.length] ?? 1]))
+  for (const { packed } of Object.values(facts.inputs)) {
+    if (packed === undefined) continue
+    const batch = evaluateCount(packed.batch, dims) ?? 1
+    if (typeof packed.rows === 'string') dims[packed.rows] = raggedRows(batch)
+  }
+  const { packing } = planned
+  if (packing !== undefined) {
+    const batch = evaluateExtent(packing.batch, dims)
+    for (const name of packing.tokens.dims) dims[name] = raggedRows(batch)
+    for (const name of packing.seq.dims) dims[name] = Math.max(1, ...Array.from({ length: batch }, (_, i) => raggedLength(i)))
+  }
+  for (const [name, { equal, atLeast }] of Object.entries(facts.dims)) {
+    if (dims[name] === undefined) continue
+    const known = { '(seq)': longestRagged, ...dims }
+    const least = atLeast === undefined ? undefined : evaluateCount(atLeast, known)
+    const value = equal === undefined ? undefined : evaluateCount(equal, known)
+    if (value !== undefined) dims[name] = value
+    if (least !== undefined) dims[name] = Math.max(dims[name] ?? 1, least)
+  }
+  return dims
+}
+
+const largestValue = ({ values }: Graph, dims: Numbers): number =>
+  Math.max(...values.map(({ shape }) => shape.reduce((product, extent) => product * evaluateExtent(extent, dims), 1)))
+
+async function runOne(
+  stage: GraphStage,
+  { planned, prepared, facts }: GraphSubject,
+  dtype: DType,
+  dims: Numbers,
+  name: string,
+): Promise<CheckResult> {
+  const { runNodes } = await import('../../fuse/check/compose.js')
+  const types = { T: dtype }
+  const attrs: Numbers = Object.fromEntries(planned.attrs.map((attr, i) => [attr, 0.25 * (1 + (i % 4))]))
+  const given = { ...prepared.inputs, ...prepared.weights }
+  const values = new Map<number, ArrayLike<number>>()
+  const inputs: Record<string, Uint8Array> = {}
+  for (const [input, id] of Object.entries(given)) {
+    const value = prepared.values[id]
+    if (value === undefined) throw new Error(`internal: ${input} is no value`)
+    const shape = value.shape.map((extent) => evaluateExtent(extent, dims))
+    const buffer = bufferOf(input, resolveDType(value.dtype, types), value.layout)
+    const next = random(`${name} ${input}`)
+    const draw = drawOf(buffer, facts.inputs[input], 'ragged')
+    const length = shape.reduce((product, extent) => product * extent, 1)
+    const request = { next, value: normal, dims: { ...dims, '(seq)': longestRagged }, shape }
+    const drawn =
+      draw?.(request) ?? Float64Array.from({ length }, () => (dtypeInfo[buffer.dtype].scalar === 'i32' ? 1 : normal(next)))
+    const data = roundTo(buffer.dtype, drawn)
+    values.set(id, data)
+    inputs[input] = store({ buffer, shape, offset: 0, bytes: bytesOf(buffer, shape, stage.layouts) }, data, stage.layouts)
+  }
+  const expected = runNodes(prepared, prepared.nodes, { values, dims, attrs, kernels: stage.ops })
+  const found = await runOnDevice(stage, planned, dims, types, attrs, inputs)
+  const steps = planned.nodes.filter(({ kind }) => kind !== 'view').length
+  const details: string[] = []
+  for (const [output, id] of Object.entries(prepared.outputs)) {
+    const value = prepared.values[id]
+    if (value === undefined) throw new Error(`internal: ${output} is no value`)
+    const buffer = bufferOf(output, resolveDType(value.dtype, types), value.layout)
+    const wanted = expected.get(id) ?? []
+    // A place that was chosen among floats may be another where those are rounded.
+    if (dtypeInfo[buffer.dtype].scalar === 'i32' && dtype !== 'f32') continue
+    const shape = value.shape.map((extent) => evaluateExtent(extent, dims))
+    const bytes = found[output] ?? new Uint8Array()
+    const stored = load({ buffer, shape, offset: 0, bytes: bytes.byteLength }, bytes, stage.layouts)
+    const squares = Array.from(wanted).reduce((sum, each) => sum + each * each, 0)
+    const scale = Math.sqrt(squares / Math.max(1, wanted.length))
+    const result = compare(stored, wanted, graphTolerance(buffer.dtype, steps, scale))
+    if (!result.passed) return { name, passed: false, detail: `${output}: ${result.summary}` }
+    details.push(`${output}: ${result.summary}`)
+  }
+  return { name, passed: true, detail: details.join('; ') }
+}
+
+const bufferOf = (name: string, dtype: DType, layout: string): Manifest['kernels'][number]['buffers'][number] => ({
+  name,
+  access: 'in',
+  dtype,
+  dims: [],
+  layout,
+})
+
+const bytesOf = (buffer: ReturnType<typeof bufferOf>, shape: readonly number[], layouts: Layouts): number =>
+  layoutSize(findLayout(layouts, buffer.layout, shape.length), shape) * dtypeInfo[buffer.dtype].bytes
+
+async function runOnDevice(
+  { device, library, manifest, layouts }: GraphStage,
+  planned: Graph,
+  dims: Numbers,
+  types: Readonly<Record<string, DType>>,
+  attrs: Numbers,
+  inputs: Readonly<Record<string, Uint8Array>>,
+): Promise<Readonly<Record<string, Uint8Array>>> {
+  const session = await openSession({ device, library, manifest, layouts, weights: {} })
+  const same = (names: readonly string[]) => Object.fromEntries(names.map((each) => [each, each]))
+  // Weights are given with each run, as inputs are: sizes differ from run to run.
+  const graph: Graph = { ...planned, inputs: { ...planned.inputs, ...planned.weights }, weights: {} }
+  const [names, outputs] = [Object.keys(graph.inputs), Object.keys(graph.outputs)]
+  const wired = Object.fromEntries(outputs.map((output) => [output, `out ${output}`]))
+  try {
+    const program = await buildProgram({
+      session,
+      applications: [{ label: planned.name, graph, inputs: same(names), weights: {}, outputs: wired, attrs }],
+      inputs: names,
+      outputs: Object.values(wired),
+      dims,
+      types,
+    })
+    try {
+      const results = await program.run(inputs)
+      return Object.fromEntries(Object.entries(wired).map(([output, wire]) => [output, results[wire] ?? new Uint8Array()]))
+    } finally {
+      program.release()
+    }
+  } finally {
+    session.release()
+  }
+}

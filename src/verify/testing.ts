@@ -1,0 +1,57 @@
+/**
+ * Checking what one wrote, from a test file: what `import ... from 'heddle/testing'` offers.
+ *
+ *     import { check } from 'heddle/testing'
+ *     it('normalises rows', async () => expect(await check(rmsNorm)).toMatchObject({ failed: 0 }))
+ *
+ * A subject is compiled from its declaration below `specs/` and held against its body on sizes that find tails: one element, lengths on
+ * both sides of a vector, of a warp and of a block, extents that differ from each other, and buffers that start between vectors.
+ */
+import { resolve } from 'node:path'
+import { findingError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
+import { kernelName } from '../ir/op_name.js'
+import type { GraphDecl } from '../lang/graph.js'
+import type { Op, Tensors } from '../lang/types.js'
+import type { DeviceKind } from '../runtime/device.js'
+import { type CheckReport, checkProject } from './check/check.js'
+
+export { HeddleError } from '../errors.js'
+export { type RunOptions, runOp } from '../lang/run.js'
+export type { CheckGroup, CheckReport } from './check/check.js'
+export type { CheckResult } from './conformance.js'
+
+export interface CheckOptions {
+  /** Of a graph: under this plan only; under each that the project has for it by default. */
+  readonly plan?: string | undefined
+  /** The GPU where there is one, else the CPU device. */
+  readonly device?: DeviceKind | undefined
+  /** Storage types; all that are declared by default. */
+  readonly dtypes?: readonly DType[] | undefined
+  /** The project whose `specs/` declares the subject: a folder, by default the current one. */
+  readonly root?: string | undefined
+  /** Every size that `heddle selftest` tries, which takes minutes. */
+  readonly thorough?: boolean | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+type AnyOp = Pick<Op<Tensors, Tensors, Readonly<Record<string, number>>>, 'name' | 'inputs' | 'outputs' | 'attrs'> & {
+  readonly body: unknown
+}
+
+/**
+ * Holds an op against its own body, or a graph under its plans against its nodes, on a device.
+ * @returns what passed and what did not, with the first element that differs and both numbers; it does not throw for that
+ * @throws finding `check.selection` for what no spec module of the project declares, and for a plan the graph has not; errors of the front
+ * end; environment for a missing device, addon or compiler; the signal's reason
+ */
+export async function check(subject: AnyOp | GraphDecl, options: CheckOptions = {}): Promise<CheckReport> {
+  const { root = process.cwd(), plan, device, dtypes, thorough, signal } = options
+  const common = { root: resolve(root), device, dtypes, thorough, signal }
+  if (!isOp(subject)) return checkProject({ ...common, names: [subject.name], plan })
+  if (plan !== undefined) throw findingError('check.selection', `${subject.name} is an op, which no plan is for`)
+  const name = kernelName(subject.name)
+  return checkProject({ ...common, names: [name], bodies: { [name]: subject as Op } })
+}
+
+const isOp = (subject: AnyOp | GraphDecl): subject is AnyOp => 'body' in subject

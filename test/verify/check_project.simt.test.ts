@@ -1,0 +1,129 @@
+/** `heddle check` and `heddle/testing` on a project of its own: what it finds right, and what it must find wrong. */
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { main } from '../../src/cli/main.js'
+import { buildNative } from '../../src/toolchain/index.js'
+import { check } from '../../src/verify/testing.js'
+import { block } from '../projects/checked/specs/index.js'
+import { rmsNorm, rowLoss, shift, softmax } from '../projects/checked/specs/ops.js'
+
+const home = fileURLToPath(new URL('../..', import.meta.url))
+let root: string
+
+beforeAll(async () => {
+  const { folder } = await buildNative({ root: home })
+  process.env.HEDDLE_NATIVE ??= folder
+  root = await mkdtemp(join(tmpdir(), 'heddle-check-'))
+  await cp(join(home, 'test/projects/checked/specs'), join(root, 'specs'), { recursive: true })
+  await mkdir(join(root, 'node_modules'))
+  // The package as it lies here: its declarations are the sources.
+  const imported = { types: './src/index.ts', import: './dist/index.js' }
+  await mkdir(join(root, 'node_modules/heddle'))
+  await writeFile(
+    join(root, 'node_modules/heddle/package.json'),
+    JSON.stringify({
+      name: 'heddle',
+      type: 'module',
+      exports: { '.': imported, './std': { types: './src/std/index.ts', import: './dist/std.js' } },
+    }),
+  )
+  for (const part of ['src', 'dist']) await symlink(join(home, part), join(root, 'node_modules/heddle', part))
+  await writeFile(join(root, 'package.json'), '{ "name": "own", "type": "module" }\n')
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+/** What a command line prints and returns. */
+async function heddle(...argv: string[]) {
+  const [out, log]: [string[], string[]] = [[], []]
+  const code = await main(argv, { root, out: (text) => void out.push(text), log: (text) => void log.push(text) })
+  process.exitCode = undefined
+  return { code, out: out.join(''), log: log.join('') }
+}
+
+const options = () => ({ root, device: 'simt' as const, dtypes: ['f32' as const] })
+
+describe('check of a project', () => {
+  it('holds an op with labels, a bag of ids by offsets, and its graph under two plans', async () => {
+    const { code, out } = await heddle('check', '--device', 'simt', '--dtype', 'f32', '--json')
+    const report = JSON.parse(out)
+    expect(report.groups.flatMap((group: { failures: readonly unknown[] }) => group.failures)).toEqual([])
+    expect(code).toBe(0)
+    const names = report.groups.map(({ kind, name, against }: Record<string, string>) => `${kind} ${name} ${against}`)
+    expect(names.sort()).toEqual(
+      [
+        'op bag_sum__f32 body',
+        'op rms_norm__f32 body',
+        'op row_loss__f32 body',
+        'op shift__f32 body',
+        'op softmax__f32 body',
+        'derived product_shift__f32 nodes',
+        'derived shift_norm__f32 nodes',
+        'graph block unfused f32 nodes',
+        'graph block rows f32 nodes',
+        'graph block epilogue f32 nodes',
+      ].sort(),
+    )
+    expect(report.passed).toBeGreaterThan(1500)
+  })
+
+  it('finds text that does not compute what its op does', async () => {
+    expect((await heddle('gen')).code).toBe(0)
+    const file = join(root, 'generated/cuda/shift__f32.cu')
+    const text = await readFile(file, 'utf8')
+    const wrong = text.replace(/(x_\w*|[\w.[\]()]+) \+ (by_?\w*)/, '$1 - $2')
+    expect(wrong).not.toBe(text)
+    const asGenerated = () => heddle('check', 'shift', '--generated', '--device', 'simt', '--dtype', 'f32')
+    expect((await asGenerated()).code).toBe(0)
+    await writeFile(file, wrong)
+    const { code, log } = await asGenerated()
+    expect(code).toBe(1)
+    expect(log).toContain('FAIL shift__f32')
+    // The specs are as they were: what they give now is right.
+    expect((await heddle('check', 'shift', '--device', 'simt', '--dtype', 'f32')).code).toBe(0)
+  })
+
+  it('ends with 1 and what there is where nothing is selected', async () => {
+    const named = await heddle('check', 'softmaxx', '--device', 'simt')
+    expect(named.code).toBe(1)
+    expect(named.log).toContain('there is no op, derived kernel or graph softmaxx')
+    expect(named.log).toContain('row_loss')
+    const filtered = await heddle('check', '--filter', 'nothing_like_it', '--device', 'simt')
+    expect(filtered.code).toBe(1)
+    expect(filtered.log).toContain('nothing is selected by /nothing_like_it/')
+    const selftest = await heddle('selftest', '--filter', 'nothing_like_it', '--device', 'simt')
+    expect(selftest.code).toBe(1)
+    expect(selftest.log).toContain('no check has a name that matches /nothing_like_it/')
+  })
+})
+
+describe('check of heddle/testing', () => {
+  it('holds an op that shares the name of a shipped one against its own body', async () => {
+    expect(await check(softmax, options())).toMatchObject({ failed: 0, groups: [{ name: 'softmax__f32', against: 'body' }] })
+  })
+
+  it('finds a body that its kernel does not compute', async () => {
+    const other = { ...softmax, body: () => (_row: number) => ({ y: () => 0 }) }
+    const { failed, groups } = await check(other, options())
+    expect(failed).toBeGreaterThan(100)
+    expect(groups[0]?.failures[0]?.detail).toContain('IR differs from body')
+    const labels = { ...rowLoss, body: () => (_row: number) => ({ loss: 1 }) }
+    expect((await check(labels, options())).failed).toBeGreaterThan(100)
+  })
+
+  it('holds a graph under one plan', async () => {
+    const { failed, groups } = await check(block, { ...options(), plan: 'rows' })
+    expect(failed).toBe(0)
+    expect(groups.map(({ name }) => name)).toEqual(['shift_norm__f32', 'block rows f32'])
+  })
+
+  it('says what it cannot check', async () => {
+    await expect(check(block, { ...options(), plan: 'none' })).rejects.toThrow('nothing is selected by block, plan none')
+    await expect(check({ ...rmsNorm, name: 'unheard_of' }, options())).rejects.toThrow(
+      'there is no op, derived kernel or graph unheard_of',
+    )
+    await expect(check(shift, { ...options(), plan: 'rows' })).rejects.toThrow('shift is an op, which no plan is for')
+  })
+})
