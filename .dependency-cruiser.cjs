@@ -11,6 +11,7 @@ const rooms = [
   'fuse',
   'schedule',
   'emit',
+  'program',
   'toolchain',
   'runtime',
   'quant',

@@ -24,7 +24,7 @@ const withoutFrontend: Plugin = {
          const missing = () => {
            throw environmentError('portable.frontend', 'the portable bundle does not compile specs', { hint: 'use the npm package' })
          }
-         export { missing as readSpecs, missing as readSpecsOrThrow, missing as Project, missing as Node }`
+         export { missing as readSpecs, missing as readSpecsOrThrow, missing as readSearched, missing as searchDeclarations, missing as Project, missing as Node }`
       : null,
 }
 
@@ -41,6 +41,7 @@ export default defineConfig([
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
       index: 'src/index.ts',
+      runtime: 'src/runtime/api/index.ts',
       std: 'src/std/index.ts',
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
     },

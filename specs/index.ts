@@ -1,5 +1,6 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import { type GraphDecl, kernelName, type LayoutDecl, type Op, type PlanDecl } from 'heddle'
+import { conversions } from './conversions.js'
 import { beamStep, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
@@ -12,8 +13,6 @@ import {
   encoderLayerPreSilu,
 } from './graphs/encoder_layer_pre.js'
 import { hiddenStates, pooler, tokenClassifier } from './graphs/heads.js'
-import { fromCol32, fromInt8Col32, toCol32, toInt8, toInt8Col32 } from './graphs/int8.js'
-import { packing, removePadding, restorePadding } from './graphs/padding.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
@@ -56,6 +55,11 @@ import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
+import { bert } from './programs/bert.js'
+import { seq2seqDecoder } from './programs/seq2seq_decoder.js'
+import { seq2seqEncoder } from './programs/seq2seq_encoder.js'
+
+export { conversions }
 
 const byName = <T extends { readonly name: string }>(declarations: readonly T[]): Readonly<Record<string, T>> =>
   Object.fromEntries(declarations.map((declaration) => [kernelName(declaration.name), declaration]))
@@ -132,25 +136,17 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   encoderLayerRelu,
   encoderLayerSilu,
   finalNorm,
-  ...fromCol32,
-  ...fromInt8Col32,
   greedyStep,
   hiddenStates,
   keepBeams,
   keepWords,
   languageModelHead,
   memoryKeysValues,
-  packing,
   minimumStep,
   penaltyStep,
   pooler,
-  removePadding,
-  restorePadding,
   sampleStep,
   sampleTopStep,
-  ...toCol32,
-  ...toInt8,
-  ...toInt8Col32,
   tokenClassifier,
 ])
 
@@ -171,3 +167,5 @@ export const plans: readonly PlanDecl[] = [
   ...bestEncoderInt8,
   ...auto,
 ]
+
+export const programs = { bert, seq2seqDecoder, seq2seqEncoder } as const

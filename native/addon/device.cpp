@@ -37,6 +37,8 @@ Device::Device(const std::string& plugin_path, int32_t ordinal) {
       reinterpret_cast<heddle_device_plugin_fn>(open_symbol(plugin_path, "heddle_device_plugin", "heddle device plugin"));
   api_ = plugin();
   check_abi(plugin_path, api_->abi_version);
+  facts_ = reinterpret_cast<heddle_device_facts_fn>(
+      open_symbol(plugin_path, "heddle_device_facts", "heddle device plugin of this version"));
   heddle_error error = {};
   require(api_->open(ordinal, &device_, &error), error);
   const int32_t status = api_->queue_create(device_, &queue_, &error);
@@ -72,6 +74,15 @@ heddle_device_info Device::info() {
   heddle_error error = {};
   require(api_->info(device_, &info, &error), error);
   return info;
+}
+
+heddle_facts Device::facts() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  check_open();
+  heddle_facts facts = {};
+  heddle_error error = {};
+  require(facts_(device_, &facts, &error), error);
+  return facts;
 }
 
 void* Device::allocate(uint64_t bytes) {

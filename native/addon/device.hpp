@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "heddle/abi.h"
+#include "heddle/facts.h"
 
 namespace heddle {
 
@@ -33,6 +34,7 @@ class Device {
   void shut();
 
   heddle_device_info info();
+  heddle_facts facts();
   void* allocate(uint64_t bytes);
   void free(void* data);
   void adopt(heddle_graph* graph);
@@ -40,6 +42,7 @@ class Device {
 
  private:
   const heddle_device_api* api_ = nullptr;
+  heddle_device_facts_fn facts_ = nullptr;
   heddle_device* device_ = nullptr;
   heddle_queue* queue_ = nullptr;
   std::atomic<bool> closed_{false};

@@ -81,7 +81,9 @@ Napi::Value read_buffer(const Napi::CallbackInfo& info, const std::shared_ptr<Bu
   return self->host->worker().submit(work, [host = self->host, result](Napi::Env) { return result->value(); });
 }
 
-Napi::Object info_object(Napi::Env env, const Device& device, const heddle_device_info& info) {
+Napi::Object info_object(Napi::Env env, Device& device) {
+  const heddle_device_info info = device.info();
+  const heddle_facts facts = device.facts();
   auto object = Napi::Object::New(env);
   const auto number = [&](const char* name, double value) { object.Set(name, Napi::Number::New(env, value)); };
   object.Set("kind", device.api().kind);
@@ -95,6 +97,14 @@ Napi::Object info_object(Napi::Env env, const Device& device, const heddle_devic
   number("driverVersion", info.driver_version);
   number("runtimeVersion", info.runtime_version);
   number("matmulVersion", info.matmul_version);
+  // What a device does not know is absent.
+  const auto known = [&](const char* name, uint64_t value) {
+    if (value > 0) number(name, static_cast<double>(value));
+  };
+  known("cacheBytes", facts.cache_bytes);
+  known("bandwidth", facts.bandwidth);
+  known("clockHz", facts.clock_hz);
+  if (facts.id[0] != '\0') object.Set("id", facts.id);
   return object;
 }
 
@@ -104,6 +114,7 @@ Napi::Value close_device(const Napi::CallbackInfo& info, const std::shared_ptr<H
   host->device()->mark_closed();
   // Freed behind the job under way, which stops at its next step.
   host->worker().submit([device = host->device()] { device->shut(); }, [host](Napi::Env env) { return env.Undefined(); });
+  host->worker().end_when_idle();
   return undefined;
 }
 
@@ -151,7 +162,7 @@ Napi::Object library_face(Napi::Env env, const std::shared_ptr<Host>& host, cons
 Napi::Object device_face(Napi::Env env, const std::shared_ptr<Host>& host) {
   auto object = Napi::Object::New(env);
   add_method(object, "info", host, [](const Napi::CallbackInfo& info, const std::shared_ptr<Host>& self) {
-    return info_object(info.Env(), *self->device(), self->device()->info());
+    return info_object(info.Env(), *self->device());
   });
   add_method(object, "allocate", host, [](const Napi::CallbackInfo& info, const std::shared_ptr<Host>& self) {
     return buffer_face(info.Env(), self, read_whole(info[0], "bytes", 0, max_safe_integer));

@@ -26,17 +26,34 @@ Napi::Promise Worker::submit(std::function<void()> work, std::function<Napi::Val
   if (pending_++ == 0) napi_ref_threadsafe_function(env_, signal_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_) {
+      job->failure = Failure{"CLOSED", "the device was closed"};
+      finished_.push_back(std::move(job));
+      napi_call_threadsafe_function(signal_, nullptr, napi_tsfn_nonblocking);
+      return promise;
+    }
     waiting_.push_back(std::move(job));
   }
   wake_.notify_one();
   return promise;
 }
 
+void Worker::end_when_idle() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_one();
+}
+
 void Worker::loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
-    if (stopping_) return;
+    wake_.wait(lock, [this] { return stopping_ || ending_ || !waiting_.empty(); });
+    if (stopping_ || waiting_.empty()) {
+      ended_ = true;
+      return;
+    }
     std::unique_ptr<Job> job = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
@@ -51,7 +68,9 @@ void Worker::loop() {
     }
     lock.lock();
     finished_.push_back(std::move(job));
+    ended_ = ending_ && waiting_.empty();
     napi_call_threadsafe_function(signal_, nullptr, napi_tsfn_nonblocking);
+    if (ended_) return;
   }
 }
 
@@ -62,10 +81,14 @@ void Worker::on_signal(napi_env env, napi_value, void* context, void*) {
 
 void Worker::settle_finished(Napi::Env env) {
   Jobs finished;
+  bool ended = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     finished.swap(finished_);
+    ended = ended_;
   }
+  // Its stack is given back now, not when JavaScript's garbage is next collected.
+  if (ended && thread_.joinable()) thread_.join();
   pending_ -= finished.size();
   if (pending_ == 0 && !finished.empty()) napi_unref_threadsafe_function(env_, signal_);
   for (const std::unique_ptr<Job>& job : finished) {
@@ -85,7 +108,7 @@ void Worker::stop() {
     stopping_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   napi_release_threadsafe_function(signal_, napi_tsfn_abort);
   waiting_.clear();
   finished_.clear();

@@ -25,6 +25,8 @@ class Worker {
 
   // Queues `work` for the thread; the promise takes the value of `result`, or the Failure that `work` threw.
   Napi::Promise submit(std::function<void()> work, std::function<Napi::Value(Napi::Env)> result);
+  // Lets the thread end once nothing waits, without anyone having to come back for it. What is submitted later fails with CLOSED.
+  void end_when_idle();
   // Ends the thread after the job under way and drops the rest. Only for the JavaScript thread; idempotent.
   void stop();
 
@@ -48,6 +50,8 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
+  bool ending_ = false;  // no job will come that needs the thread
+  bool ended_ = false;   // the thread takes no more jobs
   Jobs waiting_;
   Jobs finished_;
   std::thread thread_;

@@ -36,17 +36,18 @@ export const finalNorm = graph('final_norm', {
 
 /**
  * What a decoder layer attends to in the memory: its keys and values, head by head, the same in every step. The heads are the
- * decoder's. Dims: b batch, s seq of the source, g heads, e headDim.
+ * decoder's, whose states may be wider or narrower than the memory. Dims: b batch, s seq of the source, h heads and d headDim of the
+ * encoder, g heads and e headDim of the decoder.
  */
 export const memoryKeysValues = graph('memory_keys_values', {
-  inputs: { x: tensor('T', 'b*s g*e') },
+  inputs: { x: tensor('T', 'b*s h*d') },
   weights: {
-    keyWeight: tensor('T', 'g*e g*e'),
+    keyWeight: tensor('T', 'g*e h*d'),
     keyBias: tensor('T', 'g*e'),
-    valueWeight: tensor('T', 'g*e g*e'),
+    valueWeight: tensor('T', 'g*e h*d'),
     valueBias: tensor('T', 'g*e'),
   },
-  typical: { b: 8, s: 128, g: 8, e: 64 },
+  typical: { b: 8, s: 128, h: 8, d: 64, g: 8, e: 64 },
   build: (g, { x }, w) => {
     const linear = 'm k, n k -> m n'
     const key = g.matmul(linear, x, w.keyWeight)

@@ -7,6 +7,7 @@ export const addPosition = op('add_position', {
   inputs: { x: tensor('T', 'b s n'), table: tensor('T', 'p n') },
   outputs: { y: tensor('T', 'b s n') },
   attrs: { first: int(0) },
+  facts: { p: { atLeast: 's' } },
   body:
     ({ x, table }, { first }) =>
     (b, s, c) => ({ y: x(b, s, c) + table(first + s, c) }),

@@ -11,6 +11,7 @@ export const appendStep = op('append_step', {
   inputs: { cache: tensor('T', 'r s h d', splitHeads), x: tensor('T', 'r h d'), step: tensor('i32', 'o') },
   outputs: { y: tensor('T', 'r s h d', splitHeads) },
   updates: { y: 'cache' },
+  facts: { step: { from: -1, to: 's' }, o: 1, d: { upTo: 257 } },
   body:
     ({ cache, x, step }) =>
     (r, s, h, d) => ({ y: s === step(0) ? x(r, h, d) : cache(r, s, h, d) }),

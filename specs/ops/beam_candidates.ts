@@ -25,6 +25,7 @@ export const beamCandidates = op('beam_candidates', {
     tops: tensor('f32', 'r p'),
     sums: tensor('f32', 'r p'),
   },
+  facts: { v: { swept: true } },
   body:
     ({ logits }, { v, p, k }) =>
     (r, q) => {

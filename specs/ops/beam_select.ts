@@ -31,6 +31,20 @@ export const beamSelect = op('beam_select', {
     ended: tensor('i32', 'b w'),
   },
   attrs: { maxSteps: int(1024) },
+  facts: {
+    n: 'w*p*k',
+    w: { atMost: 'k' },
+    p: { swept: true, upTo: 66 },
+    o: 1,
+    // One part of a beam has a sum of 1 and its row's largest logit, the others a sum of 0: what is taken from a logit is then an integer.
+    tops: { first: 3, values: [-1, -2, -3, -4, 0] },
+    sums: { first: 1, values: [0] },
+    ids: { from: -1, to: 1000 },
+    ends: { from: 0, to: 1000 },
+    finished: { from: 0, to: 1 },
+    step: { values: [2] },
+    scores: 'exact',
+  },
   body:
     ({ values, ids, tops, sums, cumulative, finished, step, ends }, { w, p, k, n, e, maxSteps }) =>
     (b) => {

@@ -46,6 +46,24 @@ export const beamSelectHf = op('beam_select_hf', {
     over: tensor('i32', 'b'),
   },
   attrs: { lengthPenalty: 1, earlyStopping: int(0), maxSteps: int(1024) },
+  facts: {
+    n: 'w*p*k',
+    k: { atLeast: '2*w' },
+    p: { swept: true, upTo: 66 },
+    o: 1,
+    // One part of a beam has a sum of 1 and its row's largest logit, the others a sum of 0: what is taken from a logit is then an integer.
+    tops: { first: 3, values: [-1, -2, -3, -4, 0] },
+    sums: { first: 1, values: [0] },
+    ids: { from: -1, to: 1000 },
+    ends: { from: 0, to: 1000 },
+    done: { from: 0, to: 1 },
+    poolRows: { from: 0, to: 1000 },
+    poolSteps: { from: -1, to: 2 },
+    poolWords: { from: 0, to: 1000 },
+    step: { from: 3, to: 9 },
+    keptScores: 'exact',
+    scores: 'exact',
+  },
   body:
     (
       { values, ids, tops, sums, cumulative, poolScores, poolSteps, poolRows, poolWords, done, step, ends },

@@ -11,6 +11,7 @@ export const gatherBeams = op('gather_beams', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { cache: tensor('T', 'r s h d', splitHeads), beams: tensor('i32', 'r s') },
   outputs: { y: tensor('T', 'r s h d', splitHeads) },
+  facts: { beams: { index: 'r' } },
   body:
     ({ cache, beams }) =>
     (r, s, h, d) => ({ y: cache(beams(r, s), s, h, d) }),
@@ -21,6 +22,7 @@ export const followParents = op('follow_parents', {
   dims: ['r', 's', 'o'],
   inputs: { beams: tensor('i32', 'r s'), parents: tensor('i32', 'r'), step: tensor('i32', 'o') },
   outputs: { y: tensor('i32', 'r s') },
+  facts: { beams: { index: 'r' }, parents: { index: 'r' }, step: { from: -1, to: 's' }, o: 1 },
   body:
     ({ beams, parents, step }) =>
     (r, s) => ({ y: s <= step(0) ? beams(parents(r), s) : r }),

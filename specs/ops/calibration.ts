@@ -34,6 +34,7 @@ export const magnitudeHistogram = op('magnitude_histogram', {
   inputs: { x: tensor('T', 'm n') },
   outputs: { counts: tensor('i32', 'm bins') },
   attrs: { scale: 16 },
+  facts: { bins: 40 },
   body:
     ({ x }, { n, bins, scale }) =>
     (m) => ({ counts: histogram(bins, n, (c) => toInt(minimum(magnitude(x(m, c)) * scale, bins - 1))) }),
@@ -44,6 +45,7 @@ export const columnSum = op('column_sum', {
   dims: ['m', 'n'],
   inputs: { x: tensor('i32', 'm n') },
   outputs: { y: tensor('i32', 'n') },
+  facts: { x: { from: 0, to: 1000 } },
   body:
     ({ x }, { m, n }) =>
     () => ({ y: row(n, (c) => sum(m, (r) => x(r, c))) }),

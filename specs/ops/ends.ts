@@ -12,6 +12,7 @@ export const suppressEnds = op('suppress_ends', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { logits: tensor('T', 'r v'), step: tensor('i32', 'o'), minimum: tensor('i32', 'r'), ends: tensor('i32', 'e') },
   outputs: { y: tensor('T', 'r v') },
+  facts: { step: { values: [2] }, minimum: { values: [0, 3, 0] }, ends: { index: 'v', values: [0, 2] }, o: 1 },
   body:
     ({ logits, step, minimum, ends }, { e }) =>
     (r, c) => {

@@ -29,6 +29,7 @@ export const int8Col32FromRows = op('int8_col32_from_rows', {
   inputs: { x: tensor('T', 'm n') },
   outputs: { y: tensor('i8', 'm n', col32) },
   attrs: { inverse: 1 },
+  facts: { inverse: { fills: 'y' } },
   body:
     ({ x }, { inverse }) =>
     (m, c) => ({ y: toInt8(x(m, c) * inverse) }),

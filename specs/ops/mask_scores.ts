@@ -9,6 +9,7 @@ export const maskScores = op('mask_scores', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('T', 'b h s t'), lengths: tensor('i32', 'b') },
   outputs: { y: tensor('T', 'b h s t') },
+  facts: { lengths: { from: 1, to: 't' } },
   body:
     ({ x, lengths }) =>
     (b, h, s, t) => ({ y: t < lengths(b) ? x(b, h, s, t) : -1e30 }),

@@ -7,6 +7,7 @@ export const penalise = op('penalise', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { logits: tensor('T', 'r v'), seen: tensor('i32', 'r v'), penalty: tensor('f32', 'r') },
   outputs: { y: tensor('T', 'r v') },
+  facts: { seen: { from: 0, to: 1 }, penalty: { values: [1, 2, 0.5] } },
   body:
     ({ logits, seen, penalty }) =>
     (r, c) => {
@@ -21,6 +22,7 @@ export const markSeen = op('mark_seen', {
   dims: ['r', 'v'],
   inputs: { seen: tensor('i32', 'r v'), words: tensor('i32', 'r') },
   outputs: { y: tensor('i32', 'r v') },
+  facts: { seen: { from: 0, to: 1 }, words: { index: 'v' } },
   body:
     ({ seen, words }) =>
     (r, c) => ({ y: words(r) === c ? 1 : seen(r, c) }),

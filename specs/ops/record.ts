@@ -6,6 +6,7 @@ export const record = op('record', {
   inputs: { history: tensor('i32', 's r'), x: tensor('i32', 'r'), step: tensor('i32', 'o') },
   outputs: { y: tensor('i32', 's r') },
   updates: { y: 'history' },
+  facts: { step: { from: -1, to: 's' }, o: 1, r: { upTo: 257 } },
   body:
     ({ history, x, step }) =>
     (s, r) => ({ y: s === step(0) ? x(r) : history(s, r) }),
@@ -23,6 +24,7 @@ export const recordBeams = op('record_beams', {
   },
   outputs: { wordsAfter: tensor('i32', 's r'), parentsAfter: tensor('i32', 's r') },
   updates: { wordsAfter: 'words', parentsAfter: 'parents' },
+  facts: { step: { from: -1, to: 's' }, o: 1, r: { upTo: 257 } },
   body:
     ({ words, parents, word, parent, step }) =>
     (s, r) => ({

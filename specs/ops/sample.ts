@@ -13,6 +13,26 @@ const ending = {
   ends: tensor('i32', 'e'),
 } as const
 
+/** Rows that end in every way: the third token of some is the last, others may not end yet, some are finished. */
+export const endings = {
+  step: { values: [2] },
+  finished: { values: [0, 0, 0, 1] },
+  limit: { values: [3, 4] },
+  o: 1,
+} as const
+
+/**
+ * Requests that differ from row to row. All narrow the draw to a few words or to equals: where thousands share the chances, a random
+ * number lies within a rounding of the next word's now and then, and either is right.
+ */
+export const requests = {
+  temperature: { values: [1, 0.5, 2] },
+  topP: { values: [1, 1, 0.6, 0.6, 0.9, 0.9] },
+  minP: { values: [0, 0, 0, 0, 0.05, 0.05, 0.05, 0.05] },
+  seedsLow: { from: -1e9, to: 1e9 },
+  seedsHigh: { from: -1e9, to: 1e9 },
+} as const
+
 const chosen = { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') } as const
 
 /**
@@ -25,6 +45,7 @@ export const greedy = op('greedy', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { logits: tensor('T', 'r v'), ...ending },
   outputs: chosen,
+  facts: { ...endings, ends: { index: 'v', values: [0, 2] } },
   body:
     ({ logits, step, finished, limit, ends }, { v, e }) =>
     (r) => {
@@ -56,6 +77,8 @@ export const sample = op('sample', {
     ...ending,
   },
   outputs: chosen,
+  // The body sorts rows: long ones are for its own tests.
+  facts: { ...endings, ...requests, topK: { values: [1, 2, 3, 4] }, ends: { index: 'v', values: [0, 2] }, v: { upTo: 1100 } },
   body:
     ({ logits, temperature, topK, topP, minP, seedsLow, seedsHigh, step, finished, limit, ends }, { v, e }) =>
     (r) => {

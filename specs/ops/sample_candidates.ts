@@ -4,6 +4,7 @@
  */
 import { exp, idiv, max, maximum, min, op, row, scan, sum, tensor, topK, uniform } from 'heddle'
 import { isEnd } from './ends.js'
+import { endings, requests } from './sample.js'
 
 /**
  * A word of each row, drawn by the softmax of its logits among the `count` largest; of equals, those with the lowest ids. `values` and
@@ -29,6 +30,15 @@ export const sampleCandidates = op('sample_candidates', {
     ends: tensor('i32', 'e'),
   },
   outputs: { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') },
+  facts: {
+    ...endings,
+    ...requests,
+    n: 'p*k',
+    p: { swept: true, upTo: 66 },
+    ids: { from: -1, to: 1000 },
+    count: { from: 1, to: 'k' },
+    ends: { from: 0, to: 1000 },
+  },
   body:
     ({ values, ids, temperature, count, topP, minP, seedsLow, seedsHigh, step, finished, limit, ends }, { n, k, e }) =>
     (r) => {

@@ -11,6 +11,7 @@ export const addStepPosition = op('add_step_position', {
   inputs: { x: tensor('T', 'm n'), table: tensor('T', 'p n'), step: tensor('i32', 'o') },
   outputs: { y: tensor('T', 'm n') },
   attrs: { first: int(0) },
+  facts: { step: { from: 0, to: 'p' }, o: 1 },
   body:
     ({ x, table, step }, { first, p }) =>
     (m, c) => ({ y: x(m, c) + table(minimum(first + step(0), p - 1), c) }),
@@ -22,6 +23,7 @@ export const maskSteps = op('mask_steps', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('T', 'r h s'), step: tensor('i32', 'o') },
   outputs: { y: tensor('T', 'r h s') },
+  facts: { step: { index: 's' }, o: 1 },
   body:
     ({ x, step }) =>
     (r, h, s) => ({ y: s <= step(0) ? x(r, h, s) : -1e30 }),
@@ -31,6 +33,7 @@ export const nextStep = op('next_step', {
   dims: ['o'],
   inputs: { step: tensor('i32', 'o') },
   outputs: { y: tensor('i32', 'o') },
+  facts: { step: { from: -1000, to: 1000 } },
   body:
     ({ step }) =>
     (o) => ({ y: step(o) + 1 }),

@@ -4,28 +4,29 @@
  */
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
-import { findPlan } from '../models/assembly/plans.js'
 import { prepareWeights } from '../models/assembly/prepare_weights.js'
-import { type Assembly, hasInt8Weights } from '../models/assembly/wiring.js'
-import { assembleBert, bertDims, bertInputs, type LayerScales } from '../models/encoder/bert.js'
+import { type Assembly, assembleBert, bertDims, bertInputs, type LayerScales } from '../models/encoder/bert.js'
 import type { BertConfig } from '../models/files/config.js'
 import type { FloatType } from '../models/files/convert.js'
 import { idRows, packedRows } from '../models/files/token_rows.js'
+import { findPlan } from '../program/plans.js'
 import { encode } from '../runtime/buffer.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { buildProgram, type Program } from '../runtime/program.js'
+import { hasInt8Weights } from '../runtime/program_wiring.js'
 import { openSession, type Session, type WeightTensor } from '../runtime/session.js'
 import { integer, random } from '../verify/random.js'
-import { ceilingsOf, layerBytes } from './floor.js'
+import { type Ceilings, layerBytes } from './floor.js'
 import type { Lengths } from './lengths.js'
 import { type Footprint, footprintOf } from './memory.js'
 import type { Shape } from './result.js'
-import { chain, chained, chainedWeights, type Rotation, rotationOf } from './rotation.js'
+import { cacheOf, chain, chained, chainedWeights, type Rotation, rotationOf } from './rotation.js'
 import { syntheticWeights } from './synthetic.js'
 
 export interface EncoderBench {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   readonly config: BertConfig
   readonly dtype: FloatType
@@ -36,6 +37,8 @@ export interface EncoderBench {
   readonly repeats: number
   /** Also times every step by itself. */
   readonly profile: boolean
+  /** Undefined where nothing is known of the device. */
+  readonly ceilings: Ceilings | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -72,7 +75,7 @@ export async function openSessions(
 ): Promise<Sessions> {
   // All plans rotate alike; int8 weights need more passes than those of floats.
   const narrow = models.some(hasInt8Weights) ? 'i8' : dtype
-  const rotation = rotationOf(layerBytes(config, narrow), ceilingsOf(device.info())?.cacheBytes)
+  const rotation = rotationOf(layerBytes(config, narrow), cacheOf(device.info()))
   const { passes } = rotation
   const common = { device, library, manifest, layouts }
   const weights = syntheticWeights(config, dtype)

@@ -4,16 +4,16 @@
  */
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
-import { findPlan } from '../models/assembly/plans.js'
 import { prepareWeights } from '../models/assembly/prepare_weights.js'
 import { type Decoding, type DecodingBatch, openDecoding } from '../models/decoding/decoding.js'
 import { type GenerationOptions, resolveGeneration } from '../models/decoding/generation_options.js'
 import type { FloatType } from '../models/files/convert.js'
-import { decoderSteps } from '../models/seq2seq/decoder.js'
+import { assembleDecoder, assembleSeq2seqEncoder } from '../models/seq2seq/programs.js'
 import { parseSeq2seqConfig, type Seq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
-import { assembleSeq2seqEncoder } from '../models/seq2seq/seq2seq_encoder.js'
-import { seq2seqEmbeddings, seq2seqShapes } from '../models/seq2seq/seq2seq_weights.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import { seq2seqShapes } from '../models/seq2seq/seq2seq_weights.js'
+import { findPlan } from '../program/plans.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { openSession } from '../runtime/session.js'
 import { integer, random } from '../verify/random.js'
 import type { StepTime } from './result.js'
@@ -23,7 +23,7 @@ import { syntheticTensors } from './synthetic.js'
 
 export interface DecodingBench {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   readonly dtype: FloatType
   readonly plans: readonly string[]
@@ -101,12 +101,12 @@ export async function benchDecoding(
   const config = decoderOnly(bench)
   const limits = { vocab, positions: config.positions, cases: 1, endTokens: config.endTokens }
   const generation = resolveGeneration({ ...bench.choice, maxNewTokens: steps }, limits)
-  const shapes = { ...seq2seqShapes(config), ...positionShapes(config) }
-  const weights = syntheticTensors(shapes, dtype)
+  const weights = syntheticTensors(seq2seqShapes(config), dtype)
   const models = bench.plans.map((name) => {
     const plan = findPlan(name, manifest.plans)
     const encoder = assembleSeq2seqEncoder(config, plan)
-    return { plan, encoder, applications: [...encoder.applications, ...decoderSteps(config, false, plan, generation, 1)] }
+    const decoder = assembleDecoder(config, false, plan, generation, 1)
+    return { plan, encoder, applications: [...encoder.wired.applications, ...decoder.wired.applications] }
   })
   const prepared = Object.assign({}, ...models.map(({ applications }) => prepareWeights(applications, weights, layouts)))
   const session = await openSession({ device, library, manifest, layouts, weights: prepared })
@@ -153,11 +153,6 @@ function batchOf({ vocab, memory }: DecodingBench, { shape }: Decoding, round: n
   const sources = Array.from({ length: shape.batch }, () => Array.from({ length: memory }, () => integer(next, 0, vocab - 1)))
   return { sources, cases: sources.map((_, i) => i) }
 }
-
-const positionShapes = ({ positions, hidden }: Seq2seqConfig): Record<string, readonly number[]> => ({
-  [seq2seqEmbeddings('encoder').positions]: [positions, hidden],
-  [seq2seqEmbeddings('decoder').positions]: [positions, hidden],
-})
 
 /** Whole runs, the plans in turn, forwards and backwards. */
 async function measure(bench: DecodingBench, candidates: readonly Candidate[]): Promise<void> {

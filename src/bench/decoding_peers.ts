@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { z } from 'zod'
-import { packageRoot } from '../toolchain/paths.js'
+import { peersFolder } from '../toolchain/paths.js'
 import type { DecodingBench } from './decoding.js'
 import { type Summary, summarise } from './statistics.js'
 
@@ -32,7 +32,7 @@ const warmup = 2
 export async function timeSeq2seqTorch(sizes: Sizes, onLine: (line: string) => void): Promise<SeqPeers> {
   const { signal, ...request } = sizes
   signal?.throwIfAborted()
-  const script = join(packageRoot(), 'src', 'bench', 'peers', 'torch_seq2seq.py')
+  const script = join(peersFolder(), 'torch_seq2seq.py')
   const child = execa('python3', [script], {
     reject: false,
     input: JSON.stringify({ ...request, warmup }),

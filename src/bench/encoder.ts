@@ -4,9 +4,9 @@
  * own, and rotation.ts sees to it that no pass finds its inputs and weights in the cache.
  */
 import { usageError } from '../errors.js'
-import { hasInt8Weights } from '../models/assembly/wiring.js'
+import { hasInt8Weights } from '../runtime/program_wiring.js'
 import { assemble, type Candidate, type EncoderBench, openSessions, prepare, refresh, release } from './candidates.js'
-import { ceilingsOf, floorOf, workloadOf } from './floor.js'
+import { floorOf, workloadOf } from './floor.js'
 import { type EncoderTimes, type Shape, type StepTime, shapeName } from './result.js'
 import type { Rotation } from './rotation.js'
 import { summarise } from './statistics.js'
@@ -86,7 +86,7 @@ async function measure(
 }
 
 function describe(
-  { config, dtype, lengths: draw, device }: EncoderBench,
+  { config, dtype, lengths: draw, ceilings }: EncoderBench,
   rotation: Rotation,
   shape: Shape,
   { model, single, timed, memory }: Candidate,
@@ -99,7 +99,6 @@ function describe(
   const milliseconds = summarise(samples)
   const weights = hasInt8Weights(model) ? 'i8' : dtype
   const workload = workloadOf(config, lengths, dtype, weights)
-  const ceilings = ceilingsOf(device.info())
   const floor = ceilings === undefined ? undefined : floorOf(workload, ceilings, weights)
   return {
     plan: model.plan,

@@ -1,12 +1,11 @@
 /**
  * The physical floor of an encoder's forward pass: no program is faster than its arithmetic at the device's peak, nor than
  * moving its weights once at the device's bandwidth. A time alone says which plan wins; its fraction of the floor says how much
- * is left to win. The peaks are measured, not advertised, so a device has a floor only after somebody has measured it.
+ * is left to win. The peaks are measured on the device at hand, not advertised (facts/).
  */
 import { dtypeInfo } from '../ir/dtype.js'
 import type { BertConfig } from '../models/files/config.js'
 import type { FloatType } from '../models/files/convert.js'
-import type { NativeDeviceInfo } from '../runtime/native.js'
 
 /** What no implementation of the encoder layers avoids. */
 export interface Workload {
@@ -16,33 +15,27 @@ export interface Workload {
   readonly bytes: number
 }
 
-/** What a device can do at most. */
+/** Storage types that products are of. */
+export type Arithmetic = FloatType | 'i8'
+
+/** What a device can do at most: facts/facts.ts finds it. */
 export interface Ceilings {
   /** Bytes a second, read and written, of a large copy. */
   readonly bandwidth: number
-  /** Multiplications and additions a second of a large matmul with this storage type. */
-  readonly peak: Readonly<Record<FloatType | 'i8', number>>
-  /** Bytes of the last-level cache. */
-  readonly cacheBytes: number
+  /** Multiplications and additions a second of a large matmul with this storage type; of float32, without tf32. */
+  readonly peak: Readonly<Partial<Record<Arithmetic, number>>>
+  /** Bytes of the last-level cache, where the device says it. */
+  readonly cacheBytes?: number
+  /** Whether bandwidth and peaks are measured; otherwise they are what clocks and widths allow. */
+  readonly measured?: boolean
+  /** What the device's attributes allow. */
+  readonly stated?: { readonly bandwidth?: number; readonly peak: Readonly<Partial<Record<Arithmetic, number>>> }
 }
 
 export interface Floor {
   readonly milliseconds: number
   /** Which of the two limits it is. */
   readonly bound: 'arithmetic' | 'bandwidth'
-}
-
-/** f32 is CUDA-core arithmetic: tf32 is off in the benchmark. */
-const devices: readonly { readonly name: RegExp; readonly ceilings: Ceilings }[] = [
-  {
-    name: /\bH200\b/,
-    ceilings: { bandwidth: 4.26e12, peak: { f16: 790e12, bf16: 790e12, f32: 60e12, i8: 1879e12 }, cacheBytes: 60 * 2 ** 20 },
-  },
-]
-
-/** The ceilings of a device; undefined for simt and for GPUs nobody has measured. */
-export function ceilingsOf({ kind, name }: Pick<NativeDeviceInfo, 'kind' | 'name'>): Ceilings | undefined {
-  return kind === 'cuda' ? devices.find((device) => device.name.test(name))?.ceilings : undefined
 }
 
 /** Bytes of the matrices of all layers, which a forward pass reads in full. Embedding tables are only gathered from. */
@@ -69,8 +62,11 @@ export function workloadOf(
   }
 }
 
-/** The least time the workload takes on a device with these ceilings, were all its arithmetic of this type. */
-export function floorOf({ flops, bytes }: Workload, { peak, bandwidth }: Ceilings, dtype: FloatType | 'i8'): Floor {
-  const [arithmetic, memory] = [(1e3 * flops) / peak[dtype], (1e3 * bytes) / bandwidth]
+/**
+ * The least time the workload takes on a device with these ceilings, were all its arithmetic of this type. Arithmetic whose peak is not
+ * known counts as none: the floor is then that of its bytes.
+ */
+export function floorOf({ flops, bytes }: Workload, { peak, bandwidth }: Ceilings, dtype: Arithmetic): Floor {
+  const [arithmetic, memory] = [(1e3 * flops) / (peak[dtype] ?? Number.POSITIVE_INFINITY), (1e3 * bytes) / bandwidth]
   return arithmetic >= memory ? { milliseconds: arithmetic, bound: 'arithmetic' } : { milliseconds: memory, bound: 'bandwidth' }
 }

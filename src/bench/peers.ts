@@ -8,7 +8,7 @@ import { execa } from 'execa'
 import { z } from 'zod'
 import type { BertConfig } from '../models/files/config.js'
 import type { FloatType } from '../models/files/convert.js'
-import { packageRoot } from '../toolchain/paths.js'
+import { peersFolder } from '../toolchain/paths.js'
 import type { Lengths } from './lengths.js'
 import type { Peers, PeerTimes, Shape } from './result.js'
 import { summarise } from './statistics.js'
@@ -42,11 +42,7 @@ const aboutLine = z.record(z.string(), z.string()).transform((about) => ({ about
 const scriptLine = z.union([timesLine, problemLine, aboutLine])
 
 /** How the PyTorch peers are started: the script beside heddle's sources, or in the bundle. */
-export const torchCommand = (): readonly [string, ...string[]] => [
-  'python3',
-  join(packageRoot(), 'src', 'bench', 'peers', 'torch_bert.py'),
-  '--stdin',
-]
+export const torchCommand = (): readonly [string, ...string[]] => ['python3', join(peersFolder(), 'torch_bert.py'), '--stdin']
 
 /**
  * Times PyTorch's ways of running the encoder; `onTimes` hears of each as it is measured.

@@ -6,7 +6,8 @@
  * replay's time divided by their number. Activations are rewritten by every pass and stay shared. Such a chain pays
  * for one graph launch instead of one a pass; `passes` in the result says that it was used.
  */
-import type { Assembly } from '../models/assembly/wiring.js'
+import type { Assembly } from '../models/encoder/bert.js'
+import type { NativeDeviceInfo } from '../runtime/native.js'
 import type { WeightTensor } from '../runtime/session.js'
 
 export interface Rotation {
@@ -20,6 +21,15 @@ export interface Rotation {
 
 /** A chain longer than this takes long to build and capture. */
 const maxPasses = 128
+
+/**
+ * Bytes of the cache that rotation has to outrun: what a GPU says, or what is assumed of one that does not, which is the largest known.
+ * The CPU device is not timed for its caches.
+ */
+export const cacheOf = ({ kind, cacheBytes }: NativeDeviceInfo): number | undefined =>
+  kind === 'cuda' ? (cacheBytes ?? assumedCache) : undefined
+
+const assumedCache = 128 * 2 ** 20
 
 /** @param passBytes weights a pass reads @param cacheBytes of the device, undefined when unknown or not modelled */
 export function rotationOf(passBytes: number, cacheBytes: number | undefined): Rotation {

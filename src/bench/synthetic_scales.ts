@@ -4,9 +4,9 @@
  */
 import { layouts } from '../../specs/index.js'
 import { isQuantised } from '../ir/graph.js'
-import { findPlan } from '../models/assembly/plans.js'
 import type { LayerScales } from '../models/encoder/bert.js'
 import { calibrationModel } from '../models/encoder/calibration.js'
+import { findPlan } from '../program/plans.js'
 import { collect } from '../quant/collect.js'
 import { perSite } from '../quant/sites.js'
 import { openSession } from '../runtime/session.js'

@@ -1,5 +1,7 @@
 /** The benchmark's results as text for a terminal: one table of plans, one of peers, one for each profile. */
 import Table from 'cli-table3'
+import type { NativeDeviceInfo } from '../runtime/native.js'
+import type { Arithmetic, Ceilings } from './floor.js'
 import { type BenchEncoderResult, type EncoderTimes, type Peers, type PeerTimes, shapeName } from './result.js'
 import type { Summary } from './statistics.js'
 
@@ -14,6 +16,12 @@ export const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
 /** Of the arithmetic that the batch asks for: padding and waste do not count. */
 export const teraflops = ({ workload, milliseconds: { median } }: EncoderTimes): string =>
   (workload.flops / median / 1e9).toPrecision(3)
+
+/** `4.26 T`, for a unit behind it. */
+export function rate(value: number): string {
+  const [scale, prefix] = value >= 1e12 ? [1e12, 'T'] : value >= 1e9 ? [1e9, 'G'] : [1e6, 'M']
+  return `${Number((value / scale).toPrecision(3))} ${prefix}`
+}
 
 export const percent = (share: number): string => `${(100 * share).toFixed(1)} %`
 
@@ -37,13 +45,31 @@ const hasSeveralFloors = (results: readonly EncoderTimes[]): boolean =>
     results.some((other) => shapeName(other) === shapeName(times) && other.floor?.milliseconds !== times.floor?.milliseconds),
   )
 
+/** What floors rest on: what is measured, what the device's attributes allow, and what is not known. */
+export function floorNotes(
+  ceilings: Ceilings | undefined,
+  { name, kind, cacheBytes }: Pick<NativeDeviceInfo, 'name' | 'kind' | 'cacheBytes'>,
+  dtype: Arithmetic,
+): string[] {
+  if (ceilings === undefined) return [`No physical floor: the limits of ${name} (${kind}) are not known.`]
+  const { bandwidth, peak, measured } = ceilings
+  const arithmetic = peak[dtype]
+  const source = measured === true ? 'measured' : "by the device's attributes, not measured"
+  return [
+    arithmetic === undefined
+      ? `Floor: bytes at ${rate(bandwidth)}B/s (${source}); the arithmetic peak of ${dtype} is not known.`
+      : `Floor: ${rate(bandwidth)}B/s or ${rate(arithmetic)}FLOP/s of ${dtype} (${source}), whichever takes longer.`,
+    ...(kind === 'cuda' && cacheBytes === undefined
+      ? ['The device does not tell the size of its cache: 128 MiB are assumed.']
+      : []),
+  ]
+}
+
 /** What limits the meaning of the numbers. */
-export function notes({ results, ceilings, device, peers }: BenchEncoderResult): string[] {
+export function notes({ results, ceilings, device, dtype, peers }: BenchEncoderResult): string[] {
   const rotation = results[0]?.rotation
   const lines = [
-    ceilings === undefined
-      ? `No physical floor: the limits of ${device.name} (${device.kind}) are not known.`
-      : `Floor: ${ceilings.bandwidth / 1e12} TB/s or the arithmetic peak of the storage type, whichever takes longer.`,
+    ...floorNotes(ceilings, device, dtype),
     ...(hasSeveralFloors(results)
       ? ['Plans of int8 have floors of their own, by int8 arithmetic and weights; charts draw that of the first plan.']
       : []),

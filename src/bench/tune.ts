@@ -12,8 +12,7 @@ import type { TuningEntry } from '../schedule/tuning.js'
 import { compare } from '../verify/compare.js'
 import { ruleOf } from '../verify/rules.js'
 import { betweenResults, tolerance } from '../verify/tolerance.js'
-import { ceilingsOf } from './floor.js'
-import { rotationOf } from './rotation.js'
+import { cacheOf, rotationOf } from './rotation.js'
 import { summarise } from './statistics.js'
 import { bytesOf, type Dims, dimsOf, type Launches, openLaunches, ruleFor, type Size, type Stage } from './tune_launch.js'
 import type { TuneCandidate, TuneKernel, TunePlan } from './tune_plan.js'
@@ -43,8 +42,6 @@ export interface TuneResult {
 /** Rows of the small launch that is compared. */
 const comparedRows = 37
 const rounds = 4
-/** What is assumed of a GPU whose cache nobody has measured: that of the largest known. */
-const assumedCache = 64 * 2 ** 20
 
 /**
  * Measures a plan. A candidate that faults or computes something else is refused, and its message kept.
@@ -144,19 +141,24 @@ function difference(
   expected: readonly Uint8Array[],
   dims: Dims,
 ): string | undefined {
-  const { class: own, elsewhere = 'elementwise', length, scale = 1 } = ruleOf(entry)
-  // Inputs are not small integers, so the arithmetic of exact ops rounds.
-  const opClass = own === 'exact' ? elsewhere : own
+  const { results } = ruleOf(entry)
   for (const [i, { name, dtype }] of outputs.entries()) {
-    const bound = betweenResults(tolerance({ dtype, class: opClass, length: length?.(dims) ?? 1, scale }))
-    const { passed, summary } = compare(
-      decode(dtype, found[i] ?? new Uint8Array()),
-      decode(dtype, expected[i] ?? new Uint8Array()),
-      bound,
-    )
+    const result = results[name]
+    if (result === undefined) throw new Error(`internal: ${entry.key} has no output ${name}`)
+    // Inputs are not small integers, so that arithmetic rounds.
+    const bound = betweenResults(tolerance({ dtype, class: result.class, length: result.length(dims), scale: result.scale }))
+    const [ours, theirs] = [found[i], expected[i]].map((bytes) => decode(dtype, bytes ?? new Uint8Array()))
+    const { passed, summary } = compare(...sameNaN(ours ?? [], theirs ?? []), bound)
     if (!passed) return `${name}: ${summary}`
   }
   return undefined
+}
+
+/** Results of which what is no number in both is 0: a candidate that agrees with the rules about that agrees. */
+function sameNaN(a: ArrayLike<number>, b: ArrayLike<number>): [ArrayLike<number>, ArrayLike<number>] {
+  const known = (of: ArrayLike<number>) =>
+    Float64Array.from(of, (value, i) => (Number.isNaN(a[i]) && Number.isNaN(b[i]) ? 0 : value))
+  return [known(a), known(b)]
 }
 
 /** Median microseconds of a launch of the rules and of each candidate that computes so many rows. */
@@ -167,10 +169,8 @@ async function timeAll(
   size: Size,
   candidates: readonly TuneCandidate[],
 ): Promise<Pick<TimesAtRows, 'rules' | 'candidates'>> {
-  const info = device.info()
-  const cache = ceilingsOf(info)?.cacheBytes ?? (info.kind === 'cuda' ? assumedCache : undefined)
   const dims = dimsOf(kernel, size, entry)
-  const sets = rotationOf(bytesOf(entry, dims), cache).passes
+  const sets = rotationOf(bytesOf(entry, dims), cacheOf(device.info())).passes
   const { rules } = kernel
   const launches = await openLaunches({ device, library }, entry, ruleFor(kernel, size, entry), dims, sets)
   const programs = new Map<string, { program: NativeProgram; samples: number[] }>()

@@ -3,7 +3,8 @@ import { layouts } from '../../specs/index.js'
 import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo, dtypes } from '../ir/dtype.js'
 import { findLayout, layoutSize } from '../runtime/layouts.js'
-import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice, NativeStep } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeBuffer, NativeDevice, NativeSlice, NativeStep } from '../runtime/native.js'
 import { poisonByte } from '../verify/block.js'
 import type { OpRule } from '../verify/op_rule.js'
 import { integer, normal, type Random, random } from '../verify/random.js'
@@ -17,7 +18,7 @@ export type Dims = Readonly<Record<string, number>>
 /** What launches run on. */
 export interface Stage {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
 }
 
 const alignment = 256
@@ -38,10 +39,8 @@ export interface Size {
 }
 
 /** What a launch of a kernel must hold to, beside its size. */
-export function ruleFor({ kind }: TuneKernel, { rows }: Size, entry: KernelEntry): OpRule {
-  const rule = ruleOf(entry)
-  return kind === 'attention' && rule.sequences !== undefined ? { ...rule, ...rule.sequences(rows) } : rule
-}
+export const ruleFor = ({ kind }: TuneKernel, { rows }: Size, entry: KernelEntry): OpRule =>
+  ruleOf(entry, kind === 'attention' ? { rows } : 'ragged')
 
 /** Extents of a launch: of rows the inner dimensions small, the outermost whatever remains. */
 export function dimsOf(kernel: TuneKernel, size: Size, entry: KernelEntry): Dims {
@@ -52,8 +51,7 @@ export function dimsOf(kernel: TuneKernel, size: Size, entry: KernelEntry): Dims
     ...(depth === undefined || size.depth === undefined ? {} : { [depth]: size.depth }),
     ...(kernel.kind === 'attention' ? sequenceExtents(outer, size.rows) : rowExtents(outer, size.rows)),
   }
-  const derived = Object.entries(ruleFor(kernel, size, entry).extents ?? {}).map(([name, extent]) => [name, extent(given)])
-  return { ...given, ...Object.fromEntries(derived) }
+  return ruleFor(kernel, size, entry).extents(given)
 }
 
 const sequenceExtents = ([batch = '', head = '']: readonly string[], rows: number): Dims => ({
@@ -106,6 +104,8 @@ function placesOf(entry: KernelEntry, dims: Dims): { places: Place[]; bytes: num
 export const bytesOf = (entry: KernelEntry, dims: Dims): number =>
   placesOf(entry, dims).places.reduce((sum, { bytes }) => sum + bytes, 0)
 
+/** What most of what is stored as int8 is scaled by: results of about 4 span what it holds. */
+const usualInverse = 32
 /** Integers as large as keep what becomes of their sums within 16 bits. */
 const widest = 8
 
@@ -122,12 +122,12 @@ function initialBlock(entry: KernelEntry, rule: OpRule, places: readonly Place[]
       target.fill(poisonByte(buffer.dtype))
       continue
     }
-    const special = rule.inputs?.[buffer.name]
+    const special = rule.inputs[buffer.name]
     const next = random(`tune ${entry.op} ${buffer.name}`)
-    const count = special === undefined ? Math.min(elements, drawn) : elements
-    const values = Float64Array.from({ length: count }, (_, i) =>
-      special === undefined ? drawValue(buffer.dtype, next) : special(next, dims, i),
-    )
+    const value = (): number => drawValue(buffer.dtype, next)
+    const shape = buffer.dims.map((name) => dims[name] ?? 1)
+    const values =
+      special?.({ next, value, dims, shape }) ?? Float64Array.from({ length: Math.min(elements, drawn) }, () => value())
     const pattern = encodeNumbers(buffer.dtype, values)
     for (let at = 0; at < size; at += pattern.byteLength) target.set(pattern.subarray(0, size - at), at)
   }
@@ -166,13 +166,16 @@ export async function openLaunches(stage: Stage, entry: KernelEntry, rule: OpRul
         device,
         others.map((to) => ({ kind: 'copy', label: 'copy', from: whole(first), to: whole(to) })),
       )
-    const attrs = entry.attrs.map((attr) => rule.attrs?.[attr.name]?.(dims) ?? attr.default)
+    const sized = rule.attrs(dims)
+    const attrs = entry.attrs.map((attr) =>
+      rule.fills[attr.name] === undefined ? (sized[attr.name] ?? attr.default) : usualInverse,
+    )
     return {
       steps: (key) =>
         buffers.map((buffer) => ({
           kind: 'kernel',
           label: key,
-          library,
+          library: library.of(key),
           key,
           buffers: places.map((place) => ({ buffer, offset: place.offset, bytes: place.bytes })),
           dims: entry.dims.map((name) => dims[name] ?? 1),

@@ -7,6 +7,7 @@ import { type CandidateSet, candidateKey, rulesKey, type TileSet } from '../emit
 import { templateInstances } from '../emit/template.js'
 import { type HeddleError, usageError } from '../errors.js'
 import type { Expr } from '../ir/expr.js'
+import { dependentDims, noFacts } from '../ir/facts/facts.js'
 import type { Graph } from '../ir/graph.js'
 import { allInstances } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
@@ -19,7 +20,6 @@ import type { MappedKernel } from '../schedule/mapped.js'
 import { type TileSize, tileCandidates } from '../schedule/tiles.js'
 import { operandType } from '../schedule/tuned_tiles.js'
 import { dtypeName, sizeName, tunedChoiceSchema } from '../schedule/tuning.js'
-import { rules } from '../verify/rules.js'
 
 const count = z.number().int().positive()
 
@@ -152,8 +152,7 @@ function examine(kernel: Kernel, dtype: FloatType): Subject | string {
   if (first?.kind !== 'dim') return 'its rows do not have the length of a dimension'
   if (rest.some((length) => length.kind !== 'dim' || length.name !== first.name)) return 'its rows have several lengths'
   const outer = mapped.axes.map(({ dim }) => dim)
-  const extents = Object.hasOwn(rules, kernel.name) ? rules[kernel.name]?.extents : undefined
-  const derived = Object.keys(extents ?? {}).find((name) => name === first.name || outer.includes(name))
+  const derived = dependentDims(kernel.facts ?? noFacts).find((name) => name === first.name || outer.includes(name))
   if (derived !== undefined) return `its extent ${derived} follows from others`
   const choices = ({ length, depth }: TileSize) => (depth === undefined ? candidatesFor(mapped, length) : [])
   return {

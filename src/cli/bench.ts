@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import type { EncoderBench } from '../bench/candidates.js'
 import { type BenchObserver, benchEncoder } from '../bench/encoder.js'
-import { ceilingsOf } from '../bench/floor.js'
+import { deviceCeilings } from '../bench/facts/facts.js'
 import { lengthsOf } from '../bench/lengths.js'
 import { timeTorch } from '../bench/peers.js'
 import { reportHtml } from '../bench/report/report.js'
@@ -12,19 +12,21 @@ import { type BenchEncoderResult, type Peers, ratiosOf, type Shape } from '../be
 import { benchConfig } from '../bench/synthetic.js'
 import { benchTable, describePeer, describeTimes } from '../bench/table.js'
 import { usageError } from '../errors.js'
-import { defaultPlan } from '../models/assembly/plans.js'
-import { openDevice } from '../runtime/device.js'
-import { loadKernels } from '../runtime/library.js'
-import { installation } from '../toolchain/index.js'
+import { choosePlan } from '../models/assembly/default_plan.js'
+import { bertLayers } from '../models/assembly/layer_graphs.js'
+import { defaultPlan } from '../program/plans.js'
+import { openKernels } from '../runtime/open.js'
 import { decodingCommand } from './bench_decoding.js'
+import { addTarget } from './bench_target.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchEncoderOptions {
   /** A known configuration or a model folder. */
   readonly config: string
-  readonly plans: readonly string[]
+  /** What a model takes by default on the device, where undefined. */
+  readonly plans?: readonly string[] | undefined
   readonly shapes: readonly Shape[]
   /** `full`, `half` or a file of lengths. */
   readonly lengths: string
@@ -61,7 +63,7 @@ async function timePeers(bench: EncoderBench, { log }: CliContext): Promise<Peer
 }
 
 /** The command line of options, for the report. */
-function commandOf({ config, plans, shapes, lengths, dtype, repeats, peer }: BenchEncoderOptions, kind: DeviceKind): string {
+function commandOf({ config, plans = [], shapes, lengths, dtype, repeats, peer }: BenchEncoderOptions, kind: DeviceKind): string {
   const sizes = shapes.map(({ batch, seq }) => `${batch}x${seq}`).join()
   const common = `heddle bench encoder --config ${config} --plans ${plans.join()} --shapes ${sizes} --lengths ${lengths}`
   return `${common} --dtype ${dtype} --device ${kind} --repeats ${repeats}${peer === undefined ? '' : ` --peer ${peer}`}`
@@ -74,27 +76,29 @@ const noReport = (path: string) => (cause: unknown) => {
 /** @throws usage `bench.*`, `plan.unknown`, `manifest.*`; environment for a missing device, addon or kernel library */
 export async function runBenchEncoder(options: BenchEncoderOptions, context: CliContext): Promise<BenchEncoderResult> {
   const { root, signal, log } = context
-  const { dtype, plans, shapes, repeats } = options
+  const { dtype, shapes, repeats } = options
   const report = options.report === undefined ? undefined : resolve(root, options.report)
   // Hours of measuring are not spent on a report that cannot be written.
   if (report !== undefined) await access(dirname(report), constants.W_OK).catch(noReport(report))
   const config = await benchConfig(options.config, root)
   const lengths = lengthsOf(options.lengths)
-  const manifest = await readManifest(root)
-  const kind = options.device ?? defaultDevice()
-  const device = openDevice(kind)
+  const { device, library, manifest } = await openKernels(options.device, openOptions(context))
+  const { kind } = device
   try {
-    const library = loadKernels(device, installation(root).library(kind), manifest)
     const info = device.info()
     log(`${info.name} (${kind}), ${options.config}, ${dtype}, lengths ${options.lengths}\n`)
+    const chosen = options.plans === undefined ? choosePlan(manifest, info, dtype, bertLayers(config)) : undefined
+    if (chosen !== undefined) log(`plan ${chosen.name} (${chosen.reason}; --plans takes others)\n`)
+    const plans = options.plans ?? [chosen?.name ?? defaultPlan]
     const profile = options.profile ?? report !== undefined
-    const bench = { device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal }
+    const ceilings = await deviceCeilings(device, { onStage: (what) => log(`${what}\n`) })
+    const bench = { ceilings, device, library, manifest, config, dtype, plans, shapes, lengths, repeats, profile, signal }
     const results = await benchEncoder(bench, observer(context))
     const peers = options.peer === undefined ? undefined : await timePeers(bench, context)
     const about = { config: options.config, dtype, lengths: options.lengths }
-    const result = { device: info, ceilings: ceilingsOf(info), ...about, results, peers, ratios: ratiosOf(results, peers) }
+    const result = { device: info, ceilings, ...about, results, peers, ratios: ratiosOf(results, peers) }
     if (report !== undefined) {
-      await writeFile(report, reportHtml(result, commandOf(options, kind))).catch(noReport(report))
+      await writeFile(report, reportHtml(result, commandOf({ ...options, plans }, kind))).catch(noReport(report))
       log(`report: ${report}\n`)
     }
     return result
@@ -107,7 +111,9 @@ const encoderCommand = (context: () => CliContext) =>
   new Command('encoder')
     .description('time forward passes of a BERT encoder with random weights')
     .option('--config <name>', 'bert-base, bert-large or a model folder', 'bert-base')
-    .option('--plans <names>', 'fusion plans, separated by commas', (text) => text.split(','), [defaultPlan])
+    .option('--plans <names>', 'fusion plans, separated by commas; default: what a model takes on the device', (text) =>
+      text.split(','),
+    )
     .option('--shapes <shapes>', 'batch x seq, separated by commas', shapesOf, [{ batch: 1, seq: 128 }])
     .option('--lengths <lengths>', 'full, half (uniform in 1..seq), or a file of lengths', 'full')
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const))
@@ -123,7 +129,6 @@ const encoderCommand = (context: () => CliContext) =>
     })
 
 export const benchCommand = (context: () => CliContext) =>
-  new Command('bench')
-    .description('measure plans on a device')
+  addTarget(new Command('bench').description('measure kernels, graphs and plans on a device'), context)
     .addCommand(encoderCommand(context))
     .addCommand(decodingCommand(context))

@@ -4,9 +4,10 @@ import { benchDecoding, type DecodingTimes } from '../bench/decoding.js'
 import { type SeqPeers, timeSeq2seqTorch } from '../bench/decoding_peers.js'
 import { decodingTable, describeDecoding } from '../bench/decoding_table.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
+import { openKernels } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
 import { countsOf, positive } from './options.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes, openKernels } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 
 export interface BenchDecodingOptions {
   readonly plans: readonly string[]
@@ -37,7 +38,7 @@ export interface BenchDecodingResult {
 export async function runBenchDecoding(options: BenchDecodingOptions, context: CliContext): Promise<BenchDecodingResult> {
   const { plans, batch: batches, layers, heads, headSize: headDim, vocab, steps, memory, dtype, repeats } = options
   const { log, signal } = context
-  const kernels = await openKernels(options.device ?? defaultDevice(), context.root)
+  const kernels = await openKernels(options.device, openOptions(context))
   const { device } = kernels
   try {
     const info = device.info()

@@ -11,4 +11,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(exitCode)
 })
 
+// Nobody is left to tell when a reader of the messages has gone.
+process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') process.exit(3)
+})
+
 process.exitCode = await main(process.argv.slice(2))

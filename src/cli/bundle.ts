@@ -6,7 +6,8 @@ import { type CliContext, json } from './context.js'
 export async function bundle(options: { readonly model?: readonly string[] }, context: CliContext): Promise<BundleResult> {
   const { root, signal } = context
   const result = await makeBundle({ root, signal, models: options.model ?? [] })
-  context.log(`bundle: ${result.archive}, ${mebibytes(result.bytes)} MiB, kernels for ${result.targets.join(' and ')}\n`)
+  const { archive, bytes, targets, glibc } = result
+  context.log(`bundle: ${archive}, ${mebibytes(bytes)} MiB, kernels for ${targets.join(' and ')}, glibc ${glibc} or later\n`)
   return result
 }
 

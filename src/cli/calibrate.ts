@@ -3,12 +3,12 @@
  * takes such choices from a list that was made elsewhere. Everything is checked before the model runs, and files appear when all is done.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import Table from 'cli-table3'
 import writeFileAtomic from 'write-file-atomic'
 import { usageError } from '../errors.js'
+import { readText } from '../files.js'
 import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
 import type { FloatType } from '../models/files/convert.js'
 import { checkCases } from '../models/files/token_cases.js'
@@ -29,12 +29,10 @@ import {
   threshold,
   thresholdChart,
 } from '../quant/index.js'
-import { openDevice } from '../runtime/device.js'
-import { loadKernels } from '../runtime/library.js'
-import { installation } from '../toolchain/index.js'
+import { openKernels } from '../runtime/open.js'
 import { readCases } from './cases.js'
 import { type CliContext, json } from './context.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { countProgress } from './progress.js'
 import { tokenIds } from './token_ids.js'
 
@@ -76,13 +74,15 @@ export async function calibrate(model: string, options: CalibrateOptions, contex
       hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
     })
   }
-  const checkpoint = await readCheckpoint(folder)
+  const checkpoint = await readCheckpoint(folder, context.signal)
   const result =
     options.import === undefined
       ? await observe(checkpoint, folder, method, options, context)
       : await importList(checkpoint, resolve(root, options.import))
   const files = [[options.out, formatScales(result.scales)]]
-  if (options.amaxList !== undefined) files.push([options.amaxList, formatAmaxList(result.scales, checkpoint.weightMaxima())])
+  if (options.amaxList !== undefined) {
+    files.push([options.amaxList, formatAmaxList(result.scales, await checkpoint.weightMaxima())])
+  }
   for (const [path = '', text = ''] of files) {
     await writeFileAtomic(resolve(root, path), text)
     context.log(`written: ${resolve(root, path)}\n`)
@@ -111,15 +111,12 @@ async function observe(
   context: CliContext,
 ): Promise<CalibrateResult> {
   const { root, signal } = context
-  const cases = await tokenIds(folder, await readCases(resolve(root, file)))
+  const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), context.signal))
   checkCases(checkpoint.config, cases, 1)
-  const manifest = await readManifest(root)
-  const kind = wanted ?? defaultDevice()
-  const device = openDevice(kind)
+  const { device, library, manifest } = await openKernels(wanted, openOptions(context))
   try {
-    const library = loadKernels(device, installation(root).library(kind), manifest)
     const tokens = cases.reduce((sum, { inputIds }) => sum + inputIds.length, 0)
-    context.log(`${device.info().name} (${kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)
+    context.log(`${device.info().name} (${device.kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)
     const model = await openCalibration(checkpoint, { device, library, manifest, dtype })
     const progress = countProgress('calibrate', context)
     const ids = cases.map(({ inputIds }) => inputIds)
@@ -148,9 +145,7 @@ async function observe(
 }
 
 async function importList({ identity }: BertCheckpoint, path: string): Promise<CalibrateResult> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw usageError('amax.read', `cannot read ${path}`, { hint: 'give a list in the order of FasterTransformer v3.0', cause })
-  })
+  const text = await readText(path, { code: 'amax.read', hint: 'give a list in the order of FasterTransformer v3.0' })
   const scales = parseAmaxList(text, path, identity)
   return { scales, layers: scales.layers.map((layer) => ({ amax: layer, threshold: layer })) }
 }

@@ -1,14 +1,27 @@
 /** Cases for `heddle run` and `heddle calibrate`: what is asked of a model, one JSON object a line. All lines are checked before anything runs. */
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
+import { readInput } from './input.js'
 
-const caseSchema = z.union([
-  z.strictObject({ input_ids: z.array(z.int().nonnegative()).nonempty() }),
-  z.strictObject({ text: z.string().min(1) }),
-])
+/** Token ids. Of a long list of wrong ones, the first is said. */
+const ids = z
+  .array(z.unknown())
+  .nonempty()
+  .transform((values, context): number[] => {
+    const checked: number[] = []
+    for (const [at, id] of values.entries()) {
+      if (typeof id === 'number' && Number.isSafeInteger(id) && id >= 0) checked.push(id)
+      else {
+        context.addIssue({ code: 'custom', message: 'Expected a token id: an integer that is not negative', path: [at] })
+        return z.NEVER
+      }
+    }
+    return checked
+  })
 
-export type Case = z.infer<typeof caseSchema>
+const caseSchema = z.union([z.strictObject({ input_ids: ids }), z.strictObject({ text: z.string().min(1) })])
+
+export type Case = z.output<typeof caseSchema>
 
 const allowed = 'a line is {"input_ids":[1,2,3]} or {"text":"..."}'
 
@@ -34,9 +47,8 @@ function reason(value: unknown): string {
 }
 
 /** A labelled set, such as the example model's `test-set.json`: only what its items are fed with matters here. */
-const setSchema = z.looseObject({
-  items: z.array(z.looseObject({ input_ids: z.array(z.int().nonnegative()).nonempty() })).min(1),
-})
+const setSchema = z.looseObject({ items: z.array(z.unknown()).min(1) })
+const itemSchema = z.looseObject({ input_ids: ids })
 
 /** The cases of a text that is one labelled set; undefined for any other text. */
 function casesOfSet(text: string, file: string): Case[] | undefined {
@@ -49,10 +61,19 @@ function casesOfSet(text: string, file: string): Case[] | undefined {
   }
   if (typeof value !== 'object' || value === null || !('items' in value)) return undefined
   const parsed = setSchema.safeParse(value)
-  if (parsed.success) return parsed.data.items.map(({ input_ids }) => ({ input_ids }))
-  const issue = parsed.error.issues[0]
-  throw usageError('run.case', `${file}: ${issue?.message ?? 'is not a set'} at ${issue?.path.map(String).join('.')}`, {
-    hint: 'a set is {"items":[{"input_ids":[1,2,3]},...]}',
+  const refuse = (issue: z.core.$ZodIssue | undefined, ...place: readonly (string | number)[]) =>
+    usageError(
+      'run.case',
+      `${file}: ${issue?.message ?? 'is not a set'} at ${[...place, ...(issue?.path ?? [])].map(String).join('.')}`,
+      {
+        hint: 'a set is {"items":[{"input_ids":[1,2,3]},...]}',
+      },
+    )
+  if (!parsed.success) throw refuse(parsed.error.issues[0])
+  return parsed.data.items.map((item, i) => {
+    const { success, data, error } = itemSchema.safeParse(item)
+    if (!success) throw refuse(error.issues[0], 'items', i)
+    return { input_ids: data.input_ids }
   })
 }
 
@@ -65,9 +86,8 @@ export function parseCases(text: string, file: string): Case[] {
   return cases
 }
 
-export async function readCases(file: string): Promise<Case[]> {
-  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw usageError('run.case', `cannot read ${file}`, { hint: 'give a file with one case a line', cause })
-  })
-  return parseCases(text, file)
+/** The cases of a file, or of the standard input for `-`. @throws what `parseCases` throws; usage `run.case`; the signal's reason when it aborts */
+export async function readCases(file: string, signal?: AbortSignal): Promise<Case[]> {
+  const hint = 'give a file with one case a line, or - for the standard input'
+  return parseCases(await readInput(file, { code: 'run.case', hint }, signal), file)
 }

@@ -1,15 +1,18 @@
-/** `heddle demo`: the whole road on one page: generate, build, load a model, restore the punctuation of sample verses. */
+/**
+ * `heddle demo`: what a first run needs and no more, on one page: the addon, the few kernels of one model, which are compiled when it
+ * asks for them, and the punctuation of sample verses restored. The generated text is the one that ships.
+ */
 import { join } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import { Listr } from 'listr2'
 import { restorePunctuation } from '../models/encoder/punctuation.js'
 import { loadTokenizer } from '../models/files/tokenizer.js'
-import { buildKernels, buildNative, installation, packageRoot, type Target } from '../toolchain/index.js'
-import { wantedTargets } from './build.js'
+import { nativeFolder } from '../runtime/addon.js'
+import { defaultDevice, prepareNative } from '../runtime/open.js'
+import { packageRoot } from '../toolchain/index.js'
 import type { CliContext } from './context.js'
-import { gen } from './gen.js'
-import { openPipeline, type Pipeline, useNativeOf } from './pipeline.js'
-import { milestones } from './progress.js'
+import { openPipeline, type Pipeline, planText } from './pipeline.js'
+import { compileProgress } from './progress.js'
 
 /** Verses of the King James Bible without their punctuation. */
 const verses = [
@@ -20,6 +23,8 @@ const verses = [
 ]
 
 interface Stages {
+  /** Shows a line below the task under way. */
+  report?: (text: string) => void
   pipeline?: Pipeline
   restored?: readonly string[]
 }
@@ -27,52 +32,35 @@ interface Stages {
 export async function demo(context: CliContext): Promise<void> {
   const { root, signal } = context
   const model = join(packageRoot(), 'test', 'data', 'models', 'kjv-punct-bert')
-  const quiet: CliContext = { ...context, out: () => {}, log: () => {} }
-  const wanted = await wantedTargets(undefined)
-  const paths = () => installation(root)
+  const notices = (report: (text: string) => void) => ({
+    signal,
+    onNotice: report,
+    onProgress: compileProgress({ ...context, log: (text) => report(text.trim()) }),
+  })
   const stages: Stages = {}
   const tasks = new Listr<Stages>(
     [
       {
-        title: 'generate CUDA from specs/',
+        title: 'find a device',
         task: async (_, task) => {
-          const { kernels, changed } = await gen({}, quiet)
-          task.title = `generated ${kernels.length} kernels, ${changed.length} files changed: ${paths().generated}`
+          await prepareNative(undefined, { root, ...notices((text) => (task.output = text)) })
+          task.title = `the ${defaultDevice()} device, addon in ${nativeFolder()}`
         },
       },
-      {
-        title: 'build the addon and the device plugins',
-        task: async (_, task) => {
-          const { folder, built } = await buildNative({ root, signal })
-          useNativeOf(root)
-          task.title = `addon and device plugins ${built ? 'built' : 'current'}: ${folder}`
-        },
-      },
-      ...wanted.map((target: Target) => ({
-        title: `build the ${target} kernels`,
-        task: async (_: Stages, task: { title: string; output: string }) => {
-          const { library, compiled, report } = await buildKernels({
-            target,
-            root,
-            signal,
-            onProgress: milestones(process.stdout.isTTY === true, (text) => {
-              task.output = text
-            }),
-          })
-          task.title = `${target} kernels, ${compiled} of ${report.objects.length} files compiled: ${library}`
-        },
-      })),
       {
         title: 'load the model',
         task: async (stage, task) => {
-          stage.pipeline = await openPipeline(model, {}, root)
-          const { device, encoder } = stage.pipeline
-          task.title = `loaded ${model} on ${device.info().name} (${device.kind}), ${encoder.dtype}, plan ${encoder.plan}`
+          // Kernels are compiled when the first verse asks for them.
+          const opening = notices((text) => (stage.report ?? ((line) => (task.output = line)))(text))
+          stage.pipeline = await openPipeline(model, {}, root, opening)
+          const { device, encoder, planReason } = stage.pipeline
+          task.title = `loaded ${model} on ${device.info().name} (${device.kind}), ${encoder.dtype}, ${planText(encoder.plan, planReason)}`
         },
       },
       {
-        title: 'restore punctuation',
+        title: 'compile the kernels it needs and restore punctuation',
         task: async (stage, task) => {
+          stage.report = (text) => (task.output = text)
           const { pipeline } = stage
           if (pipeline === undefined) throw new Error('internal: the model was not loaded')
           const tokenizer = await loadTokenizer(model)
@@ -95,4 +83,6 @@ export async function demo(context: CliContext): Promise<void> {
 }
 
 export const demoCommand = (context: () => CliContext) =>
-  new Command('demo').description('generate, build, and restore punctuation in sample verses').action(() => demo(context()))
+  new Command('demo')
+    .description('compile what a small model needs, and restore punctuation in sample verses')
+    .action(() => demo(context()))

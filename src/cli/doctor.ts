@@ -1,8 +1,11 @@
-/** `heddle doctor`: what this machine has and what of it heddle can use, one check a line. Changes nothing. */
+/** `heddle doctor`: what this machine has and what of it heddle can use, one check a line. Changes nothing, but keeps what it is asked to measure. */
 import { existsSync, readFileSync } from 'node:fs'
 import { arch, platform } from 'node:os'
 import { Command } from '@commander-js/extra-typings'
-import { type DeviceReport, detectDevices } from '../runtime/device.js'
+import { deviceCeilings, factsFile } from '../bench/facts/facts.js'
+import type { Ceilings } from '../bench/floor.js'
+import { rate } from '../bench/table.js'
+import { type DeviceKind, type DeviceReport, detectDevices, openDevice } from '../runtime/device.js'
 import { findCmake, findCxx, findNvcc, installation, libraryState, targets } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 
@@ -20,6 +23,15 @@ export interface DoctorReport {
   readonly ok: boolean
   readonly checks: readonly Check[]
   readonly devices: readonly DeviceReport[]
+  readonly limits: readonly DeviceLimits[]
+}
+
+/** What a device can do at most, and where measurements of it are kept. */
+export interface DeviceLimits {
+  readonly kind: DeviceKind
+  readonly file: string
+  readonly cacheBytes: number | undefined
+  readonly ceilings: Ceilings | undefined
 }
 
 const oldestNode = [20, 17] as const
@@ -76,10 +88,44 @@ function matmulCheck(devices: readonly DeviceReport[]): Check {
     : { name: 'cublasLt', status: 'ok', detail: String(matmulVersion), use }
 }
 
+/** `f16 790 TFLOP/s (989 by clock)`: a measured number, with what attributes allow behind it. */
+function limit(what: string, unit: string, used: number | undefined, stated: number | undefined, measured: boolean): string {
+  if (used === undefined) return `${what} not known`
+  if (!measured || used === stated) return `${what} ${rate(used)}${unit} by clock`
+  return `${what} ${rate(used)}${unit}${stated === undefined ? '' : ` (${rate(stated)}${unit} by clock)`}`
+}
+
+/** What each device can do at most: what it says, and what was measured of it. */
+async function limitsOf(report: DeviceReport, probe: boolean, { log }: CliContext): Promise<readonly [Check, DeviceLimits][]> {
+  if (!report.available) return []
+  const { kind, info } = report
+  const device = openDevice(kind)
+  try {
+    const ceilings = await deviceCeilings(device, {
+      probe: probe ? 'again' : 'never',
+      onStage: (what) => log(`${kind}: ${what}\n`),
+    })
+    const measured = ceilings?.measured === true
+    const types = kind === 'simt' ? (['f32'] as const) : (['f16', 'bf16', 'f32', 'i8'] as const)
+    const parts = [
+      info.cacheBytes === undefined ? 'cache not known' : `cache ${(info.cacheBytes / 2 ** 20).toFixed(0)} MiB`,
+      limit('memory', 'B/s', ceilings?.bandwidth, ceilings?.stated?.bandwidth, measured),
+      ...types.map((dtype) => limit(dtype, 'FLOP/s', ceilings?.peak[dtype], ceilings?.stated?.peak[dtype], measured)),
+      measured ? 'measured' : 'not measured: heddle doctor --probe',
+    ]
+    const check: Check = { name: `limits ${kind}`, status: 'ok', detail: parts.join(', '), use: 'floors and prices' }
+    return [[check, { kind, file: factsFile(info), cacheBytes: info.cacheBytes, ceilings }]]
+  } finally {
+    device.close()
+  }
+}
+
 /** Every check, in the order in which things depend on each other. Never throws for what a machine lacks. */
-export async function doctor(context: CliContext): Promise<DoctorReport> {
+export async function doctor(context: CliContext, { probe = false }: { readonly probe?: boolean } = {}): Promise<DoctorReport> {
   const { root } = context
   const devices = detectDevices()
+  const limits: (readonly [Check, DeviceLimits])[] = []
+  for (const report of devices) limits.push(...(await limitsOf(report, probe, context)))
   const libraries = await Promise.all(
     targets.map(async (target): Promise<Check> => {
       const state = await libraryState(root, target)
@@ -101,10 +147,11 @@ export async function doctor(context: CliContext): Promise<DoctorReport> {
     await toolCheck('nvcc', findNvcc, 'build --target cuda', 'install the CUDA toolkit, or set HEDDLE_NVCC'),
     driverCheck(),
     ...deviceChecks(devices),
+    ...limits.map(([check]) => check),
     matmulCheck(devices),
     ...libraries,
   ]
-  return { ok: usable(checks, devices), checks, devices }
+  return { ok: usable(checks, devices), checks, devices, limits: limits.map(([, each]) => each) }
 }
 
 /** Node fits, and there is a device already or the tools to build one. */
@@ -128,9 +175,10 @@ export function printDoctor({ checks }: DoctorReport): string {
 export const doctorCommand = (context: () => CliContext) =>
   new Command('doctor')
     .description('say what this machine has and lacks')
+    .option('--probe', 'measure what each device attains, a few seconds, and keep it for floors and prices')
     .option('--json', 'print the checks as JSON')
     .action(async (options) => {
-      const report = await doctor(context())
+      const report = await doctor(context(), { probe: options.probe ?? false })
       context().out(options.json ? json(report) : printDoctor(report))
       if (!report.ok) process.exitCode = 3
     })

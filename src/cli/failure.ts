@@ -1,5 +1,6 @@
 /** Turns whatever a verb threw into one clear line, a hint and an exit code: 1 findings, 2 usage, 3 environment, 130 cancelled. */
 import { HeddleError } from '../errors.js'
+import { json } from './context.js'
 
 export interface Failure {
   readonly exitCode: 1 | 2 | 3 | 130
@@ -43,6 +44,31 @@ export function describeFailure(error: unknown, { verbose, cancelled }: { verbos
   }
   const hint = verbose ? '' : 'hint: run again with --verbose for the stack, and report it\n'
   return { exitCode: 1, text: `internal error: ${message}\n${hint}${stack}` }
+}
+
+/**
+ * The same for tools, as verbs print it to stdout under `--json`: code and message, and hint and place where there are any; `places`
+ * where there are several.
+ */
+export function failureJson(error: unknown, { cancelled }: { cancelled: boolean }): string {
+  return json({ error: cancelled ? { code: 'cancelled', message: 'cancelled' } : describe(error) })
+}
+
+function describe(error: unknown): Readonly<Record<string, unknown>> {
+  const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof HeddleError) {
+    const { code, hint, places } = error
+    const [place] = places
+    return {
+      ...{ code, message },
+      ...(hint === undefined ? {} : { hint }),
+      ...(place === undefined ? {} : { place }),
+      ...(places.length > 1 ? { places } : {}),
+    }
+  }
+  const code = codeOf(error)
+  if (code?.startsWith('commander.')) return { code: 'cli.usage', message: message.replace(/^error: /, '') }
+  return { code: code !== undefined && exitCodes[code] !== undefined ? `system.${code.toLowerCase()}` : 'internal', message }
 }
 
 function causes(error: Error): string {

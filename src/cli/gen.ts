@@ -5,6 +5,8 @@
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
+import type { SearchOptions } from '../frontend/index.js'
+import { noteGen } from '../toolchain/gen_state.js'
 import { type CliContext, json } from './context.js'
 import { readTuning } from './tuning_file.js'
 import { readVerifiedGroups } from './verified_groups.js'
@@ -27,29 +29,44 @@ export interface GenResult {
 }
 
 /** Every kernel of a project: those of its ops and those its plans derive. @throws usage errors of the front end and of plans */
-export async function readKernels(root: string, specs = 'specs') {
-  const [{ readDeclarations, readSpecsOrThrow }, { planAll }, { linkKernels }] = await Promise.all([
+export async function readKernels(root: string, specs = 'specs', search: SearchOptions = {}) {
+  const [{ readSearched }, { planAll }, { linkKernels }] = await Promise.all([
     import('../frontend/index.js'),
     import('../fuse/plans.js'),
     import('../fuse/link.js'),
   ])
-  const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
-  const { graphs, plans } = await readDeclarations(root, specs)
+  const { kernels, standard, layouts, graphs, plans, locating } = await readSearched(root, specs, search)
   const verified = await readVerifiedGroups(root)
-  const planned = planAll(plans, graphs, [...kernels, ...standard], layouts, verified)
+  const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified))
   // A project that cannot be written to is checked anew each time.
   await verified.save().catch(() => undefined)
-  return linkKernels(planned, kernels, standard, graphs)
+  return { ...locating(() => linkKernels(planned, kernels, standard, graphs)), standard, locating }
 }
 
 /** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */
 export async function gen(options: GenOptions, context: CliContext): Promise<GenResult> {
+  // A build is told that it would build older text. Only the project's own text counts.
+  const { root } = context
+  const { specs = 'specs', out = 'generated' } = options
+  const isOwn = resolve(root, specs) === resolve(root, 'specs') && resolve(root, out) === resolve(root, 'generated')
+  const counts = isOwn && options.check !== true
+  try {
+    const result = await generateAll(options, context)
+    if (counts) await noteGen(root, undefined)
+    return result
+  } catch (error) {
+    if (counts) await noteGen(root, error instanceof Error ? error.message : String(error))
+    throw error
+  }
+}
+
+async function generateAll(options: GenOptions, context: CliContext): Promise<GenResult> {
   const { root } = context
   const { generate, writeGenerated } = await import('../emit/index.js')
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
   const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
-  const files = generate(read.kernels, read.graphs, read.templates, tuning, read.schedules)
+  const files = read.locating(() => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules))
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })

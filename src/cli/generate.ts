@@ -3,14 +3,18 @@ import { join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
+import { choosePlan } from '../models/assembly/default_plan.js'
+import { seq2seqLayers } from '../models/assembly/layer_graphs.js'
 import type { GenerationOptions } from '../models/decoding/generation_options.js'
 import { readConfigFile } from '../models/files/config_file.js'
 import { loadTokenizer, type Tokenizer } from '../models/files/tokenizer.js'
+import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import type { Device } from '../runtime/device.js'
+import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
-import { defaultDevice, expectFolder, openKernels, type PipelineOptions, useNativeOf } from './pipeline.js'
+import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
 /** Options of generation as the command line has them. */
@@ -118,32 +122,42 @@ export function generationLine({ ids, beams }: GenerationResult, tokenizer: Toke
 export interface Generator {
   readonly device: Device
   readonly model: Seq2seq
+  /** Why the model's plan was taken; undefined where it was asked for. */
+  readonly planReason: string | undefined
   close(): void
 }
 
 /**
  * Opens the folder of a model that generates text on a device. Close it to free the device.
- * @param root the project whose kernel libraries run; the current folder by default
- * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or kernel library
+ * @param root the project whose kernels run; the current folder by default
+ * @param opening who is told what is compiled, and what cancels it
+ * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openGenerator(
   folder: string,
-  { device, dtype, plan, scales }: PipelineOptions = {},
+  { device, dtype, plan, scales, signal }: PipelineOptions = {},
   root: string = process.cwd(),
+  opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<Generator> {
   if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
   expectFolder(folder)
-  useNativeOf(root)
-  const kernels = await openKernels(device ?? defaultDevice(), root)
+  const kernels = await openKernels(device, { ...opening, root })
   try {
+    const chosen =
+      plan === undefined
+        ? choosePlan(kernels.manifest, kernels.device.info(), dtype ?? 'f32', seq2seqLayers(await readSeq2seqConfig(folder)))
+        : undefined
+    const named = plan ?? chosen?.name
     const model = await loadSeq2seq(folder, {
       ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
-      ...(plan === undefined ? {} : { plan }),
+      ...(named === undefined ? {} : { plan: named }),
+      signal,
     })
     return {
       device: kernels.device,
       model,
+      planReason: chosen?.reason,
       close() {
         model.release()
         kernels.device.close()
@@ -164,9 +178,14 @@ export async function generateTexts(
 ): Promise<string> {
   const { batch } = options
   const inputs = await tokenIds(folder, cases)
-  const { device, model, close } = await openGenerator(folder, options, context.root)
+  const { device, model, planReason, close } = await openGenerator(
+    folder,
+    { ...options, signal: context.signal },
+    context.root,
+    openOptions(context),
+  )
   try {
-    context.log(`${device.info().name} (${device.kind}), ${model.dtype}, plan ${model.plan}\n`)
+    context.log(`${device.info().name} (${device.kind}), ${model.dtype}, ${planText(model.plan, planReason)}\n`)
     const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))
     const results = await model.generate(inputs, {
       ...flags,

@@ -12,12 +12,11 @@ import type { SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate } from '../ir/template.js'
-import { type BuildReport, installation, readBuildReport } from '../toolchain/index.js'
+import { type BuildReport, installation, readBuildReport, searchManifests } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
 import { type CliContext, json } from './context.js'
 import { readKernels } from './gen.js'
 import { inspectPasses, type PassText } from './inspect_passes.js'
-import { readManifest } from './pipeline.js'
 
 export interface Inspection {
   readonly key: string
@@ -43,24 +42,40 @@ function findEntry(kernels: readonly KernelEntry[], name: string): KernelEntry {
 /** @throws usage `inspect.kernel`, `inspect.stale`, and what the front end throws */
 export async function inspect(name: string, options: { readonly specs?: string }, context: CliContext): Promise<Inspection> {
   const { root } = context
-  const generated = installation(root).generated
-  const manifest = await readManifest(root)
+  const { manifest, folderOf } = await searchManifests(root)
   const entry = findEntry(manifest.kernels, name)
-  const { kernels, templates } = await readKernels(root, options.specs)
-  const kernel = [...kernels, ...templates].find((candidate) => candidate.name === entry.op)
+  const [own] = installation(root).generated
+  const isShipped = folderOf(entry.key) !== own
+  const kernel =
+    (isShipped ? await shippedOp(entry.op, root, options.specs) : undefined) ??
+    (await derived(entry.op, isShipped, root, options.specs))
   if (kernel === undefined) {
     throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
   }
+  const file = join(folderOf(entry.key), entry.file)
   const report = await readBuildReport(installation(root).report('cuda'))
   return {
     key: entry.key,
     source: kernel.source,
-    body: await declarationAt(sourcePath(root, kernel.source), kernel.source),
+    body: await declarationAt(sourcePath(isShipped ? packageRoot() : root, kernel.source), kernel.source),
     ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
     schedules: entry.variants,
-    cuda: { file: join(generated, entry.file), text: await readFile(join(generated, entry.file), 'utf8') },
+    cuda: { file, text: await readFile(file, 'utf8') },
     resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
   }
+}
+
+/** A shipped op, without a look at any plan. */
+async function shippedOp(op: string, root: string, specs: string | undefined) {
+  const { readSearched } = await import('../frontend/index.js')
+  const { standard } = await readSearched(root, specs, { shipped: true, ops: [op], graphs: false })
+  return standard.find(({ name }) => name === op)
+}
+
+/** A kernel of the project's ops and plans, or of the shipped ones besides. */
+async function derived(op: string, shipped: boolean, root: string, specs: string | undefined) {
+  const { kernels, templates } = await readKernels(root, specs, { shipped })
+  return [...kernels, ...templates].find(({ name }) => name === op)
 }
 
 /** Where a kernel was written: in the project, or in the package where it is of the standard library. */

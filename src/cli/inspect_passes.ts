@@ -2,7 +2,7 @@
  * `heddle inspect --passes NAME`: a plan's graph behind each pass over it and what its groups become, or a kernel behind each pass of the
  * schedule. The lists are src/fuse/passes.ts and `schedulePasses` of src/schedule/map.ts.
  */
-import { usageError } from '../errors.js'
+import { concerning, usageError } from '../errors.js'
 import { allInstances } from '../ir/instance.js'
 import { printKernel } from '../ir/print.js'
 import { printGraph } from '../ir/print_graph.js'
@@ -23,13 +23,14 @@ export async function inspectPasses(
   { root }: CliContext,
 ): Promise<readonly PassText[]> {
   const specs = options.specs ?? 'specs'
-  const { readDeclarations, readSpecsOrThrow } = await import('../frontend/index.js')
-  const { graphs, plans } = await readDeclarations(root, specs)
+  const { readSearched, searchDeclarations } = await import('../frontend/index.js')
+  const { graphs, plans, locating } = await searchDeclarations(root, specs)
   const named = plans.filter((plan) => plan.name === name)
   if (named.length > 0) {
-    const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+    const { kernels, standard, layouts } = await readSearched(root, specs, { shipped: true })
     const ops = new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel]))
-    return planPasses(named, graphs, ops, new Map(layouts.map((layout) => [layout.name, layout])))
+    const passes = await planPasses(named, graphs, ops, new Map(layouts.map((layout) => [layout.name, layout])))
+    return locating(passes)
   }
   const { kernels, templates } = await readKernels(root, specs)
   const template = templates.find((kernel) => kernel.name === name)
@@ -65,13 +66,13 @@ async function planPasses(
   graphs: Readonly<Record<string, { readonly graph: PlanPasses[0] }>>,
   ops: PlanPasses[2],
   layouts: PlanPasses[3],
-): Promise<readonly PassText[]> {
-  const [{ prepareGraph }, { applyPlan }, { resolvePlans, graphOf }] = await Promise.all([
+): Promise<() => readonly PassText[]> {
+  const [{ prepareGraph }, { applyPlan }, { resolvePlans, graphOf, subjectOf }] = await Promise.all([
     import('../fuse/passes.js'),
     import('../fuse/apply.js'),
     import('../fuse/search/resolve.js'),
   ])
-  return resolvePlans(plans, graphs, ops, layouts).flatMap((plan): PassText[] => {
+  const passesOf = (plan: PlanPasses[1]): PassText[] => {
     const graph = graphOf(plan, graphs)
     const seen: PassText[] = [{ pass: `${plan.graph}, as declared`, text: printGraph(graph) }]
     const see = (pass: string, made: typeof graph): void => void seen.push({ pass, text: printGraph(made) })
@@ -80,5 +81,6 @@ async function planPasses(
     for (const kernel of [...kernels.values(), ...templates.values()])
       seen.push({ pass: `deriving ${kernel.name}`, text: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel) })
     return [...seen, { pass: 'grouping', text: printGraph(planned) }]
-  })
+  }
+  return () => resolvePlans(plans, graphs, ops, layouts).flatMap((plan) => concerning(subjectOf(plan), () => passesOf(plan)))
 }

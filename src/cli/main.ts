@@ -8,8 +8,9 @@ import { cleanCommand } from './clean.js'
 import type { CliContext } from './context.js'
 import { demoCommand } from './demo.js'
 import { doctorCommand } from './doctor.js'
-import { describeFailure } from './failure.js'
+import { describeFailure, failureJson } from './failure.js'
 import { genCommand } from './gen.js'
+import { closingHelp, helpCommand } from './help.js'
 import { inspectCommand } from './inspect.js'
 import { useNativeOf } from './pipeline.js'
 import { planCommand } from './plan.js'
@@ -51,6 +52,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     cleanCommand,
   ]
   for (const verb of verbs) root.addCommand(verb(context))
+  root.addCommand(helpCommand(root)).addHelpText('after', closingHelp)
   configure(root, host)
   return root
 }
@@ -85,8 +87,12 @@ export async function main(argv: readonly string[], host: CliHost = processHost)
     await root.parseAsync(argv, { from: 'user' })
     return cancel.signal.aborted ? 130 : Number(process.exitCode ?? 0)
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2
-    const failure = describeFailure(error, { verbose, cancelled: cancel.signal.aborted })
+    if (error instanceof CommanderError && error.exitCode === 0) return 0
+    const cancelled = cancel.signal.aborted
+    if (argv.includes('--json')) host.out(failureJson(error, { cancelled }))
+    // The parser has said what is wrong already.
+    if (error instanceof CommanderError) return 2
+    const failure = describeFailure(error, { verbose, cancelled })
     host.log(failure.text)
     return failure.exitCode
   } finally {

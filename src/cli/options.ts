@@ -10,3 +10,18 @@ export function positive(text: string): number {
 
 /** Positive integers from the command line, separated by commas. */
 export const countsOf = (text: string): number[] => text.split(',').map(positive)
+
+/** `m=512,n=768`, added to what was given before. */
+export const dimensions = (
+  text: string,
+  before: Readonly<Record<string, number>> | undefined = {},
+): Readonly<Record<string, number>> => ({
+  ...before,
+  ...Object.fromEntries(
+    text.split(',').map((part) => {
+      const [, name, extent] = /^([A-Za-z]\w*)=([1-9]\d{0,14})$/.exec(part) ?? []
+      if (name === undefined) throw new InvalidArgumentError(`"${part}" is no dimension: expected a list such as m=512,n=768.`)
+      return [name, Number(extent)]
+    }),
+  ),
+})

@@ -1,18 +1,22 @@
 /** Opens what a model needs to run: device, kernel library, manifest, and the model itself. Shared by `run` and `demo`. */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { type Manifest, manifestSchema } from '../emit/manifest.js'
+import type { Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
+import { type ChosenPlan, choosePlan } from '../models/assembly/default_plan.js'
+import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
+import { readBertConfig } from '../models/files/config.js'
 import { type FloatType, floatTypes } from '../models/files/convert.js'
 import { readScales } from '../quant/index.js'
-import { type Device, type DeviceKind, detectDevices, openDevice } from '../runtime/device.js'
-import { loadKernels } from '../runtime/library.js'
-import type { NativeLibrary } from '../runtime/native.js'
-import { installation } from '../toolchain/index.js'
+import type { Device, DeviceKind } from '../runtime/device.js'
+import { type OpenKernels, type OpenOptions, openKernels } from '../runtime/open.js'
+import { searchManifests } from '../toolchain/index.js'
+import type { CliContext } from './context.js'
+import { compileProgress } from './progress.js'
 
 export { type DeviceKind, deviceKinds } from '../runtime/device.js'
+export { useNativeOf } from '../runtime/open.js'
 export const dtypes = floatTypes
 
 export interface PipelineOptions {
@@ -22,54 +26,41 @@ export interface PipelineOptions {
   readonly plan?: string | undefined
   /** A scales file, for quantised plans. */
   readonly scales?: string | undefined
+  /** Ends opening a model: its files may take a while to read. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface Pipeline {
   readonly device: Device
   readonly encoder: Encoder
+  /** Why the encoder's plan was taken; undefined where it was asked for. */
+  readonly planReason: string | undefined
   close(): void
 }
 
-/** The loader finds the addon by itself; this tells it about the folder that `heddle build` writes. */
-export function useNativeOf(root: string): void {
-  const { native } = installation(root)
-  if (!process.env.HEDDLE_NATIVE && existsSync(join(native, 'heddle.node'))) process.env.HEDDLE_NATIVE = native
-}
-
-/** The device to use when the caller names none. */
-export function defaultDevice(): DeviceKind {
-  return detectDevices().some(({ kind, available }) => kind === 'cuda' && available) ? 'cuda' : 'simt'
-}
-
-/** The manifest of a project. @throws usage `manifest.missing`, `manifest.invalid` */
+/** The manifest of a project's search path. @throws usage `manifest.missing`, `manifest.invalid` */
 export async function readManifest(root: string): Promise<Manifest> {
-  const path = join(installation(root).generated, 'manifest.json')
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw usageError('manifest.missing', `cannot read ${path}`, { hint: 'run heddle gen', cause })
-  })
-  const parsed = manifestSchema.safeParse(JSON.parse(text))
-  if (!parsed.success) throw usageError('manifest.invalid', `${path} is not a manifest`, { hint: 'run heddle gen' })
-  return parsed.data
+  return (await searchManifests(root)).manifest
 }
 
-/** A device with its kernel library, and the manifest of the text that was built from. */
-export interface OpenKernels {
-  readonly device: Device
-  readonly library: NativeLibrary
-  readonly manifest: Manifest
-}
+/** How a verb opens devices and kernels: what is compiled is told on stderr. */
+export const openOptions = (context: CliContext): OpenOptions => ({
+  root: context.root,
+  signal: context.signal,
+  onNotice: (text) => context.log(`${text}\n`),
+  onProgress: compileProgress(context),
+})
 
-/** @throws environment for a missing device, addon or kernel library; usage `manifest.*` */
-export async function openKernels(kind: DeviceKind, root: string): Promise<OpenKernels> {
-  const manifest = await readManifest(root)
-  const device = openDevice(kind)
-  try {
-    return { device, library: loadKernels(device, installation(root).library(kind), manifest), manifest }
-  } catch (error) {
-    device.close()
-    throw error
-  }
-}
+/** The plan for a BERT where none is named. @throws what `readBertConfig` throws */
+export const encoderPlan = async (
+  model: string,
+  { manifest, device }: OpenKernels,
+  dtype: FloatType = 'f32',
+): Promise<ChosenPlan> => choosePlan(manifest, device.info(), dtype, bertLayers(await readBertConfig(join(model, 'config.json'))))
+
+/** `plan best-encoder (fewest launches ...)`: the reason is given for a plan that was chosen. */
+export const planText = (name: string, reason: string | undefined): string =>
+  reason === undefined ? `plan ${name}` : `plan ${name} (${reason}; --plan takes another)`
 
 /** @throws usage `run.model` where there is no folder */
 export function expectFolder(model: string): void {
@@ -81,30 +72,35 @@ export function expectFolder(model: string): void {
 
 /**
  * Opens the folder of an encoder on a device. Close the pipeline to free the device.
- * @param root the project whose kernel libraries run; the current folder by default
- * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or kernel library
+ * @param root the project whose kernels run; the current folder by default
+ * @param opening who is told what is compiled, and what cancels it
+ * @throws usage for a model, plan or dtype that cannot be used; environment for a missing device, addon or compiler
  */
 export async function openPipeline(
   model: string,
   options: PipelineOptions = {},
   root: string = process.cwd(),
+  opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<Pipeline> {
   expectFolder(model)
-  useNativeOf(root)
-  const kernels = await openKernels(options.device ?? defaultDevice(), root)
+  const kernels = await openKernels(options.device, { ...opening, root })
   const { device } = kernels
   try {
-    const { dtype, plan } = options
+    const { dtype, signal } = options
+    const chosen = options.plan === undefined ? await encoderPlan(model, kernels, dtype) : undefined
+    const plan = options.plan ?? chosen?.name
     const scales = options.scales === undefined ? undefined : await readScales(resolve(root, options.scales))
     const encoder = await loadEncoder(model, {
       ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
       ...(plan === undefined ? {} : { plan }),
       ...(scales === undefined ? {} : { scales }),
+      signal,
     })
     return {
       device,
       encoder,
+      planReason: chosen?.reason,
       close() {
         encoder.release()
         device.close()

@@ -3,21 +3,23 @@
  * numbers are predictions for any shape and device the model knows, to be held against `heddle bench`.
  */
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { graphs as shipped } from '../../specs/index.js'
 import { benchConfig } from '../bench/synthetic.js'
 import { usageError } from '../errors.js'
 import { costDevice, costDevices, type Pricing, priceDims } from '../fuse/search/cost.js'
 import { diffReports, explainPlan, type PlanDiff, type PlanReport } from '../fuse/search/explain.js'
 import { resolvePlans } from '../fuse/search/resolve.js'
+import type { Graph } from '../ir/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
-import type { BertConfig } from '../models/files/config.js'
-import { shapesOf } from './bench.js'
+import { bertDims } from '../models/encoder/bert.js'
 import { type CliContext, json } from './context.js'
+import { dimensions } from './options.js'
 import { dtypes } from './pipeline.js'
 import { describePlans, diffText, type PlanSetting, showText } from './plan_text.js'
 
 export interface PlanOptions extends PlanSetting {
-  /** Name of the graph. */
-  readonly graph: string
+  /** Name of the graph; the one that the plan is for where undefined. */
+  readonly graph?: string | undefined
   readonly dtype: (typeof dtypes)[number]
   readonly device: (typeof costDevices)[number]
   /** Folder of the spec modules; default `specs`. */
@@ -33,9 +35,11 @@ function planFor(name: string, graph: string, known: readonly string[], resolved
   return resolved.find((plan) => plan.name === name && plan.graph === graph) ?? { name, graph, groups: [] }
 }
 
-async function readCompiled(root: string, specs = 'specs') {
-  const { readSpecsOrThrow } = await import('../frontend/index.js')
-  const { kernels, standard, layouts } = readSpecsOrThrow({ root, specs: [specs] })
+/** The ops a graph uses, with the project's. */
+async function readCompiled(root: string, specs: string | undefined, { nodes }: Graph) {
+  const { readSearched } = await import('../frontend/index.js')
+  const ops = nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : []))
+  const { kernels, standard, layouts } = await readSearched(root, specs, { shipped: true, ops, graphs: false })
   return {
     ops: new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel])),
     layouts: new Map(layouts.map((layout) => [layout.name, layout])),
@@ -43,43 +47,102 @@ async function readCompiled(root: string, specs = 'specs') {
 }
 
 async function readPlans(root: string, specs = 'specs') {
-  const { readDeclarations } = await import('../frontend/index.js')
-  return readDeclarations(root, specs)
+  const { searchDeclarations } = await import('../frontend/index.js')
+  return searchDeclarations(root, specs)
 }
 
-/** Dimensions of the shipped encoder graphs: full sequences, so that packed rows are as many as padded ones; and sizes of a BERT. */
-const ofShape = ({ batch, seq }: NonNullable<PlanOptions['shape']>): Pricing['dims'] => ({ b: batch, s: seq, t: batch * seq })
-
-function ofConfig(config: BertConfig): Pricing['dims'] {
-  const { heads: h, headDim: d, inner: i, vocab: v, tokenTypes: u, positions: p, labels } = config
-  return { h, d, i, v, u, p, c: Math.max(labels.length, 1) }
+/** Sizes of a BERT by the dimensions its graphs call them. @throws usage `plan.config` for a graph that is none of those */
+async function ofConfig(name: string, graph: Graph, root: string): Promise<Pricing['dims']> {
+  if (!Object.hasOwn(shipped, graph.name)) {
+    throw usageError('plan.config', `${graph.name} is not one of the graphs that a BERT is made of`, {
+      hint: 'give its dimensions: --dim m=512',
+    })
+  }
+  // Nothing but the configuration says what is not 0.
+  const sizes = bertDims(await benchConfig(name, root), { batch: 0, seq: 0 })
+  return Object.fromEntries(Object.entries(sizes).filter(([, extent]) => extent > 0))
 }
 
-/** What is asked for instead of the sizes that the graph is usually run with. */
-async function givenDims({ shape, config, dims }: PlanOptions, root: string): Promise<Pricing['dims']> {
-  const sizes = config === undefined ? {} : ofConfig(await benchConfig(config, root))
-  return { ...(shape === undefined ? {} : ofShape(shape)), ...sizes, ...dims }
+/** Extents of the first dimensions the graph says it is usually run with, in its order. @throws usage `plan.shape` */
+function ofShape(shape: readonly number[], { name, typical = {} }: Graph): Pricing['dims'] {
+  const first = Object.keys(typical).slice(0, shape.length)
+  if (first.length < shape.length) {
+    throw usageError(
+      'plan.shape',
+      `--shape ${shape.join('x')} has ${shape.length} extents, ${name} names ${first.length} typical ones`,
+      {
+        hint: 'give dimensions by name: --dim m=512',
+      },
+    )
+  }
+  return Object.fromEntries(first.map((dim, at) => [dim, shape[at] ?? 1]))
+}
+
+/** What is asked for instead of the sizes that the graph is usually run with. @throws usage `plan.dim` for what is no dimension of it */
+async function givenDims({ shape, config, dims = {} }: PlanOptions, graph: Graph, tokens: readonly string[], root: string) {
+  const known = [...dimsIn(graph), ...tokens]
+  const unknown = Object.keys(dims).find((dim) => !known.includes(dim))
+  if (unknown !== undefined) {
+    throw usageError('plan.dim', `${graph.name} has no dimension ${unknown}`, { hint: `dimensions are ${known.join(', ')}` })
+  }
+  const sizes = config === undefined ? {} : await ofConfig(config, graph, root)
+  return { ...sizes, ...(shape === undefined ? {} : ofShape(shape, graph)), ...dims }
+}
+
+const dimsIn = ({ values }: Graph): readonly string[] => [
+  ...new Set(values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims))),
+]
+
+/** @throws usage `graph.dim` naming the option for dimensions that nothing gives an extent */
+function expectDims(graph: Graph, dims: Pricing['dims']): void {
+  const missing = dimsIn(graph).filter((dim) => dims[dim] === undefined)
+  if (missing.length === 0) return
+  throw usageError('graph.dim', `${graph.name} does not say how large it usually is: ${missing.join(', ')}`, {
+    hint: `give it here, --dim ${missing.map((dim) => `${dim}=512`).join(',')}, or with the graph, typical: { ${missing.map((dim) => `${dim}: 512`).join(', ')} }`,
+  })
+}
+
+/** The graph asked for; else the first that the plans are for, else the only one there is. @throws usage `plan.graph` */
+function graphName(
+  { graph }: PlanOptions,
+  names: readonly string[],
+  plans: readonly PlanDecl[],
+  known: readonly string[],
+): string {
+  const usual = plans.find(({ name }) => names.includes(name)) ?? plans[0]
+  const chosen = graph ?? usual?.graph ?? (known.length === 1 ? known[0] : undefined)
+  const hint = `known: ${known.join(', ') || 'none, which is what index.ts of the specs exports as graphs'}`
+  if (chosen === undefined) throw usageError('plan.graph', 'no plan says which graph is meant: give --graph', { hint })
+  if (!known.includes(chosen)) throw usageError('plan.graph', `there is no graph ${chosen}`, { hint })
+  return chosen
 }
 
 /** Reports of the named plans, in order. */
 async function explain(names: readonly string[], options: PlanOptions, { root }: CliContext): Promise<readonly PlanReport[]> {
-  const { graphs, plans } = await readPlans(root, options.specs)
-  const found = Object.hasOwn(graphs, options.graph) ? graphs[options.graph] : undefined
-  if (found === undefined) {
-    throw usageError('plan.graph', `there is no graph ${options.graph}`, { hint: `known: ${Object.keys(graphs).join(', ')}` })
-  }
+  const { graphs, plans, locating } = await readPlans(root, options.specs)
   const known = namesOf(plans)
-  for (const name of names) planFor(name, options.graph, known, [])
-  const given = await givenDims(options, root)
-  const { ops, layouts } = await readCompiled(root, options.specs)
-  const ofGraph = plans.filter(({ graph }) => graph === options.graph)
-  const asked = ofGraph.filter(({ name }) => names.includes(name))
-  // A search needs the written plans beside it; written plans need no search.
-  const resolved = asked.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops, layouts) : asked
-  return names.map((name) => {
-    const plan = planFor(name, options.graph, known, resolved)
-    const dims = priceDims(found.graph, plan.packed, given)
-    return explainPlan(found.graph, plan, ops, { device: costDevice(options.device), dims, dtype: options.dtype }, layouts)
+  for (const name of names) planFor(name, '', known, [])
+  const asked = graphName(options, names, plans, Object.keys(graphs))
+  const graph = graphs[asked]?.graph
+  if (graph === undefined) throw new Error(`internal: no graph ${asked}`)
+  const { ops, layouts } = await readCompiled(root, options.specs, graph)
+  const ofGraph = plans.filter((plan) => plan.graph === asked)
+  const wanted = ofGraph.filter(({ name }) => names.includes(name))
+  const given = await givenDims(
+    options,
+    graph,
+    wanted.flatMap(({ packed }) => packed?.tokens ?? []),
+    root,
+  )
+  expectDims(graph, priceDims(graph, undefined, given))
+  return locating(() => {
+    // A search needs the written plans beside it; written plans need no search.
+    const resolved = wanted.some(({ auto }) => auto !== undefined) ? resolvePlans(ofGraph, graphs, ops, layouts) : wanted
+    return names.map((name) => {
+      const plan = planFor(name, asked, known, resolved)
+      const dims = priceDims(graph, plan.packed, given)
+      return explainPlan(graph, plan, ops, { device: costDevice(options.device), dims, dtype: options.dtype }, layouts)
+    })
   })
 }
 
@@ -97,31 +160,24 @@ export async function diffPlans(first: string, second: string, options: PlanOpti
   return diffReports(a, b)
 }
 
-/** `b=8,e=1024` */
-const dimensions = (text: string): Readonly<Record<string, number>> =>
-  Object.fromEntries(
-    text.split(',').map((part) => {
-      const [, name, extent] = /^([A-Za-z]\w*)=([1-9]\d*)$/.exec(part) ?? []
-      if (name === undefined) throw new InvalidArgumentError('Expected dimensions, such as b=8,e=1024.')
-      return [name, Number(extent)]
-    }),
-  )
-
-const oneShape = (text: string): NonNullable<PlanOptions['shape']> => {
-  const [shape, ...more] = shapesOf(text)
-  if (shape === undefined || more.length > 0) throw new InvalidArgumentError('Expected one shape, such as 32x128.')
-  return shape
+const parseShape = (text: string): readonly number[] => {
+  if (!/^[1-9]\d*(x[1-9]\d*)*$/.test(text)) throw new InvalidArgumentError('Expected one shape, such as 32x128.')
+  return text.split('x').map(Number)
 }
 
 const options = () => ({
-  graph: new Option('--graph <name>', 'graph the plan is for').default('encoder_layer_gelu'),
-  shape: new Option('--shape <shape>', 'batch x seq, full lengths; default: what the graph is usually run with').argParser(
-    oneShape,
-  ),
+  graph: new Option('--graph <name>', 'a graph; default: the first that the plan is for'),
+  shape: new Option(
+    '--shape <shape>',
+    'extents of the first dimensions, such as 32x128; default: what the graph is usually run with',
+  ).argParser(parseShape),
   dtype: new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f16' as const),
   device: new Option('--device <device>', 'device of the cost model').choices(costDevices).default('h200' as const),
-  config: new Option('--config <name>', 'bert-base, bert-large or a model folder; default: what the graph is usually run with'),
-  dims: new Option('--dims <list>', 'dimensions of any graph by name, such as b=8,e=1024').argParser(dimensions),
+  config: new Option(
+    '--config <name>',
+    "bert-base, bert-large or a model folder, for a BERT's graphs; default: what the graph is usually run with",
+  ),
+  dims: new Option('--dim, --dims <list>', 'dimensions by name, such as m=512,n=768; may be given again').argParser(dimensions),
   specs: new Option('--specs <dir>', 'folder of the spec modules').default('specs'),
   json: new Option('--json', 'print the report as JSON'),
 })

@@ -5,8 +5,8 @@ import type { PlanDecl } from '../lang/plan.js'
 
 /** What predictions were made for. */
 export interface PlanSetting {
-  /** Sequences and their length; the graph's usual where undefined. */
-  readonly shape?: { readonly batch: number; readonly seq: number } | undefined
+  /** Extents of the first dimensions; the graph's usual where undefined. */
+  readonly shape?: readonly number[] | undefined
   readonly dtype: string
   readonly device: string
   /** A known configuration or a model folder: where hidden sizes come from; the graph's usual where undefined. */
@@ -33,7 +33,7 @@ const bytesOf = ({ bytesRead, bytesWritten }: PlanStep): number => bytesRead + b
 
 function heading({ graph }: PlanReport, { shape, dtype, device, config, dims = {} }: PlanSetting): string {
   const given = Object.entries(dims).map(([name, extent]) => `${name}=${extent} `)
-  const size = shape === undefined ? '' : `${shape.batch}x${shape.seq} `
+  const size = shape === undefined ? '' : `${shape.join('x')} `
   return `${graph} of ${config ?? 'its usual size'}, ${size}${given.join('')}${dtype}, predicted for ${device}`
 }
 

@@ -25,6 +25,18 @@ export function buildProgress(label: string, context: CliContext): (progress: St
   )
 }
 
+/** Progress of kernels that are compiled when they are asked for; nothing is said while all of them are there. */
+export function compileProgress(context: CliContext): (progress: BuildProgress) => void {
+  const report = buildProgress('compiling kernels', context)
+  let compiles = false
+  return (progress) => {
+    compiles ||= !progress.cached
+    if (!compiles) return
+    report(progress)
+    if (progress.done === progress.total) compiles = false
+  }
+}
+
 /** Progress of counted work on stderr, named by what is under way. */
 export function countProgress(label: string, context: CliContext): (done: number, total: number, what: string) => void {
   const report = buildProgress(label, context)

@@ -10,7 +10,7 @@ import { type Case, readCases } from './cases.js'
 import type { CliContext } from './context.js'
 import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
 import { positive } from './options.js'
-import { deviceKinds, dtypes, expectFolder, openPipeline } from './pipeline.js'
+import { deviceKinds, dtypes, expectFolder, openOptions, openPipeline, planText } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
 export interface RunVerbOptions extends GenerateVerbOptions {
@@ -54,15 +54,17 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     throw usageError('run.input', 'nothing to run', { hint: 'give --text TEXT or --cases FILE.jsonl' })
   }
   if (text !== undefined && text.trim() === '') throw usageError('run.empty', 'empty batch: the text is empty')
-  const cases: readonly Case[] = file === undefined ? [{ text: text ?? '' }] : await readCases(file)
+  const cases: readonly Case[] = file === undefined ? [{ text: text ?? '' }] : await readCases(file, context.signal)
   const folder = resolve(context.root, model)
   expectFolder(folder)
   if (await generatesText(folder)) return generateTexts(folder, cases, options, context)
   expectNoGeneration(options)
-  const pipeline = await openPipeline(folder, options, context.root)
+  const pipeline = await openPipeline(folder, { ...options, signal: context.signal }, context.root, openOptions(context))
   try {
     const { encoder } = pipeline
-    context.log(`${pipeline.device.info().name} (${pipeline.device.kind}), ${encoder.dtype}, plan ${encoder.plan}\n`)
+    context.log(
+      `${pipeline.device.info().name} (${pipeline.device.kind}), ${encoder.dtype}, ${planText(encoder.plan, pipeline.planReason)}\n`,
+    )
     const runOptions = { signal: context.signal, ...(options.batch === undefined ? {} : { batch: options.batch }) }
     if (text !== undefined && !options.json && marksText(encoder)) {
       return `${await restorePunctuation(encoder, await loadTokenizer(folder), text, runOptions)}\n`
@@ -82,7 +84,7 @@ export const runCommand = (context: () => CliContext) =>
     .option('--cases <file>', 'one {"input_ids":[...]} or {"text":"..."} a line')
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
-    .option('--plan <name>', 'fusion plan')
+    .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')
     .option('--scales <file>', 'activation scales of the model, for quantised plans')
     .option('--batch <count>', 'cases run together', positive)
     .option('--out <file>', 'write the result to a file')

@@ -3,12 +3,10 @@ import { existsSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
-import { openDevice } from '../runtime/device.js'
-import { loadKernels } from '../runtime/library.js'
-import { installation } from '../toolchain/index.js'
+import { openKernels } from '../runtime/open.js'
 import { type GroupReport, type SelftestReport, selftest } from '../verify/selftest.js'
 import { type CliContext, json } from './context.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes, readManifest } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 
 export interface SelftestOptions {
   readonly device?: DeviceKind | undefined
@@ -51,19 +49,16 @@ export function describeGroup({ name, passed, failures, details, seconds }: Grou
 /** The closing line, in the form CI looks for. */
 export const summaryLine = ({ passed, failed }: SelftestReport): string => `${passed} passed, ${failed} failed\n`
 
-/** @throws usage `selftest.*`, `manifest.*`; environment for a missing device, addon or kernel library */
+/** @throws usage `selftest.*`, `manifest.*`; environment for a missing device, addon or compiler */
 export async function runSelftest(options: SelftestOptions, context: CliContext): Promise<SelftestReport> {
   const { root, signal } = context
   const filter = pattern(options.filter)
   const models = [...(options.model === undefined ? [] : [options.model]), ...(options.golden ?? [])].map((path) =>
     modelFolder(resolve(root, path)),
   )
-  const manifest = await readManifest(root)
-  const kind = options.device ?? defaultDevice()
-  const device = openDevice(kind)
+  const { device, library, manifest } = await openKernels(options.device, openOptions(context))
   try {
-    const library = loadKernels(device, installation(root).library(kind), manifest)
-    context.log(`${device.info().name} (${kind}), ${library.kernels.length} kernels\n`)
+    context.log(`${device.info().name} (${device.kind}), ${manifest.kernels.length} kernels\n`)
     return await selftest(
       { device, library, manifest, models, dtypes: options.dtype === undefined ? dtypes : [options.dtype], filter, signal },
       (group) => context.log(describeGroup(group)),

@@ -3,7 +3,6 @@
  * the front end and a compiler, measuring needs the device: `--prepare` and `--candidates` do them on different machines.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import writeFileAtomic from 'write-file-atomic'
@@ -11,17 +10,19 @@ import { type TuneResult, tune, tuningEntries } from '../bench/tune.js'
 import { besideLibrary, planTuning, type TunePlan, tunePlanSchema } from '../bench/tune_plan.js'
 import { tuneTable } from '../bench/tune_table.js'
 import { generateCandidates, writeGenerated } from '../emit/index.js'
-import { manifestSchema } from '../emit/manifest.js'
+import { parseManifest } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
+import { readText } from '../files.js'
 import { architectureOf, openDevice } from '../runtime/device.js'
 import { loadKernels } from '../runtime/library.js'
+import { defaultDevice, prepareNative } from '../runtime/open.js'
 import type { TileSize } from '../schedule/tiles.js'
 import { formatTuning, mergeTuning, sizeName, type TuningEntry } from '../schedule/tuning.js'
 import { buildKernels, mebibytes, outputs } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
 import { readKernels } from './gen.js'
 import { countsOf, positive } from './options.js'
-import { type DeviceKind, defaultDevice, deviceKinds, dtypes } from './pipeline.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { buildProgress } from './progress.js'
 import { readTuning, tuningFile } from './tuning_file.js'
 
@@ -95,15 +96,20 @@ async function prepare(folder: string, target: DeviceKind, options: TuneOptions,
   }
 }
 
+const prepareAgain = 'run `heddle tune --prepare`'
+
 /** @throws usage `tune.plan` when the folder holds no plan */
 async function readPlan(folder: string): Promise<TunePlan> {
   const path = planFile(folder)
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw usageError('tune.plan', `cannot read ${path}`, { hint: 'run `heddle tune --prepare`', cause })
-  })
-  const parsed = tunePlanSchema.safeParse(JSON.parse(text))
-  if (!parsed.success)
-    throw usageError('tune.plan', `${path} is not a plan of candidates`, { hint: 'run `heddle tune --prepare` again' })
+  const text = await readText(path, { code: 'tune.plan', hint: prepareAgain })
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw usageError('tune.plan', `${path} is not JSON`, { hint: prepareAgain, cause })
+  }
+  const parsed = tunePlanSchema.safeParse(value)
+  if (!parsed.success) throw usageError('tune.plan', `${path} is not a plan of candidates`, { hint: prepareAgain })
   return parsed.data
 }
 
@@ -114,7 +120,8 @@ async function measure(folder: string, options: TuneOptions, context: CliContext
   const place = { root, specs: options.specs, file: options.out }
   const file = tuningFile(place)
   const old = existsSync(file) ? await readTuning(place) : undefined
-  const manifest = manifestSchema.parse(JSON.parse(await readFile(join(folder, 'generated', 'manifest.json'), 'utf8')))
+  const text = join(folder, 'generated', 'manifest.json')
+  const manifest = parseManifest(await readText(text, { code: 'tune.plan', hint: prepareAgain }), text, 'tune.plan')
   const device = openDevice(plan.target)
   try {
     const library = loadKernels(device, join(folder, plan.target, 'libheddle_kernels.so'), manifest)
@@ -144,6 +151,8 @@ export async function tuneVerb(options: TuneOptions, context: CliContext): Promi
   const { root } = context
   const given = options.candidates ?? options.prepare
   const folder = given === undefined ? join(outputs(root).base, 'tune') : resolve(root, given)
+  // A machine that only prepares needs no addon.
+  if (options.device === undefined || options.prepare === undefined) await prepareNative(options.device, openOptions(context))
   if (options.candidates === undefined) await prepare(folder, options.device ?? defaultDevice(), options, context)
   return options.prepare === undefined ? measure(folder, options, context) : { folder }
 }

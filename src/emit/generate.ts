@@ -1,5 +1,5 @@
 /**
- * From kernels to the text of `generated/`: one file an instance, the registry, the manifest and the bindings. Pure and
+ * From kernels to the text of `generated/`: one file an instance, the registry and the manifest. Pure and
  * byte-reproducible: the same kernels give the same text, whatever the machine, the time or the order they come in.
  */
 import { createHash } from 'node:crypto'
@@ -18,9 +18,9 @@ import type { MappedKernel } from '../schedule/mapped.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
-import { bindingsText } from './bindings.js'
 import { headersOf } from './constructs/index.js'
 import { emitDecodeAttention } from './decode_attention_kernel.js'
+import { manifestFacts } from './facts.js'
 import type { PlannedGraphs } from './graphs.js'
 import { jsonText } from './json.js'
 import { kernelTexts } from './kernel.js'
@@ -28,6 +28,7 @@ import { launcherBody } from './launcher.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
+import { registryText } from './registry.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { placeText, render } from './templates.js'
 
@@ -83,7 +84,6 @@ export function generateInstances(
   const manifest = manifestSchema.parse({ version: 1, kernels: entries, plans })
   files.set('registry.cpp', registryText(entries))
   files.set('manifest.json', `${jsonText(manifest)}\n`)
-  files.set('bindings.ts', bindingsText(written.map(({ kernel }) => kernel)))
   return files
 }
 
@@ -184,6 +184,7 @@ export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], 
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),
+    facts: manifestFacts(kernel),
     ...(tiles.length === 0 ? {} : { measured: tiles.map(measuredFor) }),
     variants: variants.map(({ name, schedule, when }) => ({ kernel: name, schedule, when })),
   }
@@ -196,15 +197,3 @@ const measuredFor = ({ architecture, length, depth, fromRows, toRows }: TunedTil
   fromRows,
   ...(toRows === undefined ? {} : { toRows }),
 })
-
-export const registryText = (entries: readonly KernelEntry[]): string =>
-  render('registry', {
-    kernels: entries.map(({ key, digest, buffers, dims, attrs }) => ({
-      key,
-      digest,
-      buffers: buffers.length,
-      dims: dims.length,
-      attrs: attrs.length,
-      access: buffers.map(({ access }) => (access === 'in' ? 'r' : 'w')).join(''),
-    })),
-  })

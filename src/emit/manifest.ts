@@ -3,7 +3,9 @@
  * build and the runtime. Launchers take buffers, dims and attrs in exactly the order listed here.
  */
 import { z } from 'zod'
+import { type ErrorCode, usageError } from '../errors.js'
 import { dtypes } from '../ir/dtype.js'
+import { factsSchema } from './facts.js'
 import { plannedGraphsSchema } from './graphs.js'
 
 const dtype = z.enum(dtypes)
@@ -15,8 +17,8 @@ export const kernelEntrySchema = z.strictObject({
   op: z.string(),
   types: z.record(z.string(), dtype),
   fixedDims: z.record(z.string(), z.number().int().positive()),
-  /** Path of the generated text, relative to `generated/`. */
-  file: z.string(),
+  /** Path of the generated text below `generated/`: nothing outside is read or compiled because a manifest says so. */
+  file: z.string().regex(/^(?!.*(^|\/)\.\.(\/|$))[^/\\\0][^\\\0]*$/, 'expected a path below the folder of the manifest'),
   /** sha256 of the generated text. */
   digest: z.string().regex(/^[0-9a-f]{64}$/),
   buffers: z.array(
@@ -34,6 +36,8 @@ export const kernelEntrySchema = z.strictObject({
   ),
   dims: z.array(z.string()),
   attrs: z.array(z.strictObject({ name: z.string(), type: z.enum(['f32', 'i32']), default: z.number() })),
+  /** What tests and measurements must know of the arguments and of how results err. */
+  facts: factsSchema.optional(),
   /** Of a template kernel: the sizes for which tiles of it were measured. Where the library computes the same, it takes its place there. */
   measured: z
     .array(
@@ -59,3 +63,19 @@ export const manifestSchema = z.strictObject({
 
 export type KernelEntry = z.infer<typeof kernelEntrySchema>
 export type Manifest = z.infer<typeof manifestSchema>
+
+/** The manifest in a text; `path` is used in messages. @throws usage `code` for what is not one */
+export function parseManifest(text: string, path: string, code: ErrorCode = 'manifest.invalid'): Manifest {
+  const refuse = (what: string, cause?: unknown) =>
+    usageError(code, `${path} is not a manifest: ${what}`, { hint: 'run `heddle gen` again', cause })
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw refuse('it is not JSON', cause)
+  }
+  const parsed = manifestSchema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw refuse(`${issue?.path.map(String).join('.') || 'the file'}: ${issue?.message ?? 'is invalid'}`)
+}

@@ -6,7 +6,7 @@ import Handlebars from 'handlebars'
 import { environmentError } from '../errors.js'
 import type { SourceSpan } from '../ir/kernel.js'
 
-export type TemplateName = 'file' | 'kernel' | 'whole' | 'launcher' | 'registry' | 'bindings' | 'template' | 'slots'
+export type TemplateName = 'file' | 'kernel' | 'whole' | 'launcher' | 'registry' | 'template' | 'slots'
 
 /**
  * A place in a spec as the text of a comment. File names may hold what ends a comment or a line; these are written as `%0a`, as in

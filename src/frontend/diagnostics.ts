@@ -38,6 +38,7 @@ export const codes = {
   zero: 'HED134',
   range: 'HED135',
   typeScript: 'HED136',
+  fact: 'HED137',
 } as const
 
 export type Refusal = keyof typeof codes
@@ -85,7 +86,12 @@ export function locate(
   length: number,
 ): { readonly line: number; readonly column: number; readonly frame: string } {
   const { line, column } = file.getLineAndColumnAtPos(position)
-  const whole = file.getFullText().split(/\r?\n/)[line - 1] ?? ''
+  const text = file.getFullText().split(/\r?\n/)[line - 1] ?? ''
+  return { line, column, frame: frameOf(text, line, column, length) }
+}
+
+/** A line of a source file with a caret run of `length` under the column. */
+export function frameOf(whole: string, line: number, column: number, length: number): string {
   // Of a line that is far too long, the part around the culprit.
   const from = whole.length <= widest ? 0 : Math.max(0, column - 1 - widest / 4)
   const text = whole.slice(from, from + widest)
@@ -93,7 +99,7 @@ export function locate(
   const carets = '^'.repeat(Math.max(1, Math.min(length, text.length - (column - from) + 1)))
   // Tabs before the culprit are kept, so that the caret stands under it however wide they show.
   const indent = text.slice(0, column - from - 1).replace(/[^\t]/g, ' ')
-  return { line, column, frame: `  ${gutter} | ${text}\n  ${' '.repeat(gutter.length)} | ${indent}${carets}` }
+  return `  ${gutter} | ${text}\n  ${' '.repeat(gutter.length)} | ${indent}${carets}`
 }
 
 /** The diagnostic of a rejection. */

@@ -1,5 +1,6 @@
 /** Op declarations to kernels: signature, body, and the checks that need both. The verifier runs after each step. */
 import type { CallExpression, Node } from 'ts-morph'
+import { impliedDomains } from '../ir/facts/domains.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { simplifyKernel } from '../ir/simplify.js'
 import { oversize } from '../ir/size.js'
@@ -98,5 +99,8 @@ export function lowerOp(
   checkDivisors(signature, simple)
   checkUnused(signature, simple)
   checkUpdates(simple, (output) => values.get(output) ?? nameNode)
-  return { kernel: simple, nameNode }
+  const { facts } = signature
+  // What is stated counts: a body may allow more than makes sense.
+  const inputs = { ...impliedDomains(simple), ...facts.inputs }
+  return { kernel: { ...simple, facts: { ...facts, inputs } }, nameNode }
 }

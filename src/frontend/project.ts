@@ -123,13 +123,17 @@ function heddleModule({ root, project }: SpecProject): string {
   return resolvedModule.resolvedFileName
 }
 
+/** The folder of the package that `heddle` means in the project. @throws usage `frontend.heddle` */
+export function packageOf(opened: SpecProject): string | undefined {
+  const module = heddleModule(opened)
+  for (let folder = dirname(module); folder !== dirname(folder); folder = dirname(folder)) if (isPackage(folder)) return folder
+  return undefined
+}
+
 /** The modules of the standard library, in the package that `heddle` means in the project. @throws usage `frontend.heddle` */
 export function standardFiles(opened: SpecProject): readonly SourceFile[] {
-  const module = heddleModule(opened)
-  for (let folder = dirname(module); folder !== dirname(folder); folder = dirname(folder)) {
-    if (isPackage(folder)) return opened.project.addSourceFilesAtPaths(join(folder, 'src', 'std', '*.ts'))
-  }
-  return []
+  const folder = packageOf(opened)
+  return folder === undefined ? [] : opened.project.addSourceFilesAtPaths(join(folder, 'src', 'std', '*.ts'))
 }
 
 function isPackage(folder: string): boolean {

@@ -120,7 +120,19 @@ function constantOf(initializer: Node, lowering: Lowering): Value | undefined {
   }
 }
 
-const target = (symbol: TsSymbol): TsSymbol => symbol.getAliasedSymbol() ?? symbol
+const target = (symbol: TsSymbol): TsSymbol => inSources(symbol.getAliasedSymbol() ?? symbol)
+
+/** Where an installed package declares what its shipped modules hold: the folder, and the module below it. */
+const declared = /^(.*)\/dist\/types\/((?:src\/std|specs)\/.*)\.d\.ts$/
+
+/** The same symbol in the module that a declaration file of the package was made from, if it was opened: declarations have no bodies. */
+function inSources(symbol: TsSymbol): TsSymbol {
+  const file = symbol.getDeclarations()[0]?.getSourceFile()
+  const [, folder, module] = declared.exec(file?.getFilePath() ?? '') ?? []
+  const source = file?.getProject().getSourceFile(`${folder}/${module}.ts`)
+  const found = source?.getExportSymbols().find((each) => each.getName() === symbol.getName())
+  return found === undefined ? symbol : (found.getAliasedSymbol() ?? found)
+}
 
 /** The value of an identifier. `symbol` is given where the identifier's own is another's, as in `{ y }`. */
 export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, symbol = node.getSymbol()): Value {
@@ -136,9 +148,9 @@ export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, 
   if (global !== undefined && isAmbient(symbol)) return scalar(f32(global))
   if (name === 'undefined')
     return reject('expression', node, 'undefined is not a value of a kernel', 'every value is a number or a boolean')
-  const declared = target(symbol)
-  if (declared.getDeclarations().length === 0) return unknown()
-  return moduleValue(declared, node, lowering)
+  const found = target(symbol)
+  if (found.getDeclarations().length === 0) return unknown()
+  return moduleValue(found, node, lowering)
 }
 
 /** The value of `object.name`: a constant of Math or Number, a member of a namespace import, or a field of a record. */

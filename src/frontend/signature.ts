@@ -1,11 +1,13 @@
 /** Op signatures to IR: dimensions, storage types, tensors with their layouts, attributes; each name known and written once. */
 import type { CallExpression, Node } from 'ts-morph'
 import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
+import type { Facts } from '../ir/facts/facts.js'
 import type { AttrParam, DTypeRef, TensorParam } from '../ir/kernel.js'
 import { type Layout, rowMajor } from '../ir/layout.js'
 import { kernelName } from '../ir/op_name.js'
 import { inherited, isInherited } from '../ir/own.js'
 import { quote, reject } from './diagnostics.js'
+import { readFacts } from './facts.js'
 import {
   type Declarators,
   declares,
@@ -23,6 +25,8 @@ export interface Signature {
   readonly types: Readonly<Record<string, readonly DType[]>>
   readonly tensors: readonly TensorParam[]
   readonly attrs: readonly AttrParam[]
+  /** As stated. */
+  readonly facts: Facts
   readonly body: Node
   /** Where each dimension, type parameter, tensor and attribute is declared. */
   readonly written: ReadonlyMap<string, Node>
@@ -211,5 +215,6 @@ export function readSignature(declaration: CallExpression, context: SignatureCon
     const before = updates.get(tensor.name)
     return before === undefined ? tensor : { ...tensor, updates: before }
   })
-  return { name, dims: dimNames, types, tensors: updated, attrs, body: required('body').value, written, nameNode }
+  const facts = readFacts(fields.get('facts'), { name, dims: dimNames, tensors, attrs })
+  return { name, dims: dimNames, types, tensors: updated, attrs, facts, body: required('body').value, written, nameNode }
 }

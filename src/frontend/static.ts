@@ -91,6 +91,12 @@ export function staticNumber(node: Node): number {
   return refuse(node, 'a number')
 }
 
+/** A list of numbers. */
+export function staticNumbers(node: Node): readonly number[] {
+  const list = follow(node)
+  return Node.isArrayLiteralExpression(list) ? list.getElements().map(staticNumber) : refuse(node, 'a list of numbers')
+}
+
 /** The default of an attribute: `1e-5`, or `int(64)`. */
 export function staticAttr(node: Node): { readonly type: 'f32' | 'i32'; readonly value: number } {
   const value = follow(node)

@@ -3,7 +3,7 @@
  * Values the fused kernel sees in a finer shape pass through views, which move nothing. Refuses groups that overlap, that
  * would make a cycle, or whose bodies cannot be merged.
  */
-import { usageError } from '../errors.js'
+import { concerning, usageError } from '../errors.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
@@ -14,6 +14,7 @@ import { verifyTemplate } from '../ir/verify_template.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import type { DerivedGroup } from './check/meaning.js'
+import { withFacts } from './facts.js'
 import { commonConstants, markConstants } from './graph/constants.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
 import { prepareGraph } from './passes.js'
@@ -42,7 +43,7 @@ type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 
 /**
  * @param ops as `prepareGraph` takes them
- * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.tuned`, `plan.differ`
+ * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.unread`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.tuned`, `plan.differ`
  */
 export function applyPlan(
   original: Graph,
@@ -58,40 +59,44 @@ export function applyPlan(
   const replaced = new Map<GraphNode, string>()
   const fused: GraphNode[] = []
   const groups: DerivedGroup[] = []
-  for (const { kernel: name, occurrences } of plan.groups) {
-    for (const names of occurrences) {
-      const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
-      const ordered = graph.nodes.flatMap((node) => found.find((member) => member === node) ?? [])
-      for (const node of ordered) {
-        const other = replaced.get(node)
-        if (other !== undefined)
-          throw usageError('plan.overlap', `plan ${plan.name}: node ${node.name} is in groups ${other} and ${name}`)
-        replaced.set(node, name)
-      }
-      checkConvex(graph, name, ordered)
-      const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
-      const derived = markConstants(graph, forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes))
-      if (isTemplate(derived.kernel)) verifyTemplate(derived.kernel, `deriving ${name} of plan ${plan.name}`)
-      groups.push({ name, graph, nodes: ordered, derived })
-      if (product !== undefined) {
-        fused.push(...libraryNodes(values, name, product, ordered, derived))
-        continue
-      }
-      const known = made.get(name)
-      if (known !== undefined && !sameKernel(known, derived.kernel)) {
-        throw usageError('plan.differ', `plan ${plan.name}: the occurrences of ${name} derive different kernels`, {
-          hint: 'give the occurrences different kernel names',
+  const fuse = (name: string, names: readonly string[]): void => {
+    const found = names.map((member) => findNode(graph, plan.name, `group ${name}`, member))
+    const ordered = graph.nodes.flatMap((node) => found.find((member) => member === node) ?? [])
+    for (const node of ordered) {
+      const other = replaced.get(node)
+      if (other !== undefined)
+        throw usageError('plan.overlap', `plan ${plan.name}: node ${node.name} is in groups ${other} and ${name}`, {
+          about: { path: [node.name], nodes: [node.name] },
         })
-      }
-      made.set(name, known === undefined ? derived.kernel : commonConstants(known, derived.kernel))
-      if (plan.tuned?.includes(name) === true) {
-        fused.push({ ...bareMatmul(name, ordered), generated: name })
-        continue
-      }
-      const { views, node } = fusedNodes(values, name, ordered, derived)
-      fused.push(...views, node)
+      replaced.set(node, name)
     }
+    checkConvex(graph, name, ordered)
+    checkRead(graph, name, ordered)
+    const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
+    const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
+    const derived = markConstants(graph, withFacts(graph, ordered, bare, ops))
+    if (isTemplate(derived.kernel)) verifyTemplate(derived.kernel, `deriving ${name} of plan ${plan.name}`)
+    groups.push({ name, graph, nodes: ordered, derived })
+    if (product !== undefined) {
+      fused.push(...libraryNodes(values, name, product, ordered, derived))
+      return
+    }
+    const known = made.get(name)
+    if (known !== undefined && !sameKernel(known, derived.kernel)) {
+      throw usageError('plan.differ', `plan ${plan.name}: the occurrences of ${name} derive different kernels`, {
+        hint: 'give the occurrences different kernel names',
+      })
+    }
+    made.set(name, known === undefined ? derived.kernel : commonConstants(known, derived.kernel))
+    if (plan.tuned?.includes(name) === true) {
+      fused.push({ ...bareMatmul(name, ordered), generated: name })
+      return
+    }
+    const { views, node } = fusedNodes(values, name, ordered, derived)
+    fused.push(...views, node)
   }
+  for (const { kernel: name, occurrences } of plan.groups)
+    for (const nodes of occurrences) concerning({ path: ['groups', name], nodes }, () => fuse(name, nodes))
   const kept = graph.nodes.filter((node) => !replaced.has(node))
   const planned = prune({ ...graph, values, nodes: [...kept, ...fused] })
   const kernels = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [] : [[name, kernel] as const])))
@@ -117,7 +122,7 @@ export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {
   return printKernel({ ...a, source: b.source }) === printKernel(b)
 }
 
-const apart: readonly string[] = ['source', 'typical', 'constant']
+const apart: readonly string[] = ['source', 'typical', 'constant', 'facts']
 
 const meaningOf = (kernel: PlannedKernel): string =>
   JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))
@@ -182,6 +187,17 @@ function checkConvex(graph: Graph, group: string, members: readonly GroupNode[])
       }
     }
   }
+}
+
+/** @throws usage `plan.unread` for a group of which nothing is needed */
+function checkRead({ nodes, outputs }: Graph, group: string, members: readonly GroupNode[]): void {
+  const inside = new Set<GraphNode>(members)
+  const read = new Set([...Object.values(outputs), ...nodes.flatMap((node) => (inside.has(node) ? [] : inputsOf(node)))])
+  if (members.some((node) => outputsOf(node).some((id) => read.has(id)))) return
+  const names = members.map(({ name }) => name).join(', ')
+  throw usageError('plan.unread', `group ${group}: nothing reads what nodes ${names} compute`, {
+    hint: 'return it among the outputs of the graph, or leave the nodes out of both',
+  })
 }
 
 /** The fused node, with a view for every value it sees in another shape. */

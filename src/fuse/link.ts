@@ -6,6 +6,7 @@ import { usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { isStandard, kernelName } from '../ir/op_name.js'
+import { dequantize, locateRows, packRows, quantize, sequenceStarts, unpackRows } from '../std/index.js'
 import type { Planned } from './plans.js'
 
 type PlannedGraphs = Planned['graphs']
@@ -29,7 +30,7 @@ export function linkKernels(
   graphs: Readonly<Record<string, { readonly graph: Graph }>>,
 ): Linked {
   const all = [...Object.values(graphs).map(({ graph }) => graph), ...Object.values(planned.graphs).flatMap(Object.values<Graph>)]
-  const runs = new Map(all.flatMap((graph) => graph.nodes.flatMap((node) => (node.kind === 'op' ? [[node.op, graph.name]] : []))))
+  const runs = new Map(all.flatMap((graph) => opsOf(graph).map((op) => [op, graph.name])))
   const taken = [...ops, ...standard.filter(({ name }) => runs.has(name))]
   const own = new Map<string, SourceSpan>()
   for (const { name, source } of [...ops, ...planned.kernels, ...planned.templates]) if (!isStandard(name)) own.set(name, source)
@@ -48,6 +49,13 @@ export function linkKernels(
     graphs: linkGraphs(planned.graphs),
   }
 }
+
+/** Ops that a graph runs, and those that a program runs between it and others: padding and int8 are the plan's, not theirs. */
+const opsOf = ({ nodes, packing, scales = {} }: Graph): string[] => [
+  ...nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : [])),
+  ...(packing === undefined ? [] : [sequenceStarts, locateRows, packRows, unpackRows]).map(({ name }) => name),
+  ...(Object.keys(scales).length === 0 ? [] : [quantize, dequantize]).map(({ name }) => name),
+]
 
 const linkGraphs = (plans: PlannedGraphs): PlannedGraphs => mapValues(plans, (graphs) => mapValues(graphs, linkGraph))
 

@@ -3,6 +3,7 @@
  * bodies of their nodes (check/meaning.ts), and then scheduled: `schedulePasses` of src/schedule/map.ts. Every pass here is verified where
  * it ends, and `heddle inspect --passes PLAN` prints the graph behind each.
  */
+import { concerning } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { verifyGraph } from '../ir/verify_graph.js'
@@ -15,14 +16,20 @@ import { stackGraph } from './graph/stack.js'
 
 export interface GraphPass {
   readonly name: string
+  /** Where a plan says what it does. */
+  readonly key: keyof PlanDecl
   readonly run: (graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>, layouts: LayoutsByName) => Graph
 }
 
 export const graphPasses: readonly GraphPass[] = [
-  { name: 'remove padding', run: (graph, { packed }) => (packed === undefined ? graph : packGraph(graph, packed)) },
-  { name: 'stack', run: stackGraph },
-  { name: 'quantise', run: quantiseGraph },
-  { name: 'store edges', run: (graph, plan, _, layouts) => placeEdges(graph, plan, layouts) },
+  {
+    name: 'remove padding',
+    key: 'packed',
+    run: (graph, { packed }) => (packed === undefined ? graph : packGraph(graph, packed)),
+  },
+  { name: 'stack', key: 'stacked', run: stackGraph },
+  { name: 'quantise', key: 'quantised', run: quantiseGraph },
+  { name: 'store edges', key: 'edges', run: (graph, plan, _, layouts) => placeEdges(graph, plan, layouts) },
 ]
 
 /**
@@ -38,8 +45,8 @@ export function prepareGraph(
   layouts: LayoutsByName = new Map(),
   see: (pass: string, graph: Graph) => void = () => undefined,
 ): Graph {
-  return graphPasses.reduce((graph, { name, run }) => {
-    const made = run(graph, plan, ops, layouts)
+  return graphPasses.reduce((graph, { name, key, run }) => {
+    const made = concerning({ path: [key] }, () => run(graph, plan, ops, layouts))
     verifyGraph(made, `${name} of plan ${plan.name}`, ops)
     see(name, made)
     return made

@@ -1,5 +1,5 @@
 /** Applies every plan of a project to the graphs it is for, and collects the kernels they derive. Runs when CUDA is generated. */
-import { usageError } from '../errors.js'
+import { concerning, usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
@@ -9,7 +9,7 @@ import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
 import { checkMeaning, contentOf, type Verified } from './check/meaning.js'
 import { commonConstants } from './graph/constants.js'
-import { graphOf, resolvePlans } from './search/resolve.js'
+import { graphOf, resolvePlans, subjectOf } from './search/resolve.js'
 
 export interface Planned {
   /** Derived row programs and templates of all plans. */
@@ -39,13 +39,14 @@ export function planAll(
   const made = new Map<string, PlannedKernel>()
   const planned: Record<string, Record<string, Graph>> = {}
   const schedules: Record<string, Schedule> = {}
-  for (const plan of resolvePlans(plans, graphs, byName, layoutsByName)) {
+  const add = (plan: PlanDecl): void => {
     checkKernelNames(plan)
     const result = applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
     for (const group of result.groups) {
       const content = contentOf(group, byName)
       if (verified.has(content)) continue
-      checkMeaning(group, byName)
+      const nodes = group.nodes.map(({ name }) => name)
+      concerning({ path: ['groups', group.name], nodes }, () => checkMeaning(group, byName))
       verified.add(content)
     }
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
@@ -53,6 +54,7 @@ export function planAll(
       if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
         throw usageError('plan.differ', `plan ${plan.name} derives a kernel ${name} that differs from another of that name`, {
           hint: 'rename the group',
+          about: { path: ['groups', name] },
         })
       }
       made.set(name, known === undefined ? kernel : commonConstants(known, kernel))
@@ -63,6 +65,7 @@ export function planAll(
     const graphsOfPlan = own(planned, plan.name) ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
+  for (const plan of resolvePlans(plans, graphs, byName, layoutsByName)) concerning(subjectOf(plan), () => add(plan))
   const kernels = [...made.values()]
   return {
     kernels: kernels.flatMap((kernel) => (isTemplate(kernel) ? [] : [kernel])),
@@ -77,7 +80,10 @@ function checkKernelNames({ name, groups }: PlanDecl): void {
   const wrong = groups.find(({ kernel }) => !isKernelName(kernel))
   if (wrong === undefined) return
   const shown = JSON.stringify(wrong.kernel)
-  throw usageError('plan.name', `plan ${name}: group name ${shown} is not allowed`, { hint: 'write it like bias_residual' })
+  throw usageError('plan.name', `plan ${name}: group name ${shown} is not allowed`, {
+    hint: 'write it like bias_residual',
+    about: { path: ['groups', wrong.kernel] },
+  })
 }
 
 /** @throws usage `plan.schedule` for a kernel the plan does not derive as a row program, and for two schedules of one kernel */
@@ -91,12 +97,14 @@ function addSchedule(
   if (!isDerived) {
     throw usageError('plan.schedule', `plan ${plan.name} has a schedule for ${name}, which is no row program of its groups`, {
       hint: `groups: ${plan.groups.map(({ kernel }) => kernel).join(', ')}`,
+      about: { path: ['schedules', name] },
     })
   }
   const known = own(schedules, name)
   if (known !== undefined && JSON.stringify(known) !== JSON.stringify(schedule)) {
     throw usageError('plan.schedule', `plan ${plan.name} has another schedule for ${name} than a plan before it`, {
       hint: 'give the groups different kernel names',
+      about: { path: ['schedules', name] },
     })
   }
   schedules[name] = schedule

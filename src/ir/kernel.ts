@@ -4,6 +4,7 @@
  */
 import type { Stmt } from './constructs/index.js'
 import type { DType } from './dtype.js'
+import type { Facts } from './facts/facts.js'
 import type { Layout } from './layout.js'
 
 export type { Stmt, StmtOf } from './constructs/index.js'
@@ -61,4 +62,6 @@ export interface Kernel {
   readonly body: readonly Stmt[]
   /** Of a derived kernel: what dimensions usually are, by its graph. Not part of what it computes. */
   readonly typical?: Readonly<Record<string, number>>
+  /** What its arguments may be, as far as stated or read off bodies. Not part of what it computes. */
+  readonly facts?: Facts
 }

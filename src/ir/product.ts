@@ -25,7 +25,7 @@ export interface MatmulProduct {
  * `outputs = epilogue(a x b, a x c, ...)` for each point of `batch`: a has the axes `m` and `k`, the right factors `n` and `k`, in any
  * order. Sums are float32, or int32 where both factors are stored as int8.
  */
-export interface MatmulKernel extends Pick<Kernel, 'name' | 'source' | 'dims' | 'types' | 'attrs' | 'tensors'> {
+export interface MatmulKernel extends Pick<Kernel, 'name' | 'source' | 'dims' | 'types' | 'attrs' | 'tensors' | 'facts'> {
   readonly kind: 'matmul'
   readonly batch: readonly string[]
   readonly m: string

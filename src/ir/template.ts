@@ -9,7 +9,7 @@ import type { MatmulKernel } from './product.js'
 export type { MatmulKernel } from './product.js'
 
 /** What a launcher needs to know; the same fields as a row program's. */
-type Signature = Pick<Kernel, 'name' | 'source' | 'dims' | 'types' | 'attrs' | 'tensors'>
+type Signature = Pick<Kernel, 'name' | 'source' | 'dims' | 'types' | 'attrs' | 'tensors' | 'facts'>
 
 /** Where the row of one head of one token lies: a tensor and its logical indices, the last of which is element 0 of the row. */
 export interface RowAccess {

@@ -1,6 +1,6 @@
 /** Declaring an op: a typed signature and a body that runs as plain TypeScript and compiles to a kernel. */
 import type { DType } from '../ir/dtype.js'
-import type { Body, Op, OpConfig, Tensors } from './types.js'
+import type { Body, Op, OpConfig, Tensors, TypeChoices } from './types.js'
 
 /**
  * Declares an op. `name` is snake_case and unique in the project. The body receives accessors for the inputs and the
@@ -11,13 +11,13 @@ export function op<
   const D extends string,
   const I extends Tensors,
   const O extends Tensors,
-  const P extends string = never,
+  const T extends TypeChoices = Record<never, readonly DType[]>,
   const A extends Readonly<Record<string, number>> = Record<never, number>,
->(name: string, config: OpConfig<D, P, I, O, A>): Op<I, O, A> {
+>(name: string, config: OpConfig<D, T, I, O, A>): Op<I, O, A, T> {
   return {
     name,
     dims: config.dims,
-    types: (config.types ?? {}) as Readonly<Record<string, readonly DType[]>>,
+    types: config.types ?? ({} as T),
     inputs: config.inputs,
     outputs: config.outputs,
     updates: (config.updates ?? {}) as Readonly<Record<string, string>>,

@@ -3,8 +3,10 @@
  * tokens are packed. Node names are checked by the TypeScript compiler, since a graph's type carries them. A plan never
  * changes what is computed for a token, only how it is grouped and stored.
  */
+import type { Written } from '../errors.js'
 import type { GraphDecl } from './graph.js'
 import type { LayoutDecl } from './layout.js'
+import { writtenAt } from './written.js'
 
 /** Types an edge may have: bodies compute in float32 whatever they load. */
 export type EdgeType = 'f32' | 'f16' | 'bf16'
@@ -127,6 +129,8 @@ export interface PlanDecl {
   readonly tuned?: readonly string[] | undefined
   /** For what the groups are searched when CUDA is generated; undefined where they are written out. */
   readonly auto?: AutoTarget | undefined
+  /** Where the author declared it; undefined for plans that a search or a tool makes. */
+  readonly written?: Written | undefined
 }
 
 /** `Quantisation` with layouts by name. */
@@ -185,6 +189,7 @@ export function plan<const N extends string, const S extends string = never, con
     })),
     library: config.library,
     tuned: config.tuned,
+    written: writtenAt(plan),
   }
 }
 
@@ -197,7 +202,8 @@ export function autoPlan<const N extends string, const S extends string = never>
   graph: GraphDecl<N>,
   { packed, stacked, device, dims, dtype }: AutoPlanConfig<NoInfer<N>, S>,
 ): PlanDecl {
-  return { name, graph: graph.name, packed, stacked: stacksOf(stacked), groups: [], auto: { device, dims, dtype } }
+  const auto = { device, dims, dtype }
+  return { name, graph: graph.name, packed, stacked: stacksOf(stacked), groups: [], auto, written: writtenAt(autoPlan) }
 }
 
 const edgeOf = (edge: EdgeType | EdgeConfig): { readonly dtype?: EdgeType; readonly layout?: string } =>

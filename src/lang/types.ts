@@ -3,6 +3,7 @@
  * literals (`'m n'`), so the number of indices an access takes is checked by the TypeScript compiler.
  */
 import type { DType } from '../ir/dtype.js'
+import type { Facts } from './facts.js'
 import type { LayoutDecl } from './layout.js'
 
 /** `'m n'` as `['m', 'n']`. */
@@ -11,6 +12,16 @@ export type SplitDims<S extends string> = S extends ''
   : S extends `${infer Head} ${infer Rest}`
     ? [Head, ...SplitDims<Rest>]
     : [S]
+
+/** `'b*s'` as `'b' | 's'`; numbers are no dimensions. */
+type Factors<S extends string> = S extends `${infer First}*${infer Rest}`
+  ? Factors<First> | Factors<Rest>
+  : S extends `${number}`
+    ? never
+    : S
+
+/** The dimensions that tensors have: of `{ x: tensor('T', 'b*s n') }` these are `'b' | 's' | 'n'`. */
+export type DimsOf<T extends Tensors> = { readonly [K in keyof T]: Factors<SplitDims<T[K]['dims']>[number]> }[keyof T]
 
 type Numbers<D extends readonly string[]> = { [K in keyof D]: number }
 
@@ -42,9 +53,12 @@ export type Body<D extends string, I extends Tensors, O extends Tensors, A> = (
   environment: Environment<D, A>,
 ) => (...rows: number[]) => Outputs<O>
 
+/** Type parameters of an op, with the storage types each may take. */
+export type TypeChoices = Readonly<Record<string, readonly DType[]>>
+
 export interface OpConfig<
   D extends string,
-  P extends string,
+  T extends TypeChoices,
   I extends Tensors,
   O extends Tensors,
   A extends Readonly<Record<string, number>>,
@@ -52,7 +66,7 @@ export interface OpConfig<
   /** Names of the dimensions; their extents are run-time values. */
   readonly dims: readonly D[]
   /** Type parameters with the storage types each may take. */
-  readonly types?: Readonly<Record<P, readonly DType[]>>
+  readonly types?: T
   readonly inputs: I
   readonly outputs: O
   /**
@@ -62,6 +76,8 @@ export interface OpConfig<
   readonly updates?: { readonly [K in keyof O & string]?: keyof I & string }
   /** Run-time parameters with their defaults: floats, or integers where the default is written `int(64)`. */
   readonly attrs?: A
+  /** What the signature cannot say about arguments: which integers an input may hold, how extents depend on each other (src/lang/facts.ts). */
+  readonly facts?: Facts<NoInfer<D>, NoInfer<I>, NoInfer<O>, NoInfer<A>>
   readonly body: Body<D, I, O, A>
 }
 
@@ -69,10 +85,11 @@ export interface Op<
   I extends Tensors = Tensors,
   O extends Tensors = Tensors,
   A extends Readonly<Record<string, number>> = Readonly<Record<string, number>>,
+  T extends TypeChoices = TypeChoices,
 > {
   readonly name: string
   readonly dims: readonly string[]
-  readonly types: Readonly<Record<string, readonly DType[]>>
+  readonly types: T
   readonly inputs: I
   readonly outputs: O
   readonly updates: Readonly<Record<string, string>>

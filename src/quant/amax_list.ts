@@ -7,7 +7,7 @@
  */
 import { z } from 'zod'
 import { usageError } from '../errors.js'
-import { negligible } from './histogram.js'
+import { negligible } from '../ir/int8_scale.js'
 import type { ModelIdentity, ModelSizes } from './identity.js'
 import { checkScales, type Scales } from './scales.js'
 import { type PerSite, perSite, sites } from './sites.js'

@@ -1,4 +1,5 @@
 /** How the magnitudes of an activation are distributed: what calibration collects on the device and chooses thresholds from. */
+import { negligible } from '../ir/int8_scale.js'
 
 export interface Histogram {
   /** The largest magnitude. */
@@ -9,12 +10,6 @@ export interface Histogram {
 
 /** What collection uses. */
 export const defaultBins = 2048
-
-/**
- * Smaller magnitudes are as good as zero: their reciprocals do not fit float32. A site whose largest magnitude is below it is
- * quantised to zeros.
- */
-export const negligible = 1e-30
 
 /** Bins a unit of magnitude has; 0 where all magnitudes are negligible, so that all count in the first bin. */
 export const binScale = (amax: number, bins: number): number => (amax < negligible ? 0 : bins / amax)

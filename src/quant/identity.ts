@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { dtypeInfo } from '../ir/dtype.js'
 import { decode, encode } from '../runtime/buffer.js'
 import type { WeightTensor } from '../runtime/session.js'
+import { inMemory, type Weight } from '../runtime/weight.js'
 
 export interface ModelSizes {
   readonly layers: number
@@ -26,14 +27,16 @@ const sampled = 64
  * The identity of a model by the weights that its activations follow from. Values count as the float32 they are or widen to, so give
  * weights as the checkpoint has them: rounded to another storage type they are another model.
  */
-export function modelIdentity(
+export async function modelIdentity(
   { layers, hidden, heads, inner }: ModelSizes,
-  weights: Readonly<Record<string, WeightTensor>>,
-): ModelIdentity {
+  weights: Readonly<Record<string, Weight>>,
+  signal?: AbortSignal,
+): Promise<ModelIdentity> {
   const hash = createHash('sha256')
   for (const name of Object.keys(weights).sort()) {
-    const tensor = weights[name]
-    if (tensor === undefined) continue
+    const weight = weights[name]
+    if (weight === undefined) continue
+    const tensor = await inMemory(weight, signal)
     hash.update(`${name} ${tensor.shape.join('x')}\n`)
     hash.update(encode('f32', sample(tensor)))
   }

@@ -2,10 +2,9 @@
  * The scales file: for each layer and site the magnitude that becomes 127, the model they belong to and how they were chosen. Written
  * by `heddle calibrate`, read by what runs a model in INT8; its text is stable, so that it can be compared and committed.
  */
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { type HeddleError, usageError } from '../errors.js'
-import { negligible } from './histogram.js'
+import { readText } from '../files.js'
 import type { ModelIdentity } from './identity.js'
 import { type PerSite, perSite, type Site, sites } from './sites.js'
 import { methodNames } from './thresholds.js'
@@ -43,18 +42,9 @@ export interface Scales {
   readonly layers: readonly PerSite<number>[]
 }
 
-/** What one step of a quantised value is worth: float32. 0 for an amax of 0, whose values are all 0. */
-export const stepOf = (amax: number): number => (amax < negligible ? 0 : Math.fround(amax / 127))
-
-/** Quantised steps of a unit: float32, the reciprocal of a step. 0 for an amax of 0, so that everything becomes 0. */
-export const stepsPerUnit = (amax: number): number => (amax < negligible ? 0 : Math.fround(127 / amax))
-
 /** @throws usage `scales.read`, and what `parseScales` throws */
 export async function readScales(path: string, model?: ModelIdentity): Promise<Scales> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw usageError('scales.read', `cannot read ${path}`, { hint: 'write one with `heddle calibrate`', cause })
-  })
-  return parseScales(text, path, model)
+  return parseScales(await readText(path, { code: 'scales.read', hint: 'write one with `heddle calibrate`' }), path, model)
 }
 
 /**

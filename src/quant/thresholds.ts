@@ -2,7 +2,8 @@
  * Choosing the magnitude that becomes 127, from a histogram. Every method answers a number in [0, amax]; values beyond it saturate.
  * Pure functions, so that cases can be written out by hand.
  */
-import { type Histogram, negligible } from './histogram.js'
+import { negligible } from '../ir/int8_scale.js'
+import type { Histogram } from './histogram.js'
 
 export type Method =
   /** The largest magnitude: nothing saturates. */

@@ -61,7 +61,24 @@ export function quantiseWeights(matrix: WeightMatrix, layout?: LayoutDecl): Quan
   const maxima = channelMaxima(matrix)
   const values =
     layout === undefined || layout.name === 'row' ? quantiseRows(matrix, maxima) : quantiseInto(layout, matrix, maxima)
-  return { values, scales: maxima.map((amax) => amax / largest) }
+  return { values, scales: stepsOf(maxima) }
+}
+
+/** What a step of each channel is worth, by the channels' largest magnitudes. */
+export const stepsOf = (maxima: Float32Array): Float32Array => maxima.map((amax) => amax / largest)
+
+/** Bytes of a quantised matrix, padding included. @throws usage `quant.layout` for a layout that does not have two axes */
+export function quantisedBytes({ name, rows, columns }: Omit<WeightMatrix, 'values'>, layout: LayoutDecl | undefined): number {
+  if (layout === undefined || layout.name === 'row') return rows * columns
+  const [r, c] = axesOf(layout, name)
+  return layout.size({ [r]: rows, [c]: columns })
+}
+
+/** The two axes of a matrix's layout. @throws usage `quant.layout` */
+function axesOf(layout: LayoutDecl, name: string): readonly [string, string] {
+  const [r, c, ...more] = layout.axes
+  if (r !== undefined && c !== undefined && more.length === 0) return [r, c]
+  throw usageError('quant.layout', `layout ${layout.name} of ${name} has axes (${layout.axes.join(' ')}), a matrix has two`)
 }
 
 /** A weight in steps of its channel. Never beyond 127: in doubles, 127 times the largest magnitude divided by it is 127 exactly. */
@@ -79,10 +96,7 @@ function quantiseRows({ values, rows, columns }: WeightMatrix, maxima: Float32Ar
 }
 
 function quantiseInto(layout: LayoutDecl, { name, values, rows, columns }: WeightMatrix, maxima: Float32Array): Int8Array {
-  const [r, c] = layout.axes
-  if (r === undefined || c === undefined || layout.axes.length !== 2) {
-    throw usageError('quant.layout', `layout ${layout.name} of ${name} has axes (${layout.axes.join(' ')}), a matrix has two`)
-  }
+  const [r, c] = axesOf(layout, name)
   const extent = { [r]: rows, [c]: columns }
   const quantised = new Int8Array(layout.size(extent))
   const index = { [r]: 0, [c]: 0 }

@@ -1,5 +1,7 @@
 /** What a program is made of: graphs, and how they are wired to each other and to a model's tensors. */
 import type { Graph } from '../ir/graph.js'
+import type { DTypeRef } from '../ir/kernel.js'
+import type { Extent } from '../ir/shape.js'
 
 /** One use of a graph in a program. Program values are named; a graph's inputs and outputs are wired through these names. */
 export interface GraphApplication {
@@ -13,4 +15,7 @@ export interface GraphApplication {
   /** Graph output to program value. */
   readonly outputs: Readonly<Record<string, string>>
   readonly attrs: Readonly<Record<string, number>>
+  /** Dimensions and type parameters of the graph in the program's; those of the same name are left out. */
+  readonly dims?: Readonly<Record<string, Extent>>
+  readonly types?: Readonly<Record<string, DTypeRef>>
 }

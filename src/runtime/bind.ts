@@ -9,6 +9,7 @@ import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { instanceKey, resolveDType } from '../ir/instance.js'
 import { kernelName } from '../ir/op_name.js'
 import { evaluateExtent } from '../ir/shape.js'
+import type { GraphApplication } from './application.js'
 
 /** The numbers and storage types a graph leaves open. */
 export interface Binding {
@@ -29,6 +30,17 @@ export interface BoundKernel {
   readonly values: readonly ValueId[]
   readonly dims: readonly number[]
   readonly attrs: readonly number[]
+}
+
+/** What a graph is bound to that a program of these sizes and types applies. @throws usage `graph.dim` */
+export function bindingOf({ attrs, dims = {}, types = {} }: GraphApplication, program: Omit<Binding, 'attrs'>): Binding {
+  const extents = Object.entries(dims).map(([dim, extent]) => [dim, evaluateExtent(extent, program.dims)] as const)
+  const stored = Object.entries(types).map(([param, type]) => [param, resolveDType(type, program.types)] as const)
+  return {
+    dims: { ...program.dims, ...Object.fromEntries(extents) },
+    types: { ...program.types, ...Object.fromEntries(stored) },
+    attrs,
+  }
 }
 
 /** Storage type, extents and layout of a graph value under a binding. @throws usage `graph.dim` if a dimension has no value */

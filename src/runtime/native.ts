@@ -16,6 +16,14 @@ export interface NativeDeviceInfo {
   readonly driverVersion: number
   readonly runtimeVersion: number
   readonly matmulVersion: number
+  /** Bytes of the last cache in front of the device's memory. This and what follows is absent where the device does not know it. */
+  readonly cacheBytes?: number
+  /** Bytes a second between memory and the device, by the width of its bus and its clock. */
+  readonly bandwidth?: number
+  /** The highest clock of a multiprocessor. */
+  readonly clockHz?: number
+  /** Of this very device, the same whenever it is opened: `GPU-<uuid>`. */
+  readonly id?: string
 }
 
 /** A piece of a device buffer. */

@@ -11,8 +11,9 @@ import { unwritten } from './poison.js'
 import { checkConstants } from './program_constants.js'
 import { type FlatProgram, type FlattenConfig, flatten } from './program_flatten.js'
 import type { Storage, StorageId } from './program_memory.js'
-import { checkLibrary, describeStep, nativeStep, type ProgramStep } from './program_native.js'
+import { describeStep, ensureKernels, nativeStep, type ProgramStep } from './program_native.js'
 import type { ProgramStates } from './program_states.js'
+import { moveSlices } from './program_transfers.js'
 import { contextOf, type Session, type SessionContext, tensorBytes } from './session.js'
 
 export type { GraphApplication } from './application.js'
@@ -34,8 +35,14 @@ export interface Program {
     readonly stateBytes: number
   }
   readonly captured: boolean
-  /** Copies the inputs in, runs every step, returns the outputs. One run at a time. @throws usage `program.input`, `program.repeats` */
-  run(inputs: Readonly<Record<string, Uint8Array>>, options?: RunOptions): Promise<Readonly<Record<string, Uint8Array>>>
+  /**
+   * Copies the inputs in, from the host or from device memory, runs every step, and returns the outputs that are wanted nowhere else. One
+   * run at a time. @throws usage `program.input`, `program.repeats`
+   */
+  run(
+    inputs: Readonly<Record<string, Uint8Array | NativeSlice>>,
+    options?: RunOptions,
+  ): Promise<Readonly<Record<string, Uint8Array>>>
   /** Stops the run under way between two steps; it rejects with ABORTED. States may then hold values of any of its steps. */
   abort(): void
   /**
@@ -53,17 +60,19 @@ export interface Program {
 export interface RunOptions {
   /** How often the steps run, one run behind the other, between the inputs and the outputs: 1 to 100,000, by default 1. */
   readonly repeats?: number
+  /** Device memory that outputs are copied to, instead of being returned. */
+  readonly into?: Readonly<Record<string, NativeSlice>>
 }
 
 /**
  * Flattens the graphs, plans the arena, allocates and poisons it, and hands the steps to the device.
  * @throws usage `program.*`, `bind.*`, `matmul.*` for graphs that do not fit together, environment `library.kernel` for a kernel
- * library that lacks a kernel, and what the device rejects with
+ * that is not there and cannot be made, and what the device rejects with
  */
 export async function buildProgram(config: ProgramConfig): Promise<Program> {
   const { session } = config
   const flat = flatten({ ...config, ...contextOf(session) })
-  checkLibrary(session, flat.steps)
+  await ensureKernels(session, flat.steps)
 
   const inArena = flat.storages.map((storage) => (isInArena(storage) ? storage : { ...storage, bytes: 0 }))
   const memory = planMemory(inArena)
@@ -113,18 +122,31 @@ function assemble(
     get captured() {
       return native.captured
     },
-    async run(inputs, { repeats = 1 } = {}) {
+    async run(inputs, { repeats = 1, into = {} } = {}) {
       checkRepeats(repeats)
-      const writes = Object.entries(flat.inputs).map(([name, { info, storage }]) => ({
+      const given = Object.entries(flat.inputs).map(([name, { info, storage }]) => ({
+        label: name,
         to: slice(storage),
-        data: checkInput(name, info, inputs[name]),
+        from: checkInput(name, info, inputs[name]),
       }))
-      const results = await native.run(
-        writes,
-        outputs.map(([, { storage }]) => slice(storage)),
-        repeats,
-      )
-      return Object.fromEntries(outputs.map(([name], i) => [name, results[i] ?? new Uint8Array()]))
+      const writes = given.flatMap(({ to, from }) => (from instanceof Uint8Array ? [{ to, data: from }] : []))
+      const returned = outputs.filter(([name]) => into[name] === undefined)
+      const before = given.flatMap(({ from, ...rest }) => (from instanceof Uint8Array ? [] : [{ ...rest, from }]))
+      const behind = outputs.flatMap(([label, { storage }]) => {
+        const to = into[label]
+        return to === undefined ? [] : [{ label, from: slice(storage), to }]
+      })
+      // All of them are handed over before the first is waited for, so that nothing comes between.
+      const [, results] = await Promise.all([
+        moveSlices(session.device, before),
+        native.run(
+          writes,
+          returned.map(([, { storage }]) => slice(storage)),
+          repeats,
+        ),
+        moveSlices(session.device, behind),
+      ])
+      return Object.fromEntries(returned.map(([name], i) => [name, results[i] ?? new Uint8Array()]))
     },
     abort: () => native.abort(),
     capture: () => native.capture(),
@@ -181,12 +203,17 @@ function place({ session, states, arena }: Home, { bytes, weight, state }: Stora
   return tensor.slice
 }
 
-function checkInput(name: string, { dtype, shape }: ValueInfo, data: Uint8Array | undefined): Uint8Array {
+function checkInput(
+  name: string,
+  { dtype, shape }: ValueInfo,
+  data: Uint8Array | NativeSlice | undefined,
+): Uint8Array | NativeSlice {
   const bytes = tensorBytes(dtype, shape)
   const expected = `${dtype} [${shape.join(', ')}], ${bytes} bytes`
   if (data === undefined) throw usageError('program.input', `input ${name} is missing: expected ${expected}`)
-  if (data.byteLength !== bytes) {
-    throw usageError('program.input', `input ${name} has ${data.byteLength} bytes: expected ${expected}`, {
+  const found = data instanceof Uint8Array ? data.byteLength : data.bytes
+  if (found !== bytes) {
+    throw usageError('program.input', `input ${name} has ${found} bytes: expected ${expected}`, {
       hint: `a ${dtype} element takes ${dtypeInfo[dtype].bytes} bytes`,
     })
   }

@@ -7,7 +7,7 @@ import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import type { ValueId } from '../ir/graph.js'
 import type { GraphApplication } from './application.js'
-import { type Binding, type BoundKernel, bindKernel, type ValueInfo, valueInfo } from './bind.js'
+import { type BoundKernel, bindingOf, bindKernel, type ValueInfo, valueInfo } from './bind.js'
 import { type Held, ProgramMemory, type Storage, type StorageId } from './program_memory.js'
 import { carryStates, describeValue, openStates, type ProgramStates, type ProgramValue, valueBytes } from './program_states.js'
 import { type FlatStep, kernelStep, matmulStep, type StepContext } from './program_steps.js'
@@ -78,7 +78,7 @@ interface State {
 
 function flattenApplication(state: State, application: GraphApplication): void {
   const { graph, label } = application
-  const binding: Binding = { dims: state.config.dims, types: state.config.types, attrs: application.attrs }
+  const binding = bindingOf(application, state.config)
   const info = (id: ValueId) => valueInfo(graph, id, binding)
   const values = new Map<ValueId, Held>()
   for (const [name, id] of Object.entries(graph.inputs)) values.set(id, inputValue(state, application, name, info(id)))

@@ -1,5 +1,4 @@
 /** Flattened steps for the device that runs them and for whoever measures them. */
-import { environmentError } from '../errors.js'
 import { dtypes } from '../ir/dtype.js'
 import type { NativeEpilogue, NativeSlice, NativeStep } from './native.js'
 import type { StorageId } from './program_memory.js'
@@ -18,26 +17,17 @@ export interface ProgramStep {
   readonly flops: number
 }
 
-/** Every kernel the steps need must be in the library. @throws environment `library.kernel` */
-export function checkLibrary({ library }: Session, steps: readonly FlatStep[]): void {
-  const built = new Set(library.kernels.map((kernel) => kernel.key))
-  const missing = steps.find((step) => step.kind === 'kernel' && !built.has(step.key))
-  if (missing?.kind === 'kernel') {
-    throw environmentError(
-      'library.kernel',
-      `the ${library.target} kernel library has no kernel ${missing.key}, which ${missing.label} needs`,
-      {
-        hint: 'run heddle build',
-      },
-    )
-  }
+/** Every kernel the steps launch is there or is made. @throws environment `library.kernel`; what compiling throws */
+export async function ensureKernels({ library }: Session, steps: readonly FlatStep[]): Promise<void> {
+  const labels = new Map(steps.flatMap((step) => (step.kind === 'kernel' ? [[step.key, step.label] as const] : [])).reverse())
+  await library.ensure(labels.keys(), { neededBy: (key) => labels.get(key) })
 }
 
 /** A step as the device takes it. */
 export function nativeStep(session: Session, step: FlatStep, slice: (id: StorageId) => NativeSlice): NativeStep {
   if (step.kind === 'kernel') {
     const { kind, label, key, dims, attrs } = step
-    return { kind, label, library: session.library, key, buffers: step.buffers.map(slice), dims, attrs }
+    return { kind, label, library: session.library.of(key), key, buffers: step.buffers.map(slice), dims, attrs }
   }
   if (step.kind === 'copy') return { kind: 'copy', label: step.label, from: slice(step.from), to: slice(step.to) }
   const [a, b, out] = step.dtypes

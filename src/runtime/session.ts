@@ -3,16 +3,12 @@ import type { Manifest } from '../emit/manifest.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { architectureOf } from './device.js'
 import type { Layouts } from './layouts.js'
-import type { NativeDevice, NativeLibrary, NativeSlice } from './native.js'
+import type { KernelSource } from './library.js'
+import type { NativeDevice, NativeSlice } from './native.js'
 import { arenaAlignment } from './planner.js'
+import { piecesOf, type Weight, weightBytes } from './weight.js'
 
-/** A tensor in host memory, in its storage type; row-major unless a layout is named. */
-export interface WeightTensor {
-  readonly dtype: DType
-  readonly shape: readonly number[]
-  readonly layout?: string
-  readonly data: Uint8Array
-}
+export type { WeightTensor } from './weight.js'
 
 /** A tensor in device memory; row-major unless a layout is named. */
 export interface DeviceTensor {
@@ -24,11 +20,11 @@ export interface DeviceTensor {
 
 export interface SessionConfig {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   /** Declared layouts by name. */
   readonly layouts: Layouts
-  readonly weights: Readonly<Record<string, WeightTensor>>
+  readonly weights: Readonly<Record<string, Weight>>
   /** Lets float32 matmuls round their operands to tf32. Off by default. */
   readonly allowTf32?: boolean
 }
@@ -56,22 +52,33 @@ export type SessionContext = keyof ReturnType<typeof contextOf>
 export const tensorBytes = (dtype: DType, shape: readonly number[]): number =>
   shape.reduce((product, extent) => product * extent, dtypeInfo[dtype].bytes)
 
-/** Uploads the weights into one device buffer. @throws whatever the device rejects with, such as a lack of memory */
-export async function openSession(config: SessionConfig): Promise<Session> {
+/**
+ * Uploads the weights into one device buffer, one after the other and each piece by piece: of deferred weights, host memory holds a
+ * piece at a time.
+ * @throws whatever the device rejects with, such as a lack of memory; what reading a weight throws; the signal's reason when it aborts
+ */
+export async function openSession(config: SessionConfig, signal?: AbortSignal): Promise<Session> {
   const tensors = Object.entries(config.weights)
   let bytes = 0
-  const offsets = tensors.map(([, { data }]) => {
+  const offsets = tensors.map(([, weight]) => {
     const offset = bytes
-    bytes += Math.ceil(data.byteLength / arenaAlignment) * arenaAlignment
+    bytes += Math.ceil(weightBytes(weight) / arenaAlignment) * arenaAlignment
     return offset
   })
   const buffer = config.device.allocate(Math.max(bytes, arenaAlignment))
   const weights = new Map<string, DeviceTensor>()
   try {
-    for (const [i, [name, { data, ...tensor }]] of tensors.entries()) {
+    for (const [i, [name, weight]] of tensors.entries()) {
       const offset = offsets[i] ?? 0
-      await buffer.write(offset, data)
-      weights.set(name, { ...tensor, slice: { buffer, offset, bytes: data.byteLength } })
+      let at = offset
+      for await (const piece of piecesOf(weight, signal)) {
+        signal?.throwIfAborted()
+        await buffer.write(at, piece)
+        at += piece.byteLength
+      }
+      const { dtype, shape, layout } = weight
+      const slice = { buffer, offset, bytes: weightBytes(weight) }
+      weights.set(name, { dtype, shape, ...(layout === undefined ? {} : { layout }), slice })
     }
   } catch (error) {
     buffer.release()

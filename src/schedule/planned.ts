@@ -23,6 +23,7 @@ export function applySchedule(mapped: MappedKernel, schedule: Schedule): MappedK
   if (problem !== undefined) {
     throw usageError('plan.schedule', `schedule ${choiceName(choice)} of kernel ${mapped.key}: ${problem}`, {
       hint: 'leave it out, and the rules choose; `heddle inspect` shows what they chose',
+      about: { path: ['schedules', mapped.instance.kernel.name] },
     })
   }
   const about = { name, limit: { length: longest, rows: undefined }, reason }

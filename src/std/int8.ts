@@ -13,6 +13,7 @@ export const quantize = op('std.quantize', {
   inputs: { x: tensor('T', 'm n') },
   outputs: { y: tensor('i8', 'm n') },
   attrs: { inverse: 1 },
+  facts: { inverse: { fills: 'y' } },
   body:
     ({ x }, { inverse }) =>
     (m, c) => ({ y: toInt8(x(m, c) * inverse) }),
@@ -35,6 +36,7 @@ export const dequantizeChannels = op('std.dequantize_channels', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('i32', 'm n'), steps: tensor('f32', 'n') },
   outputs: { y: tensor('T', 'm n') },
+  facts: { steps: { scales: 'x' } },
   body:
     ({ x, steps }) =>
     (m, c) => ({ y: x(m, c) * steps(c) }),

@@ -11,6 +11,7 @@ export const unpackRows = op('std.unpack_rows', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('T', 't n'), starts: tensor('i32', 'b'), lengths: tensor('i32', 'b') },
   outputs: { y: tensor('T', 'b s n') },
+  facts: { starts: { packed: 'starts', batch: 'b', rows: 't' }, lengths: { packed: 'lengths', batch: 'b', rows: 't' } },
   body:
     ({ x, starts, lengths }) =>
     (b, s, c) => ({ y: s < lengths(b) ? x(s < lengths(b) ? starts(b) + s : 0, c) : 0 }),
@@ -22,6 +23,10 @@ export const packRows = op('std.pack_rows', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { x: tensor('T', 'b s n'), sequences: tensor('i32', 't'), positions: tensor('i32', 't') },
   outputs: { y: tensor('T', 't n') },
+  facts: {
+    sequences: { packed: 'sequences', batch: 'b', rows: 't', seq: 's' },
+    positions: { packed: 'positions', batch: 'b', rows: 't', seq: 's' },
+  },
   body:
     ({ x, sequences, positions }) =>
     (t, c) => ({ y: sequences(t) >= 0 ? x(maximum(sequences(t), 0), positions(t), c) : 0 }),
@@ -35,6 +40,11 @@ export const locateRows = op('std.locate_rows', {
   dims: ['t', 'b'],
   inputs: { starts: tensor('i32', 'b'), lengths: tensor('i32', 'b') },
   outputs: { sequences: tensor('i32', 't'), positions: tensor('i32', 't') },
+  facts: {
+    starts: { packed: 'starts', batch: 'b', rows: 't' },
+    lengths: { packed: 'lengths', batch: 'b', rows: 't' },
+    b: { upTo: 1025 },
+  },
   body:
     ({ starts, lengths }, { b }) =>
     (t) => {

@@ -5,6 +5,7 @@ export const sequenceStarts = op('std.sequence_starts', {
   dims: ['o', 'b'],
   inputs: { lengths: tensor('i32', 'o b') },
   outputs: { starts: tensor('i32', 'o b') },
+  facts: { lengths: { from: 0, to: 512 } },
   body:
     ({ lengths }, { b }) =>
     (o) => {

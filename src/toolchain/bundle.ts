@@ -1,16 +1,18 @@
 /**
  * The portable bundle: one archive with Node, one JavaScript file, the addon, the device plugins and the kernel libraries. It
- * unpacks and runs on a Linux machine with the same libc and no Node, npm or compiler.
+ * unpacks and runs on a Linux machine with glibc 2.31 or later and no Node, npm or compiler.
  */
 import { existsSync } from 'node:fs'
-import { chmod, copyFile, cp, mkdir, mkdtemp, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { environmentError, findingError, usageError } from '../errors.js'
 import { which } from './compilers.js'
-import { type Installation, installation } from './installation.js'
-import { outputs, packageRoot, type Target, targets } from './paths.js'
+import { compareVersions, expectOldGlibc, glibcNeed } from './glibc.js'
+import { generatedFolder, type Installation, installation } from './installation.js'
+import { outputs, packageRoot, peersFolder, type Target, targets } from './paths.js'
 import { firstLines, runTool } from './process.js'
+import { readBuildReport } from './report.js'
 
 /** The largest archive without models: what a slow link moves in a minute. Attention for seven widths of heads takes its share of it. */
 const limitBytes = 48 * 2 ** 20
@@ -31,39 +33,54 @@ export interface BundleResult {
   readonly archive: string
   readonly bytes: number
   readonly targets: readonly Target[]
+  /** The oldest glibc it runs with: what the files in it ask for. */
+  readonly glibc: string
 }
 
 /**
  * Packs what `build` left into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
- * @throws environment `bundle.missing` when something is not built, usage `bundle.model`, finding `bundle.size` over 48 MiB
+ * @throws environment `bundle.missing` when something is not built, usage `bundle.model`, finding `bundle.size` over 48 MiB, `bundle.glibc` for a file
+ * that an old glibc does not load
  */
 export async function makeBundle({ root, models = [], signal }: BundleOptions): Promise<BundleResult> {
   const built = installation(root)
   const folder = join(outputs(root).base, 'bundle')
   const available = targets.filter((target) => existsSync(built.library(target)))
   if (available.length === 0) throw missing(built.library('simt'))
+  for (const target of available) await expectAllArchitectures(built.report(target))
   await mkdir(folder, { recursive: true })
   const temporary = await mkdtemp(join(folder, '.packing-'))
   try {
     const stage = join(temporary, 'heddle')
     await mkdir(stage)
-    await fill(stage, built, available, signal)
+    await fill(stage, built, generatedFolder(root), available, signal)
+    const glibc = await checkGlibc(stage, available, signal)
     for (const model of models) await addModel(resolve(root, model), stage)
     const archive = await pack(folder, temporary, signal)
     const { size } = await stat(archive)
     if (models.length === 0 && size > limitBytes) {
       throw findingError('bundle.size', `${archive} is ${mebibytes(size)} MiB, at most ${mebibytes(limitBytes)} MiB are allowed`)
     }
-    return { archive, bytes: size, targets: available }
+    return { archive, bytes: size, targets: available, glibc }
   } finally {
     await rm(temporary, { recursive: true, force: true })
   }
+}
+
+/** @throws environment `bundle.architecture` for a library that runs on one generation of GPUs only */
+async function expectAllArchitectures(report: string): Promise<void> {
+  const { architecture } = (await readBuildReport(report)) ?? {}
+  if (architecture === undefined) return
+  throw environmentError('bundle.architecture', `the kernels were built for sm_${architecture} alone`, {
+    hint: 'run heddle build --target cuda --architecture all',
+  })
 }
 
 /** Everything but models. */
 async function fill(
   stage: string,
   built: Installation,
+  generated: string,
   available: readonly Target[],
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -73,13 +90,14 @@ async function fill(
   }
   await put(process.execPath, 'node')
   await put(join(packageRoot(), 'dist', 'portable.mjs'), 'heddle.mjs')
-  for (const file of ['templates/report.hbs', 'src/bench/peers/torch_bert.py', 'src/bench/peers/torch_ways.py']) {
+  const peers = (await readdir(peersFolder())).filter((name) => name.endsWith('.py')).sort()
+  for (const file of ['templates/report.hbs', ...peers.map((name) => relative(packageRoot(), join(peersFolder(), name)))]) {
     await mkdir(dirname(join(stage, file)), { recursive: true })
     await put(join(packageRoot(), file), file)
   }
   await put(join(built.native, 'heddle.node'), 'heddle.node')
   await mkdir(join(stage, 'generated'))
-  await put(join(built.generated, 'manifest.json'), 'generated/manifest.json')
+  await put(join(generated, 'manifest.json'), 'generated/manifest.json')
   for (const target of available) {
     await put(join(built.native, `libheddle_${target}.so`), `libheddle_${target}.so`)
     await mkdir(join(stage, target))
@@ -89,6 +107,21 @@ async function fill(
   await writeFile(join(stage, 'heddle'), launcher)
   await Promise.all(['heddle', 'node'].map((name) => chmod(join(stage, name), 0o755)))
   await strip(join(stage, 'node'), signal)
+}
+
+/**
+ * The glibc that all of it needs. Node's own need is a fact of the Node that packs; heddle's files are held to theirs.
+ * @throws finding `bundle.glibc`
+ */
+async function checkGlibc(stage: string, available: readonly Target[], signal: AbortSignal | undefined): Promise<string> {
+  const own = ['heddle.node', ...available.flatMap((target) => [`libheddle_${target}.so`, `${target}/libheddle_kernels.so`])]
+  let newest = (await glibcNeed(join(stage, 'node'), signal)).version
+  for (const name of own) {
+    const need = await glibcNeed(join(stage, name), signal)
+    expectOldGlibc(name, need)
+    if (compareVersions(need.version, newest) > 0) newest = need.version
+  }
+  return newest
 }
 
 export const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)

@@ -1,31 +1,124 @@
 /**
- * The object cache: `.heddle/cache/<key>/` (or $HEDDLE_CACHE, which several projects may name), one folder per compiled object, found by content. An entry appears by a rename of a
- * finished folder, so a reader never sees half of one, whatever stops the writer.
+ * The cache of what is compiled: one folder an entry, found by a key over everything that went into it. An entry appears by a rename of
+ * a finished folder, so a reader never sees half of one, whatever stops the writer; and it holds a digest of each of its files, so that
+ * one that was damaged later is made again. Several processes may ask for an entry at once: one makes it, the others wait.
  */
-import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { listFiles, sha256 } from './hash.js'
+import { locked } from './lock.js'
+import { writing } from './writing.js'
 
-/** The folder of `key`, filled by `make` unless it exists already. `made` says which. */
+const digestsFile = 'digests.json'
+
+/** Unfinished entries: `.making-<key>-<random>`. Their key's lock is held while somebody works on them. */
+export const makingPrefix = '.making-'
+
+/** The lock of an entry: beside it, so that a shared cache is locked for all who share it. */
+export const lockOf = (folder: string): string => join(dirname(folder), `${lockPrefix}${basename(folder)}`)
+
+export const lockPrefix = '.lock-'
+
+/** The place of a folder while it is made or removed, on the same file system as the entry. */
+const temporaryOf = (folder: string): Promise<string> => mkdtemp(join(dirname(folder), `${makingPrefix}${basename(folder)}-`))
+
+export interface CacheOptions {
+  readonly signal?: AbortSignal | undefined
+  /** Called once when another process makes the entry already. */
+  readonly onWait?: (() => void) | undefined
+}
+
+export interface CacheEntry {
+  readonly folder: string
+  /** False when it was there already. */
+  readonly made: boolean
+}
+
+/**
+ * The folder of `key` below `cache`, filled by `make` unless it is there and whole.
+ * @throws what `make` throws, environment `cache.full` or `cache.write`, the signal's reason; nothing is left behind then
+ */
 export async function cached(
   cache: string,
   key: string,
   make: (folder: string) => Promise<void>,
-): Promise<{ readonly folder: string; readonly made: boolean }> {
+  { signal, onWait }: CacheOptions = {},
+): Promise<CacheEntry> {
   const folder = join(cache, key)
-  if (existsSync(folder)) return { folder, made: false }
-  await mkdir(cache, { recursive: true })
-  const temporary = await mkdtemp(join(cache, '.making-'))
-  try {
-    await make(temporary)
-    await rename(temporary, folder)
-  } catch (error) {
-    await rm(temporary, { recursive: true, force: true })
-    // Another build may have finished the same entry first; its content is the same.
-    if (!isOccupied(error)) throw error
-  }
-  return { folder, made: true }
+  if (await isWhole(folder)) return { folder, made: false }
+  await writing(cache, () => mkdir(cache, { recursive: true }))
+  return locked(lockOf(folder), { signal, onWait }, async () => {
+    // Whoever held the lock before may have made the entry.
+    if (await isWhole(folder)) return { folder, made: false }
+    const temporary = await writing(cache, () => temporaryOf(folder))
+    try {
+      await make(temporary)
+      await writing(cache, () => seal(temporary))
+      await writing(cache, () => publish(temporary, folder))
+    } finally {
+      await rm(temporary, { recursive: true, force: true })
+    }
+    return { folder, made: true }
+  })
 }
 
-const isOccupied = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'ENOTEMPTY' || error.code === 'EEXIST')
+/** Whether every file of an entry is as it was when the entry was made. Marks the entry as used now. */
+export async function isWhole(folder: string): Promise<boolean> {
+  const digests = await readDigests(folder)
+  if (digests === undefined || digests.length === 0) return false
+  const same = await Promise.all(
+    digests.map(async ([name, digest]) => {
+      const content = await readFile(join(folder, name)).catch(() => undefined)
+      return content !== undefined && sha256(content) === digest
+    }),
+  )
+  if (!same.every(Boolean)) return false
+  const now = new Date()
+  // A cache that is only read serves as well.
+  await utimes(folder, now, now).catch(() => undefined)
+  return true
+}
+
+async function readDigests(folder: string): Promise<readonly (readonly [string, unknown])[] | undefined> {
+  try {
+    const parsed: unknown = JSON.parse(await readFile(join(folder, digestsFile), 'utf8'))
+    return typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Writes the digests of a finished folder's files. */
+async function seal(folder: string): Promise<void> {
+  const names = await listFiles(folder)
+  const digests = await Promise.all(names.map(async (name) => [name, sha256(await readFile(join(folder, name)))]))
+  // A temporary folder is its owner's alone; a cache may be shared.
+  await chmod(folder, 0o755)
+  await writeFile(join(folder, digestsFile), `${JSON.stringify(Object.fromEntries(digests), null, 2)}\n`)
+}
+
+/** Moves a finished folder to its place, where a damaged entry may stand in the way. */
+async function publish(temporary: string, folder: string): Promise<void> {
+  const isOccupied = await rename(temporary, folder).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOTEMPTY' || error.code === 'EEXIST' || error.code === 'ENOTDIR') return true
+      throw error
+    },
+  )
+  if (!isOccupied) return
+  await removeEntry(folder)
+  await rename(temporary, folder)
+}
+
+/** Removes an entry so that nobody sees half of it. */
+export async function removeEntry(folder: string): Promise<void> {
+  const away = await temporaryOf(folder)
+  try {
+    await rename(folder, join(away, 'removed')).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error
+    })
+  } finally {
+    await rm(away, { recursive: true, force: true })
+  }
+}

@@ -7,10 +7,12 @@ import { join } from 'node:path'
 import { outputs, packageRoot, type Target } from './paths.js'
 
 export interface Installation {
-  /** Holds `manifest.json`: the project's own generated text, or the shipped one for a project without ops. */
-  readonly generated: string
+  /** The folders that hold generated text and a `manifest.json`: the project's own, and the shipped one behind it. The first may be absent. */
+  readonly generated: readonly string[]
   /** Holds `heddle.node` and the device plugins. */
   readonly native: string
+  /** True for the portable bundle, which compiles nothing. */
+  readonly portable: boolean
   library(target: Target): string
   report(target: Target): string
 }
@@ -19,18 +21,27 @@ export interface Installation {
 export function installation(root: string, base: string = packageRoot()): Installation {
   if (existsSync(join(base, 'heddle.node'))) {
     return {
-      generated: join(base, 'generated'),
+      generated: [join(base, 'generated')],
       native: base,
+      portable: true,
       library: (target) => join(base, target, 'libheddle_kernels.so'),
       report: (target) => join(base, target, 'build.json'),
     }
   }
-  const own = join(root, 'generated')
   const { nativeRelease, library, report } = outputs(root)
   return {
-    generated: existsSync(join(own, 'manifest.json')) ? own : join(base, 'generated'),
+    generated: [...new Set([join(root, 'generated'), join(base, 'generated')])],
     native: nativeRelease,
+    portable: false,
     library,
     report,
   }
+}
+
+/**
+ * The folder that a whole build compiles: the project's own generated text, or the shipped one in a project without any.
+ */
+export function generatedFolder(root: string): string {
+  const { generated } = installation(root)
+  return generated.find((folder) => existsSync(join(folder, 'manifest.json'))) ?? generated[0] ?? root
 }

@@ -6,6 +6,7 @@ import { canonicalJson, sha256 } from './hash.js'
 import { firstLines, runTool } from './process.js'
 import { linkArguments, type Recipe } from './recipe.js'
 import type { BuildReport } from './report.js'
+import { refuseFullDisk, writing } from './writing.js'
 
 export interface Linked {
   readonly key: string
@@ -16,18 +17,18 @@ export interface Linked {
 
 const file = 'libheddle_kernels.so'
 
-/** Writes `outDir/libheddle_kernels.so` by a rename of a finished file. @throws finding `build.link` with the linker's first lines */
+/** Writes `outDir/libheddle_kernels.so` by a rename of a finished file. @throws finding `build.link` with the linker's first lines; environment `cache.full` */
 export async function link(
   recipe: Recipe,
   objects: readonly { readonly key: string; readonly object: string }[],
   outDir: string,
   last: BuildReport | undefined,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): Promise<Linked> {
   const key = sha256(
     canonicalJson({
       objects: objects.map((object) => object.key),
-      flags: recipe.linkFlags,
+      flags: [...recipe.linkFlags, ...recipe.portable],
       compiler: recipe.compiler.version,
     }),
   )
@@ -36,12 +37,13 @@ export async function link(
     const existing = await readFile(path).catch(() => undefined)
     if (existing !== undefined && sha256(existing) === last.library.digest) return { key, library: last.library, made: false }
   }
-  await mkdir(outDir, { recursive: true })
+  await writing(outDir, () => mkdir(outDir, { recursive: true }))
   const temporary = join(outDir, `.${file}.${process.pid}`)
   try {
-    const paths = objects.map(({ object }) => object)
+    const paths = [...objects.map(({ object }) => object), ...recipe.portable]
     const { exitCode, stderr } = await runTool(recipe.compiler.path, linkArguments(recipe, paths, temporary), { signal })
     if (exitCode !== 0) {
+      refuseFullDisk(path, stderr)
       throw findingError('build.link', `${basename(recipe.compiler.path)} could not link ${path}:\n${firstLines(stderr)}`, {
         cause: stderr,
       })

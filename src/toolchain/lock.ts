@@ -1,47 +1,68 @@
 /**
- * One process at a time in a folder that a foreign build tool writes to. The lock is a file with the holder's process id, so that a
- * lock whose holder has died is taken over.
+ * One process at a time at work that several may ask for. The lock is proper-lockfile's: a folder whose time its holder keeps fresh, so
+ * that the lock of a process that was killed is taken over within seconds, whatever has its process id by then.
  */
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import lockfile from 'proper-lockfile'
+import { environmentError } from '../errors.js'
+import { writing } from './writing.js'
 
-const pollMs = 200
+const pollMs = 100
+/** Without a sign of life for as long, a holder counts as dead. */
+const staleMs = 10_000
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    // A process of another user exists too.
-    return error instanceof Error && 'code' in error && error.code === 'EPERM'
-  }
-}
+const options = (path: string) => ({ realpath: false, lockfilePath: path, stale: staleMs })
 
-/** True when this call made the file. */
-async function take(path: string): Promise<boolean> {
-  return writeFile(path, String(process.pid), { flag: 'wx' }).then(
-    () => true,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EEXIST') return false
-      throw error
-    },
+const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)
+
+const isFile = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isFile(),
+    () => false,
   )
+
+export interface LockOptions {
+  readonly signal?: AbortSignal | undefined
+  /** Called once when another process holds the lock. */
+  readonly onWait?: (() => void) | undefined
 }
 
-/** Runs `work` while holding the lock file, after waiting for whoever holds it. @throws the signal's reason while waiting */
-export async function locked<T>(path: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-  await mkdir(dirname(path), { recursive: true })
-  while (!(await take(path))) {
+/**
+ * Runs `work` while holding the lock at `path`, after waiting for whoever holds it. The signal that `work` receives fires when the
+ * caller's does, or when the lock is lost because this process was stopped for too long.
+ * @throws the signal's reason while waiting; environment `cache.*` when the lock cannot be made
+ */
+export async function locked<T>(
+  path: string,
+  { signal, onWait }: LockOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  await writing(path, () => mkdir(dirname(path), { recursive: true }))
+  const lost = new AbortController()
+  const onCompromised = () => lost.abort(environmentError('lock.lost', `another process has taken over the lock ${path}`))
+  let told = false
+  let release: (() => Promise<void>) | undefined
+  while (release === undefined) {
     signal?.throwIfAborted()
-    const holder = Number(await readFile(path, 'utf8').catch(() => ''))
-    // An empty file is one whose holder is about to write its id.
-    if (holder > 0 && !isAlive(holder)) await rm(path, { force: true })
-    else await sleep(pollMs)
+    try {
+      release = await lockfile.lock(path, { ...options(path), onCompromised })
+    } catch (error) {
+      // Older versions locked by a file.
+      if (await isFile(path)) await rm(path, { force: true })
+      else if (codeOf(error) !== 'ELOCKED') await writing(path, () => Promise.reject(error))
+      if (!told) onWait?.()
+      told = true
+      await sleep(pollMs)
+    }
   }
   try {
-    return await work()
+    return await work(signal === undefined ? lost.signal : AbortSignal.any([signal, lost.signal]))
   } finally {
-    await rm(path, { force: true })
+    await release().catch(() => undefined)
   }
 }
+
+/** Whether a living process holds the lock at `path`. */
+export const isLocked = (path: string): Promise<boolean> => lockfile.check(path, options(path)).catch(() => false)

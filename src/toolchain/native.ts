@@ -1,68 +1,150 @@
 /**
- * Builds the addon and the device plugins with cmake-js into `.heddle/native` of the project, so that an installed package
- * stays untouched. Skipped when a hash of the sources and tools says that the last build is current.
+ * Builds the addon and the device plugins with cmake-js into `.heddle/native` of the project, so that an installed package stays
+ * untouched, and keeps a copy in the user's cache, from which the next project takes it. Skipped when a hash of the sources and tools
+ * says that the last build is current.
  */
 import { existsSync } from 'node:fs'
-import { readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
 import { environmentError, findingError } from '../errors.js'
+import { cached } from './cache.js'
 import { type Compiler, findCmake, findNvcc, requireCxx } from './compilers.js'
+import { sweepCache } from './demand.js'
 import { canonicalJson, hashTree, sha256 } from './hash.js'
 import { locked } from './lock.js'
-import { outputs, packageRoot } from './paths.js'
+import { cacheFolder, outputs, packageRoot } from './paths.js'
 import { firstLines, runTool } from './process.js'
 import { hostRuntime } from './recipe.js'
+import { refuseFullDisk, writing } from './writing.js'
 
 export interface NativeResult {
-  /** Holds heddle.node, libheddle_simt.so and, where it could be built, libheddle_cuda.so. */
+  /** Holds heddle.node, libheddle_simt.so and, where it was asked for and could be built, libheddle_cuda.so. */
   readonly folder: string
+  /** Whether it was compiled by this call. */
   readonly built: boolean
 }
 
+export interface NativeOptions {
+  readonly root: string
+  readonly signal?: AbortSignal | undefined
+  /** Whether to build the CUDA plugin where nvcc is found; by default where the machine has a CUDA device. */
+  readonly cuda?: boolean | undefined
+  /** Called before anything is compiled or waited for. */
+  readonly onStart?: ((what: string) => void) | undefined
+}
+
 const required = ['heddle.node', 'libheddle_simt.so']
+const cudaPlugin = 'libheddle_cuda.so'
+
+/** Whether this machine shows a CUDA device to processes: the driver's files, and on WSL2 those of its host. */
+export const hasCudaDevice = (): boolean => ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path))
+
+/** What the last build was made from. */
+interface Stamp {
+  readonly sources: string
+  readonly key: string
+  readonly cuda: boolean
+}
+
+const stampFile = 'heddle-build.json'
 
 /**
  * Builds native/ of the package into `<root>/.heddle/native/Release`. Calls from several processes wait for each other.
- * @throws environment `toolchain.cmake`, `toolchain.cxx`; finding `build.native` with the first lines of the failure
+ * @throws environment `toolchain.cmake`, `toolchain.cxx`, `cache.*`; finding `build.native` with the first lines of the failure
  */
-export async function buildNative(options: { root: string; signal?: AbortSignal | undefined }): Promise<NativeResult> {
-  const { root, signal } = options
-  const source = join(packageRoot(), 'native')
-  if (!existsSync(join(source, 'CMakeLists.txt'))) {
-    throw environmentError('build.native', `${source} has no sources to build from`, {
-      hint: 'the portable bundle is already built; install the package to build',
-    })
-  }
-  const [cmake, cxx, nvcc] = await Promise.all([findCmake(), requireCxx(), findNvcc()])
+export async function buildNative({ root, signal, cuda = hasCudaDevice(), onStart }: NativeOptions): Promise<NativeResult> {
+  const source = nativeSources()
+  const [cmake, cxx, nvcc] = await Promise.all([findCmake(), requireCxx(), cuda ? findNvcc() : undefined])
   if (cmake === undefined) {
     throw environmentError('toolchain.cmake', 'cmake was not found on PATH', { hint: 'install CMake 3.22 or later' })
   }
-  const key = sha256(
-    canonicalJson({
-      sources: await hashTree(source, ['build']),
-      tools: [cmake.version, cxx.version, nvcc?.version ?? 'none'],
-      source,
-      flags: hostRuntime,
-    }),
-  )
+  const sources = await sourcesKey(source)
+  const keyWith = (compiler: Compiler | undefined): string =>
+    sha256(canonicalJson({ sources, tools: [cmake.version, cxx.version, compiler?.version ?? 'none'], flags: hostRuntime }))
+  const stamp: Stamp = { sources, key: keyWith(nvcc), cuda: nvcc !== undefined }
   const { native: out, nativeRelease: folder } = outputs(root)
-  return locked(`${out}.lock`, signal, async () => {
-    if (await isCurrent(out, folder, key)) return { folder, built: false }
-    await compile(source, out, { cxx, nvcc, signal })
-    await writeFileAtomic(join(out, stampFile), key)
-    return { folder, built: true }
+  const onWait = () => onStart?.('waiting for another process that builds the addon')
+  return locked(`${out}.building`, { signal, onWait }, async (held) => {
+    const last = await readStamp(out)
+    // With the CUDA plugin there is more than was asked for.
+    const withPlugin = last?.cuda === true ? keyWith(nvcc ?? (await findNvcc())) : stamp.key
+    if (isComplete(folder) && last !== undefined && [stamp.key, withPlugin].includes(last.key)) return { folder, built: false }
+    onStart?.('building the addon and the device plugins')
+    const entry = await cached(
+      join(cacheFolder(), 'native'),
+      stamp.key,
+      async (temporary) => {
+        await compile(source, out, { cxx, nvcc, signal: held })
+        await copyAll(folder, temporary)
+      },
+      { signal: held, onWait },
+    )
+    if (!entry.made) await copyAll(entry.folder, folder)
+    if (nvcc === undefined) await rm(join(folder, cudaPlugin), { force: true })
+    await writing(out, () => writeFileAtomic(join(out, stampFile), `${JSON.stringify(stamp)}\n`))
+    if (entry.made) await sweepCache()
+    return { folder, built: entry.made }
   })
 }
 
-const stampFile = 'heddle-build.key'
+/**
+ * The addon of a project, built when it is missing or when the package's sources have changed. Asks for no tool otherwise.
+ * @throws as `buildNative`
+ */
+export async function ensureNative(options: NativeOptions): Promise<NativeResult> {
+  const { native: out, nativeRelease: folder } = outputs(options.root)
+  const last = await readStamp(out)
+  const isEnough = last !== undefined && (last.cuda || options.cuda !== true)
+  if (isEnough && isComplete(folder) && last.sources === (await sourcesKey(nativeSources()))) return { folder, built: false }
+  return buildNative(options)
+}
 
-const complete = (folder: string): boolean => required.every((name) => existsSync(join(folder, name)))
+function nativeSources(): string {
+  const source = join(packageRoot(), 'native')
+  if (existsSync(join(source, 'CMakeLists.txt'))) return source
+  throw environmentError('build.native', `${source} has no sources to build from`, {
+    hint: 'the portable bundle is already built; install the package to build',
+  })
+}
 
-const isCurrent = async (out: string, folder: string, key: string): Promise<boolean> =>
-  complete(folder) && (await readFile(join(out, stampFile), 'utf8').catch(() => '')) === key
+/** Of what is compiled here: device code belongs to kernels. */
+const sourcesKey = async (source: string): Promise<string> => sha256(canonicalJson(await hashTree(source, ['build', 'device'])))
+
+const isComplete = (folder: string): boolean => required.every((name) => existsSync(join(folder, name)))
+
+async function readStamp(out: string): Promise<Stamp | undefined> {
+  try {
+    const value: unknown = JSON.parse(await readFile(join(out, stampFile), 'utf8'))
+    if (typeof value !== 'object' || value === null || !('key' in value && 'sources' in value && 'cuda' in value))
+      return undefined
+    const { key, sources, cuda } = value
+    return typeof key === 'string' && typeof sources === 'string' && typeof cuda === 'boolean'
+      ? { key, sources, cuda }
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Copies what a build leaves from one folder to another, each file by a rename, since a process may have the old one open. */
+async function copyAll(from: string, to: string): Promise<void> {
+  await writing(to, async () => {
+    await mkdir(to, { recursive: true })
+    for (const name of [...required, cudaPlugin]) {
+      if (!existsSync(join(from, name))) continue
+      const temporary = join(to, `.${name}.${process.pid}`)
+      try {
+        await copyFile(join(from, name), temporary)
+        await rename(temporary, join(to, name))
+      } finally {
+        await rm(temporary, { force: true })
+      }
+    }
+  })
+}
 
 interface Tools {
   readonly cxx: Compiler
@@ -77,12 +159,16 @@ async function compile(source: string, out: string, { cxx, nvcc, signal }: Tools
     ...['--parallel', String(availableParallelism())],
     `--CDCMAKE_CXX_COMPILER=${cxx.path}`,
     `--CDCMAKE_SHARED_LINKER_FLAGS=${hostRuntime.join(' ')}`,
-    ...(nvcc === undefined ? [] : [`--CDCMAKE_CUDA_COMPILER=${nvcc.path}`]),
+    ...(nvcc === undefined ? ['--CDHEDDLE_CUDA=OFF'] : ['--CDHEDDLE_CUDA=ON', `--CDCMAKE_CUDA_COMPILER=${nvcc.path}`]),
   ]
+  await writing(out, () => mkdir(join(out, 'Release'), { recursive: true }))
   // cmake-js configures only where there is no cache, and would keep the compiler and the flags of an earlier build.
   await rm(join(out, 'CMakeCache.txt'), { force: true })
+  // A plugin of an earlier build is no part of this one.
+  await rm(join(out, 'Release', cudaPlugin), { force: true })
   const { exitCode, stdout, stderr } = await runTool(process.execPath, args, { signal })
-  if (exitCode === 0 && complete(join(out, 'Release'))) return
+  if (exitCode === 0 && isComplete(join(out, 'Release'))) return
+  refuseFullDisk(out, `${stdout}\n${stderr}`)
   throw findingError('build.native', `the native build failed:\n${firstLines(`${stdout}\n${stderr}`, 12)}`, {
     hint: 'run `heddle doctor` to see what the machine lacks',
     cause: stderr,

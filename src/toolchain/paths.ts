@@ -3,7 +3,8 @@
  * project (the folder heddle works in; everything built goes to its `.heddle`). In the repository the two are the same.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { homedir } from 'node:os'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A kernel library is built once per target. */
@@ -29,12 +30,25 @@ export function packageRoot(from: string = import.meta.url): string {
   return start
 }
 
-/** Everything heddle builds under a project root. Projects may share compiled objects, which are found by content: $HEDDLE_CACHE. */
+/**
+ * Where compiled objects and libraries are kept: $HEDDLE_CACHE, else the user's cache folder. All projects share it, since everything in
+ * it is found by content.
+ */
+export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
+  if (env.HEDDLE_CACHE) return resolve(env.HEDDLE_CACHE)
+  const { XDG_CACHE_HOME: stated = '' } = env
+  // The XDG rule: a path that is not absolute counts as none.
+  return join(isAbsolute(stated) ? stated : join(homedir(), '.cache'), 'heddle')
+}
+
+/** Scripts of other people's ways of running models, which `bench` times; all of them travel with the bundle. */
+export const peersFolder = (): string => join(packageRoot(), 'src', 'bench', 'peers')
+
+/** Everything heddle builds under a project root. */
 export const outputs = (root: string) => {
   const base = join(root, '.heddle')
   return {
     base,
-    cache: process.env.HEDDLE_CACHE ? resolve(process.env.HEDDLE_CACHE) : join(base, 'cache'),
     native: join(base, 'native'),
     /** What the native build leaves: heddle.node and the device plugins. */
     nativeRelease: join(base, 'native', 'Release'),

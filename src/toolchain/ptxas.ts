@@ -1,8 +1,7 @@
 /** Reads what ptxas says with `-v`: the resources of each kernel on each architecture. */
-import { readableName } from './symbol.js'
 
 export interface KernelResources {
-  /** The kernel's name with its template arguments: `softmax_kept<WarpTeam<4>, 1>`. */
+  /** The kernel's name with its template arguments, `softmax_kept<WarpTeam<4>, 1>`; its symbol as ptxas reports it. */
   readonly kernel: string
   /** `sm_90` */
   readonly arch: string
@@ -15,7 +14,7 @@ export interface KernelResources {
 
 const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)
 
-/** Resources in the order ptxas reports them. */
+/** Resources in the order ptxas reports them, by symbol. */
 export function parsePtxas(stderr: string): KernelResources[] {
   const parts = stderr.split(/Compiling entry function '/).slice(1)
   return parts.flatMap((part) => {
@@ -25,7 +24,7 @@ export function parsePtxas(stderr: string): KernelResources[] {
     const own = part.slice(part.indexOf(`Function properties for ${head[1]}`))
     return [
       {
-        kernel: readableName(head[1]),
+        kernel: head[1],
         arch: head[2],
         registers: number(part, /Used (\d+) registers/),
         spillStoreBytes: number(own, /(\d+) bytes spill stores/),

@@ -1,7 +1,9 @@
 /** How each target turns generated text into objects and objects into a kernel library: the only place with compiler flags. */
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { usageError } from '../errors.js'
 import { type Compiler, requireCxx, requireNvcc } from './compilers.js'
+import { sha256 } from './hash.js'
 import type { Target } from './paths.js'
 
 /** GPU architectures with machine code in every CUDA kernel library. */
@@ -15,6 +17,8 @@ export interface Recipe {
   /** By the names of the headers a file reaches. */
   readonly compileFlags: (headers: readonly string[]) => readonly string[]
   readonly linkFlags: readonly string[]
+  /** What a library that travels is linked with besides, so that an old glibc loads it. */
+  readonly portable: readonly string[]
 }
 
 const includeFolders = (native: string, target: Target): string[] => [
@@ -38,6 +42,13 @@ const codeForAll = (headers: readonly string[]): string[] =>
     ? ['arch=compute_80,code=sm_80', 'arch=compute_90a,code=sm_90a', 'arch=compute_90,code=compute_90']
     : ['arch=compute_80,code=sm_80', 'arch=compute_90,code=[sm_90,compute_90]']
   ).flatMap((target) => ['-gencode', target])
+
+/**
+ * The architecture to compile for a device of the given one (`86`): code for 8.0 runs on every 8.x. Undefined where only PTX runs, which
+ * a build for all architectures has.
+ */
+export const architectureOn = (device: string): string | undefined =>
+  device === '90' ? '90' : /^8\d$/.test(device) ? '80' : undefined
 
 /** Machine code for one architecture, by its number (`90`). A library for one device travels to it, so its code is compressed. */
 function codeFor(architecture: string): string[] {
@@ -83,6 +94,13 @@ export const hostRuntime = ['-static-libstdc++', '-static-libgcc', '-Wl,--exclud
 /** @throws environment `toolchain.cxx` or `toolchain.nvcc` when the target's compiler is missing; usage `toolchain.architecture` */
 export async function recipeFor(target: Target, packageRoot: string, options: RecipeOptions = {}): Promise<Recipe> {
   const include = includeFolders(join(packageRoot, 'native'), target)
+  const shim = join(packageRoot, 'native', 'portable', 'glibc.cpp')
+  // The digest makes another text another link.
+  const portable = [
+    shim,
+    '-O2',
+    `-DHEDDLE_PORTABLE_GLIBC=0x${sha256(await readFile(shim).catch(() => new Uint8Array())).slice(0, 8)}`,
+  ]
   return target === 'simt'
     ? {
         target,
@@ -90,6 +108,7 @@ export async function recipeFor(target: Target, packageRoot: string, options: Re
         include,
         compileFlags: () => simtFlags,
         linkFlags: ['-shared', ...hostRuntime],
+        portable: [...portable, '-fPIC'],
       }
     : {
         target,
@@ -97,6 +116,7 @@ export async function recipeFor(target: Target, packageRoot: string, options: Re
         include,
         compileFlags: cudaFlags(options),
         linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
+        portable: [...portable, '-Xcompiler', '-fPIC'],
       }
 }
 

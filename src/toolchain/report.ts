@@ -11,6 +11,12 @@ export const buildReportSchema = z.strictObject({
   compiler: z.strictObject({ path: z.string(), version: z.string() }),
   /** sha256 of the manifest the library was built from. */
   manifest: digest,
+  /** Digests of the kernels' texts, by instance key. */
+  digests: z.array(z.strictObject({ key: z.string(), digest })).optional(),
+  /** The one GPU architecture it was compiled for; absent for all of them. */
+  architecture: z.string().optional(),
+  /** Whether the kernels name lines of their text. */
+  lineInfo: z.boolean().optional(),
   /** Hash of everything the library was linked from: equal keys need no link. */
   key: digest,
   library: z.strictObject({ file: z.string(), bytes: z.number().int(), digest }),

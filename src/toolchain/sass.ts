@@ -3,7 +3,7 @@
  * complete: what such a kernel loads before it has waited must be constant, and it lets others start only when its own wait is over.
  * The source says so, but compilers move loads. Read from cubins as they are, since the disassembler is no part of every toolkit.
  */
-import { readableName } from './symbol.js'
+import { plainName } from './symbol.js'
 
 /** A kernel that loads or releases too early, and what it does. */
 export interface OrderFault {
@@ -34,7 +34,7 @@ export function earlyAccesses(cubin: Uint8Array): OrderFault[] {
   })
 }
 
-/** The kernels of a cubin, by their readable names. @throws when the bytes are no cubin */
+/** The kernels of a cubin, by their plain names. @throws when the bytes are no cubin */
 export const kernelsOf = (cubin: Uint8Array): string[] => codeSections(cubin).map(({ kernel }) => kernel)
 
 function faultOf(code: DataView): string | undefined {
@@ -75,7 +75,7 @@ function codeSections(cubin: Uint8Array): { readonly kernel: string; readonly co
     const called = nameAt(text + name)
     if (!called.startsWith('.text.')) return []
     return [
-      { kernel: readableName(called.slice('.text.'.length)), code: new DataView(file.buffer, file.byteOffset + offset, bytes) },
+      { kernel: plainName(called.slice('.text.'.length)), code: new DataView(file.buffer, file.byteOffset + offset, bytes) },
     ]
   })
 }

@@ -1,69 +1,69 @@
 /**
- * Kernel names as a reader knows them, from the mangled symbols that ptxas reports: the part of the Itanium C++ ABI that kernel
- * names use, so that a build report does not depend on which demanglers a machine has.
+ * Kernel names as a reader knows them, from the mangled symbols that ptxas reports, by the demangler that comes with every compiler.
+ * Two kernels never get one name: template arguments are kept whole, and what no tool can read stays mangled.
  */
+import { which } from './compilers.js'
+import { runTool } from './process.js'
 
-interface Cursor {
-  readonly text: string
-  at: number
-}
+/** That of binutils, which comes with the C++ compiler, then CUDA's own. Both leave parameters and result out on `-p`. */
+const demanglers = ['c++filt', 'cu++filt']
 
-const builtins: Readonly<Record<string, string>> = {
-  b: 'bool',
-  i: 'int',
-  j: 'unsigned',
-  l: 'long',
-  m: 'unsigned long',
-  f: 'float',
-  d: 'double',
-}
+/** Symbols of one call: an argument list has its limit. */
+const batch = 1000
 
-function match(cursor: Cursor, pattern: RegExp): string | undefined {
-  const found = pattern.exec(cursor.text.slice(cursor.at))?.[0]
-  if (found !== undefined) cursor.at += found.length
-  return found
-}
+/** What every kernel's name would begin with. */
+const commonScopes = /\b(?:heddle|\(anonymous namespace\)|_GLOBAL__N_\w*)::|(?:\(anonymous namespace\)|<unnamed>)::/g
 
-/** `4name`, with template arguments when there are any. */
-function component(cursor: Cursor): string | undefined {
-  const length = match(cursor, /^\d+/)
-  if (length === undefined) return undefined
-  const end = cursor.at + Number(length)
-  const name = cursor.text.slice(cursor.at, end)
-  cursor.at = end
-  if (match(cursor, /^I/) === undefined) return name
-  const args: string[] = []
-  while (match(cursor, /^E/) === undefined) {
-    const arg = argument(cursor)
-    if (arg === undefined) return name
-    args.push(arg)
+/** CUDA's demangler writes the type before each value: `(int)3`, `(bool)1`. */
+const typedValue = /\((bool|(?:unsigned )?(?:char|short|int|long|long long))\)(-?\d+)/g
+
+/**
+ * The name of each symbol: `_ZN6heddle4keptIN6heddle4WarpILi4EEELi1EEEvPf` is `kept<Warp<4>, 1>`. On a machine without a demangler, and
+ * for what is no mangled name, the symbol itself.
+ * @throws the signal's reason when it aborts
+ */
+export async function readableNames(symbols: readonly string[], signal?: AbortSignal): Promise<ReadonlyMap<string, string>> {
+  const mangled = [...new Set(symbols)].filter((symbol) => symbol.startsWith('_Z'))
+  const names = new Map(symbols.map((symbol) => [symbol, symbol]))
+  const tools = await Promise.all(demanglers.map(which))
+  const tool = tools.find((path) => path !== undefined)
+  if (tool === undefined) return names
+  for (let first = 0; first < mangled.length; first += batch) {
+    const asked = mangled.slice(first, first + batch)
+    const { exitCode, stdout } = await runTool(tool, ['-p', ...asked], { signal })
+    const lines = stdout.split('\n')
+    if (exitCode === 0 && lines.length === asked.length)
+      for (const [i, symbol] of asked.entries()) names.set(symbol, short(lines[i] ?? symbol))
   }
-  return `${name}<${args.join(', ')}>`
+  return distinct(names)
 }
 
-/** `N6heddle4TeamE`: the last component, which is the name without its namespaces. */
-function nested(cursor: Cursor): string | undefined {
-  let last: string | undefined
-  while (match(cursor, /^E/) === undefined) {
-    const next = component(cursor)
-    if (next === undefined) return last
-    last = next
+const short = (name: string): string =>
+  name
+    .replace(commonScopes, '')
+    .replace(typedValue, (_, type: string, value: string) => (type === 'bool' ? String(value !== '0') : value))
+
+/** Where leaving scopes out made two names one, both symbols keep what tells them apart. */
+function distinct(names: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const owners = new Map<string, number>()
+  for (const name of names.values()) owners.set(name, (owners.get(name) ?? 0) + 1)
+  return new Map([...names].map(([symbol, name]) => [symbol, (owners.get(name) ?? 0) > 1 ? symbol : name]))
+}
+
+/** The name of a kernel alone, without scopes and template arguments, of a symbol or of a readable name. */
+export function plainName(name: string): string {
+  const parts = /^_Z(N?)(.*)$/s.exec(name)
+  if (parts === null) return name.replace(/<.*$/s, '').split('::').at(-1) ?? name
+  const [, nested, text = ''] = parts
+  let last = name
+  for (let at = 0; at < text.length; ) {
+    const digits = /^\d+/.exec(text.slice(at))?.[0]
+    if (digits === undefined) break
+    const start = at + digits.length
+    at = start + Number(digits)
+    last = text.slice(start, at)
+    // What follows the name of no scope is its parameters.
+    if (nested === '') break
   }
   return last
-}
-
-function argument(cursor: Cursor): string | undefined {
-  if (match(cursor, /^N/) !== undefined) return nested(cursor)
-  const literal = match(cursor, /^L[a-z]n?\d+E/)
-  if (literal !== undefined) return literal.slice(2, -1).replace('n', '-')
-  const builtin = match(cursor, /^[bijlmfd]/)
-  return builtin === undefined ? component(cursor) : builtins[builtin]
-}
-
-/** `_ZN6heddle4keptIN6heddle4WarpILi4EEELi1EEEvPf` is `kept<Warp<4>, 1>`. What is not a mangled name is itself. */
-export function readableName(symbol: string): string {
-  const cursor: Cursor = { text: symbol, at: 0 }
-  if (match(cursor, /^_Z/) === undefined) return symbol
-  const name = match(cursor, /^N/) === undefined ? component(cursor) : nested(cursor)
-  return name ?? symbol
 }

@@ -1,12 +1,13 @@
 /**
  * The shapes, alignments and values every kernel instance is run with. Generated from the manifest alone, so a new op is
- * covered the moment it has a rule. A case is named by what it is; its name seeds its values.
+ * covered the moment it is compiled. A case is named by what it is; its name seeds its values.
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import type { HostTensor } from '../ir/evaluate.js'
+import type { OpRule } from './op_rule.js'
 import { normal, type Random, random, smallInteger } from './random.js'
-import { ruleOf } from './rules.js'
+import { rowOf, ruleOf } from './rules.js'
 import { roundTo } from './storage.js'
 
 /** `integer`: +-1 and +-2, on which `exact` ops are exact; `normal`: standard normal. */
@@ -55,17 +56,19 @@ interface Sweep {
 }
 
 /**
- * The buffer that spans the most dimensions tells which dimension is the row: its last one. Where that one is fixed, the kernel was
- * written for its extent alone, and every other dimension is swept in its turn.
+ * The row is the last dimension of the buffer that spans the most, unless facts say another. Where it is fixed, the kernel was written for
+ * its extent alone, and every other dimension is swept in its turn. What loops combine away takes every length as well.
  */
-function sweepsOf(entry: KernelEntry): Sweep[] {
-  const rule = ruleOf(entry)
-  const widest = entry.buffers.reduce((best, buffer) => (buffer.dims.length > best.dims.length ? buffer : best))
-  const row = rule.row ?? widest.dims.at(-1) ?? ''
-  const derived = Object.keys(rule.extents ?? {})
+function sweepsOf(entry: KernelEntry, { derived, swept }: OpRule): Sweep[] {
+  const row = rowOf(entry)
   const free = entry.dims.filter((name) => !derived.includes(name) && entry.fixedDims[name] === undefined)
-  const rows = entry.fixedDims[row] === undefined ? [row] : free
-  return rows.map((swept) => ({ row: swept, outer: free.filter((name) => name !== swept) }))
+  const outputs = entry.buffers.flatMap(({ access, dims }) => (access === 'out' ? dims : []))
+  const combined = (entry.facts?.loops ?? []).filter((name) => free.includes(name) && name !== row && !outputs.includes(name))
+  const usual = entry.fixedDims[row] === undefined && !derived.includes(row) ? [row, ...combined] : free
+  const rows = swept?.filter((name) => free.includes(name)) ?? usual
+  // A kernel of fixed sizes has its one case.
+  const each = rows.length === 0 ? [row] : rows
+  return each.map((name) => ({ row: name, outer: free.filter((other) => other !== name) }))
 }
 
 const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>): number =>
@@ -73,7 +76,7 @@ const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>):
 
 /**
  * Every case of one kernel instance whose buffers have at most `largest` elements.
- * @throws usage `verify.rule` for an op without a rule
+ * @throws usage `verify.fact` for one that reads integers of which nothing is known
  */
 export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[] {
   const rule = ruleOf(entry)
@@ -83,24 +86,24 @@ export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[]
   const add = ({ row, outer }: Sweep, outerSizes: readonly number[], length: number, draw: Draw, shift: number): void => {
     const free = Object.fromEntries(outer.map((name, i) => [name, outerSizes[i] ?? 1]))
     const given = { ...free, [row]: length, ...entry.fixedDims }
-    const derived = Object.entries(rule.extents ?? {}).map(([name, extent]) => [name, extent(given)])
-    const dims: Readonly<Record<string, number>> = { ...given, ...Object.fromEntries(derived), ...entry.fixedDims }
-    if (draw === 'normal' && (dims[row] ?? 0) < (rule.normalFrom ?? 1)) return
-    if (elementsOf(entry, dims) > largest || length > (rule.longest ?? length)) return
+    const dims = rule.extents(given)
+    if (draw === 'normal' && (dims[row] ?? 0) < rule.normalFrom) return
+    if (elementsOf(entry, dims) > largest || length > (rule.upTo[row] ?? length)) return
     const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')
     const name = `${entry.key} ${extents} ${draw}${shift > 0 ? ` shift=${shift}` : ''}`
-    const attrs = Object.fromEntries(entry.attrs.map((attr) => [attr.name, rule.attrs?.[attr.name]?.(dims) ?? attr.default]))
+    const chosen = rule.attrs(dims)
+    const attrs = Object.fromEntries(entry.attrs.map((attr) => [attr.name, chosen[attr.name] ?? attr.default]))
     cases.set(name, { name, entry, dims, attrs, draw, shift })
   }
 
-  for (const sweep of sweepsOf(entry)) {
+  for (const sweep of sweepsOf(entry, rule)) {
     for (const length of rowLengths(16 / elementBytes)) {
       for (const sizes of outerExtents) for (const draw of ['integer', 'normal'] as const) add(sweep, sizes, length, draw, 0)
       for (const shift of [1, 3]) add(sweep, outerExtents[1] ?? [], length, 'integer', shift)
     }
     for (const [rows, lengths] of manyRows) for (const length of lengths) add(sweep, [rows], length, 'integer', 0)
   }
-  const { shared = 1 } = rule
+  const { shared } = rule
   return [...cases.values()].filter((_, i) => i % shared === shareOf(entry.key) % shared)
 }
 
@@ -116,10 +119,9 @@ export function inputsOf({ name, entry, dims, draw }: KernelCase): Readonly<Reco
     inputs.map((buffer) => {
       const next = random(`${name} ${buffer.name}`)
       const shape = buffer.dims.map((dim) => dims[dim] ?? 1)
-      const special = rule.inputs?.[buffer.name]
+      const special = rule.inputs[buffer.name]
       const length = shape.reduce((product, extent) => product * extent, 1)
-      const drawn = new Float64Array(length)
-      for (let i = 0; i < length; i++) drawn[i] = special === undefined ? value(next) : special(next, dims, i)
+      const drawn = special?.({ next, value, dims, shape }) ?? Float64Array.from({ length }, () => value(next))
       return [buffer.name, { data: roundTo(buffer.dtype, drawn), shape }]
     }),
   )

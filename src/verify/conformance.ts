@@ -14,10 +14,12 @@ import { isTemplate } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
 import type { Layouts } from '../runtime/layouts.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { findTrespass, initialBlock, load, type Placed, place } from './block.js'
 import { inputsOf, type KernelCase } from './cases.js'
 import { compare } from './compare.js'
+import { filling } from './filling.js'
 import { ruleOf } from './rules.js'
 import { roundTo } from './storage.js'
 import { type Tolerance, tolerance } from './tolerance.js'
@@ -27,7 +29,7 @@ type Tensors = Readonly<Record<string, HostTensor>>
 /** What a device run needs besides the case. */
 export interface Subject {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly layouts: Layouts
   readonly ops: Readonly<Record<string, Op>>
   /** The IR by op, where the front end is at hand: the oracle of fused kernels, and what tells a wrong lowering from a wrong schedule. */
@@ -48,11 +50,12 @@ function findChanged(stored: ArrayLike<number>, before: ArrayLike<number> | unde
   return at < 0 ? undefined : at
 }
 
-/** The tolerance of a case: exact ops are exact on small integers only. */
-function toleranceOf({ entry, dims, draw }: KernelCase, dtype: DType): Tolerance {
-  const rule = ruleOf(entry)
-  const opClass = rule.class === 'exact' && draw === 'normal' ? (rule.elsewhere ?? 'elementwise') : rule.class
-  return tolerance({ dtype, class: opClass, length: rule.length?.(dims) ?? 1, scale: rule.scale ?? 1 })
+/** The tolerance of an output in a case: some are exact on small integers. */
+function toleranceOf({ entry, dims, draw }: KernelCase, { name, dtype }: KernelEntry['buffers'][number]): Tolerance {
+  const result = ruleOf(entry).results[name]
+  if (result === undefined) throw new Error(`internal: ${entry.key} has no output ${name}`)
+  const opClass = result.integers && draw === 'integer' ? 'exact' : result.class
+  return tolerance({ dtype, class: opClass, length: result.length(dims), scale: result.scale })
 }
 
 /** Values beyond the storage type's range are stored as infinities; the others are left in double precision. */
@@ -79,13 +82,14 @@ async function runOnDevice(
   block: Uint8Array,
 ): Promise<Uint8Array> {
   const { entry, dims, attrs } = test
+  await subject.library.ensure([entry.key])
   const buffer = subject.device.allocate(block.byteLength)
   const whole = { buffer, offset: 0, bytes: block.byteLength }
   const program = subject.device.program([
     {
       kind: 'kernel',
       label: test.name,
-      library: subject.library,
+      library: subject.library.of(entry.key),
       key: entry.key,
       buffers: placed.map(({ offset, bytes }) => ({ buffer, offset, bytes })),
       dims: entry.dims.map((name) => dims[name] ?? 1),
@@ -109,7 +113,8 @@ export const hasOracle = ({ ops, kernels }: Subject, { op }: KernelEntry): boole
  * The memory after a run, unchecked: equal to what `runCase` saw where the run was the same to the last bit. Rejects with what the
  * device rejects with.
  */
-export async function memoryAfter(subject: Subject, test: KernelCase): Promise<Uint8Array> {
+export async function memoryAfter(subject: Subject, given: KernelCase): Promise<Uint8Array> {
+  const test = filling(given, (attempt, inputs) => expect(subject, attempt, inputs))
   const { placed, before } = prepare(subject, test, inputsOf(test))
   return runOnDevice(subject, test, placed, before)
 }
@@ -118,7 +123,8 @@ export async function memoryAfter(subject: Subject, test: KernelCase): Promise<U
  * Runs a case and compares. A kernel that faults is a failed case, not an error. `onBlock` sees the memory after the run.
  * @throws usage `verify.oracle` when the subject has neither body nor IR of the op
  */
-export async function runCase(subject: Subject, test: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> {
+export async function runCase(subject: Subject, given: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> {
+  const test = filling(given, (attempt, inputs) => expect(subject, attempt, inputs))
   const { name } = test
   const inputs = inputsOf(test)
   const expected = expect(subject, test, inputs)
@@ -136,7 +142,7 @@ export async function runCase(subject: Subject, test: KernelCase, onBlock?: (blo
   const details: string[] = []
   for (const output of outputs) {
     const { name: tensor, dtype } = output.buffer
-    const bound = toleranceOf(test, dtype)
+    const bound = toleranceOf(test, output.buffer)
     const wanted = expectedAs(dtype, expected[tensor]?.data ?? [], bound)
     const stored = load(output, after, subject.layouts)
     const result = compare(stored, wanted, bound)

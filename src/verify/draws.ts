@@ -8,7 +8,8 @@ import type { Manifest } from '../emit/manifest.js'
 import { beamParts } from '../models/decoding/beam_search.js'
 import { candidatesOf } from '../models/decoding/generation_options.js'
 import { decode, encode } from '../runtime/buffer.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { buildProgram } from '../runtime/program.js'
 import { openSession, type Session } from '../runtime/session.js'
 import { chiSquare } from './chi_square.js'
@@ -38,7 +39,7 @@ export const drawModes: readonly string[] = Object.keys(modes)
 
 /** Draws by one mode. A GPU draws two million words, the CPU device as many as take some seconds. */
 export async function checkDraws(
-  subject: { readonly device: NativeDevice; readonly library: NativeLibrary; readonly manifest: Manifest },
+  subject: { readonly device: NativeDevice; readonly library: KernelSource; readonly manifest: Manifest },
   mode: string,
   name: string,
 ): Promise<CheckResult> {

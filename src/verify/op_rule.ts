@@ -1,30 +1,49 @@
-/** What a generated test must know about an op: the form of the rows in rules.ts. */
+/** How a kernel is tried and judged: its facts (src/ir/facts) as functions of the sizes of a run. */
 import type { Extents } from './ragged.js'
 import type { Random } from './random.js'
 import type { OpClass } from './tolerance.js'
 
+type KernelClass = Exclude<OpClass, 'model'>
+
+/** How one output is judged. */
+export interface ResultRule {
+  /** On values drawn at random. */
+  readonly class: KernelClass
+  /** Whether results equal the body's on small integers. */
+  readonly integers: boolean
+  /** Length of the longest sum. */
+  readonly length: (dims: Extents) => number
+  /** Magnitude of the terms that cancel; 0 where every result is made of positive terms. */
+  readonly scale: number
+}
+
 export interface OpRule {
-  /** `exact` ops equal their body on small integers; on other values they are `elsewhere`, `elementwise` by default. */
-  readonly class: Exclude<OpClass, 'model'>
-  readonly elsewhere?: Exclude<OpClass, 'model'>
-  /** Length of the longest reduction. */
-  readonly length?: (dims: Extents) => number
-  /** Magnitude of the terms that cancel, 1 by default; 0 where every result is a product of positive terms. */
-  readonly scale?: number
+  /** By output. */
+  readonly results: Readonly<Record<string, ResultRule>>
   /** Shortest row that is drawn from a normal distribution. Below it rows may hold equal values, where statistics are ill-conditioned. */
-  readonly normalFrom?: number
-  /** Extents that must follow from the others. */
-  readonly extents?: Readonly<Record<string, (dims: Extents) => number>>
-  /** Inputs that are indices or lengths. */
-  readonly inputs?: Readonly<Record<string, (next: Random, dims: Extents, index: number) => number>>
-  /** Attributes that must follow from the extents; the others keep their defaults. */
-  readonly attrs?: Readonly<Record<string, (dims: Extents) => number>>
-  /** The same where every sequence has this many rows, for measuring: generated tests draw ragged ones. */
-  readonly sequences?: (rows: number) => Pick<OpRule, 'extents' | 'inputs' | 'attrs'>
-  /** Longest row the kernel takes. */
-  readonly longest?: number
-  /** The dimension that takes every row length, where the widest buffer does not tell. */
-  readonly row?: string
+  readonly normalFrom: number
+  /** Dimensions whose extents follow from the others, or need not vary. */
+  readonly derived: readonly string[]
+  /** All extents, given those of the other dimensions. */
+  readonly extents: (given: Extents) => Extents
+  /** The elements of inputs that are no arbitrary numbers. */
+  readonly inputs: Readonly<Record<string, (draw: DrawRequest) => ArrayLike<number>>>
+  /** Attributes that follow from the extents. */
+  readonly attrs: (dims: Extents) => Readonly<Record<string, number>>
+  /** Attributes that are chosen by what they scale: the output. */
+  readonly fills: Readonly<Record<string, string>>
+  /** Longest extents worth trying. */
+  readonly upTo: Readonly<Record<string, number>>
+  /** The dimensions that take every length; undefined where the signature tells. */
+  readonly swept: readonly string[] | undefined
   /** Instances of an op that has many share the cases: each takes one in this many, another instance others. */
-  readonly shared?: number
+  readonly shared: number
+}
+
+export interface DrawRequest {
+  readonly next: Random
+  /** One number of the distribution that is drawn from. */
+  readonly value: (next: Random) => number
+  readonly dims: Extents
+  readonly shape: readonly number[]
 }

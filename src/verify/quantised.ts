@@ -5,15 +5,16 @@
 import { join } from 'node:path'
 import type { Manifest } from '../emit/manifest.js'
 import { type Graph, isQuantised } from '../ir/graph.js'
-import { defaultPlan } from '../models/assembly/plans.js'
 import { openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../models/files/convert.js'
+import { defaultPlan } from '../program/plans.js'
 import { collect } from '../quant/collect.js'
 import { checkScales, type Scales } from '../quant/scales.js'
 import { perSite } from '../quant/sites.js'
 import { type Method, threshold } from '../quant/thresholds.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import type { CheckResult } from './conformance.js'
 import { readTestSet } from './model.js'
 import { microF1 } from './score.js'
@@ -21,7 +22,7 @@ import { quantisedF1Drop } from './tolerance.js'
 
 export interface QuantisedConfig {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   readonly signal?: AbortSignal | undefined
 }

@@ -6,10 +6,11 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { layouts, ops } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
-import { planNames } from '../models/assembly/plans.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../models/files/convert.js'
-import type { NativeDevice, NativeLibrary } from '../runtime/native.js'
+import { planNames } from '../program/plans.js'
+import type { KernelSource } from '../runtime/library.js'
+import type { NativeDevice } from '../runtime/native.js'
 import { checkAbuse } from './abuse.js'
 import { casesOf } from './cases.js'
 import { type CheckResult, hasOracle, runCase, type Subject } from './conformance.js'
@@ -20,7 +21,7 @@ import { checkQuantised, quantisedPlans } from './quantised.js'
 
 export interface SelftestConfig {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   /** Model folders with goldens. */
   readonly models: readonly { readonly name: string; readonly dir: string }[]
@@ -50,6 +51,8 @@ interface Group {
   readonly name: string
   /** Whether the results that passed are worth reading too. */
   readonly verbose: boolean
+  /** The instance key of the kernel that all tests run, where it is one. */
+  readonly kernel?: string
   /** Each runs one check or a few that belong together; the filter sees its name. */
   readonly tests: readonly { readonly name: string; readonly run: () => Promise<readonly CheckResult[]> }[]
 }
@@ -66,6 +69,7 @@ function allGroups(config: SelftestConfig): Group[] {
       (entry): Group => ({
         name: entry.key,
         verbose: false,
+        kernel: entry.key,
         tests: casesOf(entry).map((test) => ({ name: test.name, run: async () => [await runCase(subject, test)] })),
       }),
     )
@@ -143,10 +147,14 @@ async function runGroup({ name, tests, verbose }: Group, signal: AbortSignal | u
 /** Runs everything the filter leaves, one group after the other, and reports each as it ends. Rejects only when the signal aborts. */
 export async function selftest(config: SelftestConfig, onGroup?: (report: GroupReport) => void): Promise<SelftestReport> {
   const groups: GroupReport[] = []
-  for (const group of allGroups(config)) {
-    const tests = group.tests.filter(({ name }) => config.filter?.test(name) ?? true)
-    if (tests.length === 0) continue
-    const report = await runGroup({ ...group, tests }, config.signal)
+  const selected = allGroups(config)
+    .map((group) => ({ ...group, tests: group.tests.filter(({ name }) => config.filter?.test(name) ?? true) }))
+    .filter(({ tests }) => tests.length > 0)
+  const keys = selected.flatMap(({ kernel }) => kernel ?? [])
+  // What cannot be compiled fails its own checks; the others run.
+  await config.library.ensure(keys, { signal: config.signal }).catch(() => config.signal?.throwIfAborted())
+  for (const group of selected) {
+    const report = await runGroup(group, config.signal)
     onGroup?.(report)
     groups.push(report)
   }

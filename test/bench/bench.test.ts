@@ -77,7 +77,7 @@ describe('synthetic models', () => {
     const stored = new Map(
       Object.entries(syntheticWeights(config, 'f32')).map(([name, tensor]) => [name, { ...tensor, dtype: 'F32' as const }]),
     )
-    expect(() => bertWeights(config, { tensors: stored, metadata: {} }, 'f32')).not.toThrow()
+    expect(() => bertWeights(config, { tensors: stored }, 'f32')).not.toThrow()
   })
 })
 
@@ -105,6 +105,7 @@ describe('benchEncoder', () => {
     plans: ['unfused'],
     shapes: [{ batch: 2, seq: 4 }],
     lengths: lengthsOf('full'),
+    ceilings: undefined,
     repeats: 7,
     profile: true,
   }
@@ -120,7 +121,7 @@ describe('benchEncoder', () => {
     expect(result?.matmuls).toBe(16)
   })
 
-  it('knows no floor on simt, and puts the peak beside what it could be', async () => {
+  it('has no floor where nothing is known of the device, and puts the peak beside what it could be', async () => {
     const [result] = await benchEncoder(bench)
     expect(result).toMatchObject({ floor: undefined, fraction: undefined, rotation: { passes: 1 } })
     const { peakBytes, weightBytes, arenaBytes, lowerBound, twoLargestBytes, ratio } = result?.memory ?? none
@@ -132,8 +133,9 @@ describe('benchEncoder', () => {
   })
 
   it('rotates the weights of a model that the cache would hold, and gives times of one pass', async () => {
-    const info = { ...bench.device.info(), kind: 'cuda' as const, name: 'NVIDIA H200' }
-    const gpu = { ...bench, repeats: 1, profile: false, device: { ...bench.device, info: () => info } }
+    const info = { ...bench.device.info(), kind: 'cuda' as const, cacheBytes: 60 * 2 ** 20 }
+    const ceilings = { bandwidth: 4e12, peak: { f32: 60e12 } }
+    const gpu = { ...bench, ceilings, repeats: 1, profile: false, device: { ...bench.device, info: () => info } }
     const [result] = await benchEncoder(gpu)
     const { passes, evicts } = result?.rotation ?? { passes: 0, evicts: undefined }
     expect(passes).toBeGreaterThan(1)

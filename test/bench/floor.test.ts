@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { ceilingsOf, floorOf, layerBytes, workloadOf } from '../../src/bench/floor.js'
+import { type Ceilings, floorOf, layerBytes, workloadOf } from '../../src/bench/floor.js'
 import { benchConfig } from '../../src/bench/synthetic.js'
 
 const config = await benchConfig('bert-base', '/')
-const h200 = ceilingsOf({ kind: 'cuda', name: 'NVIDIA H200' })
+const h200: Ceilings = { bandwidth: 4.26e12, peak: { f16: 790e12, bf16: 790e12, f32: 60e12, i8: 1879e12 } }
 
 describe('workloadOf', () => {
   it('counts what each matmul of each layer multiplies, and attention by the square of each length', () => {
@@ -28,7 +28,6 @@ describe('workloadOf', () => {
 
 describe('floorOf', () => {
   const microseconds = (batch: number, seq: number): readonly [number, string] => {
-    if (h200 === undefined) throw new Error('no ceilings')
     const lengths = Array.from({ length: batch }, () => seq)
     const { milliseconds, bound } = floorOf(workloadOf(config, lengths, 'f16'), h200, 'f16')
     return [Math.round(1000 * milliseconds), bound]
@@ -42,12 +41,11 @@ describe('floorOf', () => {
     expect(microseconds(32, 512)).toEqual([3914, 'arithmetic'])
     expect(microseconds(128, 128)).toEqual([3621, 'arithmetic'])
   })
-})
 
-describe('ceilingsOf', () => {
-  it('knows measured GPUs only', () => {
-    expect(h200).toBeDefined()
-    expect(ceilingsOf({ kind: 'cuda', name: 'NVIDIA GH200 480GB' })).toBeUndefined()
-    expect(ceilingsOf({ kind: 'simt', name: 'NVIDIA H200' })).toBeUndefined()
+  it('is that of its bytes where no peak is known', () => {
+    const work = workloadOf(config, [32 * 512], 'f16')
+    const bytes = floorOf(work, { ...h200, peak: { f32: 60e12 } }, 'f16')
+    expect(bytes).toEqual({ milliseconds: (1e3 * work.bytes) / h200.bandwidth, bound: 'bandwidth' })
+    expect(bytes.milliseconds).toBeLessThan(floorOf(work, h200, 'f16').milliseconds)
   })
 })

@@ -12,7 +12,7 @@ import { heddle, punctuationModel } from './host.js'
 let work: string
 
 beforeAll(async () => {
-  const { exitCode, log } = await heddle(['build', '--target', 'simt'])
+  const { exitCode, log } = await heddle(['build', '--target', 'simt', '--for', punctuationModel])
   expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
 })
 beforeEach(async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { describeFailure } from '../../src/cli/failure.js'
+import { describeFailure, failureJson } from '../../src/cli/failure.js'
 import { environmentError, findingError, usageError } from '../../src/errors.js'
 
 const quiet = { verbose: false, cancelled: false }
@@ -41,4 +41,19 @@ describe('describeFailure', () => {
   test('after Ctrl-C every error is its consequence', () => {
     expect(describeFailure(new Error('killed'), { ...quiet, cancelled: true })).toEqual({ exitCode: 130, text: 'cancelled\n' })
   })
+})
+
+describe('failureJson', () => {
+  const place = { file: 'specs/a.ts', line: 3, column: 5, code: 'HED101', message: 'unknown identifier x' }
+  const parsed = (error: unknown, cancelled = false): unknown => JSON.parse(failureJson(error, { cancelled }))
+  test.each([
+    [usageError('a.b', 'wrong', { hint: 'right' }), { code: 'a.b', message: 'wrong', hint: 'right' }],
+    [usageError('a.b', 'wrong', { places: [place] }), { code: 'a.b', message: 'wrong', place }],
+    [usageError('a.b', 'wrong', { places: [place, place] }), { code: 'a.b', message: 'wrong', place, places: [place, place] }],
+    [Object.assign(new Error('full'), { code: 'ENOSPC' }), { code: 'system.enospc', message: 'full' }],
+    [Object.assign(new Error('error: no'), { code: 'commander.unknownOption' }), { code: 'cli.usage', message: 'no' }],
+    [new TypeError('x'), { code: 'internal', message: 'x' }],
+  ])('says of %o what tools need', (error, expected) => expect(parsed(error)).toEqual({ error: expected }))
+  test('after Ctrl-C is that', () =>
+    expect(parsed(new Error('x'), true)).toEqual({ error: { code: 'cancelled', message: 'cancelled' } }))
 })

@@ -8,7 +8,7 @@ import { heddle, punctuationModel } from './host.js'
 
 let work: string
 beforeAll(async () => {
-  const { exitCode, log } = await heddle(['build', '--target', 'simt'])
+  const { exitCode, log } = await heddle(['build', '--target', 'simt', '--for', numberWords])
   expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
   work = await mkdtemp(join(tmpdir(), 'heddle-generate-'))
 })

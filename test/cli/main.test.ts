@@ -36,6 +36,36 @@ describe('usage', () => {
   })
 })
 
+describe('help', () => {
+  test('of heddle states the exit codes, and is what --help says', async () => {
+    const { exitCode, out, log } = await heddle(['help'])
+    expect({ exitCode, log }).toEqual({ exitCode: 0, log: '' })
+    expect(out).toContain('Exit codes: 0 done, 1 a check found')
+    expect(out).toBe((await heddle(['--help'])).out)
+  })
+  test('of a verb, and of one below it', async () => {
+    expect((await heddle(['help', 'run'])).out).toContain('Usage: heddle run')
+    expect((await heddle(['help', 'plan', 'show'])).out).toContain('Usage: heddle plan show')
+  })
+  test('of no verb names those there are', async () => {
+    const { exitCode, log } = await heddle(['help', 'plan', 'paint'])
+    expect(exitCode).toBe(2)
+    expect(log).toMatch(/^error\[cli\.usage\]: there is no verb "paint"\nhint: known: show, diff, list/)
+  })
+})
+
+describe('errors under --json', () => {
+  test.each([
+    ['of a verb', ['run', '/nowhere/model', '--text', 'x', '--json'], 2, 'run.model'],
+    ['of the parser', ['gen', '--json', '--frobnicate'], 2, 'cli.usage'],
+  ])('are one JSON object, %s', async (_, argv, exit, code) => {
+    const { exitCode, out, log } = await heddle(argv, empty)
+    expect(exitCode).toBe(exit)
+    expect(JSON.parse(out)).toEqual({ error: expect.objectContaining({ code, message: expect.stringMatching(/./) }) })
+    expect(log).toContain(`error[${code}]: `)
+  })
+})
+
 describe('run, before any device is opened', () => {
   test.each([
     ['no input', ['run', punctuationModel], 'run.input'],

@@ -91,6 +91,45 @@ describe('plan diff', () => {
   })
 })
 
+describe('a graph of a project', () => {
+  const mixer = ['--specs', 'test/projects/mixer/specs']
+
+  test('is the one that the plan is for, and priced for the size it usually has', async () => {
+    const { graph, steps, totals } = await show('folded', ...mixer)
+    expect(graph).toBe('mixer')
+    expect(totals).toMatchObject({ kernels: 3, matmuls: 2 })
+    expect(steps.find(({ nodes }) => nodes.includes('wide'))?.flops).toBe(2 * 4 * 196 * 512 * 2048)
+  })
+
+  test('has its dimensions by the names it gave them, and the first ones in its order', async () => {
+    const flops = async (...argv: string[]) =>
+      (await show('folded', ...mixer, ...argv)).steps.find(({ nodes }) => nodes.includes('wide'))?.flops
+    expect(await flops('--dim', 'w=8,z=16')).toBe(2 * 4 * 196 * 8 * 16)
+    expect(await flops('--dim', 'w=8', '--dim', 'z=16,p=2')).toBe(2 * 4 * 2 * 8 * 16)
+    expect(await flops('--shape', '1x2', '--dim', 'w=8')).toBe(2 * 2 * 8 * 2048)
+  })
+
+  test('that does not say how large it is needs every dimension', async () => {
+    const { exitCode, log } = await heddle(['plan', 'show', 'folded', '--graph', 'pieces', ...mixer, '--dim', 'rows=4'])
+    expect(exitCode).toBe(2)
+    expect(log).toMatch(
+      /^error\[graph\.dim\]: pieces does not say how large it usually is: cells, parts\nhint: .*--dim cells=512,parts=512/,
+    )
+    const { steps } = await show('folded', '--graph', 'pieces', ...mixer, '--dim', 'rows=4,cells=8,parts=3')
+    expect(steps).toMatchObject([{ nodes: ['cut', 'bent'], bytesRead: 2 * 4 * 8, bytesWritten: 2 * 4 * 8 * 3 }])
+  })
+
+  test.each([
+    ['a dimension it does not have', ['--dim', 'b=8'], 'plan.dim', 'dimensions are n, p, w, z'],
+    ['more extents than it has', ['--shape', '1x2x3x4x5'], 'plan.shape', '--dim'],
+    ['the sizes of another model', ['--config', 'bert-base'], 'plan.config', '--dim'],
+  ])('refuses %s', async (_, argv, code, hint) => {
+    const { exitCode, log } = await heddle(['plan', 'show', 'folded', ...mixer, ...argv])
+    expect(exitCode).toBe(2)
+    expect(log).toMatch(new RegExp(`^error\\[${code}\\]: .+\nhint: .*${hint}`))
+  })
+})
+
 test('plan list names every plan', async () => {
   const { exitCode, out } = await heddle(['plan', 'list'])
   expect(exitCode).toBe(0)
@@ -111,6 +150,8 @@ test.each([
 test.each([
   [['plan', 'show', 'ft-v1', '--device', 'abacus']],
   [['plan', 'show', 'ft-v1', '--shape', '1x32,2x32']],
+  [['plan', 'show', 'ft-v1', '--dim', 'h']],
+  [['plan', 'show', 'ft-v1', '--dim', 'h=0']],
   [['plan', 'show']],
 ])('%j is a usage error', async (argv) => {
   const { exitCode, log } = await heddle(argv)

@@ -11,7 +11,7 @@ let work: string
 let model: string
 
 beforeAll(async () => {
-  const { exitCode, log } = await heddle(['build', '--target', 'simt'])
+  const { exitCode, log } = await heddle(['build', '--target', 'simt', '--for', punctuationModel])
   expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
 })
 

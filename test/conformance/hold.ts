@@ -11,7 +11,7 @@ export async function holdKernels(chosen: (entry: KernelEntry) => boolean, large
   const manifest = await readManifest(root)
   let subject: OpenSubject
   beforeAll(async () => {
-    subject = await openSubject(manifest)
+    subject = await openSubject(manifest.kernels.filter(chosen).map(({ key }) => key))
   })
   afterAll(() => subject.device.close())
 

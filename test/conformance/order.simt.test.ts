@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
-import type { NativeLibrary } from '../../src/runtime/native.js'
-import { installation } from '../../src/toolchain/index.js'
+import { type KernelSource, loadedKernels } from '../../src/runtime/library.js'
+import { buildKernels, installation } from '../../src/toolchain/index.js'
 import { casesOf } from '../../src/verify/cases.js'
 import { memoryAfter, runCase } from '../../src/verify/conformance.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
@@ -14,18 +14,19 @@ const orders = ['forward', 'reverse', 'shuffle'] as const
 
 let subject: OpenSubject
 let folder: string
-let libraries: Map<string, NativeLibrary>
+let libraries: Map<string, KernelSource>
 
 beforeAll(async () => {
-  subject = await openSubject(manifest)
+  subject = await openSubject()
+  const { library: built } = await buildKernels({ target: 'simt', root })
   folder = mkdtempSync(join(tmpdir(), 'heddle-order-'))
   // A kernel library reads the order when it is loaded, so each order gets a copy of its own.
   libraries = new Map(
     orders.map((order) => {
       const copy = join(folder, `${order}.so`)
-      copyFileSync(installation(root).library('simt'), copy)
+      copyFileSync(built, copy)
       process.env.HEDDLE_SIMT_ORDER = order
-      return [order, subject.device.loadLibrary(copy)]
+      return [order, loadedKernels(subject.device.loadLibrary(copy))]
     }),
   )
   delete process.env.HEDDLE_SIMT_ORDER
@@ -70,7 +71,7 @@ describe('the order in which blocks and threads run', () => {
     const copy = join(folder, 'sideways.so')
     copyFileSync(installation(root).library('simt'), copy)
     process.env.HEDDLE_SIMT_ORDER = 'sideways'
-    const library = subject.device.loadLibrary(copy)
+    const library = loadedKernels(subject.device.loadLibrary(copy))
     const [test] = manifest.kernels.slice(0, 1).flatMap((entry) => casesOf(entry, 100))
     if (test === undefined) throw new Error('no case')
     const { passed, detail } = await runCase({ ...subject, library }, test)

@@ -17,12 +17,10 @@ const manifest: Manifest = manifestSchema.parse(JSON.parse(fileOf('manifest.json
 const kernelOf = (key: string): string => /^__global__[\s\S]*?^}/m.exec(fileOf(`cuda/${key}.cu`))?.[0] ?? ''
 
 describe('generation', () => {
-  it('writes a file an instance, the registry, the manifest and the bindings', () => {
+  it('writes a file an instance, the registry and the manifest', () => {
     const keys = manifest.kernels.map(({ key }) => key)
     expect(keys).toEqual([...keys].sort())
-    expect([...files.keys()].sort()).toEqual(
-      [...keys.map((key) => `cuda/${key}.cu`), 'bindings.ts', 'manifest.json', 'registry.cpp'].sort(),
-    )
+    expect([...files.keys()].sort()).toEqual([...keys.map((key) => `cuda/${key}.cu`), 'manifest.json', 'registry.cpp'].sort())
   })
 
   it('gives the same bytes whatever the order of the kernels', () => {

@@ -67,7 +67,7 @@ export async function openFiles(files: GeneratedFiles): Promise<Host> {
   const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out') })
   const device = openDevice('simt')
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
-  const library = loadKernels(device, built.library, manifest)
+  const { library } = loadKernels(device, built.library, manifest)
   const entries = new Map(manifest.kernels.map((entry) => [entry.key, entry]))
   return {
     device,

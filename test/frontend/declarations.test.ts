@@ -28,14 +28,17 @@ describe('readDeclarations', () => {
       'deep/part.ts': "export const name: string = 'mine' as const\n",
       'index.ts': "import { name } from './deep/part.js'\nexport const plans = [{ name, graph: 'g', groups: [] }]\n",
     })
-    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [{ name: 'mine', graph: 'g', groups: [] }] })
+    expect(await readDeclarations(root)).toMatchObject({
+      graphs: {},
+      plans: [{ name: 'mine', graph: 'g', groups: [] }],
+    })
     expect(await readdir(join(root, '.heddle'))).toEqual([])
   })
 
   it('is empty without an index, and with one that declares neither', async () => {
-    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [] })
+    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [], locating: expect.any(Function) })
     await write({ 'index.ts': 'export const other = 1\n' })
-    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [] })
+    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [], locating: expect.any(Function) })
   })
 
   it.each([

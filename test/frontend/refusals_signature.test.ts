@@ -302,3 +302,54 @@ describe('layouts', () => {
     )
   })
 })
+
+describe('facts', () => {
+  const fact = (facts: string) =>
+    copy({
+      inputs: "{ x: tensor('T', 'm n'), ids: tensor('i32', 'm') }",
+      facts,
+      body: '({ x, ids }) => (m, c) => ({ y: ids(m) > 0 ? x(m, c) : 0 })',
+    })
+  it('refuses one of what is not declared', () =>
+    refuses(fact("{ «id»: { index: 'n' } }"), {
+      code: 'fact',
+      message: 'a fact is of id, which t does not declare',
+      hint: 'facts are of inputs, dimensions, attributes and outputs',
+    }))
+  it('refuses a dimension that is none', () =>
+    refuses(fact("{ ids: { index: «'v'» } }"), {
+      code: 'fact',
+      message: '"v" is no dimension and no integer attribute',
+      hint: 'there are m, n',
+    }))
+  it('refuses what says nothing of an input', () =>
+    refuses(fact("{ ids: { «below»: 'n' } }"), {
+      code: 'fact',
+      message: 'below says nothing of an input',
+      hint: 'write one of index, from, to, values, first, also, order, packed, batch, rows, seq, scales',
+    }))
+  it('refuses packed rows without their number', () =>
+    refuses(fact("{ ids: «{ packed: 'starts' }» }"), {
+      code: 'fact',
+      message: 'packed rows are told by `batch` and `rows`',
+      hint: "write { packed: 'starts', batch: 'b', rows: 't' }",
+    }))
+  it('refuses a class that is none', () =>
+    refuses(fact("{ y: «'roughly'» }"), {
+      code: 'fact',
+      message: 'roughly is no way to err',
+      hint: 'write one of exact, elementwise, transcendental, reduction, matmul',
+    }))
+  it('accepts what is declared', () => {
+    const { kernels, diagnostics } = read(
+      fact("{ ids: { from: -1, to: '2*n', also: [-100] }, n: { atLeast: 'm' }, y: 'exact' }").replace(/[«»]/g, ''),
+    )
+    expect(diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
+    expect(kernels.find(({ name }) => name === 't')?.facts).toEqual({
+      inputs: { ids: { from: [-1], to: [['mul', 2, 'n']], also: [-100] } },
+      dims: { n: { atLeast: 'm' } },
+      attrs: {},
+      results: { y: 'exact' },
+    })
+  })
+})

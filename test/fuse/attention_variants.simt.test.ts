@@ -58,7 +58,7 @@ beforeAll(async () => {
   const built = await buildKernels({ target: 'simt', root, generated: folder, outDir: join(folder, 'out') })
   device = openDevice('simt')
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
-  library = loadKernels(device, built.library, manifest)
+  library = loadKernels(device, built.library, manifest).library
   entries = new Map(manifest.kernels.map((entry) => [entry.key, entry]))
 })
 afterAll(async () => {

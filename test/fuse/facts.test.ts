@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { isPackStep, packGraph } from '../../src/fuse/graph/pack.js'
 import { searchPlan } from '../../src/fuse/search/auto.js'
 import { costDevice, priceDims, stepCost } from '../../src/fuse/search/cost.js'
-import { type GraphConfig, graph } from '../../src/lang/graph.js'
+import { type GraphBuilder, type GraphConfig, type GraphTensor, graph } from '../../src/lang/graph.js'
 import { op } from '../../src/lang/op.js'
 import { isNodeOf } from '../../src/lang/op_node.js'
 import type { Packing } from '../../src/lang/plan.js'
@@ -117,6 +117,19 @@ describe('how large a graph usually is', () => {
   it('names dimensions of the graph', () => {
     expect(refusal(() => rows({ q: 2, d: 64 }))).toMatchObject({ code: 'graph.typical', message: 'rows: it has no dimension d' })
     expect(refusal(() => rows({ q: 0 }))).toMatchObject({ code: 'graph.typical', message: 'rows: q cannot be 0' })
+  })
+
+  it('is checked by the TypeScript compiler too, names that only nodes have included', () => {
+    const inputs = { x: tensor('T', 'q*e z') }
+    const build = (g: GraphBuilder, { x }: { readonly x: GraphTensor }) => {
+      const seen = g.view(x, 'q e z')
+      return { nodes: {}, outputs: { seen } }
+    }
+    const typical = { q: 1, e: 2, z: 3 }
+    expect(graph('seen', { inputs, weights: {}, typical, build }).graph.typical).toEqual(typical)
+    // @ts-expect-error no tensor has a dimension r
+    expect(refusal(() => graph('seen', { inputs, weights: {}, typical: { r: 1 }, build })).code).toBe('graph.typical')
+    expect(refusal(() => graph('seen', { inputs, weights: {}, dims: ['r'], build })).code).toBe('graph.dims')
   })
 
   it('has as many packed rows as full sequences have tokens, unless it says how many', () => {

@@ -7,18 +7,23 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { embeddings } from '../../specs/graphs/embeddings.js'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from '../../specs/graphs/heads.js'
-import { packing, restorePadding } from '../../specs/graphs/padding.js'
 import { plans } from '../../specs/index.js'
 import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedKernel } from '../../src/fuse/apply.js'
 import type { Graph } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import { parseExtent, parseShape } from '../../src/ir/shape.js'
 import type { GraphDecl } from '../../src/lang/graph.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
+import { placingGraph, stepsFrom } from '../../src/program/conversions.js'
 import { exactly, reordered } from './compare.js'
 import { runGraph, shapeOf } from './host.js'
 import { dims, lengths, pack, tokens } from './tokens.js'
+
+/** What a program's ragged axis says, and a value of one row for each of its tokens. */
+const axis = { batch: parseExtent('b'), seq: parseExtent('s'), tokens: 't', lengths: 0 }
+const value = { name: 'x', dtype: { param: 'T' }, shape: parseShape('b*s h*d'), layout: 'row' }
 
 const attrs = { scale: 0.5, eps: 1e-6 }
 
@@ -27,7 +32,7 @@ let packed: Readonly<Record<string, ArrayLike<number>>>
 
 beforeAll(() => {
   ops = new Map(readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] }).kernels.map((kernel) => [kernel.name, kernel]))
-  packed = { lengths, ...runGraph(packing.graph, ops, { lengths }, dims, attrs) }
+  packed = { lengths, ...runGraph(placingGraph(axis).graph, ops, { lengths }, dims, attrs) }
 })
 
 /** Random inputs and weights of a graph, by name; ids and lengths are small integers. */
@@ -99,7 +104,10 @@ describe('packing', () => {
   it('restored padding is zero', () => {
     const width = dims.h * dims.d
     const x = Float64Array.from({ length: dims.t * width }, (_, i) => i + 1)
-    const restored = runGraph(restorePadding.graph, ops, { x, ...packed }, dims, attrs).tokens ?? []
+    const held = { rows: 'packed', ragged: 0, store: value.dtype, layout: 'row' } as const
+    const [restore] = stepsFrom(value, held, [axis], []).filter(({ to }) => to.rows === 'padded')
+    if (restore === undefined) throw new Error('no step restores padding')
+    const restored = runGraph(restore.graph.graph, ops, { x, ...packed }, dims, attrs).y ?? []
     const row = (at: number) => Array.from(restored).slice(at * width, (at + 1) * width)
     expect(row(0)).toEqual(Array.from(x.slice(0, width)))
     expect(row(3)).toEqual(new Array(width).fill(0))

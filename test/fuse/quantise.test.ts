@@ -5,7 +5,6 @@
 import { graph, plan, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
-import { packing } from '../../specs/graphs/padding.js'
 import { graphs, plans } from '../../specs/index.js'
 import { col32 } from '../../specs/layouts/matrix.js'
 import { splitHeads } from '../../specs/layouts/split_heads.js'
@@ -20,7 +19,9 @@ import { prepareGraph } from '../../src/fuse/passes.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Graph, ValueId } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import { parseExtent } from '../../src/ir/shape.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
+import { placingGraph } from '../../src/program/conversions.js'
 import { integer, random, uniform } from '../../src/verify/random.js'
 import { exactly, reordered } from './compare.js'
 import { runGraph, runValues, shapeOf } from './host.js'
@@ -35,7 +36,8 @@ beforeAll(() => {
   const specs = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
   ops = new Map(specs.kernels.map((kernel) => [kernel.name, kernel]))
   layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
-  packed = { lengths, ...runGraph(packing.graph, ops, { lengths }, dims, {}) }
+  const axis = { batch: parseExtent('b'), seq: parseExtent('s'), tokens: 't', lengths: 0 }
+  packed = { lengths, ...runGraph(placingGraph(axis).graph, ops, { lengths }, dims, {}) }
 })
 
 const quantised = plans.filter((each) => each.quantised !== undefined)

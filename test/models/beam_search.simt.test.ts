@@ -17,7 +17,7 @@ let close: () => void
 
 beforeAll(async () => {
   const manifest = await readManifest(root)
-  const { device, library, layouts } = await openSubject(manifest)
+  const { device, library, layouts } = await openSubject()
   session = await openSession({ device, library, manifest, layouts, weights: {} })
   close = () => {
     session.release()

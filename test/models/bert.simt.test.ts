@@ -103,7 +103,7 @@ describe('random models on simt against the interpreter', () => {
     const { config } = model
     const sequences = [[3, 1, 4, 1, 5, 9, 2, 6, 5], [9], [6, 5, 3, 49]]
     const seq = Math.max(...sequences.map(({ length }) => length))
-    const values = interpretBert(config, { tensors: model.tensors, metadata: {} }, sequences)
+    const values = await interpretBert(config, { tensors: model.tensors }, sequences)
     const expected = values.get('states')?.data ?? []
     const wanted = sequences.flatMap(({ length }, b) =>
       Array.from(expected).slice(b * seq * config.hidden, (b * seq + length) * config.hidden),

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
 import { assembleBert, bertWeights } from '../../src/models/encoder/bert.js'
 import { readBertConfig } from '../../src/models/files/config.js'
 import { readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { findPlan } from '../../src/program/plans.js'
 import { compare } from '../../src/verify/compare.js'
 import { tolerance } from '../../src/verify/tolerance.js'
-import { exampleModel, golden, goldenSentences, interpretBert, randomBert } from './fixtures.js'
+import { exampleModel, golden, goldenSentences, held, interpretBert, randomBert } from './fixtures.js'
 
 describe('the example model, interpreted', () => {
   it('agrees with the golden values on two sentences of unequal length', async () => {
@@ -15,13 +15,13 @@ describe('the example model, interpreted', () => {
     const file = await readSafetensors(join(exampleModel, 'model.safetensors'))
     const sentences = (await goldenSentences()).slice(0, 2)
     expect(sentences[0]?.length).not.toBe(sentences[1]?.length)
-    const values = interpretBert(config, file, sentences)
+    const values = await interpretBert(config, file, sentences)
     const tensor = await golden()
     const bound = tolerance({ dtype: 'f32', class: 'model', length: config.layers })
     const seq = Math.max(...sentences.map((sentence) => sentence.length))
     for (const [value, name] of [
-      ['hidden0', 'embeddings'],
-      [`hidden${config.layers}`, 'last_hidden_state'],
+      ['embeddings.hidden', 'embeddings'],
+      [`layer${config.layers - 1}.hidden`, 'last_hidden_state'],
       ['logits', 'logits'],
     ] as const) {
       const { data, shape } = tensor(name)
@@ -40,7 +40,7 @@ describe('the example model, interpreted', () => {
 
 describe('bertWeights', () => {
   const model = randomBert({}, true)
-  const file = (tensors: Iterable<readonly [string, StoredTensor]>) => ({ tensors: new Map(tensors), metadata: {} })
+  const file = (tensors: Iterable<readonly [string, StoredTensor]>) => ({ tensors: new Map(tensors) })
   const failure = (tensors: Iterable<readonly [string, StoredTensor]>): unknown => {
     try {
       bertWeights(model.config, file(tensors), 'f32')
@@ -50,13 +50,13 @@ describe('bertWeights', () => {
     }
   }
 
-  it('finds tensors with and without prefix, and by their old layer norm names', () => {
-    const plain = bertWeights(model.config, file(model.tensors), 'f32')
+  it('finds tensors with and without prefix, and by their old layer norm names', async () => {
+    const plain = await held(bertWeights(model.config, file(model.tensors), 'f32'))
     const renamed = [...model.tensors].map(([name, tensor]) => {
       const old = name.replace('LayerNorm.weight', 'LayerNorm.gamma').replace('LayerNorm.bias', 'LayerNorm.beta')
       return [`bert.${old}`, tensor] as const
     })
-    expect(bertWeights(model.config, file(renamed), 'f32')).toEqual(plain)
+    expect(await held(bertWeights(model.config, file(renamed), 'f32'))).toEqual(plain)
     expect(Object.keys(plain)).toContain('pooler.dense.weight')
   })
 
@@ -74,8 +74,8 @@ describe('bertWeights', () => {
     )
   })
 
-  it('rounds to the storage type asked for', () => {
-    const half = bertWeights(model.config, file(model.tensors), 'f16')['embeddings.LayerNorm.weight']
+  it('rounds to the storage type asked for', async () => {
+    const half = (await held(bertWeights(model.config, file(model.tensors), 'f16')))['embeddings.LayerNorm.weight']
     expect(half?.dtype).toBe('f16')
     expect(half?.data.byteLength).toBe(2 * 128)
   })

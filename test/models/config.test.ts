@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parseBertConfig, readBertConfig } from '../../src/models/files/config.js'
 import { exampleModel, randomBert } from './fixtures.js'
@@ -10,6 +11,7 @@ describe('BERT configurations', () => {
   it('reads the example model', async () => {
     expect(await readBertConfig(join(exampleModel, 'config.json'))).toEqual({
       kind: 'token-classifier',
+      classes: 6,
       vocab: 2048,
       hidden: 128,
       layers: 4,
@@ -42,8 +44,8 @@ describe('BERT configurations', () => {
   })
 
   it('gives a classifier without labels the default ones', () => {
-    expect(parse({ architectures: ['BertForTokenClassification'] }).labels).toEqual(['LABEL_0', 'LABEL_1'])
-    expect(parse({}).labels).toEqual([])
+    expect(parse({ architectures: ['BertForTokenClassification'] })).toMatchObject({ classes: 2, labels: [] })
+    expect(parse({})).toMatchObject({ classes: 0, labels: [] })
   })
 
   it.each([
@@ -77,6 +79,7 @@ describe('BERT configurations', () => {
   it('refuses what is no object, and files that cannot be read', async () => {
     expect(() => parseBertConfig(null, 'config.json')).toThrow(expect.objectContaining({ code: 'config.field' }))
     await expect(readBertConfig('/nowhere/config.json')).rejects.toMatchObject({ code: 'config.read' })
-    await expect(readBertConfig(join(exampleModel, 'model.safetensors'))).rejects.toMatchObject({ code: 'config.json' })
+    await expect(readBertConfig(join(exampleModel, 'model.safetensors'))).rejects.toMatchObject({ code: 'config.read' })
+    await expect(readBertConfig(fileURLToPath(import.meta.url))).rejects.toMatchObject({ code: 'config.json' })
   })
 })

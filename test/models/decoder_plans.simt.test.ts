@@ -21,7 +21,7 @@ let manifest: Manifest
 let subject: OpenSubject
 beforeAll(async () => {
   manifest = await readManifest(root)
-  subject = await openSubject(manifest)
+  subject = await openSubject()
 })
 afterAll(() => subject?.device.close())
 

@@ -93,7 +93,7 @@ describe('random models against the interpreter', () => {
         [6, 5, 3, 49],
       ]
       const results = await encoder.run(cases(sequences), { batch: 3 })
-      const values = interpretBert(model.config, { tensors: model.tensors, metadata: {} }, sequences)
+      const values = await interpretBert(model.config, { tensors: model.tensors }, sequences)
       const states = Array.from(values.get('states')?.data ?? [])
       for (const [b, { length }] of sequences.entries()) {
         const wanted = states.slice(b * 5 * model.config.hidden, (b * 5 + length) * model.config.hidden)

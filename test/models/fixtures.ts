@@ -4,26 +4,37 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { HostTensor } from '../../src/ir/evaluate.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
 import { assembleBert, bertDims, bertShapes, bertWeights, hasPooler } from '../../src/models/encoder/bert.js'
+import type { Checkpoint } from '../../src/models/files/checkpoint.js'
 import { type BertConfig, parseBertConfig } from '../../src/models/files/config.js'
-import { formatSafetensors, readSafetensors, type Safetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { formatSafetensors, readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
 import type { WeightTensor } from '../../src/runtime/session.js'
+import { inMemory, type Weight } from '../../src/runtime/weight.js'
 import { interpret } from './interpreter.js'
 
 export const exampleModel = fileURLToPath(new URL('../data/models/kjv-punct-bert', import.meta.url))
 
+/** Weights read into host memory. */
+export async function held(weights: Readonly<Record<string, Weight>>): Promise<Record<string, WeightTensor>> {
+  const tensors: Record<string, WeightTensor> = {}
+  for (const [name, weight] of Object.entries(weights)) tensors[name] = await inMemory(weight)
+  return tensors
+}
+
 /** Host values of float32 weights. */
-export const asHost = (weights: Readonly<Record<string, WeightTensor>>): Record<string, HostTensor> =>
-  Object.fromEntries(Object.entries(weights).map(([name, { shape, data }]) => [name, { shape, data: decode('f32', data) }]))
+export const asHost = async (weights: Readonly<Record<string, Weight>>): Promise<Record<string, HostTensor>> =>
+  Object.fromEntries(
+    Object.entries(await held(weights)).map(([name, { shape, data }]) => [name, { shape, data: decode('f32', data) }]),
+  )
 
 /** Runs a model by the interpreter: every program value, for sequences padded to the longest. */
-export function interpretBert(
+export async function interpretBert(
   config: BertConfig,
-  file: Safetensors,
+  file: Checkpoint,
   sequences: readonly (readonly number[])[],
-): Map<string, HostTensor> {
+): Promise<Map<string, HostTensor>> {
   const weights = bertWeights(config, file, 'f32')
   const [batch, seq] = [sequences.length, Math.max(...sequences.map((sequence) => sequence.length))]
   const ids = sequences.flatMap((sequence) => Array.from({ length: seq }, (_, i) => sequence[i] ?? config.padToken))
@@ -34,7 +45,7 @@ export function interpretBert(
       typeIds: { shape: [batch * seq], data: ids.map(() => 0) },
       lengths: { shape: [batch], data: sequences.map((sequence) => sequence.length) },
     },
-    asHost(weights),
+    await asHost(weights),
     bertDims(config, { batch, seq }),
   )
 }
@@ -92,9 +103,7 @@ export function randomBert(changes: Readonly<Record<string, unknown>>, pooler = 
   }
   const config = parseBertConfig(json, 'config.json')
   const next = noise(1)
-  const shapes: Record<string, readonly number[]> = { ...bertShapes(config) }
-  if (pooler)
-    Object.assign(shapes, { 'pooler.dense.weight': [config.hidden, config.hidden], 'pooler.dense.bias': [config.hidden] })
+  const shapes = bertShapes(config, pooler)
   const tensors = new Map(
     Object.entries(shapes).map(([name, shape]): [string, StoredTensor] => {
       const spread = shape.length === 2 ? 2 / Math.sqrt(shape[1] ?? 1) : 0.1

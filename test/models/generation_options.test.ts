@@ -53,8 +53,8 @@ describe('refusals', () => {
     [{ beams: 4, topK: 2 }, 'generate.beams', 'beams is 4, expected 1 with temperature, topK, topP, minP or a seed'],
     [{ beams: 2, returned: 3 }, 'generate.returned', 'returned is 3, expected an integer from 1 to 2'],
     [{ returned: 2 }, 'generate.returned', 'returned is 2, expected an integer from 1 to 1'],
-    [{ temperature: 0 }, 'generate.temperature', 'temperature is 0, expected a number above 0'],
-    [{ temperature: Number.NaN }, 'generate.temperature', 'temperature is null, expected a number above 0'],
+    [{ temperature: 0 }, 'generate.temperature', 'temperature is 0, expected a number from 0.000001 to 1000000'],
+    [{ temperature: Number.NaN }, 'generate.temperature', 'temperature is NaN, expected a number from 0.000001 to 1000000'],
     [{ topP: 0 }, 'generate.topP', 'topP is 0, expected a number above 0 and at most 1'],
     [{ topP: 1.5 }, 'generate.topP', 'topP is 1.5, expected a number above 0 and at most 1'],
     [{ topK: 46 }, 'generate.topK', 'topK is 46, expected an integer from 0 to 45'],
@@ -64,7 +64,11 @@ describe('refusals', () => {
     [{ maxNewTokens: 0 }, 'generate.maxNewTokens', 'maxNewTokens is 0, expected an integer from 1 to 64'],
     [{ maxNewTokens: 65 }, 'generate.maxNewTokens', 'maxNewTokens is 65, expected an integer from 1 to 64'],
     [{ minNewTokens: 65 }, 'generate.minNewTokens', 'minNewTokens is 65, expected an integer from 0 to 64'],
-    [{ repetitionPenalty: 0 }, 'generate.repetitionPenalty', 'repetitionPenalty is 0, expected a number above 0'],
+    [
+      { repetitionPenalty: 0 },
+      'generate.repetitionPenalty',
+      'repetitionPenalty is 0, expected a number from 0.000001 to 1000000',
+    ],
     [{ beams: 2, repetitionPenalty: 2 }, 'generate.repetitionPenalty', 'repetitionPenalty is 2, expected 1 with beams'],
     [
       { beams: 2, rule: 'plain', lengthPenalty: 2 },
@@ -72,7 +76,22 @@ describe('refusals', () => {
       'rule is "plain", expected hf with a length penalty or a way of stopping early',
     ],
     [{ beams: 2, minNewTokens: 2 }, 'generate.minNewTokens', 'minNewTokens is 2, expected 0 with beams'],
-    [{ beams: 2, lengthPenalty: Number.NaN }, 'generate.lengthPenalty', 'lengthPenalty is null, expected a number'],
+    [{ beams: 2, lengthPenalty: Number.NaN }, 'generate.lengthPenalty', 'lengthPenalty is NaN, expected a number from -15 to 15'],
+    [{ beams: 2, lengthPenalty: -1e308 }, 'generate.lengthPenalty', 'lengthPenalty is -1e+308, expected a number from -15 to 15'],
+  ])('%o', (options, code, message) => {
+    expect(() => resolve(options)).toThrow(expect.objectContaining({ code, message, exitCode: 2 }))
+  })
+
+  test.each<[Record<string, unknown>, string, string]>([
+    [{ beams: 2, earlyStopping: 1 }, 'generate.earlyStopping', 'earlyStopping is 1, expected true, false or never'],
+    [{ seed: null }, 'generate.seed', 'seed is null, expected an integer from 0 to 9007199254740991'],
+    [{ beams: 2n }, 'generate.beams', 'beams is 2n, expected an integer from 1 to 64'],
+    [
+      { temperature: Symbol('x') },
+      'generate.temperature',
+      'temperature is Symbol(x), expected a number from 0.000001 to 1000000',
+    ],
+    [{ topK: {} }, 'generate.topK', 'topK is {}, expected an integer from 0 to 45'],
   ])('%o', (options, code, message) => {
     expect(() => resolve(options)).toThrow(expect.objectContaining({ code, message, exitCode: 2 }))
   })

@@ -6,10 +6,10 @@ import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
-import { planNames } from '../../src/models/assembly/plans.js'
 import { readCheckpoint } from '../../src/models/encoder/calibration.js'
 import type { EncoderResult } from '../../src/models/encoder/encoder_pipeline.js'
 import { floatTypes } from '../../src/models/files/convert.js'
+import { planNames } from '../../src/program/plans.js'
 import type { Scales } from '../../src/quant/scales.js'
 import { perSite } from '../../src/quant/sites.js'
 import { compare } from '../../src/verify/compare.js'
@@ -47,7 +47,7 @@ describe.each(models)('%o', (changes) => {
   it.each(floatPlans)('%s computes the model', async (plan) => {
     const model = randomBert({ max_position_embeddings: full, ...changes }, true)
     const { config } = model
-    const values = interpretBert(config, { tensors: model.tensors, metadata: {} }, sequences)
+    const values = await interpretBert(config, { tensors: model.tensors }, sequences)
     const states = Array.from(values.get('states')?.data ?? [])
     const wanted = lengths.flatMap((length, b) => states.slice(b * full * config.hidden, (b * full + length) * config.hidden))
     const dir = await writeModel(model)

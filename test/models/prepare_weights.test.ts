@@ -8,6 +8,7 @@ import type { GraphApplication } from '../../src/runtime/application.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
 import { findLayout, layoutOffset } from '../../src/runtime/layouts.js'
 import type { WeightTensor } from '../../src/runtime/session.js'
+import { inMemory, type Weight, weightBytes } from '../../src/runtime/weight.js'
 import { normal, random } from '../../src/verify/random.js'
 
 const [rows, columns] = [5, 33]
@@ -41,35 +42,39 @@ const application: GraphApplication = {
   attrs: { 'x.step': 0.5 },
 }
 const prepare = (given = tensors('f32'), exact = tensors('f32')) => prepareWeights([application], given, layouts, exact)
-const numbers = (tensor: WeightTensor | undefined): number[] =>
-  tensor === undefined ? [] : Array.from(decode(tensor.dtype, tensor.data))
+const numbers = async (weight: Weight | undefined): Promise<number[]> => {
+  if (weight === undefined) return []
+  const { dtype, data } = await inMemory(weight)
+  expect(data.byteLength).toBe(weightBytes(weight))
+  return Array.from(decode(dtype, data))
+}
 const quantised = (name: string) => quantiseWeights({ name, values: exactValues(name), rows, columns })
 
 describe('prepareWeights', () => {
-  it('makes what the application reads and nothing else', () => {
+  it('makes what the application reads and nothing else', async () => {
     expect(Object.keys(prepare()).sort()).toEqual(['fc:int8:col32', 'fc:steps:0.5', 'q+k', 'q+k:int8:row', 'q+k:steps:0.5'])
   })
 
-  it('quantises the rows of a stack as those of its parts', () => {
+  it('quantises the rows of a stack as those of its parts', async () => {
     const made = prepare()
     const parts = ['q', 'k'].map(quantised)
     expect(made['q+k:int8:row']).toMatchObject({ dtype: 'i8', shape: [2 * rows, columns], layout: 'row' })
-    expect(numbers(made['q+k:int8:row'])).toEqual(parts.flatMap(({ values }) => [...values]))
+    expect(await numbers(made['q+k:int8:row'])).toEqual(parts.flatMap(({ values }) => [...values]))
     expect(made['q+k:steps:0.5']).toMatchObject({ dtype: 'f32', shape: [2 * rows] })
-    expect(numbers(made['q+k:steps:0.5'])).toEqual(parts.flatMap(({ scales }) => [...scales].map((step) => 0.5 * step)))
+    expect(await numbers(made['q+k:steps:0.5'])).toEqual(parts.flatMap(({ scales }) => [...scales].map((step) => 0.5 * step)))
   })
 
-  it('tells the parts of a stack apart: the other order is another tensor', () => {
+  it('tells the parts of a stack apart: the other order is another tensor', async () => {
     const swapped = { ...application, weights: { query: 'k', key: 'q', fc: 'fc' } }
     const made = prepareWeights([application, swapped], tensors('f32'), layouts)
-    expect(numbers(made['k+q:int8:row'])).toEqual([...quantised('k').values, ...quantised('q').values])
-    expect(numbers(made['k+q:int8:row'])).not.toEqual(numbers(made['q+k:int8:row']))
+    expect(await numbers(made['k+q:int8:row'])).toEqual([...quantised('k').values, ...quantised('q').values])
+    expect(await numbers(made['k+q:int8:row'])).not.toEqual(await numbers(made['q+k:int8:row']))
   })
 
-  it('stores into the layout of the plan, padding zero', () => {
+  it('stores into the layout of the plan, padding zero', async () => {
     const made = prepare()['fc:int8:col32']
     const col32 = findLayout(layouts, 'col32', 2)
-    const stored = numbers(made)
+    const stored = await numbers(made)
     const { values } = quantised('fc')
     expect(made).toMatchObject({ dtype: 'i8', shape: [rows, columns], layout: 'col32' })
     expect(stored).toHaveLength(rows * 64)
@@ -79,23 +84,23 @@ describe('prepareWeights', () => {
     expect(stored).not.toEqual([...values])
   })
 
-  it('rounds once: int8 is made from exact values, whatever the model runs in', () => {
+  it('rounds once: int8 is made from exact values, whatever the model runs in', async () => {
     const made = prepare(tensors('f16'))
-    expect(numbers(made['q+k:int8:row'])).toEqual(numbers(prepare()['q+k:int8:row']))
-    expect(numbers(made['q+k:steps:0.5'])).toEqual(numbers(prepare()['q+k:steps:0.5']))
+    expect(await numbers(made['q+k:int8:row'])).toEqual(await numbers(prepare()['q+k:int8:row']))
+    expect(await numbers(made['q+k:steps:0.5'])).toEqual(await numbers(prepare()['q+k:steps:0.5']))
     expect(made['q+k']?.dtype).toBe('f16')
     // The twin: from f16 values the steps are others.
     const rounded = { ...tensors('f32') }
     for (const [name, { data }] of Object.entries(tensors('f16'))) {
       rounded[name] = { dtype: 'f32', shape: [rows, columns], data: encode('f32', Float32Array.from(decode('f16', data))) }
     }
-    expect(numbers(prepare(tensors('f16'), rounded)['q+k:steps:0.5'])).not.toEqual(numbers(made['q+k:steps:0.5']))
+    expect(await numbers(prepare(tensors('f16'), rounded)['q+k:steps:0.5'])).not.toEqual(await numbers(made['q+k:steps:0.5']))
   })
 
-  it('makes steps that bring every weight back to within half of one', () => {
+  it('makes steps that bring every weight back to within half of one', async () => {
     const made = prepare()
-    const steps = numbers(made['q+k:steps:0.5'])
-    const values = numbers(made['q+k:int8:row'])
+    const steps = await numbers(made['q+k:steps:0.5'])
+    const values = await numbers(made['q+k:int8:row'])
     const exact = [...exactValues('q'), ...exactValues('k')]
     for (const [i, weight] of exact.entries()) {
       const step = (steps[Math.floor(i / columns)] ?? 0) / 0.5

@@ -4,13 +4,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
-import {
-  elementBytes,
-  formatSafetensors,
-  parseSafetensors,
-  readSafetensors,
-  type StoredTensor,
-} from '../../src/models/files/safetensors.js'
+import { formatSafetensors, parseSafetensors, readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { elementBytes } from '../../src/models/files/safetensors_header.js'
 import { exampleModel } from './fixtures.js'
 
 const entry = (dtype: string, shape: readonly number[], from: number, to: number) => ({ dtype, shape, data_offsets: [from, to] })

@@ -2,23 +2,20 @@
 import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { layouts } from '../../specs/index.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
+import { memoryStates } from '../../specs/programs/seq2seq_encoder.js'
 import { prepareWeights } from '../../src/models/assembly/prepare_weights.js'
 import type { EncoderOptions } from '../../src/models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../../src/models/files/convert.js'
 import type { Safetensors, StoredTensor } from '../../src/models/files/safetensors.js'
-import { idRows, packedRows } from '../../src/models/files/token_rows.js'
+import { firstRows, idRows, packedRows } from '../../src/models/files/token_rows.js'
+import { assembleSeq2seqEncoder, seq2seqEncoderDims } from '../../src/models/seq2seq/programs.js'
 import { parseSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
-import {
-  assembleSeq2seqEncoder,
-  memoryOutputs,
-  seq2seqEncoderDims,
-  seq2seqEncoderInputs,
-} from '../../src/models/seq2seq/seq2seq_encoder.js'
 import { loadSeq2seq, type Seq2seq } from '../../src/models/seq2seq/seq2seq_pipeline.js'
 import { seq2seqShapes, seq2seqWeights } from '../../src/models/seq2seq/seq2seq_weights.js'
+import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { buildProgram, type Program } from '../../src/runtime/program.js'
+import { isPacked } from '../../src/runtime/program_wiring.js'
 import { openSession } from '../../src/runtime/session.js'
 import { noise, writeModel } from './fixtures.js'
 import type { EncodedSource } from './seq2seq_reference.js'
@@ -129,16 +126,19 @@ export async function runEncoder(
   { plan, dtype, seq }: { readonly plan: string; readonly dtype: FloatType; readonly seq: number },
   sequences: readonly (readonly number[])[],
 ): Promise<EncoderRun> {
-  const assembly = assembleSeq2seqEncoder(config, findPlan(plan, opened.manifest.plans))
-  const weights = prepareWeights(assembly.applications, seq2seqWeights(config, file, dtype))
+  const { compiled, wired } = assembleSeq2seqEncoder(config, findPlan(plan, opened.manifest.plans))
+  const weights = prepareWeights(wired.applications, seq2seqWeights(config, file, dtype))
   const session = await openSession({ ...opened, layouts, weights })
   try {
     const lengths = sequences.map(({ length }) => length)
     const tokens = packedRows(lengths, seq)
     const batch = sequences.length
     const dims = seq2seqEncoderDims(config, { batch, seq, tokens })
-    const program = await buildProgram({ session, ...assembly, inputs: seq2seqEncoderInputs, dims, types: { T: dtype } })
-    const { inputs: packed } = assembly.packed
+    /** What a state holds behind a run, as a result. */
+    const next = (state: string): string => compiled.states[state]?.next ?? ''
+    const wanted = [...wired.outputs, ...Object.keys(compiled.states).map(next)]
+    const program = await buildProgram({ session, ...wired, outputs: wanted, dims, types: { T: dtype } })
+    const packed = isPacked(compiled, 'ids')
     const ids = idRows(sequences, { seq, rows: packed ? tokens : batch * seq, packed, filler: config.padToken })
     const bytes = (values: Int32Array): Uint8Array => new Uint8Array(values.buffer)
     const outputs = await program.run({ ids: bytes(ids), lengths: bytes(Int32Array.from(lengths)) })
@@ -148,18 +148,22 @@ export async function runEncoder(
     const values = (name: string) => Array.from(decode(dtype, outputs[name] ?? new Uint8Array()))
     const { heads, headDim, layers } = config.decoder
     /** Rows of tokens from values stored head by head. */
-    const joined = (name: string, b: number, length: number): number[][] => {
-      const all = values(name)
+    const joined = (state: string, b: number, length: number): number[][] => {
+      const all = values(next(state))
       const at = (s: number, h: number): number => ((b * heads + h) * seq + s) * headDim
       return Array.from({ length }, (_, s) =>
         Array.from({ length: heads }, (_, h) => all.slice(at(s, h), at(s, h) + headDim)).flat(),
       )
     }
     const memory = values('memory')
+    const first = firstRows(lengths, seq, isPacked(compiled, 'memory'))
     const sources = lengths.map((length, b) => ({
-      memory: Array.from({ length }, (_, s) => memory.slice((b * seq + s) * config.hidden, (b * seq + s + 1) * config.hidden)),
-      keys: Array.from({ length: layers }, (_, i) => joined(memoryOutputs(i).keys, b, length)),
-      values: Array.from({ length: layers }, (_, i) => joined(memoryOutputs(i).values, b, length)),
+      memory: Array.from({ length }, (_, s) => {
+        const row = (first[b] ?? 0) + s
+        return memory.slice(row * config.hidden, (row + 1) * config.hidden)
+      }),
+      keys: Array.from({ length: layers }, (_, i) => joined(memoryStates(i).keys, b, length)),
+      values: Array.from({ length: layers }, (_, i) => joined(memoryStates(i).values, b, length)),
     }))
     return { sources, steps }
   } finally {

@@ -1,20 +1,22 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
 import { readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { assembleSeq2seqEncoder } from '../../src/models/seq2seq/programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
-import { assembleSeq2seqEncoder } from '../../src/models/seq2seq/seq2seq_encoder.js'
-import { hasLogitsBias, seq2seqHead, seq2seqWeights } from '../../src/models/seq2seq/seq2seq_weights.js'
+import { hasLogitsBias, seq2seqWeights } from '../../src/models/seq2seq/seq2seq_weights.js'
+import { seq2seqHead } from '../../src/models/seq2seq/tensor_names.js'
+import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { compare } from '../../src/verify/compare.js'
 import { tolerance } from '../../src/verify/tolerance.js'
+import { held } from './fixtures.js'
 import { numberWords, randomSeq2seq, smallMarian, smallPegasus } from './seq2seq_fixtures.js'
 
 const { config, file } = randomSeq2seq(smallPegasus)
 type Entries = Iterable<readonly [string, StoredTensor]>
 const load = (tensors: Entries, of: Seq2seqConfig = config, dtype: 'f32' | 'f16' = 'f32') =>
-  seq2seqWeights(of, { tensors: new Map(tensors), metadata: {} }, dtype)
+  seq2seqWeights(of, { tensors: new Map(tensors) }, dtype)
 const failure = (tensors: Entries, of: Seq2seqConfig = config): string => {
   try {
     load(tensors, of)
@@ -37,7 +39,7 @@ describe('weights of encoder-decoder models', () => {
     const stored = await readSafetensors(join(numberWords, 'model.safetensors'))
     const names = ['model.encoder.embed_positions.weight', 'model.decoder.embed_positions.weight']
     const without = [...stored.tensors].filter(([name]) => !names.includes(name))
-    const weights = load(without, await readSeq2seqConfig(numberWords))
+    const weights = await held(load(without, await readSeq2seqConfig(numberWords)))
     for (const name of names) {
       const wanted = decode('f32', stored.tensors.get(name)?.data ?? new Uint8Array())
       const found = decode('f32', weights[name.replace('model.', '')]?.data ?? new Uint8Array())
@@ -48,20 +50,20 @@ describe('weights of encoder-decoder models', () => {
     }
   })
 
-  it('finds tensors without prefix, and tied embeddings under any of their names', () => {
-    const plain = load(file.tensors)
-    expect(load([...file.tensors].map(([name, tensor]) => [name.replace(/^model\./, ''), tensor] as const))).toEqual(plain)
+  it('finds tensors without prefix, and tied embeddings under any of their names', async () => {
+    const plain = await held(load(file.tensors))
+    const bare = [...file.tensors].map(([name, tensor]) => [name.replace(/^model\./, ''), tensor] as const)
+    expect(await held(load(bare))).toEqual(plain)
     for (const copy of ['model.encoder.embed_tokens.weight', 'lm_head.weight']) {
-      expect(
-        load([...file.tensors].map(([name, tensor]) => [name === 'model.shared.weight' ? copy : name, tensor] as const)),
-      ).toEqual(plain)
+      const renamed = [...file.tensors].map(([name, tensor]) => [name === 'model.shared.weight' ? copy : name, tensor] as const)
+      expect(await held(load(renamed))).toEqual(plain)
     }
     expect(seq2seqHead(config)).toEqual({ weight: 'shared.weight', bias: 'final_logits_bias' })
   })
 
-  it('takes a head of its own where embeddings are not tied, and a bias only where there is one', () => {
+  it('takes a head of its own where embeddings are not tied, and a bias only where there is one', async () => {
     const untied = randomSeq2seq({ ...smallPegasus, tie_word_embeddings: false })
-    const weights = seq2seqWeights(untied.config, untied.file, 'f32')
+    const weights = await held(seq2seqWeights(untied.config, untied.file, 'f32'))
     expect(weights[seq2seqHead(untied.config).weight]).not.toEqual(weights['shared.weight'])
     expect(hasLogitsBias(weights)).toBe(true)
     expect(hasLogitsBias(load([...file.tensors].filter(([name]) => name !== 'final_logits_bias')))).toBe(false)
@@ -71,10 +73,10 @@ describe('weights of encoder-decoder models', () => {
   it.each([
     ['with a bias', true],
     ['without', false],
-  ] as const)('gives bad words no probability, %s', (_, biased) => {
+  ] as const)('gives bad words no probability, %s', async (_, biased) => {
     const tensors = [...file.tensors].filter(([name]) => biased || name !== 'final_logits_bias')
-    const before = load(tensors).final_logits_bias
-    const bias = load(tensors, { ...config, badTokens: [3, 0] }).final_logits_bias
+    const before = (await held(load(tensors))).final_logits_bias
+    const bias = (await held(load(tensors, { ...config, badTokens: [3, 0] }))).final_logits_bias
     const wanted = before === undefined ? new Float32Array(50) : Float32Array.from(decode('f32', before.data))
     wanted[3] = Number.NEGATIVE_INFINITY
     wanted[0] = Number.NEGATIVE_INFINITY
@@ -103,8 +105,8 @@ describe('weights of encoder-decoder models', () => {
     expect(failure([...file.tensors, ['model.encoder.embed_positions.weight', tensor]])).toContain('expects [40, 128]')
   })
 
-  it('rounds to the storage type asked for, computed tables too', () => {
-    const half = load(file.tensors, config, 'f16')
+  it('rounds to the storage type asked for, computed tables too', async () => {
+    const half = await held(load(file.tensors, config, 'f16'))
     for (const { dtype, data, shape } of Object.values(half)) {
       expect([dtype, data.byteLength]).toEqual(['f16', 2 * shape.reduce((product, n) => product * n, 1)])
     }
@@ -113,12 +115,10 @@ describe('weights of encoder-decoder models', () => {
 
 describe('the assembly of the encoder', () => {
   it('returns the memory, and keys and values for every decoder layer', () => {
-    const { outputs, packed } = assembleSeq2seqEncoder(
-      { ...config, decoder: { ...config.decoder, layers: 2 } },
-      findPlan('unfused'),
-    )
-    expect(outputs).toEqual(['memory', 'memoryKeys0', 'memoryValues0', 'memoryKeys1', 'memoryValues1'])
-    expect(packed).toEqual({ inputs: false, outputs: false })
+    const { compiled } = assembleSeq2seqEncoder({ ...config, decoder: { ...config.decoder, layers: 2 } }, findPlan('unfused'))
+    expect(compiled.outputs).toEqual({ memory: 'memory' })
+    expect(Object.keys(compiled.states)).toEqual(['memoryKeys0', 'memoryValues0', 'memoryKeys1', 'memoryValues1'])
+    expect(Object.values(compiled.values).every(({ rows }) => rows === 'padded')).toBe(true)
   })
 
   it('refuses a plan that has nothing for its layers', () => {

@@ -2,10 +2,10 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
-import { findPlan } from '../../src/models/assembly/plans.js'
+import { stepOf, stepsPerUnit } from '../../src/ir/int8_scale.js'
 import { assembleBert } from '../../src/models/encoder/bert.js'
 import { expectInt8 } from '../../src/models/encoder/encoder_pipeline.js'
-import { stepOf, stepsPerUnit } from '../../src/quant/scales.js'
+import { findPlan } from '../../src/program/plans.js'
 import { perSite } from '../../src/quant/sites.js'
 import { randomBert } from './fixtures.js'
 
@@ -18,23 +18,39 @@ const assemble = (plan: string, given: Parameters<typeof assembleBert>[3] = scal
 
 describe('steps between graphs', () => {
   it.each([
-    ['ft-v2.1', ['embeddings', 'remove_padding(hidden0)', 'layer0', 'layer1', 'restore_padding(hidden2)', 'states']],
-    ['ft-v3-mode1', ['embeddings', 'to_col32(hidden0)', 'layer0', 'layer1', 'from_col32(hidden2)', 'states']],
-    ['ft-v3-mode2', ['embeddings', 'to_int8_col32(hidden0)', 'layer0', 'layer1', 'from_int8_col32(hidden2)', 'states']],
+    [
+      'ft-v2.1',
+      ['embeddings', 'remove_padding(embeddings.hidden)', 'layer0', 'layer1', 'restore_padding(layer1.hidden)', 'states'],
+    ],
+    [
+      'ft-v3-mode1',
+      ['embeddings', 'col32_from_rows(embeddings.hidden)', 'layer0', 'layer1', 'rows_from_col32(layer1.hidden)', 'states'],
+    ],
+    [
+      'ft-v3-mode2',
+      [
+        'embeddings',
+        'int8_col32_from_rows(embeddings.hidden)',
+        'layer0',
+        'layer1',
+        'rows_from_int8_col32(layer1.hidden)',
+        'states',
+      ],
+    ],
     [
       'ft-v3-mode2-packed',
       [
         'embeddings',
-        'remove_padding(hidden0)',
-        'to_int8_col32_packed(hidden0)',
+        'remove_padding(embeddings.hidden)',
+        'int8_col32_from_rows(embeddings.hidden)',
         'layer0',
         'layer1',
-        'from_int8_col32_packed(hidden2)',
-        'restore_padding(hidden2)',
+        'rows_from_int8_col32(layer1.hidden)',
+        'restore_padding(layer1.hidden)',
         'states',
       ],
     ],
-    ['best-encoder-int8', ['embeddings', 'to_int8_packed(hidden0)', 'layer0', 'layer1', 'states']],
+    ['best-encoder-int8', ['embeddings', 'quantise(embeddings.hidden)', 'layer0', 'layer1', 'states']],
   ])('%s', (plan, labels) => {
     const packing = new Set(['packing'])
     expect(assemble(plan).flatMap(({ label }) => (packing.has(label) ? [] : [label]))).toEqual(labels)
@@ -42,15 +58,15 @@ describe('steps between graphs', () => {
 
   it('carry the scale of the value they quantise', () => {
     const at = (label: string) => assemble('ft-v3-mode2').find((application) => application.label === label)?.attrs
-    expect(at('to_int8_col32(hidden0)')).toEqual({ 'x.inverse': stepsPerUnit(2) })
-    expect(at('from_int8_col32(hidden2)')).toEqual({ 'x.step': stepOf(4) })
+    expect(at('int8_col32_from_rows(embeddings.hidden)')).toEqual({ inverse: stepsPerUnit(2) })
+    expect(at('rows_from_int8_col32(layer1.hidden)')).toEqual({ step: stepOf(4) })
     expect(at('layer1')).toMatchObject({ 'x.step': stepOf(3), 'outputNorm.inverse': stepsPerUnit(4), scale: 1 / 8 })
   })
 
   it('quantise by 0 where nothing is but zeros', () => {
     const zeros = [perSite(() => 0), perSite(() => 0)]
     for (const { attrs } of assemble('ft-v3-mode1', zeros)) {
-      for (const [name, value] of Object.entries(attrs)) if (/\.(step|inverse)$/.test(name)) expect(value, name).toBe(0)
+      for (const [name, value] of Object.entries(attrs)) if (/(^|\.)(step|inverse)$/.test(name)) expect(value, name).toBe(0)
     }
   })
 })
@@ -67,7 +83,7 @@ describe('refused are', () => {
 
   it('a quantised plan without scales, with too few, and with one that is no scale', () => {
     expect(failure(() => assembleBert(config, findPlan('int8-row', plans), false))).toBe(
-      'run.scales: plan int8-row needs a scale for x of to_int8_packed(hidden0), there is none',
+      'run.scales: plan int8-row needs a scale for x of layer0, there is none',
     )
     expect(failure(() => assemble('int8-row', scales.slice(1)))).toBe('run.scales: there are scales of 1 layers, the model has 2')
     const { attentionNorm: _, ...lacking } = amax(1)
@@ -80,7 +96,7 @@ describe('refused are', () => {
   it('a plan that has nothing for the layers of the model', () => {
     const other = randomBert({ hidden_act: 'relu' }).config
     expect(failure(() => assembleBert(other, findPlan('ft-v3-mode1', plans), false, scales.slice(1)))).toBe(
-      'plan.model: plan ft-v3-mode1 has nothing to say about encoder_layer_relu, the layers of this model',
+      'plan.model: plan ft-v3-mode1 has nothing to say about encoder_layer_relu, the layers of bert',
     )
   })
 

@@ -45,7 +45,7 @@ export async function openProducts(kernels: readonly MatmulKernel[], types: read
   const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
   return {
     device,
-    library: loadKernels(device, built.library, manifest),
+    library: loadKernels(device, built.library, manifest).library,
     entries: new Map(manifest.kernels.map((entry) => [entry.key, entry])),
     close: async () => {
       device.close()

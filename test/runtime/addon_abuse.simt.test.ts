@@ -1,4 +1,6 @@
 /** Every method of the addon in every state, then random bad calls: typed errors, and the process lives. */
+import { readdirSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { loadAddon } from '../../src/runtime/addon.js'
@@ -208,5 +210,23 @@ describe.each(plugins(fixture))('random bad calls on %s', (_name, plugin) => {
     expect(seen.get('INVALID') ?? 0).toBeGreaterThan(callsPerPlugin / 2)
     expect(seen.get('ok') ?? 0).toBeGreaterThan(0)
     expect(await outcome(() => bench.program.run([], [slice(bench.buffer)]))).toBe('ok')
+  })
+})
+
+describe.each(plugins(fixture))('devices that were closed on %s', (_name, plugin) => {
+  const threads = (): number => readdirSync('/proc/self/task').length
+
+  it('leave no thread behind, though nothing collects them', async () => {
+    const before = threads()
+    const closed = Array.from({ length: 200 }, () => {
+      const device = loadAddon().openDevice(plugin, 0)
+      device.allocate(64)
+      device.close()
+      return device
+    })
+    // Threads end by themselves; how soon is up to the machine.
+    for (let wait = 0; threads() > before + 8 && wait < 600; wait++) await sleep(50)
+    expect(threads()).toBeLessThanOrEqual(before + 8)
+    expect(closed).toHaveLength(200)
   })
 })

@@ -6,6 +6,7 @@ import type { Graph } from '../../src/ir/graph.js'
 import { graph } from '../../src/lang/graph.js'
 import { tensor } from '../../src/lang/tensor.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
+import { loadedKernels } from '../../src/runtime/library.js'
 import type { NativeStep } from '../../src/runtime/native.js'
 import { buildProgram, type ProgramConfig } from '../../src/runtime/program.js'
 import { openSession, type Session } from '../../src/runtime/session.js'
@@ -264,7 +265,8 @@ describe('buildProgram', () => {
 
   it('refuses a library without a kernel it needs', async () => {
     const { session } = await setUp()
-    const library = { ...session.library, kernels: session.library.kernels.filter(({ key }) => key !== 'add__f32') }
+    const { library: all } = referenceLibrary(manifest)
+    const library = loadedKernels({ ...all, kernels: all.kernels.filter(({ key }) => key !== 'add__f32') })
     await expect(buildProgram(chain({ ...session, library }))).rejects.toMatchObject({
       code: 'library.kernel',
       exitCode: 3,

@@ -12,11 +12,11 @@ import { runOp } from '../../src/lang/run.js'
 import type { Op, TensorDecl } from '../../src/lang/types.js'
 import { decode, encode } from '../../src/runtime/buffer.js'
 import { findLayout, layoutOffset, layoutSize } from '../../src/runtime/layouts.js'
+import { type LoadedKernels, loadedKernels } from '../../src/runtime/library.js'
 import type {
   NativeBuffer,
   NativeDevice,
   NativeKernelStep,
-  NativeLibrary,
   NativeMatmul,
   NativeSlice,
   NativeStep,
@@ -60,7 +60,7 @@ function entriesOf(op: Op): KernelEntry[] {
   })
 }
 
-export function referenceLibrary(manifest: Manifest): NativeLibrary {
+export function referenceLibrary(manifest: Manifest): LoadedKernels {
   const kernels = manifest.kernels.map((entry) => ({
     key: entry.key,
     digest,
@@ -68,7 +68,7 @@ export function referenceLibrary(manifest: Manifest): NativeLibrary {
     dims: entry.dims.length,
     attrs: entry.attrs.length,
   }))
-  return { target: 'simt', kernels }
+  return loadedKernels({ target: 'simt', kernels })
 }
 
 interface Log {
@@ -114,7 +114,7 @@ export function referenceDevice(manifest: Manifest): { readonly device: NativeDe
       memory.set(buffer, data)
       return buffer
     },
-    loadLibrary: () => referenceLibrary(manifest),
+    loadLibrary: () => referenceLibrary(manifest).library,
     program(steps) {
       let aborted = false
       return {

@@ -12,7 +12,7 @@ let subject: OpenSubject
 let session: Session
 beforeAll(async () => {
   const manifest = await readManifest(root)
-  subject = await openSubject(manifest)
+  subject = await openSubject()
   session = await openSession({ ...subject, manifest, weights: {} })
 })
 afterAll(() => {
@@ -134,7 +134,9 @@ describe('states on simt', () => {
   it('of another memory than their updates are refused by the launcher', async () => {
     const { device, library } = subject
     const slices = [48, 12, 4, 48].map((bytes) => ({ buffer: device.allocate(bytes), offset: 0, bytes }))
-    const step = { kind: 'kernel', label: 'record', library, key: 'record', buffers: slices, dims: [4, 3, 1], attrs: [] } as const
+    await library.ensure(['record'])
+    const place = { library: library.of('record'), key: 'record', buffers: slices }
+    const step = { kind: 'kernel', label: 'record', ...place, dims: [4, 3, 1], attrs: [] } as const
     await expect(device.program([step]).run([], [])).rejects.toMatchObject({
       code: 'device.invalid',
       message: 'record: kernel record: y updates history and must have its memory',

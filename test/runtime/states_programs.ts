@@ -9,7 +9,8 @@ import { nextStep } from '../../specs/ops/steps.js'
 import type { Manifest } from '../../src/emit/manifest.js'
 import { graph } from '../../src/lang/graph.js'
 import { tensor } from '../../src/lang/tensor.js'
-import type { NativeDevice, NativeLibrary } from '../../src/runtime/native.js'
+import type { KernelSource } from '../../src/runtime/library.js'
+import type { NativeDevice } from '../../src/runtime/native.js'
 import {
   buildProgram,
   type GraphApplication,
@@ -72,7 +73,7 @@ export const applied = (
 
 export interface Place {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
 }
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { buildKernels, libraryState, outputs } from '../../src/toolchain/index.js'
+import { buildKernels, cacheFolder, libraryState, outputs } from '../../src/toolchain/index.js'
 import { type TestProject, testProject } from './project.js'
 
 let project: TestProject
@@ -96,7 +96,7 @@ describe('the compiler', () => {
     cancel.abort(new Error('stop'))
     await outcome
     await vi.waitFor(() => expect(isRunning(pid)).toBe(false))
-    expect(await readdir(outputs(project.root).cache)).toEqual([])
+    expect((await readdir(join(cacheFolder(), 'objects'))).filter((name) => !name.startsWith('.lock-'))).toEqual([])
   })
 })
 

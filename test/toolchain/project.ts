@@ -2,6 +2,7 @@
 import { chmod, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { vi } from 'vitest'
 import type { Manifest } from '../../src/emit/manifest.js'
 import { sha256 } from '../../src/toolchain/hash.js'
 
@@ -25,9 +26,10 @@ const entry = (op: string, text: string): Manifest['kernels'][number] => ({
   variants: [],
 })
 
-/** A project whose kernels have the given texts. */
+/** A project whose kernels have the given texts, with a cache of its own until `vi.unstubAllEnvs`. */
 export async function testProject(kernels: Readonly<Record<string, string>>): Promise<TestProject> {
   const root = await mkdtemp(join(tmpdir(), 'heddle-build-'))
+  vi.stubEnv('HEDDLE_CACHE', join(root, 'cache'))
   const write = async (file: string, text: string): Promise<void> => {
     await mkdir(dirname(join(root, file)), { recursive: true })
     await writeFile(join(root, file), text)

@@ -18,7 +18,7 @@ ptxas info    : Used 10 registers, used 1 barriers, 256 bytes smem, 360 bytes cm
 test('reads the resources of every kernel and architecture', () => {
   expect(parsePtxas(report)).toEqual([
     {
-      kernel: 'layer_norm__f16_warp',
+      kernel: entry,
       arch: 'sm_80',
       registers: 32,
       spillStoreBytes: 12,

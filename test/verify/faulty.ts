@@ -1,6 +1,7 @@
 /** The reference device with planted faults: memory is changed after a kernel has run, before it is read back. */
+import { readFileSync } from 'node:fs'
 import { layouts, ops } from '../../specs/index.js'
-import type { KernelEntry } from '../../src/emit/manifest.js'
+import { type KernelEntry, manifestSchema } from '../../src/emit/manifest.js'
 import type { NativeSlice } from '../../src/runtime/native.js'
 import type { Subject } from '../../src/verify/conformance.js'
 import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime/reference_device.js'
@@ -9,12 +10,16 @@ import { referenceDevice, referenceLibrary, referenceManifest } from '../runtime
 export type Fault = (memory: Uint8Array, slices: readonly NativeSlice[]) => void
 
 const manifest = referenceManifest()
+/** What is shipped: facts follow from bodies, which nobody compiles here. */
+const shipped = manifestSchema.parse(JSON.parse(readFileSync('generated/manifest.json', 'utf8')))
 
-/** The manifest's entry of an op for one storage type. */
-export function entryOf(op: string, dtype: string): KernelEntry {
-  const entry = manifest.kernels.find((kernel) => kernel.key === `${op}__${dtype}`)
-  if (entry === undefined) throw new Error(`no kernel ${op}__${dtype}`)
-  return entry
+/** The manifest's entry of an op for one storage type, with its facts. */
+export function entryOf(op: string, dtype?: string): KernelEntry {
+  const key = dtype === undefined ? op : `${op}__${dtype}`
+  const entry = manifest.kernels.find((kernel) => kernel.key === key)
+  if (entry === undefined) throw new Error(`no kernel ${key}`)
+  const facts = shipped.kernels.find((kernel) => kernel.op === op)?.facts
+  return { ...entry, ...(facts === undefined ? {} : { facts }) }
 }
 
 /** What `runCase` runs on: op bodies, faithful but for the fault. */

@@ -50,6 +50,7 @@ function layOut(graph: Graph, plan: PlanDecl, name: string, layout: string, layo
   if (known === undefined) {
     throw usageError('plan.edge', `plan ${plan.name}: the edge behind ${name} has the unknown layout ${layout}`, {
       hint: `declared: ${[...layouts.keys()].join(', ')}`,
+      about: { path: [name], nodes: [name] },
     })
   }
   const stored = graph.inputs[name] ?? outputsOf(findNode(graph, plan.name, 'edges', name))[0] ?? -1
@@ -83,4 +84,5 @@ function layOut(graph: Graph, plan: PlanDecl, name: string, layout: string, layo
 const refuse = (plan: PlanDecl, node: string, what: string, reason: string) =>
   usageError('plan.edge', `plan ${plan.name}: the edge behind ${node} cannot have ${what} of its own: ${reason}`, {
     hint: 'give types and layouts to edges between groups only',
+    about: { path: [node], nodes: [node] },
   })

@@ -61,6 +61,7 @@ export function findNode(graph: Graph, plan: string, asker: string, name: string
   if (node === undefined || node.kind === 'view') {
     throw usageError('plan.node', `plan ${plan}: ${asker} names ${name}, which ${graph.name} does not have`, {
       hint: `nodes: ${graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name])).join(', ')}`,
+      about: { path: [name] },
     })
   }
   return node
@@ -76,7 +77,9 @@ export function sortNodes(nodes: readonly GraphNode[], graph: Graph): GraphNode[
     const [node] = rest.splice(next, next < 0 ? 0 : 1)
     if (node === undefined) {
       const waiting = rest.map(({ name }) => name).join(', ')
-      throw usageError('plan.cycle', `${graph.name}: the plan makes nodes ${waiting} wait for each other`)
+      throw usageError('plan.cycle', `${graph.name}: the plan makes nodes ${waiting} wait for each other`, {
+        about: { path: ['groups'], nodes: rest.map(({ name }) => name) },
+      })
     }
     for (const id of outputsOf(node)) ready.add(id)
     sorted.push(node)

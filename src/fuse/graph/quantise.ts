@@ -111,6 +111,7 @@ class Quantiser {
     if (other === undefined) return
     throw usageError('plan.quantised', `plan ${this.#plan}: ${other} is to be int8, but is not among the quantised values`, {
       hint: `quantised: ${values.join(', ')}`,
+      about: { path: [only.includes(other) ? 'only' : 'across', other] },
     })
   }
 
@@ -121,6 +122,7 @@ class Quantiser {
     if (id === undefined) {
       throw usageError('plan.quantised', `plan ${this.#plan}: ${this.#graph.name} has no node or input ${name} to quantise`, {
         hint: `nodes: ${this.#graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name])).join(', ')}`,
+        about: { path: [name] },
       })
     }
     return id
@@ -239,6 +241,7 @@ class Quantiser {
     if (reader !== undefined) {
       throw usageError('plan.quantised', `plan ${this.#plan}: ${node.name} moves int8, but ${reader} reads it as floats`, {
         hint: `quantise ${node.name} instead of what it moves`,
+        about: { nodes: [node.name, reader] },
       })
     }
     this.#values[out] = { ...valueAt(this.#values, out), dtype: 'i8' }
@@ -257,6 +260,7 @@ class Quantiser {
     if (first === undefined || (weight === undefined) !== (second !== undefined)) {
       throw usageError('plan.quantised', `plan ${this.#plan}: matmul ${name} has a weight as its first operand`, {
         hint: 'an integer matmul multiplies an activation by a weight or by another activation',
+        about: { nodes: [name] },
       })
     }
     const types = { T: float.dtype }

@@ -3,7 +3,7 @@
  * other, and each node a `take` of its part; ops on the parts of a stack become one op on the whole. Runs after packing and
  * before a plan groups nodes, so that a group can name the stack, the takes, or both.
  */
-import { usageError } from '../../errors.js'
+import { concerning, usageError } from '../../errors.js'
 import type { Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { type Extent, printShape } from '../../ir/shape.js'
@@ -18,12 +18,16 @@ type Stack = NonNullable<PlanDecl['stacked']>[number]
 
 /** The graph with the plan's stacks. @throws usage `plan.node`, and `plan.stack` naming the two nodes that differ and in what */
 export function stackGraph(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): Graph {
-  return (plan.stacked ?? []).reduce((current, stack) => new Stacker(current, plan.name, stack, ops).run(), graph)
+  return (plan.stacked ?? []).reduce(
+    (current, stack) => concerning({ path: [stack.name] }, () => new Stacker(current, plan.name, stack, ops).run()),
+    graph,
+  )
 }
 
 const refuse = (stack: Stack, first: string, second: string, reason: string) =>
   usageError('plan.stack', `stack ${stack.name}: nodes ${first} and ${second} cannot be stacked: ${reason}`, {
     hint: 'stack nodes that do the same to equally shaped weights',
+    about: { nodes: [first, second] },
   })
 
 class Stacker {

@@ -29,6 +29,7 @@ export function checkLibrary({ name, library = [], groups }: PlanDecl): void {
   if (other === undefined) return
   throw usageError('plan.library', `plan ${name}: ${other} is to be the library's, but is no group`, {
     hint: `groups: ${known.join(', ')}`,
+    about: { path: ['library', other] },
   })
 }
 
@@ -59,6 +60,7 @@ export function libraryMatmul(graph: Graph, group: string, nodes: readonly Graph
 const refuse = (group: string, first: string, second: string, reason: string) =>
   usageError('plan.library', `group ${group}: the library cannot compute nodes ${first} and ${second} as one: ${reason}`, {
     hint: `take ${group} out of \`library\`: a generated kernel takes any epilogue that works element by element`,
+    about: { nodes: [first, second] },
   })
 
 /**

@@ -13,6 +13,7 @@ export function checkTuned({ name, library = [], tuned = [], groups }: PlanDecl)
   if (other === undefined) return
   throw usageError('plan.tuned', `plan ${name}: ${other} is to be tuned, but is no group with a generated kernel`, {
     hint: `groups: ${known.join(', ')}`,
+    about: { path: ['tuned', other] },
   })
 }
 

@@ -72,8 +72,14 @@ export function planGroups(
 ): readonly { readonly group: Group; readonly kernel: string | undefined }[] {
   const fused = plan.groups.flatMap(({ kernel, occurrences }) =>
     occurrences.map((names) => {
-      const group = plan.library?.includes(kernel) === true ? candidates.library(names) : candidates.fused(names)
-      if (group.kind === 'refused') throw group.error
+      const library = plan.library?.includes(kernel) === true ? [kernel] : []
+      const group = library.length > 0 ? candidates.library(names) : candidates.fused(names)
+      if (group.kind === 'refused') {
+        // Candidates have a working name: the refusal is to tell the group's own.
+        const alone = { name: plan.name, graph: plan.graph, library, groups: [{ kernel, occurrences: [names] }] }
+        applyPlan(candidates.graph, alone, candidates.ops, candidates.layouts)
+        throw group.error
+      }
       return { group, kernel }
     }),
   )

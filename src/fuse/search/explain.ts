@@ -2,6 +2,7 @@
  * What a plan makes of a graph, as data: its steps with what the cost model predicts for each, and for every edge between two steps
  * why they are not one. And how two plans differ. What `heddle plan` prints.
  */
+import { concerning } from '../../errors.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { isTemplate } from '../../ir/template.js'
@@ -10,6 +11,7 @@ import type { LayoutsByName } from '../graph/edit.js'
 import { cycleOf, planGroups } from './auto.js'
 import { Candidates } from './candidates.js'
 import { leastGain, type Pricing } from './cost.js'
+import { subjectOf } from './resolve.js'
 
 export interface PlanStep {
   readonly kind: 'row program' | 'matmul' | 'attention' | 'decode attention' | 'library matmul'
@@ -66,7 +68,10 @@ export function explainPlan(
   pricing: Pricing,
   layouts: LayoutsByName = new Map(),
 ): PlanReport {
-  const candidates = new Candidates(graph, plan, ops, pricing, layouts)
+  return concerning(subjectOf(plan), () => report(new Candidates(graph, plan, ops, pricing, layouts), plan))
+}
+
+function report(candidates: Candidates, plan: PlanDecl): PlanReport {
   const steps = planGroups(candidates, plan).map(({ group: { names, kernel, cost }, kernel: name }): PlanStep => {
     const { bytesRead, bytesWritten, flops, rereads, seconds } = cost
     const kind = kernel === undefined ? 'library matmul' : isTemplate(kernel) ? kernel.kind : 'row program'

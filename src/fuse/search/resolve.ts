@@ -2,7 +2,7 @@
  * Turns plans whose groups are to be searched into plans with groups, before plans are applied. Groups of an automatic plan that
  * derive what a written plan derives too get that kernel's name, so the order in which specs list plans does not matter.
  */
-import { usageError } from '../../errors.js'
+import { concerning, type Subject, usageError } from '../../errors.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import type { PlanDecl } from '../../lang/plan.js'
@@ -12,10 +12,18 @@ import { searchPlan } from './auto.js'
 
 type Graphs = Readonly<Record<string, { readonly graph: Graph }>>
 
+/** What an error of a plan is about. */
+export const subjectOf = ({ name, graph }: PlanDecl): Subject => ({ plan: name, graph })
+
 /** The graph a plan is for. @throws usage `plan.graph` */
 export function graphOf(plan: PlanDecl, graphs: Graphs): Graph {
   const found = Object.hasOwn(graphs, plan.graph) ? graphs[plan.graph] : undefined
-  if (found === undefined) throw usageError('plan.graph', `plan ${plan.name} is for ${plan.graph}, which no spec declares`)
+  if (found === undefined) {
+    throw usageError('plan.graph', `plan ${plan.name} is for ${plan.graph}, which no spec declares`, {
+      hint: `export it with the others: graphs = { ${[...Object.keys(graphs), plan.graph].join(', ')} }`,
+      about: subjectOf(plan),
+    })
+  }
   return found.graph
 }
 
@@ -34,7 +42,7 @@ export function resolvePlans(
   if (written.length === plans.length) return plans
   const kernels = new Map<string, PlannedKernel>()
   const learn = (plan: PlanDecl): void => {
-    const made = applyPlan(graphOf(plan, graphs), plan, ops, layouts)
+    const made = concerning(subjectOf(plan), () => applyPlan(graphOf(plan, graphs), plan, ops, layouts))
     for (const [name, kernel] of [...made.kernels, ...made.templates]) kernels.set(name, kernel)
   }
   written.forEach(learn)
@@ -43,7 +51,8 @@ export function resolvePlans(
     if (plan.auto === undefined) continue
     const { name, packed, stacked, auto } = plan
     const known = written.filter((other) => other.graph === plan.graph)
-    const found = searchPlan(name, graphOf(plan, graphs), { ...auto, packed, stacked, ops, known, kernels })
+    const search = () => searchPlan(name, graphOf(plan, graphs), { ...auto, packed, stacked, ops, known, kernels })
+    const found = concerning(subjectOf(plan), search)
     learn(found)
     resolved.push(found)
   }

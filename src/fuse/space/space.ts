@@ -35,6 +35,7 @@ export const isElementwise = (kernel: Kernel): boolean =>
 export const illegal = (group: string, first: string, second: string, reason: string) =>
   usageError('plan.illegal', `group ${group}: nodes ${first} and ${second} cannot be one kernel: ${reason}`, {
     hint: 'leave one of the two nodes out of the group',
+    about: { nodes: [first, second] },
   })
 
 /** The value a member's tensor is bound to. */

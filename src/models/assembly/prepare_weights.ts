@@ -1,66 +1,81 @@
-/** The weights that applications read, made in host memory before they are uploaded: stacked where a plan stacks, int8 where it quantises. */
+/**
+ * The weights that applications read, as they are uploaded: stacked where a plan stacks, int8 where it quantises. They are made when
+ * they are asked for, so that host memory holds one tensor at most.
+ */
 import { usageError } from '../../errors.js'
-import { type QuantisedWeights, quantiseWeights } from '../../quant/weights.js'
+import { channelMaxima, quantisedBytes, quantiseWeights, stepsOf, type WeightMatrix } from '../../quant/weights.js'
 import { decode } from '../../runtime/buffer.js'
 import { findLayout, type Layouts } from '../../runtime/layouts.js'
 import type { GraphApplication } from '../../runtime/program.js'
-import type { WeightTensor } from '../../runtime/session.js'
+import { type DeferredTensor, inMemory, piecesOf, type Weight, weightBytes } from '../../runtime/weight.js'
 import { type WeightSource, weightSources } from '../../runtime/weight_tensors.js'
 
-type Tensors = Readonly<Record<string, WeightTensor>>
+type Weights = Readonly<Record<string, Weight>>
 
 /**
  * The weights the applications read, and nothing that none of them reads. `exact` holds the model's weights in float32: int8 ones
- * are made from these, so that they are rounded once.
- * @throws usage `program.weight` for a part that does not exist or differs in type or shape from the others, `quant.*`
+ * are made from these, so that they are rounded once. Reading an int8 weight throws usage `quant.*`.
+ * @throws usage `program.weight` for a part that does not exist or differs in type or shape from the others
  */
 export function prepareWeights(
   applications: readonly GraphApplication[],
-  weights: Tensors,
+  weights: Weights,
   layouts: Layouts = {},
-  exact: Tensors = weights,
-): Record<string, WeightTensor> {
-  const made: Record<string, WeightTensor> = {}
-  const quantised = new Map<string, QuantisedWeights>()
+  exact: Weights = weights,
+): Record<string, Weight> {
+  const made: Record<string, Weight> = {}
+  const known = new Map<string, Float32Array>()
   for (const source of applications.flatMap(weightSources)) {
     if (made[source.name] !== undefined) continue
     const tensor = stack(source, source.made === undefined ? weights : exact)
     if (tensor === undefined) continue
-    made[source.name] = source.made === undefined ? tensor : int8(source, tensor, layouts, quantised)
+    made[source.name] = source.made === undefined ? tensor : int8(source, tensor, layouts, known)
   }
   return made
 }
 
+/** @param known steps of the matrices that have been read, by their parts: a matrix has the same steps in every layout */
 function int8(
   { name, parts, made, layout, factor = 1 }: WeightSource,
-  tensor: WeightTensor,
+  weight: Weight,
   layouts: Layouts,
-  known: Map<string, QuantisedWeights>,
-): WeightTensor {
-  if (tensor.dtype !== 'f32') throw new Error(`internal: ${name} is made from ${tensor.dtype}`)
-  const [rows = 1, ...rest] = tensor.shape
+  known: Map<string, Float32Array>,
+): DeferredTensor {
+  if (weight.dtype !== 'f32') throw new Error(`internal: ${name} is made from ${weight.dtype}`)
+  const [rows = 1, ...rest] = weight.shape
   const columns = rest.reduce((product, extent) => product * extent, 1)
   const key = parts.join('+')
-  const result =
-    (made === 'steps' ? known.get(key) : undefined) ??
-    quantiseWeights(
-      { name: key, values: decode('f32', tensor.data), rows, columns },
-      layout === 'row' ? undefined : findLayout(layouts, layout, 2),
-    )
-  known.set(key, result)
-  if (made === 'steps') {
-    // A product of float32 numbers, rounded once, as the kernel would compute it.
-    const steps = result.scales.map((step) => step * factor)
-    return { dtype: 'f32', shape: [rows], data: bytesOf(steps) }
+  const matrix = async (signal: AbortSignal | undefined): Promise<WeightMatrix> => {
+    const { data } = await inMemory(weight, signal)
+    return { name: key, values: decode('f32', data), rows, columns }
   }
-  return { dtype: 'i8', shape: tensor.shape, layout, data: bytesOf(result.values) }
+  if (made === 'steps') {
+    return {
+      ...{ dtype: 'f32', shape: [rows], bytes: rows * Float32Array.BYTES_PER_ELEMENT },
+      async *pieces(signal) {
+        const steps = known.get(key) ?? stepsOf(channelMaxima(await matrix(signal)))
+        known.set(key, steps)
+        // A product of float32 numbers, rounded once, as the kernel would compute it.
+        yield bytesOf(steps.map((step) => step * factor))
+      },
+    }
+  }
+  const stored = layout === 'row' ? undefined : findLayout(layouts, layout, 2)
+  return {
+    ...{ dtype: 'i8', shape: weight.shape, layout, bytes: quantisedBytes({ name: key, rows, columns }, stored) },
+    async *pieces(signal) {
+      const { values, scales } = quantiseWeights(await matrix(signal), stored)
+      known.set(key, scales)
+      yield bytesOf(values)
+    },
+  }
 }
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: Int8Array | Float32Array): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength)
 
-/** Concatenates tensors along their first axis; undefined for one tensor that does not exist, which is reported where it is read. */
-function stack({ name, parts }: WeightSource, weights: Tensors): WeightTensor | undefined {
+/** Tensors one behind the other along their first axis; undefined for one tensor that does not exist, which is reported where it is read. */
+function stack({ name, parts }: WeightSource, weights: Weights): Weight | undefined {
   const [only, ...more] = parts
   if (more.length === 0) return weights[only ?? '']
   const tensors = parts.map((part) => {
@@ -70,16 +85,17 @@ function stack({ name, parts }: WeightSource, weights: Tensors): WeightTensor | 
   })
   const [first] = tensors
   if (first === undefined) throw new Error(`internal: stack ${name} is empty`)
-  const describe = ({ dtype, shape }: WeightTensor): string => `${dtype} [${shape.join(', ')}]`
+  const describe = ({ dtype, shape }: Weight): string => `${dtype} [${shape.join(', ')}]`
   const other = tensors.find((tensor) => describe(tensor) !== describe(first))
   if (other !== undefined)
     throw usageError('program.weight', `stack ${name}: its parts are ${describe(first)} and ${describe(other)}`)
-  const data = new Uint8Array(tensors.reduce((bytes, tensor) => bytes + tensor.data.byteLength, 0))
-  let at = 0
-  for (const tensor of tensors) {
-    data.set(tensor.data, at)
-    at += tensor.data.byteLength
-  }
   const [rows = 1, ...rest] = first.shape
-  return { dtype: first.dtype, shape: [rows * tensors.length, ...rest], data }
+  return {
+    dtype: first.dtype,
+    shape: [rows * tensors.length, ...rest],
+    bytes: tensors.reduce((bytes, tensor) => bytes + weightBytes(tensor), 0),
+    async *pieces(signal) {
+      for (const tensor of tensors) yield* piecesOf(tensor, signal)
+    },
+  }
 }

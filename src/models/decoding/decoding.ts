@@ -4,20 +4,19 @@
  */
 import { layouts } from '../../../specs/index.js'
 import type { DType } from '../../ir/dtype.js'
+import type { ModelPlan } from '../../program/index.js'
 import { encode, type HostArrays } from '../../runtime/buffer.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import type { ProgramStates } from '../../runtime/program_states.js'
+import { isPacked, stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
 import { openStates, type States } from '../../runtime/states.js'
 import { abortable } from '../abortable.js'
-import type { ModelPlan } from '../assembly/plans.js'
-import type { Assembly } from '../assembly/wiring.js'
 import type { FloatType } from '../files/convert.js'
 import { idRows } from '../files/token_rows.js'
-import { carriedStates, decoderSteps, stateAfter } from '../seq2seq/decoder.js'
+import { type Assembly, assembleDecoder, seq2seqEncoderDims } from '../seq2seq/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
-import { memoryOutputs, seq2seqEncoderDims, seq2seqEncoderInputs } from '../seq2seq/seq2seq_encoder.js'
-import { type DecodingShape, type DecodingStart, decodingDims, decodingStates, initialStates } from './decoding_states.js'
+import { type DecodingShape, type DecodingStart, decodingDims, initialStates } from './decoding_states.js'
 import type { Generation } from './generation_options.js'
 
 export interface DecodingConfig {
@@ -60,8 +59,10 @@ export interface Decoding {
 
 /** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what programs are refused for */
 export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
-  const { session, config, generation, shape, dtype, stepsPerRun } = made
-  const states = await openStates({ device: session.device, layouts }, decodingStates(config, generation, shape, dtype))
+  const { session, config, plan, headBias, generation, shape, dtype, stepsPerRun } = made
+  const decoder = assembleDecoder(config, headBias, plan, generation, stepsPerRun)
+  const sizes = decodingDims(config, generation, shape)
+  const states = await openStates({ device: session.device, layouts }, stateDecls(decoder.compiled, sizes, { T: dtype }))
   const programs: Program[] = []
   const release = (): void => {
     for (const program of programs) program.release()
@@ -70,7 +71,13 @@ export async function openDecoding(made: DecodingConfig): Promise<Decoding> {
   try {
     const encoder = await sourceProgram(made, states)
     programs.push(encoder)
-    const steps = await stepsProgram(made, states)
+    const steps = await buildProgram({
+      session,
+      ...decoder.wired,
+      states: statesOf(decoder, states),
+      dims: sizes,
+      types: { T: dtype },
+    })
     programs.push(steps)
     const begin = ({ sources, cases, generation: asked = generation }: DecodingBatch, signal?: AbortSignal) => {
       const lengths = sources.map(({ length }) => length)
@@ -121,45 +128,24 @@ async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
 }
 
 /** The encoder, which leaves what decoder layers attend to in their states. */
-async function sourceProgram({ session, config, encoder, shape, dtype }: DecodingConfig, states: States): Promise<Program> {
-  const memory: ProgramStates = Object.fromEntries(
-    Array.from({ length: config.decoder.layers }, (_, layer) => Object.values(memoryOutputs(layer)))
-      .flat()
-      .map((name) => [`${name}.before`, { tensor: tensorOf(states, name), next: name }]),
-  )
-  return buildProgram({
+const sourceProgram = ({ session, config, encoder, shape, dtype }: DecodingConfig, states: States): Promise<Program> =>
+  buildProgram({
     session,
-    applications: encoder.applications,
-    inputs: seq2seqEncoderInputs,
+    ...encoder.wired,
     outputs: [],
-    states: memory,
+    states: statesOf(encoder, states),
     dims: seq2seqEncoderDims(config, { batch: shape.batch, seq: shape.source }),
     types: { T: dtype },
   })
-}
 
-/** `stepsPerRun` steps over the states. */
-async function stepsProgram(
-  { session, config, plan, headBias, generation, shape, dtype, stepsPerRun }: DecodingConfig,
-  states: States,
-): Promise<Program> {
-  const carried = new Set(carriedStates(config, generation))
-  const wired: ProgramStates = Object.fromEntries(
-    Object.keys(states.tensors).map((name) => {
-      const tensor = tensorOf(states, name)
-      return [name, carried.has(name) ? { tensor, next: stateAfter(name, stepsPerRun) } : { tensor }]
-    }),
+/** The memory of a program's states, and what they hold behind it. */
+const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
+  Object.fromEntries(
+    Object.entries(compiled.states).map(([name, { next }]) => [
+      name,
+      { tensor: memoryOf(states, name), ...(next === undefined ? {} : { next }) },
+    ]),
   )
-  return buildProgram({
-    session,
-    applications: decoderSteps(config, headBias, plan, generation, stepsPerRun),
-    inputs: [],
-    outputs: [],
-    states: wired,
-    dims: decodingDims(config, generation, shape),
-    types: { T: dtype },
-  })
-}
 
 /** The least there is to decode: a source of one token for each sequence. */
 const shortestBatch = ({ startToken }: Seq2seqConfig, { batch }: DecodingShape): DecodingBatch => ({
@@ -167,7 +153,7 @@ const shortestBatch = ({ startToken }: Seq2seqConfig, { batch }: DecodingShape):
   cases: Array.from({ length: batch }, (_, i) => i),
 })
 
-function tensorOf(states: States, name: string) {
+function memoryOf(states: States, name: string) {
   const tensor = states.tensors[name]
   if (tensor === undefined) throw new Error(`internal: no state ${name}`)
   return tensor
@@ -176,8 +162,9 @@ function tensorOf(states: States, name: string) {
 function sourceInputs(
   { config, encoder, shape }: DecodingConfig,
   sources: readonly (readonly number[])[],
-): Record<(typeof seq2seqEncoderInputs)[number], Uint8Array> {
+): Record<'ids' | 'lengths', Uint8Array> {
   const lengths = sources.map(({ length }) => length)
-  const place = { seq: shape.source, rows: shape.batch * shape.source, packed: encoder.packed.inputs, filler: config.padToken }
+  const packed = isPacked(encoder.compiled, 'ids')
+  const place = { seq: shape.source, rows: shape.batch * shape.source, packed, filler: config.padToken }
   return { ids: encode('i32', idRows(sources, place)), lengths: encode('i32', Int32Array.from(lengths)) }
 }

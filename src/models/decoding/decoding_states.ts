@@ -1,13 +1,9 @@
 /**
- * What decoding keeps on the device between steps: which tensors there are for a batch, and what they hold before the first step.
+ * What decoding keeps on the device between steps: how large it is for a batch, and what it holds before the first step.
  * Rows are the beams of all sequences, those of one sequence side by side; `width` of them belong to each.
  */
-import { splitHeads } from '../../../specs/layouts/split_heads.js'
-import type { StateDecl } from '../../runtime/states.js'
-import type { FloatType } from '../files/convert.js'
-import { cacheNames } from '../seq2seq/decoder.js'
+import { decoderSizes } from '../seq2seq/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
-import { memoryOutputs } from '../seq2seq/seq2seq_encoder.js'
 import { type BeamSizes, beamParts, beamSizes, emptyPool, initialScores } from './beam_search.js'
 import { type Choice, candidatesOf, type Generation, type Sampling } from './generation_options.js'
 
@@ -23,8 +19,6 @@ export interface DecodingShape {
   readonly ends: number
 }
 
-type Specs = Record<string, StateDecl>
-
 /** An end id no word has: what stands for the end of a model without one. */
 const noEnd = -1
 
@@ -36,16 +30,10 @@ export const decodingDims = (
 ) => ({
   b: batch,
   w: width,
-  r: batch * width,
   s: capacity,
   t: source,
-  h: config.decoder.heads,
-  d: config.decoder.headDim,
-  i: config.decoder.inner,
-  v: config.vocab,
-  u: config.positions,
   e: ends,
-  o: 1,
+  ...decoderSizes(config),
   ...candidateDims(choice, config.vocab, ends),
 })
 
@@ -54,60 +42,6 @@ function candidateDims(choice: Choice, vocab: number, ends: number): Partial<Bea
   if (choice.kind === 'beams') return beamSizes({ ...choice, vocab, ends })
   const k = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
   return k === undefined ? {} : { p: beamParts(vocab), k }
-}
-
-const integers = (...shape: number[]): StateDecl => ({ dtype: 'i32', shape })
-const floats = (...shape: number[]): StateDecl => ({ dtype: 'f32', shape })
-
-/** The tensors of a batch. Those that are set before the first step come first, side by side. */
-export function decodingStates(config: Seq2seqConfig, generation: Generation, shape: DecodingShape, dtype: FloatType): Specs {
-  const { layers, heads, headDim } = config.decoder
-  const { batch, width, source, capacity, ends } = shape
-  const rows = batch * width
-  // Attention that is not fused reads places beyond the step too, and gives them no weight: what lies there must be numbers.
-  const byHead = (...extents: number[]): StateDecl => ({
-    dtype,
-    shape: [...extents, heads, headDim],
-    layout: splitHeads.name,
-    cleared: true,
-  })
-  const specs: Specs = {
-    step: integers(1),
-    words: integers(rows),
-    finished: integers(rows),
-    beams: integers(rows, capacity),
-    lengths: integers(batch),
-    ends: integers(ends),
-    ...choiceStates(config, generation, shape),
-    history: integers(capacity, rows),
-    ...(generation.choice.kind === 'beams' ? { parents: integers(capacity, rows) } : {}),
-  }
-  for (let layer = 0; layer < layers; layer++) {
-    for (const name of Object.values(cacheNames(layer))) specs[name] = byHead(rows, capacity)
-    for (const name of Object.values(memoryOutputs(layer))) specs[name] = byHead(batch, source)
-  }
-  return specs
-}
-
-/** What a way of choosing words keeps besides. */
-function choiceStates(
-  { vocab }: Seq2seqConfig,
-  { choice, repetitionPenalty, minNewTokens }: Generation,
-  { batch, width }: DecodingShape,
-): Specs {
-  const rows = batch * width
-  if (choice.kind === 'beams') {
-    if (choice.rule === 'plain') return { cumulative: floats(rows) }
-    const place = integers(batch, width)
-    const pool = { poolScores: floats(batch, width), poolSteps: place, poolRows: place, poolWords: place }
-    return { cumulative: floats(rows), finished: integers(batch), ...pool }
-  }
-  const penalised = repetitionPenalty === 1 ? {} : { seen: integers(rows, vocab), penalty: floats(rows) }
-  const minimum = minNewTokens > 0 ? { minimum: integers(rows) } : {}
-  const ending = { limit: integers(rows), ...minimum, ...penalised }
-  if (choice.kind === 'greedy') return ending
-  const drawn = { temperature: floats(rows), topK: integers(rows), topP: floats(rows), minP: floats(rows) }
-  return { ...ending, ...drawn, seedsLow: integers(rows), seedsHigh: integers(rows) }
 }
 
 /** What a batch starts with. */

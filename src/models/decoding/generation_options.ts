@@ -2,6 +2,7 @@
  * How text is generated: the caller's options, checked, and reduced to one way of choosing words. Everything is checked before a
  * device is asked for anything.
  */
+import { inspect } from 'node:util'
 import { usageError } from '../../errors.js'
 import { countFor, rankedCounts } from '../../ir/top_k.js'
 import type { BeamRule } from './beam_search.js'
@@ -18,11 +19,11 @@ export interface GenerationOptions {
    * `hf` where a length penalty or a way of stopping early is given.
    */
   readonly rule?: BeamRule
-  /** For rule `hf`. 1 by default. */
+  /** For rule `hf`; a length to this power must be a float32. 1 by default. */
   readonly lengthPenalty?: number
   /** For rule `hf`: stop at as many finished hypotheses as beams (`true`), when no better one is likely (`false`), or possible (`never`). */
   readonly earlyStopping?: boolean | 'never'
-  /** Any of these four makes choices random. Logits are divided by it; 1 by default. */
+  /** Any of these four makes choices random. Logits are divided by it, from 1e-6 to 1e6; 1 by default. */
   readonly temperature?: number
   /**
    * Only so many of the likeliest words: up to 64 exactly so many, of equals those with the lowest ids; of more, what equals the last
@@ -91,12 +92,19 @@ export interface GenerationLimits {
   readonly endTokens: readonly number[]
 }
 
+/** Bits of the exponent that a length to the power of its penalty may take: a quarter of a float32's range is left for the sum. */
+const mostPowerBits = 96
+
 /** Kernels are compiled for no more. */
 const mostBeams = 64
 const usualTokens = 128
 
+/** A value as a message shows it; callers without types give what has no JSON. */
+const shown = (value: unknown): string =>
+  typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1, breakLength: Number.POSITIVE_INFINITY })
+
 const refuse = (option: string, value: unknown, allowed: string, hint?: string): never => {
-  throw usageError(`generate.${option}`, `${option} is ${JSON.stringify(value) ?? String(value)}, expected ${allowed}`, {
+  throw usageError(`generate.${option}`, `${option} is ${shown(value)}, expected ${allowed}`, {
     ...(hint === undefined ? {} : { hint }),
   })
 }
@@ -106,11 +114,19 @@ const whole = (option: string, value: number, least: number, most: number, hint?
     ? value
     : refuse(option, value, `an integer from ${least} to ${most}`, hint)
 
-/** A number beyond `above`, and at most `most`. */
-const between = (option: string, value: number, above: number, most = Number.MAX_VALUE): number =>
-  Number.isFinite(value) && value > above && value <= most
+/** A number above 0, and at most 1. */
+const share = (option: string, value: number): number =>
+  Number.isFinite(value) && value > 0 && value <= 1 ? value : refuse(option, value, 'a number above 0 and at most 1')
+
+/** Logits that are divided by a smaller number may be too large for float32. */
+const leastFactor = 1e-6
+const largestFactor = 1e6
+
+/** What logits are divided or multiplied by. */
+const factor = (option: string, value: number): number =>
+  Number.isFinite(value) && value >= leastFactor && value <= largestFactor
     ? value
-    : refuse(option, value, most === Number.MAX_VALUE ? `a number above ${above}` : `a number above ${above} and at most ${most}`)
+    : refuse(option, value, `a number from ${leastFactor} to ${largestFactor}`)
 
 /**
  * Checks the options of a run.
@@ -132,8 +148,8 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
     positionsHint(positions),
   )
   const minNewTokens = whole('minNewTokens', options.minNewTokens ?? 0, 0, maxNewTokens)
-  const choice = choiceOf(options, limits)
-  const repetitionPenalty = between('repetitionPenalty', options.repetitionPenalty ?? 1, 0)
+  const choice = choiceOf(options, limits, maxNewTokens)
+  const repetitionPenalty = factor('repetitionPenalty', options.repetitionPenalty ?? 1)
   if (choice.kind === 'beams' && repetitionPenalty !== 1) {
     refuse('repetitionPenalty', repetitionPenalty, '1 with beams', 'choose beams or the penalty')
   }
@@ -145,17 +161,24 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
 const positionsHint = (positions: number | undefined): string | undefined =>
   positions === undefined ? undefined : `the model has positions for ${positions} tokens`
 
-function choiceOf(options: GenerationOptions, limits: GenerationLimits): Choice {
+function choiceOf(options: GenerationOptions, limits: GenerationLimits, maxNewTokens: number): Choice {
   const { temperature, topK, topP, minP, seed } = options
   const random = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
   const width = whole('beams', options.beams ?? 1, 1, mostBeams)
   const ruled = [options.rule, options.lengthPenalty, options.earlyStopping].some((value) => value !== undefined)
-  if (width > 1 || ruled) return beamsOf(options, width, random, limits)
+  if (width > 1 || ruled) return beamsOf(options, { width, random, maxNewTokens }, limits)
   whole('returned', options.returned ?? 1, 1, 1, 'only beams have several results')
   return random ? samplingOf(options, limits) : { kind: 'greedy' }
 }
 
-function beamsOf(options: GenerationOptions, width: number, random: boolean, { vocab }: GenerationLimits): Beams {
+interface BeamChoice {
+  readonly width: number
+  /** Whether options of draws were given. */
+  readonly random: boolean
+  readonly maxNewTokens: number
+}
+
+function beamsOf(options: GenerationOptions, { width, random, maxNewTokens }: BeamChoice, { vocab }: GenerationLimits): Beams {
   if (random)
     refuse('beams', width, '1 with temperature, topK, topP, minP or a seed', 'beams are not drawn: choose one of the two')
   if (2 * width > vocab) refuse('beams', width, `at most ${Math.floor(vocab / 2)}, half of the model's ${vocab} words`)
@@ -163,7 +186,11 @@ function beamsOf(options: GenerationOptions, width: number, random: boolean, { v
   const { rule = compares ? 'hf' : 'plain', lengthPenalty = 1, earlyStopping = false } = options
   if (rule !== 'plain' && rule !== 'hf') refuse('rule', rule, 'plain or hf')
   if (rule === 'plain' && compares) refuse('rule', rule, 'hf with a length penalty or a way of stopping early')
-  if (!Number.isFinite(lengthPenalty)) refuse('lengthPenalty', lengthPenalty, 'a number')
+  const steepest = Math.floor(mostPowerBits / Math.log2(maxNewTokens + 1))
+  if (!(typeof lengthPenalty === 'number' && Math.abs(lengthPenalty) <= steepest))
+    refuse('lengthPenalty', lengthPenalty, `a number from -${steepest} to ${steepest}`, 'length to this power must be a float32')
+  if (typeof earlyStopping !== 'boolean' && earlyStopping !== 'never')
+    refuse('earlyStopping', earlyStopping, 'true, false or never')
   return {
     kind: 'beams',
     width,
@@ -175,16 +202,16 @@ function beamsOf(options: GenerationOptions, width: number, random: boolean, { v
 }
 
 function samplingOf({ temperature, topK, topP, minP, seed }: GenerationOptions, { vocab, cases }: GenerationLimits): Sampling {
-  const seeds = typeof seed === 'object' ? seed : [seed ?? 0]
+  const seeds: readonly number[] = seed === undefined ? [0] : typeof seed === 'object' && seed !== null ? seed : [seed]
   if (seeds.length !== 1 && seeds.length !== cases)
     refuse('seed', seeds.length, `one seed, or one for each of the ${cases} cases`)
   for (const value of seeds) whole('seed', value, 0, Number.MAX_SAFE_INTEGER)
   return {
     kind: 'sampling',
-    temperature: between('temperature', temperature ?? 1, 0),
+    temperature: factor('temperature', temperature ?? 1),
     topK: whole('topK', topK ?? 0, 0, vocab),
-    topP: between('topP', topP ?? 1, 0, 1),
-    minP: minP === undefined || minP === 0 ? 0 : between('minP', minP, 0, 1),
+    topP: share('topP', topP ?? 1),
+    minP: minP === undefined || minP === 0 ? 0 : share('minP', minP),
     seeds,
   }
 }

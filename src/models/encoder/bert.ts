@@ -1,25 +1,17 @@
 /**
- * BERT as a sequence of graphs: which checkpoint tensor is which graph weight, and how the graphs are wired. The weights are
- * checked against the configuration here, before any of them reaches a device.
+ * BERT's files: which checkpoint tensor is which weight of the program, and which program a configuration is. The weights are checked
+ * against the configuration here, before any of them reaches a device.
  */
-import { embeddings } from '../../../specs/graphs/embeddings.js'
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../../../specs/graphs/encoder_layer.js'
-import { hiddenStates, pooler, tokenClassifier } from '../../../specs/graphs/heads.js'
+import { conversions } from '../../../specs/conversions.js'
+import { bert } from '../../../specs/programs/bert.js'
 import { usageError } from '../../errors.js'
-import type { GraphDecl } from '../../lang/graph.js'
-import type { WeightTensor } from '../../runtime/session.js'
-import { defaultPlan, type ModelPlan } from '../assembly/plans.js'
-import { type Assembly, Wiring } from '../assembly/wiring.js'
-import { findTensor, takeTensor } from '../files/checkpoint.js'
+import type { Program } from '../../ir/program.js'
+import { compileProgram, type ModelPlan } from '../../program/index.js'
+import { isPacked, tensorOf, type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
+import type { DeferredTensor, Weight } from '../../runtime/weight.js'
+import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
 import type { BertConfig } from '../files/config.js'
 import type { FloatType } from '../files/convert.js'
-import type { Safetensors } from '../files/safetensors.js'
-
-const layerGraphs: Readonly<Record<BertConfig['activation'], GraphDecl>> = {
-  gelu: encoderLayerGelu,
-  gelu_tanh: encoderLayerGeluTanh,
-  relu: encoderLayerRelu,
-}
 
 /** Checkpoint names of each graph's weights, without the `bert.` prefix. */
 const embeddingNames = {
@@ -61,29 +53,34 @@ export function layerMatrices(layer: number): string[] {
 const poolerNames = { weight: 'pooler.dense.weight', bias: 'pooler.dense.bias' }
 const classifierNames = { weight: 'classifier.weight', bias: 'classifier.bias' }
 
+/** Checkpoint names by the program's names of weights. */
+const tensorNames = ({ layers }: BertConfig): Readonly<Record<string, string>> =>
+  Object.fromEntries([
+    ...below('embeddings', embeddingNames),
+    ...Array.from({ length: layers }, (_, layer) => below(`layer${layer}`, layerNames(layer))).flat(),
+    ...below('pooler', poolerNames),
+    ...below('classifier', classifierNames),
+  ])
+
+const below = (prefix: string, names: Readonly<Record<string, string>>): [string, string][] =>
+  Object.entries(names).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
+
+/** The program of a configuration. */
+function programOf({ kind, layers, activation, eps, headDim }: BertConfig, pooler: boolean): Program {
+  const head = kind === 'token-classifier' ? 'tokens' : pooler ? 'pooled' : 'states'
+  return bert.of({ layers, activation, eps, scale: 1 / Math.sqrt(headDim), head })
+}
+
 /** The shape the configuration gives each tensor, by checkpoint name without prefix. */
-export function bertShapes(config: BertConfig): Readonly<Record<string, readonly number[]>> {
-  const { hidden, inner } = config
-  const shapes: Record<string, readonly number[]> = {
-    [embeddingNames.words]: [config.vocab, hidden],
-    [embeddingNames.types]: [config.tokenTypes, hidden],
-    [embeddingNames.positions]: [config.positions, hidden],
-    [embeddingNames.gamma]: [hidden],
-    [embeddingNames.beta]: [hidden],
-  }
-  for (let layer = 0; layer < config.layers; layer++) {
-    for (const [weight, name] of Object.entries(layerNames(layer))) {
-      if (weight === 'fc1Weight') shapes[name] = [inner, hidden]
-      else if (weight === 'fc2Weight') shapes[name] = [hidden, inner]
-      else if (weight === 'fc1Bias') shapes[name] = [inner]
-      else shapes[name] = weight.endsWith('Weight') ? [hidden, hidden] : [hidden]
-    }
-  }
-  if (config.kind === 'token-classifier') {
-    shapes[classifierNames.weight] = [config.labels.length, hidden]
-    shapes[classifierNames.bias] = [config.labels.length]
-  }
-  return shapes
+export function bertShapes(config: BertConfig, pooler = false): Readonly<Record<string, readonly number[]>> {
+  const names = tensorNames(config)
+  const sizes = bertDims(config, { batch: 1, seq: 1 })
+  return Object.fromEntries(
+    Object.entries(programOf(config, pooler).weights).map(([weight, value]) => [
+      names[weight] ?? weight,
+      tensorOf(value, weight, sizes, { T: 'f32' }).shape,
+    ]),
+  )
 }
 
 /** Names of a tensor with and without the `bert.` prefix; layer norms of old checkpoints call their weights gamma and beta. */
@@ -93,15 +90,12 @@ function namesOf(name: string): string[] {
 }
 
 /**
- * The model's weights by checkpoint name without prefix, converted to `dtype`. The pooler is taken if the file has one.
- * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
+ * The model's weights by checkpoint name without prefix, in `dtype` when they are read. The pooler is taken if the checkpoint has one.
+ * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
-export function bertWeights(config: BertConfig, file: Safetensors, dtype: FloatType): Record<string, WeightTensor> {
-  const shapes: Record<string, readonly number[]> = { ...bertShapes(config) }
-  if (config.kind === 'encoder' && findTensor(file, namesOf(poolerNames.weight)) !== undefined) {
-    shapes[poolerNames.weight] = [config.hidden, config.hidden]
-    shapes[poolerNames.bias] = [config.hidden]
-  }
+export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
+  expectCount(file, 'num_hidden_layers', config.layers)
+  const shapes = bertShapes(config, findTensor(file, namesOf(poolerNames.weight)) !== undefined)
   return Object.fromEntries(
     Object.entries(shapes).map(([name, shape]) => [name, takeTensor(findTensor(file, namesOf(name)), name, shape, dtype)]),
   )
@@ -125,7 +119,7 @@ export const bertDims = (config: BertConfig, { batch, seq, tokens }: BertShape):
   v: config.vocab,
   u: config.tokenTypes,
   p: config.positions,
-  c: config.labels.length,
+  c: config.classes,
 })
 
 /** Values the caller supplies: i32, `ids` and `typeIds` of batch*seq or, where the embeddings are packed, of the packed rows; `lengths` of batch. */
@@ -134,48 +128,28 @@ export const bertInputs = ['ids', 'typeIds', 'lengths'] as const
 /** For each layer, the magnitude of each quantised value that becomes 127. */
 export type LayerScales = readonly Readonly<Record<string, number>>[]
 
+/** A model under a plan. */
+export interface Assembly extends WiredProgram {
+  /** Whether ids are supplied, and results of tokens returned, in packed rows. */
+  readonly packed: { readonly inputs: boolean; readonly outputs: boolean }
+}
+
 /**
- * Wires the graphs of a whole model under a plan. A token classifier yields `logits` and `labels`; an encoder `states`, and
- * `pooled` if it has a pooler. `hidden` holds every layer's input: `hidden0` are the embeddings. Between a graph the plan packs and
- * one it does not, padding is removed or restored; likewise where their values differ in storage type or layout.
+ * A whole model under a plan. A token classifier yields `logits` and `labels`; an encoder `states`, and `pooled` if it has a pooler.
  * @param scales what a quantised plan needs
  * @throws usage `plan.model` for a plan without the model's layers, `run.scales` for a quantised plan without scales for each of its values
  */
 export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boolean, scales?: LayerScales): Assembly {
-  const { eps, layers } = config
+  const { layers } = config
   if (scales !== undefined && scales.length !== layers) {
     throw usageError('run.scales', `there are scales of ${scales.length} layers, the model has ${layers}`)
   }
-  const wiring = new Wiring(plan)
-  const amax = (at: number, site: string): number | undefined => scales?.[at]?.[site]
-  /** A layer's input is the result of the one before. */
-  const hidden = (at: number) => (): number | undefined => (at < layers ? amax(at, 'x') : amax(at - 1, 'outputNorm'))
-  const first = { hidden: { name: 'hidden0', amax: hidden(0) } }
-  wiring.apply('embeddings', embeddings, { ids: 'ids', typeIds: 'typeIds' }, embeddingNames, first, { eps }, hidden(0))
-  const layer = layerGraphs[config.activation]
-  if (!plan.covers(layer.name)) {
-    throw usageError('plan.model', `plan ${plan.name} has nothing to say about ${layer.name}, the layers of this model`, {
-      hint: `its activation is ${config.activation}; choose a plan made for it, such as ${defaultPlan}`,
-    })
-  }
-  for (let i = 0; i < layers; i++) {
-    const attrs = { eps, scale: 1 / Math.sqrt(config.headDim) }
-    const result = { hidden: { name: `hidden${i + 1}`, amax: hidden(i + 1) } }
-    const of = (site: string) => amax(i, site)
-    wiring.apply(`layer${i}`, layer, { x: `hidden${i}`, lengths: 'lengths' }, layerNames(i), result, attrs, of)
-  }
-  const last = { x: `hidden${layers}` }
-  const result = (name: string) => ({ name })
-  if (config.kind === 'token-classifier') {
-    const outputs = { logits: result('logits'), labels: result('labels') }
-    wiring.apply('classifier', tokenClassifier, last, classifierNames, outputs)
-    return wiring.assembly(['logits', 'labels'])
-  }
-  wiring.apply('states', hiddenStates, last, {}, { states: result('states') })
-  if (!hasPooler) return wiring.assembly(['states'])
-  wiring.apply('pooler', pooler, last, poolerNames, { pooled: result('pooled') })
-  return wiring.assembly(['states', 'pooled'])
+  const compiled = compileProgram(programOf(config, hasPooler), plan, { conversions })
+  const sites = new Map(scales?.map((layer, i) => [`layer${i}`, layer]))
+  const wired = wireProgram(compiled, { amax: (at, site) => sites.get(at)?.[site], tensors: tensorNames(config) })
+  const [first = ''] = wired.outputs
+  return { ...wired, packed: { inputs: isPacked(compiled, 'ids'), outputs: isPacked(compiled, first) } }
 }
 
 /** Whether converted weights hold a pooler. */
-export const hasPooler = (weights: Readonly<Record<string, WeightTensor>>): boolean => Object.hasOwn(weights, poolerNames.weight)
+export const hasPooler = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, poolerNames.weight)

@@ -2,19 +2,21 @@
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
+import { findPlan } from '../../program/plans.js'
 import type { CalibrationModel } from '../../quant/collect.js'
 import { type ModelIdentity, modelIdentity } from '../../quant/identity.js'
 import { channelMaxima } from '../../quant/weights.js'
 import { decode } from '../../runtime/buffer.js'
-import type { NativeDevice, NativeLibrary } from '../../runtime/native.js'
-import { openSession, type Session, type WeightTensor } from '../../runtime/session.js'
-import { findPlan } from '../assembly/plans.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
+import { openSession, type Session } from '../../runtime/session.js'
+import { inMemory, type Weight } from '../../runtime/weight.js'
+import { openCheckpoint } from '../files/checkpoint.js'
 import { type BertConfig, readBertConfig } from '../files/config.js'
 import type { FloatType } from '../files/convert.js'
-import { readSafetensors } from '../files/safetensors.js'
 import { assembleBert, bertDims, bertInputs, bertWeights, layerMatrices } from './bert.js'
 
-type Weights = Readonly<Record<string, WeightTensor>>
+type Weights = Readonly<Record<string, Weight>>
 
 /** A checkpoint as float32: what identifies a model and what its weights are quantised from. */
 export interface BertCheckpoint {
@@ -22,39 +24,48 @@ export interface BertCheckpoint {
   readonly identity: ModelIdentity
   weights(dtype: FloatType): Weights
   /** For each layer the largest magnitudes of the output channels: query, key, value, projection, FC1, FC2. */
-  weightMaxima(): Float32Array[][]
+  weightMaxima(): Promise<Float32Array[][]>
 }
 
 /** The identity of a BERT: its encoder and embeddings, from which every activation of a layer follows. Give float32 weights. */
-export function bertIdentity(config: BertConfig, weights: Weights): ModelIdentity {
+export function bertIdentity(config: BertConfig, weights: Weights, signal?: AbortSignal): Promise<ModelIdentity> {
   const { layers, hidden, heads, inner } = config
   const deciding = Object.entries(weights).filter(([name]) => /^(embeddings|encoder)\./.test(name))
-  return modelIdentity({ layers, hidden, heads, inner }, Object.fromEntries(deciding))
+  return modelIdentity({ layers, hidden, heads, inner }, Object.fromEntries(deciding), signal)
 }
 
-/** Reads `config.json` and `model.safetensors` of a folder. @throws usage `config.*`, `safetensors.*`, `weights.*` */
-export async function readCheckpoint(dir: string): Promise<BertCheckpoint> {
+/** Opens `config.json` and the weights of a folder. @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*` */
+export async function readCheckpoint(dir: string, signal?: AbortSignal): Promise<BertCheckpoint> {
   const config = await readBertConfig(join(dir, 'config.json'))
-  const file = await readSafetensors(join(dir, 'model.safetensors'))
+  const file = await openCheckpoint(dir, signal)
   const floats = bertWeights(config, file, 'f32')
   return {
     config,
-    identity: bertIdentity(config, floats),
+    identity: await bertIdentity(config, floats, signal),
     weights: (dtype) => (dtype === 'f32' ? floats : bertWeights(config, file, dtype)),
-    weightMaxima: () =>
-      Array.from({ length: config.layers }, (_, layer) =>
-        layerMatrices(layer).map((name) => {
-          const { shape = [], data = new Uint8Array() } = floats[name] ?? {}
-          const [rows = 0, columns = 0] = shape
-          return channelMaxima({ name, values: decode('f32', data), rows, columns })
-        }),
-      ),
+    async weightMaxima() {
+      const maxima: Float32Array[][] = []
+      for (let layer = 0; layer < config.layers; layer++) {
+        const ofLayer: Float32Array[] = []
+        for (const name of layerMatrices(layer)) ofLayer.push(await maximaOf(name, floats[name]))
+        maxima.push(ofLayer)
+      }
+      return maxima
+    },
   }
+}
+
+/** A matrix is in host memory only while its maxima are taken. */
+async function maximaOf(name: string, weight: Weight | undefined): Promise<Float32Array> {
+  if (weight === undefined) throw new Error(`internal: there is no tensor ${name}`)
+  const { shape, data } = await inMemory(weight)
+  const [rows = 0, columns = 0] = shape
+  return channelMaxima({ name, values: decode('f32', data), rows, columns })
 }
 
 export interface CalibrationOptions {
   readonly device: NativeDevice
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   readonly dtype: FloatType
 }

@@ -5,20 +5,21 @@
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
-import { environmentError, usageError } from '../../errors.js'
+import { environmentError, findingError, usageError } from '../../errors.js'
+import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { decode } from '../../runtime/buffer.js'
-import type { NativeDevice, NativeDeviceInfo, NativeLibrary } from '../../runtime/native.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice, NativeDeviceInfo } from '../../runtime/native.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
+import { hasInt8Weights } from '../../runtime/program_wiring.js'
 import { openSession } from '../../runtime/session.js'
 import { abortable } from '../abortable.js'
-import { defaultPlan, findPlan } from '../assembly/plans.js'
 import { prepareWeights } from '../assembly/prepare_weights.js'
-import { hasInt8Weights } from '../assembly/wiring.js'
+import { openCheckpoint } from '../files/checkpoint.js'
 import { type BertConfig, readBertConfig } from '../files/config.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
-import { readSafetensors } from '../files/safetensors.js'
-import { checkCases, type TokenCase } from '../files/token_cases.js'
+import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
 import { firstRows, idRows, packedRows } from '../files/token_rows.js'
 import { lruCache } from '../lru_cache.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
@@ -27,7 +28,7 @@ import { bertIdentity } from './calibration.js'
 export interface EncoderOptions {
   readonly device: NativeDevice
   /** The device's kernel library and the manifest of the text it was built from. */
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   /** Storage type of weights and activations; f32 by default. */
   readonly dtype?: FloatType
@@ -39,6 +40,8 @@ export interface EncoderOptions {
   readonly seqStep?: number
   /** How many programs are kept. 16 by default. */
   readonly maxPrograms?: number
+  /** Ends loading; runs have signals of their own. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface RunOptions {
@@ -65,7 +68,8 @@ export interface Encoder {
   readonly plan: string
   /**
    * Runs cases in order. Runs of one encoder follow each other; they never interleave.
-   * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; the signal's reason when it aborts
+   * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` for a result that holds NaN or an
+   * infinity; the signal's reason when it aborts
    */
   run(cases: readonly TokenCase[], options?: RunOptions): Promise<EncoderResult[]>
   /** The program of a shape, built if needed; for inspection and timing. */
@@ -75,30 +79,24 @@ export interface Encoder {
 }
 
 /**
- * Loads a BERT model folder: `config.json` and `model.safetensors`.
- * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.unknown`, `run.dtype`, `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
+ * Loads a BERT model folder: `config.json`, and `model.safetensors` or its shards, which pass through host memory piece by piece.
+ * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.unknown`, `run.dtype`, `run.scales`, `scales.model`; environment `device.int8`; what the device rejects with
  */
 export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
-  const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16 } = options
+  const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16, scales, signal } = options
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
   if (!floatTypes.includes(dtype)) {
     throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
   }
   const config = await readBertConfig(join(dir, 'config.json'))
-  const file = await readSafetensors(join(dir, 'model.safetensors'))
+  const file = await openCheckpoint(dir, signal)
   const weights = bertWeights(config, file, dtype)
-  const { scales } = options
   const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
-  if (scales !== undefined) expectModel(scales, bertIdentity(config, exact), 'scales')
+  if (scales !== undefined) expectModel(scales, await bertIdentity(config, exact, signal), 'scales')
   const assembly = assembleBert(config, plan, hasPooler(weights), scales?.layers)
   if (hasInt8Weights(assembly)) expectInt8(device.info(), plan.name)
-  const session = await openSession({
-    device,
-    library,
-    manifest,
-    layouts,
-    weights: prepareWeights(assembly.applications, weights, layouts, exact),
-  })
+  const prepared = prepareWeights(assembly.applications, weights, layouts, exact)
+  const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const captures = device.info().kind === 'cuda'
   const programs = lruCache<Promise<Program>>(
@@ -123,8 +121,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     })
 
   async function runBatch(batch: readonly TokenCase[], signal: AbortSignal | undefined): Promise<EncoderResult[]> {
-    const longest = Math.max(...batch.map(({ inputIds }) => inputIds.length))
-    const seq = Math.min(Math.ceil(longest / seqStep) * seqStep, config.positions)
+    const seq = Math.min(Math.ceil(longestOf(batch) / seqStep) * seqStep, config.positions)
     const lengths = batch.map(({ inputIds }) => inputIds.length)
     const tokens = packedRows(lengths, seq)
     const ready = await program({ batch: batch.length, seq, tokens })
@@ -147,7 +144,8 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
         const results: EncoderResult[] = []
         for (let start = 0; start < cases.length; start += batch) {
           signal?.throwIfAborted()
-          results.push(...(await runBatch(cases.slice(start, start + batch), signal)))
+          const done = await runBatch(cases.slice(start, start + batch), signal)
+          for (const [i, result] of done.entries()) results.push(expectNumbers(result, start + i))
           progress?.(results.length, cases.length)
         }
         return results
@@ -161,6 +159,29 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
       session.release()
     },
   }
+}
+
+/** What a result is made of, token by token, in words of a message. */
+const rowsOf = (result: EncoderResult): (readonly [string, readonly Float32Array[]])[] =>
+  result.kind === 'token-classifier'
+    ? [['logits', result.logits]]
+    : [['states', result.states], ...(result.pooled === undefined ? [] : [['pooled state', [result.pooled]] as const])]
+
+/**
+ * A result of numbers: the label of a row that has none would say nothing.
+ * @throws finding `run.value` naming the case and the token
+ */
+function expectNumbers(result: EncoderResult, index: number): EncoderResult {
+  for (const [what, rows] of rowsOf(result)) {
+    for (const [token, row] of rows.entries()) {
+      const value = row.find((value) => !Number.isFinite(value))
+      if (value === undefined) continue
+      throw findingError('run.value', `case ${index}: the ${what} of token ${token} hold ${value}`, {
+        hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
+      })
+    }
+  }
+  return result
 }
 
 /** Compute capability from which tensor cores multiply int8. */
@@ -205,7 +226,7 @@ function unpackOutputs(
       kind: config.kind,
       labelIds,
       labels: labelIds.map((id) => config.labels[id] ?? `LABEL_${id}`),
-      logits: rows(floats('logits'), config.labels.length),
+      logits: rows(floats('logits'), config.classes),
     }
   }
   const pooled = outputs.pooled === undefined ? undefined : floats('pooled')

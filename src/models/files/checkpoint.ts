@@ -1,11 +1,39 @@
-/** Tensors of a checkpoint as a model's weights: found by name, held against the shapes its configuration gives, converted. */
+/** Tensors of a checkpoint as a model's weights: found by name, held against the shapes its configuration gives, converted when they are read. */
+import { join } from 'node:path'
 import { usageError } from '../../errors.js'
-import type { WeightTensor } from '../../runtime/session.js'
-import { convertTensor, type FloatType } from './convert.js'
-import type { Safetensors, StoredTensor } from './safetensors.js'
+import { isMissing } from '../../files.js'
+import type { DeferredTensor } from '../../runtime/weight.js'
+import { type Allowed, type CheckpointTensor, convertTensor, type FloatType } from './convert.js'
+import { openSafetensors } from './safetensors.js'
+import { shown } from './safetensors_header.js'
+import { openShards } from './sharded.js'
 
-/** The first tensor a file has under any of these names, and the name it has. */
-export function findTensor(file: Safetensors, names: readonly string[]): readonly [string, StoredTensor] | undefined {
+/** The tensors of a model's files. */
+export interface Checkpoint {
+  readonly tensors: ReadonlyMap<string, CheckpointTensor>
+}
+
+/**
+ * Opens the weights of a model folder: `model.safetensors`, or the files that `model.safetensors.index.json` names. Only headers are
+ * read; nothing stays open.
+ * @throws usage `safetensors.*`, `checkpoint.index`, `checkpoint.shard`; the signal's reason when it aborts
+ */
+export async function openCheckpoint(dir: string, signal?: AbortSignal): Promise<Checkpoint> {
+  try {
+    return await openSafetensors(join(dir, 'model.safetensors'), signal)
+  } catch (single) {
+    if (!isMissing(single)) throw single
+    return openShards(dir, signal).catch((sharded: unknown) => {
+      // With neither, the usual one is what is missing.
+      throw isMissing(sharded) && isIndex(sharded) ? single : sharded
+    })
+  }
+}
+
+const isIndex = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'checkpoint.index'
+
+/** The first tensor a checkpoint has under any of these names, and the name it has. */
+export function findTensor(file: Checkpoint, names: readonly string[]): readonly [string, CheckpointTensor] | undefined {
   for (const name of names) {
     const tensor = file.tensors.get(name)
     if (tensor !== undefined) return [name, tensor]
@@ -14,16 +42,30 @@ export function findTensor(file: Safetensors, names: readonly string[]): readonl
 }
 
 /**
- * A tensor in storage type `dtype`.
- * @param found what the file has for it
+ * Refuses a count of repeated parts that the checkpoint cannot hold, before anything is made for each of them: each part has a tensor
+ * at least, so that a small configuration cannot ask for more than its checkpoint has.
+ * @param what the field of the configuration
+ * @throws usage `config.count`
+ */
+export function expectCount(file: Checkpoint, what: string, count: number): void {
+  if (count <= file.tensors.size) return
+  throw usageError('config.count', `${what} is ${count}, the checkpoint has ${file.tensors.size} tensors in all`, {
+    hint: 'the weights may belong to another configuration',
+  })
+}
+
+/**
+ * A tensor in storage type `dtype`, read when it is uploaded; then a value that is no number throws finding `weights.value`.
+ * @param found what the checkpoint has for it
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
 export function takeTensor(
-  found: readonly [string, StoredTensor] | undefined,
+  found: readonly [string, CheckpointTensor] | undefined,
   name: string,
   shape: readonly number[],
   dtype: FloatType,
-): WeightTensor {
+  allowed?: Allowed,
+): DeferredTensor {
   if (found === undefined) {
     throw usageError('weights.missing', `tensor ${name} [${shape.join(', ')}] is missing`, {
       hint: 'the weights may belong to another architecture than config.json states',
@@ -33,8 +75,8 @@ export function takeTensor(
   if (tensor.shape.join() !== shape.join()) {
     throw usageError(
       'weights.shape',
-      `tensor ${stored} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
+      `tensor ${shown(stored)} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
     )
   }
-  return convertTensor(stored, tensor, dtype)
+  return convertTensor(stored, tensor, dtype, allowed)
 }

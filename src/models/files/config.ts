@@ -1,7 +1,7 @@
 /** HF `config.json` of a BERT model: read, checked, and reduced to what the assembly needs. */
 import { z } from 'zod'
 import { usageError } from '../../errors.js'
-import { checkFields, keysOf, readConfigFile, size } from './config_file.js'
+import { checkFields, epsilon, keysOf, readConfigFile, size } from './config_file.js'
 
 /** Activations of the inner network, by their names in HF configurations, and the op each one is. */
 export const activations = {
@@ -24,7 +24,7 @@ const schema = z.looseObject({
   intermediate_size: size,
   max_position_embeddings: size,
   type_vocab_size: size.default(2),
-  layer_norm_eps: z.number().positive().default(1e-12),
+  layer_norm_eps: epsilon.default(1e-12),
   hidden_act: z.enum(keysOf(activations)),
   position_embedding_type: z.literal('absolute').default('absolute'),
   is_decoder: z.literal(false).default(false),
@@ -57,7 +57,9 @@ export interface BertConfig {
   /** Name of the activation op. */
   readonly activation: (typeof activations)[ActivationName]
   readonly padToken: number
-  /** Names of the classes of a token classifier; empty for an encoder. */
+  /** Classes of a token classifier; 0 for an encoder. */
+  readonly classes: number
+  /** Names of the classes where the configuration has them; class 3 without a name is LABEL_3. */
   readonly labels: readonly string[]
 }
 
@@ -95,16 +97,21 @@ export function parseBertConfig(value: unknown, name: string): BertConfig {
     eps: config.layer_norm_eps,
     activation: activations[config.hidden_act],
     padToken: config.pad_token_id ?? 0,
-    labels: kind === 'encoder' ? [] : labelNames(config.id2label, config.num_labels, name),
+    ...(kind === 'encoder' ? { classes: 0, labels: [] } : classesOf(config.id2label, config.num_labels, name)),
   }
 }
 
-/** HF writes no labels when there are the default two. */
-function labelNames(id2label: Readonly<Record<string, string>> | undefined, count: number | undefined, name: string): string[] {
-  if (id2label === undefined) return Array.from({ length: count ?? 2 }, (_, i) => `LABEL_${i}`)
-  return Array.from({ length: Object.keys(id2label).length }, (_, i) => {
+/** HF writes no names when there are the default two. Names are not made up here: a count may be wrong, and the checkpoint is not yet known. */
+function classesOf(
+  id2label: Readonly<Record<string, string>> | undefined,
+  count: number | undefined,
+  name: string,
+): Pick<BertConfig, 'classes' | 'labels'> {
+  if (id2label === undefined) return { classes: count ?? 2, labels: [] }
+  const labels = Array.from({ length: Object.keys(id2label).length }, (_, i) => {
     const label = id2label[i]
     if (label === undefined) throw usageError('config.labels', `${name}: id2label has no entry ${i}; its keys must count from 0`)
     return label
   })
+  return { classes: labels.length, labels }
 }

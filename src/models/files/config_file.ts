@@ -1,7 +1,7 @@
 /** HF's JSON configuration files: read, and held against a schema. What the fields mean is each model's own. */
-import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { usageError } from '../../errors.js'
+import { isMissing, readText } from '../../files.js'
 
 /** An extent or a count. */
 export const size = z
@@ -9,21 +9,22 @@ export const size = z
   .positive()
   .max(2 ** 31 - 1)
 
+/** Added to a variance before its square root is taken: at least the smallest normal float32, and no larger than what it is added to may be. */
+export const epsilon = z
+  .number()
+  .min(2 ** -126)
+  .max(1)
+
 /** The keys of a record, as `z.enum` takes them. */
 export const keysOf = <K extends string>(record: Readonly<Record<K, unknown>>): [K, ...K[]] => Object.keys(record) as [K, ...K[]]
 
+/** Configurations have a few kilobytes; of a long list of wrong fields, each would be described. */
+const mostBytes = 4 * 2 ** 20
+
 /** The value of a JSON file. @throws usage `config.read`, `config.json` */
 export async function readConfigFile(path: string): Promise<unknown> {
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (cause) {
-    throw usageError('config.read', `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      hint: 'a model folder holds config.json, model.safetensors and tokenizer.json',
-      cause,
-    })
-  }
-  return parseJson(text, path)
+  const hint = 'a model folder holds config.json, model.safetensors and tokenizer.json'
+  return parseJson(await readText(path, { code: 'config.read', hint }, { most: mostBytes }), path)
 }
 
 /** The same of a file that need not exist; undefined if it does not. @throws usage `config.read`, `config.json` */
@@ -31,9 +32,7 @@ export async function readOptionalConfigFile(path: string): Promise<unknown> {
   try {
     return await readConfigFile(path)
   } catch (error) {
-    if (error instanceof Error && error.cause instanceof Error && 'code' in error.cause && error.cause.code === 'ENOENT') {
-      return undefined
-    }
+    if (isMissing(error)) return undefined
     throw error
   }
 }
@@ -46,10 +45,15 @@ function parseJson(text: string, path: string): unknown {
   }
 }
 
-/** The fields of a configuration; `name` is used in messages. @throws usage `config.field` naming every field that is wrong */
+/** Wrong fields that a message names. */
+const shownProblems = 8
+
+/** The fields of a configuration; `name` is used in messages. @throws usage `config.field` naming the fields that are wrong */
 export function checkFields<T extends z.ZodType>(schema: T, value: unknown, name: string): z.output<T> {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`)
-  throw usageError('config.field', `${name}: ${problems.join('; ')}`)
+  const { issues } = parsed.error
+  const problems = issues.slice(0, shownProblems).map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`)
+  const more = issues.length > shownProblems ? `; and ${issues.length - shownProblems} more` : ''
+  throw usageError('config.field', `${name}: ${problems.join('; ')}${more}`)
 }

@@ -1,16 +1,13 @@
 /**
- * Reads and writes safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes. The reader
- * refuses everything the format forbids; a file it accepts describes each of its data bytes exactly once.
+ * Reads and writes safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes. A file is opened by
+ * its header alone; a tensor's bytes are read by their position when they are asked for, so a file may be larger than memory.
  */
-import { open } from 'node:fs/promises'
-import { z } from 'zod'
+import type { FileHandle } from 'node:fs/promises'
 import { usageError } from '../../errors.js'
+import { type Refusal, readAt, withFile } from '../../files.js'
+import { type ElementType, type Header, headerLength, parseHeader, prefixBytes, type TensorEntry } from './safetensors_header.js'
 
-/** Element types read here, with their sizes. */
-export const elementBytes = { F32: 4, F16: 2, BF16: 2, I32: 4, I64: 8 } as const
-
-export type ElementType = keyof typeof elementBytes
-
+/** A tensor in host memory. */
 export interface StoredTensor {
   readonly dtype: ElementType
   readonly shape: readonly number[]
@@ -22,32 +19,111 @@ export interface Safetensors {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** The format's own limit on the header. */
-const maxHeaderBytes = 100_000_000
-const prefixBytes = 8
+/** A tensor of a file. */
+export interface FileTensor {
+  readonly dtype: ElementType
+  readonly shape: readonly number[]
+  readonly bytes: number
+  /**
+   * Its bytes in order, pieces of whole elements. A piece is valid until the next one is asked for.
+   * @throws usage `safetensors.read`, `safetensors.changed`; the signal's reason when it aborts
+   */
+  pieces(signal?: AbortSignal): AsyncGenerator<Uint8Array, void>
+}
 
-const size = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
-const headerSchema = z.strictObject({ dtype: z.string(), shape: z.array(size), data_offsets: z.tuple([size, size]) })
+export interface SafetensorsFile {
+  readonly tensors: ReadonlyMap<string, FileTensor>
+  readonly metadata: Readonly<Record<string, string>>
+}
 
-/** Reads and checks a file. @throws usage `safetensors.read` if it cannot be read, and what `parseSafetensors` throws */
-export async function readSafetensors(path: string): Promise<Safetensors> {
-  const file = await open(path).catch((cause: unknown) => {
-    throw usageError('safetensors.read', `cannot read ${path}: ${reason(cause)}`, { cause })
+/** Bytes read at once: two such pieces are all that reading a tensor takes. */
+const pieceBytes = 8 * 2 ** 20
+
+const refusal: Refusal = { code: 'safetensors.read' }
+
+/** What must not change between reading a header and reading a tensor. */
+interface Version {
+  readonly ino: number
+  readonly size: number
+  readonly mtimeMs: number
+}
+
+/**
+ * Opens a file: reads and checks its header. No file stays open; a tensor's bytes come from the same version of the file or not at all.
+ * @throws usage `safetensors.read` if it cannot be read or is no regular file, and what `parseSafetensors` throws
+ */
+export async function openSafetensors(path: string, signal?: AbortSignal): Promise<SafetensorsFile> {
+  signal?.throwIfAborted()
+  const { header, first, version } = await withFile(path, refusal, async (file, { ino, size, mtimeMs }) => {
+    const prefix = new Uint8Array(Math.min(prefixBytes, size))
+    await readAt(file, prefix, 0, path, refusal)
+    const length = headerLength(prefix, size, path)
+    const bytes = new Uint8Array(length)
+    await readAt(file, bytes, prefixBytes, path, refusal)
+    const first = prefixBytes + length
+    return { header: parseHeader(bytes, size - first, path), first, version: { ino, size, mtimeMs } }
   })
-  try {
-    // The length is checked before the file is read, so that a header that lies costs no memory.
-    const prefix = Buffer.alloc(prefixBytes)
-    const { bytesRead } = await file.read(prefix, 0, prefixBytes, 0)
-    headerLength(prefix.subarray(0, bytesRead), (await file.stat()).size, path)
-    return parseSafetensors(await file.readFile(), path)
-  } catch (cause) {
-    if (cause instanceof Error && 'syscall' in cause) {
-      throw usageError('safetensors.read', `cannot read ${path}: ${reason(cause)}`, { cause })
-    }
-    throw cause
-  } finally {
-    await file.close()
+  const tensors = [...header.tensors].map(([name, entry]): [string, FileTensor] => {
+    const { dtype, shape, from, to } = entry
+    return [name, { dtype, shape, bytes: to - from, pieces: (signal) => readPieces({ path, version, first }, entry, signal) }]
+  })
+  return { tensors: new Map(tensors), metadata: header.metadata }
+}
+
+interface Source {
+  readonly path: string
+  readonly version: Version
+  /** The place of the first data byte. */
+  readonly first: number
+}
+
+/** Reads one piece ahead, so that the disk and whoever takes the pieces work at the same time. */
+async function* readPieces(
+  { path, version, first }: Source,
+  { from, to }: TensorEntry,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array, void> {
+  const buffers = [0, 1].map(() => new Uint8Array(Math.min(pieceBytes, to - from)))
+  const read = (at: number, turn: number): Promise<Uint8Array> => {
+    const piece = (buffers[turn % 2] ?? new Uint8Array()).subarray(0, Math.min(pieceBytes, to - at))
+    return withSame(path, version, (file) => readAt(file, piece, first + at, path, refusal)).then(() => piece)
   }
+  if (from === to) return
+  let next = read(from, 0)
+  try {
+    for (let at = from, turn = 1; at < to; at += pieceBytes, turn++) {
+      const piece = await next
+      signal?.throwIfAborted()
+      if (at + pieceBytes < to) next = read(at + pieceBytes, turn)
+      yield piece
+    }
+  } finally {
+    // Whoever stops early must not leave a rejection that nobody hears.
+    await next.catch(() => {})
+  }
+}
+
+/** @throws usage `safetensors.changed` for a file that was written to since its header was read */
+const withSame = (path: string, { ino, size, mtimeMs }: Version, work: (file: FileHandle) => Promise<void>): Promise<void> =>
+  withFile(path, refusal, (file, now) => {
+    if (now.ino === ino && now.size === size && now.mtimeMs === mtimeMs) return work(file)
+    throw usageError('safetensors.changed', `${path} changed while it was read`, { hint: 'load it again when it is complete' })
+  })
+
+/** Reads a whole file into host memory. @throws what `openSafetensors` and its tensors throw */
+export async function readSafetensors(path: string): Promise<Safetensors> {
+  const { tensors, metadata } = await openSafetensors(path)
+  const held = new Map<string, StoredTensor>()
+  for (const [name, { dtype, shape, bytes, pieces }] of tensors) {
+    const data = new Uint8Array(bytes)
+    let at = 0
+    for await (const piece of pieces()) {
+      data.set(piece, at)
+      at += piece.byteLength
+    }
+    held.set(name, { dtype, shape, data })
+  }
+  return { tensors: held, metadata }
 }
 
 /**
@@ -56,128 +132,13 @@ export async function readSafetensors(path: string): Promise<Safetensors> {
  */
 export function parseSafetensors(bytes: Uint8Array, name: string): Safetensors {
   const length = headerLength(bytes.subarray(0, prefixBytes), bytes.byteLength, name)
-  const header = parseHeader(bytes.subarray(prefixBytes, prefixBytes + length), name)
   const body = bytes.subarray(prefixBytes + length)
-  const { __metadata__: metadata = {}, ...entries } = header
-  if (!isMetadata(metadata)) throw usageError('safetensors.header', `${name}: __metadata__ is not an object of strings`)
-
-  const tensors = new Map<string, StoredTensor>()
-  const ranges: { tensor: string; from: number; to: number }[] = []
-  for (const [tensor, entry] of Object.entries(entries)) {
-    const { dtype, shape, from, to } = checkEntry(tensor, entry, name)
-    ranges.push({ tensor, from, to })
-    tensors.set(tensor, { dtype, shape, data: body.subarray(from, to) })
-  }
-  checkCoverage(ranges, body.byteLength, name)
-  return { tensors, metadata }
-}
-
-function headerLength(prefix: Uint8Array, fileBytes: number, name: string): number {
-  if (prefix.byteLength < prefixBytes) {
-    throw usageError('safetensors.truncated', `${name}: the file has ${fileBytes} bytes, too few for a safetensors header`)
-  }
-  const length = new DataView(prefix.buffer, prefix.byteOffset, prefixBytes).getBigUint64(0, true)
-  if (length > BigInt(maxHeaderBytes)) {
-    throw usageError('safetensors.header', `${name}: the header claims ${length} bytes, at most ${maxHeaderBytes} are allowed`)
-  }
-  if (BigInt(fileBytes - prefixBytes) < length) {
-    throw usageError(
-      'safetensors.truncated',
-      `${name}: the header claims ${length} bytes, the file has ${fileBytes - prefixBytes} after its length`,
-      { hint: 'the download may be incomplete' },
-    )
-  }
-  return Number(length)
-}
-
-function parseHeader(bytes: Uint8Array, name: string): Record<string, unknown> {
-  let text: string
-  let value: unknown
-  try {
-    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    value = JSON.parse(text)
-  } catch (cause) {
-    throw usageError('safetensors.header', `${name}: the header is not JSON`, { cause })
-  }
-  if (!text.startsWith('{') || typeof value !== 'object' || value === null) {
-    throw usageError('safetensors.header', `${name}: the header is not a JSON object`)
-  }
-  const duplicate = findDuplicateKey(text)
-  if (duplicate !== undefined) throw usageError('safetensors.duplicate', `${name}: the header names ${duplicate} twice`)
-  return value as Record<string, unknown>
-}
-
-/** A key that occurs twice in one object of a valid JSON text. `JSON.parse` keeps the last and says nothing. */
-function findDuplicateKey(text: string): string | undefined {
-  const scopes: Set<string>[] = []
-  for (const [token, string] of text.matchAll(/"((?:[^"\\]|\\.)*)"\s*:|"(?:[^"\\]|\\.)*"|[{}]/g)) {
-    if (token === '{') scopes.push(new Set())
-    else if (token === '}') scopes.pop()
-    else if (string !== undefined) {
-      const key = String(JSON.parse(`"${string}"`))
-      const scope = scopes.at(-1)
-      if (scope?.has(key)) return key
-      scope?.add(key)
-    }
-  }
-  return undefined
-}
-
-function checkEntry(tensor: string, entry: unknown, name: string) {
-  const parsed = headerSchema.safeParse(entry)
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw usageError(
-      'safetensors.tensor',
-      `${name}: tensor ${tensor}: ${issue?.path.join('.') ?? ''} ${issue?.message ?? 'is invalid'}`,
-    )
-  }
-  const {
-    dtype,
-    shape,
-    data_offsets: [from, to],
-  } = parsed.data
-  if (!isElementType(dtype)) {
-    throw usageError('safetensors.dtype', `${name}: tensor ${tensor} has dtype ${dtype}`, {
-      hint: `supported: ${Object.keys(elementBytes).join(', ')}`,
-    })
-  }
-  const bytes = shape.reduce((product, extent) => product * extent, elementBytes[dtype])
-  if (!Number.isSafeInteger(bytes) || to - from !== bytes) {
-    throw usageError(
-      'safetensors.size',
-      `${name}: tensor ${tensor}, ${dtype} [${shape.join(', ')}], takes ${bytes} bytes, its data offsets [${from}, ${to}] hold ${to - from}`,
-    )
-  }
-  return { dtype, shape, from, to }
-}
-
-const isMetadata = (value: unknown): value is Record<string, string> =>
-  typeof value === 'object' &&
-  value !== null &&
-  !Array.isArray(value) &&
-  Object.values(value).every((text) => typeof text === 'string')
-
-const isElementType = (dtype: string): dtype is ElementType => Object.hasOwn(elementBytes, dtype)
-
-/** Sorted by offset, the tensors must follow each other without gap or overlap from 0 to the end of the file. */
-function checkCoverage(ranges: { tensor: string; from: number; to: number }[], bodyBytes: number, name: string): void {
-  let end = 0
-  for (const { tensor, from, to } of ranges.sort((a, b) => a.from - b.from || a.to - b.to)) {
-    if (from !== end) {
-      const what = from < end ? 'overlaps the tensor before it' : 'leaves a gap'
-      throw usageError('safetensors.offsets', `${name}: tensor ${tensor} ${what}: its data start at ${from}, expected ${end}`)
-    }
-    end = to
-  }
-  if (end > bodyBytes) {
-    throw usageError('safetensors.truncated', `${name}: the tensors take ${end} bytes, the file holds ${bodyBytes}`, {
-      hint: 'the download may be incomplete',
-    })
-  }
-  if (end < bodyBytes) {
-    throw usageError('safetensors.offsets', `${name}: the tensors take ${end} bytes, the file holds ${bodyBytes - end} more`)
-  }
+  const header: Header = parseHeader(bytes.subarray(prefixBytes, prefixBytes + length), body.byteLength, name)
+  const tensors = [...header.tensors].map(([tensor, { dtype, shape, from, to }]): [string, StoredTensor] => [
+    tensor,
+    { dtype, shape, data: body.subarray(from, to) },
+  ])
+  return { tensors: new Map(tensors), metadata: header.metadata }
 }
 
 /** The bytes of a file that holds the tensors in the order given. */
@@ -200,5 +161,3 @@ export function formatSafetensors(
   prefix.writeBigUInt64LE(BigInt(text.byteLength))
   return new Uint8Array(Buffer.concat([prefix, text, ...parts]))
 }
-
-const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))

@@ -5,6 +5,10 @@ export interface TokenCase {
   readonly inputIds: readonly number[]
 }
 
+/** Tokens of the longest case. */
+export const longestOf = (cases: readonly TokenCase[]): number =>
+  cases.reduce((longest, { inputIds }) => Math.max(longest, inputIds.length), 0)
+
 /** @throws usage `run.batch`, `run.sequence`, `run.token` naming the case, the value and what is allowed */
 export function checkCases(
   config: { readonly positions: number; readonly vocab: number },

@@ -1,8 +1,12 @@
-/** Texts to token ids and back, by a model's `tokenizer.json`. */
-import { readFile } from 'node:fs/promises'
+/**
+ * Texts to token ids and back, by a model's `tokenizer.json`. The file is as little trusted as any other: whatever it makes the library
+ * do, a caller gets ids or an error that names the file.
+ */
 import { join } from 'node:path'
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers'
-import { usageError } from '../../errors.js'
+import { HeddleError, usageError } from '../../errors.js'
+import { isMissing, readText } from '../../files.js'
+import { withinTime } from './time_limit.js'
 
 export interface Encoded {
   readonly ids: readonly number[]
@@ -14,6 +18,7 @@ export interface EncodedWords extends Encoded {
   readonly words: readonly number[]
 }
 
+/** All methods throw usage `tokenizer.invalid` where the file does not do its part, and `tokenizer.time` where it takes too long. */
 export interface Tokenizer {
   /** Encodes a text; special tokens are added unless switched off. */
   encode(text: string, options?: { readonly special?: boolean }): Encoded
@@ -26,7 +31,8 @@ export interface Tokenizer {
 
 /**
  * Loads `tokenizer.json` and, if there is one, `tokenizer_config.json` of a model folder.
- * @throws usage `tokenizer.read` when tokenizer.json cannot be read, `tokenizer.invalid` when it is not a tokenizer this understands
+ * @throws usage `tokenizer.read` when tokenizer.json cannot be read, `tokenizer.invalid` when it is not a tokenizer this understands,
+ * `tokenizer.time` when it takes too long
  */
 export async function loadTokenizer(dir: string): Promise<Tokenizer> {
   const path = join(dir, 'tokenizer.json')
@@ -35,10 +41,48 @@ export async function loadTokenizer(dir: string): Promise<Tokenizer> {
     throw usageError('tokenizer.read', `there is no ${path}`, { hint: 'without a tokenizer, give token ids instead of text' })
   }
   const config = (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}
-  try {
-    return wrap(new HfTokenizer(definition, config))
-  } catch (cause) {
-    throw usageError('tokenizer.invalid', `${path}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+  const guard = guardOf(path)
+  return guarded(wrap(guard('load', JSON.stringify(definition).length, () => new HfTokenizer(definition, config))), guard)
+}
+
+/** A call of the library: what it does, how much text it does it with, and the call. */
+type Guard = <T>(what: string, characters: number, call: () => T) => T
+
+/** Milliseconds a call may take: far more than any tokenizer needs, on a machine that is busy too. */
+const allowedMs = (characters: number): number => 3000 + characters
+
+const guardOf =
+  (path: string): Guard =>
+  (what, characters, call) => {
+    let done: { readonly value: ReturnType<typeof call> } | undefined
+    try {
+      done = withinTime(allowedMs(characters), call)
+    } catch (cause) {
+      if (cause instanceof HeddleError) throw cause
+      throw usageError('tokenizer.invalid', `${path} cannot ${what}: ${cause instanceof Error ? cause.message : String(cause)}`, {
+        cause,
+      })
+    }
+    if (done !== undefined) return done.value
+    throw usageError('tokenizer.time', `${path} does not ${what} within ${allowedMs(characters) / 1000} s`, {
+      hint: 'one of its regular expressions may need time that grows exponentially; give token ids instead of text',
+    })
+  }
+
+const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0)
+
+/** The same tokenizer, held to its contract. */
+function guarded(tokenizer: Tokenizer, guard: Guard): Tokenizer {
+  const checked = <T extends Encoded>(encoded: T): T => {
+    const wrong = encoded.ids.findIndex((id) => !Number.isInteger(id) || id < 0)
+    if (wrong < 0) return encoded
+    throw new Error(`token ${JSON.stringify(encoded.tokens[wrong])} has id ${String(encoded.ids[wrong])}`)
+  }
+  return {
+    encode: (text, options) => guard('encode a text', text.length, () => checked(tokenizer.encode(text, options))),
+    encodeWords: (words) => guard('encode words', lengthOf(words), () => checked(tokenizer.encodeWords(words))),
+    decode: (ids, options) => guard('decode ids', ids.length, () => tokenizer.decode(ids, options)),
+    idOf: (token) => guard('look a token up', token.length, () => tokenizer.idOf(token)),
   }
 }
 
@@ -74,16 +118,14 @@ function wrap(hf: HfTokenizer): Tokenizer {
 async function readJson(path: string): Promise<object | undefined> {
   let text: string
   try {
-    text = await readFile(path, 'utf8')
-  } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined
-    throw usageError('tokenizer.read', `cannot read ${path}: ${cause instanceof Error ? cause.message : String(cause)}`, {
-      cause,
-    })
+    text = await readText(path, { code: 'tokenizer.read' })
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
   }
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null) return value
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
   } catch (cause) {
     throw usageError('tokenizer.invalid', `${path} is not JSON`, { cause })
   }

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { usageError } from '../../errors.js'
 import { activations as bertActivations } from '../files/config.js'
 import { checkFields, keysOf, readConfigFile, readOptionalConfigFile, size } from '../files/config_file.js'
+import { shown } from '../files/safetensors_header.js'
 
 /** Activations of the inner networks, by their names in HF configurations, and the op each one is. */
 const activations = { ...bertActivations, silu: 'silu', swish: 'silu' } as const
@@ -156,16 +157,7 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
     startToken: checked('decoder_start_token_id', settings.decoder_start_token_id ?? config.decoder_start_token_id ?? kind.start),
     endTokens: (typeof ends === 'number' ? [ends] : (ends ?? [])).map((id) => checked('eos_token_id', id)),
     padToken: checked('pad_token_id', settings.pad_token_id ?? config.pad_token_id ?? kind.pad),
-    badTokens: (settings.bad_words_ids ?? config.bad_words_ids ?? []).map(([id, ...more]) => {
-      if (id !== undefined && more.length === 0) return checked('bad_words_ids', id)
-      throw usageError(
-        'config.bad_words',
-        `${name}: bad_words_ids has ${JSON.stringify([id, ...more])}, expected lists of one token`,
-        {
-          hint: 'single tokens can be kept out of results, sequences of them cannot',
-        },
-      )
-    }),
+    badTokens: bannedTokens(name, settings.bad_words_ids ?? config.bad_words_ids ?? [], vocab),
     maxLength: Math.min(
       settings.max_length ?? config.max_length ?? config.max_position_embeddings,
       config.max_position_embeddings,
@@ -181,6 +173,25 @@ function stackOf(
 ): StackConfig {
   if (hidden % heads === 0) return { layers, heads, headDim: hidden / heads, inner }
   throw usageError('config.heads', `${name}: d_model ${hidden} is not a multiple of ${stack}_attention_heads ${heads}`)
+}
+
+/** @throws usage `config.bad_words` for a sequence of tokens, and where no token is left to choose */
+function bannedTokens(name: string, lists: readonly (readonly number[])[], vocab: number): number[] {
+  const banned = new Set<number>()
+  for (const [id, ...more] of lists) {
+    if (id === undefined || more.length > 0) {
+      throw usageError(
+        'config.bad_words',
+        `${name}: bad_words_ids has ${shown(JSON.stringify([id, ...more]))}, expected lists of one token`,
+        {
+          hint: 'single tokens can be kept out of results, sequences of them cannot',
+        },
+      )
+    }
+    banned.add(checkToken(name, 'bad_words_ids', id, vocab))
+  }
+  if (banned.size < vocab) return [...banned]
+  throw usageError('config.bad_words', `${name}: bad_words_ids names all ${vocab} tokens, so that no result has any`)
 }
 
 function checkToken(name: string, what: string, id: number, vocab: number): number {

@@ -3,36 +3,37 @@
  * batched in order; what a batch needs on the device is made for each shape and kept while shapes recur. The host looks at whether
  * texts have ended once every few steps; in between, the device decides alone.
  */
-import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
 import { HeddleError, usageError } from '../../errors.js'
-import type { NativeDevice, NativeLibrary } from '../../runtime/native.js'
+import { defaultPlan, findPlan } from '../../program/plans.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
 import { openSession } from '../../runtime/session.js'
-import { defaultPlan, findPlan } from '../assembly/plans.js'
 import { prepareWeights } from '../assembly/prepare_weights.js'
 import { type Hypothesis, traceBeams, tracePool } from '../decoding/beam_trace.js'
 import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
 import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import { openCheckpoint } from '../files/checkpoint.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
-import { readSafetensors } from '../files/safetensors.js'
 import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { lruCache } from '../lru_cache.js'
-import { decoderSteps, formOf } from './decoder.js'
+import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
-import { assembleSeq2seqEncoder } from './seq2seq_encoder.js'
 import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
 
 export interface Seq2seqOptions {
   readonly device: NativeDevice
   /** The device's kernel library and the manifest of the text it was built from. */
-  readonly library: NativeLibrary
+  readonly library: KernelSource
   readonly manifest: Manifest
   /** Storage type of weights and activations; f32 by default. */
   readonly dtype?: FloatType
   /** `unfused` by default. */
   readonly plan?: string
+  /** Ends loading; runs have signals of their own. */
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface GenerateOptions extends GenerationOptions {
@@ -84,27 +85,23 @@ const keptShapes = 4
 
 /**
  * Loads the folder of a Pegasus or Marian model.
- * @throws usage `config.*`, `safetensors.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
+ * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
  */
 export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise<Seq2seq> {
-  const { device, library, manifest, dtype = 'f32' } = options
+  const { device, library, manifest, dtype = 'f32', signal } = options
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
   if (!floatTypes.includes(dtype)) {
     throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
   }
   const config = await readSeq2seqConfig(dir)
-  const weights = seq2seqWeights(config, await readSafetensors(join(dir, 'model.safetensors')), dtype)
+  const weights = seq2seqWeights(config, await openCheckpoint(dir, signal), dtype)
   const headBias = hasLogitsBias(weights)
   const encoder = assembleSeq2seqEncoder(config, plan)
   const greedy: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
-  const applications = [...encoder.applications, ...decoderSteps(config, headBias, plan, greedy, 1)]
-  const session = await openSession({
-    device,
-    library,
-    manifest,
-    layouts,
-    weights: prepareWeights(applications, weights, layouts),
-  })
+  const decoder = assembleDecoder(config, headBias, plan, greedy, 1)
+  const applications = [...encoder.wired.applications, ...decoder.wired.applications]
+  const prepared = prepareWeights(applications, weights, layouts)
+  const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const decodings = lruCache<Promise<Decoding>>(keptShapes, (evicted) =>
     evicted.then(
@@ -166,7 +163,7 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
         for (let ended = false, steps = 0; !ended && steps < generation.maxNewTokens; steps += stepsPerRun) {
           ended = await decoding.advance(1, given.signal)
         }
-        results.push(...(await resultsOf(config, decoding, generation)))
+        for (const result of await resultsOf(config, decoding, generation)) results.push(result)
       }
       return results
     },
@@ -211,7 +208,7 @@ function shapeOf(
   { choice, maxNewTokens }: Generation,
   sources: readonly (readonly number[])[],
 ): DecodingShape {
-  const longest = Math.max(...sources.map(({ length }) => length))
+  const longest = sources.reduce((longest, { length }) => Math.max(longest, length), 0)
   return {
     batch: sources.length,
     width: choice.kind === 'beams' ? choice.width : 1,

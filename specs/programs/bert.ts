@@ -1,0 +1,49 @@
+/**
+ * BERT (Devlin et al. 2018): embeddings, encoder layers, and what stands on top of them. Dims: b batch, s seq, h heads, d headDim,
+ * i inner, v vocab, u token types, p positions, c classes.
+ */
+import { program, tensor } from 'heddle'
+import { embeddings } from '../graphs/embeddings.js'
+import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from '../graphs/encoder_layer.js'
+import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
+
+/** Layers by the op in their inner networks. */
+export const encoderLayers = {
+  gelu: encoderLayerGelu,
+  gelu_tanh: encoderLayerGeluTanh,
+  relu: encoderLayerRelu,
+  silu: encoderLayerSilu,
+} as const
+
+export interface BertProgram {
+  readonly layers: number
+  readonly activation: keyof typeof encoderLayers
+  readonly eps: number
+  /** Of scores: 1/sqrt(headDim). */
+  readonly scale: number
+  /** `states` are the last hidden states in float32, `pooled` besides the first token's through a dense layer and tanh. */
+  readonly head: 'states' | 'pooled' | 'tokens'
+}
+
+const config: BertProgram = { layers: 12, activation: 'gelu', eps: 1e-12, scale: 1 / 8, head: 'states' }
+
+export const bert = program('bert', {
+  dims: { b: 8, s: 128, h: 12, d: 64, i: 3072, v: 30522, u: 2, p: 512, c: 9 },
+  config,
+  inputs: { ids: tensor('i32', 'b s'), typeIds: tensor('i32', 'b s'), lengths: tensor('i32', 'b') },
+  build: (p, { ids, typeIds, lengths }, { layers, activation, eps, scale, head }) => {
+    const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
+    const embedded = p.apply(embeddings, { ids: tokens(ids), typeIds: tokens(typeIds) }, p.weights('embeddings'), { eps })
+    const hidden = p.repeat('layer', layers, embedded.hidden, (x, layer) => {
+      return p.apply(encoderLayers[activation], { x, lengths }, layer.weights, { eps, scale }).hidden
+    })
+    if (head === 'tokens') {
+      const { logits, labels } = p.apply(tokenClassifier, { x: hidden }, p.weights('classifier'), {}, { label: 'classifier' })
+      return { logits, labels }
+    }
+    const { states } = p.apply(hiddenStates, { x: hidden }, {}, {}, { label: 'states' })
+    if (head === 'states') return { states }
+    const { pooled } = p.apply(pooler, { x: hidden }, p.weights('pooler'))
+    return { states, pooled }
+  },
+})

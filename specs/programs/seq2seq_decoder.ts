@@ -1,0 +1,197 @@
+/**
+ * The decoder of an encoder-decoder model: some steps of it, one behind the other. What a step leaves behind, caches, words and counters,
+ * is state that the next step takes up. Dims: b batch, w beams of a sequence, s places of the caches, t of the memory, h heads, d headDim,
+ * i inner, v vocab, u positions, e end ids, p parts of a row of logits, k candidates of each.
+ */
+import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
+import { beamStep, beamStepHf } from '../graphs/beam.js'
+import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from '../graphs/decoder.js'
+import { decoderLayers } from '../graphs/decoder_layer.js'
+import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
+import { splitHeads } from '../layouts/split_heads.js'
+import { memoryStates } from './seq2seq_encoder.js'
+
+/** How words are chosen: the likeliest, drawn from all or from a top-k, or by one of two rules of beam search. */
+type Choice =
+  | { readonly kind: 'greedy' | 'sample' | 'sample_top'; readonly penalised: boolean; readonly minimum: boolean }
+  | { readonly kind: 'beams'; readonly maxSteps: number }
+  | { readonly kind: 'beams_hf'; readonly maxSteps: number; readonly lengthPenalty: number; readonly earlyStopping: number }
+
+export interface Seq2seqDecoderProgram {
+  /** Steps of a run. */
+  readonly steps: number
+  readonly layers: number
+  readonly activation: keyof typeof decoderLayers.pre
+  readonly preNorm: boolean
+  readonly finalNorm: boolean
+  /** Whether logits have a bias. */
+  readonly headBias: boolean
+  readonly eps: number
+  readonly scale: number
+  readonly factor: number
+  readonly choice: Choice
+}
+
+const config: Seq2seqDecoderProgram = {
+  steps: 1,
+  layers: 6,
+  activation: 'silu',
+  preNorm: false,
+  finalNorm: false,
+  headBias: true,
+  eps: 1e-5,
+  scale: 1 / 8,
+  factor: 1,
+  choice: { kind: 'greedy', penalised: false, minimum: false },
+}
+
+type Values = Readonly<Record<string, ProgramTensor>>
+
+/** A value by its name. */
+const at = (values: Values, name: string): ProgramResult => {
+  const found = values[name]
+  if (found === undefined) throw new Error(`the decoder has no value ${name}`)
+  return { value: found.value }
+}
+const pick = <const N extends string>(values: Values, names: readonly N[]): { readonly [K in N]: ProgramResult } =>
+  Object.fromEntries(names.map((name) => [name, at(values, name)])) as { readonly [K in N]: ProgramResult }
+
+/** The caches of a layer. */
+const caches = (layer: number) => ({ keys: `keys${layer}`, values: `values${layer}` })
+
+const rows = { i32: tensor('i32', 'b*w'), f32: tensor('f32', 'b*w') } as const
+const pool = {
+  poolScores: tensor('f32', 'b w'),
+  poolSteps: tensor('i32', 'b w'),
+  poolRows: tensor('i32', 'b w'),
+  poolWords: tensor('i32', 'b w'),
+} as const
+const request = {
+  temperature: rows.f32,
+  topK: rows.i32,
+  topP: rows.f32,
+  minP: rows.f32,
+  seedsLow: rows.i32,
+  seedsHigh: rows.i32,
+} as const
+
+/** What steps change, and what they only read. Those that are set before the first step come first, side by side. */
+function states(p: Programming, { layers, choice }: Seq2seqDecoderProgram): { readonly carried: Values; readonly fixed: Values } {
+  const carried: Record<string, ProgramTensor> = {}
+  const fixed: Record<string, ProgramTensor> = {}
+  const beams = choice.kind === 'beams' || choice.kind === 'beams_hf'
+  carried.step = p.state('step', tensor('i32', '1'))
+  carried.words = p.state('words', rows.i32)
+  carried.finished = p.state('finished', choice.kind === 'beams_hf' ? tensor('i32', 'b') : rows.i32)
+  const table = p.state('beams', tensor('i32', 'b*w s'))
+  if (beams) carried.beams = table
+  else fixed.beams = table
+  fixed.lengths = p.state('lengths', tensor('i32', 'b'))
+  fixed.ends = p.state('ends', tensor('i32', 'e'))
+  if (beams) carried.cumulative = p.state('cumulative', rows.f32)
+  if (choice.kind === 'beams_hf') for (const [name, decl] of Object.entries(pool)) carried[name] = p.state(name, decl)
+  if (choice.kind === 'greedy' || choice.kind === 'sample' || choice.kind === 'sample_top') {
+    fixed.limit = p.state('limit', rows.i32)
+    if (choice.minimum) fixed.minimum = p.state('minimum', rows.i32)
+    if (choice.penalised) {
+      carried.seen = p.state('seen', tensor('i32', 'b*w v'))
+      fixed.penalty = p.state('penalty', rows.f32)
+    }
+    if (choice.kind !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
+  }
+  carried.history = p.state('history', tensor('i32', 's b*w'))
+  if (beams) carried.parents = p.state('parents', tensor('i32', 's b*w'))
+  // Attention that is not fused reads places beyond the step too, and gives them no weight: what lies there must be numbers.
+  const cleared = { cleared: true }
+  for (let layer = 0; layer < layers; layer++) {
+    for (const name of Object.values(caches(layer))) carried[name] = p.state(name, tensor('T', 'b*w s h d', splitHeads), cleared)
+    for (const name of Object.values(memoryStates(layer)))
+      fixed[name] = p.state(name, tensor('T', 'b t h d', splitHeads), cleared)
+  }
+  return { carried, fixed }
+}
+
+/** The words of the next step, and all that follows from them. */
+function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, { choice }: Seq2seqDecoderProgram): Values {
+  const common = { ...pick(now, ['step', 'finished']), ends: at(fixed, 'ends') }
+  if (choice.kind === 'beams' || choice.kind === 'beams_hf') {
+    const label = { label: 'beams' }
+    const inputs = { logits: given, cumulative: at(now, 'cumulative'), ...common }
+    const pooled = pick(now, choice.kind === 'beams' ? [] : ['poolScores', 'poolSteps', 'poolRows', 'poolWords'])
+    const { parents, ...chosen } =
+      choice.kind === 'beams'
+        ? p.apply(beamStep, inputs, {}, { maxSteps: choice.maxSteps }, label)
+        : p.apply(beamStepHf, { ...inputs, ...pooled }, {}, rule(choice), label)
+    const before = { ...pick(now, ['step', 'history', 'parents', 'beams']), words: chosen.words, chosenParents: parents }
+    return { ...chosen, ...p.apply(keepBeams, before, {}, {}, { label: 'keep' }) }
+  }
+  let logits = given
+  const made: Record<string, ProgramTensor> = {}
+  if (choice.penalised) {
+    const inputs = { logits, ...pick(now, ['seen', 'words']), penalty: at(fixed, 'penalty') }
+    const penalised = p.apply(penaltyStep, inputs, {}, {}, { label: 'penalty' })
+    logits = penalised.logits
+    made.seen = penalised.seen
+  }
+  if (choice.minimum) {
+    const inputs = { logits, step: common.step, ends: common.ends, minimum: at(fixed, 'minimum') }
+    logits = p.apply(minimumStep, inputs, {}, {}, { label: 'minimum' }).logits
+  }
+  const inputs = { logits, ...common, limit: at(fixed, 'limit') }
+  const label = { label: 'choose' }
+  const names = ['temperature', 'topK', 'topP', 'minP', 'seedsLow', 'seedsHigh'] as const
+  const chosen =
+    choice.kind === 'greedy'
+      ? p.apply(greedyStep, inputs, {}, {}, label)
+      : p.apply(choice.kind === 'sample' ? sampleStep : sampleTopStep, { ...inputs, ...pick(fixed, names) }, {}, {}, label)
+  const before = { ...pick(now, ['step', 'history']), words: chosen.words }
+  return { ...made, ...chosen, ...p.apply(keepWords, before, {}, {}, { label: 'keep' }) }
+}
+
+const rule = ({ lengthPenalty, earlyStopping, maxSteps }: Extract<Choice, { kind: 'beams_hf' }>) => ({
+  lengthPenalty,
+  earlyStopping,
+  maxSteps,
+})
+
+export const seq2seqDecoder = program('seq2seq_decoder', {
+  dims: { b: 8, w: 4, s: 128, t: 128, h: 8, d: 64, i: 2048, v: 58_101, u: 512, e: 1, p: 29, k: 4 },
+  config,
+  inputs: {},
+  build: (p, _, settings) => {
+    const { steps, layers, activation, preNorm, eps, scale, factor } = settings
+    const { carried, fixed } = states(p, settings)
+    const layerGraph = decoderLayers[preNorm ? 'pre' : 'post'][activation]
+    const last = p.steps('step', steps, carried, (now) => {
+      const next: Record<string, ProgramTensor> = { ...now }
+      const words = { ids: at(now, 'words'), step: at(now, 'step') }
+      const embedded = p.apply(embedStep, words, p.weights('embeddings'), { factor }, { label: 'embed' })
+      const stacked = p.repeat('layer', layers, embedded.hidden, (x, { index, weights }) => {
+        const [names, memory] = [caches(index), memoryStates(index)]
+        const inputs = {
+          x,
+          step: at(now, 'step'),
+          beams: at(now.beams === undefined ? fixed : now, 'beams'),
+          keys: at(now, names.keys),
+          values: at(now, names.values),
+          memoryKeys: at(fixed, memory.keys),
+          memoryValues: at(fixed, memory.values),
+          lengths: at(fixed, 'lengths'),
+        }
+        const made = p.apply(layerGraph, inputs, weights, { eps, scale })
+        next[names.keys] = made.keys
+        next[names.values] = made.values
+        return made.hidden
+      })
+      const x = settings.finalNorm
+        ? p.apply(decoderNorm, { x: stacked }, p.weights('norm'), { eps }, { label: 'norm' }).hidden
+        : stacked
+      const head = settings.headBias
+        ? p.apply(biasedLanguageModelHead, { x }, p.weights('head'), {}, { label: 'head' })
+        : p.apply(languageModelHead, { x }, p.weights('head'), {}, { label: 'head' })
+      return { ...next, ...choose(p, now, fixed, head.logits, settings) }
+    })
+    for (const [name, state] of Object.entries(carried)) p.next(state, at(last, name))
+    return {}
+  },
+})

@@ -1,0 +1,78 @@
+/**
+ * The encoder of an encoder-decoder model (Pegasus, Marian): scaled embeddings, layers, the final norm of a pre-LN model, and what every
+ * decoder layer attends to, which it leaves in states. Rows beyond the length of a source hold numbers that mean nothing. Dims: b batch,
+ * s seq, h heads, d headDim, i inner, g and e heads and their size in the decoder, v vocab, p positions.
+ */
+import { program, tensor } from 'heddle'
+import {
+  encoderLayerPreGelu,
+  encoderLayerPreGeluTanh,
+  encoderLayerPreRelu,
+  encoderLayerPreSilu,
+} from '../graphs/encoder_layer_pre.js'
+import { embedScaled, finalNorm, memoryKeysValues } from '../graphs/seq2seq_encoder.js'
+import { splitHeads } from '../layouts/split_heads.js'
+import { encoderLayers } from './bert.js'
+
+const preLayers = {
+  gelu: encoderLayerPreGelu,
+  gelu_tanh: encoderLayerPreGeluTanh,
+  relu: encoderLayerPreRelu,
+  silu: encoderLayerPreSilu,
+} as const
+
+export interface Seq2seqEncoderProgram {
+  readonly layers: number
+  readonly decoderLayers: number
+  readonly activation: keyof typeof preLayers
+  /** Whether norms stand in front of attention and inner networks. */
+  readonly preNorm: boolean
+  /** Whether a norm follows the last layer. */
+  readonly finalNorm: boolean
+  readonly eps: number
+  /** Of scores: 1/sqrt(headDim). */
+  readonly scale: number
+  /** Of embeddings. */
+  readonly factor: number
+}
+
+const config: Seq2seqEncoderProgram = {
+  layers: 6,
+  decoderLayers: 6,
+  activation: 'silu',
+  preNorm: false,
+  finalNorm: false,
+  eps: 1e-5,
+  scale: 1 / 8,
+  factor: 1,
+}
+
+/** The states of a decoder layer's memory. */
+export const memoryStates = (layer: number) => ({ keys: `memoryKeys${layer}`, values: `memoryValues${layer}` })
+
+export const seq2seqEncoder = program('seq2seq_encoder', {
+  dims: { b: 8, s: 128, h: 8, d: 64, i: 2048, g: 8, e: 64, v: 58_101, p: 512 },
+  config,
+  inputs: { ids: tensor('i32', 'b s'), lengths: tensor('i32', 'b') },
+  build: (p, { ids, lengths }, { layers, decoderLayers, activation, eps, scale, factor, ...norms }) => {
+    const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
+    const layerGraph = (norms.preNorm ? preLayers : encoderLayers)[activation]
+    const weights = p.weights('embeddings')
+    const embedded = p.apply(embedScaled, { ids: tokens(ids) }, weights, { factor }, { label: 'embeddings' })
+    const hidden = p.repeat('layer', layers, embedded.hidden, (x, layer) => {
+      return p.apply(layerGraph, { x, lengths }, layer.weights, { eps, scale }).hidden
+    })
+    const memory = norms.finalNorm
+      ? p.apply(finalNorm, { x: hidden }, p.weights('norm'), { eps }, { label: 'norm' }).hidden
+      : hidden
+    for (let layer = 0; layer < decoderLayers; layer++) {
+      const label = `memory${layer}`
+      const made = p.apply(memoryKeysValues, { x: memory }, p.weights(label), {}, { label })
+      const names = memoryStates(layer)
+      const state = (name: string) => p.state(name, tensor('T', 'b s g e', splitHeads), { cleared: true })
+      p.next(state(names.keys), made.keys)
+      p.next(state(names.values), made.values)
+    }
+    return { memory }
+  },
+})

@@ -1,0 +1,17 @@
+/** A device at hand as the cost model sees it: its own bandwidth and peaks, and the launch times of the nearest device that was measured. */
+import { type CostDevice, costDevice, type PriceType, priceTypes } from '../../fuse/search/cost.js'
+import type { NativeDeviceInfo } from '../../runtime/native.js'
+import type { Ceilings } from '../floor.js'
+
+/** Undefined where a peak of the type is not known: a price would be made up. */
+export function costOf(
+  { kind }: Pick<NativeDeviceInfo, 'kind'>,
+  ceilings: Ceilings | undefined,
+  dtype: PriceType,
+): CostDevice | undefined {
+  const known = ceilings?.peak[dtype]
+  if (ceilings === undefined || known === undefined) return undefined
+  const { launch, product } = costDevice(kind === 'cuda' ? 'h200' : 'simt')
+  const peak = Object.fromEntries(priceTypes.map((type) => [type, ceilings.peak[type] ?? known])) as Record<PriceType, number>
+  return { bandwidth: ceilings.bandwidth, peak, launch, product }
+}

@@ -1,0 +1,148 @@
+/**
+ * A graph as a program of its own, for timing: all it reads lies in device memory already, so that a replay copies nothing, and may be
+ * there several times over, so that no replay finds in the cache what the one before it left. What a kernel changes in place stays an input.
+ */
+import type { KernelEntry, Manifest } from '../../emit/manifest.js'
+import { type DType, dtypeInfo } from '../../ir/dtype.js'
+import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
+import { evaluateExtent } from '../../ir/shape.js'
+import type { GraphApplication } from '../../runtime/application.js'
+import { type Binding, bindKernel, type ValueInfo, valueInfo } from '../../runtime/bind.js'
+import { findLayout, type Layouts, layoutSize } from '../../runtime/layouts.js'
+import type { WeightTensor } from '../../runtime/session.js'
+import { weightSource } from '../../runtime/weight_tensors.js'
+import type { Sequences } from '../../verify/sizes.js'
+import { isUnknown, makeTensor, type Reader } from './tensors.js'
+
+export interface TargetSizes {
+  readonly dims: Readonly<Record<string, number>>
+  readonly dtype: DType
+}
+
+/** A graph wired by itself, with what it reads. */
+export interface TargetProgram {
+  readonly application: GraphApplication
+  /** What a kernel changes in place. */
+  readonly inputs: Readonly<Record<string, WeightTensor>>
+  /** Everything else, by the names of the application's weights. */
+  readonly tensors: Readonly<Record<string, WeightTensor>>
+  /** Bytes of what is read and of what is returned: each once. */
+  readonly bytes: number
+  /** Integers that are zeros, because nothing says what they may be. */
+  readonly zeros: readonly string[]
+}
+
+/** Storage types of the type parameters a graph has: all the one that is timed. */
+export const typesOf = ({ values }: Graph, dtype: DType): Readonly<Record<string, DType>> =>
+  Object.fromEntries(values.flatMap((value) => (typeof value.dtype === 'string' ? [] : [[value.dtype.param, dtype]])))
+
+/** @throws usage `graph.dim`, `bind.*` */
+export function targetProgram(graph: Graph, sizes: TargetSizes, manifest: Manifest, layouts: Layouts): TargetProgram {
+  const attrs = Object.fromEntries(graph.attrs.map((name) => [name, attrOf(graph, name, manifest)]))
+  const binding: Binding = { dims: sizes.dims, types: typesOf(graph, sizes.dtype), attrs }
+  const infoOf = (id: ValueId): ValueInfo => valueInfo(graph, id, binding)
+  const elementsOf = ({ shape, layout }: ValueInfo): number => layoutSize(findLayout(layouts, layout, shape.length), shape)
+  const bound = graph.nodes.flatMap((node) => {
+    if (node.kind !== 'op') return []
+    const { entry } = bindKernel(graph, node, binding, manifest)
+    return [{ node, entry, dims: dimsOf(node, entry, infoOf) }]
+  })
+  const changed = new Set(
+    bound.flatMap(({ node, entry }) =>
+      entry.buffers.flatMap(({ updates }) => (updates === undefined ? [] : [sourceOf(graph, node.inputs[updates])])),
+    ),
+  )
+  const sequences = sequencesOf(graph, sizes.dims)
+  const zeros: string[] = []
+  const make = (name: string, id: ValueId): WeightTensor => {
+    const info = infoOf(id)
+    const reader = readerOf(graph, id, bound)
+    if (isUnknown(info, reader)) zeros.push(name)
+    return makeTensor(`${graph.name} ${name}`, info, elementsOf(info), reader, sequences)
+  }
+  const given = Object.entries(graph.inputs)
+  const inputs = Object.fromEntries(given.flatMap(([name, id]) => (changed.has(id) ? [[name, id]] : [])))
+  const weights = {
+    ...graph.weights,
+    ...Object.fromEntries(given.flatMap(([name, id]) => (changed.has(id) ? [] : [[`input ${name}`, id]]))),
+  }
+  const alone: Graph = { ...graph, inputs, weights, stacked: undefined, steps: undefined }
+  const all = (ids: Readonly<Record<string, ValueId>>) =>
+    Object.fromEntries(Object.entries(ids).map(([name, id]) => [name, make(name, id)]))
+  const [read, tensors] = [all(inputs), all(weights)]
+  const size = (made: Readonly<Record<string, WeightTensor>>) =>
+    Object.values(made).reduce((sum, { data }) => sum + data.byteLength, 0)
+  const returned = Object.values(graph.outputs).reduce(
+    (sum, id) => sum + elementsOf(infoOf(id)) * dtypeInfo[infoOf(id).dtype].bytes,
+    0,
+  )
+  const names = (ids: Readonly<Record<string, unknown>>) => Object.fromEntries(Object.keys(ids).map((name) => [name, name]))
+  const application = {
+    label: graph.name,
+    graph: alone,
+    inputs: names(inputs),
+    weights: names(weights),
+    outputs: outputNames(graph),
+    attrs,
+  }
+  return { application, inputs: read, tensors, bytes: size(read) + size(tensors) + returned, zeros }
+}
+
+const outputNames = ({ outputs }: Graph): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.keys(outputs).map((name) => [name, `output ${name}`]))
+
+/** What an application's weights are called by whoever holds them. */
+export const weightNames = (application: GraphApplication): Readonly<Record<string, string>> =>
+  Object.fromEntries(Object.keys(application.graph.weights).map((name) => [name, weightSource(application, name).name]))
+
+/** The default of the op that reads an attribute; 1 where none does. */
+function attrOf({ nodes }: Graph, name: string, { kernels }: Manifest): number {
+  for (const node of nodes) {
+    if (node.kind !== 'op') continue
+    const [param] =
+      Object.entries(node.attrs).find(([, value]) => typeof value === 'object' && 'attr' in value && value.attr === name) ?? []
+    const found = kernels.find(({ op }) => op === node.op)?.attrs.find((attr) => attr.name === param)
+    if (found !== undefined) return found.default
+  }
+  return 1
+}
+
+/** Packed sequences are full. */
+function sequencesOf({ packing }: Graph, dims: Readonly<Record<string, number>>): Sequences {
+  if (packing === undefined) return 'ragged'
+  return { rows: Math.max(1, Math.floor(evaluateExtent(packing.tokens, dims) / evaluateExtent(packing.batch, dims))) }
+}
+
+interface Bound {
+  readonly node: NodeOf<'op'>
+  readonly entry: KernelEntry
+  readonly dims: Readonly<Record<string, number>>
+}
+
+function dimsOf(node: NodeOf<'op'>, entry: KernelEntry, infoOf: (id: ValueId) => ValueInfo): Record<string, number> {
+  const dims: Record<string, number> = {}
+  for (const { name, dims: names } of entry.buffers) {
+    const id = node.inputs[name] ?? node.outputs[name]
+    const shape = id === undefined ? [] : infoOf(id).shape
+    names.forEach((dim, i) => {
+      dims[dim] = shape[i] ?? 1
+    })
+  }
+  return dims
+}
+
+/** The value that a value is another shape of. */
+const sourceOf = (graph: Graph, id: ValueId = -1): ValueId => {
+  const view = graph.nodes.find((node) => node.kind === 'view' && node.out === id)
+  return view?.kind === 'view' ? sourceOf(graph, view.input) : id
+}
+
+/** A kernel that reads a value: one that knows what integers it may hold, if any does. */
+function readerOf(graph: Graph, id: ValueId, bound: readonly Bound[]): Reader | undefined {
+  const readers = bound.flatMap(({ node, entry, dims }): Reader[] =>
+    entry.buffers.flatMap((buffer) =>
+      buffer.access === 'in' && sourceOf(graph, node.inputs[buffer.name]) === id ? [{ entry, buffer, dims }] : [],
+    ),
+  )
+  return readers.find(({ entry, buffer }) => entry.facts?.inputs[buffer.name] !== undefined) ?? readers[0]
+}

@@ -1,0 +1,192 @@
+/**
+ * Times the forms of a subject at one size: they take turns, forwards and backwards, replay without copies, captured where the device
+ * can, and over so many copies of what they read that no cache holds it from one replay to the next.
+ */
+import type { Manifest } from '../../emit/manifest.js'
+import { usageError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
+import type { Layouts } from '../../runtime/layouts.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
+import { buildProgram, type Program } from '../../runtime/program.js'
+import { openSession, type Session } from '../../runtime/session.js'
+import { type Arithmetic, type Ceilings, type Floor, floorOf } from '../floor.js'
+import type { StepTime } from '../result.js'
+import { cacheOf, chain, chained, type Rotation, rotationOf } from '../rotation.js'
+import { type Summary, summarise } from '../statistics.js'
+import { stepTimes } from '../step_times.js'
+import { type TargetProgram, targetProgram, typesOf, weightNames } from './graph_steps.js'
+import type { Form, Subject } from './subject.js'
+
+export interface TargetBench {
+  readonly device: NativeDevice
+  readonly library: KernelSource
+  readonly manifest: Manifest
+  readonly layouts: Layouts
+  readonly ceilings: Ceilings | undefined
+  readonly dtype: DType
+  readonly repeats: number
+  readonly signal?: AbortSignal | undefined
+  readonly onStage?: ((stage: string) => void) | undefined
+}
+
+export interface TargetTimes {
+  readonly plan: string
+  readonly dims: Readonly<Record<string, number>>
+  /** Milliseconds of every timed replay, and of one pass of it. */
+  readonly samples: readonly number[]
+  readonly milliseconds: Summary
+  readonly launches: number
+  readonly captured: boolean
+  readonly rotation: Rotation
+  /** Bytes and arithmetic that any form of the subject has to spend. */
+  readonly workload: { readonly bytes: number; readonly flops: number | undefined }
+  /** Undefined where nothing is known of the device. */
+  readonly floor: Floor | undefined
+  readonly fraction: number | undefined
+  /** By the cost model, where there is one; milliseconds. */
+  readonly predicted?: number | undefined
+  /** Integers that were zeros, because no fact says what they may be. */
+  readonly zeros: readonly string[]
+  /** Time by kernel, the longest first. */
+  readonly profile: readonly StepTime[]
+}
+
+const rounds = 5
+const warmup = 3
+
+interface Ready {
+  readonly form: Form
+  readonly target: TargetProgram
+  readonly rotation: Rotation
+  readonly session: Session
+  readonly program: Program
+  readonly samples: number[]
+}
+
+/** @throws usage `graph.dim`, `bench.shape`, `bind.*`; environment for a lack of memory or a kernel that cannot be made */
+export async function measure(
+  bench: TargetBench,
+  subject: Subject,
+  given: Readonly<Record<string, number>>,
+): Promise<TargetTimes[]> {
+  const { onStage, repeats, signal } = bench
+  const dims = completed(subject, given)
+  const ready: Ready[] = []
+  try {
+    for (const form of subject.forms) {
+      onStage?.(`building ${form.plan}`)
+      ready.push(await prepare(bench, form, dims))
+    }
+    const perRound = Math.ceil(repeats / rounds)
+    for (let round = 0; round * perRound < repeats; round++) {
+      onStage?.(`timing, round ${round + 1} of ${Math.ceil(repeats / perRound)}`)
+      for (const { program, samples, rotation } of round % 2 === 0 ? ready : ready.toReversed()) {
+        signal?.throwIfAborted()
+        const times = await program.time(Math.min(perRound, repeats - round * perRound), warmup)
+        samples.push(...times.map((milliseconds) => milliseconds / rotation.passes))
+      }
+    }
+    const bytes = Math.min(...ready.map(({ target }) => target.bytes))
+    const results: TargetTimes[] = []
+    for (const each of ready) results.push(await describe(bench, subject, dims, each, bytes))
+    return results
+  } finally {
+    for (const { program, session } of ready) {
+      program.release()
+      session.release()
+    }
+  }
+}
+
+/** Every dimension: what is given, what the subject usually has, and as many packed rows as full sequences have. */
+function completed({ name, forms, typical }: Subject, given: Readonly<Record<string, number>>): Record<string, number> {
+  const dims: Record<string, number> = { ...typical, ...given }
+  for (const { graph } of forms) {
+    const { packing } = graph
+    const [tokens, batch, seq] = [packing?.tokens, packing?.batch, packing?.seq].map((extent) => extent?.dims[0])
+    if (tokens === undefined || dims[tokens] !== undefined || batch === undefined || seq === undefined) continue
+    const [sequences, places] = [dims[batch], dims[seq]]
+    if (sequences !== undefined && places !== undefined) dims[tokens] = sequences * places
+  }
+  const needed = new Set(
+    forms.flatMap(({ graph }) => graph.values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims))),
+  )
+  const missing = [...needed].filter((dim) => dims[dim] === undefined)
+  const unknown = Object.keys(given).find((dim) => !needed.has(dim))
+  if (unknown !== undefined) {
+    throw usageError('bench.shape', `${name} has no dimension ${unknown}`, { hint: `dimensions are ${[...needed].join(', ')}` })
+  }
+  if (missing.length > 0) {
+    throw usageError('graph.dim', `${name} does not say how large it usually is: ${missing.join(', ')}`, {
+      hint: `give it: --shape ${missing.map((dim) => `${dim}=512`).join(',')}`,
+    })
+  }
+  return dims
+}
+
+async function prepare(bench: TargetBench, form: Form, dims: Readonly<Record<string, number>>): Promise<Ready> {
+  const { device, library, manifest, layouts, dtype } = bench
+  const target = targetProgram(form.graph, { dims, dtype }, manifest, layouts)
+  const held = Object.values(target.tensors).reduce((sum, { data }) => sum + data.byteLength, 0)
+  const rotation = rotationOf(Math.max(held, 1), cacheOf(device.info()))
+  const { passes } = rotation
+  const outputs = Object.values(target.application.outputs)
+  const wired = chain({ applications: [target.application], outputs }, Object.keys(target.inputs), passes)
+  const weights = Object.fromEntries(
+    wired.applications.flatMap((application) =>
+      Object.entries(weightNames(application)).flatMap(([weight, name]) => {
+        const tensor = target.tensors[weight]
+        return tensor === undefined ? [] : [[name, tensor]]
+      }),
+    ),
+  )
+  const session = await openSession({ device, library, manifest, layouts, weights })
+  try {
+    const program = await buildProgram({ session, ...wired, dims, types: typesOf(form.graph, dtype) })
+    try {
+      await program.run(
+        chained(passes, () => Object.fromEntries(Object.entries(target.inputs).map(([name, { data }]) => [name, data]))),
+      )
+      await program.capture()
+      return { form, target, rotation, session, program, samples: [] }
+    } catch (error) {
+      program.release()
+      throw error
+    }
+  } catch (error) {
+    session.release()
+    throw error
+  }
+}
+
+const isArithmetic = (dtype: DType): dtype is Arithmetic => dtype !== 'i32' && dtype !== 'u8'
+
+async function describe(
+  { ceilings, dtype, repeats, onStage }: TargetBench,
+  { flops: arithmetic }: Subject,
+  dims: Readonly<Record<string, number>>,
+  { form, target, rotation, program, samples }: Ready,
+  bytes: number,
+): Promise<TargetTimes> {
+  onStage?.(`profiling ${form.plan}`)
+  const profile = stepTimes(program, await program.profile(Math.min(repeats, 10)), rotation.passes)
+  const flops = arithmetic(dims)
+  const milliseconds = summarise(samples)
+  const floor =
+    ceilings === undefined ? undefined : floorOf({ flops: flops ?? 0, bytes }, ceilings, isArithmetic(dtype) ? dtype : 'f32')
+  return {
+    plan: form.plan,
+    dims,
+    samples,
+    milliseconds,
+    launches: program.steps.length / rotation.passes,
+    captured: program.captured,
+    rotation,
+    workload: { bytes, flops },
+    floor,
+    fraction: floor === undefined ? undefined : floor.milliseconds / milliseconds.median,
+    zeros: target.zeros,
+    profile,
+  }
+}

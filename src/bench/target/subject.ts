@@ -1,0 +1,133 @@
+/**
+ * What `heddle bench NAME` times: a graph under plans, or one kernel, which is a graph of one node. With the arithmetic that is asked
+ * for, whatever a plan makes of it, for the floor.
+ */
+import type { KernelEntry, Manifest } from '../../emit/manifest.js'
+import { usageError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
+import type { Graph, GraphValue, NodeOf } from '../../ir/graph.js'
+import { evaluateExtent } from '../../ir/shape.js'
+
+type Dims = Readonly<Record<string, number>>
+
+/** A way to compute the subject. */
+export interface Form {
+  /** The plan's name; of a kernel its key. */
+  readonly plan: string
+  readonly graph: Graph
+}
+
+export interface Subject {
+  readonly kind: 'graph' | 'kernel'
+  readonly name: string
+  readonly forms: readonly Form[]
+  /** Multiplications and additions of its products; undefined where they cannot be told from its signature. */
+  readonly flops: (dims: Dims) => number | undefined
+  readonly typical: Dims
+}
+
+/** The plan that leaves a graph as it is declared. */
+export const unfused = 'unfused'
+
+/**
+ * A graph under the named plans: by default all that say something of it and compute the same, and none.
+ * @throws usage `plan.unknown` for a plan that does not cover it
+ */
+export function graphSubject(declared: Graph, manifest: Manifest, plans: readonly string[] | undefined): Subject {
+  const covering = Object.entries(manifest.plans ?? {}).flatMap(([plan, graphs]): Form[] => {
+    const graph = Object.hasOwn(graphs, declared.name) ? graphs[declared.name] : undefined
+    return graph === undefined ? [] : [{ plan, graph }]
+  })
+  const all = [{ plan: unfused, graph: declared }, ...covering]
+  const names = plans ?? all.filter(({ graph }) => graph.int8 === undefined).map(({ plan }) => plan)
+  const forms = names.map((name) => {
+    const found = all.find(({ plan }) => plan === name)
+    if (found !== undefined) return found
+    throw usageError('plan.unknown', `no plan ${name} says anything of ${declared.name}`, {
+      hint: `plans of it: ${all.map(({ plan }) => plan).join(', ')}`,
+    })
+  })
+  return {
+    kind: 'graph',
+    name: declared.name,
+    forms,
+    flops: (dims) => graphFlops(declared, dims),
+    typical: declared.typical ?? {},
+  }
+}
+
+function graphFlops(graph: Graph, dims: Dims): number {
+  const products = graph.nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
+  return products.reduce((sum, { a, b, subscripts }) => {
+    const extents = new Map<string, number>()
+    for (const [axes, id] of [
+      [subscripts.a, a],
+      [subscripts.b, b],
+    ] as const)
+      axes.forEach((axis, i) => {
+        const extent = graph.values[id]?.shape[i]
+        if (extent !== undefined) extents.set(axis, evaluateExtent(extent, dims))
+      })
+    return sum + 2 * [...extents.values()].reduce((product, extent) => product * extent, 1)
+  }, 0)
+}
+
+/** The instance of a kernel in a storage type, or the one of that key. */
+export function findEntry({ kernels }: Manifest, name: string, dtype: DType): KernelEntry | undefined {
+  const named = kernels.find(({ key }) => key === name)
+  if (named !== undefined) return named
+  const instances = kernels.filter(({ op, types }) => op === name && Object.values(types).every((type) => type === dtype))
+  return instances.find(({ fixedDims }) => Object.keys(fixedDims).length === 0) ?? instances[0]
+}
+
+/** One kernel, as a graph of one node whose dimensions are the kernel's. */
+export function kernelSubject(entry: KernelEntry): Subject {
+  const values = entry.buffers.map(
+    ({ dtype, dims, layout }): GraphValue => ({
+      dtype,
+      layout,
+      shape: dims.map((dim) => ({ factor: 1, dims: [dim] })),
+    }),
+  )
+  const bound = (access: 'in' | 'out') =>
+    Object.fromEntries(entry.buffers.flatMap((buffer, id) => (buffer.access === access ? [[buffer.name, id]] : [])))
+  const node: NodeOf<'op'> = {
+    kind: 'op',
+    name: entry.op,
+    op: entry.op,
+    types: entry.types,
+    inputs: bound('in'),
+    outputs: bound('out'),
+    attrs: {},
+  }
+  const graph: Graph = {
+    name: entry.op,
+    values,
+    nodes: [node],
+    inputs: bound('in'),
+    weights: {},
+    outputs: bound('out'),
+    attrs: [],
+  }
+  return {
+    kind: 'kernel',
+    name: entry.key,
+    forms: [{ plan: entry.key, graph }],
+    flops: (dims) => kernelFlops(entry, dims),
+    typical: entry.fixedDims,
+  }
+}
+
+/**
+ * Kernels with schedules move bytes. Of a product the signature tells the axis that is summed over: two inputs have it, no output does.
+ */
+function kernelFlops({ buffers, variants }: KernelEntry, dims: Dims): number | undefined {
+  if (variants.length > 0) return 0
+  const inputs = buffers.filter(({ access, dims: own }) => access === 'in' && own.length > 1)
+  const kept = new Set(buffers.flatMap(({ access, dims: own }) => (access === 'out' ? own : [])))
+  const summed = new Set(inputs.flatMap(({ dims: own }) => own.filter((dim) => !kept.has(dim))))
+  const factors = inputs.filter(({ dims: own }) => own.some((dim) => summed.has(dim)))
+  if (summed.size !== 1 || factors.length !== 2) return undefined
+  const axes = new Set(factors.flatMap(({ dims: own }) => own))
+  return 2 * [...axes].reduce((product, dim) => product * (dims[dim] ?? 1), 1)
+}

@@ -1,0 +1,99 @@
+/** Times of a kernel or graph as text for a terminal. */
+import Table from 'cli-table3'
+import type { NativeDeviceInfo } from '../../runtime/native.js'
+import type { Arithmetic, Ceilings } from '../floor.js'
+import { floorNotes, percent, spread } from '../table.js'
+import type { Comparison } from './baseline.js'
+import type { TargetTimes } from './measure.js'
+
+const style = { head: [], border: [] }
+
+/** Four significant digits, or all before the point. */
+function microseconds(milliseconds: number): string {
+  const value = 1000 * milliseconds
+  return value >= 1e4 ? value.toFixed(0) : value.toPrecision(4)
+}
+
+export const sizeText = (dims: Readonly<Record<string, number>>): string =>
+  Object.entries(dims)
+    .map(([dim, extent]) => `${dim}=${extent}`)
+    .join(',')
+
+/** One line as a form is measured. */
+export const describeTarget = ({ plan, milliseconds }: TargetTimes): string =>
+  `${plan}: ${microseconds(milliseconds.median)} us (${spread(milliseconds)} ms)`
+
+/** One table for each size, the notes behind them. */
+export function targetTable(
+  sizes: readonly (readonly TargetTimes[])[],
+  {
+    device,
+    ceilings,
+    dtype,
+  }: { readonly device: NativeDeviceInfo; readonly ceilings: Ceilings | undefined; readonly dtype: Arithmetic },
+): string {
+  const tables = sizes.map((results) => {
+    const [first] = results
+    const table = new Table({
+      head: [
+        sizeText(first?.dims ?? {}),
+        'median us',
+        'quartiles us',
+        'floor us',
+        'of floor',
+        'predicted us',
+        'launches',
+        'slowest step',
+      ],
+      style,
+    })
+    for (const { plan, milliseconds, floor, fraction, predicted, launches, profile } of results) {
+      const [slowest] = profile
+      table.push([
+        plan,
+        microseconds(milliseconds.median),
+        `${microseconds(milliseconds.low)} to ${microseconds(milliseconds.high)}`,
+        floor === undefined ? '-' : `${microseconds(floor.milliseconds)} (${floor.bound})`,
+        fraction === undefined ? '-' : percent(fraction),
+        predicted === undefined ? '-' : microseconds(predicted),
+        String(launches),
+        slowest === undefined ? '-' : `${slowest.kernel}, ${microseconds(slowest.milliseconds)} us`,
+      ])
+    }
+    return table.toString()
+  })
+  return `${[...tables, ...targetNotes(sizes.flat(), ceilings, device, dtype)].join('\n')}\n`
+}
+
+function targetNotes(
+  results: readonly TargetTimes[],
+  ceilings: Ceilings | undefined,
+  device: NativeDeviceInfo,
+  dtype: Arithmetic,
+): string[] {
+  const zeros = new Set(results.flatMap((times) => times.zeros))
+  const passes = Math.max(1, ...results.map(({ rotation }) => rotation.passes))
+  return [
+    ...floorNotes(ceilings, device, dtype),
+    ...(results.some(({ workload }) => workload.flops === undefined)
+      ? ['The arithmetic of this kernel cannot be told from its signature: its floor is that of its bytes.']
+      : []),
+    ...(passes > 1
+      ? [`A replay is up to ${passes} runs over data of their own, so that no cache holds it; times are of one.`]
+      : []),
+    ...(results.some(({ rotation }) => rotation.evicts === false) ? ['The rotating data are less than twice the cache.'] : []),
+    ...(results.some(({ predicted }) => predicted !== undefined)
+      ? ['Predicted: for each step a launch and the longer of moving its bytes and doing its arithmetic at these limits.']
+      : []),
+    ...(zeros.size > 0 ? [`Integers that were zeros, since no fact says what they may be: ${[...zeros].join(', ')}.`] : []),
+  ]
+}
+
+/** What became slower or faster. */
+export const comparisonText = (comparisons: readonly Comparison[]): string =>
+  comparisons
+    .map(
+      ({ plan, dims, ratio, chance, verdict }) =>
+        `${verdict}: ${plan} ${sizeText(dims)} takes ${ratio.toFixed(3)} of before (chance ${chance < 1e-4 ? '< 0.0001' : chance.toFixed(4)})\n`,
+    )
+    .join('')

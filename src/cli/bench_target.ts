@@ -1,0 +1,209 @@
+/** `heddle bench NAME`: times any kernel or graph of the project, or a shipped one, under its plans, beside its floor. */
+import { resolve } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { layouts, graphs as shipped } from '../../specs/index.js'
+import { costOf } from '../bench/facts/cost.js'
+import { deviceCeilings } from '../bench/facts/facts.js'
+import type { Ceilings } from '../bench/floor.js'
+import { baselineOf, type Comparison, compare, deviceName, readBaseline, saveBaseline } from '../bench/target/baseline.js'
+import { measure, type TargetTimes } from '../bench/target/measure.js'
+import { findEntry, graphSubject, kernelSubject, type Subject } from '../bench/target/subject.js'
+import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/target/text.js'
+import type { Manifest } from '../emit/manifest.js'
+import { findingError, usageError } from '../errors.js'
+import type { CostDevice } from '../fuse/search/cost.js'
+import type { Graph } from '../ir/graph.js'
+import type { NativeDeviceInfo } from '../runtime/native.js'
+import { openKernels } from '../runtime/open.js'
+import { installation } from '../toolchain/index.js'
+import { type CliContext, json } from './context.js'
+import { dimensions, positive } from './options.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+
+type Dims = Readonly<Record<string, number>>
+
+export interface BenchTargetOptions {
+  /** What differs from the sizes the graph usually has; each is timed. */
+  readonly shape?: readonly Dims[] | undefined
+  readonly plans?: readonly string[] | undefined
+  readonly dtype: (typeof dtypes)[number]
+  readonly device?: DeviceKind | undefined
+  readonly repeats: number
+  /** Folder of the spec modules; default `specs`. */
+  readonly specs?: string | undefined
+  readonly save?: string | undefined
+  readonly baseline?: string | undefined
+  /** Medians that differ by less than this are no difference. */
+  readonly ratio?: number | undefined
+}
+
+export interface BenchTargetResult {
+  readonly subject: string
+  readonly kind: Subject['kind']
+  readonly dtype: BenchTargetOptions['dtype']
+  readonly device: NativeDeviceInfo
+  readonly ceilings: Ceilings | undefined
+  /** The forms at each shape, in the order asked for. */
+  readonly sizes: readonly (readonly TargetTimes[])[]
+  /** Undefined where no baseline was given. */
+  readonly comparisons: readonly Comparison[] | undefined
+}
+
+const usualRatio = 1.05
+
+/**
+ * @throws usage `bench.unknown`, `bench.shape`, `bench.baseline`, `plan.unknown`, `graph.dim`; environment for what the machine lacks;
+ * finding `bench.slower` when a form takes longer than the baseline allows
+ */
+export async function runBenchTarget(name: string, options: BenchTargetOptions, context: CliContext): Promise<BenchTargetResult> {
+  const { root, signal, log } = context
+  const { dtype, repeats } = options
+  const opened = await openKernels(options.device, openOptions(context))
+  const { device, manifest } = opened
+  try {
+    const compiled = await frontend(root, options.specs)
+    const subject = findSubject(name, manifest, options, compiled)
+    const info = device.info()
+    const about = { subject: subject.name, device: deviceName(info), dtype }
+    const before = options.baseline === undefined ? undefined : await readBaseline(resolve(root, options.baseline), about)
+    log(`${info.name} (${device.kind}), ${subject.kind} ${subject.name}, ${dtype}\n`)
+    const onStage = (stage: string): void => log(`${stage}\n`)
+    const ceilings = await deviceCeilings(device, { onStage })
+    const bench = { ...opened, layouts, ceilings, dtype, repeats, signal, onStage }
+    const cost = costOf(info, ceilings, dtype)
+    const sizes: (readonly TargetTimes[])[] = []
+    for (const shape of options.shape ?? [{}]) {
+      const times = await measure(bench, subject, shape)
+      const priced = times.map((each) => ({ ...each, predicted: predicted(compiled, subject, each, cost, dtype) }))
+      for (const each of priced) log(`${sizeText(each.dims)} ${describeTarget(each)}\n`)
+      sizes.push(priced)
+    }
+    if (options.save !== undefined) {
+      await saveBaseline(resolve(root, options.save), baselineOf(subject.name, info, dtype, sizes.flat()))
+      log(`saved: ${resolve(root, options.save)}\n`)
+    }
+    const comparisons = before === undefined ? undefined : compare(before, sizes.flat(), options.ratio ?? usualRatio)
+    if (comparisons?.length === 0) {
+      throw usageError('bench.baseline', `${options.baseline} has none of the plans and shapes that were timed`, {
+        hint: `it has ${before?.results.map(({ plan, dims }) => `${plan} ${sizeText(dims)}`).join('; ')}`,
+      })
+    }
+    return { subject: subject.name, kind: subject.kind, dtype, device: info, ceilings, sizes, comparisons }
+  } finally {
+    device.close()
+  }
+}
+
+/** What the front end knows of a project; undefined in the portable bundle, which has none. */
+async function frontend(root: string, specs: string | undefined) {
+  if (installation(root).portable) return undefined
+  const [{ readDeclarations, readSpecsOrThrow }, { explainPlan }] = await Promise.all([
+    import('../frontend/index.js'),
+    import('../fuse/search/explain.js'),
+  ])
+  const declared = await readDeclarations(root, specs)
+  const readOps = () => {
+    const { kernels, standard, layouts: own } = readSpecsOrThrow({ root, specs: [specs ?? 'specs'] })
+    return {
+      ops: new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel])),
+      known: new Map(own.map((layout) => [layout.name, layout])),
+    }
+  }
+  let read: ReturnType<typeof readOps> | undefined
+  return {
+    declared,
+    graphs: { ...shipped, ...declared.graphs },
+    explain: (graph: Graph, plan: string, dims: Dims, device: CostDevice, dtype: BenchTargetOptions['dtype']) => {
+      const { ops, known } = (read ??= readOps())
+      const decl = declared.plans.find((each) => each.name === plan && each.graph === graph.name && each.auto === undefined)
+      const used = decl ?? { name: plan, graph: graph.name, groups: [] }
+      return explainPlan(graph, used, ops, { device, dims, dtype }, known).totals.microseconds
+    },
+  }
+}
+
+type Compiled = Awaited<ReturnType<typeof frontend>>
+
+/** @throws usage `bench.unknown` naming what there is */
+function findSubject(name: string, manifest: Manifest, { plans, dtype }: BenchTargetOptions, compiled: Compiled): Subject {
+  const graphs = compiled?.graphs ?? shipped
+  const decl = Object.hasOwn(graphs, name) ? graphs[name] : undefined
+  if (decl !== undefined) return graphSubject(decl.graph, manifest, plans)
+  const entry = findEntry(manifest, name, dtype)
+  if (entry === undefined) {
+    const instances = manifest.kernels.filter(({ op }) => op === name).map(({ key }) => key)
+    const kernels = [...new Set(manifest.kernels.map(({ op }) => op))]
+    const known =
+      instances.length > 0
+        ? `its instances: ${instances.join(', ')}`
+        : `graphs: ${Object.keys(graphs).join(', ')}; kernels: ${kernels.join(', ')}`
+    throw usageError('bench.unknown', `there is no graph ${name}, and no kernel ${name} in ${dtype}`, { hint: known })
+  }
+  if (plans !== undefined) throw usageError('bench.plans', `${name} is a kernel: plans are of graphs`)
+  return kernelSubject(entry)
+}
+
+/** Milliseconds by the cost model; undefined where it knows nothing of the kernel, the plan or the device. */
+function predicted(
+  compiled: Compiled,
+  subject: Subject,
+  { plan, dims }: TargetTimes,
+  cost: CostDevice | undefined,
+  dtype: BenchTargetOptions['dtype'],
+): number | undefined {
+  if (compiled === undefined || cost === undefined || subject.kind !== 'graph') return undefined
+  const graph = compiled.graphs[subject.name]?.graph
+  const isSearched = compiled.declared.plans.some(
+    (each) => each.name === plan && each.graph === subject.name && each.auto !== undefined,
+  )
+  const isDeclared =
+    plan === 'unfused' || compiled.declared.plans.some((each) => each.name === plan && each.graph === subject.name)
+  if (graph === undefined || isSearched || !isDeclared) return undefined
+  return compiled.explain(graph, plan, dims, cost, dtype) / 1000
+}
+
+const shapes = (text: string, before: readonly Dims[] = []): readonly Dims[] => [...before, dimensions(text)]
+
+function ratioOf(text: string): number {
+  const value = Number(text)
+  if (!(value > 1)) throw new InvalidArgumentError('Expected a ratio above 1, such as 1.05.')
+  return value
+}
+
+/** Adds the options and the action for a named kernel or graph to `heddle bench`. */
+export const addTarget = (command: Command, context: () => CliContext) =>
+  command
+    .argument('[name]', 'a kernel or graph of the project, or a shipped one')
+    .addOption(
+      new Option(
+        '--shape <dims>',
+        'dimensions by name, such as m=512,n=768; again for another shape; default: the usual',
+      ).argParser(shapes),
+    )
+    .option('--plans <names>', 'plans of a graph, separated by commas; default: all that cover it', (text) => text.split(','))
+    .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
+    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
+    .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--save <file>', 'keep the times, to compare later ones with')
+    .option('--baseline <file>', 'compare with times kept before: exit 1 for what became slower')
+    .option('--ratio <x>', 'medians that differ by less are no difference', ratioOf, usualRatio)
+    .option('--json', 'print the results as JSON')
+    .action(async (name, options) => {
+      if (name === undefined) {
+        throw usageError('bench.name', 'nothing to time', { hint: 'give a kernel or a graph, or one of: encoder, decoding' })
+      }
+      const result = await runBenchTarget(name, options, context())
+      const { comparisons } = result
+      context().out(options.json ? json(result) : `${targetTable(result.sizes, result)}${comparisonText(comparisons ?? [])}`)
+      const slower = comparisons?.filter(({ verdict }) => verdict === 'slower') ?? []
+      if (slower.length > 0) {
+        throw findingError(
+          'bench.slower',
+          `slower than ${options.baseline}: ${slower.map(({ plan, dims }) => `${plan} ${sizeText(dims)}`).join('; ')}`,
+          {
+            hint: `more than ${options.ratio} times the median, and not by chance`,
+          },
+        )
+      }
+    })

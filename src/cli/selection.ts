@@ -1,0 +1,111 @@
+/** Which kernels a build with `--for` or `--filter` is for, and that build. */
+import { resolve } from 'node:path'
+import { usageError } from '../errors.js'
+import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
+import type { FloatType } from '../models/files/convert.js'
+import { loadSeq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
+import { recording } from '../runtime/recording.js'
+import { type DemandOptions, demandKernels, type SearchedManifest, searchManifests, type Target } from '../toolchain/index.js'
+import { generatesText } from './generate.js'
+import { expectFolder } from './pipeline.js'
+
+export interface Selection {
+  /** A model folder: what it needs under a plan. */
+  readonly for?: string | undefined
+  readonly plan?: string | undefined
+  readonly dtype?: FloatType | undefined
+  /** A regular expression over instance keys. */
+  readonly filter?: string | undefined
+}
+
+export interface SelectedBuild {
+  readonly target: Target
+  /** Instance keys, sorted. */
+  readonly keys: readonly string[]
+  /** A library that holds them, in the cache. */
+  readonly library: string
+  readonly compiled: number
+  readonly objects: readonly { readonly source: string; readonly key: string }[]
+  /** What ptxas reported, one entry a kernel and architecture; empty on simt. */
+  readonly kernels: readonly {
+    readonly kernel: string
+    readonly arch: string
+    readonly registers: number
+    readonly source: string
+  }[]
+}
+
+/**
+ * Compiles what is selected. With both a model and a filter: the model's kernels whose keys match.
+ * @throws usage `build.filter`, `build.selection` when nothing is selected; what the model's loader and `demandKernels` throw
+ */
+export async function buildSelection(selection: Selection, options: DemandOptions): Promise<SelectedBuild> {
+  const searched = await searchManifests(options.root)
+  const pattern = patternOf(selection.filter)
+  const candidates =
+    selection.for === undefined ? allKeys(searched) : await keysOfModel(selection.for, selection, searched, options)
+  const keys = candidates.filter((key) => pattern?.test(key) ?? true)
+  if (keys.length === 0) {
+    throw usageError('build.selection', 'no kernel is selected', {
+      hint: `kernels have names such as ${allKeys(searched)[0] ?? 'softmax__f32'}`,
+    })
+  }
+  const entries = new Map(searched.manifest.kernels.map((entry) => [entry.key, entry]))
+  const placed = keys.flatMap((key) => {
+    const entry = entries.get(key)
+    return entry === undefined ? [] : [{ entry, folder: searched.folderOf(key) }]
+  })
+  const { library, compiled, objects } = await demandKernels(placed, options)
+  return {
+    target: options.target,
+    keys,
+    library,
+    compiled,
+    objects: objects.map(({ source, key }) => ({ source, key })),
+    kernels: objects.flatMap(({ source, resources }) => resources.map((kernel) => ({ ...kernel, source }))),
+  }
+}
+
+const allKeys = ({ manifest }: SearchedManifest): string[] => manifest.kernels.map(({ key }) => key)
+
+function patternOf(text: string | undefined): RegExp | undefined {
+  if (text === undefined) return undefined
+  try {
+    return new RegExp(text)
+  } catch (cause) {
+    throw usageError('build.filter', `${JSON.stringify(text)} is not a regular expression`, { cause })
+  }
+}
+
+/** Tokens of the case that a model is asked with; it has to be within its vocabulary and positions. */
+const sample = { inputIds: [0, 1, 2] }
+
+/** What a model asks for when it runs. Kernels that only other sizes or ways of generating need are compiled when they are asked for. */
+async function keysOfModel(
+  model: string,
+  { plan, dtype }: Selection,
+  { manifest }: SearchedManifest,
+  { root, target, architecture, signal }: DemandOptions,
+): Promise<readonly string[]> {
+  const folder = resolve(root, model)
+  expectFolder(folder)
+  const { device, library, keys } = recording(target, architecture)
+  const how = {
+    device,
+    library,
+    manifest,
+    signal,
+    ...(plan === undefined ? {} : { plan }),
+    ...(dtype === undefined ? {} : { dtype }),
+  }
+  if (await generatesText(folder)) {
+    const generator = await loadSeq2seq(folder, how)
+    await generator.generate([sample], { maxNewTokens: 1 })
+    generator.release()
+  } else {
+    const encoder = await loadEncoder(folder, how)
+    await encoder.run([sample])
+    encoder.release()
+  }
+  return keys()
+}

@@ -1,0 +1,55 @@
+/** Facts of a kernel as the manifest has them: for machines without the front end (src/ir/facts/facts.ts says what they mean). */
+import { z } from 'zod'
+import { accuracyOf } from '../ir/facts/accuracy.js'
+import { type Count, errorClasses, integerOperations, noFacts, packedRoles } from '../ir/facts/facts.js'
+import { loopDims } from '../ir/facts/loops.js'
+import type { Kernel } from '../ir/kernel.js'
+import type { TemplateKernel } from '../ir/template.js'
+
+const count: z.ZodType<Count> = z.lazy(() => z.union([z.number(), z.string(), z.tuple([z.enum(integerOperations)], count)]))
+
+const domain = z.strictObject({
+  from: z.array(count).optional(),
+  to: z.array(count).optional(),
+  values: z.array(z.number()).optional(),
+  first: z.number().optional(),
+  also: z.array(z.number()).optional(),
+  order: z.enum(['ascending', 'distinct']).optional(),
+  packed: z.strictObject({ role: z.enum(packedRoles), batch: count, rows: count, seq: count.optional() }).optional(),
+  divide: count.optional(),
+  scales: z.string().optional(),
+})
+
+const extent = z.strictObject({
+  equal: count.optional(),
+  atLeast: count.optional(),
+  atMost: count.optional(),
+  upTo: z.number().optional(),
+  swept: z.literal(true).optional(),
+})
+
+const accuracy = z.strictObject({
+  class: z.enum(errorClasses),
+  integers: z.boolean(),
+  length: count.optional(),
+  scale: z.number().optional(),
+  steep: z.literal(true).optional(),
+})
+
+export const factsSchema = z.strictObject({
+  inputs: z.record(z.string(), domain),
+  dims: z.record(z.string(), extent),
+  attrs: z.record(z.string(), z.strictObject({ fills: z.string() })),
+  results: z.record(z.string(), accuracy),
+  /** Dimensions that loops run over. */
+  loops: z.array(z.string()),
+})
+
+export type ManifestFacts = z.infer<typeof factsSchema>
+
+/** What is known of a kernel's arguments and results. */
+export function manifestFacts(kernel: Kernel | TemplateKernel): ManifestFacts {
+  const { inputs, dims, attrs } = kernel.facts ?? noFacts
+  // Plain copies: what is read-only in the IR is not in what zod gives.
+  return factsSchema.parse(structuredClone({ inputs, dims, attrs, results: accuracyOf(kernel), loops: loopDims(kernel) }))
+}

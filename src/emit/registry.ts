@@ -1,0 +1,16 @@
+/** The registry of a kernel library: the table by which the addon finds launchers. */
+import type { KernelEntry } from './manifest.js'
+import { render } from './templates.js'
+
+/** The C++ text for kernels in the order of their keys. */
+export const registryText = (entries: readonly KernelEntry[]): string =>
+  render('registry', {
+    kernels: entries.map(({ key, digest, buffers, dims, attrs }) => ({
+      key,
+      digest,
+      buffers: buffers.length,
+      dims: dims.length,
+      attrs: attrs.length,
+      access: buffers.map(({ access }) => (access === 'in' ? 'r' : 'w')).join(''),
+    })),
+  })

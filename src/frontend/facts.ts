@@ -1,0 +1,168 @@
+/**
+ * Facts of an op from its declaration (src/lang/facts.ts) to the IR, held against the signature: what a fact is of and what it names must
+ * be declared. Runs behind the body, which tells facts of its own.
+ */
+import { Node } from 'ts-morph'
+import { type Count, type Domain, type ExtentFact, errorClasses, type Facts, packedRoles } from '../ir/facts/facts.js'
+import type { AttrParam, TensorParam } from '../ir/kernel.js'
+import { reject } from './diagnostics.js'
+import { type Field, follow, staticFields, staticNumber, staticNumbers, staticString } from './static.js'
+
+/** What a signature declares, as far as facts are about it. */
+interface Declared {
+  readonly name: string
+  readonly dims: readonly string[]
+  readonly tensors: readonly TensorParam[]
+  readonly attrs: readonly AttrParam[]
+}
+
+type Fields = ReadonlyMap<string, Field>
+
+const form = 'see `facts` of `op` in the declarations of heddle'
+
+/** What numbers of a size are about when they are drawn evenly, squared. */
+const squareOf = (size: number): number => (0.64 * size) ** 2
+/** The size of integers that a body only counts with. */
+const usualSize = 100
+
+/** Reads the field `facts`. @throws Rejection located in it */
+export function readFacts(field: Field | undefined, declared: Declared): Facts {
+  const inputs: Record<string, Domain> = {}
+  const dims: Record<string, ExtentFact> = {}
+  const attrs: Record<string, Facts['attrs'][string]> = {}
+  const results: Record<string, Facts['results'][string]> = {}
+  const tensor = (name: string, access: TensorParam['access']) =>
+    declared.tensors.find((each) => each.name === name && each.access === access)
+  for (const [name, { key, value }] of field === undefined ? [] : staticFields(field.value)) {
+    if (tensor(name, 'in') !== undefined) inputs[name] = readDomain(value, declared)
+    else if (declared.dims.includes(name)) dims[name] = readExtent(value, declared)
+    else if (declared.attrs.some((attr) => attr.name === name)) attrs[name] = readAttr(value, declared)
+    else if (tensor(name, 'out') !== undefined) results[name] = readClass(value)
+    else
+      reject(
+        'fact',
+        key,
+        `a fact is of ${name}, which ${declared.name} does not declare`,
+        'facts are of inputs, dimensions, attributes and outputs',
+      )
+  }
+  return { inputs, dims, attrs, results }
+}
+
+function readDomain(value: Node, declared: Declared): Domain {
+  const fields = staticFields(value)
+  const unknown = [...fields].find(([name]) => !allowed.includes(name))
+  if (unknown !== undefined)
+    reject('fact', unknown[1].key, `${unknown[0]} says nothing of an input`, `write one of ${allowed.join(', ')}`)
+  const size = (name: string): Count | undefined => {
+    const field = fields.get(name)
+    return field === undefined ? undefined : readSize(field.value, declared)
+  }
+  const role = text(fields, 'packed', packedRoles)
+  if (role !== undefined) {
+    const [batch, rows, seq] = [size('batch'), size('rows'), size('seq')]
+    if (batch === undefined || rows === undefined)
+      return reject(
+        'fact',
+        value,
+        'packed rows are told by `batch` and `rows`',
+        "write { packed: 'starts', batch: 'b', rows: 't' }",
+      )
+    return { packed: { role, batch, rows, ...(seq === undefined ? {} : { seq }) } }
+  }
+  const scaled = fields.get('scales')
+  if (scaled !== undefined) return readScales(scaled, declared)
+  const [index, from, to] = [size('index'), size('from'), size('to')]
+  const first = fields.get('first')
+  const order = text(fields, 'order', ['ascending', 'distinct'] as const)
+  return {
+    ...(index === undefined ? {} : { from: [0], to: [typeof index === 'number' ? index - 1 : (['sub', index, 1] as const)] }),
+    ...(from === undefined ? {} : { from: [from] }),
+    ...(to === undefined ? {} : { to: [to] }),
+    ...numbers(fields, 'values'),
+    ...numbers(fields, 'also'),
+    ...(first === undefined ? {} : { first: staticNumber(first.value) }),
+    ...(order === undefined ? {} : { order }),
+  }
+}
+
+const allowed = ['index', 'from', 'to', 'values', 'first', 'also', 'order', 'packed', 'batch', 'rows', 'seq', 'scales']
+
+function readScales({ value }: Field, { tensors }: Declared): Domain {
+  const name = staticString(value)
+  if (!tensors.some((each) => each.name === name && each.access === 'in'))
+    reject('fact', value, `${name} is no input`, 'name the input that is multiplied')
+  return { scales: name, divide: squareOf(usualSize) }
+}
+
+function numbers(fields: Fields, name: 'values' | 'also'): Partial<Record<typeof name, readonly number[]>> {
+  const field = fields.get(name)
+  if (field === undefined) return {}
+  const list = staticNumbers(field.value)
+  if (list.length === 0) reject('fact', field.value, `${name} is empty`, 'write [0, 1]')
+  return { [name]: list }
+}
+
+function text<T extends string>(fields: Fields, name: string, choices: readonly T[]): T | undefined {
+  const field = fields.get(name)
+  if (field === undefined) return undefined
+  const given = staticString(field.value)
+  const found = choices.find((choice) => choice === given)
+  return found ?? reject('fact', field.value, `${name} is ${given}`, `write one of ${choices.join(', ')}`)
+}
+
+function readExtent(value: Node, declared: Declared): ExtentFact {
+  if (!isObject(value)) return { equal: readSize(value, declared) }
+  const fields = staticFields(value)
+  const unknown = [...fields].find(([name]) => !['atLeast', 'atMost', 'upTo', 'swept'].includes(name))
+  if (unknown !== undefined) reject('fact', unknown[1].key, `${unknown[0]} says nothing of a dimension`, form)
+  const count = (name: string) => {
+    const field = fields.get(name)
+    return field === undefined ? undefined : readSize(field.value, declared)
+  }
+  const [atLeast, atMost, upTo] = [count('atLeast'), count('atMost'), fields.get('upTo')]
+  return {
+    ...(atLeast === undefined ? {} : { atLeast }),
+    ...(atMost === undefined ? {} : { atMost }),
+    ...(upTo === undefined ? {} : { upTo: staticNumber(upTo.value) }),
+    ...(fields.has('swept') ? { swept: true } : {}),
+  }
+}
+
+const isObject = (value: Node): boolean => Node.isObjectLiteralExpression(follow(value))
+
+function readAttr(value: Node, { tensors }: Declared): Facts['attrs'][string] {
+  const field = staticFields(value).get('fills')
+  const output = field === undefined ? '' : staticString(field.value)
+  if (!tensors.some(({ name, access, dtype }) => name === output && access === 'out' && dtype === 'i8'))
+    reject('fact', field?.value ?? value, `${output === '' ? 'the fact' : output} is no output of int8`, "write { fills: 'y' }")
+  return { fills: output }
+}
+
+function readClass(value: Node): Facts['results'][string] {
+  const given = staticString(value)
+  const found = errorClasses.find((each) => each === given && each !== 'attention')
+  return (
+    found ??
+    reject(
+      'fact',
+      value,
+      `${given} is no way to err`,
+      `write one of ${errorClasses.filter((each) => each !== 'attention').join(', ')}`,
+    )
+  )
+}
+
+/** A number, a name, or a product of such. */
+function readSize(value: Node, { dims, attrs }: Declared): Count {
+  const node = follow(value)
+  if (Node.isNumericLiteral(node) || Node.isPrefixUnaryExpression(node)) return staticNumber(value)
+  const parts = staticString(value).split('*')
+  const known = [...dims, ...attrs.flatMap(({ name, type }) => (type === 'i32' ? [name] : []))]
+  const counts = parts.map((part): Count => {
+    if (/^[0-9]+$/.test(part)) return Number(part)
+    if (known.includes(part)) return part
+    return reject('fact', value, `"${part}" is no dimension and no integer attribute`, `there are ${known.join(', ')}`)
+  })
+  return counts.slice(1).reduce<Count>((left, right) => ['mul', left, right], counts[0] ?? 1)
+}

@@ -1,0 +1,135 @@
+/**
+ * One search path for what is declared: the project's ops, layouts, graphs and plans, and the package's behind them. A graph of the
+ * project may use shipped ops; a shipped plan is there under its name unless the project has one for the same graph. Names of the
+ * project win, and what they hide is told.
+ */
+import { existsSync, realpathSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { usageError } from '../errors.js'
+import type { Kernel } from '../ir/kernel.js'
+import type { Layout } from '../ir/layout.js'
+import type { GraphDecl } from '../lang/graph.js'
+import type { PlanDecl } from '../lang/plan.js'
+import { type Declarations, readDeclarations } from './declarations.js'
+import { openProject, packageOf, type SpecProject } from './project.js'
+import { readProjectOrThrow, readShipped, type Specs } from './read.js'
+
+export interface SearchedSpecs extends Declarations {
+  /** Of the project's ops. */
+  readonly kernels: readonly Kernel[]
+  /** Behind them: of the standard library and, of the shipped ops, those that a graph uses. */
+  readonly standard: readonly Kernel[]
+  readonly layouts: readonly Layout[]
+  /** Shipped graphs and plans (`plan for graph`) whose names the project has for something else. */
+  readonly hidden: readonly string[]
+}
+
+export interface SearchOptions {
+  /** Whether the shipped graphs and plans count as well, and not only the shipped ops that the project's graphs use. */
+  readonly shipped?: boolean
+  /** Shipped ops that are wanted whether or not a graph uses them. */
+  readonly ops?: readonly string[]
+  /** False leaves out the ops that shipped graphs use, and those graphs. */
+  readonly graphs?: boolean
+}
+
+/**
+ * @throws usage `frontend.*` for spec modules with errors, `specs.*` for what declaring graphs and plans throws, `specs.shadow` where a
+ * graph uses a shipped op and the project has another op of that name
+ */
+export async function readSearched(
+  root: string,
+  specs = 'specs',
+  { shipped = false, ops = [], graphs = true }: SearchOptions = {},
+): Promise<SearchedSpecs> {
+  const project = openProject(root)
+  const folder = shippedFolder(project, root)
+  // A project without specs has the shipped ones, where those are asked for.
+  const isEmpty = shipped && folder !== undefined && !existsSync(resolve(root, specs))
+  const read = isEmpty ? none : readProjectOrThrow(project, [specs])
+  const declared = await readDeclarations(root, specs)
+  if (folder === undefined) return { ...read, ...declared, hidden: [] }
+  return behind(project, folder, read, declared, { shipped: shipped && graphs, ops })
+}
+
+const none: Omit<Specs, 'diagnostics'> = { kernels: [], standard: [], layouts: [] }
+
+interface ShippedModule {
+  readonly ops: Readonly<Record<string, unknown>>
+  readonly graphs: Readonly<Record<string, GraphDecl>>
+  readonly plans: readonly PlanDecl[]
+}
+
+/** What the package's `specs/index.js` exports. */
+const shippedModule = async (folder: string): Promise<ShippedModule> =>
+  (await import(pathToFileURL(join(folder, 'dist', 'specs', 'index.js')).href)) as ShippedModule
+
+/** The project's graphs and plans, and the shipped ones behind them. */
+function merge(declared: Declarations, module: ShippedModule): Pick<SearchedSpecs, 'graphs' | 'plans' | 'hidden'> {
+  const key = ({ name, graph }: PlanDecl): string => `${name} for ${graph}`
+  const own = new Set(declared.plans.map(key))
+  const plans = module.plans.filter((plan) => !own.has(key(plan)) && !isOther(declared, module, plan.graph))
+  const others = Object.keys(module.graphs).filter((name) => isOther(declared, module, name))
+  return {
+    graphs: { ...module.graphs, ...declared.graphs },
+    plans: [...declared.plans, ...plans],
+    hidden: [...others, ...module.plans.map(key).filter((name) => own.has(name))],
+  }
+}
+
+/** Graphs and plans of the search path, without the ops. @throws usage `specs.*` */
+export async function searchDeclarations(root: string, specs = 'specs'): Promise<Declarations & Pick<SearchedSpecs, 'hidden'>> {
+  const folder = shippedFolder(openProject(root), root)
+  const declared = await readDeclarations(root, specs)
+  return folder === undefined ? { ...declared, hidden: [] } : { ...declared, ...merge(declared, await shippedModule(folder)) }
+}
+
+/** The package's folder; undefined where the project is the package. */
+function shippedFolder(project: SpecProject, root: string): string | undefined {
+  const folder = packageOf(project)
+  return folder === undefined || realpathSync(folder) === realpathSync(resolve(root)) ? undefined : folder
+}
+
+async function behind(
+  project: SpecProject,
+  folder: string,
+  own: Omit<Specs, 'diagnostics'>,
+  declared: Declarations,
+  { shipped: withPlans, ops }: Required<Pick<SearchOptions, 'shipped' | 'ops'>>,
+): Promise<SearchedSpecs> {
+  const module = await shippedModule(folder)
+  declared.locating(() => refuseShadowed(own, declared, module))
+  const found = withPlans ? merge(declared, module) : { graphs: declared.graphs, plans: declared.plans, hidden: [] }
+  const known = new Set([...own.kernels, ...own.standard].map(({ name }) => name))
+  const nodes = Object.values(found.graphs).flatMap(({ graph }) => graph.nodes)
+  const used = nodes.flatMap((node) => (node.kind === 'op' && !known.has(node.op) ? [node.op] : []))
+  const needed = new Set([...used, ...ops].filter((name) => Object.hasOwn(module.ops, name)))
+  // Plans may store edges in shipped layouts.
+  const isWanted = needed.size > 0 || found.plans.length > 0
+  const shipped = isWanted ? readShipped(project, folder, needed) : none
+  const layouts = new Set(own.layouts.map(({ name }) => name))
+  return {
+    ...found,
+    locating: declared.locating,
+    kernels: own.kernels,
+    standard: [...own.standard, ...shipped.kernels],
+    layouts: [...own.layouts, ...shipped.layouts.filter(({ name }) => !layouts.has(name))],
+  }
+}
+
+/** Whether the project has another graph under the name of a shipped one: the groups of shipped plans mean nothing in it. */
+const isOther = (declared: Declarations, module: ShippedModule, graph: string): boolean =>
+  Object.hasOwn(declared.graphs, graph) && declared.graphs[graph] !== module.graphs[graph]
+
+/** A name stands for one op in generated text, so a graph cannot mean the shipped one where the project has another. */
+function refuseShadowed(own: Omit<Specs, 'diagnostics'>, { graphs }: Declarations, { ops }: ShippedModule): void {
+  const names = new Set(own.kernels.map(({ name }) => name))
+  for (const { name, ops: used = {} } of Object.values(graphs)) {
+    const shadowed = Object.entries(used).find(([op, declaration]) => names.has(op) && ops[op] === declaration)
+    if (shadowed === undefined) continue
+    throw usageError('specs.shadow', `graph ${name} uses the shipped op ${shadowed[0]}, and the project has an op of that name`, {
+      hint: 'rename the op of the project, or use it in the graph',
+    })
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Spec modules run as JavaScript in a folder of their own. What goes wrong there, and what is found wrong with graphs and plans later, has
+ * a stack with places in that folder; here they become the author's.
+ */
+import { SourceMap } from 'node:module'
+import { isAbsolute, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Place } from '../errors.js'
+
+/** A translated module: the file its author wrote, and the map of its text. */
+interface Translated {
+  readonly source: string
+  readonly map: SourceMap
+}
+
+type MapPayload = ConstructorParameters<typeof SourceMap>[0]
+
+/** `at f (file:///a/b.js:3:4)`, `at /a/b.js:3:4`; the first line of a syntax error is `file:///a/b.js:3`. */
+const framePattern = /(?:^|\(|at |async )((?:file:\/\/)?\/[^()]*?):(\d+)(?::(\d+))?\)?$/
+
+const pathOf = (text: string): string => (text.startsWith('file://') ? fileURLToPath(text) : text)
+
+export class SourceMaps {
+  readonly #root: string
+  readonly #translated = new Map<string, Translated>()
+
+  /** @param root of the project, to which places are relative */
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /** @param module path of the JavaScript @param source path of the TypeScript @param map as the TypeScript compiler writes it */
+  add(module: string, source: string, map: string): void {
+    this.#translated.set(module, { source, map: new SourceMap(JSON.parse(map) as MapPayload) })
+  }
+
+  /** The innermost of the author's own places in a stack; in one that has none, the innermost place of all that `isForeign` accepts. */
+  placeOf(stack: string | undefined, isForeign: (path: string) => boolean = () => false): Place | undefined {
+    let foreign: Place | undefined
+    for (const line of (stack ?? '').split('\n')) {
+      const [, file, at, column = '1'] = framePattern.exec(line.trim()) ?? []
+      if (file === undefined) continue
+      const path = pathOf(file)
+      const translated = this.#translated.get(path)
+      if (translated !== undefined) return this.#original(translated, Number(at), Number(column))
+      if (foreign === undefined && isForeign(path)) foreign = { file: this.#name(path), line: Number(at), column: Number(column) }
+    }
+    return foreign
+  }
+
+  #original({ source, map }: Translated, line: number, column: number): Place | undefined {
+    const entry = map.findEntry(line - 1, column - 1)
+    if (!('originalLine' in entry)) return undefined
+    return { file: this.#name(source), line: entry.originalLine + 1, column: entry.originalColumn + 1 }
+  }
+
+  #name(path: string): string {
+    const name = relative(this.#root, path).replaceAll('\\', '/')
+    return isAbsolute(name) || name.startsWith('../..') ? path : name
+  }
+}

@@ -1,0 +1,266 @@
+/**
+ * Facts of a derived kernel: those of the group's members, told in its own names. A member's tensors are values of the graph, its
+ * dimensions are extents of those, and the kernel's parameters are bound to the same values, so that nothing depends on how a kernel was
+ * derived. What a fact is of may be inside of the kernel: then nobody has to hold to it.
+ */
+import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts.js'
+import { bothDomains, longestSequence, noFacts, renameCount } from '../ir/facts/facts.js'
+import { type AttrValue, type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
+import type { Kernel } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
+import { factorsOf, sumsIntegers } from '../ir/product.js'
+import { type Extent, printExtent, sameExtent } from '../ir/shape.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import { aliasesOf } from './graph/edit.js'
+import type { Derived } from './rows/derive.js'
+
+/** Elements of a head that attention takes at most. */
+const longestHead = 1024
+
+type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
+
+/** The kernel with the facts that follow from its group. @param ops kernels of the group's ops, by name */
+export function withFacts<K extends Kernel | TemplateKernel>(
+  graph: Graph,
+  nodes: readonly GroupNode[],
+  derived: Derived<K>,
+  ops: ReadonlyMap<string, Kernel>,
+): Derived<K> {
+  const facts = new Composition(graph, nodes, derived, ops).run()
+  return { ...derived, kernel: { ...derived.kernel, facts } }
+}
+
+/** A member with its facts: the op's names as the graph's values and extents. */
+interface Member {
+  readonly node: NodeOf<'op'>
+  readonly kernel: Kernel
+  readonly facts: Facts
+}
+
+class Composition {
+  readonly #graph: Graph
+  readonly #nodes: readonly GroupNode[]
+  readonly #derived: Derived<Kernel | TemplateKernel>
+  readonly #members: readonly Member[]
+  readonly #inputs: Record<string, Domain> = {}
+  readonly #dims: Record<string, ExtentFact> = {}
+  readonly #attrs: Record<string, Facts['attrs'][string]> = {}
+  /** What the kernel's dimensions are in the graph. */
+  readonly #extents = new Map<string, Extent>()
+
+  constructor(
+    graph: Graph,
+    nodes: readonly GroupNode[],
+    derived: Derived<Kernel | TemplateKernel>,
+    ops: ReadonlyMap<string, Kernel>,
+  ) {
+    this.#graph = graph
+    this.#nodes = nodes
+    this.#derived = derived
+    this.#members = nodes.flatMap((node) => {
+      const kernel = node.kind === 'op' ? ops.get(node.op) : undefined
+      return node.kind === 'op' && kernel !== undefined ? [{ node, kernel, facts: kernel.facts ?? noFacts }] : []
+    })
+    for (const { param, shape } of [...derived.inputs, ...derived.outputs]) {
+      const dims = derived.kernel.tensors.find(({ name }) => name === param)?.dims ?? []
+      dims.forEach((dim, axis) => {
+        const extent = shape[axis]
+        if (extent !== undefined) this.#extents.set(dim, extent)
+      })
+    }
+  }
+
+  run(): Facts {
+    for (const [dim, { factor, dims }] of this.#extents) if (dims.length === 0) this.#dims[dim] = { equal: factor }
+    for (const member of this.#members) {
+      for (const [name, domain] of Object.entries(member.facts.inputs)) this.#addInput(member, name, domain)
+      for (const [name, fact] of Object.entries(member.facts.dims)) this.#addDim(member, name, fact)
+      for (const [name, { fills }] of Object.entries(member.facts.attrs)) this.#addAttr(member, name, fills)
+    }
+    this.#addFactors()
+    this.#addHeads()
+    return { inputs: this.#inputs, dims: this.#dims, attrs: this.#attrs, results: {} }
+  }
+
+  /** The kernel's input that stands for a value, under whatever shape. */
+  #input(id: ValueId | undefined): string | undefined {
+    if (id === undefined) return undefined
+    const aliases = aliasesOf(this.#graph.nodes, id)
+    return this.#derived.inputs.find(({ value }) => aliases.has(value))?.param
+  }
+
+  #addInput(member: Member, name: string, domain: Domain): void {
+    const param = this.#input(member.node.inputs[name])
+    // Beside other terms, whole int8 would hide those.
+    if (param === undefined || this.#isInt8(param)) return
+    const bound = (counts: readonly Count[] | undefined) =>
+      (counts ?? []).flatMap((count) => {
+        const here = this.#count(member, count)
+        return here === undefined ? [] : [here]
+      })
+    const { from, to, packed, divide, scales, ...rest } = domain
+    const [least, most] = [bound(from), bound(to)]
+    const where = packed === undefined ? undefined : this.#packed(member, packed)
+    const moved: Domain = {
+      ...rest,
+      ...(least.length === 0 ? {} : { from: least }),
+      ...(most.length === 0 ? {} : { to: most }),
+      ...(where === undefined ? {} : { packed: where }),
+      ...(divide === undefined ? {} : this.#scaling(member, divide, scales)),
+    }
+    const known = own(this.#inputs, param)
+    this.#inputs[param] = known === undefined ? moved : bothDomains(known, moved)
+  }
+
+  /** By what draws are divided: what they multiply may be a product inside of the kernel, which is as large as the root of its length. */
+  #scaling(member: Member, divide: Count, scales: string | undefined): Pick<Domain, 'divide' | 'scales'> {
+    const id = scales === undefined ? undefined : member.node.inputs[scales]
+    const outside = this.#input(id)
+    if (outside !== undefined || id === undefined) return { divide, ...(outside === undefined ? {} : { scales: outside }) }
+    const aliases = aliasesOf(this.#graph.nodes, id)
+    const product = this.#nodes.find((node) => node.kind === 'matmul' && aliases.has(node.out))
+    if (product?.kind !== 'matmul') return { divide }
+    const { a, out } = product.subscripts
+    const shape = this.#graph.values[product.a]?.shape ?? []
+    const summed = a.flatMap((axis, i) => {
+      const count = out.includes(axis) ? undefined : this.#extent(shape[i])
+      return count === undefined ? [] : [count]
+    })
+    return { divide: productOf(1, summed) }
+  }
+
+  #packed(member: Member, { role, batch, rows, seq }: Packed): Packed | undefined {
+    const [here, where, longest] = [batch, rows, seq ?? 0].map((count) => this.#count(member, count))
+    if (here === undefined) return undefined
+    const packing = {
+      role,
+      batch: here,
+      rows: where ?? 0,
+      ...(seq === undefined || longest === undefined ? {} : { seq: longest }),
+    }
+    // Dimensions of the kernel that are one extent of the graph are one number here, where tables of rows refer to them.
+    for (const count of [here, where, longest]) if (typeof count === 'string') this.#unify(count)
+    return packing
+  }
+
+  #unify(dim: string): void {
+    const extent = this.#extents.get(dim)
+    if (extent === undefined) return
+    for (const [other, same] of this.#extents) if (other !== dim && sameExtent(extent, same)) this.#dims[other] = { equal: dim }
+  }
+
+  #addDim(member: Member, name: string, fact: ExtentFact): void {
+    const dim = this.#count(member, name)
+    if (typeof dim !== 'string' || this.#dims[dim]?.equal !== undefined) return
+    const { equal, atLeast, atMost, ...rest } = fact
+    const moved = Object.fromEntries(
+      Object.entries({ equal, atLeast, atMost }).flatMap(([key, count]) => {
+        const here = count === undefined ? undefined : this.#count(member, count)
+        return here === undefined ? [] : [[key, here]]
+      }),
+    )
+    const made: ExtentFact = { ...rest, ...moved }
+    if (Object.keys(made).length > 0) this.#dims[dim] = { ...this.#dims[dim], ...made }
+  }
+
+  #addAttr({ node, kernel }: Member, name: string, fills: string): void {
+    const given = own(node.attrs, name) ?? kernel.attrs.find((attr) => attr.name === name)?.default
+    const same = Object.entries(this.#derived.attrs).filter(([, value]) => sameAttr(value, given))
+    const [attr] = same.length === 1 ? (same[0] ?? []) : (same.find(([key]) => key === name) ?? [])
+    const output = this.#reached(node.outputs[fills])
+    if (attr !== undefined && output !== undefined) this.#attrs[attr] = { fills: output }
+  }
+
+  /** The kernel's int8 output that a value becomes, by whatever moves it on. */
+  #reached(id: ValueId | undefined): string | undefined {
+    const made = new Set(id === undefined ? [] : aliasesOf(this.#graph.nodes, id))
+    for (const { node } of this.#members) {
+      if (!Object.values(node.inputs).some((input) => made.has(input))) continue
+      for (const output of outputsOf(node)) for (const alias of aliasesOf(this.#graph.nodes, output)) made.add(alias)
+    }
+    return this.#derived.outputs.find(({ param, value }) => made.has(value) && this.#isInt8(param))?.param
+  }
+
+  #isInt8(param: string): boolean {
+    return this.#derived.kernel.tensors.some(({ name, dtype }) => name === param && dtype === 'i8')
+  }
+
+  /** Rows of attention have a length that its loops hold. */
+  #addHeads(): void {
+    const { kernel } = this.#derived
+    if (!isTemplate(kernel) || kernel.kind === 'matmul') return
+    for (const expr of [kernel.headDim, kernel.valueDim])
+      if (expr.kind === 'dim') this.#dims[expr.name] = { ...this.#dims[expr.name], upTo: longestHead }
+  }
+
+  /** Whole int8 is multiplied where sums stay integers: float results would be large. */
+  #addFactors(): void {
+    const { kernel } = this.#derived
+    if (!isTemplate(kernel) || kernel.kind !== 'matmul' || !sumsIntegers(kernel)) return
+    if (kernel.tensors.some(({ access, dtype }) => access === 'out' && dtype !== 'i32')) return
+    for (const { tensor } of factorsOf(kernel)) this.#inputs[tensor] = { from: [-127], to: [127] }
+  }
+
+  /** A count of a member's sizes in those of the kernel. */
+  #count(member: Member, count: Count): Count | undefined {
+    return renameCount(count, (name) => {
+      const attr = member.kernel.attrs.find((each) => each.name === name)
+      return attr === undefined ? this.#dim(member, name) : this.#attr(own(member.node.attrs, name) ?? attr.default)
+    })
+  }
+
+  #attr(value: AttrValue): Count | undefined {
+    if (typeof value === 'number') return value
+    if ('dim' in value) return this.#extent({ factor: 1, dims: [value.dim] })
+    return Object.entries(this.#derived.attrs).find(([, other]) => sameAttr(other, value))?.[0]
+  }
+
+  #dim({ node, kernel }: Member, name: string): Count | undefined {
+    let extent: Extent | undefined
+    for (const { name: tensor, dims } of kernel.tensors) {
+      const axis = dims.indexOf(name)
+      const id = node.inputs[tensor] ?? node.outputs[tensor]
+      if (axis < 0 || id === undefined) continue
+      const shape = this.#graph.values[id]?.shape ?? []
+      extent ??= shape[axis]
+      const param = this.#input(id)
+      const bound = this.#derived.inputs.find((each) => each.param === param)
+      const own = this.#derived.kernel.tensors.find((each) => each.name === param)?.dims
+      if (bound === undefined || own === undefined || bound.shape.length !== shape.length) continue
+      const dim = own[axis]
+      if (dim !== undefined) return dim
+    }
+    return this.#extent(extent)
+  }
+
+  /** An extent of the graph by what the kernel takes. */
+  #extent(extent: Extent | undefined): Count | undefined {
+    if (extent === undefined) return undefined
+    if (extent.dims.length === 0) return extent.factor
+    const whole = this.#named(extent)
+    if (whole !== undefined) return whole
+    const factors = extent.dims.map((dim) => this.#named({ factor: 1, dims: [dim] }))
+    if (factors.some((factor) => factor === undefined)) return undefined
+    const counts = factors.flatMap((factor) => factor ?? [])
+    return productOf(extent.factor, counts)
+  }
+
+  #named(extent: Extent): string | undefined {
+    const dim = [...this.#extents].find(([, other]) => sameExtent(extent, other))?.[0]
+    if (dim !== undefined) return dim
+    const [only] = extent.dims
+    const given = extent.factor === 1 && extent.dims.length === 1 ? only : undefined
+    const attr = Object.entries(this.#derived.attrs).find(
+      ([, value]) => typeof value === 'object' && 'dim' in value && value.dim === given,
+    )
+    if (attr !== undefined) return attr[0]
+    const { packing } = this.#graph
+    return packing !== undefined && printExtent(packing.seq) === printExtent(extent) ? longestSequence : undefined
+  }
+}
+
+const productOf = (factor: number, counts: readonly Count[]): Count =>
+  counts.reduce<Count>((left, right) => (left === 1 ? right : ['mul', left, right]), factor)
+
+const sameAttr = (a: AttrValue | undefined, b: AttrValue | undefined): boolean =>
+  a !== undefined && JSON.stringify(a) === JSON.stringify(b)

@@ -1,0 +1,45 @@
+/** Integer expressions as counts, as far as they depend on sizes alone. */
+import type { Expr } from '../expr.js'
+import { visit } from '../walk.js'
+import { type Count, integerOperations } from './facts.js'
+
+const isOperation = (fn: string): fn is (typeof integerOperations)[number] => integerOperations.some((each) => each === fn)
+
+/**
+ * A number of elements by the sizes of a run: what it is, or where that depends on more than sizes, the most it is.
+ * @param locals what the values of `let` are
+ */
+export function countOf(expr: Expr, locals: ReadonlyMap<string, Expr>): Count | undefined {
+  switch (expr.kind) {
+    case 'const':
+      return typeof expr.value === 'number' ? expr.value : undefined
+    case 'dim':
+    case 'attr':
+      return expr.type === 'i32' ? expr.name : undefined
+    case 'local': {
+      const value = locals.get(expr.name)
+      return value === undefined ? undefined : countOf(value, locals)
+    }
+    case 'call': {
+      if (!isOperation(expr.fn)) return undefined
+      const args = expr.args.map((arg) => countOf(arg, locals))
+      const known = args.flatMap((arg) => (arg === undefined ? [] : [arg]))
+      if (known.length === args.length) return [expr.fn, ...known]
+      // Nothing that is counted is negative, so that a difference is at most what it is taken from.
+      return expr.fn === 'minimum' || expr.fn === 'sub' ? args[0] : undefined
+    }
+    default:
+      return undefined
+  }
+}
+
+/** Whether an expression depends on nothing but sizes: a number of elements. */
+export function constantsOnly(expr: Expr): boolean {
+  let isSize = false
+  let isOnly = true
+  visit(expr, (node) => {
+    if (node.kind === 'dim') isSize = true
+    else if (node.kind !== 'const' && node.kind !== 'call') isOnly = false
+  })
+  return isSize && isOnly
+}

@@ -1,0 +1,119 @@
+/**
+ * Which integers an input may hold, as far as a body tells: one that indexes a tensor directly lies in its extent, one that is compared
+ * with numbers is a flag, one that is only counted with is any number. What a body does otherwise with an integer, an author has to say.
+ */
+import type { Expr, ExprOf } from '../expr.js'
+import type { Kernel, TensorParam } from '../kernel.js'
+import { operands, stmtExprs, visit } from '../walk.js'
+import type { Count, Domain } from './facts.js'
+
+/** Integers of this size span what int8 holds when they are multiplied by small steps, and lie beyond it now and then. */
+const numbers: Domain = { from: [-100], to: [100] }
+const bytes: Readonly<Record<'i8' | 'u8', Domain>> = { i8: { from: [-127], to: [127] }, u8: { from: [0], to: [255] } }
+
+/** How a body uses the elements of an integer tensor. */
+interface Use {
+  readonly places: Count[]
+  readonly flags: Set<number>
+  /** It is a part of what indexes, counts elements or is compared with other than a number. */
+  unclear: boolean
+}
+
+type Uses = Map<string, Use>
+
+/** The tensors whose elements an expression hands on, and whether it is nothing but such an element. */
+interface Carried {
+  readonly tensors: ReadonlySet<string>
+  readonly isElement: boolean
+}
+
+const nothing: Carried = { tensors: new Set(), isElement: false }
+const comparisons: readonly string[] = ['lt', 'le', 'gt', 'ge', 'eq', 'ne']
+const counted: readonly string[] = ['idiv', 'mod', 'bitAnd', 'bitOr', 'shiftLeft', 'shiftRight']
+
+/** Domains of the integer inputs of an op whose body tells them. */
+export function impliedDomains(kernel: Kernel): Readonly<Record<string, Domain>> {
+  const inputs = kernel.tensors.filter(({ access }) => access === 'in')
+  const integers = inputs.filter(({ dtype }) => dtype === 'i32' || dtype === 'u8')
+  const uses: Uses = new Map(integers.map(({ name }) => [name, { places: [], flags: new Set(), unclear: false }]))
+  new Reading(inputs, uses).read(kernel)
+  const small = inputs.flatMap(({ name, dtype }) => (dtype === 'i8' || dtype === 'u8' ? [[name, bytes[dtype]] as const] : []))
+  return {
+    ...Object.fromEntries(small),
+    ...Object.fromEntries(integers.flatMap((param) => domainOf(param, uses).map((domain) => [param.name, domain]))),
+  }
+}
+
+function domainOf({ name, dtype }: TensorParam, uses: Uses): Domain[] {
+  const use = uses.get(name)
+  if (use === undefined || use.unclear) return []
+  if (use.places.length > 0) return [{ from: [0], to: use.places.map((place): Count => ['sub', place, 1]) }]
+  if (use.flags.size > 0) return [{ from: [Math.min(...use.flags)], to: [Math.max(...use.flags) + 1] }]
+  return [dtype === 'i8' || dtype === 'u8' ? bytes[dtype] : numbers]
+}
+
+class Reading {
+  readonly #inputs: readonly TensorParam[]
+  readonly #uses: Uses
+  readonly #named = new Map<string, Carried>()
+
+  constructor(inputs: readonly TensorParam[], uses: Uses) {
+    this.#inputs = inputs
+    this.#uses = uses
+  }
+
+  read(kernel: Kernel): void {
+    for (const stmt of kernel.body) {
+      for (const expr of stmtExprs(stmt)) visit(expr, (node) => this.#see(node))
+      if ('length' in stmt) this.#unclear(this.#carried(stmt.length))
+      if ('name' in stmt && 'value' in stmt) this.#named.set(stmt.name, this.#carried(stmt.value))
+    }
+  }
+
+  #see(node: Expr): void {
+    if (node.kind === 'fold') this.#unclear(this.#carried(node.length))
+    if (node.kind === 'element') this.#unclear(this.#carried(node.index))
+    if (node.kind === 'load') this.#seeLoad(node)
+    if (node.kind !== 'call') return
+    if (counted.includes(node.fn)) for (const arg of node.args) this.#unclear(this.#carried(arg))
+    if (comparisons.includes(node.fn)) this.#compare(node)
+  }
+
+  #seeLoad({ tensor, indices }: ExprOf<'load'>): void {
+    const dims = this.#inputs.find(({ name }) => name === tensor)?.dims ?? []
+    for (const [axis, place] of indices.entries()) {
+      const carried = this.#carried(place)
+      const dim = dims[axis]
+      if (!carried.isElement || dim === undefined) this.#unclear(carried)
+      else for (const name of carried.tensors) this.#uses.get(name)?.places.push(dim)
+    }
+  }
+
+  #compare({ args }: ExprOf<'call'>): void {
+    for (const [i, arg] of args.entries()) {
+      const carried = this.#carried(arg)
+      const other = args[1 - i]
+      if (carried.isElement && other?.kind === 'const' && typeof other.value === 'number')
+        for (const name of carried.tensors) this.#uses.get(name)?.flags.add(other.value)
+      else this.#unclear(carried)
+    }
+  }
+
+  #unclear({ tensors }: Carried): void {
+    for (const name of tensors) {
+      const use = this.#uses.get(name)
+      if (use !== undefined) use.unclear = true
+    }
+  }
+
+  /** Of integers alone: what has become a float is no place. */
+  #carried(expr: Expr): Carried {
+    if (expr.type !== 'i32') return nothing
+    if (expr.kind === 'load') return { tensors: new Set(this.#uses.has(expr.tensor) ? [expr.tensor] : []), isElement: true }
+    if (expr.kind === 'local') return this.#named.get(expr.name) ?? nothing
+    if (expr.kind === 'element') return this.#named.get(expr.row) ?? nothing
+    if (expr.kind === 'fold') return { ...this.#carried(expr.value), isElement: false }
+    const found = operands(expr).flatMap((operand) => [...this.#carried(operand).tensors])
+    return { tensors: new Set(found), isElement: false }
+  }
+}

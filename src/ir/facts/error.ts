@@ -1,0 +1,277 @@
+/**
+ * How a scalar computation errs, by abstract interpretation: of every value how its rounding errors add up on random numbers, and whether
+ * small integers stay exact in float32. One row here for each way of combining values; accuracy.ts runs bodies over them.
+ */
+import type { IntrinsicName } from '../intrinsics.js'
+import type { Count } from './facts.js'
+
+/** A float, or what has become of one. Magnitudes are those of typical values: an input drawn at random is 1. */
+export interface Value {
+  /** On small integers: a multiple of 2^-bits of at most this size, so that float32 has it exactly; undefined where it need not. */
+  readonly exact: { readonly bits: number; readonly size: number; readonly isPower?: boolean } | undefined
+  /** On small integers it is a float32 number: exact, or an element or constant as it is. */
+  readonly isStored: boolean
+  /** Nothing was computed: an element or a constant as it is. */
+  readonly isMoved: boolean
+  readonly isConstant?: boolean
+  readonly roundings: number
+  /** Whether a function of the device's library took part. */
+  readonly calls: boolean
+  /** Lengths of sums: of terms of one sign or a mean, and of terms of either sign. */
+  readonly sums: readonly Count[]
+  readonly products: readonly Count[]
+  readonly magnitude: number
+  /** Size of what cancelled on the way, by which errors are absolute; 0 where none did. */
+  readonly absolute: number
+  readonly isPositive: boolean
+  /** Whether it was divided by what may vanish. */
+  readonly steep: boolean
+  /** The last operation was a sum of so many terms of either sign, which a division by their number makes a mean. */
+  readonly open?: Count | undefined
+}
+
+const single = 24
+/** What sums are assumed to be as long as, where only the bits they take matter. */
+export const longSum = 2 ** 14
+
+const fits = (bits: number, size: number): Value['exact'] =>
+  bits + Math.log2(Math.max(size, 1)) <= single ? { bits, size } : undefined
+
+/** Binary places behind the point, of numbers with few; undefined of others. */
+function bitsOf(value: number): number | undefined {
+  for (let bits = 0; bits <= 10; bits++) if (Number.isInteger(value * 2 ** bits)) return bits
+  return undefined
+}
+
+const isPowerOfTwo = (value: number): boolean =>
+  value !== 0 && Number.isFinite(value) && Number.isInteger(Math.log2(Math.abs(value)))
+
+/** An input or a constant that takes these values, of which random ones have that magnitude. */
+export function leaf(values: readonly number[], magnitude: number, isPositive = false): Value {
+  const bits = values.map(bitsOf)
+  const known = bits.every((each) => each !== undefined) && values.every(Number.isFinite)
+  const size = Math.max(...values.map(Math.abs))
+  const exact = known ? fits(Math.max(0, ...bits.flatMap((each) => each ?? [])), size) : undefined
+  return {
+    exact: exact === undefined || !values.every(isPowerOfTwo) ? exact : { ...exact, isPower: true },
+    isStored: true,
+    isMoved: true,
+    roundings: 0,
+    calls: false,
+    sums: [],
+    products: [],
+    magnitude,
+    absolute: 0,
+    isPositive: isPositive || values.every((value) => value > 0),
+    steep: false,
+  }
+}
+
+/** An integer: exact whatever becomes of it. */
+export const integer = (size: number, magnitude: number): Value => ({
+  ...leaf([1], magnitude),
+  exact: fits(0, size),
+  isPositive: false,
+})
+
+const unique = (a: readonly Count[], b: readonly Count[]): readonly Count[] => [
+  ...new Map([...a, ...b].map((count) => [JSON.stringify(count), count])).values(),
+]
+
+/** A number that is written in a body. */
+export const constant = (value: number): Value => ({ ...leaf([value], Math.abs(value)), isConstant: true })
+
+/** What two values have in common with everything made of them. */
+const joined = (a: Value, b: Value) => ({
+  isConstant: a.isConstant === true && b.isConstant === true,
+  calls: a.calls || b.calls,
+  sums: unique(a.sums, b.sums),
+  products: unique(a.products, b.products),
+  steep: a.steep || b.steep,
+  isMoved: false,
+  open: undefined,
+})
+
+/** Either of two values. */
+export function either(a: Value, b: Value): Value {
+  const exact = a.exact && b.exact && fits(Math.max(a.exact.bits, b.exact.bits), Math.max(a.exact.size, b.exact.size))
+  // A constant beside a value says nothing of its size: the number that hides a score is huge.
+  const varying = [a, b].filter(({ isConstant }) => isConstant !== true)
+  const magnitude = Math.max(...(varying.length === 0 ? [a, b] : varying).map((each) => each.magnitude))
+  return {
+    ...joined(a, b),
+    exact,
+    isStored: a.isStored && b.isStored,
+    isMoved: a.isMoved && b.isMoved,
+    roundings: Math.max(a.roundings, b.roundings),
+    magnitude,
+    absolute: Math.max(a.absolute, b.absolute),
+    isPositive: a.isPositive && b.isPositive,
+  }
+}
+
+function plus(a: Value, b: Value): Value {
+  const exact = a.exact && b.exact && fits(Math.max(a.exact.bits, b.exact.bits), a.exact.size + b.exact.size)
+  const isPositive = a.isPositive && b.isPositive
+  const magnitude = Math.max(a.magnitude, b.magnitude)
+  const kept = Math.max(a.absolute, b.absolute)
+  return {
+    ...joined(a, b),
+    exact,
+    isStored: exact !== undefined,
+    roundings: Math.max(a.roundings, b.roundings) + 1,
+    magnitude,
+    absolute: isPositive ? kept : Math.max(kept, magnitude),
+    isPositive,
+  }
+}
+
+function times(a: Value, b: Value, isSquare = false): Value {
+  const exact = a.exact && b.exact && fits(a.exact.bits + b.exact.bits, a.exact.size * b.exact.size)
+  return {
+    ...joined(a, b),
+    exact,
+    isStored: exact !== undefined,
+    roundings: a.roundings + b.roundings + 1,
+    magnitude: a.magnitude * b.magnitude,
+    absolute: Math.max(a.absolute * b.magnitude, b.absolute * a.magnitude),
+    isPositive: isSquare || (a.isPositive && b.isPositive),
+  }
+}
+
+function over(a: Value, b: Value): Value {
+  const exact = a.exact && b.exact?.isPower === true ? fits(a.exact.bits + 10, a.exact.size * 2 ** b.exact.bits) : undefined
+  const size = Math.max(b.magnitude, 1e-30)
+  return {
+    ...joined(a, b),
+    exact,
+    isStored: exact !== undefined,
+    roundings: a.roundings + b.roundings + 1,
+    magnitude: a.magnitude / size,
+    absolute: Math.max(a.absolute / size, (b.absolute * a.magnitude) / size ** 2),
+    isPositive: a.isPositive && b.isPositive,
+    // What cancelled may be 0.
+    steep: a.steep || b.steep || b.absolute > 0,
+  }
+}
+
+const called = (a: Value, changes: Partial<Value>): Value => ({
+  ...a,
+  exact: undefined,
+  isStored: false,
+  isMoved: false,
+  isConstant: false,
+  open: undefined,
+  calls: true,
+  isPositive: false,
+  ...changes,
+})
+
+/** A choice, a place or a count, which is right where what it depends on is. */
+export function decided(by: readonly Value[]): Value {
+  const isStored = by.every((value) => value.isStored)
+  const made = integer(longSum, 1)
+  return isStored ? made : { ...made, isStored, exact: undefined }
+}
+
+const rounded = (a: Value, isWhole: boolean): Value => {
+  const exact = a.exact && { bits: 0, size: a.exact.size }
+  return { ...a, exact, isStored: exact !== undefined, isMoved: a.isMoved && isWhole, open: undefined }
+}
+
+const root = (a: Value): Value => ({
+  ...called(a, { calls: a.calls, roundings: a.roundings + 1, isPositive: true }),
+  magnitude: Math.sqrt(a.magnitude),
+  absolute: a.absolute / Math.sqrt(Math.max(a.magnitude, 1e-30)),
+})
+
+const least = 1e-30
+
+/** What a float operation makes of its operands. */
+export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boolean): Value {
+  const [a, b = a, c = b] = args
+  if (a === undefined || b === undefined || c === undefined) throw new Error(`internal: ${fn} has no operands`)
+  switch (fn) {
+    case 'add':
+    case 'sub':
+      return plus(a, fn === 'sub' ? { ...b, isPositive: false } : b)
+    case 'mul':
+      return times(a, b, isSame)
+    case 'square':
+      return times(a, a, true)
+    case 'div':
+      return over(a, b)
+    case 'neg':
+      return { ...a, isPositive: false }
+    case 'abs':
+      return { ...a, isPositive: true }
+    case 'minimum':
+      return either(a, b)
+    case 'maximum':
+      return { ...either(a, b), isPositive: a.isPositive || b.isPositive }
+    case 'select':
+      return either(b, c)
+    case 'floor':
+    case 'round':
+    case 'toInt':
+    case 'toFloat':
+      return rounded(a, fn === 'toFloat')
+    case 'sqrt':
+      return root(a)
+    case 'rsqrt': {
+      const size = Math.max(a.magnitude, least)
+      const absolute = a.absolute / size ** 1.5
+      return { ...called(a, { isPositive: true }), magnitude: 1 / Math.sqrt(size), absolute, steep: a.steep || a.absolute > 0 }
+    }
+    case 'exp':
+      // Errors of an exponent are relative errors of the result.
+      return called(a, { magnitude: 1, absolute: 0, isPositive: true })
+    case 'log':
+      return called(a, {
+        magnitude: 1,
+        absolute: Math.max(1, a.absolute / Math.max(a.magnitude, least)),
+        steep: a.steep || a.absolute > 0,
+      })
+    case 'gelu':
+      return called(a, { absolute: Math.max(a.absolute, 1) })
+    case 'pow':
+      return called({ ...joined(a, b), ...a }, { isPositive: a.isPositive, absolute: Math.max(a.absolute, b.absolute) })
+    case 'uniform':
+      return called(a, { ...leaf([1], 1, true), exact: undefined, isStored: false })
+    case 'lt':
+    case 'le':
+    case 'gt':
+    case 'ge':
+    case 'eq':
+    case 'ne':
+    case 'and':
+    case 'or':
+    case 'not':
+    case 'idiv':
+    case 'mod':
+    case 'bitAnd':
+    case 'bitOr':
+    case 'shiftLeft':
+    case 'shiftRight':
+      return decided(args)
+    default:
+      return called(a, { magnitude: 1, absolute: Math.max(a.absolute, 1) })
+  }
+}
+
+/** The sum of so many values. */
+export function summed(a: Value, length: Count): Value {
+  const exact = a.exact && fits(a.exact.bits, a.exact.size * longSum)
+  const base = { ...a, exact, isStored: exact !== undefined, isMoved: false, isConstant: false, roundings: 0 }
+  if (a.isPositive) return { ...base, sums: unique(a.sums, [length]), open: undefined }
+  return { ...base, products: unique(a.products, [length]), absolute: Math.max(a.absolute, a.magnitude), open: length }
+}
+
+/** A sum of either sign divided by a number of elements: a mean, which errs as little as a sum of terms of one sign. */
+export function mean(a: Value): Value {
+  const { open } = a
+  const inexact = { exact: undefined, isStored: false, isMoved: false, roundings: a.roundings + 1 }
+  if (open === undefined) return { ...a, ...inexact }
+  const products = a.products.filter((count) => JSON.stringify(count) !== JSON.stringify(open))
+  return { ...a, ...inexact, products, sums: unique(a.sums, [open]), open: undefined }
+}

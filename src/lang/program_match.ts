@@ -1,0 +1,114 @@
+/**
+ * What a graph's dimensions and type parameters are in a program that applies it. A dimension that is an axis of an input by itself is
+ * what the given value has there; one that is a factor of an axis follows from the others; what no input says has the program's
+ * dimension of the same name. Whatever was found is then held against every axis.
+ */
+import { usageError } from '../errors.js'
+import type { Graph, GraphValue } from '../ir/graph.js'
+import type { DTypeRef } from '../ir/kernel.js'
+import { type Extent, parseExtent, printShape, type Shape } from '../ir/shape.js'
+
+/** A graph's dimensions and type parameters in the program's. */
+export interface Matched {
+  readonly dims: Readonly<Record<string, Extent>>
+  readonly types: Readonly<Record<string, DTypeRef>>
+}
+
+/** What a value given to a graph is called, and what it is. */
+export interface Given extends GraphValue {
+  readonly name: string
+}
+
+/** @param where the application, in messages @param dims what the author says @throws usage `program.shape`, `program.dtype`, `program.layout` naming value and input */
+export function matchGraph(
+  where: string,
+  graph: Graph,
+  given: Readonly<Record<string, Given>>,
+  dims: Readonly<Record<string, string>> = {},
+): Matched {
+  const pairs = Object.entries(graph.inputs).flatMap(([input, id]) => {
+    const [wanted, value] = [graph.values[id], given[input]]
+    return wanted === undefined || value === undefined ? [] : [{ input, wanted, value }]
+  })
+  for (const { input, wanted, value } of pairs) {
+    if (wanted.shape.length !== value.shape.length) throw differs(where, input, wanted, value)
+  }
+  const known = new Map<string, Extent>(Object.entries(dims).map(([dim, extent]) => [dim, parseExtent(extent)]))
+  const axes = pairs.flatMap(({ wanted, value }) => wanted.shape.map((extent, i) => ({ extent, is: value.shape[i] ?? extent })))
+  for (let before = -1; before < known.size; ) {
+    before = known.size
+    for (const { extent, is } of axes) solve(extent, is, known)
+  }
+  const all = graph.values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims))
+  for (const dim of all) if (!known.has(dim)) known.set(dim, { factor: 1, dims: [dim] })
+  const found = Object.fromEntries(known)
+  for (const { input, wanted, value } of pairs) {
+    const shape = wanted.shape.map((extent) => substitute(extent, found))
+    if (printShape(shape) !== printShape(value.shape)) throw differs(where, input, { ...wanted, shape }, value)
+    if (wanted.layout !== value.layout) {
+      throw usageError(
+        'program.layout',
+        `${where}: input ${input} is in layout ${wanted.layout}, ${value.name} is in layout ${value.layout}`,
+      )
+    }
+  }
+  return { dims: found, types: typesOf(where, pairs) }
+}
+
+/** A graph's extent in the program's dimensions. */
+export const substitute = ({ factor, dims }: Extent, known: Readonly<Record<string, Extent>>): Extent => {
+  const parts = dims.map((dim) => known[dim] ?? { factor: 1, dims: [dim] })
+  return {
+    factor: parts.reduce((product, part) => product * part.factor, factor),
+    dims: parts.flatMap((part) => part.dims).sort(),
+  }
+}
+
+export const substituteShape = (shape: Shape, known: Readonly<Record<string, Extent>>): Shape =>
+  shape.map((extent) => substitute(extent, known))
+
+/** A graph's storage type in the program's. */
+export const substituteType = (dtype: DTypeRef, types: Readonly<Record<string, DTypeRef>>): DTypeRef =>
+  typeof dtype === 'string' ? dtype : (types[dtype.param] ?? dtype)
+
+/** Learns the one dimension of an extent that is not known yet, where what is left for it is an extent. */
+function solve({ factor, dims }: Extent, is: Extent, known: Map<string, Extent>): void {
+  const unknown = dims.filter((dim) => !known.has(dim))
+  const [only] = unknown
+  if (only === undefined || unknown.length > 1) return
+  const rest = substitute({ factor, dims: dims.filter((dim) => dim !== only) }, Object.fromEntries(known))
+  const left = [...is.dims]
+  for (const dim of rest.dims) {
+    const at = left.indexOf(dim)
+    if (at < 0) return
+    left.splice(at, 1)
+  }
+  if (is.factor % rest.factor === 0) known.set(only, { factor: is.factor / rest.factor, dims: left })
+}
+
+function typesOf(
+  where: string,
+  pairs: readonly { readonly input: string; readonly wanted: GraphValue; readonly value: Given }[],
+): Record<string, DTypeRef> {
+  const types: Record<string, DTypeRef> = {}
+  for (const { input, wanted, value } of pairs) {
+    const expected = substituteType(wanted.dtype, types)
+    if (typeof wanted.dtype !== 'string' && types[wanted.dtype.param] === undefined) types[wanted.dtype.param] = value.dtype
+    else if (JSON.stringify(expected) !== JSON.stringify(value.dtype)) {
+      throw usageError(
+        'program.dtype',
+        `${where}: input ${input} is ${printType(expected)}, ${value.name} is ${printType(value.dtype)}`,
+      )
+    }
+  }
+  return types
+}
+
+export const printType = (dtype: DTypeRef): string => (typeof dtype === 'string' ? dtype : dtype.param)
+
+function differs(where: string, input: string, wanted: GraphValue, value: Given): Error {
+  const message = `${where}: input ${input} is "${printShape(wanted.shape)}", ${value.name} is "${printShape(value.shape)}"`
+  return usageError('program.shape', message, {
+    hint: 'give another value, use p.view() to give it another shape, or say what the dimensions of the graph are: { dims: { ... } }',
+  })
+}

@@ -1,0 +1,63 @@
+/** Repeated regions of a program under construction: what is in them is labelled by, and where its weights are. */
+import { usageError } from '../errors.js'
+import type { Repetition } from '../ir/program.js'
+
+export class Regions {
+  readonly #program: string
+  readonly #labels = new Set<string>()
+  #within: readonly Repetition[] = []
+
+  constructor(program: string) {
+    this.#program = program
+  }
+
+  /** The regions around what is being built, outermost first. */
+  get within(): readonly Repetition[] {
+    return this.#within
+  }
+
+  /** Runs `build` for each repetition, on what the one before returned. @throws usage `program.repeat` for no number of repetitions */
+  again<T>(region: Pick<Repetition, 'name' | 'own'>, count: number, first: T, build: (now: T, index: number) => T): T {
+    if (!Number.isInteger(count) || count < 0) {
+      throw usageError('program.repeat', `${this.#program}: ${region.name}: ${count} is no number of repetitions`, {
+        hint: 'a whole number, 0 or more',
+      })
+    }
+    const outside = this.#within
+    let now = first
+    try {
+      for (let index = 0; index < count; index++) {
+        this.#within = [...outside, { ...region, index }]
+        now = build(now, index)
+      }
+    } finally {
+      this.#within = outside
+    }
+    return now
+  }
+
+  /** What names of weights begin with here: the layers around. */
+  weights(prefix = ''): string {
+    const layers = this.#within.flatMap(({ name, index, own }) => (own ? [`${name}${index}`] : []))
+    return [...layers, prefix].filter((part) => part !== '').join('.')
+  }
+
+  /**
+   * What an application is called. Without a label it has the name of its layer, if that is free, or the graph's.
+   * @throws usage `program.label` for one that another has
+   */
+  label(label: string | undefined, graph: string): string {
+    const path = this.#within.map(({ name, index }) => `${name}${index}`)
+    const below = (last: string): string => [...path, last].join('/')
+    const layer = label === undefined && this.#within.at(-1)?.own === true ? [path.join('/')] : []
+    const choices = [...layer, below(label ?? graph)]
+    const found = choices.find((choice) => !this.#labels.has(choice))
+    if (found === undefined) {
+      throw usageError('program.label', `${this.#program}: two applications are called ${choices.at(-1)}`, {
+        hint: "give them names of their own: p.apply(graph, inputs, weights, attrs, { label: '...' })",
+      })
+    }
+    this.#labels.add(found)
+    return found
+  }
+}

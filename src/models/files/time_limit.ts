@@ -1,0 +1,31 @@
+/**
+ * A limit for work that nothing else can end: a regular expression of a file may take longer than anyone waits, and while it runs Node
+ * hears no signal. The virtual machine's watchdog ends it.
+ */
+import { createContext, Script } from 'node:vm'
+
+const script = new Script('work()')
+
+/**
+ * The result of `work`, or undefined when it took longer than `milliseconds`: then it was ended where it was, and what it was changing
+ * must not be used again.
+ * @throws what `work` throws
+ */
+export function withinTime<T>(milliseconds: number, work: () => T): { readonly value: T } | undefined {
+  let value: { readonly value: T } | undefined
+  const context = createContext({
+    work: () => {
+      value = { value: work() }
+    },
+  })
+  try {
+    script.runInContext(context, { timeout: milliseconds })
+  } catch (error) {
+    // The watchdog's error is made in the other context, where `Error` is another class.
+    if (typeof error === 'object' && error !== null && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') {
+      return undefined
+    }
+    throw error
+  }
+  return value
+}

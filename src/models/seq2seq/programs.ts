@@ -1,0 +1,118 @@
+/**
+ * Encoder-decoder models as programs: which programs a configuration and a way of choosing words are, under a plan, and their sizes. The
+ * decoder's program is some steps; it reads what the encoder leaves in states.
+ */
+import { conversions } from '../../../specs/conversions.js'
+import { type Seq2seqDecoderProgram, seq2seqDecoder } from '../../../specs/programs/seq2seq_decoder.js'
+import { seq2seqEncoder } from '../../../specs/programs/seq2seq_encoder.js'
+import type { Program } from '../../ir/program.js'
+import { type CompiledProgram, compileProgram, type ModelPlan } from '../../program/index.js'
+import { type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
+import { candidatesOf, type Generation } from '../decoding/generation_options.js'
+import type { Seq2seqConfig } from './seq2seq_config.js'
+import { decoderTensors, encoderTensors } from './tensor_names.js'
+
+/** A program under a plan, and its graphs over the model's tensors. */
+export interface Assembly {
+  readonly compiled: CompiledProgram
+  readonly wired: WiredProgram
+}
+
+export interface SourceShape {
+  readonly batch: number
+  /** Positions the sources are padded to. */
+  readonly seq: number
+  /** Rows of packed tensors: at least the number of tokens. `batch * seq`, room for full sequences, by default. */
+  readonly tokens?: number
+}
+
+/** Extents of the encoder's dimensions. */
+export const seq2seqEncoderDims = (config: Seq2seqConfig, { batch, seq, tokens }: SourceShape): Record<string, number> => ({
+  b: batch,
+  s: seq,
+  t: tokens ?? batch * seq,
+  h: config.encoder.heads,
+  d: config.encoder.headDim,
+  i: config.encoder.inner,
+  g: config.decoder.heads,
+  e: config.decoder.headDim,
+  v: config.vocab,
+  p: config.positions,
+})
+
+/** Extents of the decoder's dimensions that the model says. */
+export const decoderSizes = ({ decoder, vocab, positions }: Seq2seqConfig) => ({
+  h: decoder.heads,
+  d: decoder.headDim,
+  i: decoder.inner,
+  v: vocab,
+  u: positions,
+})
+
+const common = ({ activation, preNorm, finalNorm, eps, embedScale: factor }: Seq2seqConfig) => ({
+  activation,
+  preNorm,
+  finalNorm,
+  eps,
+  factor,
+})
+
+const scaleOf = ({ headDim }: Seq2seqConfig['encoder']): number => 1 / Math.sqrt(headDim)
+
+export function encoderProgram(config: Seq2seqConfig): Program {
+  const { encoder, decoder } = config
+  return seq2seqEncoder.of({
+    ...common(config),
+    layers: encoder.layers,
+    decoderLayers: decoder.layers,
+    scale: scaleOf(encoder),
+  })
+}
+
+/** @param headBias whether logits have a bias */
+export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generation: Generation, steps: number): Program {
+  const { decoder } = config
+  const choice = choiceOf(generation)
+  return seq2seqDecoder.of({ ...common(config), layers: decoder.layers, scale: scaleOf(decoder), headBias, steps, choice })
+}
+
+/** The encoder under a plan. @throws usage `plan.model` for a plan without the model's layers */
+export function assembleSeq2seqEncoder(config: Seq2seqConfig, plan: ModelPlan): Assembly {
+  const compiled = compileProgram(encoderProgram(config), plan, { conversions })
+  return { compiled, wired: wireProgram(compiled, { tensors: encoderTensors(config) }) }
+}
+
+/** `steps` steps of the decoder under a plan. @throws usage `plan.model` for a plan without the model's layers */
+export function assembleDecoder(
+  config: Seq2seqConfig,
+  headBias: boolean,
+  plan: ModelPlan,
+  generation: Generation,
+  steps: number,
+): Assembly {
+  const compiled = compileProgram(decoderProgram(config, headBias, generation, steps), plan, { conversions })
+  return { compiled, wired: wireProgram(compiled, { tensors: decoderTensors(config) }) }
+}
+
+/** How the rule of Hugging Face's `generate` has its ways of stopping early. */
+const stoppingOf = { false: 0, true: 1, never: 2 } as const
+
+function choiceOf({ choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation): Seq2seqDecoderProgram['choice'] {
+  if (choice.kind === 'beams') {
+    const { rule, lengthPenalty, earlyStopping } = choice
+    if (rule === 'plain') return { kind: 'beams', maxSteps: maxNewTokens }
+    return { kind: 'beams_hf', maxSteps: maxNewTokens, lengthPenalty, earlyStopping: stoppingOf[`${earlyStopping}`] }
+  }
+  const kind = choice.kind === 'greedy' ? 'greedy' : candidatesOf(choice) === undefined ? 'sample' : 'sample_top'
+  return { kind, penalised: repetitionPenalty !== 1, minimum: minNewTokens > 0 }
+}
+
+/**
+ * What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with, such as
+ * seeds and limits, and can use the same programs.
+ */
+export function formOf(generation: Generation): string {
+  const { choice } = generation
+  const candidates = choice.kind === 'sampling' ? candidatesOf(choice) : choice.kind === 'beams' ? choice.width : undefined
+  return JSON.stringify([choiceOf(generation), candidates])
+}

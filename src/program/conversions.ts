@@ -1,0 +1,182 @@
+/**
+ * Steps from one way of holding a value to another, as graphs of one op: padding removed and restored, floats to int8 and back, and
+ * what a project declares for its layouts. Ops of the standard library are meant by identity.
+ */
+import type { ScaleForm } from '../ir/graph.js'
+import type { ProgramValue, RaggedAxis } from '../ir/program.js'
+import { multiplyExtents, printExtent, printShape, type Shape } from '../ir/shape.js'
+import type { Conversion } from '../lang/conversion.js'
+import { type GraphBuilder, type GraphDecl, type GraphTensor, graph } from '../lang/graph.js'
+import { printType } from '../lang/program_match.js'
+import { tensor } from '../lang/tensor.js'
+import type { TensorDecl } from '../lang/types.js'
+import { dequantize, locateRows, packRows, quantize, sequenceStarts, unpackRows } from '../std/index.js'
+import { type Held, heldShape, isFloat, isOver, printHeld } from './held.js'
+
+/** What an input of a step is: the value, or where the rows of its ragged axis lie. */
+export type StepInput = 'value' | 'lengths' | 'starts' | 'sequences' | 'positions'
+
+/** A step behind which a value is held otherwise. */
+export interface Step {
+  readonly to: Held
+  /** Steps that round cost more than those that only move. */
+  readonly cost: number
+  readonly graph: GraphDecl
+  /** By the names of the graph's inputs. */
+  readonly inputs: Readonly<Record<string, StepInput>>
+  readonly scales: Readonly<Record<string, ScaleForm>>
+}
+
+const moving = 1
+const rounding = 100
+
+/** The steps that lead away from a form of a value. */
+export function stepsFrom(
+  value: ProgramValue,
+  from: Held,
+  axes: readonly RaggedAxis[],
+  conversions: readonly Conversion[],
+): Step[] {
+  const shape = heldShape(value.shape, from, axes)
+  const steps = conversions.flatMap((conversion) => converted(value, from, shape, conversion) ?? [])
+  if (from.layout !== 'row') return steps
+  if (isFloat(from.store)) {
+    steps.push(...axes.flatMap((axis, ragged) => (isOver(value.shape, axis) ? moved(value, from, axis, ragged) : [])))
+    if (from.store === value.dtype || printType(from.store) === printType(value.dtype)) steps.push(quantised(from, shape))
+  } else if (from.store === 'i8') steps.push(dequantised(value, from, shape))
+  return steps
+}
+
+/** Padding removed from rows, or restored. */
+function moved(value: ProgramValue, from: Held, axis: RaggedAxis, ragged: number): Step[] {
+  const rest = value.shape.slice(1)
+  const type = printType(from.store)
+  const [batch, seq, width] = [printExtent(axis.batch), printExtent(axis.seq), printExtent(multiplyExtents(rest))]
+  const padded = printShape(value.shape)
+  const packed = printShape([{ factor: 1, dims: [axis.tokens] }, ...rest])
+  if (from.rows === 'padded') {
+    const made = graph('remove_padding', {
+      inputs: { x: tensor(type, padded), sequences: tensor('i32', axis.tokens), positions: tensor('i32', axis.tokens) },
+      weights: {},
+      build: (g, { x, sequences, positions }) => {
+        const rows = g.apply(packRows, { x: g.view(x, `${batch} ${seq} ${width}`), sequences, positions }).y
+        return { nodes: { rows }, outputs: { y: g.view(rows, packed) } }
+      },
+    })
+    const inputs = { x: 'value', sequences: 'sequences', positions: 'positions' } as const
+    return [{ to: { ...from, rows: 'packed', ragged }, cost: moving, graph: made, inputs, scales: {} }]
+  }
+  if (from.ragged !== ragged) return []
+  const made = graph('restore_padding', {
+    inputs: { x: tensor(type, packed), starts: tensor('i32', batch), lengths: tensor('i32', batch) },
+    weights: {},
+    build: (g, { x, starts, lengths }) => {
+      const rows = g.view(x, `${axis.tokens} ${width}`)
+      const tokens = g.apply(unpackRows, { x: rows, starts, lengths }, {}, { s: seq }).y
+      return { nodes: { tokens }, outputs: { y: g.view(tokens, padded) } }
+    },
+  })
+  const inputs = { x: 'value', starts: 'starts', lengths: 'lengths' } as const
+  return [{ to: { ...from, rows: 'padded', ragged: undefined }, cost: moving, graph: made, inputs, scales: {} }]
+}
+
+/** A value of any rank as a matrix, an op on it, and its shape again. */
+const onMatrix = (g: GraphBuilder, x: GraphTensor, shape: Shape, apply: (x: GraphTensor) => GraphTensor) => {
+  const flat = printShape([multiplyExtents(shape.slice(0, -1)), ...shape.slice(-1)])
+  const made = apply(printShape(shape) === flat ? x : g.view(x, flat))
+  return { nodes: { made }, outputs: { y: printShape(shape) === flat ? made : g.view(made, printShape(shape)) } }
+}
+
+const quantised = (from: Held, shape: Shape): Step => ({
+  to: { ...from, store: 'i8' },
+  cost: rounding,
+  graph: graph('quantise', {
+    inputs: { x: tensor(printType(from.store), printShape(shape)) },
+    weights: {},
+    attrs: ['inverse'],
+    build: (g, { x }, _, { inverse }) => onMatrix(g, x, shape, (rows) => g.apply(quantize, { x: rows }, { inverse }).y),
+  }),
+  inputs: { x: 'value' },
+  scales: { inverse: 'inverse' },
+})
+
+const dequantised = ({ dtype }: ProgramValue, from: Held, shape: Shape): Step => ({
+  to: { ...from, store: dtype },
+  cost: rounding,
+  graph: graph('dequantise', {
+    inputs: { x: tensor('i8', printShape(shape)) },
+    weights: {},
+    attrs: ['step'],
+    build: (g, { x }, _, { step }) =>
+      onMatrix(g, x, shape, (rows) => g.apply(dequantize, { x: rows }, { step }, {}, { T: printType(dtype) }).y),
+  }),
+  inputs: { x: 'value' },
+  scales: { step: 'step' },
+})
+
+/** What a project's conversion makes of a form, where it takes it. */
+function converted(value: ProgramValue, from: Held, shape: Shape, { op, scales = {} }: Conversion): Step | undefined {
+  const [[input, takes] = [], [output, gives] = []] = [Object.entries(op.inputs)[0], Object.entries(op.outputs)[0]]
+  if (input === undefined || output === undefined || takes === undefined || gives === undefined) return undefined
+  const layoutOf = ({ layout }: TensorDecl): string => layout?.name ?? 'row'
+  const isInt8 = ({ type }: TensorDecl): boolean => type === 'i8'
+  const rank = takes.dims.split(' ').length
+  if (layoutOf(takes) !== from.layout || isInt8(takes) !== (from.store === 'i8') || rank !== shape.length) return undefined
+  if (!isInt8(takes) && !isFloat(from.store)) return undefined
+  const type = printType(from.store === 'i8' ? value.dtype : from.store)
+  const attrs = Object.keys(scales)
+  return {
+    to: { ...from, store: isInt8(gives) ? 'i8' : from.store === 'i8' ? value.dtype : from.store, layout: layoutOf(gives) },
+    cost: isInt8(takes) === isInt8(gives) ? moving : rounding,
+    graph: graph(op.name, {
+      inputs: { x: tensor(printType(from.store), printShape(shape), takes.layout) },
+      weights: {},
+      attrs,
+      build: (g, { x }, _, given) => {
+        const made = g.apply(op, { [input]: x }, given, {}, isInt8(takes) ? { T: type } : {})[output]
+        if (made === undefined) throw new Error(`internal: ${op.name} gives no ${output}`)
+        return { nodes: { made }, outputs: { y: made } }
+      },
+    }),
+    inputs: { x: 'value' },
+    scales,
+  }
+}
+
+/**
+ * The cheapest steps from one of several forms to another; undefined where none lead there.
+ * @returns the form they start from, and the steps in order
+ */
+export function wayTo(
+  value: ProgramValue,
+  made: readonly Held[],
+  wanted: Held,
+  axes: readonly RaggedAxis[],
+  conversions: readonly Conversion[],
+): { readonly from: Held; readonly steps: readonly Step[] } | undefined {
+  const name = (held: Held): string => `${printHeld(held)} ${held.ragged}`
+  const open = made.map((from) => ({ at: from, from, steps: [] as readonly Step[], cost: 0 }))
+  const done = new Set<string>()
+  for (;;) {
+    const next = open.filter(({ at }) => !done.has(name(at))).sort((a, b) => a.cost - b.cost)[0]
+    if (next === undefined) return undefined
+    if (name(next.at) === name(wanted)) return next
+    done.add(name(next.at))
+    for (const step of stepsFrom(value, next.at, axes, conversions)) {
+      open.push({ at: step.to, from: next.from, steps: [...next.steps, step], cost: next.cost + step.cost })
+    }
+  }
+}
+
+/** Where the rows of a ragged axis lie, from the lengths of its sequences; the number of tokens stays on the device. */
+export const placingGraph = ({ batch, tokens }: RaggedAxis) =>
+  graph('packing', {
+    inputs: { lengths: tensor('i32', printExtent(batch)) },
+    weights: {},
+    build: (g, { lengths }) => {
+      const scanned = g.apply(sequenceStarts, { lengths: g.view(lengths, `1 ${printExtent(batch)}`) }).starts
+      const starts = g.view(scanned, printExtent(batch))
+      const { sequences, positions } = g.apply(locateRows, { starts, lengths }, {}, { t: tokens })
+      return { nodes: { scanned, sequences }, outputs: { starts, sequences, positions } }
+    },
+  })

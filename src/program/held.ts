@@ -1,0 +1,61 @@
+/** How a value is held: what a plan decides of it, and what neighbours have to agree on. */
+
+import type { Graph, PackedRows, ValueId } from '../ir/graph.js'
+import type { DTypeRef } from '../ir/kernel.js'
+import type { Application, RaggedAxis } from '../ir/program.js'
+import { multiplyExtents, printExtent, type Shape, sameExtent } from '../ir/shape.js'
+import { printType, substitute, substituteType } from '../lang/program_match.js'
+
+export interface Held {
+  /** `packed`: rows of tokens one behind the other, without padding between sequences. */
+  readonly rows: 'padded' | 'packed'
+  /** The ragged axis of packed rows, by its place among the program's. */
+  readonly ragged: number | undefined
+  readonly store: DTypeRef
+  readonly layout: string
+}
+
+export const sameHeld = (a: Held, b: Held): boolean => printHeld(a) === printHeld(b) && a.ragged === b.ragged
+
+/** `packed i8 in layout col32` */
+export const printHeld = ({ rows, store, layout }: Held): string =>
+  `${rows} ${printType(store)}${layout === 'row' ? '' : ` in layout ${layout}`}`
+
+const floats: readonly string[] = ['f32', 'f16', 'bf16']
+
+/** A float type, or a type parameter, which stands for one. */
+export const isFloat = (dtype: DTypeRef): boolean => typeof dtype !== 'string' || floats.includes(dtype)
+
+/** Where rows of a packed graph lie: its place among the program's ragged axes; -1 where the program has no such axis. */
+export function raggedOf({ batch, seq }: PackedRows, { dims }: Application, axes: readonly RaggedAxis[]): number {
+  return axes.findIndex((axis) => sameExtent(substitute(batch, dims), axis.batch) && sameExtent(substitute(seq, dims), axis.seq))
+}
+
+/** How a graph as the plan has it holds one of its inputs or outputs. */
+export function heldBy(graph: Graph, id: ValueId, application: Application, axes: readonly RaggedAxis[]): Held {
+  const value = graph.values[id]
+  if (value === undefined) throw new Error(`internal: graph ${graph.name} has no value ${id}`)
+  const { packing } = graph
+  const [first] = value.shape
+  const packed = packing !== undefined && first !== undefined && sameExtent(first, packing.tokens)
+  return {
+    rows: packed ? 'packed' : 'padded',
+    ragged: packed ? raggedOf(packing, application, axes) : undefined,
+    store: substituteType(value.dtype, application.types),
+    layout: value.layout,
+  }
+}
+
+/** Rows of a ragged axis with padding. */
+export const paddedRows = ({ batch, seq }: RaggedAxis) => multiplyExtents([batch, seq])
+
+/** The shape of a value as it is held. @param shape with padding */
+export function heldShape(shape: Shape, { rows, ragged }: Held, axes: readonly RaggedAxis[]): Shape {
+  const axis = ragged === undefined ? undefined : axes[ragged]
+  if (rows === 'padded' || axis === undefined) return shape
+  return [{ factor: 1, dims: [axis.tokens] }, ...shape.slice(1)]
+}
+
+/** Whether a value has one row for each token of a ragged axis. */
+export const isOver = (shape: Shape, axis: RaggedAxis): boolean =>
+  shape[0] !== undefined && printExtent(shape[0]) === printExtent(paddedRows(axis))

@@ -1,0 +1,309 @@
+/**
+ * Settles how every value of a program is held. Each graph is taken as the plan has it; where it takes a value in another form than
+ * there is, the steps between the two are inserted, once for each value. Values the caller supplies come with or without padding as
+ * the first graph that reads them takes them.
+ */
+import { usageError } from '../errors.js'
+import type { Graph, ScaleForm, ValueId } from '../ir/graph.js'
+import type { Application, Program, ProgramNode, ProgramValue, ProgramValueId } from '../ir/program.js'
+import { type Extent, printShape } from '../ir/shape.js'
+import type { Conversion } from '../lang/conversion.js'
+import { graph as declareGraph } from '../lang/graph.js'
+import { printType } from '../lang/program_match.js'
+import { tensor } from '../lang/tensor.js'
+import type { CompiledProgram, CompiledStep, CompiledValue, ScaleAttr } from './compiled.js'
+import { placingGraph, type Step, type StepInput, wayTo } from './conversions.js'
+import { type Held, heldBy, heldShape, printHeld, raggedOf, sameHeld } from './held.js'
+import { makerOf, nameOf, PlanGraphs } from './plan_graphs.js'
+import type { ModelPlan } from './plans.js'
+
+/** A form of a value that exists, and its name among the compiled program's values. */
+interface Made {
+  readonly held: Held
+  readonly name: string
+}
+
+type Rows = Readonly<Record<Exclude<StepInput, 'value'>, string>>
+
+/** @throws usage `plan.form`, `plan.ragged`, `program.graph` naming value and application */
+export function settle(program: Program, plan: ModelPlan, conversions: readonly Conversion[]): CompiledProgram {
+  return new Settling(program, plan, conversions).run()
+}
+
+class Settling {
+  readonly #program: Program
+  readonly #plan: ModelPlan
+  readonly #conversions: readonly Conversion[]
+  readonly #made = new Map<ProgramValueId, Made[]>()
+  readonly #values: Record<string, CompiledValue> = {}
+  readonly #graphs: PlanGraphs
+  readonly #steps: CompiledStep[] = []
+  /** Ragged axes of which it is known where their rows lie. */
+  readonly #placed = new Map<number, Rows>()
+  readonly #resultNames: ReadonlyMap<ProgramValueId, string>
+
+  constructor(program: Program, plan: ModelPlan, conversions: readonly Conversion[]) {
+    this.#program = program
+    this.#plan = plan
+    this.#conversions = conversions
+    this.#graphs = new PlanGraphs(program.name, plan)
+    const given = new Set([...Object.values(program.inputs), ...Object.values(program.states).map(({ value }) => value)])
+    this.#resultNames = new Map(
+      Object.entries(program.outputs).flatMap(([name, id]) => (given.has(id) ? [] : [[id, name] as const])),
+    )
+  }
+
+  run(): CompiledProgram {
+    const { name, dims, nodes, inputs, outputs, states, ragged, weights } = this.#program
+    for (const { value } of Object.values(states)) this.#add(value, this.#declared(value))
+    for (const node of nodes) {
+      if (node.kind === 'view') this.#view(node)
+      else this.#apply(node)
+    }
+    const results = Object.entries(outputs).map(([output, id]): [string, string] => [output, this.#result(id)])
+    const kept = Object.entries(states).map(([state, { next, cleared }]): [string, CompiledProgram['states'][string]] => [
+      state,
+      { cleared, ...(next === undefined ? {} : { next: this.#inForm(next, this.#declared(next), `state ${state}`) }) },
+    ])
+    return {
+      name,
+      plan: this.#plan.name,
+      dims: { ...dims },
+      ragged: ragged.map(({ lengths, ...axis }) => ({ ...axis, lengths: this.#inForm(lengths, this.#declared(lengths), name) })),
+      graphs: this.#graphs.all,
+      values: this.#values,
+      inputs: Object.keys(inputs),
+      outputs: Object.fromEntries(results),
+      states: Object.fromEntries(kept),
+      weights,
+      steps: this.#steps,
+    }
+  }
+
+  #apply(application: Application): void {
+    const graph = this.#graphs.planned(application.graph)
+    const { label } = application
+    const inputs: Record<string, string> = {}
+    for (const [name, id] of Object.entries(graph.inputs)) {
+      const value = application.inputs[graph.int8?.inputs[name] ?? name]
+      inputs[name] =
+        value === undefined
+          ? this.#placing(application, graph, id, name)
+          : this.#inForm(value, this.#heldBy(application, graph, id), label)
+    }
+    const outputs: Record<string, string> = {}
+    for (const [name, id] of Object.entries(graph.outputs)) {
+      const value = application.outputs[graph.int8?.outputs[name] ?? name]
+      if (value === undefined) throw new Error(`internal: ${label} has no output ${name}`)
+      outputs[name] = this.#add(value, this.#heldBy(application, graph, id))
+    }
+    const scales = Object.entries(graph.scales ?? {}).map(([attr, { site, as }]) => [attr, { at: label, site, as }] as const)
+    const attrs = { ...application.attrs, ...Object.fromEntries(scales) }
+    this.#push(label, graph, inputs, outputs, attrs, {
+      ...application,
+      dims: { ...application.dims, ...this.#tokens(application, graph) },
+    })
+  }
+
+  /** What a plan calls the number of rows without padding, in the program's dimensions. */
+  #tokens(application: Application, graph: Graph): Readonly<Record<string, Extent>> {
+    const [name] = graph.packing?.tokens.dims ?? []
+    if (name === undefined) return {}
+    const axis = this.#program.ragged[this.#ragged(application, graph)]
+    return axis === undefined ? {} : { [name]: { factor: 1, dims: [axis.tokens] } }
+  }
+
+  /** What an input that the plan has added says of where rows lie. */
+  #placing(application: Application, graph: Graph, id: ValueId, name: string): string {
+    const { packing } = graph
+    const what = (['lengths', 'starts', 'sequences', 'positions'] as const).find((placing) => packing?.[placing] === id)
+    if (packing === undefined || what === undefined) {
+      throw usageError(
+        'plan.form',
+        `plan ${this.#plan.name}: ${graph.name} takes an input ${name}, which ${application.label} does not give it`,
+      )
+    }
+    return this.#placedRows(this.#ragged(application, graph))[what]
+  }
+
+  #heldBy(application: Application, graph: Graph, id: ValueId): Held {
+    const held = heldBy(graph, id, application, this.#program.ragged)
+    if (held.rows === 'packed') this.#ragged(application, graph)
+    return held
+  }
+
+  #ragged(application: Application, { packing }: Graph): number {
+    const found = packing === undefined ? -1 : raggedOf(packing, application, this.#program.ragged)
+    if (found >= 0) return found
+    throw usageError(
+      'plan.ragged',
+      `plan ${this.#plan.name} removes padding from ${application.label}, and ${this.#program.name} does not say how long its sequences are`,
+      { hint: "say it in the program: p.ragged({ batch: 'b', seq: 's', lengths })" },
+    )
+  }
+
+  /** Where rows of a ragged axis lie: computed from the lengths before it is first needed. */
+  #placedRows(ragged: number): Rows {
+    const known = this.#placed.get(ragged)
+    if (known !== undefined) return known
+    const axis = this.#program.ragged[ragged]
+    if (axis === undefined) throw new Error(`internal: there is no ragged axis ${ragged}`)
+    const decl = placingGraph(axis)
+    const label = ragged === 0 ? decl.name : `${decl.name}${ragged}`
+    const lengths = this.#inForm(axis.lengths, this.#declared(axis.lengths), label)
+    const outputs = Object.fromEntries(
+      Object.entries(decl.graph.outputs).map(([name, id]) => {
+        const value = decl.graph.values[id]
+        if (value === undefined) throw new Error(`internal: ${decl.name} has no ${name}`)
+        const wire = `${label}.${name}`
+        this.#values[wire] = { ...value, rows: 'padded' }
+        return [name, wire]
+      }),
+    )
+    this.#push(label, decl.graph, { lengths }, outputs)
+    const { starts = '', sequences = '', positions = '' } = outputs
+    const placed = { lengths, starts, sequences, positions }
+    this.#placed.set(ragged, placed)
+    return placed
+  }
+
+  #view({ input, out }: Extract<ProgramNode, { kind: 'view' }>): void {
+    const [from, to] = [this.#value(input), this.#value(out)]
+    const decl = declareGraph('view', {
+      inputs: { x: tensor(printType(from.dtype), printShape(from.shape)) },
+      weights: {},
+      build: (g, { x }) => ({ nodes: {}, outputs: { y: g.view(x, printShape(to.shape)) } }),
+    })
+    const x = this.#inForm(input, this.#declared(input), to.name)
+    this.#push(to.name, decl.graph, { x }, { y: this.#add(out, this.#declared(out)) })
+  }
+
+  /** A result as it was first made, in rows of its own type. */
+  #result(id: ProgramValueId): string {
+    const { store, layout } = this.#declared(id)
+    const made = this.#made.get(id) ?? []
+    const plain = made.find(({ held }) => held.layout === layout && printType(held.store) === printType(store))
+    if (plain !== undefined) return plain.name
+    const rows = made[0]?.held ?? this.#declared(id)
+    return this.#inForm(id, { ...rows, store, layout }, `the results of ${this.#program.name}`)
+  }
+
+  /** The name of a value in a form, which is made where there is none. */
+  #inForm(id: ProgramValueId, wanted: Held, reader: string): string {
+    const value = this.#value(id)
+    const made = this.#made.get(id) ?? []
+    const found = made.find(({ held }) => sameHeld(held, wanted))
+    if (found !== undefined) return found.name
+    if (made.length === 0) {
+      // An input: its caller leaves padding out where that is what is read.
+      this.#add(id, { ...this.#declared(id), rows: wanted.rows, ragged: wanted.ragged })
+      return this.#inForm(id, wanted, reader)
+    }
+    const forms = made.map(({ held }) => held)
+    const way = wayTo(value, forms, wanted, this.#program.ragged, this.#conversions)
+    if (way === undefined) {
+      throw usageError(
+        'plan.form',
+        `plan ${this.#plan.name}: ${reader} takes ${value.name} as ${printHeld(wanted)}, there it is ${forms.map(printHeld).join(' and ')}, and no step leads from one to the other`,
+        {
+          hint: 'between graphs, padding is removed and restored, and values become int8 and floats; for other layouts a project declares conversions',
+        },
+      )
+    }
+    for (const [i, step] of way.steps.entries())
+      this.#convert(id, i === 0 ? way.from : (way.steps[i - 1]?.to ?? way.from), step, reader)
+    return this.#inForm(id, wanted, reader)
+  }
+
+  /** Inserts a step, unless its result exists. */
+  #convert(id: ProgramValueId, from: Held, { to, graph, inputs, scales }: Step, reader: string): void {
+    const made = this.#made.get(id) ?? []
+    if (made.some(({ held }) => sameHeld(held, to))) return
+    const given = made.find(({ held }) => sameHeld(held, from))
+    if (given === undefined) throw new Error(`internal: ${this.#value(id).name} is not ${printHeld(from)}`)
+    const rows = (what: keyof Rows): string => this.#placedRows(from.ragged ?? to.ragged ?? -1)[what]
+    const wires = Object.entries(inputs).map(([name, what]): [string, string] => [
+      name,
+      what === 'value' ? given.name : rows(what),
+    ])
+    const attrs = Object.entries(scales).map(([attr, as]): [string, ScaleAttr] => [attr, this.#scaleOf(id, as, reader)])
+    const label = `${graph.name}(${this.#value(id).name})`
+    this.#push(label, graph.graph, Object.fromEntries(wires), { y: this.#add(id, to) }, Object.fromEntries(attrs))
+  }
+
+  /** The scale of a value: that of the first graph that takes it as int8, else of the one it is a result of. */
+  #scaleOf(id: ProgramValueId, as: ScaleForm, reader: string): ScaleAttr {
+    const applications = this.#program.nodes.flatMap((node) => (node.kind === 'application' ? [node] : []))
+    const taken = applications.flatMap((application) => this.#known(application, nameOf(application.inputs, id)))
+    const given = applications.flatMap((application) => {
+      const output = nameOf(application.outputs, id)
+      return this.#known(
+        application,
+        output === undefined ? undefined : makerOf(application.graph, application.graph.outputs[output]),
+      )
+    })
+    const [site] = [...taken, ...given]
+    if (site !== undefined) return { ...site, as }
+    throw usageError(
+      'plan.form',
+      `plan ${this.#plan.name}: ${reader} needs a scale of ${this.#value(id).name}, and no graph quantises it`,
+    )
+  }
+
+  /** What calibration knows a value as that an application reads or makes, where its graph has a scale of it. */
+  #known({ label, graph }: Application, site: string | undefined): Pick<ScaleAttr, 'at' | 'site'>[] {
+    const known = Object.values(this.#graphs.planned(graph).scales ?? {}).some((scale) => scale.site === site)
+    return site !== undefined && known ? [{ at: label, site }] : []
+  }
+
+  #declared(id: ProgramValueId): Held {
+    const { dtype, layout } = this.#value(id)
+    return { rows: 'padded', ragged: undefined, store: dtype, layout }
+  }
+
+  #value(id: ProgramValueId): ProgramValue {
+    const value = this.#program.values[id]
+    if (value === undefined) throw new Error(`internal: no value ${id} in ${this.#program.name}`)
+    return value
+  }
+
+  /** A new form of a value. */
+  #add(id: ProgramValueId, held: Held): string {
+    const value = this.#value(id)
+    const before = this.#made.get(id) ?? []
+    const plain = this.#resultNames.get(id) ?? value.name
+    const name = this.#unused(before.length === 0 ? plain : `${value.name} as ${printHeld(held)}`)
+    this.#made.set(id, [...before, { held, name }])
+    const { rows, ragged, store, layout } = held
+    const shape = heldShape(value.shape, held, this.#program.ragged)
+    this.#values[name] = { dtype: store, shape, layout, rows, ...(ragged === undefined ? {} : { ragged }) }
+    return name
+  }
+
+  #unused(name: string): string {
+    let found = name
+    for (let twin = 2; Object.hasOwn(this.#values, found); twin++) found = `${name} ${twin}`
+    return found
+  }
+
+  #push(
+    label: string,
+    graph: Graph,
+    inputs: Readonly<Record<string, string>>,
+    outputs: Readonly<Record<string, string>>,
+    attrs: CompiledStep['attrs'] = {},
+    { weights = {}, dims = {}, types = {} }: Partial<Pick<Application, 'weights' | 'dims' | 'types'>> = {},
+  ): void {
+    const isOther = (is: unknown, same: unknown): boolean => JSON.stringify(is) !== JSON.stringify(same)
+    this.#steps.push({
+      label,
+      graph: this.#graphs.keyOf(graph),
+      inputs,
+      weights,
+      outputs,
+      attrs,
+      dims: Object.fromEntries(Object.entries(dims).filter(([dim, extent]) => isOther(extent, { factor: 1, dims: [dim] }))),
+      types: Object.fromEntries(Object.entries(types).filter(([param, dtype]) => isOther(dtype, { param }))),
+    })
+  }
+}

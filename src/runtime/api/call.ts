@@ -1,0 +1,98 @@
+/** A call from end to end: checked against its op, its kernel found and made ready, launched in its turn. */
+import { usageError } from '../../errors.js'
+import type { CallOptions } from './call_types.js'
+import { type CheckedCall, checkCall } from './check_call.js'
+import type { DeviceCore } from './core.js'
+import { DeviceTensor } from './device_tensor.js'
+import { findKernel } from './find_kernel.js'
+import { launch } from './launch.js'
+import { nameHint } from './names.js'
+import type { Tensor } from './tensor.js'
+
+type GivenOptions = { readonly [K in keyof CallOptions<never>]?: unknown }
+
+const known: { readonly [K in keyof Required<GivenOptions>]: true } = {
+  attrs: true,
+  dtype: true,
+  dims: true,
+  keep: true,
+  signal: true,
+}
+
+/** Refuses options that nothing would read. */
+export function checkOptions(
+  area: 'call' | 'device' | 'tensor' | 'load' | 'run',
+  who: string,
+  names: readonly string[],
+  options: object,
+): void {
+  const unknown = Object.keys(options).find((name) => !names.includes(name))
+  if (unknown !== undefined) {
+    throw usageError(`${area}.option`, `${who} has no option ${unknown}`, { hint: nameHint('options', names, unknown) })
+  }
+}
+
+/** What `Device.call` does, without its types. */
+export async function callOp(
+  core: DeviceCore,
+  op: unknown,
+  inputs: unknown,
+  options: GivenOptions = {},
+): Promise<Record<string, Tensor | DeviceTensor>> {
+  core.expectOpen('call')
+  checkOptions('call', 'call', Object.keys(known), options)
+  const signal = options.signal instanceof AbortSignal ? options.signal : undefined
+  signal?.throwIfAborted()
+  const call = checkCall(op, inputs, options)
+  refuseAliases(call)
+  const memory = Object.entries(call.inputs).flatMap(([name, tensor]) =>
+    tensor instanceof DeviceTensor ? [[name, tensor.hold(`${call.op.name}: ${name}`, core)] as const] : [],
+  )
+  const held = new Map(memory.map(([name, { slice }]) => [name, slice]))
+  const start = (of: CheckedCall) => {
+    const { entries } = core.loaded ?? { entries: new Map() }
+    const kernel = findKernel(entries, of)
+    const library = core.libraryOf(kernel.entry.key)
+    return library && (() => launch({ call: of, kernel, library, held, keep: options.keep === true, signal }, core.native, core))
+  }
+  try {
+    const now = core.waiting || core.loaded === undefined ? undefined : start(call)
+    if (now !== undefined) return await core.run(now)
+    const waiting = snapshot(call)
+    const ready = async (): Promise<void> => {
+      const { entries } = await core.project()
+      await core.ensure([findKernel(entries, waiting).entry.key], call.op.name, signal)
+      signal?.throwIfAborted()
+    }
+    return await core.run(async () => {
+      const then = start(waiting)
+      if (then === undefined) throw new Error(`internal: the kernel of ${call.op.name} is not ready`)
+      return then()
+    }, ready)
+  } finally {
+    for (const [, each] of memory) each.release()
+  }
+}
+
+/** The call with host tensors of its own, for one that has to wait: whoever made it may change theirs. */
+const snapshot = (call: CheckedCall): CheckedCall => ({
+  ...call,
+  inputs: Object.fromEntries(
+    Object.entries(call.inputs).map(([name, tensor]) => [
+      name,
+      tensor instanceof DeviceTensor ? tensor : ({ ...tensor, data: tensor.data.slice() } as Tensor),
+    ]),
+  ),
+})
+
+/** A kernel that replaces elements of a tensor must not read the same memory as another of its inputs. */
+function refuseAliases({ op, inputs }: CheckedCall): void {
+  for (const name of Object.values(op.updates)) {
+    if (!(inputs[name] instanceof DeviceTensor)) continue
+    const twin = Object.keys(inputs).find((other) => other !== name && inputs[other] === inputs[name])
+    if (twin === undefined) continue
+    throw usageError('call.alias', `${op.name} replaces elements of ${name} in place, and ${twin} is the same device tensor`, {
+      hint: 'give it a copy: upload the tensor twice',
+    })
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * A call against the declaration of its op: names, storage types, ranks and extents of what is given, values of dimensions and attributes.
+ * Pure: what comes out says everything about the call except which kernel computes it.
+ */
+import { usageError } from '../../errors.js'
+import { type DType, isDType } from '../../ir/dtype.js'
+import { own } from '../../ir/own.js'
+import type { TensorDecl } from '../../lang/types.js'
+import type { AnyOp, AnyTensor } from './call_types.js'
+import { DeviceTensor, type Form } from './device_tensor.js'
+import { listed, nameHint } from './names.js'
+import { checkTensor, typeName } from './tensor.js'
+
+/** Options of a call before they are checked. */
+export interface GivenOptions {
+  readonly attrs?: unknown
+  readonly dtype?: unknown
+  readonly dims?: unknown
+}
+
+export interface CheckedCall {
+  readonly op: AnyOp
+  readonly inputs: Readonly<Record<string, AnyTensor>>
+  readonly types: Readonly<Record<string, DType>>
+  readonly dims: Readonly<Record<string, number>>
+  readonly attrs: Readonly<Record<string, number>>
+  readonly outputs: Readonly<Record<string, Form>>
+}
+
+const axesOf = ({ dims }: TensorDecl): readonly string[] => (dims === '' ? [] : dims.split(' '))
+const shapeText = (shape: readonly number[]): string => `[${shape.join(', ')}]`
+
+/** @throws usage `call.op`, `call.input`, `call.tensor`, `call.dtype`, `call.rank`, `call.extent`, `call.dims`, `call.attrs`, `call.layout` */
+export function checkCall(given: unknown, inputs: unknown, options: GivenOptions): CheckedCall {
+  const op = checkOp(given)
+  const tensors = checkNames(op, inputs)
+  const dims = new Extents(op, options.dims)
+  const types = new Types(op, options.dtype)
+  for (const [name, decl] of Object.entries(op.inputs)) {
+    const tensor = own(tensors, name)
+    if (tensor === undefined) continue
+    dims.bind(name, decl, tensor.shape)
+    types.bind(name, decl, tensor.dtype)
+    if (tensor instanceof DeviceTensor) checkLayout(op, name, decl, tensor)
+  }
+  const extents = dims.all()
+  const chosen = types.all()
+  const outputs = Object.entries(op.outputs).map(([name, decl]) => {
+    const shape = axesOf(decl).map((axis) => extents[axis] ?? 0)
+    return [name, { dtype: dtypeOf(decl, chosen), shape, layout: decl.layout }] as const
+  })
+  return {
+    op,
+    inputs: tensors,
+    types: chosen,
+    dims: extents,
+    attrs: checkAttrs(op, options.attrs),
+    outputs: Object.fromEntries(outputs),
+  }
+}
+
+function checkOp(given: unknown): AnyOp {
+  const isOp =
+    typeof given === 'object' && given !== null && 'body' in given && 'inputs' in given && 'outputs' in given && 'name' in given
+  if (isOp) return given as AnyOp
+  throw usageError('call.op', `the first argument of call must be an op, got ${typeName(given)}`, {
+    hint: "an op is what op('name', { ... }) returns: import { double } from './specs/double.js'",
+  })
+}
+
+/** The tensors that were given, by the names that the op has for them. */
+function checkNames(op: AnyOp, inputs: unknown): Readonly<Record<string, AnyTensor>> {
+  const names = Object.keys(op.inputs)
+  if (typeof inputs !== 'object' || inputs === null) {
+    throw usageError('call.input', `${op.name}: the inputs of a call must be an object, got ${typeName(inputs)}`, {
+      hint: `write { ${names.join(', ')} }`,
+    })
+  }
+  const unknown = Object.keys(inputs).find((name) => !names.includes(name))
+  if (unknown !== undefined) {
+    throw usageError('call.input', `${op.name} has no input ${unknown}`, { hint: nameHint('inputs', names, unknown) })
+  }
+  return Object.fromEntries(
+    names.map((name) => {
+      const given: unknown = (inputs as Readonly<Record<string, unknown>>)[name]
+      if (given === undefined) {
+        throw usageError('call.input', `${op.name}: input ${name} is missing`, { hint: listed('inputs', names) })
+      }
+      return [name, given instanceof DeviceTensor ? given : checkTensor(`${op.name}: ${name}`, 'call', given)]
+    }),
+  )
+}
+
+/** Extents of the op's dimensions, by what fixed them. */
+class Extents {
+  readonly #op: AnyOp
+  readonly #found = new Map<string, { readonly extent: number; readonly by: string }>()
+
+  constructor(op: AnyOp, given: unknown) {
+    this.#op = op
+    for (const [dim, extent] of Object.entries(checkRecord(op, 'dims', given))) {
+      if (!op.dims.includes(dim)) {
+        throw usageError('call.dims', `${op.name} has no dimension ${dim}`, { hint: nameHint('dimensions', op.dims, dim) })
+      }
+      if (!Number.isSafeInteger(extent) || extent < 0) {
+        throw usageError('call.dims', `${op.name}: dimension ${dim} is ${extent}, extents are whole numbers from 0`)
+      }
+      this.#found.set(dim, { extent, by: 'dims' })
+    }
+  }
+
+  bind(name: string, decl: TensorDecl, shape: readonly number[]): void {
+    const axes = axesOf(decl)
+    if (axes.length !== shape.length) {
+      const wanted = axes.length === 0 ? 'a scalar' : `"${decl.dims}", of rank ${axes.length}`
+      throw usageError('call.rank', `${this.#op.name}: ${name} is ${wanted}: the tensor given has shape ${shapeText(shape)}`, {
+        hint: 'give the same data with another shape',
+      })
+    }
+    for (const [i, axis] of axes.entries()) {
+      const extent = shape[i] ?? 0
+      const known = this.#found.get(axis)
+      if (known !== undefined && known.extent !== extent) {
+        throw usageError(
+          'call.extent',
+          `${this.#op.name}: dimension ${axis} is ${extent} by ${name} ${shapeText(shape)}, and ${known.extent} by ${known.by}`,
+          { hint: `${name} is "${decl.dims}"` },
+        )
+      }
+      if (known === undefined) this.#found.set(axis, { extent, by: `${name} ${shapeText(shape)}` })
+    }
+  }
+
+  all(): Record<string, number> {
+    return Object.fromEntries(
+      this.#op.dims.map((dim) => {
+        const found = this.#found.get(dim)
+        if (found !== undefined) return [dim, found.extent]
+        throw usageError('call.dims', `${this.#op.name}: no input has dimension ${dim}, so that its extent must be given`, {
+          hint: `call(${this.#op.name}, { ... }, { dims: { ${dim}: ... } })`,
+        })
+      }),
+    )
+  }
+}
+
+/** Storage types of the op's type parameters, by what fixed them. */
+class Types {
+  readonly #op: AnyOp
+  readonly #found = new Map<string, { readonly dtype: DType; readonly by: string }>()
+
+  constructor(op: AnyOp, given: unknown) {
+    this.#op = op
+    const params = Object.keys(op.types)
+    if (given === undefined) return
+    if (params.length === 0) {
+      throw usageError('call.dtype', `${op.name} has no type parameter that the option dtype could be of`)
+    }
+    const chosen = typeof given === 'string' ? Object.fromEntries(params.map((param) => [param, given])) : given
+    for (const [param, dtype] of Object.entries(checkRecord(op, 'dtype', chosen, "'f32', or { T: 'f32' }"))) {
+      if (!params.includes(param)) {
+        throw usageError('call.dtype', `${op.name} has no type parameter ${param}`, {
+          hint: nameHint('type parameters', params, param),
+        })
+      }
+      this.#found.set(param, { dtype: this.#allowed(param, dtype, 'the option dtype'), by: 'the option dtype' })
+    }
+  }
+
+  bind(name: string, { type }: TensorDecl, dtype: DType): void {
+    const where = `${this.#op.name}: ${name}`
+    if (isDType(type)) {
+      if (dtype !== type) throw usageError('call.dtype', `${where} must be ${type}, the tensor given is ${dtype}`)
+      return
+    }
+    const known = this.#found.get(type)
+    if (known !== undefined && known.dtype !== dtype) {
+      throw usageError('call.dtype', `${where} is ${dtype}, but ${type} is ${known.dtype} by ${known.by}`, {
+        hint: `tensors of type ${type} have one storage type: tensor('${known.dtype}', shape, toNumbers(${name})) converts`,
+      })
+    }
+    this.#found.set(type, known ?? { dtype: this.#allowed(type, dtype, name), by: name })
+  }
+
+  /** In the order of the declaration, which is that of instance keys. */
+  all(): Record<string, DType> {
+    return Object.fromEntries(
+      Object.keys(this.#op.types).map((param) => {
+        const found = this.#found.get(param)
+        if (found !== undefined) return [param, found.dtype]
+        throw usageError('call.dtype', `${this.#op.name}: no input has type ${param}, so that its storage type must be given`, {
+          hint: `call(${this.#op.name}, { ... }, { dtype: { ${param}: '${this.#op.types[param]?.[0]}' } })`,
+        })
+      }),
+    )
+  }
+
+  #allowed(param: string, dtype: unknown, by: string): DType {
+    const choices = this.#op.types[param] ?? []
+    const found = choices.find((choice) => choice === dtype)
+    if (found !== undefined) return found
+    throw usageError('call.dtype', `${this.#op.name}: ${param} cannot be ${String(dtype)}, which it is by ${by}`, {
+      hint: `${param} may be ${choices.join(', ')}`,
+    })
+  }
+}
+
+const dtypeOf = ({ type }: TensorDecl, types: Readonly<Record<string, DType>>): DType => {
+  const dtype = isDType(type) ? type : types[type]
+  if (dtype === undefined) throw usageError('call.op', `${type} is neither a storage type nor a type parameter of the op`)
+  return dtype
+}
+
+function checkLayout(op: AnyOp, name: string, { layout }: TensorDecl, tensor: DeviceTensor): void {
+  const [wanted, found] = [layout?.name ?? 'row', tensor.layout?.name ?? 'row']
+  if (wanted === found) return
+  throw usageError('call.layout', `${op.name}: ${name} must lie in layout ${wanted}, the device tensor given lies in ${found}`, {
+    hint: 'read it, and give the host tensor: it is put in order on the way',
+  })
+}
+
+function checkAttrs(op: AnyOp, given: unknown): Record<string, number> {
+  const names = Object.keys(op.attrs)
+  const attrs = checkRecord(op, 'attrs', given)
+  for (const [name, value] of Object.entries(attrs)) {
+    if (!names.includes(name)) {
+      throw usageError('call.attrs', `${op.name} has no attribute ${name}`, { hint: nameHint('attributes', names, name) })
+    }
+    if (!Number.isFinite(value)) {
+      const found = typeof value === 'number' ? String(value) : typeName(value)
+      throw usageError('call.attrs', `${op.name}: attribute ${name} must be a finite number, got ${found}`)
+    }
+  }
+  return { ...op.attrs, ...attrs }
+}
+
+/** A record of options without those that are undefined. */
+function checkRecord(
+  op: AnyOp,
+  option: 'dims' | 'attrs' | 'dtype',
+  given: unknown,
+  form = '{ name: value }',
+): Record<string, number> {
+  if (given === undefined) return {}
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw usageError(`call.${option}`, `${op.name}: the option ${option} is ${form}, got ${typeName(given)}`)
+  }
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+}

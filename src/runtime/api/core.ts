@@ -1,0 +1,132 @@
+/**
+ * What calls, models and tensors of one device share: the device itself, the project whose kernels it runs, the order of work, and whether
+ * it is still open.
+ */
+import { usageError } from '../../errors.js'
+import type { Device as NativeDevice } from '../device.js'
+import type { NativeLibrary, NativeSlice } from '../native.js'
+import { runAborted } from './abort.js'
+import type { Form, TensorHome } from './device_tensor.js'
+import { entriesByOp, type KernelEntries } from './find_kernel.js'
+import { tensorIn } from './form.js'
+import type { OpenProject, Project } from './project.js'
+import type { Tensor } from './tensor.js'
+import { Turns } from './turns.js'
+
+export interface LoadedProject extends Project {
+  readonly entries: KernelEntries
+}
+
+/** The most bytes that are read as one piece. */
+const pieceBytes = 2 ** 30
+
+export class DeviceCore implements TensorHome {
+  readonly native: NativeDevice
+  readonly #open: OpenProject
+  readonly #turns = new Turns()
+  readonly #running = new Set<Promise<unknown>>()
+  readonly #ready = new Set<string>()
+  #project: Promise<LoadedProject> | undefined
+  #loaded: LoadedProject | undefined
+  #closed: Promise<void> | undefined
+
+  constructor(native: NativeDevice, open: OpenProject) {
+    this.native = native
+    this.#open = open
+  }
+
+  expectOpen(who: string): void {
+    if (this.#closed === undefined) return
+    throw usageError('device.closed', `${who}: the ${this.native.kind} device was closed`, {
+      hint: 'open another with openDevice',
+    })
+  }
+
+  /** The project, if it has been read. */
+  get loaded(): LoadedProject | undefined {
+    return this.#loaded
+  }
+
+  /** The project, read when it is first asked for; again where that failed. */
+  project(): Promise<LoadedProject> {
+    this.#project ??= this.#open(this.native).then(
+      (project) => {
+        this.#loaded = { ...project, entries: entriesByOp(project.manifest.kernels) }
+        return this.#loaded
+      },
+      (error: unknown) => {
+        this.#project = undefined
+        throw error
+      },
+    )
+    return this.#project
+  }
+
+  /** Makes kernels ready to launch. @throws what the project's kernels throw */
+  async ensure(keys: readonly string[], neededBy: string, signal: AbortSignal | undefined): Promise<void> {
+    const { kernels } = await this.project()
+    const missing = keys.filter((key) => !this.#ready.has(key))
+    if (missing.length > 0) await kernels.ensure(missing, { signal, neededBy: () => neededBy })
+    for (const key of missing) this.#ready.add(key)
+  }
+
+  /** The library of a kernel that is ready; undefined for one that is not. */
+  libraryOf(key: string): NativeLibrary | undefined {
+    return this.#ready.has(key) ? this.#loaded?.kernels.of(key) : undefined
+  }
+
+  /** Whether work that was asked for before still waits for something, so that what is asked for now has to wait too. */
+  get waiting(): boolean {
+    return this.#turns.waiting
+  }
+
+  /** Starts work at once, or behind what waits: when `ready` has resolved, in the order it was asked for. `close` waits for it. */
+  async run<T>(work: () => Promise<T>, ready?: () => Promise<void>): Promise<T> {
+    const direct = ready === undefined && !this.#turns.waiting
+    return this.track(direct ? work() : this.#turns.start(ready ?? (async () => undefined), work))
+  }
+
+  /** Work that has started: `close` waits for it. */
+  async track<T>(running: Promise<T>): Promise<T> {
+    this.#running.add(running)
+    try {
+      return await running
+    } finally {
+      this.#running.delete(running)
+    }
+  }
+
+  readTensor(form: Form, slice: NativeSlice, signal: AbortSignal | undefined): Promise<Tensor> {
+    return this.run(async () => tensorIn(form, await this.#read(slice, signal)))
+  }
+
+  /** The bytes of a slice as one piece of work: nothing runs between the parts of a long one. */
+  async #read({ buffer, offset, bytes }: NativeSlice, signal: AbortSignal | undefined): Promise<Uint8Array> {
+    const count = Math.max(1, Math.ceil(bytes / pieceBytes))
+    const pieces = Array.from({ length: count }, (_, i) => {
+      const at = i * pieceBytes
+      return { buffer, offset: offset + at, bytes: Math.min(pieceBytes, bytes - at) }
+    })
+    const program = this.native.program([])
+    try {
+      const read = await runAborted(program, signal, () => program.run([], pieces))
+      const [first = new Uint8Array()] = read
+      if (read.length === 1) return first
+      const whole = new Uint8Array(bytes)
+      for (const [i, piece] of read.entries()) whole.set(piece, i * pieceBytes)
+      return whole
+    } finally {
+      program.release()
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#finish()
+    return this.#closed
+  }
+
+  async #finish(): Promise<void> {
+    await Promise.allSettled(this.#running)
+    this.native.close()
+  }
+}

@@ -1,0 +1,101 @@
+/** Tensors that stay in device memory between calls. */
+import { usageError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
+import type { LayoutDecl } from '../../lang/layout.js'
+import type { NativeSlice } from '../native.js'
+import type { Tensor } from './tensor.js'
+
+/** A tensor's storage type, extents, and how its elements lie. */
+export interface Form<D extends DType = DType> {
+  readonly dtype: D
+  readonly shape: readonly number[]
+  /** Row-major where undefined. */
+  readonly layout: LayoutDecl | undefined
+}
+
+/** What holds the memory of a device tensor: the device it lies on. */
+export interface TensorHome {
+  /** @throws usage `device.closed` */
+  expectOpen(who: string): void
+  /** The elements of a slice behind everything that was asked for before, in row-major order. */
+  readTensor(form: Form, slice: NativeSlice, signal: AbortSignal | undefined): Promise<Tensor>
+}
+
+/** The memory of a device tensor while something needs it. */
+export interface HeldMemory {
+  readonly slice: NativeSlice
+  release(): void
+}
+
+/**
+ * A tensor in device memory, accepted wherever a tensor is. It is freed by `free`, with its device, or when nothing refers to it any more.
+ * An op that updates an input in place changes it.
+ */
+export class DeviceTensor<D extends DType = DType> implements Form<D> {
+  readonly dtype: D
+  readonly shape: readonly number[]
+  readonly layout: LayoutDecl | undefined
+  readonly #home: TensorHome
+  readonly #slice: NativeSlice
+  #holders = 0
+  #freed = false
+
+  /** @internal made by `device.upload` and by calls with `keep` */
+  constructor({ dtype, shape, layout }: Form<D>, home: TensorHome, slice: NativeSlice) {
+    this.dtype = dtype
+    this.shape = shape
+    this.layout = layout
+    this.#home = home
+    this.#slice = slice
+  }
+
+  /**
+   * Copies the elements to the host in row-major order, as they are behind every call that was made before.
+   * @throws usage `tensor.freed`, `device.closed`; the signal's reason
+   */
+  async read({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<Tensor<D>> {
+    signal?.throwIfAborted()
+    const held = this.hold('read', this.#home)
+    try {
+      // The device reads elements of the form's type.
+      return (await this.#home.readTensor(this, held.slice, signal)) as Tensor<D>
+    } finally {
+      held.release()
+    }
+  }
+
+  /** Frees the memory behind the calls that were made before. Freeing again does nothing. */
+  free(): void {
+    if (this.#freed) return
+    this.#freed = true
+    if (this.#holders === 0) this.#slice.buffer.release()
+  }
+
+  get freed(): boolean {
+    return this.#freed
+  }
+
+  /** @internal keeps its memory for a call on the device it lies on. @throws usage `tensor.freed`, `tensor.device`, `device.closed` */
+  hold(who: string, home: TensorHome): HeldMemory {
+    if (home !== this.#home) {
+      throw usageError('tensor.device', `${who}: the device tensor lies on another device`, {
+        hint: 'read it there, and upload it here',
+      })
+    }
+    home.expectOpen(who)
+    if (this.#freed) {
+      throw usageError('tensor.freed', `${who}: the device tensor ${this.dtype} [${this.shape.join(', ')}] was freed`)
+    }
+    this.#holders += 1
+    let held = true
+    return {
+      slice: this.#slice,
+      release: () => {
+        if (!held) return
+        held = false
+        this.#holders -= 1
+        if (this.#freed && this.#holders === 0) this.#slice.buffer.release()
+      },
+    }
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * The kernel that computes a call: the compiled instance of the op for its storage types, and for its extents where instances are compiled
+ * for some. An instance is held against the declaration that was given, so that a kernel made from another one is not launched for it.
+ */
+import type { KernelEntry } from '../../emit/manifest.js'
+import { type ErrorDetails, environmentError, usageError } from '../../errors.js'
+import { type DType, isDType } from '../../ir/dtype.js'
+import { instanceKey } from '../../ir/instance.js'
+import { kernelName } from '../../ir/op_name.js'
+import type { AnyOp } from './call_types.js'
+import type { CheckedCall } from './check_call.js'
+
+/** What is known of kernels, by the names of their ops. */
+export type KernelEntries = ReadonlyMap<string, readonly KernelEntry[]>
+
+export function entriesByOp(kernels: readonly KernelEntry[]): KernelEntries {
+  const byOp = new Map<string, KernelEntry[]>()
+  for (const entry of kernels) byOp.set(entry.op, [...(byOp.get(entry.op) ?? []), entry])
+  return byOp
+}
+
+export interface FoundKernel {
+  readonly entry: KernelEntry
+  /** In the order of the entry. */
+  readonly dims: readonly number[]
+  readonly attrs: readonly number[]
+}
+
+const genHint = 'export it below specs/, then run heddle gen and heddle build'
+
+/**
+ * @throws environment `call.kernel` where no instance was generated for the storage types; usage `call.extent` where none was for the
+ * extents, `call.stale` where the instance was generated from another declaration, `call.attrs` for a fraction where an integer belongs
+ */
+export function findKernel(entries: KernelEntries, { op, types, dims, attrs }: CheckedCall): FoundKernel {
+  const name = kernelName(op.name)
+  const all = entries.get(name) ?? []
+  const typed = all.filter((entry) => sameTypes(entry.types, types))
+  if (typed.length === 0) throw noKernel(op, name, types, all)
+  // The instance with the most fixed dimensions that fit comes first.
+  const ordered = typed.toSorted((a, b) => Object.keys(b.fixedDims).length - Object.keys(a.fixedDims).length)
+  const entry = ordered.find(({ fixedDims }) => Object.entries(fixedDims).every(([dim, extent]) => dims[dim] === extent))
+  if (entry === undefined) throw noExtent(op, typed, dims)
+  const difference = differenceOf(op, types, entry)
+  if (difference !== undefined) {
+    throw usageError('call.stale', `kernel ${entry.key} was generated from another declaration of ${op.name}: ${difference}`, {
+      hint: 'run heddle gen and heddle build; two ops of one name cannot both be compiled',
+    })
+  }
+  return {
+    entry,
+    dims: entry.dims.map((dim) => dims[dim] ?? 0),
+    attrs: entry.attrs.map((attr) => {
+      const value = attrs[attr.name] ?? attr.default
+      if (attr.type === 'i32' && !(Number.isInteger(value) && Math.abs(value) < 2 ** 31)) {
+        throw usageError('call.attrs', `${op.name}: attribute ${attr.name} is an int32, got ${value}`)
+      }
+      return value
+    }),
+  }
+}
+
+const sameTypes = (a: Readonly<Record<string, DType>>, b: Readonly<Record<string, DType>>): boolean =>
+  Object.keys(a).length === Object.keys(b).length && Object.entries(a).every(([param, dtype]) => b[param] === dtype)
+
+function noKernel(op: AnyOp, name: string, types: Readonly<Record<string, DType>>, all: readonly KernelEntry[]) {
+  const key = instanceKey(name, types)
+  const details: ErrorDetails = {
+    hint: all.length === 0 ? genHint : `there are ${[...new Set(all.map((entry) => entry.key))].join(', ')}`,
+  }
+  return environmentError('call.kernel', `no kernel ${key} was generated for ${op.name}`, details)
+}
+
+function noExtent(op: AnyOp, typed: readonly KernelEntry[], dims: Readonly<Record<string, number>>) {
+  const [dim = '', ...more] = [...new Set(typed.flatMap(({ fixedDims }) => Object.keys(fixedDims)))].filter((name) =>
+    typed.every(({ fixedDims }) => fixedDims[name] !== dims[name]),
+  )
+  const allowed = [...new Set(typed.flatMap(({ fixedDims }) => fixedDims[dim] ?? []))].sort((a, b) => a - b)
+  const also = more.length === 0 ? '' : ` (and ${more.join(', ')})`
+  return usageError(
+    'call.extent',
+    `${op.name}: dimension ${dim}${also} is ${dims[dim]}, its kernels are compiled for ${allowed.join(', ')}`,
+    { hint: `take the next larger of ${allowed.join(', ')}` },
+  )
+}
+
+/** In what the declaration differs from what a kernel was generated from, as far as both say it. */
+function differenceOf(
+  op: AnyOp,
+  types: Readonly<Record<string, DType>>,
+  { buffers, dims, attrs }: KernelEntry,
+): string | undefined {
+  const tensors = [...Object.entries(op.inputs), ...Object.entries(op.outputs)]
+  const inputs = Object.keys(op.inputs).length
+  const declared = tensors.map(([name, { type, dims: axes, layout }], i) => {
+    const access = i < inputs ? 'in' : 'out'
+    const updates = access === 'out' ? op.updates[name] : undefined
+    return tensorText({
+      name,
+      access,
+      dtype: isDType(type) ? type : (types[type] ?? type),
+      dims: axes,
+      layout: layout?.name ?? 'row',
+      updates,
+    })
+  })
+  const generated = buffers.map((buffer) => tensorText({ ...buffer, dims: buffer.dims.join(' ') }))
+  return (
+    firstDifference('tensors', declared, generated) ??
+    firstDifference('dimensions', op.dims, dims) ??
+    firstDifference(
+      'attributes',
+      Object.entries(op.attrs).map(([name, value]) => `${name} = ${Math.fround(value)}`),
+      attrs.map((attr) => `${attr.name} = ${Math.fround(attr.default)}`),
+    )
+  )
+}
+
+interface TensorWords {
+  readonly name: string
+  readonly access: string
+  readonly dtype: string
+  readonly dims: string
+  readonly layout: string
+  readonly updates?: string | undefined
+}
+
+const tensorText = ({ name, access, dtype, dims, layout, updates }: TensorWords): string =>
+  `${access} ${name}: ${dtype} "${dims}"${layout === 'row' ? '' : ` in layout ${layout}`}${updates === undefined ? '' : ` that updates ${updates}`}`
+
+function firstDifference(what: string, declared: readonly string[], generated: readonly string[]): string | undefined {
+  const at = Array.from({ length: Math.max(declared.length, generated.length) }, (_, i) => i).find(
+    (i) => declared[i] !== generated[i],
+  )
+  return at === undefined
+    ? undefined
+    : `of its ${what}, the declaration has ${declared[at] ?? 'no more'} where the kernel has ${generated[at] ?? 'no more'}`
+}

@@ -1,0 +1,12 @@
+/** Running what one wrote: what `import ... from 'heddle/runtime'` offers. Importing it loads neither the addon nor a compiler. */
+export { HeddleError } from '../../errors.js'
+export type { DType } from '../../ir/dtype.js'
+export type { BuildProgress as CompileProgress } from '../../toolchain/index.js'
+export type { DeviceKind } from '../device.js'
+export type { NativeDeviceInfo as DeviceInfo } from '../native.js'
+export type { AnyOp, AnyTensor, CallInputs, CallOptions, CallResult } from './call_types.js'
+export { type Device, type OpenOptions, openDevice, type SkippedDevice, type UploadOptions } from './device.js'
+export type { DeviceTensor } from './device_tensor.js'
+export { bf16, f16, type HalfType } from './half.js'
+export type { LoadOptions, Model, ModelRunOptions, ModelState, StateOption } from './model_types.js'
+export { type Tensor, type TensorArrays, tensor, toNumbers, zeros } from './tensor.js'

@@ -1,0 +1,101 @@
+/**
+ * One kernel on its own: host tensors are copied into one piece of device memory with the results that come back, results that stay get
+ * memory of their own, and an input that the op updates in place is its result.
+ */
+import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice } from '../native.js'
+import { arenaAlignment } from '../planner.js'
+import { runAborted } from './abort.js'
+import type { CheckedCall } from './check_call.js'
+import { DeviceTensor, type TensorHome } from './device_tensor.js'
+import type { FoundKernel } from './find_kernel.js'
+import { bytesIn, formBytes, tensorIn } from './form.js'
+import type { Tensor } from './tensor.js'
+
+export interface Launch {
+  readonly call: CheckedCall
+  readonly kernel: FoundKernel
+  readonly library: NativeLibrary
+  /** Memory of the inputs that are on the device. */
+  readonly held: ReadonlyMap<string, NativeSlice>
+  readonly keep: boolean
+  readonly signal: AbortSignal | undefined
+}
+
+/** Where a tensor of the call lies: in the memory of the call, or in its own. */
+type Place = { readonly at: number; readonly bytes: number } | { readonly own: NativeSlice }
+
+/**
+ * Launches the kernel and resolves with the results; everything is handed to the device before this function first waits.
+ * @throws finding `device.fault`; environment `device.memory`; the signal's reason
+ */
+export async function launch(of: Launch, device: NativeDevice, home: TensorHome): Promise<Record<string, Tensor | DeviceTensor>> {
+  const { call, kernel, library, keep, signal } = of
+  const { op, outputs } = call
+  const made: NativeBuffer[] = []
+  const allocate = (bytes: number): NativeBuffer => {
+    const buffer = device.allocate(Math.max(bytes, 1))
+    made.push(buffer)
+    return buffer
+  }
+  try {
+    const { places, bytes } = placesOf(of, allocate)
+    const arena = allocate(bytes)
+    const slice = (name: string): NativeSlice => {
+      const place = places.get(name)
+      if (place === undefined) throw new Error(`internal: ${op.name} has no tensor ${name}`)
+      return 'own' in place ? place.own : { buffer: arena, offset: place.at, bytes: place.bytes }
+    }
+    const { entry, dims, attrs } = kernel
+    const buffers = entry.buffers.map(({ name }) => slice(name))
+    const program = device.program([{ kind: 'kernel', label: op.name, library, key: entry.key, buffers, dims, attrs }])
+    try {
+      const writes = Object.entries(call.inputs).flatMap(([name, tensor]) =>
+        tensor instanceof DeviceTensor ? [] : [{ to: slice(name), data: bytesIn(tensor, op.inputs[name]?.layout) }],
+      )
+      const reads = keep ? [] : Object.keys(outputs).map(slice)
+      const results = await runAborted(program, signal, () => program.run(writes, reads))
+      arena.release()
+      return Object.fromEntries(
+        Object.entries(outputs).map(([name, form], i) => {
+          if (!keep) return [name, tensorIn(form, results[i] ?? new Uint8Array())]
+          const before = call.inputs[op.updates[name] ?? '']
+          return [name, before instanceof DeviceTensor ? before : new DeviceTensor(form, home, slice(name))]
+        }),
+      )
+    } finally {
+      program.release()
+    }
+  } catch (error) {
+    for (const buffer of made) buffer.release()
+    throw error
+  }
+}
+
+/** Where every tensor of the call lies, and how much memory those of them take that lie together. */
+function placesOf(
+  { call: { op, inputs, outputs }, held, keep }: Launch,
+  allocate: (bytes: number) => NativeBuffer,
+): { readonly places: ReadonlyMap<string, Place>; readonly bytes: number } {
+  const places = new Map<string, Place>()
+  let together = 0
+  const place = (name: string, bytes: number, stays: boolean): void => {
+    if (stays) places.set(name, { own: { buffer: allocate(bytes), offset: 0, bytes } })
+    else {
+      places.set(name, { at: together, bytes })
+      together += Math.ceil(bytes / arenaAlignment) * arenaAlignment
+    }
+  }
+  const updated = new Set(Object.values(op.updates))
+  for (const [name, tensor] of Object.entries(inputs)) {
+    const slice = held.get(name)
+    if (slice !== undefined) places.set(name, { own: slice })
+    // What is updated and stays is a result, so that it outlives the call.
+    else place(name, formBytes({ ...tensor, layout: op.inputs[name]?.layout }), keep && updated.has(name))
+  }
+  for (const [name, form] of Object.entries(outputs)) {
+    const before = places.get(op.updates[name] ?? '')
+    if (before === undefined) place(name, formBytes(form), keep)
+    else places.set(name, before)
+  }
+  return { places, bytes: together }
+}

@@ -1,0 +1,57 @@
+/** Which storage types the type parameters of a model have: by the option, else by what is given once. */
+import { type DType, dtypes, isDType } from '../../ir/dtype.js'
+import type { GraphValue } from '../../ir/graph.js'
+import { recordOf, refuse } from './load_checks.js'
+import { nameHint } from './names.js'
+import type { ModelSource } from './source.js'
+
+/** Storage types of the model's type parameters, by what fixed them. */
+export class TypeChoice {
+  readonly #source: ModelSource
+  readonly #params: readonly string[]
+  readonly #found = new Map<string, { readonly dtype: DType; readonly by: string }>()
+
+  constructor(source: ModelSource, given: unknown) {
+    this.#source = source
+    const values = [...Object.values(source.inputs), ...Object.values(source.weights), ...Object.values(source.outputs)]
+    this.#params = [...new Set(values.flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))]
+    if (given === undefined) return
+    const named = typeof given === 'string' ? Object.fromEntries(this.#params.map((param) => [param, given])) : given
+    for (const [param, dtype] of Object.entries(recordOf(source, 'dtype', named))) {
+      if (!this.#params.includes(param)) {
+        throw refuse(source, 'dtype', `there is no type parameter ${param}`, nameHint('type parameters', this.#params, param))
+      }
+      if (typeof dtype !== 'string' || !isDType(dtype)) {
+        throw refuse(source, 'dtype', `${param} cannot be ${String(dtype)}`, nameHint('storage types', dtypes, String(dtype)))
+      }
+      this.#found.set(param, { dtype, by: 'the option dtype' })
+    }
+  }
+
+  bind(name: string, { dtype: wanted }: GraphValue, dtype: DType): void {
+    if (typeof wanted === 'string') {
+      if (dtype !== wanted) throw refuse(this.#source, 'dtype', `${name} must be ${wanted}, the tensor given is ${dtype}`)
+      return
+    }
+    const known = this.#found.get(wanted.param)
+    if (known !== undefined && known.dtype !== dtype) {
+      throw refuse(
+        this.#source,
+        'dtype',
+        `${name} is ${dtype}, but ${wanted.param} is ${known.dtype} by ${known.by}`,
+        'tensor(dtype, shape, toNumbers(given)) converts',
+      )
+    }
+    this.#found.set(wanted.param, known ?? { dtype, by: name })
+  }
+
+  all(): Record<string, DType> {
+    return Object.fromEntries(
+      this.#params.map((param) => {
+        const found = this.#found.get(param)
+        if (found !== undefined) return [param, found.dtype]
+        throw refuse(this.#source, 'dtype', `no weight has type ${param}, so that its storage type must be given`, "dtype: 'f32'")
+      }),
+    )
+  }
+}

@@ -1,0 +1,199 @@
+/** A loaded model: a program for each combination of sizes it is run with, of which the last used are kept, over the same weights and states. */
+import { usageError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
+import type { NativeBuffer, NativeSlice } from '../native.js'
+import { buildProgram, type Program } from '../program.js'
+import { runAborted } from './abort.js'
+import { checkOptions } from './call.js'
+import { type CheckedRun, checkRun, type ModelParts, type StateParts, snapshot } from './check_run.js'
+import { DeviceTensor, type Form } from './device_tensor.js'
+import { bytesIn, formBytes, layoutOf, tensorIn } from './form.js'
+import type { ModelRunOptions, ModelState } from './model_types.js'
+import { resultName } from './source.js'
+import { checkTensor, type Tensor } from './tensor.js'
+
+/** How many combinations of sizes stay built. */
+const keptPrograms = 8
+
+export class LoadedModel {
+  readonly name: string
+  readonly plan: string
+  readonly types: Readonly<Record<string, DType>>
+  readonly states: Readonly<Record<string, ModelState>>
+  readonly #parts: ModelParts
+  readonly #programs = new Map<string, Program>()
+  #closed = false
+
+  constructor(parts: ModelParts) {
+    this.#parts = parts
+    this.name = parts.source.name
+    this.plan = parts.source.plan
+    this.types = parts.types
+    this.states = Object.fromEntries(Object.entries(parts.states).map(([name, state]) => [name, this.#stateFace(name, state)]))
+  }
+
+  async run(given: unknown, options: ModelRunOptions = {}): Promise<Record<string, Tensor | DeviceTensor>> {
+    this.#expectOpen('run')
+    checkOptions('run', `${this.name}.run`, ['keep', 'signal'], options)
+    const { signal, keep = false } = options
+    signal?.throwIfAborted()
+    const { core } = this.#parts
+    const checked = checkRun(this.#parts, given)
+    const memory = Object.entries(checked.inputs).flatMap(([name, tensor]) =>
+      tensor instanceof DeviceTensor ? [[name, tensor.hold(`${this.name}: ${name}`, core)] as const] : [],
+    )
+    const held = new Map(memory.map(([name, { slice }]) => [name, slice]))
+    try {
+      const program = this.#programs.get(checked.key)
+      if (program !== undefined && !core.waiting) return await core.run(() => this.#start(program, checked, held, keep, signal))
+      const waiting = { ...checked, inputs: snapshot(checked.inputs) }
+      const ready = async (): Promise<void> => {
+        await this.#built(checked)
+        signal?.throwIfAborted()
+      }
+      return await core.run(async () => {
+        const built = this.#programs.get(checked.key)
+        if (built === undefined) throw usageError('model.closed', `${this.name}.run: the model was closed`)
+        return this.#start(built, waiting, held, keep, signal)
+      }, ready)
+    } finally {
+      for (const [, each] of memory) each.release()
+    }
+  }
+
+  async *stream(inputs: Iterable<unknown> | AsyncIterable<unknown>, options: ModelRunOptions = {}) {
+    for await (const each of inputs) {
+      options.signal?.throwIfAborted()
+      yield await this.run(each, options)
+    }
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    const finish = async (): Promise<void> => {
+      for (const program of this.#programs.values()) program.release()
+      this.#programs.clear()
+      this.#parts.release()
+    }
+    // Behind what was asked for before; releasing throws nothing that could be told anyone.
+    void this.#parts.core.run(finish).catch(() => undefined)
+  }
+
+  [Symbol.dispose](): void {
+    this.close()
+  }
+
+  #expectOpen(what: string): void {
+    this.#parts.core.expectOpen(`${this.name}.${what}`)
+    if (this.#closed) throw usageError('model.closed', `${this.name}.${what}: the model was closed`, { hint: 'load it again' })
+  }
+
+  /** The program for some sizes, built when it is first needed. */
+  async #built({ dims, key }: CheckedRun): Promise<Program> {
+    const known = this.#programs.get(key)
+    if (known !== undefined) return known
+    const { session, applications, source, types, states } = this.#parts
+    const held = Object.fromEntries(
+      Object.entries(states).map(([name, { tensor, next }]) => [name, { tensor, ...(next === undefined ? {} : { next }) }]),
+    )
+    const program = await buildProgram({
+      session,
+      applications,
+      inputs: Object.keys(source.inputs).filter((name) => states[name] === undefined),
+      outputs: Object.keys(source.outputs).map(resultName),
+      states: held,
+      dims,
+      types,
+    })
+    this.#programs.set(key, program)
+    const [oldest] = this.#programs.keys()
+    if (this.#programs.size > keptPrograms && oldest !== undefined) {
+      this.#programs.get(oldest)?.release()
+      this.#programs.delete(oldest)
+    }
+    return program
+  }
+
+  async #start(
+    program: Program,
+    { inputs, key }: CheckedRun,
+    held: ReadonlyMap<string, NativeSlice>,
+    keep: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<Record<string, Tensor | DeviceTensor>> {
+    const { core, source, layouts } = this.#parts
+    // The last used comes last.
+    this.#programs.delete(key)
+    this.#programs.set(key, program)
+    const forms = Object.fromEntries(
+      Object.keys(source.outputs).map((name) => [name, this.#form(program.outputs[resultName(name)], name)]),
+    )
+    const made: NativeBuffer[] = []
+    const allocate = (bytes: number): NativeSlice => {
+      const buffer = core.native.allocate(Math.max(bytes, 1))
+      made.push(buffer)
+      return { buffer, offset: 0, bytes }
+    }
+    try {
+      const into: Record<string, NativeSlice> = keep
+        ? Object.fromEntries(Object.entries(forms).map(([name, form]) => [resultName(name), allocate(formBytes(form))]))
+        : {}
+      const given = Object.fromEntries(
+        Object.entries(inputs).map(([name, tensor]) => [
+          name,
+          tensor instanceof DeviceTensor
+            ? (held.get(name) ?? new Uint8Array())
+            : bytesIn(tensor, layoutOf(layouts, source.inputs[name]?.layout ?? 'row', tensor.shape.length)),
+        ]),
+      )
+      const results = await runAborted(program, signal, () => program.run(given, { into }))
+      return Object.fromEntries(
+        Object.entries(forms).map(([name, form]) => {
+          const slice = into[resultName(name)]
+          return [
+            name,
+            slice === undefined
+              ? tensorIn(form, results[resultName(name)] ?? new Uint8Array())
+              : new DeviceTensor(form, core, slice),
+          ]
+        }),
+      )
+    } catch (error) {
+      for (const buffer of made) buffer.release()
+      throw error
+    }
+  }
+
+  #form(info: Program['outputs'][string] | undefined, name: string): Form {
+    if (info === undefined) throw new Error(`internal: ${this.name} has no output ${name}`)
+    return { dtype: info.dtype, shape: info.shape, layout: layoutOf(this.#parts.layouts, info.layout, info.shape.length) }
+  }
+
+  #stateFace(name: string, { tensor, layout }: StateParts): ModelState {
+    const { core } = this.#parts
+    const { dtype, shape, slice } = tensor
+    return {
+      dtype,
+      shape,
+      read: async ({ signal } = {}) => {
+        this.#expectOpen(`states.${name}`)
+        signal?.throwIfAborted()
+        return core.readTensor({ dtype, shape, layout }, slice, signal)
+      },
+      write: async (given) => {
+        this.#expectOpen(`states.${name}`)
+        const value = checkTensor(`${this.name}: ${name}`, 'run', given)
+        if (value.dtype !== dtype || value.shape.join() !== shape.join()) {
+          const found = `${value.dtype} [${value.shape.join(', ')}]`
+          throw usageError(
+            'run.state',
+            `${this.name}: state ${name} is ${dtype} [${shape.join(', ')}], the tensor given is ${found}`,
+          )
+        }
+        const data = bytesIn(value, layout).slice()
+        await core.run(() => slice.buffer.write(slice.offset, data))
+      },
+    }
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Between tensors in row-major order, as hosts hold them, and the order of a declared layout, as an op wants them on the device. Elements
+ * that a layout pads with are 0.
+ */
+
+import type { DType } from '../../ir/dtype.js'
+import type { LayoutDecl } from '../../lang/layout.js'
+import type { TensorArrays } from './tensor.js'
+
+type Elements = TensorArrays[DType]
+
+/** Elements that a tensor takes in a layout, padding included; row-major where undefined. */
+export const elementsIn = (layout: LayoutDecl | undefined, shape: readonly number[]): number =>
+  layout === undefined ? shape.reduce((product, extent) => product * extent, 1) : layout.size(named(layout, shape))
+
+/** Row-major elements in the order of a layout. */
+export function inLayout<A extends Elements>(data: A, layout: LayoutDecl, shape: readonly number[]): A {
+  const ordered = arrayLike(data, elementsIn(layout, shape))
+  forEachOffset(layout, shape, (row, offset) => {
+    ordered[offset] = data[row] ?? 0
+  })
+  return ordered
+}
+
+/** Elements in the order of a layout as row-major ones. */
+export function inRows<A extends Elements>(data: A, layout: LayoutDecl, shape: readonly number[]): A {
+  const ordered = arrayLike(data, elementsIn(undefined, shape))
+  forEachOffset(layout, shape, (row, offset) => {
+    ordered[row] = data[offset] ?? 0
+  })
+  return ordered
+}
+
+const arrayLike = <A extends Elements>(data: A, length: number): A => new (data.constructor as new (length: number) => A)(length)
+
+const named = (layout: LayoutDecl, values: readonly number[]): Record<string, number> =>
+  Object.fromEntries(layout.axes.map((axis, i) => [axis, values[i] ?? 0]))
+
+/** Calls `visit` with the row-major position of every element and its offset in the layout. */
+function forEachOffset(layout: LayoutDecl, shape: readonly number[], visit: (row: number, offset: number) => void): void {
+  const count = elementsIn(undefined, shape)
+  const extents = named(layout, shape)
+  // One record serves every element: a layout's functions read it and keep nothing.
+  const index = named(layout, [])
+  const axes = layout.axes.map((axis, i) => [axis, shape[i] ?? 1] as const).reverse()
+  for (let row = 0; row < count; row++) {
+    visit(row, layout.offset(index, extents))
+    for (const [axis, extent] of axes) {
+      const next = (index[axis] ?? 0) + 1
+      index[axis] = next === extent ? 0 : next
+      if (next !== extent) break
+    }
+  }
+}

@@ -1,0 +1,162 @@
+/**
+ * Tensors on the host: a storage type, a shape, and the elements in row-major order as they are stored. What comes from a user is checked
+ * here before anything is made of it; TypeScript has checked the same where it was written.
+ */
+import { type ErrorCode, usageError } from '../../errors.js'
+import { type DType, dtypeInfo, dtypes, isDType } from '../../ir/dtype.js'
+import { decode, type HostArrays } from '../buffer.js'
+import { bf16, f16 } from './half.js'
+
+/** The array that holds each storage type. Node 20 has none of 16-bit floats, so those are their bits: `f16.from`, `bf16.from`. */
+export interface TensorArrays {
+  readonly f32: Float32Array
+  readonly f16: Uint16Array
+  readonly bf16: Uint16Array
+  readonly i32: Int32Array
+  readonly i8: Int8Array
+  readonly u8: Uint8Array
+}
+
+/** A tensor in host memory, row-major. A shape without extents is a scalar, of one element. */
+export type Tensor<D extends DType = DType> = {
+  readonly [K in D]: { readonly dtype: K; readonly shape: readonly number[]; readonly data: TensorArrays[K] }
+}[D]
+
+const arrays: { readonly [D in DType]: new (length: number) => TensorArrays[D] } = {
+  f32: Float32Array,
+  f16: Uint16Array,
+  bf16: Uint16Array,
+  i32: Int32Array,
+  i8: Int8Array,
+  u8: Uint8Array,
+}
+
+/** Smallest and largest integer of each integer type. */
+const ranges: { readonly [D in DType]?: readonly [number, number] } = {
+  i32: [-(2 ** 31), 2 ** 31 - 1],
+  i8: [-128, 127],
+  u8: [0, 255],
+}
+
+/**
+ * A tensor of the given values in row-major order: `tensor('f16', [2, 3], [1, 2, 3, 4, 5, 6])`. An array of the type's own kind is used as it is,
+ * without a copy (for f16 and bf16 a Uint16Array of bits); any other numbers are converted, floats rounded to nearest.
+ * @throws usage `tensor.dtype`, `tensor.shape`, `tensor.data` for a number of elements that is not the shape's, `tensor.value` for what an
+ * integer type does not hold
+ */
+export function tensor<const D extends DType>(
+  dtype: D,
+  shape: readonly number[],
+  data: TensorArrays[D] | ArrayLike<number>,
+): Tensor<D> {
+  const count = elementsOf('a tensor', 'tensor', dtype, shape)
+  if (typeof data !== 'object' || data === null || !Number.isInteger(data.length)) {
+    throw usageError('tensor.data', `the values of a tensor must be an array of numbers, got ${typeName(data)}`)
+  }
+  expectCount('a tensor', 'tensor', dtype, shape, data.length, count)
+  return made(dtype, shape, data instanceof arrays[dtype] ? data : converted(dtype, data))
+}
+
+/** A tensor of zeros. @throws usage `tensor.dtype`, `tensor.shape` */
+export const zeros = <const D extends DType>(dtype: D, shape: readonly number[]): Tensor<D> =>
+  made(dtype, shape, new arrays[dtype](elementsOf('a tensor', 'tensor', dtype, shape)))
+
+/**
+ * The numbers of a tensor: those of f16 and bf16 as float32, the others in the tensor's own array, which is not copied.
+ * @throws usage `tensor.*` for what is no tensor
+ */
+export function toNumbers<D extends DType>(of: Tensor<D>): HostArrays[D] {
+  const { dtype, data } = checkTensor('toNumbers', 'tensor', of)
+  return decode(dtype, bytesOf(data)) as HostArrays[D]
+}
+
+// The array is that of the type: no table of arrays by type tells TypeScript so.
+const made = <D extends DType>(dtype: D, shape: readonly number[], data: unknown): Tensor<D> =>
+  ({ dtype, shape: [...shape], data }) as unknown as Tensor<D>
+
+function converted(dtype: DType, values: ArrayLike<number>): TensorArrays[DType] {
+  if (dtype === 'f16' || dtype === 'bf16') return (dtype === 'f16' ? f16 : bf16).from(values)
+  if (dtype === 'f32') return Float32Array.from(values)
+  const [low, high] = ranges[dtype] ?? [0, 0]
+  const result = new arrays[dtype](values.length)
+  for (let i = 0; i < result.length; i++) {
+    const value = values[i] ?? Number.NaN
+    if (!(Number.isInteger(value) && value >= low && value <= high)) {
+      throw usageError('tensor.value', `element ${i} is ${value}: ${dtype} holds whole numbers from ${low} to ${high}`, {
+        hint: 'round and clamp the values first, or use a float type',
+      })
+    }
+    result[i] = value
+  }
+  return result
+}
+
+/** The bytes of a tensor's elements, without a copy. */
+export const bytesOf = (data: ArrayBufferView): Uint8Array => new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+
+/** A tensor of bytes as a device returned them. */
+export function tensorOf<D extends DType>(dtype: D, shape: readonly number[], bytes: Uint8Array): Tensor<D> {
+  const size = dtypeInfo[dtype].bytes
+  const { buffer, byteOffset } = bytes.byteOffset % size === 0 ? bytes : bytes.slice()
+  const array: new (memory: ArrayBufferLike, offset: number, length: number) => unknown = arrays[dtype] as never
+  return made(dtype, shape, new array(buffer, byteOffset, bytes.byteLength / size))
+}
+
+/** `a Float32Array`, `a string`, `undefined`: what a value is, for messages. */
+export function typeName(value: unknown): string {
+  if (value === null || value === undefined) return String(value)
+  if (typeof value !== 'object') return `a ${typeof value}`
+  const name = Object.prototype.toString.call(value).slice('[object '.length, -1)
+  return /^[AEIOU]/.test(name) ? `an ${name}` : `a ${name}`
+}
+
+type Area = 'tensor' | 'call' | 'load' | 'run'
+const code = (area: Area, what: string): ErrorCode => `${area}.${what}`
+
+/**
+ * What was given as a tensor, if it is one.
+ * @param who what it was given as: `rms_norm: x`
+ * @throws usage `<area>.tensor`, `.dtype`, `.shape`, `.data`
+ */
+export function checkTensor(who: string, area: Area, given: unknown): Tensor {
+  if (typeof given !== 'object' || given === null || !('dtype' in given && 'shape' in given && 'data' in given)) {
+    throw usageError(code(area, 'tensor'), `${who} must be a tensor, got ${typeName(given)}`, {
+      hint: "write tensor('f32', [2, 3], values), or { dtype, shape, data }",
+    })
+  }
+  const { dtype, shape, data } = given
+  const count = elementsOf(who, area, dtype, shape)
+  const type = dtype as DType
+  if (!(data instanceof arrays[type])) {
+    throw usageError(code(area, 'data'), `${who}: data of type ${type} is a ${arrays[type].name}, got ${typeName(data)}`, {
+      hint: `tensor('${type}', shape, values) converts numbers`,
+    })
+  }
+  expectCount(who, area, type, shape as readonly number[], data.length, count)
+  return given as Tensor
+}
+
+/** The number of elements of a shape. */
+function elementsOf(who: string, area: Area, dtype: unknown, shape: unknown): number {
+  if (typeof dtype !== 'string' || !isDType(dtype)) {
+    throw usageError(code(area, 'dtype'), `${who}: ${JSON.stringify(dtype) ?? typeName(dtype)} is no storage type`, {
+      hint: `storage types are ${dtypes.join(', ')}`,
+    })
+  }
+  if (!Array.isArray(shape)) {
+    throw usageError(code(area, 'shape'), `${who}: a shape is a list of extents, got ${typeName(shape)}`)
+  }
+  const wrong = shape.find((extent: unknown) => !Number.isSafeInteger(extent) || (extent as number) < 0)
+  const count = shape.reduce<number>((product, extent) => product * Number(extent), 1)
+  if (wrong !== undefined || shape.includes(undefined) || !Number.isSafeInteger(count)) {
+    throw usageError(code(area, 'shape'), `${who}: [${shape.join(', ')}] is no shape`, {
+      hint: 'extents are whole numbers from 0',
+    })
+  }
+  return count
+}
+
+function expectCount(who: string, area: Area, dtype: DType, shape: readonly number[], found: number, count: number): void {
+  if (found === count) return
+  throw usageError(code(area, 'data'), `${who}: ${dtype} [${shape.join(', ')}] has ${count} elements, the data has ${found}`)
+}

@@ -1,0 +1,72 @@
+/**
+ * Opens what programs run on: the addon (built when it is missing), a device, the manifest of the project's search path, and kernels that
+ * are compiled when they are asked for. In the portable bundle everything is built already.
+ */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Manifest } from '../emit/manifest.js'
+import { type BuildProgress, ensureNative, hasCudaDevice, installation, searchManifests } from '../toolchain/index.js'
+import { demandedKernels } from './demand.js'
+import { type Device, type DeviceKind, detectDevices, openDevice } from './device.js'
+import { type KernelSource, loadKernels } from './library.js'
+
+export interface OpenOptions {
+  /** The project; its kernels are found first, the package's behind them. */
+  readonly root: string
+  /** Cancels what is compiled. */
+  readonly signal?: AbortSignal | undefined
+  /** Called for every kernel that is compiled or found in the cache. */
+  readonly onProgress?: ((progress: BuildProgress) => void) | undefined
+  /** Called with what else takes long or is worth a line: the addon is built, an own name hides a shipped one. */
+  readonly onNotice?: ((text: string) => void) | undefined
+}
+
+/** A device with its kernels, and the manifest of the text they are built from. */
+export interface OpenKernels {
+  readonly device: Device
+  readonly library: KernelSource
+  readonly manifest: Manifest
+}
+
+/** The loader finds the addon by itself; this tells it about the folder that a build writes. */
+export function useNativeOf(root: string): void {
+  const { native } = installation(root)
+  if (!process.env.HEDDLE_NATIVE && existsSync(join(native, 'heddle.node'))) process.env.HEDDLE_NATIVE = native
+}
+
+/** The device to use when the caller names none. */
+export function defaultDevice(): DeviceKind {
+  return detectDevices().some(({ kind, available }) => kind === 'cuda' && available) ? 'cuda' : 'simt'
+}
+
+/** Builds the addon and the plugins unless they are there. @throws what `ensureNative` throws */
+export async function prepareNative(kind: DeviceKind | undefined, { root, signal, onNotice }: OpenOptions): Promise<void> {
+  const stated = process.env.HEDDLE_NATIVE
+  const { portable, native } = installation(root)
+  if (!portable && (!stated || stated === native)) {
+    // No CUDA is compiled for a machine without a CUDA device: opening it says what is missing.
+    await ensureNative({ root, signal, cuda: kind !== 'simt' && hasCudaDevice(), onStart: onNotice })
+  }
+  useNativeOf(root)
+}
+
+/**
+ * @param kind cuda where a GPU works, else simt, when it is left out
+ * @throws environment for a missing device, addon or compiler; usage `manifest.*`
+ */
+export async function openKernels(kind: DeviceKind | undefined, options: OpenOptions): Promise<OpenKernels> {
+  const { root } = options
+  const searched = await searchManifests(root)
+  const { manifest, hidden } = searched
+  if (hidden.length > 0) options.onNotice?.(`the project's own take the place of what is shipped: ${hidden.join(', ')}`)
+  await prepareNative(kind, options)
+  const device = openDevice(kind ?? defaultDevice())
+  try {
+    const { portable, library } = installation(root)
+    if (portable) return { device, library: loadKernels(device, library(device.kind), manifest), manifest }
+    return { device, library: demandedKernels(device, searched, options), manifest }
+  } catch (error) {
+    device.close()
+    throw error
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * A device that computes nothing and a source of kernels that only notes what it is asked for: a model that is run on them says which
+ * kernels it needs, on a machine that has neither the device nor the kernels.
+ */
+import type { KernelSource } from './library.js'
+import type { NativeBuffer, NativeDevice, NativeDeviceInfo, NativeProgram } from './native.js'
+
+export interface Recording {
+  readonly device: NativeDevice
+  readonly library: KernelSource
+  /** Keys of the kernels asked for so far, sorted. */
+  keys(): readonly string[]
+}
+
+/** @param architecture of a CUDA device, such as `90` */
+export function recording(kind: NativeDeviceInfo['kind'], architecture: string = '90'): Recording {
+  const keys = new Set<string>()
+  const info: NativeDeviceInfo = {
+    kind,
+    name: 'recording',
+    memoryBytes: Number.MAX_SAFE_INTEGER,
+    memoryFreeBytes: Number.MAX_SAFE_INTEGER,
+    ...(kind === 'cuda' ? { computeCapability: `${architecture.slice(0, -1)}.${architecture.slice(-1)}` } : {}),
+    multiprocessors: 1,
+    driverVersion: 0,
+    runtimeVersion: 0,
+    matmulVersion: 0,
+  }
+  const empty = { target: kind, kernels: [] }
+  const buffer = (bytes: number): NativeBuffer => ({
+    bytes,
+    write: async () => {},
+    read: async (_, length) => new Uint8Array(length),
+    release: () => {},
+  })
+  const program = (steps: number): NativeProgram => ({
+    steps,
+    captured: false,
+    run: async (_, outputs) => outputs.map(({ bytes }) => new Uint8Array(bytes)),
+    abort: () => {},
+    capture: async () => {},
+    time: async (repeats) => new Float64Array(repeats),
+    profile: async () => new Float64Array(steps),
+    release: () => {},
+  })
+  return {
+    device: {
+      info: () => info,
+      allocate: buffer,
+      loadLibrary: () => empty,
+      program: (steps) => program(steps.length),
+      close: () => {},
+    },
+    library: {
+      target: kind,
+      async ensure(asked) {
+        for (const key of asked) keys.add(key)
+      },
+      of: () => empty,
+    },
+    keys: () => [...keys].sort(),
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Weights on the host: held in memory, or made piece by piece when they are uploaded, so that a checkpoint larger than the host's memory
+ * passes through it without ever being held whole.
+ */
+import type { DType } from '../ir/dtype.js'
+
+/** A tensor in host memory, in its storage type; row-major unless a layout is named. */
+export interface WeightTensor {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly layout?: string
+  readonly data: Uint8Array
+}
+
+/** A tensor in its storage type that is read or computed when it is asked for; row-major unless a layout is named. */
+export interface DeferredTensor {
+  readonly dtype: DType
+  readonly shape: readonly number[]
+  readonly layout?: string
+  /** Of all pieces together. */
+  readonly bytes: number
+  /**
+   * The tensor's bytes in order. A piece is valid until the next one is asked for.
+   * @throws what reading throws; the signal's reason when it aborts
+   */
+  pieces(signal?: AbortSignal): AsyncIterable<Uint8Array>
+}
+
+/** A tensor that is in host memory, or comes when it is asked for. */
+export type Weight = WeightTensor | DeferredTensor
+
+export const weightBytes = (weight: Weight): number => ('data' in weight ? weight.data.byteLength : weight.bytes)
+
+/** The pieces of any weight. */
+export async function* piecesOf(weight: Weight, signal?: AbortSignal): AsyncGenerator<Uint8Array, void> {
+  if ('data' in weight) yield weight.data
+  else yield* weight.pieces(signal)
+}
+
+/** A weight in host memory. @throws what its pieces throw */
+export async function inMemory(weight: Weight, signal?: AbortSignal): Promise<WeightTensor> {
+  if ('data' in weight) return weight
+  const { bytes, pieces: _, ...tensor } = weight
+  const data = new Uint8Array(bytes)
+  let at = 0
+  for await (const piece of weight.pieces(signal)) {
+    data.set(piece, at)
+    at += piece.byteLength
+  }
+  return { ...tensor, data }
+}

@@ -1,0 +1,140 @@
+/**
+ * Kernels on demand: compiles what is asked for and not yet in the cache, and links it into a small library. A library is found by the
+ * objects it was linked from, so a program that asks for the same kernels again loads the same file. Where the last whole build holds
+ * the same objects, its library serves.
+ */
+import { readFile, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { KernelEntry } from '../emit/manifest.js'
+import { registryText } from '../emit/registry.js'
+import { findingError, HeddleError } from '../errors.js'
+import { cached } from './cache.js'
+import { canonicalJson, sha256 } from './hash.js'
+import { installation } from './installation.js'
+import { type BuiltObject, type CompileOptions, compileFiles, keyFiles, type SourceFile } from './objects.js'
+import { cacheFolder, packageRoot, type Target } from './paths.js'
+import { firstLines, runTool } from './process.js'
+import { linkArguments, type Recipe, recipeFor } from './recipe.js'
+import { type BuildReport, readBuildReport } from './report.js'
+import { cacheLimit, sweep } from './sweep.js'
+import { refuseFullDisk, writing } from './writing.js'
+
+/** A kernel and the folder of generated text its file lies in. */
+export interface PlacedKernel {
+  readonly entry: KernelEntry
+  readonly folder: string
+}
+
+export interface DemandOptions extends Omit<CompileOptions, 'cache'> {
+  readonly root: string
+  readonly target: Target
+  /** The GPU architecture to compile for, such as `90`; all of them by default. */
+  readonly architecture?: string | undefined
+  /** Lets profilers and checkers name lines of CUDA text. */
+  readonly lineInfo?: boolean | undefined
+}
+
+export interface DemandedLibrary {
+  readonly library: string
+  /** Objects, of which `compiled` were compiled by this call; empty where the last whole build serves. */
+  readonly objects: readonly BuiltObject[]
+  readonly compiled: number
+}
+
+const libraryFile = 'libheddle_kernels.so'
+
+/**
+ * A library that holds the kernels, and may hold others.
+ * @throws environment `toolchain.*` without a compiler; finding `build.compile`, `build.spill`, `build.link`; environment `cache.*`
+ */
+export async function demandKernels(kernels: readonly PlacedKernel[], options: DemandOptions): Promise<DemandedLibrary> {
+  const files = sourceFiles(kernels)
+  const { root, target } = options
+  const built = await wholeBuild(root, target)
+  if (built !== undefined && (await serves(built, files, kernels))) return { library: built.path, objects: [], compiled: 0 }
+  const recipe = await recipeFor(target, packageRoot(), options)
+  const cache = cacheFolder()
+  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { ...options, cache })
+  const { library, made } = await linkSet(recipe, objects, kernels, cache, options.signal)
+  const compiled = objects.filter((object) => object.made).length
+  if (made || compiled > 0) await sweepCache(cache)
+  return { library, objects, compiled }
+}
+
+/** Each file once, in the order of their names. */
+function sourceFiles(kernels: readonly PlacedKernel[]): SourceFile[] {
+  const files = new Map(
+    kernels.map(({ entry: { file, op }, folder }) => [join(folder, file), { source: file, path: join(folder, file), op }]),
+  )
+  return [...files.values()].sort((a, b) => (a.source < b.source ? -1 : 1))
+}
+
+/** Removes what killed builds left and what was not used for long. */
+export async function sweepCache(cache: string = cacheFolder()): Promise<void> {
+  const folders = ['objects', 'libraries', 'native'].map((name) => join(cache, name))
+  await sweep(folders, cacheLimit())
+}
+
+interface WholeBuild {
+  readonly path: string
+  readonly report: BuildReport
+}
+
+/** The library of the last whole build, if its file is as the build left it. */
+async function wholeBuild(root: string, target: Target): Promise<WholeBuild | undefined> {
+  const { library, report: reportPath } = installation(root)
+  const report = await readBuildReport(reportPath(target)).catch(() => undefined)
+  if (report === undefined) return undefined
+  const content = await readFile(library(target)).catch(() => undefined)
+  return content !== undefined && sha256(content) === report.library.digest ? { path: library(target), report } : undefined
+}
+
+/**
+ * Whether a whole build holds files as they are now: by the keys of their objects, which only the compiler's version can tell; on a
+ * machine without a compiler, by the kernels' texts.
+ */
+async function serves({ report }: WholeBuild, files: readonly SourceFile[], kernels: readonly PlacedKernel[]): Promise<boolean> {
+  const known = new Map(report.objects.map(({ source, key }) => [source, key]))
+  if (!files.every(({ source }) => known.has(source))) return false
+  const { target, architecture, lineInfo } = report
+  try {
+    const recipe = await recipeFor(target, packageRoot(), { architecture, lineInfo })
+    return (await keyFiles(recipe, files)).every(({ source, key }) => known.get(source) === key)
+  } catch (error) {
+    if (!(error instanceof HeddleError && error.code.startsWith('toolchain.'))) throw error
+    const digests = new Map(report.digests?.map(({ key, digest }) => [key, digest]))
+    return kernels.every(({ entry }) => digests.get(entry.key) === entry.digest)
+  }
+}
+
+async function linkSet(
+  recipe: Recipe,
+  objects: readonly BuiltObject[],
+  kernels: readonly PlacedKernel[],
+  cache: string,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly library: string; readonly made: boolean }> {
+  const entries = kernels.map(({ entry }) => entry).sort((a, b) => (a.key < b.key ? -1 : 1))
+  const registry = registryText(entries)
+  const { target, compiler, linkFlags } = recipe
+  const parts = { objects: objects.map(({ key }) => key), registry, flags: linkFlags, target, compiler: compiler.version }
+  const make = async (folder: string): Promise<void> => {
+    const source = join(folder, 'registry.cpp')
+    await writing(source, () => writeFile(source, registry))
+    const inputs = [source, ...objects.map(({ object }) => object)]
+    const flags = [...recipe.compileFlags([]), ...recipe.include.flatMap((path) => ['-I', path])]
+    const args = [...flags, ...linkArguments(recipe, inputs, join(folder, libraryFile))]
+    const { exitCode, stderr } = await runTool(compiler.path, args, { signal, env: { TMPDIR: folder } })
+    if (exitCode === 0) return
+    refuseFullDisk(folder, stderr)
+    throw findingError(
+      'build.link',
+      `${basename(compiler.path)} could not link ${entries.length} kernels:\n${firstLines(stderr)}`,
+      {
+        cause: stderr,
+      },
+    )
+  }
+  const { folder, made } = await cached(join(cache, 'libraries'), sha256(canonicalJson(parts)), make, { signal })
+  return { library: join(folder, libraryFile), made }
+}

@@ -1,0 +1,65 @@
+/**
+ * The kernels a project can run: its own generated text first, the shipped text behind it. An op of the project takes the place of a
+ * shipped one of the same name, and a plan's graph that of a shipped one.
+ */
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type KernelEntry, type Manifest, parseManifest } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import { installation } from './installation.js'
+
+/** The manifests of the search path as one. */
+export interface SearchedManifest {
+  readonly manifest: Manifest
+  /** The folder of generated text that a kernel's file lies in. */
+  folderOf(key: string): string
+  /** Names of shipped ops and plans (`plan/graph`) whose place one of the project takes. */
+  readonly hidden: readonly string[]
+}
+
+/** A manifest as it lies in a folder of generated text. @throws usage `manifest.missing`, `manifest.invalid` */
+export async function readManifestOf(generated: string): Promise<Manifest> {
+  const path = join(generated, 'manifest.json')
+  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+    throw usageError('manifest.missing', `cannot read ${path}`, { hint: 'run heddle gen', cause })
+  })
+  return parseManifest(text, path)
+}
+
+/** @throws usage `manifest.missing`, `manifest.invalid` */
+export async function searchManifests(root: string): Promise<SearchedManifest> {
+  const { generated } = installation(root)
+  const folders = generated.filter((folder) => existsSync(join(folder, 'manifest.json')))
+  const [first = generated[0] ?? root, ...others] = folders
+  let found: SearchedManifest = { manifest: await readManifestOf(first), folderOf: () => first, hidden: [] }
+  for (const folder of others) found = behind(found, await readManifestOf(folder), folder)
+  return found
+}
+
+/** A manifest with another behind it. */
+function behind(front: SearchedManifest, back: Manifest, folder: string): SearchedManifest {
+  const { kernels, plans = {} } = front.manifest
+  const ops = new Set(kernels.map(({ op }) => op))
+  const added = back.kernels.filter(({ op }) => !ops.has(op))
+  const digests = new Map(kernels.map(({ key, digest }) => [key, digest]))
+  const replaced = back.kernels.filter(({ op, key, digest }) => ops.has(op) && digests.get(key) !== digest)
+  const hiddenPlans: string[] = []
+  const merged: Record<string, NonNullable<Manifest['plans']>[string]> = { ...plans }
+  for (const [plan, graphs] of Object.entries(back.plans ?? {})) {
+    const own = Object.hasOwn(plans, plan) ? (plans[plan] ?? {}) : {}
+    hiddenPlans.push(...Object.keys(graphs).flatMap((graph) => (differs(own[graph], graphs[graph]) ? [`${plan}/${graph}`] : [])))
+    merged[plan] = { ...graphs, ...own }
+  }
+  const keys = new Set(added.map(({ key }) => key))
+  return {
+    manifest: { ...front.manifest, kernels: [...kernels, ...added].sort(byKey), plans: merged },
+    folderOf: (key) => (keys.has(key) ? folder : front.folderOf(key)),
+    hidden: [...front.hidden, ...new Set(replaced.map(({ op }) => op)), ...hiddenPlans],
+  }
+}
+
+const byKey = (a: KernelEntry, b: KernelEntry): number => (a.key < b.key ? -1 : 1)
+
+/** Whether the project has something else of the name. */
+const differs = (own: unknown, shipped: unknown): boolean => own !== undefined && JSON.stringify(own) !== JSON.stringify(shipped)

@@ -1,0 +1,55 @@
+/** What the file system refuses, in words: a full disk and a folder that may not be written to are no defects of heddle. */
+import { environmentError, type HeddleError } from '../errors.js'
+
+const hints: Readonly<Record<string, string>> = {
+  ENOSPC:
+    'free some space, or name a folder on another disk: HEDDLE_CACHE for what is compiled, TMPDIR for what compilers leave for a moment',
+  EDQUOT: 'free some space, or name a folder elsewhere with HEDDLE_CACHE',
+  EACCES: 'name a folder that can be written to with HEDDLE_CACHE',
+  EPERM: 'name a folder that can be written to with HEDDLE_CACHE',
+  EROFS: 'name a folder that can be written to with HEDDLE_CACHE',
+  EEXIST: 'a file is where a folder has to be: name another folder with HEDDLE_CACHE',
+  ENOTDIR: 'a file is where a folder has to be: name another folder with HEDDLE_CACHE',
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: "the disk's quota is used up",
+  EACCES: 'permission is denied',
+  EPERM: 'permission is denied',
+  EROFS: 'the file system is read-only',
+  EEXIST: 'a file has its name',
+  ENOTDIR: 'a part of the path is a file',
+}
+
+/** The failure of a write to `path`, if it is one of those. */
+function refusal(path: string, error: unknown): HeddleError | undefined {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  if (!Object.hasOwn(reasons, code)) return undefined
+  return environmentError(
+    code === 'ENOSPC' || code === 'EDQUOT' ? 'cache.full' : 'cache.write',
+    `cannot write ${path}: ${reasons[code]}`,
+    {
+      hint: hints[code] ?? '',
+      cause: error,
+    },
+  )
+}
+
+/** What `action` returns. @throws environment `cache.full`, `cache.write` for what the file system refuses; else what `action` throws */
+export async function writing<T>(path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    throw refusal(path, error) ?? error
+  }
+}
+
+/** A compiler's complaint about a full disk. @throws environment `cache.full` */
+export function refuseFullDisk(path: string, complaint: string): void {
+  if (!/no space left on device|disk quota exceeded/i.test(complaint)) return
+  throw environmentError('cache.full', `the disk is full: ${path} could not be compiled`, {
+    hint: hints.ENOSPC ?? '',
+    cause: complaint,
+  })
+}

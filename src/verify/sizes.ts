@@ -1,0 +1,80 @@
+/** Extents of a kernel's dimensions by its facts: which follow from others, and what they are. */
+import type { KernelEntry } from '../emit/manifest.js'
+import { type Count, evaluateCount, namesOf } from '../ir/facts/facts.js'
+import { at, type Extents, longestRagged, raggedRows } from './ragged.js'
+
+type Facts = NonNullable<KernelEntry['facts']>
+
+/** How sequences are drawn: of differing lengths, or all of one for measuring. */
+export type Sequences = 'ragged' | { readonly rows: number }
+
+/** Rows of a table that nothing but its indices bounds: a prime, and more than a warp. */
+const tableRows = 61
+/** By how much an extent exceeds its least. */
+const spare = 3
+/** The most a dimension that is only bounded above is given: bodies of such ops compare each with each. */
+const mostBounded = 7
+
+export interface Sizes {
+  readonly derived: readonly string[]
+  readonly extents: (given: Extents) => Extents
+}
+
+/** Names of an entry's dimensions among those of a count. */
+const dimsIn = (entry: Pick<KernelEntry, 'dims'>, count: Count): readonly string[] =>
+  namesOf(count).filter((name) => entry.dims.includes(name))
+
+/** The sizes of an entry. @param spread dimensions whose extents vary with the row length, without being swept */
+export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, spread: readonly string[]): Sizes {
+  const rules: ((known: Record<string, number>) => void)[] = []
+  const derived = new Set<string>(spread)
+  const set = (name: string, value: (known: Extents) => number | undefined): void => {
+    if (entry.fixedDims[name] !== undefined) return
+    derived.add(name)
+    rules.push((known) => {
+      const found = value(known)
+      if (found !== undefined) known[name] = Math.max(1, found)
+    })
+  }
+  const outputs = new Set(entry.buffers.flatMap(({ access, dims }) => (access === 'out' ? dims : [])))
+  const isFree = (name: string): boolean =>
+    !(outputs.has(name) || facts.loops.includes(name) || facts.dims[name] !== undefined || derived.has(name))
+  const packed = Object.values(facts.inputs).flatMap((domain) => domain.packed ?? [])
+  const packedNames = packed.flatMap(({ rows, seq = 0 }) => [...namesOf(rows), ...namesOf(seq)])
+  const bounds = Object.values(facts.inputs).flatMap(({ to = [] }) => to.flatMap((count) => dimsIn(entry, count)))
+  for (const name of bounds) if (isFree(name) && !packedNames.includes(name)) set(name, () => tableRows)
+  for (const { batch, rows, seq } of packed) {
+    const count = (known: Extents) => evaluateCount(batch, known) ?? 1
+    if (typeof rows === 'string' && entry.dims.includes(rows)) set(rows, (known) => rowsOf(count(known), sequences))
+    if (typeof seq === 'string' && entry.dims.includes(seq)) set(seq, () => longestOf(sequences))
+  }
+  for (const [name, { equal, atLeast, atMost }] of Object.entries(facts.dims)) {
+    if (atMost !== undefined) set(name, (known) => Math.min(mostBounded, evaluateCount(atMost, known) ?? 1))
+    if (atLeast !== undefined) {
+      const sized = { '(seq)': longestOf(sequences) }
+      if (entry.fixedDims[name] === undefined) set(name, (known) => (evaluateCount(atLeast, { ...sized, ...known }) ?? 1) + spare)
+      else for (const other of dimsIn(entry, atLeast)) set(other, () => largestWithin(atLeast, other, at(entry.fixedDims, name)))
+    }
+    if (equal !== undefined) set(name, (known) => evaluateCount(equal, known))
+  }
+  return {
+    derived: [...derived],
+    extents: (given) => {
+      const known: Record<string, number> = { ...given, ...entry.fixedDims }
+      // Twice: an extent may follow from one that a later rule gives.
+      for (let pass = 0; pass < 2; pass++) for (const rule of rules) rule(known)
+      return { ...known, ...entry.fixedDims }
+    },
+  }
+}
+
+const rowsOf = (batch: number, sequences: Sequences): number =>
+  sequences === 'ragged' ? raggedRows(batch) : sequences.rows * batch
+
+const longestOf = (sequences: Sequences): number => (sequences === 'ragged' ? longestRagged : sequences.rows)
+
+/** The largest extent of a name with which a count is within a limit. */
+function largestWithin(count: Count, name: string, limit: number): number {
+  for (let extent = mostBounded; extent > 1; extent--) if ((evaluateCount(count, { [name]: extent }) ?? 0) <= limit) return extent
+  return 1
+}

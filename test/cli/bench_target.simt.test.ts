@@ -1,0 +1,89 @@
+/** `heddle bench NAME` on simt: kernels and graphs of a project that is none of the shipped ones, plans side by side, times kept and compared. */
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { BenchTargetResult } from '../../src/cli/bench_target.js'
+import { heddle, repository } from './host.js'
+
+let root: string
+beforeAll(async () => {
+  await mkdir(join(repository, '.heddle'), { recursive: true })
+  root = await mkdtemp(join(repository, '.heddle', 'bench-'))
+  await cp(join(repository, 'test/projects/mixer/specs'), join(root, 'specs'), { recursive: true })
+  const { exitCode, log } = await heddle(['gen'], root)
+  expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
+})
+afterAll(() => rm(root, { recursive: true }))
+
+const bench = (...argv: readonly string[]) => heddle(['bench', ...argv, '--device', 'simt', '--repeats', '4'], root)
+const small = ['--shape', 'n=2,p=3,w=16,z=24']
+
+async function timed(...argv: readonly string[]): Promise<BenchTargetResult> {
+  const { exitCode, out, log } = await bench(...argv, '--json')
+  expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
+  return JSON.parse(out)
+}
+
+test('a graph of the project runs under its plans, beside a floor and a prediction', async () => {
+  const { kind, subject, sizes } = await timed('mixer', '--plans', 'unfused,folded', ...small, '--shape', 'n=1,p=1,w=8,z=8')
+  expect([kind, subject, sizes.length]).toEqual(['graph', 'mixer', 2])
+  const [first = [], second = []] = sizes
+  expect(first.map(({ plan, launches }) => [plan, launches])).toEqual([
+    ['unfused', 6],
+    ['folded', 5],
+  ])
+  expect(second[0]?.dims).toEqual({ n: 1, p: 1, w: 8, z: 8 })
+  for (const times of first) {
+    expect(times.samples).toHaveLength(4)
+    // Two products of 6 rows, 16 and 24 columns; what is read and returned once, in f32.
+    expect(times.workload).toEqual({ flops: 2 * 2 * 6 * 16 * 24, bytes: 4 * (2 * 6 * 16 + 16 + 2 * 24 * 16 + 24 + 16) })
+    expect(times.floor?.milliseconds).toBeGreaterThan(0)
+    expect(times.predicted).toBeGreaterThan(0)
+    expect(times.profile.reduce((sum, { count }) => sum + count, 0)).toBe(times.launches)
+  }
+})
+
+test('a kernel that a plan derived is timed by itself, as text', async () => {
+  const { exitCode, out } = await bench('shift_leaky', '--shape', 'm=8,n=16')
+  expect({ exitCode, out }).toMatchObject({ exitCode: 2 })
+  const { out: table } = await bench('leaky', '--shape', 'r=8,c=16')
+  expect(table).toMatch(/leaky__f32 +│ +[\d.]+ +│/)
+  expect(table).toMatch(/r=8,c=16/)
+  expect(table).toMatch(/Floor: .*\(measured\)/)
+})
+
+test('a graph that does not say how large it is, and a dimension it does not have, are refused with the option', async () => {
+  const unsaid = await bench('pieces')
+  expect(unsaid.log).toMatch(
+    /error\[graph\.dim\]: pieces does not say how large it usually is: rows, cells, parts\nhint: .*--shape rows=512/,
+  )
+  const wrong = await bench('mixer', ...small, '--shape', 'b=2')
+  expect(wrong.log).toMatch(/error\[bench\.shape\]: mixer has no dimension b\nhint: dimensions are /)
+  const unknown = await bench('mixture')
+  expect(unknown.log).toMatch(/error\[bench\.unknown\]: there is no graph mixture, and no kernel mixture in f32\nhint: .*mixer/)
+  const plan = await bench('mixer', '--plans', 'inside,auto')
+  expect(plan.log).toMatch(/error\[plan\.unknown\]: no plan auto says anything of mixer\nhint: .*folded, inside/)
+  for (const { exitCode } of [unsaid, wrong, unknown, plan]) expect(exitCode).toBe(2)
+})
+
+test('times are kept, and what became slower ends with exit code 1', async () => {
+  const file = join(root, 'times.json')
+  const argv = ['mix_norm', '--shape', 'r=4,c=32', '--repeats', '20']
+  expect((await bench(...argv, '--save', file)).exitCode).toBe(0)
+  const kept = JSON.parse(await readFile(file, 'utf8'))
+  const scaled = (factor: number) => ({
+    ...kept,
+    results: [{ ...kept.results[0], samples: kept.results[0].samples.map((time: number) => factor * time) }],
+  })
+  await writeFile(file, JSON.stringify(scaled(1e-3)))
+  const slower = await bench(...argv, '--baseline', file)
+  expect(slower.exitCode).toBe(1)
+  expect(slower.log).toMatch(/error\[bench\.slower\]: slower than .*mix_norm__f32 r=4,c=32/)
+  expect(slower.out).toMatch(/^slower: mix_norm__f32 r=4,c=32 takes /m)
+  await writeFile(file, JSON.stringify(scaled(1e3)))
+  const faster = await bench(...argv, '--baseline', file)
+  expect({ exitCode: faster.exitCode, out: faster.out }).toMatchObject({
+    exitCode: 0,
+    out: expect.stringContaining('\nfaster: '),
+  })
+})

@@ -1,0 +1,131 @@
+/** One search path: a project sees its own ops, graphs and plans first, and what ships behind them. Nothing here is compiled to machine code. */
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { searchManifests } from '../../src/toolchain/index.js'
+import { repository } from './host.js'
+
+let work: string
+let root: string
+
+/** The installed command, in a process of its own: a project's modules mean the package by `heddle`, as they do for a user. */
+const heddle = (argv: readonly string[]): Promise<{ exitCode: number; out: string; log: string }> =>
+  new Promise((resolve) => {
+    const child = execFile(process.execPath, [join(repository, 'dist/cli.js'), ...argv], { cwd: root }, (_, out, log) =>
+      resolve({ exitCode: child.exitCode ?? -1, out, log }),
+    )
+  })
+
+/** Another project below the same `node_modules`. */
+async function project(name: string): Promise<void> {
+  root = join(work, name)
+  await mkdir(join(root, 'specs'), { recursive: true })
+  await writeFile(join(root, 'package.json'), '{ "type": "module" }')
+}
+
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), 'heddle-search-'))
+  await mkdir(join(work, 'node_modules'))
+  await symlink(repository, join(work, 'node_modules/heddle'))
+})
+afterAll(() => rm(work, { recursive: true }))
+
+const write = (text: string): Promise<void> => writeFile(join(root, 'specs/index.ts'), text)
+
+const ownOp = (name: string): string => `export const mine = op('${name}', {
+  dims: ['m', 'n'],
+  types: { T: ['f32'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body: ({ x }) => (m, c) => ({ y: x(m, c) * 3 }),
+})
+`
+
+/** A graph of an own op and a shipped one, under a plan that makes one kernel of them. */
+const mixed = (name = 'triple'): string => `import { graph, op, plan, tensor } from 'heddle'
+import { addBias } from 'heddle/specs/ops/add_bias.js'
+${ownOp(name)}
+export const layer = graph('layer', {
+  inputs: { x: tensor('T', 'm n') },
+  weights: { bias: tensor('T', 'n') },
+  build: (g, { x }, w) => {
+    const tripled = g.apply(mine, { x }).y
+    const biased = g.apply(addBias, { x: tripled, bias: w.bias }).y
+    return { nodes: { tripled, biased }, outputs: { biased } }
+  },
+})
+export const graphs = { any: layer }
+export const plans = [plan('together', layer, { groups: { tripled_bias: ['tripled', 'biased'] } })]
+`
+
+const keys = async (): Promise<string[]> => {
+  const { kernels } = JSON.parse(await readFile(join(root, 'generated/manifest.json'), 'utf8')) as { kernels: { key: string }[] }
+  return kernels.map(({ key }) => key)
+}
+
+describe('a project with an op, a graph and a plan', () => {
+  beforeAll(async () => {
+    await project('mixed')
+    await write(mixed())
+    const { exitCode, log } = await heddle(['gen'])
+    expect(exitCode, log).toBe(0)
+  })
+
+  test('uses shipped ops by import, alone and in groups; their text is the shipped text', async () => {
+    expect(await keys()).toEqual(['add_bias__bf16', 'add_bias__f16', 'add_bias__f32', 'triple__f32', 'tripled_bias__f32'])
+    const text = (folder: string) => readFile(join(folder, 'generated/cuda/add_bias__f32.cu'), 'utf8')
+    expect(await text(root)).toBe(await text(repository))
+  })
+
+  test('has every shipped kernel and plan behind its own', async () => {
+    const { manifest, folderOf, hidden } = await searchManifests(root)
+    const shipped = await searchManifests(repository)
+    expect(manifest.kernels).toHaveLength(shipped.manifest.kernels.length + 2)
+    expect(Object.keys(manifest.plans ?? {})).toEqual(['together', ...Object.keys(shipped.manifest.plans ?? {})])
+    expect(folderOf('triple__f32')).toBe(join(root, 'generated'))
+    expect(folderOf('softmax__f32')).toBe(join(repository, 'generated'))
+    expect(hidden).toEqual([])
+  })
+
+  test('plan show knows its plans and the shipped ones', async () => {
+    const own = await heddle(['plan', 'show', 'together', '--graph', 'layer', '--dims', 'm=8,n=16', '--json'])
+    expect(own.exitCode, own.log).toBe(0)
+    const shipped = await heddle(['plan', 'show', 'best-encoder', '--graph', 'encoder_layer_gelu', '--json'])
+    expect(shipped.exitCode, shipped.log).toBe(0)
+    expect(JSON.parse(shipped.out)).toMatchObject({ plan: 'best-encoder', graph: 'encoder_layer_gelu' })
+  })
+
+  test('inspects a shipped kernel with its body', async () => {
+    const { exitCode, out, log } = await heddle(['inspect', 'layer_norm__f32', '--json'])
+    expect(exitCode, log).toBe(0)
+    expect(JSON.parse(out).body).toContain("op('layer_norm'")
+  })
+})
+
+test('a graph that uses a shipped op where the project has another of its name is refused', async () => {
+  await project('shadow')
+  await write(mixed('add_bias'))
+  const { exitCode, log } = await heddle(['gen'])
+  expect(exitCode).toBe(2)
+  expect(log).toContain('specs.shadow')
+  expect(log).toContain('graph layer uses the shipped op add_bias')
+})
+
+test('a shipped op of the name of an own one is hidden, and that is told', async () => {
+  await project('hiding')
+  await write(`import { op, tensor } from 'heddle'\n${ownOp('softmax')}`)
+  expect((await heddle(['gen'])).exitCode).toBe(0)
+  const { manifest, hidden } = await searchManifests(root)
+  expect(manifest.kernels.filter(({ op }) => op === 'softmax').map(({ key }) => key)).toEqual(['softmax__f32'])
+  expect(hidden).toEqual(['softmax'])
+})
+
+test('an empty folder sees what ships', async () => {
+  await project('empty')
+  await rm(join(root, 'specs'), { recursive: true })
+  const { exitCode, out, log } = await heddle(['plan', 'list'])
+  expect(exitCode, log).toBe(0)
+  expect(out).toContain('best-encoder')
+})

@@ -1,0 +1,155 @@
+/** What bodies tell by themselves: how results err, and which integers inputs may hold. */
+import { describe, expect, it } from 'vitest'
+import { accuracyOf } from '../../src/ir/facts/accuracy.js'
+import { bothDomains, evaluateCount, namesOf, renameCount } from '../../src/ir/facts/facts.js'
+import { loopDims } from '../../src/ir/facts/loops.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { read } from '../frontend/refuse.js'
+
+const imports =
+  "import { abs, argmax, exp, gelu, idiv, log, max, maximum, minimum, op, round, row, rsqrt, sqrt, sum, tensor, tanh, toFloat } from 'heddle'"
+
+interface Written {
+  readonly body: string
+  readonly outputs?: string
+  readonly facts?: string
+}
+
+const declared = {
+  x: "tensor('f32', 'm n')",
+  w: "tensor('f32', 'm n')",
+  ids: "tensor('i32', 'm')",
+  table: "tensor('f32', 'v n')",
+}
+
+/** An op over what its body reads of `x: m n`, `w: m n`, `ids: m` and `table: v n`, that gives `y: m n` or what `outputs` say. */
+const opText = (name: string, { body, outputs = "{ y: tensor('f32', 'm n') }", facts = '{}' }: Written): string => {
+  const inputs = Object.entries(declared).filter(([input]) => new RegExp(`\\b${input}\\(`).test(body))
+  const usesEps = /\beps\b/.test(body)
+  return `export const ${name} = op('${name}', {
+  dims: ['m', 'n'${body.includes('table(') ? ", 'v'" : ''}],
+  inputs: { ${inputs.map(([input, type]) => `${input}: ${type}`).join(', ')} },
+  outputs: ${outputs},
+  attrs: ${usesEps ? '{ eps: 0.5 }' : '{}'},
+  facts: ${facts},
+  body: ({ ${inputs.map(([input]) => input).join(', ')} }, { n${usesEps ? ', eps' : ''} }) => ${body},
+})`
+}
+
+const mean = '(m) => { const s = sum(n, (c) => x(m, c)) / n; return { y: row(n, () => s) } }'
+const written = {
+  element: { body: '(m, c) => ({ y: x(m, c) })' },
+  larger: { body: '(m, c) => ({ y: maximum(x(m, c), 0) })' },
+  added: { body: '(m, c) => ({ y: x(m, c) + w(m, c) })' },
+  scaled: { body: '(m, c) => ({ y: x(m, c) * 0.125 })' },
+  scaled_otherwise: { body: '(m, c) => ({ y: x(m, c) * 0.1 })' },
+  quotient: { body: '(m, c) => ({ y: x(m, c) / 3 })' },
+  large_terms: { body: '(m, c) => ({ y: 1000 * x(m, c) - 999 * w(m, c) })' },
+  called: { body: '(m, c) => ({ y: tanh(x(m, c)) })' },
+  choice: { body: '(m, c) => ({ y: x(m, c) * 0.1 > 0.2 ? 1 : 2 })' },
+  mean: { body: mean },
+  total: { body: mean.replace(' / n', '') },
+  softmax: {
+    body: '(m) => { const top = max(n, (c) => x(m, c)); const e = row(n, (c) => exp(x(m, c) - top)); const s = sum(n, e); return { y: row(n, (c) => e(c) / s) } }',
+  },
+  norm: {
+    body: '(m) => { const mean = sum(n, (c) => x(m, c)) / n; const v = sum(n, (c) => (x(m, c) - mean) ** 2) / n; return { y: row(n, (c) => (x(m, c) - mean) * rsqrt(v + eps) + w(m, c)) } }',
+  },
+  root_mean_square: {
+    body: '(m) => { const v = sum(n, (c) => x(m, c) ** 2) / n; return { y: row(n, (c) => x(m, c) * rsqrt(v + eps)) } }',
+  },
+  stated: { body: '(m, c) => ({ y: tanh(x(m, c)) })', facts: "{ y: 'reduction' }" },
+  place: { body: '(m) => ({ y: argmax(n, (c) => x(m, c)) })', outputs: "{ y: tensor('i32', 'm') }" },
+  looked_up: { body: '(m, c) => ({ y: table(ids(m), c) })' },
+  looked_up_by_name: { body: '(m) => { const id = ids(m); return { y: row(n, (c) => table(id, c)) } }' },
+  flag: { body: '(m, c) => ({ y: ids(m) === 0 ? x(m, c) : w(m, c) })' },
+  number: { body: '(m, c) => ({ y: x(m, c) * toFloat(ids(m) + 1) })' },
+  computed_place: { body: '(m, c) => ({ y: table(minimum(ids(m) + 1, 2), c) })' },
+  compared: { body: '(m, c) => ({ y: c < ids(m) ? x(m, c) : 0 })' },
+  length: { body: '(m, c) => ({ y: c < ids(m) ? x(m, c) : 0 })', facts: "{ ids: { from: 1, to: 'n' } }" },
+  chosen: { body: '(m, c) => ({ y: table(ids(m), c) })', facts: '{ ids: { values: [0, 1] } }' },
+  folded: { body: '(m) => ({ y: row(n, (c) => sum(n, (k) => x(m, k)) + x(m, c)) })' },
+} satisfies Readonly<Record<string, Written>>
+
+// All at once: a read checks types, which takes longer than all of these.
+const { kernels, diagnostics } = read([imports, ...Object.entries(written).map(([name, each]) => opText(name, each))].join('\n'))
+
+function kernelOf(name: keyof typeof written): Kernel {
+  const found = kernels.find((kernel) => kernel.name === name)
+  if (found === undefined) throw new Error(`no kernel ${name}`)
+  return found
+}
+
+const accuracy = (name: keyof typeof written) => accuracyOf(kernelOf(name)).y
+
+it('are read off ops that are all accepted', () => {
+  expect(diagnostics.filter(({ code }) => code.startsWith('HED')).map(({ message }) => message)).toEqual([])
+})
+
+describe('how results err', () => {
+  it.each([
+    ['an element as it is', 'element', { class: 'exact', integers: true }],
+    ['the larger of two', 'larger', { class: 'exact', integers: true }],
+    ['a sum', 'added', { class: 'elementwise', integers: true }],
+    ['a product by a power of two', 'scaled', { class: 'elementwise', integers: true, scale: 0 }],
+    ['its twin, by another number', 'scaled_otherwise', { class: 'elementwise', integers: false, scale: 0 }],
+    ['a quotient', 'quotient', { class: 'elementwise', integers: false, scale: 0 }],
+    ['a difference of large terms', 'large_terms', { class: 'elementwise', integers: true, scale: 1000 }],
+    ['a function', 'called', { class: 'transcendental', integers: false }],
+    ['a choice that a rounding may turn', 'choice', { class: 'elementwise', integers: false, scale: 0 }],
+    ['a softmax: relative', 'softmax', { class: 'reduction', integers: false, length: 'n', scale: 0 }],
+    ['a norm, which needs rows that differ', 'norm', { class: 'reduction', integers: false, length: 'n', steep: true }],
+    ['its twin that cannot cancel', 'root_mean_square', { class: 'reduction', integers: false, length: 'n', scale: 0 }],
+    ['a mean, less than', 'mean', { class: 'reduction', integers: false, length: 'n' }],
+    ['a sum of terms of either sign', 'total', { class: 'matmul', integers: true, length: 'n' }],
+    ['an integer: nothing', 'place', { class: 'exact', integers: true }],
+    ['what an author states about', 'stated', { class: 'reduction', integers: false }],
+  ] as const)('of %s', (_, name, expected) => {
+    expect(accuracy(name)).toEqual(expected)
+  })
+})
+
+describe('which integers an input may hold', () => {
+  const domain = (name: keyof typeof written) => kernelOf(name).facts?.inputs.ids
+
+  it('places of a tensor that is indexed directly, by a name or not', () => {
+    expect(domain('looked_up')).toEqual({ from: [0], to: [['sub', 'v', 1]] })
+    expect(domain('looked_up_by_name')).toEqual(domain('looked_up'))
+  })
+  it('flags, where they are compared with numbers', () => {
+    expect(domain('flag')).toEqual({ from: [0], to: [1] })
+  })
+  it('any number, where it is only counted with', () => {
+    expect(domain('number')).toEqual({ from: [-100], to: [100] })
+  })
+  it('nobody knows, where a place is computed or a place is compared with', () => {
+    expect(domain('computed_place')).toBeUndefined()
+    expect(domain('compared')).toBeUndefined()
+  })
+  it('what is stated, whatever the body tells', () => {
+    expect(domain('length')).toEqual({ from: [1], to: ['n'] })
+    expect(domain('chosen')).toEqual({ values: [0, 1] })
+  })
+})
+
+describe('counts', () => {
+  it('are evaluated, renamed and joined', () => {
+    expect(evaluateCount(['sub', ['mul', 'w', 3], 1], { w: 5 })).toBe(14)
+    expect(evaluateCount(['mul', 'w', 'q'], { w: 5 })).toBeUndefined()
+    expect(namesOf(['add', 'a', ['mul', 'b', 2]])).toEqual(['a', 'b'])
+    expect(renameCount(['add', 'a', 1], (name) => (name === 'a' ? ['mul', 'b', 's'] : undefined))).toEqual([
+      'add',
+      ['mul', 'b', 's'],
+      1,
+    ])
+    expect(renameCount('a', () => undefined)).toBeUndefined()
+    expect(bothDomains({ from: [0], to: [['sub', 's', 1]] }, { from: [-1], to: ['s'] })).toEqual({
+      from: [0, -1],
+      to: [['sub', 's', 1], 's'],
+    })
+  })
+  it('name the dimensions that loops run over', () => {
+    expect(loopDims(kernelOf('folded'))).toEqual(['n'])
+    expect(loopDims(kernelOf('looked_up_by_name'))).toEqual(['n'])
+  })
+})

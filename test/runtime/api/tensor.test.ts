@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest'
+import { bf16, f16, type Tensor, tensor, toNumbers, zeros } from '../../../src/runtime/api/index.js'
+
+test('numbers become elements of the type, and come back', () => {
+  expect(tensor('f32', [2], [1.5, -2])).toEqual({ dtype: 'f32', shape: [2], data: Float32Array.of(1.5, -2) })
+  expect([...toNumbers(tensor('f16', [3], [1, 0.1, 70000]))]).toEqual([1, 0.0999755859375, Number.POSITIVE_INFINITY])
+  expect([...toNumbers(tensor('bf16', [2], [1, 0.1]))]).toEqual([1, 0.10009765625])
+  expect([...toNumbers(tensor('i8', [3], [-128, 0, 127]))]).toEqual([-128, 0, 127])
+  expect(tensor('f32', [], [4]).shape).toEqual([])
+  expect(zeros('i32', [2, 3]).data).toEqual(new Int32Array(6))
+  expect(tensor('f32', [0, 3], []).data).toHaveLength(0)
+})
+
+test('an array of the type’s own kind is taken as it is, of bits for 16-bit floats', () => {
+  const data = Float32Array.of(1, 2)
+  expect(tensor('f32', [2], data).data).toBe(data)
+  const bits = f16.from([1, 2])
+  expect(tensor('f16', [2], bits).data).toBe(bits)
+  expect([...bits]).toEqual([0x3c00, 0x4000])
+  expect([...bf16.from([1, -2])]).toEqual([0x3f80, 0xc000])
+})
+
+/** The nearest of all numbers of the type, ties to the even one, found by looking at all. */
+function nearest(type: typeof f16, x: number, infinite: number): number {
+  const all = [...type.toNumbers(Uint16Array.from({ length: infinite + 1 }, (_, bits) => bits))]
+  // The first number that does not fit counts as infinite.
+  const last = all[infinite - 1] ?? 0
+  all[infinite] = 2 * last - (all[infinite - 2] ?? 0)
+  const best = all.reduce((found, value, bits) => {
+    const [now, before] = [Math.abs(value - Math.abs(x)), Math.abs((all[found] ?? 0) - Math.abs(x))]
+    return now < before || (now === before && bits % 2 === 0) ? bits : found
+  }, 0)
+  return best | (x < 0 || Object.is(x, -0) ? 0x8000 : 0)
+}
+
+test('doubles are rounded to 16 bits once', () => {
+  const tie = 1 + 2 ** -11
+  const cases = [
+    tie,
+    tie + 2 ** -40,
+    tie - 2 ** -40,
+    2 ** -25,
+    2 ** -25 * (1 + 2 ** -30),
+    -(2 ** -24) * 1.5,
+    65519.999999,
+    65520,
+    0.1,
+    -1 / 3,
+    1e-9,
+  ]
+  for (const x of cases) expect([x, f16.from([x])[0]]).toEqual([x, nearest(f16, x, 0x7c00)])
+  const upper = 1 + 2 ** -8
+  const wide = [upper, upper + 2 ** -45, upper - 2 ** -45, 3.3895313892515355e38, 1e-40, -1e-41 * 1.7, Math.PI]
+  for (const x of wide) expect([x, bf16.from([x])[0]]).toEqual([x, nearest(bf16, x, 0x7f80)])
+  // Rounded through float32 alone, this one would be a tie and go down to 1.
+  expect(f16.from([tie + 2 ** -40])[0]).not.toBe(f16.from(Float32Array.of(tie + 2 ** -40))[0])
+})
+
+test('every 16-bit number survives the way there and back', () => {
+  for (const type of [f16, bf16]) {
+    const bits = Uint16Array.from({ length: 2 ** 16 }, (_, i) => i)
+    const back = type.from(Array.from(type.toNumbers(bits)))
+    const wrong = [...bits].filter((value) => back[value] !== value && !Number.isNaN(type.toNumbers(Uint16Array.of(value))[0]))
+    expect(wrong).toEqual([])
+  }
+})
+
+const refusals: readonly (readonly [string, () => unknown, string, RegExp])[] = [
+  ['a type that is none', () => tensor('float32' as 'f32', [1], [1]), 'tensor.dtype', /"float32" is no storage type/],
+  ['too few values', () => tensor('f32', [2, 3], [1]), 'tensor.data', /f32 \[2, 3\] has 6 elements, the data has 1/],
+  ['no values', () => tensor('f32', [1], 7 as never), 'tensor.data', /array of numbers, got a number/],
+  ['a negative extent', () => tensor('f32', [-1], []), 'tensor.shape', /\[-1\] is no shape/],
+  ['half an element', () => tensor('f32', [0.5], []), 'tensor.shape', /\[0.5\]/],
+  ['a product beyond numbers', () => zeros('i8', [2 ** 40, 2 ** 40]), 'tensor.shape', /no shape/],
+  ['no list of extents', () => zeros('i8', 4 as never), 'tensor.shape', /list of extents, got a number/],
+  ['a fraction in integers', () => tensor('i32', [2], [1, 1.5]), 'tensor.value', /element 1 is 1.5: i32/],
+  ['more than a byte', () => tensor('u8', [1], [256]), 'tensor.value', /from 0 to 255/],
+  ['NaN in integers', () => tensor('i8', [1], [Number.NaN]), 'tensor.value', /NaN/],
+  [
+    'data of another kind',
+    () => toNumbers({ dtype: 'f16', shape: [1], data: Float32Array.of(1) } as never),
+    'tensor.data',
+    /Uint16Array, got a Float32Array/,
+  ],
+  ['what is no tensor', () => toNumbers([1, 2] as never), 'tensor.tensor', /must be a tensor, got an Array/],
+]
+
+test.each(refusals)('%s is refused', (_, make, code, message) => {
+  expect(make).toThrow(
+    expect.objectContaining({ name: 'HeddleError', class: 'usage', code, message: expect.stringMatching(message) }),
+  )
+})
+
+test('an element may be any tensor for who does not know its type', () => {
+  const any: Tensor = tensor('u8', [1], [3])
+  expect(any.dtype === 'u8' && any.data[0]).toBe(3)
+})

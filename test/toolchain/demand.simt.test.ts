@@ -1,0 +1,114 @@
+/** Kernels on demand: only what is asked for is compiled, once, and what is damaged or refused is dealt with by itself. */
+import { rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { buildKernels, cacheFolder, demandKernels, type PlacedKernel, searchManifests } from '../../src/toolchain/index.js'
+import { type TestProject, testProject } from './project.js'
+
+/** A text that the registry can name: the launcher returns a number. */
+const launcher = (op: string, result = 0): string =>
+  `extern "C" int heddle_launch_${op}__f32(void*, void*) { return ${result}; }\n`
+
+let project: TestProject
+let kernels: readonly PlacedKernel[]
+
+beforeEach(async () => {
+  project = await testProject({ bad: 'int bad() { return missing_name; }\n', one: launcher('one'), two: launcher('two') })
+  kernels = await placed()
+})
+
+afterEach(async () => {
+  vi.unstubAllEnvs()
+  await rm(project.root, { recursive: true, force: true })
+})
+
+async function placed(): Promise<PlacedKernel[]> {
+  const { manifest, folderOf } = await searchManifests(project.root)
+  return manifest.kernels.map((entry) => ({ entry, folder: folderOf(entry.key) }))
+}
+
+const named = (...ops: string[]) => kernels.filter(({ entry }) => ops.includes(entry.op))
+const demand = (...ops: string[]) => demandKernels(named(...ops), { root: project.root, target: 'simt' })
+
+test('what is asked for is compiled once, and each set is a library of its own', async () => {
+  const first = await demand('one')
+  expect(first).toMatchObject({ compiled: 1 })
+  expect(await demand('one')).toMatchObject({ compiled: 0, library: first.library })
+  const both = await demand('one', 'two')
+  expect(both.compiled).toBe(1)
+  expect(both.library).not.toBe(first.library)
+})
+
+test('the order of asking changes nothing', async () => {
+  const { library } = await demand('one', 'two')
+  const reversed = await demandKernels([...named('one', 'two')].reverse(), { root: project.root, target: 'simt' })
+  expect(reversed).toMatchObject({ compiled: 0, library })
+})
+
+test('a kernel that does not compile is named by its op, and the others are compiled', async () => {
+  await expect(demand('bad', 'one')).rejects.toMatchObject({
+    code: 'build.compile',
+    exitCode: 1,
+    message: expect.stringMatching(/1 of 2 files do not compile\nop bad: [\s\S]*missing_name/),
+  })
+  expect(await demand('one')).toMatchObject({ compiled: 0 })
+})
+
+test('a changed text is another object and another library', async () => {
+  const { library } = await demand('one')
+  await project.write('generated/cuda/one.cu', launcher('one', 1))
+  const changed = await demand('one')
+  expect(changed.compiled).toBe(1)
+  expect(changed.library).not.toBe(library)
+})
+
+describe('a damaged', () => {
+  test('library is linked again, from objects that are there', async () => {
+    const { library } = await demand('one')
+    await truncate(library, 100)
+    expect(await demand('one')).toMatchObject({ compiled: 0, library })
+  })
+
+  test('object is compiled again', async () => {
+    const { objects, library } = await demand('one')
+    await writeFile(objects[0]?.object ?? '', 'damaged')
+    expect(await demand('one')).toMatchObject({ compiled: 1, library })
+  })
+})
+
+describe('the library of a whole build', () => {
+  beforeEach(async () => {
+    await project.write('generated/cuda/bad.cu', launcher('bad'))
+  })
+
+  test('serves while its objects are those that are asked for', async () => {
+    const { library } = await buildKernels({ target: 'simt', root: project.root })
+    expect(await demand('one')).toEqual({ library, objects: [], compiled: 0 })
+  })
+
+  test.each([
+    ['another text', () => project.write('generated/cuda/one.cu', launcher('one', 1))],
+    ['a damaged library', () => project.write('.heddle/simt/libheddle_kernels.so', 'x')],
+  ])('does not serve with %s', async (_, change) => {
+    const { library } = await buildKernels({ target: 'simt', root: project.root })
+    await change()
+    const demanded = await demand('one')
+    expect(demanded.library).not.toBe(library)
+    expect(demanded.library.startsWith(join(cacheFolder(), 'libraries'))).toBe(true)
+  })
+})
+
+test('a full disk is said and leaves nothing half-written', async () => {
+  const full = await project.script(
+    'full',
+    `[ "$1" = --version ] && { echo "full 1.0"; exit 0; }\necho "as: cannot write: No space left on device" >&2; exit 1`,
+  )
+  vi.stubEnv('CXX', full)
+  await expect(demand('one')).rejects.toMatchObject({
+    code: 'cache.full',
+    exitCode: 3,
+    hint: expect.stringContaining('HEDDLE_CACHE'),
+  })
+  vi.stubEnv('CXX', '')
+  expect(await demand('one')).toMatchObject({ compiled: 1 })
+})
