@@ -31,9 +31,10 @@ struct Slots {
   __device__ __forceinline__ int64_t value_row(int b, int h, int j) const { return (((((static_cast<int64_t>(heddle::read(starts, b)) + j) * extent) + 2) * h_extent) + h) * d_extent; }
   __device__ __forceinline__ int64_t value_stride() const { return (static_cast<int64_t>(extent) * h_extent) * d_extent; }
   __device__ __forceinline__ int64_t out_row(int b, int h, int i_value) const { return (((static_cast<int64_t>(heddle::read(starts, b)) + i_value) * h_extent) + h) * d_extent; }
-  __device__ __forceinline__ float score(float raw, int, int, int, int, float, float) const { return raw * factor; }
+  __device__ __forceinline__ float score(float raw, int, int, int, int, float, float, float, float) const { return raw * factor; }
   /// A score is this multiple of its product.
   __device__ __forceinline__ float score_factor() const { return factor; }
+  bool rises() const { return factor > 0.0f; }
   /// Whether rows begin at multiples of 8 elements.
   bool aligned() const { return ((static_cast<int64_t>(extent) * h_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && ((static_cast<int64_t>(2) * h_extent) * d_extent) % 8 == 0; }
 };

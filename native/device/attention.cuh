@@ -12,13 +12,22 @@
 //                                         element offset of a head's row of neighbours, affine in i or j with steps
 //   int64_t query_stride(), key_stride(), value_stride()
 //   bool aligned()                        whether rows begin at multiples of 8 elements; for the host
-//   float score(float raw, int b, int h, int i, int j, float i_float, float j_float)
+//   float score(float raw, int b, int h, int i, int j, float i_float, float j_float, float apart, float further)
 //                                         what softmax is taken of, from the raw product of query i with a counted key j, given also
-//                                         as floats. Scores below -1e29 count as masked
+//                                         as floats; j - i is apart + further. Scores below -1e29 count as masked
 // A Slots whose score is arithmetic on `raw` alone may say so, which lets more blocks run side by side:
 //   static constexpr bool plain_score = true;
-// and if it is a multiple of `raw`, that is left to the exponential:
+// and if it is a multiple of `raw`, that is left to the exponential where it is positive, which the host asks:
 //   float score_factor()
+//   bool rises()
+// A Slots may say which keys of its range a query attends; others are asked for no score:
+//   bool allowed(int b, int h, int i, int j)
+// A Slots may read a tensor for every pair, and is given what it read as the last argument of `score` and `allowed`:
+//   pair_chunk<Vec>(int b, int h, int i, int j, int valid)      a Chunk of keys j and on, of which `valid` exist
+// A Slots that masks may say what the mask is for all pairs of a tile, from bounds of places and of what it calls values of rows and of columns:
+//   static constexpr int row_values, key_values;
+//   row_value<N>(int b, int h, int i), key_value<N>(b, h, j)
+//   ranges::Truth tile(int b, int h, ranges::Range i, ranges::Range j, const ranges::Range* rows, const ranges::Range* keys)
 // A Slots may compute rows while they are loaded; a row's offset is not asked for then, and elements are rounded to T:
 //   static constexpr bool computed_query = true, computed_key, computed_value;
 //   void query_elements<Vec>(int b, int h, int i, int c, int valid, float (&elements)[Vec]), key_elements(b, h, j, ...), value_elements
@@ -48,12 +57,22 @@ constexpr bool has_tensor_products<__half> = true;
 template <>
 constexpr bool has_tensor_products<__nv_bfloat16> = true;
 
-/// Whether all rows may be moved 16 bytes at a time. Those that are computed are not moved.
+/// Whether scores grow with products, if they are multiples of them: the loops on tensor cores look for the largest product.
+template <class Slots>
+bool has_rising_scores([[maybe_unused]] const Slots& slots) {
+  if constexpr (is_proportional<Slots>) {
+    return slots.rises();
+  } else {
+    return true;
+  }
+}
+
+/// Whether the loops on tensor cores take a problem: all rows may be moved 16 bytes at a time. Those that are computed are not moved.
 template <class T, class O, class Slots>
 bool in_words(const AttentionExtents& extents, const In<T>& query, const In<T>& key, const In<T>& value, const Out<O>& out,
               const Slots& slots) {
   constexpr int word = 16;
-  return extents.head_dim % 8 == 0 && extents.value_dim % 8 == 0 && slots.aligned() && out.aligned(0, word) &&
+  return has_rising_scores(slots) && extents.head_dim % 8 == 0 && extents.value_dim % 8 == 0 && slots.aligned() && out.aligned(0, word) &&
          (computes_query<Slots> || query.aligned(0, word)) && (computes_key<Slots> || key.aligned(0, word)) &&
          (computes_value<Slots> || value.aligned(0, word));
 }
@@ -132,7 +151,7 @@ int32_t launch_attention_as(const heddle_launch* launch, heddle_error* error, co
                             In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
   static_assert(has_tensor_products<T>, "tiles are of 16-bit types");
   if (extents.head_dim != HeadDim || extents.value_dim > HeadDim || !in_words(extents, query, key, value, out, slots)) {
-    return fail(error, HEDDLE_INVALID, "kernel %s: the tile for heads of %d cannot compute heads of %lld, or rows not in words of 16 bytes",
+    return fail(error, HEDDLE_INVALID, "kernel %s: the tile for heads of %d cannot compute heads of %lld, rows not in words of 16 bytes, or scores that fall",
                 name, HeadDim, static_cast<long long>(extents.head_dim));
   }
   return launch_attention_tiles<HeadDim, has_plain_score<Slots>, Tile>(launch, error, name, extents, query, key, value, out, slots);

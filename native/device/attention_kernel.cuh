@@ -4,7 +4,9 @@
 #ifndef HEDDLE_ATTENTION_KERNEL_CUH
 #define HEDDLE_ATTENTION_KERNEL_CUH
 
+#include "attention_blocks.cuh"
 #include "attention_output.cuh"
+#include "attention_pairs.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
@@ -21,10 +23,10 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   using Rows = typename Shape::Rows;
   wait_for_producers();
   release_consumers();
-  const int tiles = static_cast<int>(gridDim.x), tile = tiles - 1 - static_cast<int>(blockIdx.x);
+  const int tiles = static_cast<int>(gridDim.x), own_tile = tiles - 1 - static_cast<int>(blockIdx.x);
   const int h = static_cast<int>(blockIdx.y), b = static_cast<int>(blockIdx.z);
   const int queries = slots.queries(b);
-  const int first = tile * Shape::queries, last = min(first + Shape::queries, queries) - 1;
+  const int first = own_tile * Shape::queries, last = min(first + Shape::queries, queries) - 1;
   // Keys that some query of the block attends, and those that all do.
   int begin = 0, end = 0, all_begin = 0, all_end = 0;
   if (first < queries) {
@@ -32,6 +34,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
     all_begin = lower_of(slots, b, h, last), all_end = upper_of(slots, b, h, first, sizes.keys);
   }
   HEDDLE_DYNAMIC_SHARED(memory);
+  KeyTiles<Slots, Shape::keys> met;
   const Shared16 key_tiles = memory + Shape::query_bytes;
   const Shared16 value_tiles = key_tiles + 2 * Shape::key_bytes;
   // Asked for once: offsets may be read from memory.
@@ -72,19 +75,20 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
       copy_rows<Rows, Shape::queries, Shape::threads>(memory, query, slots.query_row(b, h, first), slots.query_stride(),
                                                       queries - first, sizes.head_dim);
     }
-    if (begin < end) copy_keys(begin, 0);
+    met.template find<Shape::threads, Shape::queries>(slots, b, h, first, last, begin, end);
+    if (met.count > 0) copy_keys(met.first_of(0), 0);
     copy_async_commit();
-    if (begin < end) copy_values(begin, 0);
+    if (met.count > 0) copy_values(met.first_of(0), 0);
     copy_async_commit();
-    if (end - begin > Shape::keys) {
-      copy_keys(begin + Shape::keys, 1);
-      copy_values(begin + Shape::keys, 1);
+    if (met.count > 1) {
+      copy_keys(met.first_of(1), 1);
+      copy_values(met.first_of(1), 1);
     }
     copy_async_commit();
   }
   const int owned = slots.owned(b);
   if (owned > queries) {
-    zero_rows<Shape::queries, Shape::threads, Rows::chunks>(out, slots, b, h, tile, tiles, queries, owned, sizes.value_dim);
+    zero_rows<Shape::queries, Shape::threads, Rows::chunks>(out, slots, b, h, own_tile, tiles, queries, owned, sizes.value_dim);
   }
   if (first >= queries) return;
 
@@ -112,11 +116,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
   const int row = first + warp_first + lane / 4;
   const int rows[2] = {min(row, queries - 1), min(row + 8, queries - 1)};
   uint32_t stage = 0;
-  for (int from = begin; from < end; from += Shape::keys) {
-    const bool is_last = end - from <= Shape::keys;
-    if (from > begin && !is_last) {
-      copy_keys(from + Shape::keys, stage ^ 1);
-      copy_values(from + Shape::keys, stage ^ 1);
+  for (int tile = 0; tile < met.count; ++tile) {
+    const int from = met.first_of(tile);
+    const bool is_last = tile + 1 == met.count;
+    if (tile > 0 && !is_last) {
+      const int coming = met.first_of(tile + 1);
+      copy_keys(coming, stage ^ 1);
+      copy_values(coming, stage ^ 1);
       copy_async_commit();
     }
     const Shared16 keys_here = key_tiles + stage * Shape::key_bytes, values_here = value_tiles + stage * Shape::key_bytes;
@@ -124,9 +130,19 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
       constexpr bool whole = decltype(choice)::value;
       const int valid = end - from;
       typename Shape::Scores scores;
+      constexpr int elements = 8 * Shape::key_tiles;
+      Pairs<Slots, elements> pairs;
+      pairs.load(slots, b, h, from, sizes.keys, [&](int half) { return rows[half]; });
       multiply_queries_keys<T, whole, Shape>(carried, own_queries, keys_here, key_corner, valid, scores);
+      pairs.settle();
       const int own = from + lane % 4 * 2;
-      const auto score = [&](int half, int place, float raw) { return score_of(slots, raw, b, h, rows[half], own + place); };
+      const float own_float = static_cast<float>(own);
+      const float row_floats[2] = {static_cast<float>(rows[0]), static_cast<float>(rows[1])};
+      const auto score = [&](int half, int place, float raw) {
+        const float further = static_cast<float>(place);
+        const PairPlace at = {row_floats[half], own_float + further, own_float - row_floats[half], further};
+        return score_of(slots, raw, b, h, rows[half], own + place, at, pairs(half, place));
+      };
       int lower[2] = {}, upper[2] = {};
       if constexpr (!whole) {
         HEDDLE_UNROLL
@@ -135,22 +151,28 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
           upper[half] = upper_of(slots, b, h, rows[half], sizes.keys) - own;
         }
       }
-      const auto is_attended = [&](int half, int place) { return place >= lower[half] && place < upper[half]; };
+      const auto is_attended = [&](int half, int place) {
+        return place >= lower[half] && place < upper[half] && is_allowed(slots, b, h, rows[half], own + place, pairs(half, place));
+      };
       float factors[2];
-      constexpr int elements = 8 * Shape::key_tiles;
       const auto element = [&](int i) -> float& { return scores[i / 4][i % 4]; };
-      if (carried.softmax.template weigh<whole, elements>(element, slots, is_attended, score, factors)) {
+      if (!whole && warp_class<Shape::keys>(slots, b, h, first + warp_first, queries, from, sizes.keys) == TileClass::none) {
         HEDDLE_UNROLL
-        for (int i = 0; i < 8 * Shape::head_tiles; ++i) carried.output[i / 4][i % 4] *= factors[i / 2 % 2];
+        for (int i = 0; i < elements; ++i) element(i) = 0.0f;
+      } else {
+        carried.softmax.template weigh<whole, elements>(element, slots, is_attended, score, factors, [&] {
+          HEDDLE_UNROLL
+          for (int i = 0; i < 8 * Shape::head_tiles; ++i) carried.output[i / 4][i % 4] *= factors[i / 2 % 2];
+        });
       }
-      if (from == begin) {
+      if (tile == 0) {
         // The first values are given until now to arrive.
         copy_async_wait<1>();
         meet_copies();
       }
       multiply_weights_values<T, whole, Shape>(carried, values_here, value_corner, valid, scores);
     };
-    if (from >= all_begin && from + Shape::keys <= all_end) {
+    if (from >= all_begin && from + Shape::keys <= all_end && met.is_open(tile)) {
       step(Constant<true>{});
     } else {
       step(Constant<false>{});
@@ -169,7 +191,11 @@ __global__ void __launch_bounds__(Shape::threads, Shape::resident)
 template <int HeadDim, bool PlainScore, class Tile, class T, class O, class Slots>
 int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, const char* name, const AttentionExtents& extents,
                                In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
-  using Shape = AttentionShape<T, HeadDim, PlainScore, Tile>;
+  // With a mask that tells no tiles apart the loop has one form for all of them, and there ptxas (13.0) gives registers of queries, which
+  // every tile needs, to weights: products of single warps are used instead.
+  constexpr bool has_two_forms = !masks_pairs<Slots> || masks_tiles<Slots>;
+  using Used = AttentionTile<Tile::queries, Tile::keys, Tile::in_warpgroups && has_two_forms>;
+  using Shape = AttentionShape<T, HeadDim, PlainScore, Used>;
   constexpr int64_t most = 65535;
   if (extents.batch > most || extents.heads > most) {
     return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld heads, allowed are %lld of each", name,

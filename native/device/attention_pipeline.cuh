@@ -3,7 +3,9 @@
 #ifndef HEDDLE_ATTENTION_PIPELINE_CUH
 #define HEDDLE_ATTENTION_PIPELINE_CUH
 
+#include "attention_blocks.cuh"
 #include "attention_output.cuh"
+#include "attention_pairs.cuh"
 #include "wgmma_values.cuh"
 
 #if defined(HEDDLE_SIMT)
@@ -14,13 +16,14 @@ namespace heddle {
 
 /// Rows of queries, keys and values have up to Width elements, in blocks of 64 columns: what a swizzle of 128 bytes covers. Three
 /// warpgroups compute where their scores and output leave room for a third in the register file, since they share keys and values;
-/// scores that are more than a multiple of products need registers, and are computed for fewer keys at a time.
-template <class T, int Width, bool Proportional>
+/// scores that are more than a multiple of products need registers, masks most of them, and are computed for fewer keys at a time: Narrow,
+/// where rows have up to 64 elements.
+template <class T, int Width, int Narrow>
 struct PipelinedShape {
   static_assert(sizeof(T) == 2 && Width % 16 == 0 && Width <= 256, "whole slices of a type of 16 bits");
   static constexpr int width = Width, slices = Width / 16, blocks = (Width + 63) / 64;
   static constexpr int groups = Width <= 64 ? 3 : 2;
-  static constexpr int queries = 64 * groups, keys = Width <= 64 && !Proportional ? 96 : Width <= 128 ? 128 : Width <= 192 ? 96 : 64;
+  static constexpr int queries = 64 * groups, keys = Width <= 64 ? Narrow : Width <= 128 ? 128 : Width <= 192 ? 96 : 64;
   static constexpr int threads = 128 * (groups + 1);
   static constexpr int producer_registers = groups == 3 ? 32 : 40, consumer_registers = groups == 3 ? 160 : 232;
   static constexpr int stages = 2;
@@ -31,10 +34,11 @@ struct PipelinedShape {
   static constexpr uint32_t shared_bytes = tile_bytes + 128;
 };
 
-/// The block's query rows, the keys that some of them attend, and the tiles that is.
+/// The block's query rows, and the tiles of keys that they meet.
+template <class Slots, class Shape>
 struct PipelinedWork {
   int b, h, queries, first;
-  int begin, end, tiles;
+  KeyTiles<Slots, Shape::keys> met;
 };
 
 #if defined(HEDDLE_HOPPER_CODE)
@@ -159,11 +163,19 @@ struct RowCopier {
   }
 };
 
-/// Fills the rings: queries and the first keys, then keys of a tile and values of the one before it. What was started is announced
-/// when the next copies are under way, or when there is no room for them.
+/// Starts copying the queries, by the producer.
 template <class T, class Shape, class Slots>
-__device__ __forceinline__ void fill_rings(const PipelinedWork& work, const PipelinedMemory<Shape>& memory, const AttentionSizes& sizes,
-                                           const In<T>& query, const In<T>& key, const In<T>& value, const Slots& slots) {
+__device__ __forceinline__ void copy_queries(const PipelinedWork<Slots, Shape>& work, const PipelinedMemory<Shape>& memory,
+                                             const AttentionSizes& sizes, const In<T>& query, const Slots& slots) {
+  RowCopier<T> queries(query, slots.query_row(work.b, work.h, work.first), slots.query_stride(), sizes.head_dim);
+  queries.template copy<Shape, Shape::queries>(memory.queries, work.queries - work.first);
+}
+
+/// Announces the queries and fills the rings: keys of a tile and values of the one before it. What was started is announced when the next
+/// copies are under way, or when there is no room for them.
+template <class T, class Shape, class Slots>
+__device__ __forceinline__ void fill_rings(const PipelinedWork<Slots, Shape>& work, const PipelinedMemory<Shape>& memory, const AttentionSizes& sizes,
+                                           const In<T>& key, const In<T>& value, const Slots& slots) {
   uint32_t pending = 0;  // the barrier of what is to be announced
   const auto announce = [&] {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -186,24 +198,34 @@ __device__ __forceinline__ void fill_rings(const PipelinedWork& work, const Pipe
     }
     empty.wait(parity);
   };
-  RowCopier<T> queries(query, slots.query_row(work.b, work.h, work.first), slots.query_stride(), sizes.head_dim);
-  queries.template copy<Shape, Shape::queries>(memory.queries, work.queries - work.first);
   started(memory.queries_full());
   const int64_t key_stride = slots.key_stride(), value_stride = slots.value_stride();
-  RowCopier<T> keys(key, slots.key_row(work.b, work.h, 0) + work.begin * key_stride, key_stride, sizes.head_dim);
-  RowCopier<T> values(value, slots.value_row(work.b, work.h, 0) + work.begin * value_stride, value_stride, sizes.value_dim);
-  const int count = work.end - work.begin;
-  for (int tile = 0; tile <= work.tiles; ++tile) {
-    if (tile < work.tiles) {
+  const auto& met = work.met;
+  RowCopier<T> keys(key, slots.key_row(work.b, work.h, 0) + met.begin * key_stride, key_stride, sizes.head_dim);
+  RowCopier<T> values(value, slots.value_row(work.b, work.h, 0) + met.begin * value_stride, value_stride, sizes.value_dim);
+  // Where tiles are left out, copiers jump over them.
+  [[maybe_unused]] int next_key = met.begin, next_value = met.begin;
+  for (int tile = 0; tile <= met.count; ++tile) {
+    if (tile < met.count) {
       const PipelinedPlace at = place_of<Shape>(tile);
+      const int from = met.first_of(tile);
+      if constexpr (masks_tiles<Slots>) {
+        keys.from += (from - next_key) * key_stride;
+        next_key = from + Shape::keys;
+      }
       make_room(memory.keys_empty(at.stage), at.parity ^ 1);
-      keys.template copy<Shape, Shape::keys>(memory.keys(at.stage), count - tile * Shape::keys);
+      keys.template copy<Shape, Shape::keys>(memory.keys(at.stage), met.end - from);
       started(memory.keys_full(at.stage));
     }
     if (tile > 0) {
       const PipelinedPlace at = place_of<Shape>(tile - 1);
+      const int from = met.first_of(tile - 1);
+      if constexpr (masks_tiles<Slots>) {
+        values.from += (from - next_value) * value_stride;
+        next_value = from + Shape::keys;
+      }
       make_room(memory.values_empty(at.stage), at.parity ^ 1);
-      values.template copy<Shape, Shape::keys>(memory.values(at.stage), count - (tile - 1) * Shape::keys);
+      values.template copy<Shape, Shape::keys>(memory.values(at.stage), met.end - from);
       started(memory.values_full(at.stage));
     }
   }

@@ -63,7 +63,7 @@ __device__ __forceinline__ void rescale(PipelinedRows<Shape>& rows, const float 
 
 /// One of the warpgroups that compute: its 64 query rows, from row `first` on.
 template <class T, class Shape, class O, class Slots>
-__device__ __forceinline__ void attend_rows(const PipelinedWork& work, const PipelinedMemory<Shape>& memory,
+__device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& work, const PipelinedMemory<Shape>& memory,
                                             const AttentionSizes& sizes, const Out<O>& out, const Slots& slots, int group) {
   const int b = work.b, h = work.h;
   // Asked for anew where it is needed, since registers are short.
@@ -79,17 +79,34 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork& work, const Pip
   const int all_end = upper_of(slots, b, h, min(warp_first, work.queries - 1), sizes.keys);
   PipelinedRows<Shape> rows;
   const Shared16 queries = memory.queries + static_cast<uint32_t>(group) * 64 * 128;
-  const auto weigh = [&](int tile, float(&factors)[2]) {
-    const int from = work.begin + tile * Shape::keys;
+  Pairs<Slots, Shape::keys / 2> pairs;
+  const auto load_pairs = [&](int tile) { pairs.load(slots, b, h, work.met.first_of(tile), sizes.keys, known); };
+  // Told before there are scores, since registers are short.
+  const auto told = [&](int tile) {
+    if constexpr (masks_tiles<Slots>) {
+      if (work.met.is_open(tile)) return TileClass::all;
+      return warp_class<Shape::keys>(slots, b, h, warp_first, work.queries, work.met.first_of(tile), sizes.keys);
+    } else {
+      return masks_pairs<Slots> ? TileClass::some : TileClass::all;
+    }
+  };
+  const auto weigh = [&](int tile, TileClass mask, float(&factors)[2]) {
+    pairs.settle();
+    const int from = work.met.first_of(tile);
     const int own = from + static_cast<int>(threadIdx.x) % 4 * 2;
     // Places as floats are sums of floats: conversions take as long as exponentials.
     const float own_float = static_cast<float>(own), row_floats[2] = {static_cast<float>(known(0)), static_cast<float>(known(1))};
     const auto score = [&](int half, int place, float raw) {
-      return slots.score(raw, b, h, known(half), own + place, row_floats[half], own_float + static_cast<float>(place));
+      const float further = static_cast<float>(place);
+      const PairPlace at = {row_floats[half], own_float + further, own_float - row_floats[half], further};
+      return score_of(slots, raw, b, h, known(half), own + place, at, pairs(half, place));
     };
     const auto element = [&](int i) -> float& { return rows.scores[i]; };
-    if (from >= all_begin && from + Shape::keys <= all_end) {
-      return rows.softmax.template weigh<true, Shape::keys / 2>(element, slots, [](int, int) { return true; }, score, factors);
+    const bool is_whole = mask == TileClass::all && from >= all_begin && from + Shape::keys <= all_end;
+    // A warp that sees nothing of a tile goes the way of one that sees all: a third way would take registers from both.
+    if (is_whole || (masks_tiles<Slots> && mask == TileClass::none)) {
+      const auto is_attended = [&](int, int) { return is_whole; };
+      return rows.softmax.template weigh<!masks_tiles<Slots>, Shape::keys / 2>(element, slots, is_attended, score, factors, [] {});
     } else {
       int lower[2], upper[2];
       HEDDLE_UNROLL
@@ -97,13 +114,16 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork& work, const Pip
         lower[half] = lower_of(slots, b, h, known(half)) - own;
         upper[half] = upper_of(slots, b, h, known(half), sizes.keys) - own;
       }
-      const auto is_attended = [&](int half, int place) { return place >= lower[half] && place < upper[half]; };
-      return rows.softmax.template weigh<false, Shape::keys / 2>(element, slots, is_attended, score, factors);
+      const auto is_attended = [&](int half, int place) {
+        return place >= lower[half] && place < upper[half] && is_allowed(slots, b, h, known(half), own + place, pairs(half, place));
+      };
+      return rows.softmax.template weigh<false, Shape::keys / 2>(element, slots, is_attended, score, factors, [] {});
     }
   };
-  const int tiles = work.tiles;
+  const int tiles = work.met.count;
   float factors[2];
   if (tiles > 0) {
+    const TileClass mask = told(0);
     begin_turns<Shape>(group);
     memory.queries_full().wait(0);
     memory.keys_full(0).wait(0);
@@ -111,14 +131,16 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork& work, const Pip
     begin_products();
     start_scores<T, Shape>(rows, queries, memory.keys(0));
     pass_turn<Shape>(group, tiles == 1);
+    load_pairs(0);
     wait_products<0>();
     pin(rows.scores);
     free_tile(memory.keys_empty(0));
-    weigh(0, factors);
+    weigh(0, mask, factors);
     round_weights<T, Shape>(rows);
   }
   for (int tile = 1; tile < tiles; ++tile) {
     const PipelinedPlace here = place_of<Shape>(tile), before = place_of<Shape>(tile - 1);
+    const TileClass mask = told(tile);
     memory.keys_full(here.stage).wait(here.parity);
     await_turn<Shape>(group);
     begin_products();
@@ -126,10 +148,11 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork& work, const Pip
     memory.values_full(before.stage).wait(before.parity);
     start_output<T, Shape>(rows, memory.values(before.stage));
     pass_turn<Shape>(group, tile + 1 == tiles);
+    load_pairs(tile);
     wait_products<1>();
     pin(rows.scores);
     free_tile(memory.keys_empty(here.stage));
-    const bool changes = weigh(tile, factors);
+    const bool changes = weigh(tile, mask, factors);
     wait_products<0>();
     pin(rows.output);
     free_tile(memory.values_empty(before.stage));
@@ -164,7 +187,7 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   wait_for_producers();
   release_consumers();
   const int tiles = static_cast<int>(gridDim.x), tile = tiles - 1 - static_cast<int>(blockIdx.x);
-  PipelinedWork work;
+  PipelinedWork<Slots, Shape> work;
   work.h = static_cast<int>(blockIdx.y), work.b = static_cast<int>(blockIdx.z);
   work.queries = slots.queries(work.b), work.first = tile * Shape::queries;
   const int owned = slots.owned(work.b);
@@ -174,17 +197,23 @@ __global__ void __launch_bounds__(Shape::threads, 1)
   }
   if (work.first >= work.queries) return;
   const int last = min(work.first + Shape::queries, work.queries) - 1;
-  work.begin = lower_of(slots, work.b, work.h, work.first), work.end = upper_of(slots, work.b, work.h, last, sizes.keys);
-  work.tiles = work.begin < work.end ? (work.end - work.begin + Shape::keys - 1) / Shape::keys : 0;
   HEDDLE_DYNAMIC_SHARED(shared);
   const PipelinedMemory<Shape> memory{shared};
   if (threadIdx.x == 0) memory.initialise();
+  if constexpr (masks_tiles<Slots>) {
+    // On their way while tiles are told apart.
+    if (threadIdx.x / warpgroup_threads == Shape::groups) copy_queries<T, Shape>(work, memory, sizes, query, slots);
+  }
+  work.met.template find<Shape::threads, Shape::queries>(slots, work.b, work.h, work.first, last,
+                                                         lower_of(slots, work.b, work.h, work.first),
+                                                         upper_of(slots, work.b, work.h, last, sizes.keys));
   __syncthreads();
   // Uniform, so that roles are branches and not predicates.
   const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / warpgroup_threads, 0);
   if (group == Shape::groups) {
     shrink_registers<Shape::producer_registers>();
-    if (work.tiles > 0) fill_rings<T, Shape>(work, memory, sizes, query, key, value, slots);
+    if constexpr (!masks_tiles<Slots>) copy_queries<T, Shape>(work, memory, sizes, query, slots);
+    if (work.met.count > 0) fill_rings<T, Shape>(work, memory, sizes, key, value, slots);
   } else {
     grow_registers<Shape::consumer_registers>();
     attend_rows<T, Shape>(work, memory, sizes, out, slots, group);
@@ -196,7 +225,8 @@ __global__ void __launch_bounds__(Shape::threads, 1)
 template <int Width, class T, class O, class Slots>
 int32_t launch_attention_pipelined(const heddle_launch* queue, heddle_error* error, const char* name, const AttentionExtents& extents,
                                    In<T> query, In<T> key, In<T> value, Out<O> out, Slots slots) {
-  using Shape = PipelinedShape<T, Width, is_proportional<Slots>>;
+  constexpr int narrow = masks_tiles<Slots> ? 64 : is_proportional<Slots> && !masks_pairs<Slots> ? 128 : 96;
+  using Shape = PipelinedShape<T, Width, narrow>;
   constexpr int64_t most = 65535;
   if (extents.batch > most || extents.heads > most) {
     return fail(error, HEDDLE_INVALID, "kernel %s: %lld sequences of %lld heads, allowed are %lld of each", name,

@@ -4,6 +4,7 @@
 #define HEDDLE_ATTENTION_ROWS_CUH
 
 #include "attention_output.cuh"
+#include "attention_pairs.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
@@ -71,11 +72,22 @@ __global__ void __launch_bounds__(32 * Warps, 1)
   for (int from = lower[0]; from < end; from += 32) {
     const int here = min(end - from, 32), j = from + lane;
     float weights[Rows] = {};
+    float pairs[Rows];
+    bool attended[Rows], some = false;
+    HEDDLE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      attended[r] = j >= lower[r] && j < upper[r];
+      pairs[r] = attended[r] ? pair_of(slots, b, h, rows[r], j) : 0.0f;
+      attended[r] = attended[r] && is_allowed(slots, b, h, rows[r], j, pairs[r]);
+      some = some || attended[r];
+    }
+    if (masks_pairs<Slots> && !__any_sync(0xffffffffu, some)) continue;
     if (lane < here) dot_rows(query, rows, query_rows, key, slots, b, h, j, sizes.head_dim, weights);
     HEDDLE_UNROLL
     for (int r = 0; r < Rows; ++r) {
-      const bool attended = j >= lower[r] && j < upper[r];
-      const float score = attended ? score_of(slots, weights[r], b, h, rows[r], j) : -INFINITY;
+      const float row_float = static_cast<float>(rows[r]), key_float = static_cast<float>(j);
+      const PairPlace at = {row_float, key_float, key_float - row_float, 0.0f};
+      const float score = attended[r] ? score_of(slots, weights[r], b, h, rows[r], j, at, pairs[r]) : -INFINITY;
       const float largest = combine_lanes<Max<float>, 32>(score, 0xffffffffu);
       peak[r] = fmaxf(peak[r], largest);
       const float factor = softmax[r].admit(largest);

@@ -55,6 +55,24 @@ constexpr bool has_denominator = false;
 template <class Slots>
 constexpr bool has_denominator<Slots, decltype(static_cast<void>(&Slots::denominator))> = true;
 
+/// Whether a Slots says which of the keys in its ranges a query attends.
+template <class Slots, class = void>
+constexpr bool masks_pairs = false;
+template <class Slots>
+constexpr bool masks_pairs<Slots, decltype(static_cast<void>(&Slots::allowed))> = true;
+
+/// Whether a Slots reads a tensor for each pair.
+template <class Slots, class = void>
+constexpr bool reads_pairs = false;
+template <class Slots>
+constexpr bool reads_pairs<Slots, decltype(static_cast<void>(&Slots::template pair_chunk<2>))> = true;
+
+/// Whether a Slots can tell what its mask makes of a whole tile.
+template <class Slots, class = void>
+constexpr bool masks_tiles = false;
+template <class Slots>
+constexpr bool masks_tiles<Slots, decltype(static_cast<void>(&Slots::tile))> = true;
+
 /// Whether a Slots computes the elements of rows while they are loaded.
 template <class Slots, class = void>
 constexpr bool computes_query = false;
@@ -80,10 +98,20 @@ __device__ __forceinline__ float stored_of(const Slots& slots, float result, [[m
   }
 }
 
-/// What softmax is taken of.
+/// A pair of a query and a key as floats; key - query is apart + further.
+struct PairPlace {
+  float i, j, apart, further;
+};
+
+/// What softmax is taken of. `pair` is what is read for the pair.
 template <class Slots>
-__device__ __forceinline__ float score_of(const Slots& slots, float raw, int b, int h, int i, int j) {
-  return slots.score(raw, b, h, i, j, static_cast<float>(i), static_cast<float>(j));
+__device__ __forceinline__ float score_of(const Slots& slots, float raw, int b, int h, int i, int j, PairPlace at,
+                                          [[maybe_unused]] float pair) {
+  if constexpr (reads_pairs<Slots>) {
+    return slots.score(raw, b, h, i, j, at.i, at.j, at.apart, at.further, pair);
+  } else {
+    return slots.score(raw, b, h, i, j, at.i, at.j, at.apart, at.further);
+  }
 }
 
 /// The keys a query attends, of those there are.
@@ -94,6 +122,19 @@ __device__ __forceinline__ int lower_of(const Slots& slots, int b, int h, int i)
 template <class Slots>
 __device__ __forceinline__ int upper_of(const Slots& slots, int b, int h, int i, int keys) {
   return min(slots.upper(b, h, i), keys);
+}
+
+/// Whether the mask lets query i see a key of its range.
+template <class Slots>
+__device__ __forceinline__ bool is_allowed([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                           [[maybe_unused]] int i, [[maybe_unused]] int j, [[maybe_unused]] float pair) {
+  if constexpr (masks_pairs<Slots> && reads_pairs<Slots>) {
+    return slots.allowed(b, h, i, j, pair);
+  } else if constexpr (masks_pairs<Slots>) {
+    return slots.allowed(b, h, i, j);
+  } else {
+    return true;
+  }
 }
 
 /// How a query's sum of weighted values becomes its result.

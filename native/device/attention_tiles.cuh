@@ -90,20 +90,11 @@ struct PaddedRows {
 /// columns from `width` on arrive as zeros.
 template <class Layout, int Rows, int Threads, class T>
 __device__ __forceinline__ void copy_rows(Shared16 tile, const In<T>& tensor, int64_t first, int64_t stride, int valid, int width) {
-  constexpr int whole = Layout::chunks * Layout::chunk;
-  const auto offset_of = [&](int row, int later, int column_chunk) {
-    return first + row * stride + column_chunk * Layout::chunk + later * stride;
-  };
-  if (valid >= Rows && width >= whole) {
-    Layout::template each_chunk<Rows, Threads>([&](int row, int later, int column_chunk, uint32_t place) {
-      copy_async_16(tile + place, tensor, offset_of(row, later, column_chunk), true);
-    });
-  } else {
-    Layout::template each_chunk<Rows, Threads>([&](int row, int later, int column_chunk, uint32_t place) {
-      const bool exists = row + later < valid && column_chunk * Layout::chunk < width;
-      copy_async_16(tile + place, tensor, offset_of(row, later, column_chunk), exists);
-    });
-  }
+  // One form for whole tiles and others: a kernel that runs for microseconds waits for its code as well.
+  Layout::template each_chunk<Rows, Threads>([&](int row, int later, int column_chunk, uint32_t place) {
+    const bool exists = row + later < valid && column_chunk * Layout::chunk < width;
+    copy_async_16(tile + place, tensor, first + row * stride + column_chunk * Layout::chunk + later * stride, exists);
+  });
 }
 
 /// The same for rows that are computed: `elements(row, column, count, values)` gives those of eight columns, of which `count` exist.

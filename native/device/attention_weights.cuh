@@ -22,21 +22,15 @@ struct QuadSoftmax {
   /// Turns the tile's `Elements` raw products, `element(i)`, into weights, and gives the factors that what was summed up before is to be
   /// multiplied by; returns whether some lane of the warp has others than 1. Element i is of row i / 2 % 2 and of the key i / 4 * 8 + i % 2 places behind the thread's first, for which
   /// `score(half, place, raw)` compiles the op's arithmetic; unless the tile is Whole, keys that `is_attended(half, place)` denies weigh
-  /// nothing.
-  template <bool Whole, int Elements, class Slots, class Element, class IsAttended, class Score>
-  __device__ __forceinline__ bool weigh(Element element, const Slots& slots, IsAttended is_attended, Score score, float (&factors)[2]) {
+  /// nothing. `rescale()` is called where factors are not 1.
+  template <bool Whole, int Elements, class Slots, class Element, class IsAttended, class Score, class Rescale>
+  __device__ __forceinline__ bool weigh(Element element, const Slots& slots, IsAttended is_attended, Score score, float (&factors)[2],
+                                        Rescale rescale) {
     const auto half_of = [](int i) { return i / 2 % 2; };
     const auto place_of = [](int i) { return i / 4 * 8 + i % 2; };
     // Where scores are a positive multiple of products, the multiplication is left to that by log2 e.
     float factor = 1.0f;
-    if constexpr (is_proportional<Slots>) {
-      factor = slots.score_factor();
-      if (is_rare(!(factor > 0.0f))) {
-        HEDDLE_UNROLL
-        for (int i = 0; i < Elements; ++i) element(i) *= factor;
-        factor = 1.0f;
-      }
-    }
+    if constexpr (is_proportional<Slots>) factor = slots.score_factor();
     // Even and odd columns are kept apart, which halves the chains of dependent instructions.
     float largest[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
     HEDDLE_UNROLL
@@ -67,6 +61,7 @@ struct QuadSoftmax {
         for (int half = 0; half < 2; ++half) bases[half] = rows[half].base();
         factor = 1.0f;
       }
+      rescale();
     }
     const float exponent = factor * OnlineSoftmax::log2_e;
     float sums[4] = {};

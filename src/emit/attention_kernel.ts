@@ -1,25 +1,29 @@
 /** An attention kernel as CUDA text: where rows lie, which count, what a score is, what is stored, as a struct of small functions. */
+import { call, f32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { resolveDType } from '../ir/instance.js'
 import { type AttentionKernel, isNormalised, type RowOperand, storesAsIs } from '../ir/template.js'
 import { offsetOf } from '../schedule/access.js'
 import { contains } from '../schedule/rewrite.js'
+import { maskedScore, tileMaskOf } from '../schedule/tile_mask.js'
 import type { TileChoice } from '../schedule/tiles.js'
 import { elementStatements } from './computed_row.js'
 import { expressionText, offsetText, type Scope, tensorOf, wideText } from './expression.js'
 import { capitalise } from './launcher.js'
 import { createNames } from './names.js'
+import { pairLoad, withPair } from './pair_load.js'
 import { alignedText, alongRow, isTogether, refuseScattered, stepOf } from './row_access.js'
-import { factorOf, placesAsFloats, withoutDivisions, withPlacesAsFloats } from './score.js'
+import { factorOf, placesAsFloats, withoutDivisions, withPlacesAsFloats, withShifts } from './score.js'
 import { notingScope, SlotWriter } from './slots.js'
 import { beforeStore } from './stored.js'
 import { declareNames, type TemplateInstance, type Tiles, templateFile, tileCondition } from './template.js'
+import { tileMaskNames, writeTileMask } from './tile_mask.js'
 
 /** Names of slots and of what is inside of them, which no tensor may have. */
 const reserved =
   'aligned computed_key computed_query computed_value denominator e element elements key key_elements key_row key_stride lower ' +
-  'out_row owned plain_score queries query query_elements query_row query_stride score score_factor stored upper valid value value_elements ' +
-  'value_row value_stride Vec'
+  'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor stored upper valid value value_elements ' +
+  `value_row value_stride Vec allowed pair_chunk At ${tileMaskNames}`
 
 /** A row as the kernel takes it: read whole from where it begins, or computed element by element. */
 interface Operand {
@@ -37,7 +41,7 @@ interface Operand {
 export function emitAttention(instance: TemplateInstance, kernel: AttentionKernel, tiles: Tiles): string {
   const names = createNames({
     instance: { kernel: { ...kernel, rows: [], body: [], tensors: [] }, types: instance.types, dims: {} },
-    axes: ['b', 'c', 'h', 'i', 'i_float', 'j', 'j_float', 'raw', 'result', 'top', 'total'].map((name) => ({
+    axes: ['b', 'c', 'h', 'i', 'j', 'pair', 'raw', 'result', 'top', 'total', ...Object.values(placesAsFloats)].map((name) => ({
       index: name,
       dim: name,
     })),
@@ -111,12 +115,27 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
   const { out } = kernel
   refuseScattered(instance.key, out, scope)
   writer.define('int64_t', 'out_row', ['b', 'h', 'i'], () => offsetText(out.tensor, out.indices, scope))
-  const score = withPlacesAsFloats(withoutDivisions(kernel.score))
-  writer.value('score', ['raw', 'b', 'h', 'i', 'j', placesAsFloats.i, placesAsFloats.j], score)
+  const { kept, condition } = maskedScore(kernel.score)
+  const pair = pairLoad([kept, ...(condition === undefined ? [] : [condition])], kernel, scope)
+  const known = (expr: Expr): Expr => (pair === undefined ? expr : withPair(expr, pair))
+  if (pair !== undefined) {
+    writer.comment('Neighbouring keys of what is read for each pair.')
+    writer.chunk('pair_chunk', ['b', 'h', 'i', 'j'], pair)
+  }
+  const ofPair = pair === undefined ? [] : ['pair']
+  if (condition !== undefined) {
+    writer.comment('Which keys of its range a query attends.')
+    writer.value('allowed', ['b', 'h', 'i', 'j', ...ofPair], withShifts(known(condition)))
+    const mask = tileMaskOf(condition, kernel)
+    if (mask !== undefined) writeTileMask(writer, mask, scope)
+  }
+  const score = withPlacesAsFloats(withoutDivisions(withShifts(known(kept))))
+  writer.value('score', ['raw', 'b', 'h', 'i', 'j', ...Object.values(placesAsFloats), ...ofPair], score)
   const factor = factorOf(score)
   if (factor !== undefined) {
     writer.comment('A score is this multiple of its product.')
     writer.value('score_factor', [], factor)
+    writer.host('bool', 'rises', expressionText(call('gt', factor, f32(0)), scope))
   }
   if (!isNormalised(kernel)) {
     writer.comment('What sums of weighted values are divided by.')

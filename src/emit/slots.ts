@@ -2,14 +2,14 @@
  * Slots of attention as CUDA text: small functions of indices and numbers, whose parameters have names only where the text uses them.
  * What a slot uses is noted while its text is made, never read off the text.
  */
-import type { Expr } from '../ir/expr.js'
-import { expressionText, type Scope } from './expression.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import { expressionText, offsetText, type Scope } from './expression.js'
 import { bodyWriter, lines } from './kernel.js'
 import { scalarText } from './names.js'
 import type { Noted } from './template.js'
 
 /** Parameters of slots that are numbers; the others are indices. */
-const numbers: readonly string[] = ['raw', 'result', 'total', 'top', 'i_float', 'j_float']
+const numbers: readonly string[] = ['raw', 'result', 'total', 'top', 'i_float', 'j_float', 'apart', 'further', 'pair']
 
 /** A scope that notes everything its text names, over the same names. */
 export const notingScope = (scope: Pick<Scope, 'names' | 'tensors'>): Scope & Noted => ({
@@ -40,14 +40,36 @@ export class SlotWriter {
     this.#writer.writeLine(`${result} ${name}() const { return ${text}; }`)
   }
 
-  /** A device function that returns what `text` says. */
-  define(result: string, name: string, parameters: readonly string[], text: () => string): void {
+  /** A device function that returns what `text` says; `more` are parameters it may name whether it does or not. */
+  define(result: string, name: string, parameters: readonly string[], text: () => string, more: readonly string[] = []): void {
     const list = this.#named(parameters, text)
-    this.#writer.writeLine(`__device__ __forceinline__ ${result} ${name}(${list.parameters}) const { return ${list.text}; }`)
+    const all = [list.parameters, ...more.map((parameter) => `[[maybe_unused]] ${parameter}`)].join(', ')
+    this.#writer.writeLine(`__device__ __forceinline__ ${result} ${name}(${all}) const { return ${list.text}; }`)
+  }
+
+  /** A template that returns one of several values, by number. */
+  choices(name: string, parameters: readonly string[], values: readonly Expr[]): void {
+    const list = this.#named(parameters, () => values.map((value) => expressionText(value, this.#scope)))
+    this.#writer.writeLine('template <int At>')
+    this.#writer.write(`__device__ __forceinline__ auto ${name}(${list.parameters}) const `).block(() => {
+      list.text.forEach((text, at) => {
+        this.#writer.writeLine(`if constexpr (At == ${at}) return ${text};`)
+      })
+    })
   }
 
   value(name: string, parameters: readonly string[], expr: Expr): void {
     this.define(scalarText[expr.type], name, parameters, () => expressionText(expr, this.#scope))
+  }
+
+  /** A template that reads Vec neighbouring elements, of which `valid` exist, from that on which `load` gives. */
+  chunk(name: string, parameters: readonly string[], { tensor, indices }: ExprOf<'load'>): void {
+    const list = this.#named(parameters, () => offsetText(tensor, indices, this.#scope))
+    this.#scope.used.tensors?.add(tensor)
+    const { names } = this.#scope
+    const [head, text] = [`auto ${name}(${list.parameters}, int valid)`, `${names.tensor(tensor)}, ${list.text}, valid`]
+    this.#writer.writeLine('template <int Vec>')
+    this.#writer.writeLine(`__device__ __forceinline__ ${head} const { return heddle::load_chunk<Vec>(${text}); }`)
   }
 
   /** A template that sets Vec neighbouring elements. */

@@ -1,7 +1,7 @@
 /** Scores of attention as kernels compute them: the same numbers, found to be multiples of the product only where they are. */
 import { describe, expect, it } from 'vitest'
-import { factorOf, withoutDivisions, withPlacesAsFloats } from '../../src/emit/score.js'
-import { call, f32, local, toFloat } from '../../src/ir/build.js'
+import { factorOf, withoutDivisions, withPlacesAsFloats, withShifts } from '../../src/emit/score.js'
+import { call, f32, i32, local, toFloat } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
 import { contains } from '../../src/schedule/rewrite.js'
@@ -11,7 +11,8 @@ const attr = (name: string): Expr => ({ kind: 'attr', type: 'f32', name })
 const slope = { data: [0.5], shape: [1] }
 const at = (score: Expr, product: number, query = 7, key = 3): number => {
   const env = { ...emptyEnv({}), attrs: { scale: 3 }, tensors: { slope } }
-  const values: Record<string, number> = { raw: product, i: query, j: key, i_float: query, j_float: key }
+  const floats = { i_float: query, j_float: key, apart: key - query - 2, further: 2 }
+  const values: Record<string, number> = { raw: product, i: query, j: key, ...floats }
   for (const [name, value] of Object.entries(values)) env.values.set(name, value)
   return Number(evaluateExpr(score, env))
 }
@@ -60,9 +61,51 @@ it('places are read as floats, alone and in differences', () => {
   const score = add(add(raw, mul(distance, f32(0.5))), add(toFloat(i), toFloat(call('mul', j, j))))
   const given = withPlacesAsFloats(score)
   expect(at(given, 2)).toBe(at(score, 2))
-  expect(contains(given, (node) => node.kind === 'local' && node.name === 'j_float')).toBe(true)
+  const names = ['i_float', 'apart', 'further']
+  for (const name of names) expect(contains(given, (node) => node.kind === 'local' && node.name === name)).toBe(true)
   // A product of places is not one of floats.
   expect(contains(given, (node) => node.kind === 'call' && node.fn === 'toFloat')).toBe(true)
   expect(withPlacesAsFloats(toFloat(sub(j, call('mul', i, i))))).toEqual(toFloat(sub(j, call('mul', i, i))))
   expect(withPlacesAsFloats(local('raw'))).toEqual(raw)
+})
+
+describe('how far a key is behind its query', () => {
+  const slope = load('slope', i32(0))
+  it.each([
+    ['a slope by the distance', mul(slope, distance)],
+    ['a distance by the slope', mul(distance, slope)],
+    ['the other way round', mul(slope, toFloat(sub(i, j)))],
+    ['without its sign', mul(slope, call('neg', toFloat(call('abs', sub(i, j)))))],
+    ['with the sign outside', mul(toFloat(call('neg', sub(j, i))), slope)],
+    ['by the product', mul(raw, distance)],
+  ])('%s', (_, term) => {
+    const given = withPlacesAsFloats(add(raw, term))
+    for (const [query, key] of [
+      [7, 3],
+      [3, 7],
+      [5, 5],
+    ] as const) {
+      expect(at(given, 2, query, key)).toBe(at(add(raw, term), 2, query, key))
+    }
+    expect(contains(given, (node) => node.kind === 'call' && node.fn === 'toFloat')).toBe(false)
+  })
+
+  it('a slope meets each part of the distance, so that one of them leaves the loop over keys', () => {
+    const isFurther = (e: Expr): boolean => contains(e, (node) => node.kind === 'local' && node.name === 'further')
+    const given = withPlacesAsFloats(mul(slope, distance))
+    expect(given.kind === 'call' && given.fn === 'add' && given.args.filter(isFurther)).toHaveLength(1)
+  })
+})
+
+it('quotients and remainders of places by powers of two are shifts and masks', () => {
+  const whole = (fn: 'idiv' | 'mod', of: Expr, by: number): Expr => toFloat(call(fn, of, i32(by)))
+  for (const by of [1, 2, 16, 12]) {
+    const score = add(whole('idiv', j, by), mul(f32(100), whole('mod', i, by)))
+    const shifted = withShifts(score)
+    for (const place of [0, 1, 15, 16, 37]) expect(at(shifted, 0, place, place)).toBe(at(score, 0, place, place))
+    expect(contains(shifted, (node) => node.kind === 'call' && (node.fn === 'idiv' || node.fn === 'mod'))).toBe(by === 12)
+  }
+  // What is no place may be negative.
+  const apart = whole('mod', sub(i, j), 4)
+  expect(withShifts(apart)).toEqual(apart)
 })

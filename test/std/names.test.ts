@@ -14,6 +14,7 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ],
   ['settle.ts', ['sequences', 'positions', 'starts', 'lengths'], 'the same fields'],
   ['names.ts', ['value', 'first', 'z'], 'what a C++ name is called where none is given, and a range of letters'],
+  ['tile_mask.ts', ['add', 'minimum'], 'intrinsics, by the names they have'],
   ['threshold.ts', ['key'], 'a variable of the emitted text'],
   ['attention.ts', ['key', 'value'], 'operands of the template, in the words of a refusal'],
   ['slots.ts', ['x', 'y', 'z'], 'what parameters of a derived kernel are called, and a range of letters'],

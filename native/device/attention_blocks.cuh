@@ -1,0 +1,230 @@
+// Which tiles of keys a block of query rows meets. A range of keys leaves out those in front of it and behind it; where a Slots can
+// tell for a tile of pairs what its mask makes of them, tiles of which the mask lets no pair through are left out as well, and those of
+// which it lets all through are told from the others.
+#ifndef HEDDLE_ATTENTION_BLOCKS_CUH
+#define HEDDLE_ATTENTION_BLOCKS_CUH
+
+#include "attention_slots.cuh"
+#include "ranges.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Tiles that are told apart; of longer sequences, several neighbours are one. Tests have few.
+#if !defined(HEDDLE_MOST_KEY_TILES)
+#define HEDDLE_MOST_KEY_TILES 2048
+#endif
+constexpr int most_key_tiles = HEDDLE_MOST_KEY_TILES;
+
+/// Numbers in the order of unsigned ones, and back. The order of floats leaves no room for what is no number.
+struct OrderedInts {
+  using Type = int;
+  static __device__ __forceinline__ unsigned int key(int value) { return static_cast<unsigned int>(value) ^ 0x80000000u; }
+  static __device__ __forceinline__ int value(unsigned int key) { return static_cast<int>(key ^ 0x80000000u); }
+};
+struct OrderedFloats {
+  using Type = float;
+  static __device__ __forceinline__ unsigned int key(float value) {
+    unsigned int bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+  }
+  static __device__ __forceinline__ float value(unsigned int key) {
+    const unsigned int bits = key >> 31 != 0 ? key ^ 0x80000000u : ~key;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+};
+
+/// What `value(place)` is at the places from `first` to `last`, asked of all lanes of a warp; places beyond Span are asked for behind
+/// the others. A float that is no number leaves nothing known.
+template <int Span, class Value>
+__device__ __forceinline__ auto met_between(int first, int last, Value value) {
+  using Order = std::conditional_t<std::is_same_v<decltype(value(0)), float>, OrderedFloats, OrderedInts>;
+  using T = typename Order::Type;
+  constexpr bool is_float = std::is_same_v<T, float>;
+  const unsigned int lowest = Order::key(is_float ? static_cast<T>(-INFINITY) : ranges::least_int);
+  const unsigned int highest = Order::key(is_float ? static_cast<T>(INFINITY) : ranges::largest_int);
+  unsigned int least = highest, most = lowest;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int from = first; from <= last; from += (Span + 31) / 32 * 32) {
+    HEDDLE_UNROLL
+    for (int k = 0; k < Span; k += 32) {
+      const T met = value(min(from + lane + k, last));
+      const unsigned int key = Order::key(met);
+      least = met == met ? min(least, key) : lowest, most = met == met ? max(most, key) : highest;
+    }
+  }
+  // The least of numbers is the largest of their complements.
+  least = ~__reduce_max_sync(0xffffffffu, ~least), most = __reduce_max_sync(0xffffffffu, most);
+  return ranges::Range<T>{Order::value(least), Order::value(most)};
+}
+
+/// Bounds of values of rows, or of columns, which a Slots numbers from 0 to Count: each among those of its type.
+template <int Count>
+struct MetValues {
+  ranges::Ints ints[Count > 0 ? Count : 1];
+  ranges::Floats floats[Count > 0 ? Count : 1];
+
+  template <int Span, class Value>
+  __device__ __forceinline__ void meet(int first, int last, Value value) {
+    meet_from<Span, 0>(first, last, value);
+  }
+
+ private:
+  template <int Span, int At, class Value>
+  __device__ __forceinline__ void meet_from([[maybe_unused]] int first, [[maybe_unused]] int last, [[maybe_unused]] Value value) {
+    if constexpr (At < Count) {
+      set(At, met_between<Span>(first, last, [&](int place) { return value(Integer<At>{}, place); }));
+      meet_from<Span, At + 1>(first, last, value);
+    }
+  }
+  __device__ __forceinline__ void set(int at, ranges::Ints range) { ints[at] = range; }
+  __device__ __forceinline__ void set(int at, ranges::Floats range) { floats[at] = range; }
+};
+
+/// What a mask makes of the pairs of a tile.
+enum class TileClass : unsigned char { none, some, all };
+
+__device__ __forceinline__ TileClass class_of(ranges::Truth truth) {
+  return truth.may_hold ? (truth.may_fail ? TileClass::some : TileClass::all) : TileClass::none;
+}
+
+/// What a mask makes of the pairs of queries `first` to `last`, about Rows, and keys `from` to `to`, about Keys, whose values of rows are
+/// known. Asked of all lanes of a warp, which are told the same.
+template <int Keys, class Slots>
+__device__ __forceinline__ TileClass class_between(const Slots& slots, int b, int h, ranges::Ints rows, ranges::Ints columns,
+                                                   const MetValues<Slots::row_values>& of_rows) {
+  MetValues<Slots::key_values> of_keys;
+  of_keys.template meet<Keys>(columns.low, columns.high,
+                              [&](auto at, int j) { return slots.template key_value<decltype(at)::value>(b, h, j); });
+  return class_of(slots.tile(b, h, rows, columns, of_rows, of_keys));
+}
+
+template <int Rows, class Slots>
+__device__ __forceinline__ MetValues<Slots::row_values> values_of_rows(const Slots& slots, int b, int h, ranges::Ints rows) {
+  MetValues<Slots::row_values> of_rows;
+  of_rows.template meet<Rows>(rows.low, rows.high,
+                              [&](auto at, int i) { return slots.template row_value<decltype(at)::value>(b, h, i); });
+  return of_rows;
+}
+
+/// Whether a mask lets no pair of a warp's 16 query rows, from `first` on, and of a tile of keys through; or all of them. Warps that have
+/// no pair to look at need not look.
+template <int Keys, class Slots>
+__device__ __forceinline__ TileClass warp_class([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                                [[maybe_unused]] int first, [[maybe_unused]] int queries, [[maybe_unused]] int from,
+                                                [[maybe_unused]] int keys) {
+  if constexpr (masks_tiles<Slots>) {
+    const ranges::Ints rows = {min(first, queries - 1), min(first + 15, queries - 1)};
+    const TileClass found = class_between<Keys>(slots, b, h, rows, {from, min(from + Keys, keys) - 1},
+                                                values_of_rows<16>(slots, b, h, rows));
+    // By votes, so that branches are known to be uniform.
+    if (__any_sync(0xffffffffu, found == TileClass::none)) return TileClass::none;
+    return __any_sync(0xffffffffu, found == TileClass::all) ? TileClass::all : TileClass::some;
+  } else {
+    return TileClass::some;
+  }
+}
+
+/// What a mask makes of each tile, then the tiles that are met: twice their number, and 1 where it lets all pairs through.
+HEDDLE_SHARED_FUNCTION(unsigned char, key_tile_classes, most_key_tiles)
+HEDDLE_SHARED_FUNCTION(unsigned short, key_tiles_met, most_key_tiles)
+/// How many of these there are, and the logarithm of how many tiles each stands for.
+HEDDLE_SHARED_FUNCTION(int, key_tiles_count, 2)
+
+/// The tiles of Keys keys that a block meets, in order.
+template <class Slots, int Keys>
+struct KeyTiles {
+  int begin = 0, end = 0;  // keys that some query of the block attends, as far as ranges tell
+  int count = 0;           // tiles that are met
+
+  /// The first key of one of the tiles.
+  __device__ __forceinline__ int first_of(int tile) const {
+    if constexpr (masks_tiles<Slots>) {
+      const int bits = together();
+      return begin + (((key_tiles_met()[tile >> bits] >> 1) << bits) + (tile & ((1 << bits) - 1))) * Keys;
+    } else {
+      return begin + tile * Keys;
+    }
+  }
+
+  /// Whether the mask lets all pairs of a tile through that the ranges of its queries do.
+  __device__ __forceinline__ bool is_open([[maybe_unused]] int tile) const {
+    if constexpr (masks_tiles<Slots>) {
+      return (key_tiles_met()[tile >> together()] & 1) != 0;
+    } else {
+      return !masks_pairs<Slots>;
+    }
+  }
+
+  /// Finds the tiles for queries `first` to `last`, of a block of Rows, which attend keys from `from` to `to`. All threads of the block
+  /// take part, and meet in barriers where a mask tells tiles apart.
+  template <int Threads, int Rows>
+  __device__ __forceinline__ void find([[maybe_unused]] const Slots& slots, [[maybe_unused]] int b, [[maybe_unused]] int h,
+                                       [[maybe_unused]] int first, [[maybe_unused]] int last, int from, int to) {
+    // What is read for pairs is read 8 keys at a time, which lie at multiples of 8.
+    begin = reads_pairs<Slots> ? from & ~7 : from, end = to;
+    const int tiles = begin < end ? (end - begin + Keys - 1) / Keys : 0;
+    count = tiles;
+    if constexpr (masks_tiles<Slots>) {
+      int bits = 0;
+      while ((tiles - 1) >> bits >= most_key_tiles) ++bits;
+      const int groups = tiles > 0 ? ((tiles - 1) >> bits) + 1 : 0;
+      classify<Threads, Rows>(slots, b, h, {first, last}, groups, Keys << bits);
+      __syncthreads();
+      if (threadIdx.x < 32) gather(groups, bits);
+      __syncthreads();
+      const int met = key_tiles_count()[0];
+      // Only the last of all groups may have fewer tiles.
+      const bool has_last = met > 0 && (key_tiles_met()[met - 1] >> 1) == groups - 1;
+      count = (met << bits) - (has_last ? (groups << bits) - tiles : 0);
+    }
+  }
+
+ private:
+  /// 2^together() neighbouring tiles are told apart from others as one. Kept in shared memory, since registers are short.
+  __device__ __forceinline__ int together() const { return key_tiles_count()[1]; }
+
+  /// A warp to a tile where columns have values to be found, else a thread.
+  template <int Threads, int Rows>
+  __device__ __forceinline__ void classify(const Slots& slots, int b, int h, ranges::Ints rows, int groups, int width) const {
+    constexpr int team = Slots::key_values > 0 ? 32 : 1;
+    const auto of_rows = values_of_rows<Rows>(slots, b, h, rows);
+    for (int group = static_cast<int>(threadIdx.x) / team; group < groups; group += Threads / team) {
+      const int from = begin + group * width;
+      const TileClass found = class_between<Keys>(slots, b, h, rows, {from, min(from + width, end) - 1}, of_rows);
+      if (threadIdx.x % team == 0) key_tile_classes()[group] = static_cast<unsigned char>(found);
+    }
+  }
+
+  /// Lists the groups that are met, by one warp.
+  __device__ __forceinline__ void gather(int groups, int bits) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    int met = 0;
+    for (int from = 0; from < groups; from += 32) {
+      const int group = from + lane;
+      const TileClass found = group < groups ? static_cast<TileClass>(static_cast<unsigned char>(key_tile_classes()[group]))
+                                             : TileClass::none;
+      const unsigned int lanes = __ballot_sync(0xffffffffu, found != TileClass::none);
+      const int place = met + __popc(lanes & ((1u << lane) - 1));
+      if (found != TileClass::none) {
+        key_tiles_met()[place] = static_cast<unsigned short>(group * 2 + (found == TileClass::all ? 1 : 0));
+      }
+      met += __popc(lanes);
+    }
+    if (lane == 0) key_tiles_count()[0] = met, key_tiles_count()[1] = bits;
+  }
+};
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif
