@@ -130,5 +130,6 @@ const encoderCommand = (context: () => CliContext) =>
 
 export const benchCommand = (context: () => CliContext) =>
   addTarget(new Command('bench').description('measure kernels, graphs and plans on a device'), context)
+    .enablePositionalOptions()
     .addCommand(encoderCommand(context))
     .addCommand(decodingCommand(context))

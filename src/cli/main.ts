@@ -37,6 +37,8 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
   const root = new Command('heddle')
     .description('compile transformer kernels from TypeScript to CUDA, and run models with them')
     .version(version)
+    // Options behind a verb are that verb's, also where another has one of the name.
+    .enablePositionalOptions()
   const verbs = [
     genCommand,
     buildCommand,

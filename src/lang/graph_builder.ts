@@ -72,6 +72,13 @@ export class GraphBuilder {
   readonly written: Written[] = []
   readonly #made = new WeakSet<GraphTensor>()
 
+  /** The tensor of a value that was put into `values`: to go on with a graph that exists. */
+  adopt(value: ValueId): GraphTensor {
+    const handle = { value }
+    this.#made.add(handle)
+    return handle
+  }
+
   /** Adds a value that no node computes: a graph input or a weight. */
   declare(decl: TensorDecl): GraphTensor {
     return this.#value({ dtype: dtypeRef(decl.type), shape: parseShape(decl.dims), layout: decl.layout?.name ?? 'row' })
@@ -215,9 +222,7 @@ export class GraphBuilder {
 
   #value(value: GraphValue): GraphTensor {
     this.values.push(value)
-    const handle = { value: this.values.length - 1 }
-    this.#made.add(handle)
-    return handle
+    return this.adopt(this.values.length - 1)
   }
 
   #add(method: (...given: never[]) => unknown, node: GraphNode): void {

@@ -3,7 +3,7 @@
  * computed before, it computes still. Activations stay on the device; a maximum and a row of counts for each site leave it.
  */
 import { absMax, columnSum, magnitudeHistogram } from '../../specs/ops/calibration.js'
-import { type Graph, type GraphNode, outputsOf } from '../ir/graph.js'
+import { type Graph, type GraphNode, outputsOf, type ValueId } from '../ir/graph.js'
 import { GraphBuilder, type GraphTensor } from '../lang/graph.js'
 import { type Site, siteRows } from './sites.js'
 
@@ -38,7 +38,7 @@ function observe(
   const outputs: Record<string, number> = { ...graph.outputs }
   for (const site of sites) {
     const known = builder.nodes.length
-    const rows = builder.view(siteTensor(graph, site), siteRows[site])
+    const rows = builder.view(builder.adopt(siteValue(graph, site)), siteRows[site])
     outputs[`${site}.${what}`] = measure(builder, rows, site).value
     const made = builder.nodes.splice(known)
     builder.nodes.push(...made.map((node, i): GraphNode => ({ ...node, name: `${site}.${what}${i}` })))
@@ -47,9 +47,9 @@ function observe(
 }
 
 /** The value of a site: a graph input, or what the node of its name computes. */
-function siteTensor(graph: Graph, site: Site): GraphTensor {
+function siteValue(graph: Graph, site: Site): ValueId {
   const node = graph.nodes.find(({ name }) => name === site)
   const value = graph.inputs[site] ?? (node === undefined ? undefined : outputsOf(node)[0])
   if (value === undefined) throw new Error(`internal: graph ${graph.name} has no value ${site}`)
-  return { value }
+  return value
 }

@@ -62,7 +62,7 @@ describe('BERT configurations', () => {
       'config.heads',
       'hidden_size 128 is not a multiple of num_attention_heads 3',
     ],
-    ['another architecture', { architectures: ['BertForQuestionAnswering'] }, 'config.architecture', 'BertForQuestionAnswering'],
+    ['another architecture', { architectures: ['BertForMultipleChoice'] }, 'config.architecture', 'BertForMultipleChoice'],
     ['an architecture that is a method of objects', { architectures: ['constructor'] }, 'config.architecture', 'constructor'],
     [
       'labels with a gap',

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "heddle/abi.h"
+#include "heddle/facts.h"
 
 using Work = std::function<int32_t(heddle_error*)>;
 
@@ -236,4 +237,8 @@ const heddle_device_api api = {
 }  // namespace
 
 extern "C" const heddle_device_api* heddle_device_plugin(void) { return &api; }
+extern "C" int32_t heddle_device_facts(heddle_device*, heddle_facts* facts, heddle_error*) {
+  *facts = heddle_facts{};
+  return HEDDLE_OK;
+}
 extern "C" const heddle_kernel_library_info* heddle_kernel_library(void) { return &library; }

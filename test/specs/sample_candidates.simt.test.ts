@@ -100,7 +100,12 @@ const sourceOf = (file: string): string => readFileSync(join(process.cwd(), 'spe
 const wrong = sourceOf('sample_candidates.ts')
   .replace('i < count(r)', 'i < count(r) - 1')
   .replace("op('sample_candidates'", "op('sample_few'")
-const files = { 'ends.ts': sourceOf('ends.ts'), 'sample_candidates.ts': sourceOf('sample_candidates.ts'), 'wrong.ts': wrong }
+const files = {
+  'ends.ts': sourceOf('ends.ts'),
+  'sample.ts': sourceOf('sample.ts'),
+  'sample_candidates.ts': sourceOf('sample_candidates.ts'),
+  'wrong.ts': wrong,
+}
 const { kernels } = read(files)
 
 function kernelNamed(name: string) {

@@ -54,13 +54,18 @@ const statedAs = (stated: ErrorClass, value: Value | undefined): Accuracy => {
 const longest = ([first, ...others]: readonly Count[]): Count | undefined =>
   first === undefined ? undefined : others.reduce<Count>((a, b) => ['maximum', a, b], first)
 
+/** What no error of float32 exceeds without being infinite. */
+const largestScale = 1e30
+
 function classify(param: TensorParam, value: Value): Accuracy {
   // An integer is right or wrong.
   if (param.dtype === 'i32' || param.dtype === 'u8') return { class: 'exact', integers: true }
   const { calls, roundings, sums, products, absolute, steep, isStored, isMoved } = value
   const rest = {
     integers: isStored,
-    ...(isFloat(param) && absolute !== 1 ? { scale: absolute === 0 ? 0 : Math.max(1, Number(absolute.toPrecision(3))) } : {}),
+    ...(isFloat(param) && absolute !== 1
+      ? { scale: absolute === 0 ? 0 : Math.min(Math.max(1, Number(absolute.toPrecision(3))), largestScale) }
+      : {}),
     ...(steep ? { steep: true as const } : {}),
   }
   const terms = longest([...products, ...(products.length > 0 ? sums : [])])

@@ -78,9 +78,9 @@ const unique = (a: readonly Count[], b: readonly Count[]): readonly Count[] => [
   ...new Map([...a, ...b].map((count) => [JSON.stringify(count), count])).values(),
 ]
 
-/** A number that is written in a body; NaN, which marks what has no value, says nothing of how large others are. */
+/** A number that is written in a body; NaN and infinities, which mark what has no value, say nothing of how large others are. */
 export function constant(value: number): Value {
-  const size = Number.isNaN(value) ? 0 : value
+  const size = Number.isFinite(value) ? value : 0
   return { ...leaf([size], Math.abs(size)), isConstant: true }
 }
 
