@@ -8,6 +8,7 @@ import { defineConfig } from 'vitest/config'
 const source = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const alias = { 'heddle/std': source('./src/std/index.ts'), heddle: source('./src/index.ts') }
 const groups = ['simt', 'nvcc']
+const setups: Readonly<Record<string, string>> = { nvcc: 'test/toolchain/native_setup_cuda.ts' }
 const minutes = 60_000
 
 export default defineConfig({
@@ -33,7 +34,7 @@ export default defineConfig({
         test: {
           name: group,
           include: [`test/**/*.${group}.test.ts`],
-          globalSetup: 'test/toolchain/native_setup.ts',
+          globalSetup: setups[group] ?? 'test/toolchain/native_setup.ts',
           testTimeout: 10 * minutes,
           hookTimeout: 10 * minutes,
         },
