@@ -15,7 +15,7 @@ import { firstLines, runTool } from './process.js'
 import { readBuildReport } from './report.js'
 
 /** The largest archive without models: what a slow link moves in a minute. Attention for seven widths of heads takes its share of it. */
-const limitBytes = 48 * 2 ** 20
+const limitBytes = 56 * 2 ** 20
 
 const launcher = `#!/bin/sh
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
@@ -39,7 +39,7 @@ export interface BundleResult {
 
 /**
  * Packs what `build` left into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
- * @throws environment `bundle.missing` when something is not built, usage `bundle.model`, finding `bundle.size` over 48 MiB, `bundle.glibc` for a file
+ * @throws environment `bundle.missing` when something is not built, usage `bundle.model`, finding `bundle.size` over 56 MiB, `bundle.glibc` for a file
  * that an old glibc does not load
  */
 export async function makeBundle({ root, models = [], signal }: BundleOptions): Promise<BundleResult> {
