@@ -30,7 +30,8 @@ export const endings = {
  */
 export const requests = {
   temperature: { values: [1, 0.5, 2] },
-  topP: { values: [1, 1, 0.6, 0.6, 0.9, 0.9] },
+  // Of no few equals a whole number: where the words that remain end at a tie, roundings decide.
+  topP: { values: [1, 1, 0.613, 0.613, 0.907, 0.907] },
   minP: { values: [0, 0, 0, 0, 0.05, 0.05, 0.05, 0.05] },
   seedsLow: { from: -1e9, to: 1e9 },
   seedsHigh: { from: -1e9, to: 1e9 },
