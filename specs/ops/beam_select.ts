@@ -3,7 +3,7 @@
  * the best of all continuations of all beams go on.
  */
 import { idiv, int, maximum, minimum, op, row, sum, tensor, topK } from 'heddle'
-import { largestOf, normaliserOf } from './beam_scores.js'
+import { candidates, largestOf, normaliserOf } from './beam_scores.js'
 
 /**
  * The beams of sequences `b` after a step. `values` and `ids` are the candidates of a sequence's beams, n = w*p*k, as `beam_candidates` leaves them; `k` is at
@@ -32,15 +32,8 @@ export const beamSelect = op('beam_select', {
   },
   attrs: { maxSteps: int(1024) },
   facts: {
-    n: 'w*p*k',
+    ...candidates,
     w: { atMost: 'k' },
-    p: { swept: true, upTo: 66 },
-    o: 1,
-    // One part of a beam has a sum of 1 and its row's largest logit, the others a sum of 0: what is taken from a logit is then an integer.
-    tops: { first: 3, values: [-1, -2, -3, -4, 0] },
-    sums: { first: 1, values: [0] },
-    ids: { from: -1, to: 1000 },
-    ends: { from: 0, to: 1000 },
     finished: { from: 0, to: 1 },
     step: { values: [2] },
     scores: 'exact',

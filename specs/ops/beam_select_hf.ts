@@ -4,7 +4,7 @@
  * among the first `w` of them enter the pool, at their cumulative log-probability divided by length^lengthPenalty.
  */
 import { idiv, int, maximum, minimum, op, pow, row, sum, tensor, toFloat, topK } from 'heddle'
-import { largestOf, normaliserOf } from './beam_scores.js'
+import { candidates, largestOf, normaliserOf } from './beam_scores.js'
 
 /** What a beam that ends is set back by among those that go on: it stands behind all that do not. */
 const setBack = -1e9
@@ -47,15 +47,8 @@ export const beamSelectHf = op('beam_select_hf', {
   },
   attrs: { lengthPenalty: 1, earlyStopping: int(0), maxSteps: int(1024) },
   facts: {
-    n: 'w*p*k',
+    ...candidates,
     k: { atLeast: '2*w' },
-    p: { swept: true, upTo: 66 },
-    o: 1,
-    // One part of a beam has a sum of 1 and its row's largest logit, the others a sum of 0: what is taken from a logit is then an integer.
-    tops: { first: 3, values: [-1, -2, -3, -4, 0] },
-    sums: { first: 1, values: [0] },
-    ids: { from: -1, to: 1000 },
-    ends: { from: 0, to: 1000 },
     done: { from: 0, to: 1 },
     poolRows: { from: 0, to: 1000 },
     poolSteps: { from: -1, to: 2 },

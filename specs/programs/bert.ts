@@ -4,20 +4,12 @@
  */
 import { program, tensor } from 'heddle'
 import { embeddings } from '../graphs/embeddings.js'
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from '../graphs/encoder_layer.js'
+import { encoderLayers } from '../graphs/encoder_layers.js'
 import { hiddenStates, pooler, sequenceClassifier, spanClassifier, tokenClassifier } from '../graphs/heads.js'
-
-/** Layers by the op in their inner networks. */
-export const encoderLayers = {
-  gelu: encoderLayerGelu,
-  gelu_tanh: encoderLayerGeluTanh,
-  relu: encoderLayerRelu,
-  silu: encoderLayerSilu,
-} as const
 
 export interface BertProgram {
   readonly layers: number
-  readonly activation: keyof typeof encoderLayers
+  readonly activation: keyof typeof encoderLayers.post
   readonly eps: number
   /** Of scores: 1/sqrt(headDim). */
   readonly scale: number
@@ -38,7 +30,7 @@ export const bert = program('bert', {
     const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
     const embedded = p.apply(embeddings, { ids: tokens(ids), typeIds: tokens(typeIds) }, p.weights('embeddings'), { eps })
     const hidden = p.repeat('layer', layers, embedded.hidden, (x, layer) => {
-      return p.apply(encoderLayers[activation], { x, lengths }, layer.weights, { eps, scale }).hidden
+      return p.apply(encoderLayers.post[activation], { x, lengths }, layer.weights, { eps, scale }).hidden
     })
     if (head === 'tokens' || head === 'sequence') {
       const classifier = head === 'tokens' ? tokenClassifier : sequenceClassifier

@@ -4,27 +4,14 @@
  * s seq, h heads, d headDim, i inner, g and e heads and their size in the decoder, v vocab, p positions.
  */
 import { program, tensor } from 'heddle'
-import {
-  encoderLayerPreGelu,
-  encoderLayerPreGeluTanh,
-  encoderLayerPreRelu,
-  encoderLayerPreSilu,
-} from '../graphs/encoder_layer_pre.js'
+import { encoderLayers } from '../graphs/encoder_layers.js'
 import { embedScaled, finalNorm, memoryKeysValues } from '../graphs/seq2seq_encoder.js'
 import { splitHeads } from '../layouts/split_heads.js'
-import { encoderLayers } from './bert.js'
-
-const preLayers = {
-  gelu: encoderLayerPreGelu,
-  gelu_tanh: encoderLayerPreGeluTanh,
-  relu: encoderLayerPreRelu,
-  silu: encoderLayerPreSilu,
-} as const
 
 export interface Seq2seqEncoderProgram {
   readonly layers: number
   readonly decoderLayers: number
-  readonly activation: keyof typeof preLayers
+  readonly activation: keyof typeof encoderLayers.pre
   /** Whether norms stand in front of attention and inner networks. */
   readonly preNorm: boolean
   /** Whether a norm follows the last layer. */
@@ -56,7 +43,7 @@ export const seq2seqEncoder = program('seq2seq_encoder', {
   inputs: { ids: tensor('i32', 'b s'), lengths: tensor('i32', 'b') },
   build: (p, { ids, lengths }, { layers, decoderLayers, activation, eps, scale, factor, ...norms }) => {
     const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
-    const layerGraph = (norms.preNorm ? preLayers : encoderLayers)[activation]
+    const layerGraph = encoderLayers[norms.preNorm ? 'pre' : 'post'][activation]
     const weights = p.weights('embeddings')
     const embedded = p.apply(embedScaled, { ids: tokens(ids) }, weights, { factor }, { label: 'embeddings' })
     const hidden = p.repeat('layer', layers, embedded.hidden, (x, layer) => {

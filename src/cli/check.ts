@@ -1,9 +1,9 @@
 /** `heddle check`: the project's own ops, graphs and plans against their bodies on a device. Compiles what it checks, and nothing else. */
 import { Command, Option } from '@commander-js/extra-typings'
-import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
 import { type CliContext, json } from './context.js'
+import { pattern } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { readTuning } from './tuning_file.js'
 
@@ -21,15 +21,6 @@ export interface CheckVerbOptions {
 
 /** Failures of one group that are printed; the count says how many there were. */
 const shownFailures = 5
-
-function pattern(text: string | undefined): RegExp | undefined {
-  if (text === undefined) return undefined
-  try {
-    return new RegExp(text)
-  } catch (cause) {
-    throw usageError('check.filter', `${JSON.stringify(text)} is not a regular expression`, { cause })
-  }
-}
 
 const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body', ir: 'what was read of it', nodes: 'its nodes' }
 
@@ -51,7 +42,7 @@ export function describeCheck({ name, against, passed, failures, seconds }: Chec
 export async function check(names: readonly string[], options: CheckVerbOptions, context: CliContext): Promise<CheckReport> {
   const { root, signal } = context
   const { onNotice, onProgress } = openOptions(context)
-  const filter = pattern(options.filter)
+  const filter = pattern(options.filter, 'check.filter')
   const tuning = await readTuning({ root, specs: options.specs, file: undefined })
   const { device, plan, dtype, thorough, generated, specs } = options
   return checkProject({

@@ -1,5 +1,6 @@
 /** Option values shared by verbs. */
 import { InvalidArgumentError } from '@commander-js/extra-typings'
+import { type ErrorCode, usageError } from '../errors.js'
 
 /** A positive integer from the command line. */
 export function positive(text: string): number {
@@ -25,3 +26,13 @@ export const dimensions = (
     }),
   ),
 })
+
+/** The regular expression of an option. @throws usage `code` for what is none */
+export function pattern(text: string | undefined, code: ErrorCode): RegExp | undefined {
+  if (text === undefined) return undefined
+  try {
+    return new RegExp(text)
+  } catch (cause) {
+    throw usageError(code, `${JSON.stringify(text)} is not a regular expression`, { cause })
+  }
+}

@@ -7,6 +7,7 @@ import { loadSeq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import { recording } from '../runtime/recording.js'
 import { type DemandOptions, demandKernels, type SearchedManifest, searchManifests, type Target } from '../toolchain/index.js'
 import { generatesText } from './generate.js'
+import { pattern } from './options.js'
 import { expectFolder } from './pipeline.js'
 
 export interface Selection {
@@ -41,10 +42,10 @@ export interface SelectedBuild {
  */
 export async function buildSelection(selection: Selection, options: DemandOptions): Promise<SelectedBuild> {
   const searched = await searchManifests(options.root)
-  const pattern = patternOf(selection.filter)
+  const wanted = pattern(selection.filter, 'build.filter')
   const candidates =
     selection.for === undefined ? allKeys(searched) : await keysOfModel(selection.for, selection, searched, options)
-  const keys = candidates.filter((key) => pattern?.test(key) ?? true)
+  const keys = candidates.filter((key) => wanted?.test(key) ?? true)
   if (keys.length === 0) {
     throw usageError('build.selection', 'no kernel is selected', {
       hint: `kernels have names such as ${allKeys(searched)[0] ?? 'softmax__f32'}`,
@@ -67,15 +68,6 @@ export async function buildSelection(selection: Selection, options: DemandOption
 }
 
 const allKeys = ({ manifest }: SearchedManifest): string[] => manifest.kernels.map(({ key }) => key)
-
-function patternOf(text: string | undefined): RegExp | undefined {
-  if (text === undefined) return undefined
-  try {
-    return new RegExp(text)
-  } catch (cause) {
-    throw usageError('build.filter', `${JSON.stringify(text)} is not a regular expression`, { cause })
-  }
-}
 
 /** Tokens of the case that a model is asked with; it has to be within its vocabulary and positions. */
 const sample = { inputIds: [0, 1, 2] }

@@ -7,6 +7,7 @@ import { openKernels } from '../runtime/open.js'
 import { installation, readManifestOf } from '../toolchain/index.js'
 import { type GroupReport, type SelftestReport, selftest } from '../verify/selftest.js'
 import { type CliContext, json } from './context.js'
+import { pattern } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 
 export interface SelftestOptions {
@@ -22,15 +23,6 @@ export interface SelftestOptions {
 
 /** Failures of one group that are printed; the count says how many there were. */
 const shownFailures = 10
-
-function pattern(text: string | undefined): RegExp | undefined {
-  if (text === undefined) return undefined
-  try {
-    return new RegExp(text)
-  } catch (cause) {
-    throw usageError('selftest.filter', `${JSON.stringify(text)} is not a regular expression`, { cause })
-  }
-}
 
 function modelFolder(path: string): { name: string; dir: string } {
   if (!existsSync(join(path, 'config.json')))
@@ -53,7 +45,7 @@ export const summaryLine = ({ passed, failed }: SelftestReport): string => `${pa
 /** @throws usage `selftest.*`, `manifest.*`; environment for a missing device, addon or compiler */
 export async function runSelftest(options: SelftestOptions, context: CliContext): Promise<SelftestReport> {
   const { root, signal } = context
-  const filter = pattern(options.filter)
+  const filter = pattern(options.filter, 'selftest.filter')
   const models = [...(options.model === undefined ? [] : [options.model]), ...(options.golden ?? [])].map((path) =>
     modelFolder(resolve(root, path)),
   )

@@ -6,7 +6,7 @@
 import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts.js'
 import { bothDomains, longestSequence, noFacts, renameCount } from '../ir/facts/facts.js'
 import { type AttrValue, type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
-import type { Kernel } from '../ir/kernel.js'
+import { emptyKernel, type Kernel } from '../ir/kernel.js'
 import { rowMajor } from '../ir/layout.js'
 import { own } from '../ir/own.js'
 import { factorsOf, sumsIntegers } from '../ir/product.js'
@@ -44,24 +44,13 @@ export function graphFacts(graph: Graph, ops: ReadonlyMap<string, Kernel>): Fact
     layout: rowMajor([]),
   }))
   const dims = [...new Set(bindings.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)))]
-  const kernel: Kernel = { ...nothing, dims, tensors }
+  const kernel: Kernel = { ...emptyKernel, dims, tensors }
   const attrs = Object.fromEntries([
     ...dims.map((dim): [string, AttrValue] => [dim, { dim }]),
     ...graph.attrs.map((attr): [string, AttrValue] => [attr, { attr }]),
   ])
   const nodes = graph.nodes.flatMap((node) => (node.kind === 'view' ? [] : [node]))
   return new Composition(graph, nodes, { kernel, inputs: bindings, outputs: [], attrs }, ops).run()
-}
-
-const nothing: Kernel = {
-  name: '',
-  source: { file: '', line: 1, column: 1 },
-  dims: [],
-  types: {},
-  attrs: [],
-  tensors: [],
-  rows: [],
-  body: [],
 }
 
 /** A member with its facts: the op's names as the graph's values and extents. */

@@ -65,3 +65,15 @@ export interface Kernel {
   /** What its arguments may be, as far as stated or read off bodies. Not part of what it computes. */
   readonly facts?: Facts
 }
+
+/** A kernel without arguments that computes nothing: what others are made of, and what stands for none. */
+export const emptyKernel: Kernel = {
+  name: '',
+  source: { file: '', line: 1, column: 1 },
+  dims: [],
+  types: {},
+  attrs: [],
+  tensors: [],
+  rows: [],
+  body: [],
+}

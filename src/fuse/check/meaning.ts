@@ -11,7 +11,7 @@ import { HeddleError, usageError } from '../../errors.js'
 import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
-import type { Kernel } from '../../ir/kernel.js'
+import { emptyKernel, type Kernel } from '../../ir/kernel.js'
 import { hiddenBelow } from '../../ir/meaning.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
@@ -174,7 +174,7 @@ function viewed(graph: Graph, drawn: ReadonlyMap<ValueId, Float64Array>): Map<Va
 export function maskedRule(graph: Graph, nodes: DerivedGroup['nodes'], kernels: ReadonlyMap<string, Kernel>) {
   const [scores, context] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
   if (scores === undefined || context === undefined) return undefined
-  const members = nodes.flatMap((node) => (node.kind === 'op' ? [{ node, kernel: noKernel }] : []))
+  const members = nodes.flatMap((node) => (node.kind === 'op' ? [{ node, kernel: emptyKernel }] : []))
   const operand = fedOperand(graph, scores, context, members)
   const weights = operand === undefined ? undefined : context[operand]
   const axes = operand === undefined ? [] : context.subscripts[operand]
@@ -226,18 +226,6 @@ function hasLow(kernel: Kernel | undefined): boolean {
       found ||= expr.kind === 'const' && expr.type === 'f32' && Math.abs(Number(expr.value)) >= -hiddenBelow
     })
   return found
-}
-
-/** Surroundings look at nodes alone. */
-const noKernel: Kernel = {
-  name: '',
-  source: { file: '', line: 1, column: 1 },
-  dims: [],
-  types: {},
-  attrs: [],
-  tensors: [],
-  rows: [],
-  body: [],
 }
 
 /** Outputs of the derived kernel, given the values it reads. */

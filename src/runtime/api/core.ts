@@ -3,9 +3,9 @@
  * it is still open.
  */
 import { usageError } from '../../errors.js'
+import { abortable } from '../abortable.js'
 import type { Device as NativeDevice } from '../device.js'
 import type { NativeLibrary, NativeSlice } from '../native.js'
-import { runAborted } from './abort.js'
 import type { Form, TensorHome } from './device_tensor.js'
 import { entriesByOp, type KernelEntries } from './find_kernel.js'
 import { tensorIn } from './form.js'
@@ -109,7 +109,7 @@ export class DeviceCore implements TensorHome {
     })
     const program = this.native.program([])
     try {
-      const read = await runAborted(program, signal, () => program.run([], pieces))
+      const read = await abortable(program, signal, () => program.run([], pieces))
       const [first = new Uint8Array()] = read
       if (read.length === 1) return first
       const whole = new Uint8Array(bytes)

@@ -2,9 +2,10 @@
  * One kernel on its own: host tensors are copied into one piece of device memory with the results that come back, results that stay get
  * memory of their own, and an input that the op updates in place is its result.
  */
+
+import { abortable } from '../abortable.js'
 import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice } from '../native.js'
 import { arenaAlignment } from '../planner.js'
-import { runAborted } from './abort.js'
 import type { CheckedCall } from './check_call.js'
 import { DeviceTensor, type TensorHome } from './device_tensor.js'
 import type { FoundKernel } from './find_kernel.js'
@@ -53,7 +54,7 @@ export async function launch(of: Launch, device: NativeDevice, home: TensorHome)
         tensor instanceof DeviceTensor ? [] : [{ to: slice(name), data: bytesIn(tensor, op.inputs[name]?.layout) }],
       )
       const reads = keep ? [] : Object.keys(outputs).map(slice)
-      const results = await runAborted(program, signal, () => program.run(writes, reads))
+      const results = await abortable(program, signal, () => program.run(writes, reads))
       arena.release()
       return Object.fromEntries(
         Object.entries(outputs).map(([name, form], i) => {

@@ -1,9 +1,9 @@
 /** A loaded model: a program for each combination of sizes it is run with, of which the last used are kept, over the same weights and states. */
 import { usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
+import { abortable } from '../abortable.js'
 import type { NativeBuffer, NativeSlice } from '../native.js'
 import { buildProgram, type Program } from '../program.js'
-import { runAborted } from './abort.js'
 import { checkOptions } from './call.js'
 import { type CheckedRun, checkRun, type ModelParts, type StateParts, snapshot } from './check_run.js'
 import { DeviceTensor, type Form } from './device_tensor.js'
@@ -147,7 +147,7 @@ export class LoadedModel {
             : bytesIn(tensor, layoutOf(layouts, source.inputs[name]?.layout ?? 'row', tensor.shape.length)),
         ]),
       )
-      const results = await runAborted(program, signal, () => program.run(given, { into }))
+      const results = await abortable(program, signal, () => program.run(given, { into }))
       return Object.fromEntries(
         Object.entries(forms).map(([name, form]) => {
           const slice = into[resultName(name)]

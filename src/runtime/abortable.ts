@@ -1,8 +1,8 @@
 /** Work on a device that an AbortSignal can stop: the signal asks the device, which stops between two steps. */
-import { HeddleError } from '../../errors.js'
+import { HeddleError } from '../errors.js'
 
 /** Starts `run`, with the signal wired to `work.abort`. @throws the signal's reason when it aborts, else what `run` rejects with */
-export async function runAborted<T>(work: { abort(): void }, signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
+export async function abortable<T>(work: { abort(): void }, signal: AbortSignal | undefined, run: () => Promise<T>): Promise<T> {
   signal?.throwIfAborted()
   const abort = (): void => work.abort()
   signal?.addEventListener('abort', abort, { once: true })
