@@ -141,6 +141,9 @@ int32_t heddle_launch_embed_scaled__f32(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_embed_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_step__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_untyped_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_untyped_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_untyped_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f32(const heddle_launch* launch, heddle_error* error);
@@ -493,6 +496,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"embed_step__bf16", "b720fd3d20896c4d4310a66150d2cf5a993bb57cb9012f3a3506e570eaaabbac", 5, 5, 1, heddle_launch_embed_step__bf16, "rrrrw"},
       {"embed_step__f16", "3b0a9491b3aa15ce0f2918a9764b34c4739094bcc05230bee72ccfa6b92222fd", 5, 5, 1, heddle_launch_embed_step__f16, "rrrrw"},
       {"embed_step__f32", "6b7751203dca345e7d3358c63e7d8605d79703984de2cd641b73f6f0c6fc412c", 5, 5, 1, heddle_launch_embed_step__f32, "rrrrw"},
+      {"embed_untyped_layer_norm__bf16", "6155d41ed8d81018104fbeeacf48ceb9abf8e6e7a528959babdec19722e3f923", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__bf16, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__f16", "f3bf71f4a0b7f582270a2fd2f8a96294c86c5ae7e03575e7ae6e5ba3615c34ef", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f16, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__f32", "706815713546f59d14504e89c4c38f90494726bdc4c4d1b5e7c9eb973ec958da", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f32, "rrrrrrrrrw"},
       {"embedding_lookup__bf16", "ec7398e3379a41836103e53c4ec6fc2ed08833834f86fe7da11c46ee5d8c6774", 3, 3, 0, heddle_launch_embedding_lookup__bf16, "rrw"},
       {"embedding_lookup__f16", "5286dc7b6defea4df90bec479692dac768b7a788dc618d6fa0b865448399890b", 3, 3, 0, heddle_launch_embedding_lookup__f16, "rrw"},
       {"embedding_lookup__f32", "2d230fda59a320a08c3d2ffc94c65260a5d7ccc7b875f3d32720b351b8247e38", 3, 3, 0, heddle_launch_embedding_lookup__f32, "rrw"},
