@@ -4,7 +4,7 @@ import { conversions } from './conversions.js'
 import { beamStep, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
-import { embeddings } from './graphs/embeddings.js'
+import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from './graphs/encoder_layer.js'
 import {
   encoderLayerPreGelu,
@@ -12,7 +12,7 @@ import {
   encoderLayerPreRelu,
   encoderLayerPreSilu,
 } from './graphs/encoder_layer_pre.js'
-import { hiddenStates, pooler, sequenceClassifier, spanClassifier, tokenClassifier } from './graphs/heads.js'
+import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from './graphs/heads.js'
 import { keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from './graphs/llama_ends.js'
 import { llamaLayers } from './graphs/llama_layer.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
@@ -178,9 +178,10 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   pooler,
   sampleStep,
   sampleTopStep,
-  sequenceClassifier,
+  ...Object.values(sequenceClassifiers),
   spanClassifier,
   tokenClassifier,
+  untypedEmbeddings,
 ])
 
 export const plans: readonly PlanDecl[] = [
