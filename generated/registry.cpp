@@ -141,6 +141,9 @@ int32_t heddle_launch_embed_scaled__f32(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_embed_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_step__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_untyped_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_untyped_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_embed_untyped_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embedding_lookup__f32(const heddle_launch* launch, heddle_error* error);
@@ -283,6 +286,7 @@ int32_t heddle_launch_merge_heads_pack__bf16(const heddle_launch* launch, heddle
 int32_t heddle_launch_merge_heads_pack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads_pack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_next_step(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_integers(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -349,6 +353,7 @@ int32_t heddle_launch_tanh__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_unpack_first_token__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_first_token__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_first_token__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_integers(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -493,6 +498,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"embed_step__bf16", "b720fd3d20896c4d4310a66150d2cf5a993bb57cb9012f3a3506e570eaaabbac", 5, 5, 1, heddle_launch_embed_step__bf16, "rrrrw"},
       {"embed_step__f16", "3b0a9491b3aa15ce0f2918a9764b34c4739094bcc05230bee72ccfa6b92222fd", 5, 5, 1, heddle_launch_embed_step__f16, "rrrrw"},
       {"embed_step__f32", "6b7751203dca345e7d3358c63e7d8605d79703984de2cd641b73f6f0c6fc412c", 5, 5, 1, heddle_launch_embed_step__f32, "rrrrw"},
+      {"embed_untyped_layer_norm__bf16", "6155d41ed8d81018104fbeeacf48ceb9abf8e6e7a528959babdec19722e3f923", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__bf16, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__f16", "f3bf71f4a0b7f582270a2fd2f8a96294c86c5ae7e03575e7ae6e5ba3615c34ef", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f16, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__f32", "706815713546f59d14504e89c4c38f90494726bdc4c4d1b5e7c9eb973ec958da", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f32, "rrrrrrrrrw"},
       {"embedding_lookup__bf16", "ec7398e3379a41836103e53c4ec6fc2ed08833834f86fe7da11c46ee5d8c6774", 3, 3, 0, heddle_launch_embedding_lookup__bf16, "rrw"},
       {"embedding_lookup__f16", "5286dc7b6defea4df90bec479692dac768b7a788dc618d6fa0b865448399890b", 3, 3, 0, heddle_launch_embedding_lookup__f16, "rrw"},
       {"embedding_lookup__f32", "2d230fda59a320a08c3d2ffc94c65260a5d7ccc7b875f3d32720b351b8247e38", 3, 3, 0, heddle_launch_embedding_lookup__f32, "rrw"},
@@ -635,6 +643,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"merge_heads_pack__f16", "b4b0f3e1b5ddc4508b767cacb47f630eb4671ee27f2c11109d7334a07ca8c45e", 4, 5, 0, heddle_launch_merge_heads_pack__f16, "rrrw"},
       {"merge_heads_pack__f32", "c844de2e1b228f2f31330b8a82fed9e8021ef4c37f1128cdf31dc91a6de391aa", 4, 5, 0, heddle_launch_merge_heads_pack__f32, "rrrw"},
       {"next_step", "755b750254502b018fbad4127fac3b303c2b8d164fff8efc448e0ccf04af82dd", 2, 1, 0, heddle_launch_next_step, "rw"},
+      {"pack_integers", "bd1d4da79839ab5b0793b2860888df4d8e190b083dacf5c6c0ac4302b30afacf", 4, 4, 0, heddle_launch_pack_integers, "rrrw"},
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
@@ -701,6 +710,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"unpack_first_token__bf16", "fd4e3edf866c98588ae351a664fefece2f848cd9888fe8818fcd7c868371a203", 4, 3, 0, heddle_launch_unpack_first_token__bf16, "rrrw"},
       {"unpack_first_token__f16", "cebc964dc9e23d2540cb5ce079e8cc8d32781b7375f5d1d6a2236302cd7ae5a9", 4, 3, 0, heddle_launch_unpack_first_token__f16, "rrrw"},
       {"unpack_first_token__f32", "4e196501b89aeef32e720f147c3e133a8cef342d512bd4172d1e3e26860b8f58", 4, 3, 0, heddle_launch_unpack_first_token__f32, "rrrw"},
+      {"unpack_integers", "28cdd98db99c284d12358b0e25f858e60a2b8a5e2e40814c3c3f055625a0713f", 4, 4, 0, heddle_launch_unpack_integers, "rrrw"},
       {"unpack_rows__bf16", "77aaaef3fbb1cf51bb1a213e133dde38d74f5ddc34bbe09fec001d55d4184f0a", 4, 4, 0, heddle_launch_unpack_rows__bf16, "rrrw"},
       {"unpack_rows__f16", "eb55cb8c1cd81920c4a568aed4567b44d777210da443de826a7220528f5a4f0a", 4, 4, 0, heddle_launch_unpack_rows__f16, "rrrw"},
       {"unpack_rows__f32", "1031e521f1f22f9cfb29286511cf417146e85424e58c26ed46d3247426fd477f", 4, 4, 0, heddle_launch_unpack_rows__f32, "rrrw"},

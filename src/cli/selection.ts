@@ -69,8 +69,8 @@ export async function buildSelection(selection: Selection, options: DemandOption
 
 const allKeys = ({ manifest }: SearchedManifest): string[] => manifest.kernels.map(({ key }) => key)
 
-/** Tokens of the case that a model is asked with; it has to be within its vocabulary and positions. */
-const sample = { inputIds: [0, 1, 2] }
+/** Tokens of the case that a model is asked with: within its vocabulary and positions, and none of them padding. */
+const sampleOf = (padToken?: number) => ({ inputIds: [0, 1, 2].filter((id) => id !== padToken) })
 
 /** What a model asks for when it runs. Kernels that only other sizes or ways of generating need are compiled when they are asked for. */
 async function keysOfModel(
@@ -92,11 +92,11 @@ async function keysOfModel(
   }
   if (await generatesText(folder)) {
     const generator = await loadSeq2seq(folder, how)
-    await generator.generate([sample], { maxNewTokens: 1 })
+    await generator.generate([sampleOf()], { maxNewTokens: 1 })
     generator.release()
   } else {
     const encoder = await loadEncoder(folder, how)
-    await encoder.run([sample])
+    await encoder.run([sampleOf(encoder.config.padToken)])
     encoder.release()
   }
   return keys()

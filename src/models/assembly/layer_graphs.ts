@@ -1,7 +1,7 @@
 /** The graphs that models repeat, by what their configurations say: what a plan has to cover to run them. */
 import { decoderLayers } from '../../../specs/graphs/decoder_layer.js'
 import { encoderLayers } from '../../../specs/graphs/encoder_layers.js'
-import type { BertConfig } from '../files/config.js'
+import type { BertConfig } from '../encoder/config.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 
 /** Names of the graphs that a BERT repeats. */

@@ -7,10 +7,15 @@ import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers'
 import { HeddleError, usageError } from '../../errors.js'
 import { isMissing, readText } from '../../files.js'
 import { withinTime } from './time_limit.js'
+import { type Encoded, type Truncation, truncated } from './truncation.js'
 
-export interface Encoded {
-  readonly ids: readonly number[]
-  readonly tokens: readonly string[]
+export interface EncodeOptions {
+  /** Whether special tokens are added; true by default. */
+  readonly special?: boolean
+  /** A second text, such as the one that a question is about. */
+  readonly pair?: string | undefined
+  /** Cut what is too long. */
+  readonly truncate?: Truncation | undefined
 }
 
 export interface EncodedWords extends Encoded {
@@ -30,8 +35,8 @@ export interface DecodeOptions {
 
 /** All methods throw usage `tokenizer.invalid` where the file does not do its part, and `tokenizer.time` where it takes too long. */
 export interface Tokenizer {
-  /** Encodes a text; special tokens are added unless switched off. */
-  encode(text: string, options?: { readonly special?: boolean }): Encoded
+  /** Encodes a text, or two in one sequence. @throws usage `run.truncate` for what cannot be cut as asked */
+  encode(text: string, options?: EncodeOptions): Encoded
   /** Encodes words one by one and joins them as one sequence, so that each token is known to belong to a word. */
   encodeWords(words: readonly string[]): EncodedWords
   /** The text of token ids. */
@@ -102,17 +107,29 @@ function guarded(tokenizer: Tokenizer, { guard, decoding }: { readonly guard: Gu
     throw new Error(`token ${JSON.stringify(encoded.tokens[wrong])} has id ${String(encoded.ids[wrong])}`)
   }
   return {
-    encode: (text, options) => guard('encode a text', text.length, () => checked(tokenizer.encode(text, options))),
+    encode: (text, options) =>
+      guard('encode a text', text.length + (options?.pair?.length ?? 0), () => checked(tokenizer.encode(text, options))),
     encodeWords: (words) => guard('encode words', lengthOf(words), () => checked(tokenizer.encodeWords(words))),
     decode: (ids, options) => decoding('decode ids', ids.length, () => tokenizer.decode(ids, options)),
     idOf: (token) => guard('look a token up', token.length, () => tokenizer.idOf(token)),
   }
 }
 
+/** What the library returns; types only where they are asked for. */
+interface Encoding {
+  readonly ids: readonly number[]
+  readonly tokens: readonly string[]
+  readonly token_type_ids?: readonly number[]
+}
+
 function wrap(hf: HfTokenizer): Tokenizer {
-  const encode: Tokenizer['encode'] = (text, { special = true } = {}) => {
-    const { ids, tokens } = hf.encode(text, { add_special_tokens: special })
-    return { ids, tokens }
+  const encode: Tokenizer['encode'] = (text, { special = true, pair, truncate: how } = {}) => {
+    const ofPair = pair === undefined ? {} : { text_pair: pair, return_token_type_ids: true }
+    const { ids, tokens, token_type_ids: types } = hf.encode(text, { add_special_tokens: special, ...ofPair }) as Encoding
+    const whole = { ids, tokens, types }
+    if (how === undefined || ids.length <= how.most) return whole
+    const bare = (part: string): readonly number[] => encode(part, { special: false }).ids
+    return truncated(whole, pair === undefined ? [bare(text)] : [bare(text), bare(pair)], how)
   }
   /** The special tokens put before and after a text. */
   const surroundings = (text: string): readonly [number[], number[]] => {
