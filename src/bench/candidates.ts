@@ -5,7 +5,7 @@
 import { layouts } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
 import { type Assembly, assembleBert, bertDims, bertInputs, type LayerScales } from '../models/encoder/bert.js'
-import type { BertConfig } from '../models/files/config.js'
+import type { BertConfig } from '../models/encoder/config.js'
 import type { FloatType } from '../models/files/convert.js'
 import { idRows } from '../models/files/token_rows.js'
 import { findPlan } from '../program/plans.js'

@@ -29,6 +29,8 @@ export interface FileTensor {
    * @throws usage `safetensors.read`, `safetensors.changed`; the signal's reason when it aborts
    */
   pieces(signal?: AbortSignal): AsyncGenerator<Uint8Array, void>
+  /** Rows `from` to `to - 1` as a tensor: nothing else of the file is read for it. */
+  rows(from: number, to: number): FileTensor
 }
 
 export interface SafetensorsFile {
@@ -63,11 +65,21 @@ export async function openSafetensors(path: string, signal?: AbortSignal): Promi
     const first = prefixBytes + length
     return { header: parseHeader(bytes, size - first, path), first, version: { ino, size, mtimeMs } }
   })
-  const tensors = [...header.tensors].map(([name, entry]): [string, FileTensor] => {
-    const { dtype, shape, from, to } = entry
-    return [name, { dtype, shape, bytes: to - from, pieces: (signal) => readPieces({ path, version, first }, entry, signal) }]
-  })
+  const source = { path, version, first }
+  const tensors = [...header.tensors].map(([name, entry]): [string, FileTensor] => [name, fileTensor(source, entry)])
   return { tensors: new Map(tensors), metadata: header.metadata }
+}
+
+function fileTensor(source: Source, entry: TensorEntry): FileTensor {
+  const { dtype, shape, from, to } = entry
+  const [rows = 1, ...rest] = shape
+  const row = (to - from) / rows
+  return {
+    ...{ dtype, shape, bytes: to - from },
+    pieces: (signal) => readPieces(source, entry, signal),
+    rows: (begin, end) =>
+      fileTensor(source, { dtype, shape: [end - begin, ...rest], from: from + begin * row, to: from + end * row }),
+  }
 }
 
 interface Source {

@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import { usageError } from '../../errors.js'
-import { activations as bertActivations } from '../files/config.js'
+import { activations as bertActivations } from '../files/activations.js'
 import { checkFields, keysOf, readConfigFile, readOptionalConfigFile, size } from '../files/config_file.js'
 import { shown } from '../files/safetensors_header.js'
 
