@@ -54,7 +54,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   const { files, digest, digests } = await readSources(generated)
   const recipe = await recipeFor(target, packageRoot(), options)
   const cache = cacheFolder()
-  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { cache, signal, onProgress, jobs })
+  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { cache, signal, onProgress, jobs, together: true })
 
   const reportPath = join(outDir, 'build.json')
   const linked = await link(recipe, objects, outDir, await readBuildReport(reportPath), signal)
