@@ -6,26 +6,16 @@ import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename, join } from 'node:path'
 import pLimit from 'p-limit'
-import { findingError, HeddleError, usageError } from '../errors.js'
+import { findingError, HeddleError } from '../errors.js'
 import { cached } from './cache.js'
-import { canonicalJson, sha256 } from './hash.js'
-import { type HeaderCache, headerDigests } from './includes.js'
 import { firstLines, runTool } from './process.js'
 import { type KernelResources, parsePtxas } from './ptxas.js'
 import { compileArguments, type Recipe } from './recipe.js'
+import type { KeyedFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 import { readableNames } from './symbol.js'
 import { resourcesByFile, unitKey, unitsOf, unitText } from './units.js'
 import { refuseFullDisk, writing } from './writing.js'
-
-/** A file of generated text. */
-export interface SourceFile {
-  /** As reports name it: `cuda/softmax__f32.cu`. */
-  readonly source: string
-  readonly path: string
-  /** The op it is of; none of the registry. */
-  readonly op?: string | undefined
-}
 
 export interface BuildProgress {
   readonly done: number
@@ -34,13 +24,6 @@ export interface BuildProgress {
   readonly source: string
   /** True when its object came from the cache. */
   readonly cached: boolean
-}
-
-/** A file with what its object is found by. */
-export interface KeyedFile extends SourceFile {
-  readonly key: string
-  /** Names of the headers it reaches. */
-  readonly headers: readonly string[]
 }
 
 export interface BuiltObject extends KeyedFile {
@@ -60,27 +43,6 @@ export interface CompileOptions {
   readonly jobs?: number | undefined
   /** Compiles the instances of an op together, for builds of all of them; each by itself by default. */
   readonly together?: boolean | undefined
-}
-
-/** The keys of files, in their order. @throws usage `build.generated` for a file that is missing */
-export async function keyFiles(recipe: Recipe, files: readonly SourceFile[]): Promise<readonly KeyedFile[]> {
-  const cache: HeaderCache = new Map()
-  return Promise.all(
-    files.map(async (file) => {
-      const text = await readFile(file.path, 'utf8').catch(() => undefined)
-      if (text === undefined) {
-        throw usageError('build.generated', `${file.path} is named by the manifest but missing`, {
-          hint: 'run `heddle gen` again',
-        })
-      }
-      const digests = await headerDigests(text, recipe.include, cache)
-      const headers = Object.keys(digests)
-      const flags = recipe.compileFlags(headers)
-      const { target, compiler } = recipe
-      const parts = { text, source: file.source, headers: digests, flags, target, compiler: compiler.version }
-      return { ...file, headers, key: sha256(canonicalJson(parts)) }
-    }),
-  )
 }
 
 /**

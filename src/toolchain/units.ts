@@ -5,9 +5,9 @@
  */
 import { basename } from 'node:path'
 import { canonicalJson, sha256 } from './hash.js'
-import type { KeyedFile } from './objects.js'
 import type { KernelResources } from './ptxas.js'
 import type { Recipe } from './recipe.js'
+import type { KeyedFile } from './sources.js'
 
 /** Texts of one unit at most: compilers run side by side, and the last one should not run alone for long. */
 const mostFiles = 8

@@ -1,8 +1,8 @@
 /** Which files are compiled together, as which text, and whose kernels are whose afterwards. */
 import { expect, test } from 'vitest'
-import type { KeyedFile } from '../../src/toolchain/objects.js'
 import type { KernelResources } from '../../src/toolchain/ptxas.js'
 import type { Recipe } from '../../src/toolchain/recipe.js'
+import type { KeyedFile } from '../../src/toolchain/sources.js'
 import { readableNames } from '../../src/toolchain/symbol.js'
 import { resourcesByFile, unitKey, unitsOf, unitText } from '../../src/toolchain/units.js'
 
