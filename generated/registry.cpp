@@ -24,9 +24,15 @@ int32_t heddle_launch_add_position__f32(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_add_step_position__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add_step_position__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add_step_position__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -263,6 +269,18 @@ int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, hed
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mark_seen(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_future__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_future__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_future__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_future_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_future_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_future_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_places__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_places__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_places__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_places_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_places_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_places_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_scores__f32(const heddle_launch* launch, heddle_error* error);
@@ -299,10 +317,15 @@ int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_merge_heads_pack__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads_pack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads_pack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_next_places(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_next_step(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_integers(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f32(const heddle_launch* launch, heddle_error* error);
@@ -322,6 +345,15 @@ int32_t heddle_launch_record_beams(const heddle_launch* launch, heddle_error* er
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_halves__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_halves__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_halves__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rows_from_col32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rows_from_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rows_from_col32__f32(const heddle_launch* launch, heddle_error* error);
@@ -357,15 +389,22 @@ int32_t heddle_launch_split_heads__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_suppress_ends__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_suppress_ends__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_suppress_ends__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_swiglu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_swiglu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_token_loss__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_token_loss__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_token_loss__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_first_token__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_first_token__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_first_token__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_integers(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -393,9 +432,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"add_step_position__bf16", "39284680e1d72231bd10f93e5134adc0419ff72b723259a03ffa1fae80d4c234", 4, 4, 1, heddle_launch_add_step_position__bf16, "rrrw"},
       {"add_step_position__f16", "06877302d9a2ae93f79f8346afba7864f47194acc7a7aee6e7456f0d0f10f2df", 4, 4, 1, heddle_launch_add_step_position__f16, "rrrw"},
       {"add_step_position__f32", "23764a74b9564bce9aaa0cef8a286391b7ce0e67f47bc40e72e5c5d8fdb829e5", 4, 4, 1, heddle_launch_add_step_position__f32, "rrrw"},
+      {"append_places__bf16", "43ee5277754d8030e5b4eedb6d4159fd674d56aa2fafd098c956038f476688f4", 4, 4, 0, heddle_launch_append_places__bf16, "rrrw"},
+      {"append_places__f16", "f6a81c33079c29beadc41d09008e17526e7f58de7953b2f6dff169d6bf25cfc1", 4, 4, 0, heddle_launch_append_places__f16, "rrrw"},
+      {"append_places__f32", "a3759e39026a02457cdfdad7bf069b49aa1416e00c1fc2f49c21b1e1edd9f26d", 4, 4, 0, heddle_launch_append_places__f32, "rrrw"},
       {"append_step__bf16", "82c5864e4afb6f77687c04d48a66aeeb911639b339f1c6dc6ffba9e70f6945bb", 4, 5, 0, heddle_launch_append_step__bf16, "rrrw"},
       {"append_step__f16", "dc90e9635541a6bc33cac6139fcec67e3c728e110b7f0bdbb5bb2f92b6854262", 4, 5, 0, heddle_launch_append_step__f16, "rrrw"},
       {"append_step__f32", "791df7ff3d303714c5ca448dd4593788fe0bbebeba28be362b076d7e64f0036e", 4, 5, 0, heddle_launch_append_step__f32, "rrrw"},
+      {"append_tokens__bf16", "bf13c991c5a1aaa92e00800184544f148f9917ffda2946bff7f0548e34139a65", 7, 6, 0, heddle_launch_append_tokens__bf16, "rrrrrrw"},
+      {"append_tokens__f16", "146414d5d992e8ece7739f657a637801672d8411015023b47635586aa0474555", 7, 6, 0, heddle_launch_append_tokens__f16, "rrrrrrw"},
+      {"append_tokens__f32", "c94196171ada53570cb1442a2346ada17eff23a97383779076b051d962ed16df", 7, 6, 0, heddle_launch_append_tokens__f32, "rrrrrrw"},
       {"argmax__bf16", "2e1164b6ff574fee3a982f4ccfb7ec7bf1843cc375eee33b49ecea2d579d3d9e", 2, 2, 0, heddle_launch_argmax__bf16, "rw"},
       {"argmax__f16", "40d8f6fecd2d351764256cadb0c4d978eefd53b2f09cd9924010f99e842cf1ed", 2, 2, 0, heddle_launch_argmax__f16, "rw"},
       {"argmax__f32", "9bbea808344d52f4717ee70864bc9503cc5cc547646a564b260266c182ed5342", 2, 2, 0, heddle_launch_argmax__f32, "rw"},
@@ -632,6 +677,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"magnitude_histogram__f16", "ba853c8d95a64cb836776ca10a98341e20585e1bcc1c1782b402127a4ccdbc5e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},
       {"magnitude_histogram__f32", "3629ef0b9f3b21d644b631ec8e2865e25316ad48e76d3cbb59794bbfd3cdaf12", 2, 3, 1, heddle_launch_magnitude_histogram__f32, "rw"},
       {"mark_seen", "85b82ffee913be9cbf245db4bc2a3383a34715f14140456dbdff7689935ecec5", 3, 2, 0, heddle_launch_mark_seen, "rrw"},
+      {"mask_future__bf16", "ff6aa5594c2b62b2ab0026448fa898366de3298636e7efdeb0bd84c1997ffe4f", 3, 4, 0, heddle_launch_mask_future__bf16, "rrw"},
+      {"mask_future__f16", "ee5d53a564ca202beb92742267f66c2e41c8dd28862f78bfe3b35e56a5d415be", 3, 4, 0, heddle_launch_mask_future__f16, "rrw"},
+      {"mask_future__f32", "0098fceaf1139dac016602933d5d224281050a66d6dd49129c65681f7bc48bce", 3, 4, 0, heddle_launch_mask_future__f32, "rrw"},
+      {"mask_future_window__bf16", "ab9a7608e1464956d50ad48cf8e7bb89970e7056269ae3229990e0d004d243b1", 3, 4, 1, heddle_launch_mask_future_window__bf16, "rrw"},
+      {"mask_future_window__f16", "86f4f948168c159e3987c3abba9aeac40dac7f3eb87d3179bb0c9dd71acdf7fc", 3, 4, 1, heddle_launch_mask_future_window__f16, "rrw"},
+      {"mask_future_window__f32", "59e1c6f3847174da6c7f591f7bfc5417c23e586c4f53e9e794c8f93604b47c49", 3, 4, 1, heddle_launch_mask_future_window__f32, "rrw"},
+      {"mask_places__bf16", "060b124a8af748e1a2cd9365162de728d035ef9c668c41217fa3c5b944a91508", 3, 3, 0, heddle_launch_mask_places__bf16, "rrw"},
+      {"mask_places__f16", "c225982dd030b4af115115cdf4b8f699b47022170c75b4eb82dda5913d9b984a", 3, 3, 0, heddle_launch_mask_places__f16, "rrw"},
+      {"mask_places__f32", "7fe0bb74faf9c7e15c67bf272694f9bfd73af9e406e2dcfae5517def6b655b71", 3, 3, 0, heddle_launch_mask_places__f32, "rrw"},
+      {"mask_places_window__bf16", "ab8d1688c276bae25b4f73ecc2ec12658b8965c5582eff83923f3927b222e2b0", 3, 3, 1, heddle_launch_mask_places_window__bf16, "rrw"},
+      {"mask_places_window__f16", "fc69596f625d65b99b0e14e0d32adf94d47196d4376454880d27485f6f983183", 3, 3, 1, heddle_launch_mask_places_window__f16, "rrw"},
+      {"mask_places_window__f32", "77bae7a721a7a63a9591ca01f60f6e11d0962dd1a0cdcc0ac054395652ad58cd", 3, 3, 1, heddle_launch_mask_places_window__f32, "rrw"},
       {"mask_scores__bf16", "21575b233d5e730e8f91ea34dde02bae9463242c696caae6a131fe61636455af", 3, 4, 0, heddle_launch_mask_scores__bf16, "rrw"},
       {"mask_scores__f16", "003e27fd471fbf9491b5ee1e6d2bf01e6fe40b16bbb180a171a21d29cf5499de", 3, 4, 0, heddle_launch_mask_scores__f16, "rrw"},
       {"mask_scores__f32", "6e9ebf34438d1491cbc9e97f3f1eaf1364f26cac3570277ea70e06de4d307762", 3, 4, 0, heddle_launch_mask_scores__f32, "rrw"},
@@ -668,10 +725,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"merge_heads_pack__bf16", "7b312b4c933637033a4ba393ed37f4d2945224012568c613d3b532b80e06d0e2", 4, 5, 0, heddle_launch_merge_heads_pack__bf16, "rrrw"},
       {"merge_heads_pack__f16", "b4b0f3e1b5ddc4508b767cacb47f630eb4671ee27f2c11109d7334a07ca8c45e", 4, 5, 0, heddle_launch_merge_heads_pack__f16, "rrrw"},
       {"merge_heads_pack__f32", "c844de2e1b228f2f31330b8a82fed9e8021ef4c37f1128cdf31dc91a6de391aa", 4, 5, 0, heddle_launch_merge_heads_pack__f32, "rrrw"},
+      {"next_places", "61c7e6b9289ffb453aa5fb09bf35b4d7a2faa8f5b84ac18b222881aa0cd83882", 3, 1, 0, heddle_launch_next_places, "rrw"},
       {"next_step", "755b750254502b018fbad4127fac3b303c2b8d164fff8efc448e0ccf04af82dd", 2, 1, 0, heddle_launch_next_step, "rw"},
+      {"pack_integers", "bd1d4da79839ab5b0793b2860888df4d8e190b083dacf5c6c0ac4302b30afacf", 4, 4, 0, heddle_launch_pack_integers, "rrrw"},
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
+      {"past_heads__bf16", "6bd8ce393a36fbaff2b1e1ef240769900184cbf16e0869e84d3ba55946806e15", 3, 6, 0, heddle_launch_past_heads__bf16, "rrw"},
+      {"past_heads__f16", "d460e742f971bc5d83d2e70dbf6fe7db32cc0fe58e2336fd47693df3c5a95897", 3, 6, 0, heddle_launch_past_heads__f16, "rrw"},
+      {"past_heads__f32", "34e765e3abb76bf21dffbeb738cf927dddf3b4be2b3118d86d3ae9f81218d0ca", 3, 6, 0, heddle_launch_past_heads__f32, "rrw"},
       {"penalise__bf16", "89421632c5583a828d9b4236937cd4e1b7cd1c64234a501071574a5ba92c35f5", 4, 2, 0, heddle_launch_penalise__bf16, "rrrw"},
       {"penalise__f16", "4514bb1287c2785e390f9ecbd166acfd8de0399edc272713b005ae8a3b231263", 4, 2, 0, heddle_launch_penalise__f16, "rrrw"},
       {"penalise__f32", "e6c4e2058321607a258e6fa23010fde4163abe50c5c8a1367cbac757f77b9728", 4, 2, 0, heddle_launch_penalise__f32, "rrrw"},
@@ -691,6 +753,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"relu__bf16", "e713e567a4f5c1f6bf4335b7e6b48a2b2873b57b7b8a675264d648e6795fdbb6", 2, 2, 0, heddle_launch_relu__bf16, "rw"},
       {"relu__f16", "89aec3c6e66e0727e64516b767fbd773ef7db2ceed7cdd9c11fbd88aa3ae9121", 2, 2, 0, heddle_launch_relu__f16, "rw"},
       {"relu__f32", "19e5539dd43cd988b7f0c7886293c16a57656ca380a9a8389c415b94f81c861e", 2, 2, 0, heddle_launch_relu__f32, "rw"},
+      {"repeat_heads__bf16", "230251b80c99821366fe3c2576fb5c2685884258cc8dd0edba205addab02679b", 2, 5, 0, heddle_launch_repeat_heads__bf16, "rw"},
+      {"repeat_heads__f16", "0aab6f61cda4b5a74b794d4facf82f96ba85142c9f983548c22f359725ecc13e", 2, 5, 0, heddle_launch_repeat_heads__f16, "rw"},
+      {"repeat_heads__f32", "acab2c6c292853c7fc9617ea732c9f3b2f936b8bcf4f370aab2f2fb65e852d9e", 2, 5, 0, heddle_launch_repeat_heads__f32, "rw"},
+      {"rms_norm__bf16", "3796c88087e3d1d65a5d81f04e555c808491c1d4f6b73d55a6a6ef495bcb11b5", 3, 2, 2, heddle_launch_rms_norm__bf16, "rrw"},
+      {"rms_norm__f16", "432c2fcec8eb4854a12875ff052af74753dcc5f39300a7ebe9ee90d5c29c1047", 3, 2, 2, heddle_launch_rms_norm__f16, "rrw"},
+      {"rms_norm__f32", "11589943356b0eee0288b00d34626aa141c4dd14143512fc33077fe528cd3ac7", 3, 2, 2, heddle_launch_rms_norm__f32, "rrw"},
+      {"rotate_halves__bf16", "85a4d2d130e806fbb80066b648842e69e7e83e5713679a86cf471d6ce9b0d1ba", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
+      {"rotate_halves__f16", "f28a63e3922b43aaf3195d5fc0ef7dd7a7b4a2abc1533af5befc27995f759e7a", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
+      {"rotate_halves__f32", "1f22177dd6d6c32caf5c50bbe1812c176ed724149686589fd8225195f32ad2c8", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
       {"rows_from_col32__bf16", "789ebe4aa0b4b34d4c320789276be489abc12f40dc34948e6b78c3785e8bc951", 2, 2, 0, heddle_launch_rows_from_col32__bf16, "rw"},
       {"rows_from_col32__f16", "8be044c26f30863a22b220e3b8ba8bec7f27445240523896b31baf9b77f16da6", 2, 2, 0, heddle_launch_rows_from_col32__f16, "rw"},
       {"rows_from_col32__f32", "016d12d41ad6b552e0975edb5a7a0aeefcd65cc0cffb83937dd6e6473784c38c", 2, 2, 0, heddle_launch_rows_from_col32__f32, "rw"},
@@ -726,15 +797,22 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"suppress_ends__bf16", "c0eaf7f776eadf1fac008f093bb235e84ca6a7ff1d448e33aa6c26d02bc9caee", 5, 4, 0, heddle_launch_suppress_ends__bf16, "rrrrw"},
       {"suppress_ends__f16", "08617f91967c69c2a36354ccabd3244b1356990c4a057781cd05e960ebd3dc2e", 5, 4, 0, heddle_launch_suppress_ends__f16, "rrrrw"},
       {"suppress_ends__f32", "7fe3b920f1e66e928af0077270a5a9c27c7ea178c8f2c3dcc6f26ed3b810b610", 5, 4, 0, heddle_launch_suppress_ends__f32, "rrrrw"},
+      {"swiglu__bf16", "7e30eccfcdaa09101b2bcfcbf1ed0764ca8c00ce3421f3d337239cd6903155ea", 3, 2, 0, heddle_launch_swiglu__bf16, "rrw"},
+      {"swiglu__f16", "2bcd03acef27d25f3276213fd82e4d8f8a9936d81fed13096259fb7489e4545a", 3, 2, 0, heddle_launch_swiglu__f16, "rrw"},
+      {"swiglu__f32", "1686ec404b515aa8bd21ca60bbc136ab253447fa8806508a560be6415386f0aa", 3, 2, 0, heddle_launch_swiglu__f32, "rrw"},
       {"take__bf16", "edfbe1d41c956a6e47535852f3ac35e224656cc346d06f5cd4a7e4000a39d454", 2, 3, 1, heddle_launch_take__bf16, "rw"},
       {"take__f16", "ed4849d805bf52352c61e1abe87c98f3d3c724f996316bc485ecd9a86cdab388", 2, 3, 1, heddle_launch_take__f16, "rw"},
       {"take__f32", "0495400c83b917db13f38822f40131037cdd090045bf7ba93a317dc0767c6b8d", 2, 3, 1, heddle_launch_take__f32, "rw"},
       {"tanh__bf16", "fa47e87bd47bbccd4223127412eacc93c91204a95fb4f2c7abd60ec1c38f6b0a", 2, 2, 0, heddle_launch_tanh__bf16, "rw"},
       {"tanh__f16", "c52f189d39a143cb171f9b3597580298a108d8639284177137e218b9d6b2b7a0", 2, 2, 0, heddle_launch_tanh__f16, "rw"},
       {"tanh__f32", "f317c0ec3f447969cae48b2a5adf7d07901986508a0bcaae58039e98b7c9a238", 2, 2, 0, heddle_launch_tanh__f32, "rw"},
+      {"token_loss__bf16", "5bbd68e43c16d6e6655d903cbd1378aedb2df5eba0baadbca76ef79bdb8e5c04", 3, 2, 0, heddle_launch_token_loss__bf16, "rrw"},
+      {"token_loss__f16", "e34fcc2b4fe8956f45e00141991b9423aeaca9cca1c4304662681b086b829823", 3, 2, 0, heddle_launch_token_loss__f16, "rrw"},
+      {"token_loss__f32", "f50d1d627c65a26384ae4f98f081d34a805a2b34228ea70e3e07d57b94cf63a3", 3, 2, 0, heddle_launch_token_loss__f32, "rrw"},
       {"unpack_first_token__bf16", "fd4e3edf866c98588ae351a664fefece2f848cd9888fe8818fcd7c868371a203", 4, 3, 0, heddle_launch_unpack_first_token__bf16, "rrrw"},
       {"unpack_first_token__f16", "cebc964dc9e23d2540cb5ce079e8cc8d32781b7375f5d1d6a2236302cd7ae5a9", 4, 3, 0, heddle_launch_unpack_first_token__f16, "rrrw"},
       {"unpack_first_token__f32", "4e196501b89aeef32e720f147c3e133a8cef342d512bd4172d1e3e26860b8f58", 4, 3, 0, heddle_launch_unpack_first_token__f32, "rrrw"},
+      {"unpack_integers", "28cdd98db99c284d12358b0e25f858e60a2b8a5e2e40814c3c3f055625a0713f", 4, 4, 0, heddle_launch_unpack_integers, "rrrw"},
       {"unpack_rows__bf16", "77aaaef3fbb1cf51bb1a213e133dde38d74f5ddc34bbe09fec001d55d4184f0a", 4, 4, 0, heddle_launch_unpack_rows__bf16, "rrrw"},
       {"unpack_rows__f16", "eb55cb8c1cd81920c4a568aed4567b44d777210da443de826a7220528f5a4f0a", 4, 4, 0, heddle_launch_unpack_rows__f16, "rrrw"},
       {"unpack_rows__f32", "1031e521f1f22f9cfb29286511cf417146e85424e58c26ed46d3247426fd477f", 4, 4, 0, heddle_launch_unpack_rows__f32, "rrrw"},

@@ -13,6 +13,8 @@ import {
   encoderLayerPreSilu,
 } from './graphs/encoder_layer_pre.js'
 import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from './graphs/heads.js'
+import { keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from './graphs/llama_ends.js'
+import { llamaLayers } from './graphs/llama_layer.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
@@ -35,19 +37,25 @@ import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup, wordLookup } from './ops/embedding_lookup.js'
 import { suppressEnds } from './ops/ends.js'
 import { firstToken } from './ops/first_token.js'
+import { swiglu } from './ops/gate.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
+import { maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from './ops/mask_past.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
+import { appendPlaces, appendTokens, pastHeads, repeatHeads } from './ops/past.js'
 import { markSeen, penalise } from './ops/penalise.js'
 import { record, recordBeams } from './ops/record.js'
+import { rmsNorm } from './ops/rms_norm.js'
+import { rotateHalves } from './ops/rotate_halves.js'
 import { greedy, sample } from './ops/sample.js'
 import { sampleCandidates } from './ops/sample_candidates.js'
 import { scale } from './ops/scale.js'
 import { softmax } from './ops/softmax.js'
 import { splitHeads } from './ops/split_heads.js'
 import * as standard from './ops/std.js'
-import { addStepPosition, maskSteps, nextStep } from './ops/steps.js'
+import { addStepPosition, maskSteps, nextPlaces, nextStep } from './ops/steps.js'
+import { tokenLoss } from './ops/token_loss.js'
 import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
@@ -58,6 +66,8 @@ import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
 import { bert } from './programs/bert.js'
+import { llamaPrompt } from './programs/llama_prompt.js'
+import { llamaStep } from './programs/llama_step.js'
 import { seq2seqDecoder } from './programs/seq2seq_decoder.js'
 import { seq2seqEncoder } from './programs/seq2seq_encoder.js'
 
@@ -73,7 +83,9 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   addBias,
   addPosition,
   addStepPosition,
+  appendPlaces,
   appendStep,
+  appendTokens,
   argmaxRow,
   beamCandidates,
   beamRank,
@@ -94,14 +106,23 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   layerNorm,
   magnitudeHistogram,
   markSeen,
+  maskFuture,
+  maskFutureWindow,
+  maskPlaces,
+  maskPlacesWindow,
   maskScores,
   maskSteps,
   mergeHeads,
+  nextPlaces,
   nextStep,
+  pastHeads,
   penalise,
   record,
   recordBeams,
   relu,
+  repeatHeads,
+  rmsNorm,
+  rotateHalves,
   rowsFromCol32,
   rowsFromInt8Col32,
   sample,
@@ -111,7 +132,9 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   softmax,
   splitHeads,
   suppressEnds,
+  swiglu,
   tanh,
+  tokenLoss,
   wordLookup,
   ...Object.values(standard),
 ])
@@ -145,8 +168,15 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   greedyStep,
   hiddenStates,
   keepBeams,
+  keepTokens,
   keepWords,
   languageModelHead,
+  llamaHead,
+  ...Object.values(llamaLayers.prompt),
+  ...Object.values(llamaLayers.step),
+  llamaLikelihood,
+  llamaSomeLogits,
+  llamaWords,
   memoryKeysValues,
   minimumStep,
   penaltyStep,
@@ -177,4 +207,4 @@ export const plans: readonly PlanDecl[] = [
   ...auto,
 ]
 
-export const programs = { bert, seq2seqDecoder, seq2seqEncoder } as const
+export const programs = { bert, llamaPrompt, llamaStep, seq2seqDecoder, seq2seqEncoder } as const

@@ -4,9 +4,11 @@ export {
   dequantizeChannels,
   dequantizeProduct,
   locateRows,
+  packIntegers,
   packRows,
   quantize,
   sequenceStarts,
   take,
+  unpackIntegers,
   unpackRows,
 } from 'heddle/std'

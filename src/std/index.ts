@@ -4,6 +4,6 @@
  * called it is never taken for one of these. A project that runs or re-exports one has its kernel among its own.
  */
 export { dequantize, dequantizeChannels, dequantizeProduct, quantize, toInt8 } from './int8.js'
-export { locateRows, packRows, unpackRows } from './padding.js'
+export { locateRows, packIntegers, packRows, unpackIntegers, unpackRows } from './padding.js'
 export { sequenceStarts } from './sequence_starts.js'
 export { take } from './take.js'

@@ -54,9 +54,17 @@ export function expectCount(file: Checkpoint, what: string, count: number): void
   })
 }
 
+/** Of what a tensor is taken, where not all of it is. */
+interface Taken {
+  readonly allowed?: Allowed | undefined
+  /** Rows, from and to. */
+  readonly rows?: readonly [number, number] | undefined
+}
+
 /**
  * A tensor in storage type `dtype`, read when it is uploaded; then a value that is no number throws finding `weights.value`.
  * @param found what the checkpoint has for it
+ * @param shape of the whole tensor, also where some of its rows are taken
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
 export function takeTensor(
@@ -64,7 +72,7 @@ export function takeTensor(
   name: string,
   shape: readonly number[],
   dtype: FloatType,
-  allowed?: Allowed,
+  { allowed, rows }: Taken = {},
 ): DeferredTensor {
   if (found === undefined) {
     throw usageError('weights.missing', `tensor ${name} [${shape.join(', ')}] is missing`, {
@@ -78,5 +86,13 @@ export function takeTensor(
       `tensor ${shown(stored)} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
     )
   }
-  return convertTensor(stored, tensor, dtype, allowed)
+  if (rows === undefined) return convertTensor(stored, tensor, dtype, allowed)
+  return convertTensor(`${stored}, rows ${rows[0]} to ${rows[1] - 1},`, rowsOf(tensor, ...rows), dtype, allowed)
+}
+
+/** Rows of a tensor, from and to. */
+function rowsOf(tensor: CheckpointTensor, from: number, to: number): CheckpointTensor {
+  if (!('data' in tensor)) return tensor.rows(from, to)
+  const row = tensor.data.byteLength / (tensor.shape[0] ?? 1)
+  return { ...tensor, shape: [to - from, ...tensor.shape.slice(1)], data: tensor.data.subarray(from * row, to * row) }
 }

@@ -64,7 +64,7 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: F
   }
   const bias = find(logitsBias)
   if (bias !== undefined) {
-    const taken = takeTensor(bias, logitsBias, [1, config.vocab], dtype, 'finite or -Infinity')
+    const taken = takeTensor(bias, logitsBias, [1, config.vocab], dtype, { allowed: 'finite or -Infinity' })
     weights[logitsBias] = { ...taken, shape: [config.vocab] }
   }
   if (config.badTokens.length > 0) weights[logitsBias] = withoutTokens(config, weights[logitsBias], dtype)

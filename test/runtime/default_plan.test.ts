@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { type Manifest, manifestSchema } from '../../src/emit/manifest.js'
-import { choosePlan } from '../../src/models/assembly/default_plan.js'
 import { bertLayers, seq2seqLayers } from '../../src/models/assembly/layer_graphs.js'
+import { choosePlan } from '../../src/runtime/default_plan.js'
 import type { NativeDeviceInfo } from '../../src/runtime/native.js'
 
 const manifest = manifestSchema.parse(JSON.parse(readFileSync('generated/manifest.json', 'utf8')))

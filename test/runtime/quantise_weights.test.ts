@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { layout } from '../../src/lang/layout.js'
-import { channelMaxima, quantiseWeights, type WeightMatrix } from '../../src/quant/weights.js'
+import { channelMaxima, quantiseWeights, type WeightMatrix } from '../../src/runtime/quantise_weights.js'
 
 const matrix = (rows: number, columns: number, ...values: number[]): WeightMatrix => ({
   name: 'w',

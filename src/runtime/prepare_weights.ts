@@ -2,13 +2,13 @@
  * The weights that applications read, as they are uploaded: stacked where a plan stacks, int8 where it quantises. They are made when
  * they are asked for, so that host memory holds one tensor at most.
  */
-import { usageError } from '../../errors.js'
-import { channelMaxima, quantisedBytes, quantiseWeights, stepsOf, type WeightMatrix } from '../../quant/weights.js'
-import { decode } from '../../runtime/buffer.js'
-import { findLayout, type Layouts } from '../../runtime/layouts.js'
-import type { GraphApplication } from '../../runtime/program.js'
-import { type DeferredTensor, inMemory, piecesOf, type Weight, weightBytes } from '../../runtime/weight.js'
-import { type WeightSource, weightSources } from '../../runtime/weight_tensors.js'
+import { usageError } from '../errors.js'
+import { decode } from './buffer.js'
+import { findLayout, type Layouts } from './layouts.js'
+import type { GraphApplication } from './program.js'
+import { channelMaxima, quantisedBytes, quantiseWeights, stepsOf, type WeightMatrix } from './quantise_weights.js'
+import { type DeferredTensor, inMemory, piecesOf, type Weight, weightBytes } from './weight.js'
+import { type WeightSource, weightSources } from './weight_tensors.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
