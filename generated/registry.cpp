@@ -66,6 +66,13 @@ int32_t heddle_launch_beam_candidates__f32__k32(const heddle_launch* launch, hed
 int32_t heddle_launch_beam_candidates__f32__k4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__f32__k64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__f32__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k8(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k2(const heddle_launch* launch, heddle_error* error);
@@ -73,6 +80,13 @@ int32_t heddle_launch_beam_select__k32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_beam_select__k4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k8(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k2(const heddle_launch* launch, heddle_error* error);
@@ -460,6 +474,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_candidates__f32__k4", "5b0bf44da8f2f97c236ab9c2410258a303407cc5c7c6ba2b9d2b72354629931c", 5, 4, 0, heddle_launch_beam_candidates__f32__k4, "rwwww"},
       {"beam_candidates__f32__k64", "98620a9c126b524e3e6ad713138587a724f39d648dcfb0029d5eb852ee600a2c", 5, 4, 0, heddle_launch_beam_candidates__f32__k64, "rwwww"},
       {"beam_candidates__f32__k8", "3e949c0f9ec3e4b17553d8a94024a47d6ac9ffcbe3cfb93fc472381645af2585", 5, 4, 0, heddle_launch_beam_candidates__f32__k8, "rwwww"},
+      {"beam_rank__k1", "cb81db81b3519ad3d0d8d02ecc6ddbe49941506d8298cafe239d1c041721073f", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
+      {"beam_rank__k16", "3db98938728886c50e164e2509441b6832dc899550716c60f9c28bff1d12835e", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
+      {"beam_rank__k2", "6204837f2d6a84b7a74a9103268788aa2d797417d1ec20fcca4412da314c3c1a", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
+      {"beam_rank__k32", "418b64dcab7130cf50cbf4b72d58da60481464ce4e90810584b4d916f526a676", 8, 4, 0, heddle_launch_beam_rank__k32, "rrrrwwww"},
+      {"beam_rank__k4", "dcf57c768b6edf394028b1f8972f9c6df259139ebfb2cf2a463ee0db1db45b85", 8, 4, 0, heddle_launch_beam_rank__k4, "rrrrwwww"},
+      {"beam_rank__k64", "d56d8eca7684838a987e7b4c6c12708c7057279e2e767d4650f43a91ea413eca", 8, 4, 0, heddle_launch_beam_rank__k64, "rrrrwwww"},
+      {"beam_rank__k8", "f59af9369c4cf40918159651d32b0721a2467a869842ea4dcf1718cb87c8bfaf", 8, 4, 0, heddle_launch_beam_rank__k8, "rrrrwwww"},
       {"beam_select__k1", "1dafeb162cdc277711aaf6f363efb421eeb4618c919d0480456b1b598be94489", 12, 7, 1, heddle_launch_beam_select__k1, "rrrrrrrrwwww"},
       {"beam_select__k16", "9f6ac27659ecbbede08d0cc997cba88aa6c327eecf212c36637cd8efea1a1dab", 12, 7, 1, heddle_launch_beam_select__k16, "rrrrrrrrwwww"},
       {"beam_select__k2", "e0c5bac09243713aeaa987641797b074538074b898fd5fadaa7268c0e64cc83b", 12, 7, 1, heddle_launch_beam_select__k2, "rrrrrrrrwwww"},
@@ -467,6 +488,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_select__k4", "8d05be4e934a44a595ca46cfccd17eda4370aae73f6eb72182773c362b6ca5db", 12, 7, 1, heddle_launch_beam_select__k4, "rrrrrrrrwwww"},
       {"beam_select__k64", "a20d96f2fb90ab08436773420e285bcc0a3d74466acaf1477d18c7be4a348e08", 12, 7, 1, heddle_launch_beam_select__k64, "rrrrrrrrwwww"},
       {"beam_select__k8", "08f8ffd5e91ba815acafb0b184bed1d3a90f16521e64ee629465bf83c5e346e3", 12, 7, 1, heddle_launch_beam_select__k8, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k1", "eb8ef828acfc3ddbbc10f58931da58bf197324cb6503ac4d4429637a7a12afa5", 12, 6, 2, heddle_launch_beam_select_diverse__k1, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k16", "9a395d008470b419c078e15bd4ff0b2f906e22bf4ff77ae3918abe021abc9ecd", 12, 6, 2, heddle_launch_beam_select_diverse__k16, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k2", "cb87bfa5159e7687c2a7da9b15d8f48d175b527267c8adcf8ad47a6186883674", 12, 6, 2, heddle_launch_beam_select_diverse__k2, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k32", "dd451ef11360f2cae4e659ecf2092c146ecdf13316e73450818fb43cb4d43c7a", 12, 6, 2, heddle_launch_beam_select_diverse__k32, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k4", "38cb9cd2ee09009d04975d2a55c835214218631c20d0b5dba26b83f1ebb784c3", 12, 6, 2, heddle_launch_beam_select_diverse__k4, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k64", "ee516935b7d0ee494712befcd1c954c52f8bf39e3ad31804d79be1903647e527", 12, 6, 2, heddle_launch_beam_select_diverse__k64, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k8", "15b9f19f1c55d689fdb9cc5ced5189c8bbbd845c5e727211c6b20149e13ed188", 12, 6, 2, heddle_launch_beam_select_diverse__k8, "rrrrrrrrwwww"},
       {"beam_select_hf__k1", "ffc2b9e74433a5433b4e520b397376c8e4358b69bc5f89b5133b0ba8912e1428", 20, 7, 3, heddle_launch_beam_select_hf__k1, "rrrrrrrrrrrrwwwwwwww"},
       {"beam_select_hf__k16", "dca7999c0cf4f0e445b2a0bdddfc394de77578119a5e34f68484934b1cb5caf6", 20, 7, 3, heddle_launch_beam_select_hf__k16, "rrrrrrrrrrrrwwwwwwww"},
       {"beam_select_hf__k2", "2803619ab650023d1563e919f298d6abda3007bb4b1a4170526384b296b2e727", 20, 7, 3, heddle_launch_beam_select_hf__k2, "rrrrrrrrrrrrwwwwwwww"},
