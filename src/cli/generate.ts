@@ -78,7 +78,7 @@ export async function generatesText(folder: string): Promise<boolean> {
   return parsed.success && ['pegasus', 'marian'].includes(parsed.data.model_type ?? '')
 }
 
-const flagNames: readonly (keyof GenerationFlags)[] = [
+export const flagNames: readonly (keyof GenerationFlags)[] = [
   'beam',
   'return',
   'lengthPenalty',

@@ -10,11 +10,12 @@ import { type Truncation, truncations } from '../models/files/truncation.js'
 import { type Case, readCases } from './cases.js'
 import type { CliContext } from './context.js'
 import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
+import { continuesText, continueTexts, expectNoContinuing, type LlamaFlagOptions, llamaOptions } from './llama.js'
 import { positive } from './options.js'
 import { deviceKinds, dtypes, expectFolder, openOptions, openPipeline, planText } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
-export interface RunVerbOptions extends GenerateVerbOptions {
+export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions {
   readonly text?: string | undefined
   /** A second text, which the model reads behind `text`. */
   readonly pair?: string | undefined
@@ -80,6 +81,11 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     file === undefined ? [{ text: text ?? '', pair: options.pair }] : await readCases(file, context.signal)
   const folder = resolve(context.root, model)
   expectFolder(folder)
+  if (await continuesText(folder)) {
+    expectWholeTexts(cases, options)
+    return continueTexts(folder, cases, options, context)
+  }
+  expectNoContinuing(options)
   if (await generatesText(folder)) {
     expectWholeTexts(cases, options)
     return generateTexts(folder, cases, options, context)
@@ -105,7 +111,7 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
 }
 
 export const runCommand = (context: () => CliContext) =>
-  generationCommand('run')
+  llamaOptions(generationCommand('run'))
     .description('run a model on a text or on a file of cases')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
     .addOption(new Option('--text <text>', 'one text').conflicts('cases'))

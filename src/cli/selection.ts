@@ -3,10 +3,12 @@ import { resolve } from 'node:path'
 import { usageError } from '../errors.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../models/files/convert.js'
+import { loadLlama } from '../models/llama/llama_pipeline.js'
 import { loadSeq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import { recording } from '../runtime/recording.js'
 import { type DemandOptions, demandKernels, type SearchedManifest, searchManifests, type Target } from '../toolchain/index.js'
 import { generatesText } from './generate.js'
+import { continuesText } from './llama.js'
 import { pattern } from './options.js'
 import { expectFolder } from './pipeline.js'
 
@@ -90,7 +92,11 @@ async function keysOfModel(
     ...(plan === undefined ? {} : { plan }),
     ...(dtype === undefined ? {} : { dtype }),
   }
-  if (await generatesText(folder)) {
+  if (await continuesText(folder)) {
+    const llama = await loadLlama(folder, how)
+    await llama.generate([{ inputIds: [0, 0] }], { maxNewTokens: 1 })
+    llama.release()
+  } else if (await generatesText(folder)) {
     const generator = await loadSeq2seq(folder, how)
     await generator.generate([sampleOf()], { maxNewTokens: 1 })
     generator.release()

@@ -3,7 +3,7 @@
  * tokens are packed. Node names are checked by the TypeScript compiler, since a graph's type carries them. A plan never
  * changes what is computed for a token, only how it is grouped and stored.
  */
-import type { Written } from '../errors.js'
+import { usageError, type Written } from '../errors.js'
 import type { GraphDecl } from './graph.js'
 import type { LayoutDecl } from './layout.js'
 import { writtenAt } from './written.js'
@@ -167,6 +167,7 @@ export function plan<const N extends string, const S extends string = never, con
   graph: GraphDecl<N, I>,
   config: PlanConfig<NoInfer<N>, S, NoInfer<I>>,
 ): PlanDecl {
+  expectGraph(name, graph)
   const { quantised } = config
   const nested = (nodes: readonly string[] | readonly (readonly string[])[]): nodes is readonly (readonly string[])[] =>
     Array.isArray(nodes[0])
@@ -210,6 +211,7 @@ export function autoPlan<const N extends string, const S extends string = never>
   graph: GraphDecl<N>,
   { packed, stacked, device, dims, dtype }: AutoPlanConfig<NoInfer<N>, S>,
 ): PlanDecl {
+  expectGraph(name, graph)
   const auto = { device, dims, dtype }
   return { name, graph: graph.name, packed, stacked: stacksOf(stacked), groups: [], auto, written: writtenAt(autoPlan) }
 }
@@ -224,3 +226,15 @@ const edgeOf = (edge: EdgeType | EdgeConfig): { readonly dtype?: EdgeType; reado
 
 const stacksOf = (stacks: Readonly<Record<string, readonly string[]>> = {}): NonNullable<PlanDecl['stacked']> =>
   Object.entries(stacks).map(([name, nodes]) => ({ name, nodes }))
+
+/**
+ * Layers of a program are applications of one graph that is compiled once: a kernel of the last node of one and the first of the next would
+ * belong to neither.
+ */
+function expectGraph(plan: string, decl: GraphDecl): void {
+  if (!('of' in decl)) return
+  const reason = 'a plan is for a graph, and a group cannot reach from one application to the next'
+  throw usageError('plan.graph', `plan ${plan}: ${decl.name} is a program: ${reason}`, {
+    hint: 'to fuse across the seam of layers, cut them elsewhere: let the graph begin where the group begins, and carry what it needs',
+  })
+}

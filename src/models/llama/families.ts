@@ -68,3 +68,7 @@ export const families = {
 } as const satisfies Readonly<Record<string, Family>>
 
 export type LlamaType = keyof typeof families
+
+/** Whether a configuration's model type is one of these. */
+export const isLlamaType = (modelType: unknown): modelType is LlamaType =>
+  typeof modelType === 'string' && Object.hasOwn(families, modelType)

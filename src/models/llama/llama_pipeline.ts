@@ -21,7 +21,7 @@ import { type LlamaConfig, readLlamaConfig } from './config.js'
 import { assemblePrompt, assembleSteps, formOf } from './programs.js'
 import { openRows, type Rows, type RowsShape, startStates } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
-import { llamaWeights, reachOf } from './weights.js'
+import { llamaWeights, type Rotation, reachOf, rotations, usualRotation } from './weights.js'
 
 export interface LlamaOptions {
   readonly device: NativeDevice
@@ -32,6 +32,8 @@ export interface LlamaOptions {
   readonly dtype?: FloatType
   /** `unfused` by default. */
   readonly plan?: string
+  /** Inverse frequencies of the rotation: rounded to the type of the checkpoint by default. */
+  readonly rotation?: Rotation
   /** Ends loading; runs have signals of their own. */
   readonly signal?: AbortSignal | undefined
 }
@@ -70,6 +72,7 @@ export interface Llama {
   readonly config: LlamaConfig
   readonly dtype: FloatType
   readonly plan: string
+  readonly rotation: Rotation
   /** Device memory of the weights. */
   readonly weightBytes: number
   /**
@@ -105,13 +108,16 @@ const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalt
  * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
  */
 export async function loadLlama(dir: string, options: LlamaOptions): Promise<Llama> {
-  const { device, library, manifest, dtype = 'f32', signal } = options
+  const { device, library, manifest, dtype = 'f32', rotation = usualRotation, signal } = options
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
   if (!floatTypes.includes(dtype)) {
     throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
   }
+  if (!rotations.includes(rotation)) {
+    throw usageError('run.rotation', `unknown rotation ${JSON.stringify(rotation)}`, { hint: `known: ${rotations.join(', ')}` })
+  }
   const config = await readLlamaConfig(dir)
-  const weights = llamaWeights(config, await openCheckpoint(dir, signal), dtype)
+  const weights = llamaWeights(config, await openCheckpoint(dir, signal), dtype, rotation)
   const applications = (['short', 'long'] as const)
     .filter((reach) => reach === 'short' || config.rotary.type === 'longrope')
     .flatMap((reach) => [
@@ -190,6 +196,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     config,
     dtype,
     plan: plan.name,
+    rotation,
     weightBytes: session.weightBytes,
     async generate(cases, given = {}) {
       const results: LlamaResult[] = []

@@ -3,6 +3,7 @@
  * that reads prompts and the one that chooses words are over the same weights and caches.
  */
 import { conversions } from '../../../specs/conversions.js'
+import type { LlamaFlags } from '../../../specs/graphs/llama_layer.js'
 import type { LlamaProgram } from '../../../specs/programs/llama.js'
 import { type LlamaPromptProgram, llamaPrompt } from '../../../specs/programs/llama_prompt.js'
 import { type LlamaStepProgram, llamaStep } from '../../../specs/programs/llama_step.js'
@@ -24,12 +25,18 @@ export interface Assembly {
 /** What a program over prompts gives. */
 export type Given = LlamaPromptProgram['gives']
 
+/** What sets the model's layers apart, of those that have its window or not. */
+export const flagsOf = ({ outputBias, qkvBias, qkNorm }: LlamaConfig, window: boolean): LlamaFlags => ({
+  bias: outputBias ? 'all' : qkvBias ? 'heads' : 'none',
+  norm: qkNorm,
+  window,
+})
+
 function common(config: LlamaConfig): LlamaProgram {
-  const { layers, qkvBias, outputBias, qkNorm, window = 1, windowLayers, eps, headDim } = config
+  const { layers, window = 1, windowLayers, eps, headDim } = config
   return {
     layers,
-    bias: outputBias ? 'all' : qkvBias ? 'heads' : 'none',
-    norm: qkNorm,
+    ...flagsOf(config, false),
     window,
     windowLayers: windowLayers.flatMap((has, layer) => (has ? [layer] : [])),
     eps,

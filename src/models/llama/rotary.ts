@@ -3,6 +3,8 @@
  * rounds where HF's rounds: at position 100,000 an inverse frequency that differs in its last bit is an angle that differs in its second
  * digit behind the point.
  */
+import { decode, encode } from '../../runtime/buffer.js'
+import type { FloatType } from '../files/convert.js'
 import { type RotaryConfig, rotaryDims } from './rotary_config.js'
 
 export interface RotaryTable {
@@ -19,9 +21,19 @@ const { fround } = Math
  * Cosines and sines of the positions 0 to `positions - 1`.
  * @param length the longest text, in tokens, that will be rotated by the table: longrope has other angles for texts beyond the original
  * positions, so that one cache must not mix the two
+ * @param frequencyType what the inverse frequencies are rounded to: that of a model that was cast as a whole
  */
-export function rotaryTable(rotary: RotaryConfig, headDim: number, positions: number, length = positions): RotaryTable {
-  const frequencies = inverseFrequencies(rotary, headDim, length)
+export function rotaryTable(
+  rotary: RotaryConfig,
+  headDim: number,
+  positions: number,
+  length = positions,
+  frequencyType: FloatType = 'f32',
+): RotaryTable {
+  const exact = inverseFrequencies(rotary, headDim, length)
+  // Those of longer texts are computed anew, whatever the model was cast to.
+  const isAnew = rotary.type === 'longrope' && length > rotary.originalPositions
+  const frequencies = isAnew ? exact : decode(frequencyType, encode(frequencyType, exact))
   const scale = fround('attentionFactor' in rotary ? rotary.attentionFactor : 1)
   const half = frequencies.length
   const cos = new Float32Array(positions * half)

@@ -48,6 +48,15 @@ function checkpointWeights(config: LlamaConfig): [string, LlamaTensor][] {
 
 const tables = ['cos', 'sin'] as const
 
+/**
+ * Which inverse frequencies texts are turned by. `stored` rounds them to the type that the configuration states, as a model has them that was
+ * cast as a whole (`model.to(torch.bfloat16)`); the models of this project's goldens were. `float32` keeps them, as `from_pretrained` does
+ * whatever type it loads. Where a text is long the two differ in logits, and in words now and then.
+ */
+export type Rotation = 'float32' | 'stored'
+export const rotations = ['float32', 'stored'] as const satisfies readonly Rotation[]
+export const usualRotation: Rotation = 'stored'
+
 /** Longrope turns long texts by other tables than short ones. */
 export type Reach = 'short' | 'long'
 const tableName = (table: (typeof tables)[number], reach: Reach): string => `rotation.${reach}.${table}`
@@ -69,13 +78,18 @@ export const weightTensors = (config: LlamaConfig, reach: Reach): Readonly<Recor
  * @throws usage `config.count`, `weights.unknown`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration
  * expects and what was found
  */
-export function llamaWeights(config: LlamaConfig, file: Checkpoint, dtype: FloatType): Record<string, Weight> {
+export function llamaWeights(
+  config: LlamaConfig,
+  file: Checkpoint,
+  dtype: FloatType,
+  rotation: Rotation,
+): Record<string, Weight> {
   checkLlamaTensors(config, file)
   const weights: Record<string, Weight> = {}
   for (const [, tensor] of checkpointWeights(config)) weights[sessionName(tensor)] ??= takeLlamaTensor(file, tensor, dtype)
   for (const reach of reachesOf(config)) {
-    const rotation = rotationOf(config, reach)
-    for (const table of tables) weights[tableName(table, reach)] = rotation(table)
+    const made = rotationOf(config, reach, rotation)
+    for (const table of tables) weights[tableName(table, reach)] = made(table)
   }
   return weights
 }
@@ -85,14 +99,15 @@ const placesOf = ({ rotary, positions }: LlamaConfig, reach: Reach): number =>
   rotary.type === 'longrope' && reach === 'short' ? Math.min(rotary.originalPositions, positions) : positions
 
 /** The tables of the rotation, computed when the first is uploaded. */
-function rotationOf(config: LlamaConfig, reach: Reach): (table: (typeof tables)[number]) => DeferredTensor {
+function rotationOf(config: LlamaConfig, reach: Reach, rotation: Rotation): (table: (typeof tables)[number]) => DeferredTensor {
   const { rotary, headDim, positions } = config
   const shape = [positions, rotaryDims(rotary, headDim) / 2]
+  const type = rotation === 'stored' ? config.dtype : undefined
   let made: RotaryTable | undefined
   return (table) => ({
     ...{ dtype: 'f32', shape, bytes: tensorBytes('f32', shape) },
     async *pieces() {
-      made ??= rotaryTable(rotary, headDim, positions, placesOf(config, reach))
+      made ??= rotaryTable(rotary, headDim, positions, placesOf(config, reach), type)
       yield encode('f32', made[table])
     },
   })
