@@ -65,6 +65,7 @@ import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
+import { llamaInt8 } from './plans/llama_int8.js'
 import { bert } from './programs/bert.js'
 import { llamaPrompt } from './programs/llama_prompt.js'
 import { llamaStep } from './programs/llama_step.js'
@@ -204,6 +205,7 @@ export const plans: readonly PlanDecl[] = [
   ...bestSeq2seqEncoder,
   ...bestDecoder,
   ...bestEncoderInt8,
+  ...llamaInt8,
   ...auto,
 ]
 
