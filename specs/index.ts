@@ -60,6 +60,7 @@ import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
 import { bestEncoderLibrary } from './plans/best_encoder_library.js'
+import { bestLlama } from './plans/best_llama.js'
 import { ftV1Gelu, ftV1GeluTanh, ftV1Pre, ftV1Relu, ftV1Silu } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
@@ -204,6 +205,7 @@ export const plans: readonly PlanDecl[] = [
   ...bestEncoderLibrary,
   ...bestSeq2seqEncoder,
   ...bestDecoder,
+  ...bestLlama,
   ...bestEncoderInt8,
   ...llamaInt8,
   ...auto,
