@@ -118,6 +118,10 @@ export async function withLlama<T>(
   )
   try {
     context.log(`${device.info().name} (${device.kind}), ${model.dtype}, ${planText(model.plan, planReason)}\n`)
+    const { config, rotation } = model
+    if (options.rotation === undefined && rotation === 'stored' && config.dtype !== undefined && config.dtype !== 'f32') {
+      context.log(`inverse frequencies are rounded to ${config.dtype}, as the model is stored; --rotation float32 keeps them\n`)
+    }
     return await use(model)
   } finally {
     close()

@@ -55,14 +55,21 @@ export async function loadTokenizer(dir: string): Promise<Tokenizer> {
   if (definition === undefined) {
     throw usageError('tokenizer.read', `there is no ${path}`, { hint: 'without a tokenizer, give token ids instead of text' })
   }
-  const config = (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}
+  return tokenizerOf(definition, (await readJson(join(dir, 'tokenizer_config.json'))) ?? {}, path)
+}
+
+/**
+ * The tokenizer of a parsed `tokenizer.json` and `tokenizer_config.json`; `path` is used in messages.
+ * @throws usage `tokenizer.invalid`, `tokenizer.time`
+ */
+export function tokenizerOf(definition: object, config: object, path: string): Tokenizer {
   const guard = guardOf(path)
+  // Streams decode every token: only what a file's regular expressions can hold up is watched.
+  const { decoder = null } = definition as { readonly decoder?: unknown }
+  const watched = JSON.stringify(decoder).includes('"Regex"')
   return guarded(wrap(guard('load', JSON.stringify(definition).length, () => new HfTokenizer(definition, config))), {
     guard,
-    // Streams decode every token: only what a file's regular expressions can hold up is watched.
-    decoding: JSON.stringify((definition as { readonly decoder?: unknown }).decoder ?? null).includes('"Regex"')
-      ? guard
-      : plainly(path),
+    decoding: watched ? guard : plainly(path),
   })
 }
 

@@ -32,7 +32,7 @@ export interface LlamaOptions {
   readonly dtype?: FloatType
   /** `unfused` by default. */
   readonly plan?: string
-  /** `float32` by default. */
+  /** Inverse frequencies of the rotation: rounded to the type of the checkpoint by default. */
   readonly rotation?: Rotation
   /** Ends loading; runs have signals of their own. */
   readonly signal?: AbortSignal | undefined
@@ -72,6 +72,7 @@ export interface Llama {
   readonly config: LlamaConfig
   readonly dtype: FloatType
   readonly plan: string
+  readonly rotation: Rotation
   /** Device memory of the weights. */
   readonly weightBytes: number
   /**
@@ -195,6 +196,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     config,
     dtype,
     plan: plan.name,
+    rotation,
     weightBytes: session.weightBytes,
     async generate(cases, given = {}) {
       const results: LlamaResult[] = []

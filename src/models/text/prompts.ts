@@ -1,5 +1,5 @@
 /** What a model is asked, as token ids: ids as they are, a text, or messages by the model's chat template. */
-import { usageError } from '../../errors.js'
+import { HeddleError, usageError } from '../../errors.js'
 import type { Tokenizer } from '../files/tokenizer.js'
 import type { ChatMessage, ChatTemplate, RenderOptions } from './chat_template.js'
 
@@ -11,6 +11,8 @@ export type Prompt =
 /** What a model folder has to read prompts with. */
 export interface PromptReader {
   readonly tokenizer: Tokenizer | undefined
+  /** Why there is no tokenizer, where there is none. */
+  readonly withoutTokenizer?: unknown
   readonly template: ChatTemplate | undefined
   /** The token in front of every text, where the model has one. */
   readonly bos: number | undefined
@@ -21,7 +23,7 @@ export interface PromptReader {
 /**
  * The token ids of a prompt. A text gets the tokenizer's special tokens; where it begins with the model's first token already, it does not
  * get it twice. Messages get what their template writes, and nothing else.
- * @throws usage `prompt.empty`, `prompt.token`, `prompt.tokenizer`, `prompt.template`, and what rendering and encoding throw
+ * @throws usage `prompt.empty`, `prompt.token`, `prompt.tokenizer`, `prompt.template`, why there is no tokenizer, and what rendering and encoding throw
  */
 export function promptIds(prompt: Prompt, reader: PromptReader): number[] {
   const ids = idsOf(prompt, reader)
@@ -33,9 +35,10 @@ export function promptIds(prompt: Prompt, reader: PromptReader): number[] {
   })
 }
 
-function idsOf(prompt: Prompt, { tokenizer, template, bos }: PromptReader): number[] {
+function idsOf(prompt: Prompt, { tokenizer, template, bos, withoutTokenizer }: PromptReader): number[] {
   if ('ids' in prompt) return [...prompt.ids]
   if (tokenizer === undefined) {
+    if (withoutTokenizer instanceof HeddleError) throw withoutTokenizer
     throw usageError('prompt.tokenizer', 'the model has no tokenizer, and the prompt is a text', { hint: 'give token ids' })
   }
   if ('text' in prompt) {
