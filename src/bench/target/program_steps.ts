@@ -2,16 +2,21 @@
  * A program under a plan, ready to be timed: weights, inputs and states lie in device memory, so that a replay copies nothing. Every replay
  * moves the states on, as runs do. Weights are there once: a whole model reads more than a cache holds, or is run as it is timed.
  */
+import type { DType } from '../../ir/dtype.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import { encode } from '../../runtime/buffer.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { programSizes, stateDecls, wireProgram } from '../../runtime/program_wiring.js'
-import { openSession, type WeightTensor } from '../../runtime/session.js'
+import { openSession, type SessionConfig, type WeightTensor } from '../../runtime/session.js'
 import { openStates } from '../../runtime/states.js'
 import { targetProgram, typesOf } from './graph_steps.js'
-import type { TargetBench } from './measure.js'
 import type { ProgramForm } from './subject.js'
+
+/** What it runs on, and the storage type it is timed in. */
+export interface ProgramBench extends Omit<SessionConfig, 'weights' | 'allowTf32'> {
+  readonly dtype: DType
+}
 
 export interface ReadyProgram {
   readonly program: Program
@@ -23,7 +28,7 @@ export interface ReadyProgram {
 
 /** @throws usage `program.dims`, `bind.*`; environment for a lack of memory or a kernel that cannot be made */
 export async function readyProgram(
-  { device, library, manifest, layouts, dtype }: TargetBench,
+  { device, library, manifest, layouts, dtype }: ProgramBench,
   { compiled, inlined }: ProgramForm,
   dims: Readonly<Record<string, number>>,
 ): Promise<ReadyProgram> {
