@@ -2,7 +2,7 @@
  * Declaring a program: a whole model as graphs applied to values, with layers that repeat, weights, states that outlive a run, and the
  * sizes it usually has. It says what is computed; how values are held (without padding, as int8, in a layout) is the plan's.
  */
-import { usageError, type Written } from '../errors.js'
+import { concerning, usageError, type Written } from '../errors.js'
 import { isInherited } from '../ir/own.js'
 import type { Program } from '../ir/program.js'
 import type { GraphDecl } from './graph.js'
@@ -66,11 +66,18 @@ export function program<
   for (const [dim, size] of Object.entries(dims)) {
     if (!Number.isInteger(size) || size < 1) throw usageError('program.dims', `${name}: dimension ${dim} cannot be ${size}`)
   }
+  const written = writtenAt(program)
+  // What `build` does wrong has its own line.
+  const here = <T>(action: () => T): T => concerning({ written }, action)
   const built = (changes: Partial<C> | undefined) => {
     const builder = new ProgramBuilder(name, dims)
-    const handles = Object.fromEntries(Object.entries(inputs).map(([input, decl]) => [input, builder.input(input, decl)]))
-    const kept = Object.fromEntries(
-      Object.entries<StateDecl>(states ?? {}).map(([state, decl]) => [state, builder.state(state, decl, decl)]),
+    const handles = here(() =>
+      Object.fromEntries(Object.entries(inputs).map(([input, decl]) => [input, builder.input(input, decl)])),
+    )
+    const kept = here(() =>
+      Object.fromEntries(
+        Object.entries<StateDecl>(states ?? {}).map(([state, decl]) => [state, builder.state(state, decl, decl)]),
+      ),
     )
     const outputs = build(
       builder as unknown as Programming,
@@ -79,13 +86,13 @@ export function program<
       kept as unknown as { readonly [K in keyof S]: Declared<S[K]> },
     )
     const results = Object.entries(outputs).flatMap(([output, value]) => (value === undefined ? [] : [[output, value] as const]))
-    return { built: builder.finish(Object.fromEntries(results)), graphs: builder.graphs }
+    return { built: here(() => builder.finish(Object.fromEntries(results))), graphs: builder.graphs }
   }
   return {
     name,
     dims,
     inputs,
-    written: writtenAt(program),
+    written,
     of: (changes) => built(changes).built,
     graphs: (changes) => built(changes).graphs,
   }
