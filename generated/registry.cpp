@@ -387,6 +387,12 @@ int32_t heddle_launch_matmul_bias_silu__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_matmul_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -402,12 +408,30 @@ int32_t heddle_launch_pack_quantize_rows__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -442,6 +466,12 @@ int32_t heddle_launch_rms_norm_rotate_keys__f32(const heddle_launch* launch, hed
 int32_t heddle_launch_rms_norm_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f32(const heddle_launch* launch, heddle_error* error);
@@ -892,6 +922,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_cast_f32__bf16", "9af5e2cc8a6fc6797482ddfcd2f0032507b7b8de633a18c46f28e9157a720a78", 3, 3, 0, heddle_launch_matmul_cast_f32__bf16, "rrw"},
       {"matmul_cast_f32__f16", "b8d6dd67f1ea5272d75f92f703277f94a908ed3fd53eae22b8caea1fe0b0318b", 3, 3, 0, heddle_launch_matmul_cast_f32__f16, "rrw"},
       {"matmul_cast_f32__f32", "9fa85ef011c922b6a4d6d01b2ef4fd5efa6faee6860bd02ea9460ab1d34d44a8", 3, 3, 0, heddle_launch_matmul_cast_f32__f32, "rrw"},
+      {"matmul_residual__bf16", "55d28bbcd70e61f0d32a0fbb12d99cf95ed8682ee6daf8a60ddae9d38aefdaf7", 4, 3, 0, heddle_launch_matmul_residual__bf16, "rrrw"},
+      {"matmul_residual__f16", "c793dc312184260629064e925ee5cf08bfbd5645aa15d6ac91adf84553764218", 4, 3, 0, heddle_launch_matmul_residual__f16, "rrrw"},
+      {"matmul_residual__f32", "fea166a01eca6337dec44590d23f113abeef6d75816c3ed72b61c7aa11635f1c", 4, 3, 0, heddle_launch_matmul_residual__f32, "rrrw"},
+      {"matmul_swiglu__bf16", "b9091ca69195381d5aec6c5815222fdb4352720c35c6b983aed58c7bfc00b400", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
+      {"matmul_swiglu__f16", "855720a6e6ae8cccc8d32b9c2decd5ced1d011525a386ff3a25a98f13da064f4", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
+      {"matmul_swiglu__f32", "97ebabd714db27b8478120e63a737487c29873cbc646cab91d085940aa77c4eb", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
       {"merge_heads__bf16", "87c4a1d8587106b041070e784b76062ed881abcd0c4d8ae61d8a48ccb2c38517", 2, 4, 0, heddle_launch_merge_heads__bf16, "rw"},
       {"merge_heads__f16", "53e3e87421018a5e1dab7a3fe657184269849995b65c8b424ddbf0b6f9db2777", 2, 4, 0, heddle_launch_merge_heads__f16, "rw"},
       {"merge_heads__f32", "ab14c28b1da0c8ef63de8b6d5bc36a69fe1a5d957b598f7223d9ec8bb1389e7d", 2, 4, 0, heddle_launch_merge_heads__f32, "rw"},
@@ -907,12 +943,30 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
+      {"past_attention__bf16", "0c611663659d491e5da0e009c5332c97de5334e6e7475e95aa8a67fe1a17b678", 11, 7, 1, heddle_launch_past_attention__bf16, "rrrrrrrrwww"},
+      {"past_attention__f16", "e0b402590b31999d53148ea86ebf7926a36577a0d1af03f82995c7cbdb966a9b", 11, 7, 1, heddle_launch_past_attention__f16, "rrrrrrrrwww"},
+      {"past_attention__f32", "f2dd12dc834b1549079f3d5cd71b505d5a21623acee61e01d59a0e67e805d10e", 11, 7, 1, heddle_launch_past_attention__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms__bf16", "cf1e9e485a5eafd8dc52d1862469096adb82cd796b55f1a2f8b8adab90b1e3ce", 11, 7, 1, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f16", "3f88370d646a7998d533cbf4261ced0492f4d9f0aef6a903181b0b32562cc205", 11, 7, 1, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f32", "a1ec5491d65d36446830064894646a02c769dea050d2cd41f96f4d156c89e71d", 11, 7, 1, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__bf16", "ce7d4412c626a697972c3302d720529877d18f275e0eac0a42c11da957e855f0", 11, 7, 2, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f16", "63f2f951f7f0b4ffcd8dc8de781786b6607a28bc4d1225606e0287c7a3f8d180", 11, 7, 2, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f32", "6f2d9de7fac6a18868a26f0cd5bc9241306fec63f98c252ac7dec7b2e910efc7", 11, 7, 2, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
+      {"past_attention_window__bf16", "7e4a4c67f49980a35840ae7eb2d4277ed57553f85b19ed4a5e48489bac06ca41", 11, 7, 2, heddle_launch_past_attention_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_window__f16", "40e1e340db0d488421af0da0684aa9727dc596ea85d7a71a1167088566ea27b2", 11, 7, 2, heddle_launch_past_attention_window__f16, "rrrrrrrrwww"},
+      {"past_attention_window__f32", "f30b2875fa5ba590cbb14430af18df5820b28ec8cd75ee79a47dbdcde123e48b", 11, 7, 2, heddle_launch_past_attention_window__f32, "rrrrrrrrwww"},
       {"past_heads__bf16", "6bd8ce393a36fbaff2b1e1ef240769900184cbf16e0869e84d3ba55946806e15", 3, 6, 0, heddle_launch_past_heads__bf16, "rrw"},
       {"past_heads__f16", "d460e742f971bc5d83d2e70dbf6fe7db32cc0fe58e2336fd47693df3c5a95897", 3, 6, 0, heddle_launch_past_heads__f16, "rrw"},
       {"past_heads__f32", "34e765e3abb76bf21dffbeb738cf927dddf3b4be2b3118d86d3ae9f81218d0ca", 3, 6, 0, heddle_launch_past_heads__f32, "rrw"},
       {"penalise__bf16", "89421632c5583a828d9b4236937cd4e1b7cd1c64234a501071574a5ba92c35f5", 4, 2, 0, heddle_launch_penalise__bf16, "rrrw"},
       {"penalise__f16", "4514bb1287c2785e390f9ecbd166acfd8de0399edc272713b005ae8a3b231263", 4, 2, 0, heddle_launch_penalise__f16, "rrrw"},
       {"penalise__f32", "e6c4e2058321607a258e6fa23010fde4163abe50c5c8a1367cbac757f77b9728", 4, 2, 0, heddle_launch_penalise__f32, "rrrw"},
+      {"prompt_attention__bf16", "b96e84819e6191f26dec04129542b296ecd946bd695469aaf831087ea29a6362", 6, 7, 1, heddle_launch_prompt_attention__bf16, "rrrrrw"},
+      {"prompt_attention__f16", "eb11ccb00a864fbd296b01577bff9a24dd7f5f4fee43eec1d9e5f615876b3804", 6, 7, 1, heddle_launch_prompt_attention__f16, "rrrrrw"},
+      {"prompt_attention__f32", "7a422650e1bb62f6d11b5d813b9c11760aa85636f5c71a1d0a3b7bb50f67687f", 6, 7, 1, heddle_launch_prompt_attention__f32, "rrrrrw"},
+      {"prompt_attention_window__bf16", "0f0adf01699f964c0f045759ee1cde3ee4ba1dec23a8ecbcad729e1f47a25dfe", 6, 7, 2, heddle_launch_prompt_attention_window__bf16, "rrrrrw"},
+      {"prompt_attention_window__f16", "8a60c7f73cf218b6187174119830931c1c888a36ba4736dd140674382e4ddcdf", 6, 7, 2, heddle_launch_prompt_attention_window__f16, "rrrrrw"},
+      {"prompt_attention_window__f32", "076e6a707932de66b8a6c74293c280715691a60d4cdf7e267043426dec450e68", 6, 7, 2, heddle_launch_prompt_attention_window__f32, "rrrrrw"},
       {"qkv_bias_split_heads__bf16", "6becc606c0c3fc942445d3c1652fb0e1a2f6ec785b358af405cf2f9c195d3fd1", 9, 4, 0, heddle_launch_qkv_bias_split_heads__bf16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f16", "7e30a660dd274986d2d705806e1110390e27a8952b6cf4b6d3831861ccf2d8a5", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f32", "c5b3bcd5c58fb92c1ea90ad09e97459cea24b3f65a27722428e4ce65e29e2708", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f32, "rrrrrrwww"},
@@ -947,6 +1001,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_rotate_queries__bf16", "c2bb797a846d4dabd98c003e071e7c7727752aa02c30387bc54a0ed5b6bfd807", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__bf16, "rrrrrw"},
       {"rms_norm_rotate_queries__f16", "6630175cc6c59ab25cb12e74f64ecafbcb2661f09f4a479344b8acec23366e71", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f16, "rrrrrw"},
       {"rms_norm_rotate_queries__f32", "8ba3c9d1d20a3885a09e457da9616e744e55a46e75d4f9b3a8af2d80ebe6ce1f", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f32, "rrrrrw"},
+      {"rotate_append__bf16", "15a9c460e5a2a54415d412121647278a1be306708abb9878421772e0f8a10ed9", 13, 9, 0, heddle_launch_rotate_append__bf16, "rrrrrrrrrrrww"},
+      {"rotate_append__f16", "f6e20066a475559b2f7f930099d34f5d45a78a69e4218001c14e3b84ad0485ec", 13, 9, 0, heddle_launch_rotate_append__f16, "rrrrrrrrrrrww"},
+      {"rotate_append__f32", "b850cbc4980ae78300c568b9608543acfd0e77a30d6be6c0d39ff523b6bd1427", 13, 9, 0, heddle_launch_rotate_append__f32, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__bf16", "4119dba8aa01387942b743a7ce309446de9f884e19195514052b0fb64c1a3718", 13, 9, 0, heddle_launch_rotate_append_of_norms__bf16, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__f16", "bc1558160795131164451d83c87362bb1b6a4054a7fbc1e857df5f5081bbfc36", 13, 9, 0, heddle_launch_rotate_append_of_norms__f16, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__f32", "df70b698b5483bbc18988733b1c0c7c46f950311e4e5f988435fed7e6fe7c10a", 13, 9, 0, heddle_launch_rotate_append_of_norms__f32, "rrrrrrrrrrrww"},
       {"rotate_halves__bf16", "85a4d2d130e806fbb80066b648842e69e7e83e5713679a86cf471d6ce9b0d1ba", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
       {"rotate_halves__f16", "f28a63e3922b43aaf3195d5fc0ef7dd7a7b4a2abc1533af5befc27995f759e7a", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
       {"rotate_halves__f32", "1f22177dd6d6c32caf5c50bbe1812c176ed724149686589fd8225195f32ad2c8", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
