@@ -200,7 +200,7 @@ export const plans: readonly PlanDecl[] = [
   ...ftV21,
   ...ftV21Decoder,
   ...ftV3,
-  int8Row,
+  ...int8Row,
   ...bestEncoder,
   ...bestEncoderLibrary,
   ...bestSeq2seqEncoder,

@@ -5,12 +5,9 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import { usageError } from '../../errors.js'
-import { activations as bertActivations } from '../files/activations.js'
+import { type Activation, activations } from '../files/activations.js'
 import { checkFields, keysOf, readConfigFile, readOptionalConfigFile, size } from '../files/config_file.js'
 import { shown } from '../files/safetensors_header.js'
-
-/** Activations of the inner networks, by their names in HF configurations, and the op each one is. */
-const activations = { ...bertActivations, silu: 'silu', swish: 'silu' } as const
 
 /** What sets the model types apart, and the token ids of one that states none. */
 const kinds = {
@@ -82,7 +79,7 @@ export interface Seq2seqConfig {
   /** Rows of both position tables. */
   readonly positions: number
   /** Name of the activation op. */
-  readonly activation: (typeof activations)[keyof typeof activations]
+  readonly activation: Activation
   /** Whether norms stand in front of attention and inner networks. */
   readonly preNorm: boolean
   /** Whether a norm follows the last layer of each stack. */
