@@ -60,11 +60,13 @@ import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
 import { bestEncoderLibrary } from './plans/best_encoder_library.js'
+import { bestLlama } from './plans/best_llama.js'
 import { ftV1Gelu, ftV1GeluTanh, ftV1Pre, ftV1Relu, ftV1Silu } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
+import { llamaInt8 } from './plans/llama_int8.js'
 import { bert } from './programs/bert.js'
 import { llamaPrompt } from './programs/llama_prompt.js'
 import { llamaStep } from './programs/llama_step.js'
@@ -203,7 +205,9 @@ export const plans: readonly PlanDecl[] = [
   ...bestEncoderLibrary,
   ...bestSeq2seqEncoder,
   ...bestDecoder,
+  ...bestLlama,
   ...bestEncoderInt8,
+  ...llamaInt8,
   ...auto,
 ]
 
