@@ -1,10 +1,10 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import { type GraphDecl, kernelName, type LayoutDecl, type Op, type PlanDecl } from 'heddle'
 import { conversions } from './conversions.js'
-import { beamStep, beamStepHf } from './graphs/beam.js'
+import { beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
-import { embeddings } from './graphs/embeddings.js'
+import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from './graphs/encoder_layer.js'
 import {
   encoderLayerPreGelu,
@@ -12,7 +12,9 @@ import {
   encoderLayerPreRelu,
   encoderLayerPreSilu,
 } from './graphs/encoder_layer_pre.js'
-import { hiddenStates, pooler, sequenceClassifier, spanClassifier, tokenClassifier } from './graphs/heads.js'
+import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from './graphs/heads.js'
+import { keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from './graphs/llama_ends.js'
+import { llamaLayers } from './graphs/llama_layer.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
@@ -25,7 +27,9 @@ import { addPosition } from './ops/add_position.js'
 import { appendStep } from './ops/append_step.js'
 import { argmaxRow } from './ops/argmax.js'
 import { beamCandidates } from './ops/beam_candidates.js'
+import { beamRank } from './ops/beam_rank.js'
 import { beamSelect } from './ops/beam_select.js'
+import { beamSelectDiverse } from './ops/beam_select_diverse.js'
 import { beamSelectHf } from './ops/beam_select_hf.js'
 import { followParents, gatherBeams } from './ops/beams.js'
 import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
@@ -33,29 +37,39 @@ import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup, wordLookup } from './ops/embedding_lookup.js'
 import { suppressEnds } from './ops/ends.js'
 import { firstToken } from './ops/first_token.js'
+import { swiglu } from './ops/gate.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
+import { maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from './ops/mask_past.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
+import { appendPlaces, appendTokens, pastHeads, repeatHeads } from './ops/past.js'
 import { markSeen, penalise } from './ops/penalise.js'
 import { record, recordBeams } from './ops/record.js'
+import { rmsNorm } from './ops/rms_norm.js'
+import { rotateHalves } from './ops/rotate_halves.js'
 import { greedy, sample } from './ops/sample.js'
 import { sampleCandidates } from './ops/sample_candidates.js'
 import { scale } from './ops/scale.js'
 import { softmax } from './ops/softmax.js'
 import { splitHeads } from './ops/split_heads.js'
 import * as standard from './ops/std.js'
-import { addStepPosition, maskSteps, nextStep } from './ops/steps.js'
+import { addStepPosition, maskSteps, nextPlaces, nextStep } from './ops/steps.js'
+import { tokenLoss } from './ops/token_loss.js'
 import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
 import { bestEncoderLibrary } from './plans/best_encoder_library.js'
+import { bestLlama } from './plans/best_llama.js'
 import { ftV1Gelu, ftV1GeluTanh, ftV1Pre, ftV1Relu, ftV1Silu } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
+import { llamaInt8 } from './plans/llama_int8.js'
 import { bert } from './programs/bert.js'
+import { llamaPrompt } from './programs/llama_prompt.js'
+import { llamaStep } from './programs/llama_step.js'
 import { seq2seqDecoder } from './programs/seq2seq_decoder.js'
 import { seq2seqEncoder } from './programs/seq2seq_encoder.js'
 
@@ -71,10 +85,14 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   addBias,
   addPosition,
   addStepPosition,
+  appendPlaces,
   appendStep,
+  appendTokens,
   argmaxRow,
   beamCandidates,
+  beamRank,
   beamSelect,
+  beamSelectDiverse,
   beamSelectHf,
   castF32,
   col32FromRows,
@@ -90,14 +108,23 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   layerNorm,
   magnitudeHistogram,
   markSeen,
+  maskFuture,
+  maskFutureWindow,
+  maskPlaces,
+  maskPlacesWindow,
   maskScores,
   maskSteps,
   mergeHeads,
+  nextPlaces,
   nextStep,
+  pastHeads,
   penalise,
   record,
   recordBeams,
   relu,
+  repeatHeads,
+  rmsNorm,
+  rotateHalves,
   rowsFromCol32,
   rowsFromInt8Col32,
   sample,
@@ -107,7 +134,9 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   softmax,
   splitHeads,
   suppressEnds,
+  swiglu,
   tanh,
+  tokenLoss,
   wordLookup,
   ...Object.values(standard),
 ])
@@ -126,6 +155,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   embedScaled,
   embedStep,
   beamStep,
+  beamStepDiverse,
   beamStepHf,
   embeddings,
   encoderLayerGelu,
@@ -140,17 +170,25 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   greedyStep,
   hiddenStates,
   keepBeams,
+  keepTokens,
   keepWords,
   languageModelHead,
+  llamaHead,
+  ...Object.values(llamaLayers.prompt),
+  ...Object.values(llamaLayers.step),
+  llamaLikelihood,
+  llamaSomeLogits,
+  llamaWords,
   memoryKeysValues,
   minimumStep,
   penaltyStep,
   pooler,
   sampleStep,
   sampleTopStep,
-  sequenceClassifier,
+  ...Object.values(sequenceClassifiers),
   spanClassifier,
   tokenClassifier,
+  untypedEmbeddings,
 ])
 
 export const plans: readonly PlanDecl[] = [
@@ -167,8 +205,10 @@ export const plans: readonly PlanDecl[] = [
   ...bestEncoderLibrary,
   ...bestSeq2seqEncoder,
   ...bestDecoder,
+  ...bestLlama,
   ...bestEncoderInt8,
+  ...llamaInt8,
   ...auto,
 ]
 
-export const programs = { bert, seq2seqDecoder, seq2seqEncoder } as const
+export const programs = { bert, llamaPrompt, llamaStep, seq2seqDecoder, seq2seqEncoder } as const

@@ -1,4 +1,4 @@
-/** BERT's input layer: word, type and position embeddings, summed and normalised (Devlin et al. 2018). */
+/** BERT's input layer: word, type and position embeddings, summed and normalised (Devlin et al. 2018), and that of models without types. */
 import { graph, tensor } from 'heddle'
 import { add } from '../ops/add.js'
 import { addPosition } from '../ops/add_position.js'
@@ -25,5 +25,24 @@ export const embeddings = graph('embeddings', {
     const placed = g.apply(addPosition, { x: g.view(typed, 'b s h*d'), table: w.positions }).y
     const norm = g.apply(layerNorm, { x: g.view(placed, 'b*s h*d'), gamma: w.gamma, beta: w.beta }, { eps }).y
     return { nodes: { words, types, typed, placed, norm }, outputs: { hidden: norm } }
+  },
+})
+
+/** The same for models whose tokens have no types. */
+export const untypedEmbeddings = graph('untyped_embeddings', {
+  inputs: { ids: tensor('i32', 'b*s') },
+  weights: {
+    words: tensor('T', 'v h*d'),
+    positions: tensor('T', 'p h*d'),
+    gamma: tensor('T', 'h*d'),
+    beta: tensor('T', 'h*d'),
+  },
+  attrs: ['eps'],
+  typical: bertTables,
+  build: (g, { ids }, w, { eps }) => {
+    const words = g.apply(embeddingLookup, { ids, table: w.words }).y
+    const placed = g.apply(addPosition, { x: g.view(words, 'b s h*d'), table: w.positions }).y
+    const norm = g.apply(layerNorm, { x: g.view(placed, 'b*s h*d'), gamma: w.gamma, beta: w.beta }, { eps }).y
+    return { nodes: { words, placed, norm }, outputs: { hidden: norm } }
   },
 })

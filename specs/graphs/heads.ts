@@ -1,10 +1,11 @@
 /** What stands on top of an encoder: a classifier for every token, the pooler, and the bare hidden states. */
 import { graph, tensor } from 'heddle'
-import { tanh } from '../ops/activations.js'
+import { relu, tanh } from '../ops/activations.js'
 import { addBias } from '../ops/add_bias.js'
 import { argmaxRow } from '../ops/argmax.js'
 import { castF32 } from '../ops/cast_f32.js'
 import { firstToken } from '../ops/first_token.js'
+import type { Elementwise } from './encoder_parts.js'
 import { bertRows } from './typical.js'
 
 /** A linear classifier of every token: float32 logits, and the label with the largest. Dims: c classes. */
@@ -34,28 +35,38 @@ export const spanClassifier = graph('span_classifier', {
   },
 })
 
-/** A linear classifier of each sequence by its pooled first token: float32 logits, and the label with the largest. Dims: c classes. */
-export const sequenceClassifier = graph('sequence_classifier', {
-  inputs: { x: tensor('T', 'b*s h*d') },
-  weights: {
-    poolerWeight: tensor('T', 'h*d h*d'),
-    poolerBias: tensor('T', 'h*d'),
-    weight: tensor('T', 'c h*d'),
-    bias: tensor('T', 'c'),
-  },
-  typical: { ...bertRows, c: 2 },
-  build: (g, { x }, w) => {
-    const first = g.apply(firstToken, { x: g.view(x, 'b s h*d') }).y
-    const dense = g.matmul('m k, n k -> m n', first, w.poolerWeight)
-    const denseBias = g.apply(addBias, { x: dense, bias: w.poolerBias }).y
-    const pooled = g.apply(tanh, { x: denseBias }).y
-    const classes = g.matmul('m k, n k -> m n', pooled, w.weight)
-    const classesBias = g.apply(addBias, { x: classes, bias: w.bias }).y
-    const logits = g.apply(castF32, { x: classesBias }).y
-    const labels = g.apply(argmaxRow, { x: logits }).y
-    return { nodes: { first, dense, denseBias, pooled, classes, classesBias, logits, labels }, outputs: { logits, labels } }
-  },
-})
+/**
+ * A linear classifier of each sequence by its first token, behind a dense layer and an activation: float32 logits, and the label with the
+ * largest. Dims: c classes.
+ */
+const sequenceClassifier = (name: string, activation: Elementwise) =>
+  graph(name, {
+    inputs: { x: tensor('T', 'b*s h*d') },
+    weights: {
+      poolerWeight: tensor('T', 'h*d h*d'),
+      poolerBias: tensor('T', 'h*d'),
+      weight: tensor('T', 'c h*d'),
+      bias: tensor('T', 'c'),
+    },
+    typical: { ...bertRows, c: 2 },
+    build: (g, { x }, w) => {
+      const first = g.apply(firstToken, { x: g.view(x, 'b s h*d') }).y
+      const dense = g.matmul('m k, n k -> m n', first, w.poolerWeight)
+      const denseBias = g.apply(addBias, { x: dense, bias: w.poolerBias }).y
+      const pooled = g.apply(activation, { x: denseBias }).y
+      const classes = g.matmul('m k, n k -> m n', pooled, w.weight)
+      const classesBias = g.apply(addBias, { x: classes, bias: w.bias }).y
+      const logits = g.apply(castF32, { x: classesBias }).y
+      const labels = g.apply(argmaxRow, { x: logits }).y
+      return { nodes: { first, dense, denseBias, pooled, classes, classesBias, logits, labels }, outputs: { logits, labels } }
+    },
+  })
+
+/** By the activation behind the dense layer: tanh in BERT, ReLU in DistilBERT. */
+export const sequenceClassifiers = {
+  tanh: sequenceClassifier('sequence_classifier', tanh),
+  relu: sequenceClassifier('sequence_classifier_relu', relu),
+} as const
 
 /** BERT's pooler: a linear layer and tanh over the first token of each sequence. */
 export const pooler = graph('pooler', {

@@ -1,6 +1,6 @@
 /**
  * What the shipped graphs are usually run with: BERT-base over 32 sequences of 128 tokens; Marian's base model, 8 sentences of 128
- * tokens with 4 beams, in the middle of a cache of 128 places.
+ * tokens with 4 beams, in the middle of a cache of 128 places; LLaMA-3 8B.
  */
 
 /** Dims: b batch, s seq, h heads, d headDim. */
@@ -19,3 +19,14 @@ export const marianRows = { b: 8, w: 4, h: 8, d: 64 } as const
 export const marianLayer = { ...marianRows, s: 128, t: 128, i: 2048 } as const
 
 export const marianVocab = 58_101
+
+/**
+ * LLaMA-3 8B: r rows of a step, u places of their caches, n hidden, h heads, g heads of keys and values, d headDim, i inner, p places and
+ * e pairs of the rotation's tables.
+ */
+export const llamaStep = { r: 8, u: 1024, n: 4096, h: 32, g: 8, d: 128, i: 14_336, p: 8192, e: 64 } as const
+
+/** A prompt of 512 tokens: t tokens, b sequences, s tokens of the longest. */
+export const llamaPrompt = { ...llamaStep, r: 1, t: 512, b: 1, s: 512 } as const
+
+export const llamaVocab = 128_256

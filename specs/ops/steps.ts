@@ -38,3 +38,14 @@ export const nextStep = op('next_step', {
     ({ step }) =>
     (o) => ({ y: step(o) + 1 }),
 })
+
+/** Where each row's next token goes: one place further, but for rows that had ended before this step. */
+export const nextPlaces = op('next_places', {
+  dims: ['r'],
+  inputs: { places: tensor('i32', 'r'), finished: tensor('i32', 'r') },
+  outputs: { y: tensor('i32', 'r') },
+  facts: { places: { from: 0, to: 1000 }, finished: { values: [0, 1] } },
+  body:
+    ({ places, finished }) =>
+    (r) => ({ y: finished(r) === 0 ? places(r) + 1 : places(r) }),
+})

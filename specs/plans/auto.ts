@@ -3,7 +3,7 @@
  * given, as in `best-encoder`, and packing has to be the same for every graph of a model.
  */
 import { autoPlan } from 'heddle'
-import { embeddings } from '../graphs/embeddings.js'
+import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
 
@@ -15,6 +15,7 @@ export const auto = [
   autoPlan('auto', encoderLayerGeluTanh, { ...target, stacked }),
   autoPlan('auto', encoderLayerRelu, { ...target, stacked }),
   autoPlan('auto', embeddings, target),
+  autoPlan('auto', untypedEmbeddings, target),
   autoPlan('auto', tokenClassifier, target),
   autoPlan('auto', pooler, target),
   autoPlan('auto', hiddenStates, target),

@@ -3,7 +3,7 @@
  * in the epilogue, attention in one kernel that reads packed rows, activation in the epilogue of the first inner matmul.
  */
 import { type GraphDecl, plan } from 'heddle'
-import { embeddings } from '../graphs/embeddings.js'
+import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
 import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from '../graphs/encoder_layer.js'
 import {
   encoderLayerPreGelu,
@@ -50,6 +50,10 @@ export const aroundLayers = (name: string) => [
   plan(name, embeddings, {
     packed,
     groups: { embed_layer_norm: ['words', 'types', 'typed', 'placed.unpack', 'placed', 'placed.pack', 'norm'] },
+  }),
+  plan(name, untypedEmbeddings, {
+    packed,
+    groups: { embed_untyped_layer_norm: ['words', 'placed.unpack', 'placed', 'placed.pack', 'norm'] },
   }),
   plan(name, tokenClassifier, { packed, groups: { bias_argmax: ['classesBias', 'logits', 'labels'] } }),
   plan(name, pooler, {

@@ -5,12 +5,11 @@
  * epilogues of the other matmuls, so that no kernel only converts.
  */
 import { plan } from 'heddle'
-import { embeddings } from '../graphs/embeddings.js'
 import { encoderLayerGelu } from '../graphs/encoder_layer.js'
-import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
 import { headsRows16, transposedHeadsRows16 } from '../layouts/heads.js'
 import { rows16 } from '../layouts/matrix.js'
 import { attentionNodes } from './attention_nodes.js'
+import { aroundLayers } from './best_encoder.js'
 
 const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
@@ -85,14 +84,5 @@ export const bestEncoderInt8 = [
       int8_matmul_bias_gelu_quantize: ['fc1', 'fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
     },
   }),
-  plan('best-encoder-int8', embeddings, {
-    packed,
-    groups: { embed_layer_norm: ['words', 'types', 'typed', 'placed.unpack', 'placed', 'placed.pack', 'norm'] },
-  }),
-  plan('best-encoder-int8', tokenClassifier, { packed, groups: { bias_argmax: ['classesBias', 'logits', 'labels'] } }),
-  plan('best-encoder-int8', pooler, {
-    packed,
-    groups: { unpack_first_token: ['first.unpack', 'first'], bias_tanh: ['denseBias', 'activated', 'pooled'] },
-  }),
-  plan('best-encoder-int8', hiddenStates, { packed, groups: {} }),
+  ...aroundLayers('best-encoder-int8'),
 ]

@@ -3,9 +3,9 @@
  * i inner, v vocab, u token types, p positions, c classes.
  */
 import { program, tensor } from 'heddle'
-import { embeddings } from '../graphs/embeddings.js'
+import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
 import { encoderLayers } from '../graphs/encoder_layers.js'
-import { hiddenStates, pooler, sequenceClassifier, spanClassifier, tokenClassifier } from '../graphs/heads.js'
+import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from '../graphs/heads.js'
 
 export interface BertProgram {
   readonly layers: number
@@ -13,27 +13,41 @@ export interface BertProgram {
   readonly eps: number
   /** Of scores: 1/sqrt(headDim). */
   readonly scale: number
+  /** Whether tokens have types. */
+  readonly typed: boolean
   /**
    * `states` are the last hidden states in float32, `pooled` besides the first token's through a dense layer and tanh. Classifiers are of
    * every token, of the sequence, or of where an answer begins and ends.
    */
   readonly head: 'states' | 'pooled' | 'tokens' | 'sequence' | 'span'
+  /** What follows the first dense layer of a classifier of sequences. */
+  readonly pooling: keyof typeof sequenceClassifiers
 }
 
-const config: BertProgram = { layers: 12, activation: 'gelu', eps: 1e-12, scale: 1 / 8, head: 'states' }
+const config: BertProgram = {
+  layers: 12,
+  activation: 'gelu',
+  eps: 1e-12,
+  scale: 1 / 8,
+  typed: true,
+  head: 'states',
+  pooling: 'tanh',
+}
 
 export const bert = program('bert', {
   dims: { b: 8, s: 128, h: 12, d: 64, i: 3072, v: 30522, u: 2, p: 512, c: 9 },
   config,
   inputs: { ids: tensor('i32', 'b s'), typeIds: tensor('i32', 'b s'), lengths: tensor('i32', 'b') },
-  build: (p, { ids, typeIds, lengths }, { layers, activation, eps, scale, head }) => {
+  build: (p, { ids, typeIds, lengths }, { layers, activation, eps, scale, typed, head, pooling }) => {
     const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
-    const embedded = p.apply(embeddings, { ids: tokens(ids), typeIds: tokens(typeIds) }, p.weights('embeddings'), { eps })
+    const embedded = typed
+      ? p.apply(embeddings, { ids: tokens(ids), typeIds: tokens(typeIds) }, p.weights('embeddings'), { eps })
+      : p.apply(untypedEmbeddings, { ids: tokens(ids) }, p.weights('embeddings'), { eps }, { label: 'embeddings' })
     const hidden = p.repeat('layer', layers, embedded.hidden, (x, layer) => {
       return p.apply(encoderLayers.post[activation], { x, lengths }, layer.weights, { eps, scale }).hidden
     })
     if (head === 'tokens' || head === 'sequence') {
-      const classifier = head === 'tokens' ? tokenClassifier : sequenceClassifier
+      const classifier = head === 'tokens' ? tokenClassifier : sequenceClassifiers[pooling]
       const { logits, labels } = p.apply(classifier, { x: hidden }, p.weights('classifier'), {}, { label: 'classifier' })
       return { logits, labels }
     }

@@ -4,7 +4,7 @@
  * is left to win. The peaks are measured on the device at hand, not advertised (facts/).
  */
 import { dtypeInfo } from '../ir/dtype.js'
-import type { BertConfig } from '../models/files/config.js'
+import type { BertConfig } from '../models/encoder/config.js'
 import type { FloatType } from '../models/files/convert.js'
 
 /** What no implementation of the encoder layers avoids. */

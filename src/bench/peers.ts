@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { z } from 'zod'
-import type { BertConfig } from '../models/files/config.js'
+import type { BertConfig } from '../models/encoder/config.js'
 import type { FloatType } from '../models/files/convert.js'
 import { peersFolder } from '../toolchain/paths.js'
 import type { Lengths } from './lengths.js'

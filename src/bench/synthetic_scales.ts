@@ -29,8 +29,8 @@ export async function syntheticScales(
   const session = await openSession({ device, library, manifest, layouts, weights: syntheticWeights(config, dtype) })
   try {
     const next = random('calibration')
-    const ids = Array.from({ length: Math.min(tokens, config.positions) }, () => integer(next, 0, config.vocab - 1))
-    const histograms = await collect(calibrationModel(config, session, dtype), [ids], { signal })
+    const inputIds = Array.from({ length: Math.min(tokens, config.positions) }, () => integer(next, 0, config.vocab - 1))
+    const histograms = await collect(calibrationModel(config, session, dtype), [{ inputIds }], { signal })
     return histograms.map((layer) => perSite((site) => layer[site].amax))
   } finally {
     session.release()

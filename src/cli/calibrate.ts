@@ -111,7 +111,8 @@ async function observe(
   context: CliContext,
 ): Promise<CalibrateResult> {
   const { root, signal } = context
-  const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), context.signal))
+  const { tokenTypes } = checkpoint.config
+  const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), context.signal), { tokenTypes })
   checkCases(checkpoint.config, cases, 1)
   const { device, library, manifest } = await openKernels(wanted, openOptions(context))
   try {
@@ -119,8 +120,7 @@ async function observe(
     context.log(`${device.info().name} (${device.kind}), ${dtype}, ${cases.length} cases of ${tokens} tokens\n`)
     const model = await openCalibration(checkpoint, { device, library, manifest, dtype })
     const progress = countProgress('calibrate', context)
-    const ids = cases.map(({ inputIds }) => inputIds)
-    const histograms = await collect(model, ids, { signal, progress }).finally(() => model.session.release())
+    const histograms = await collect(model, cases, { signal, progress }).finally(() => model.session.release())
     // A layer's input has the histogram of the output before it, for which the work is done once.
     const chosen = new Map<Histogram, number>()
     const choose = (histogram: Histogram): number => {
@@ -171,7 +171,7 @@ export const calibrateCommand = (context: () => CliContext) =>
   new Command('calibrate')
     .description('choose the scales of INT8 activations from what a float model computes')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
-    .option('--cases <file>', 'one {"input_ids":[...]} or {"text":"..."} a line, or a labelled set')
+    .option('--cases <file>', 'one {"input_ids":[...]}, {"text":"..."} or {"text":"...","pair":"..."} a line, or a labelled set')
     .addOption(new Option('--import <list>', "take the scales from a list in FasterTransformer v3.0's order").conflicts('cases'))
     .addOption(new Option('--method <method>', 'how thresholds are chosen; default: percentile').choices(methodNames))
     .option('--percentile <share>', `of the method percentile; default: ${defaultPercentile}`, percent)

@@ -21,12 +21,13 @@ const ids = z
 
 const caseSchema = z.union([
   z.strictObject({ input_ids: ids, token_type_ids: ids.optional() }),
-  z.strictObject({ text: z.string().min(1) }),
+  z.strictObject({ text: z.string().min(1), pair: z.string().min(1).optional() }),
 ])
 
 export type Case = z.output<typeof caseSchema>
 
-const allowed = 'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1]} or {"text":"..."}'
+const allowed =
+  'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1]}, {"text":"..."} or {"text":"...","pair":"..."}'
 
 function parseLine(line: string, where: string): Case {
   let value: unknown

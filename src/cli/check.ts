@@ -1,4 +1,4 @@
-/** `heddle check`: the project's own ops, graphs and plans against their bodies on a device. Compiles what it checks, and nothing else. */
+/** `heddle check`: the project's own ops, graphs, plans and programs against their bodies on a device. Compiles what it checks, and nothing else. */
 import { Command, Option } from '@commander-js/extra-typings'
 import type { DType } from '../ir/dtype.js'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
@@ -24,7 +24,7 @@ const shownFailures = 5
 
 const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body', ir: 'what was read of it', nodes: 'its nodes' }
 
-/** One line a kernel or graph, one more for each failure. */
+/** One line a kernel, graph or program, one more for each failure. */
 export function describeCheck({ name, against, passed, failures, seconds }: CheckGroup): string {
   const count =
     failures.length === 0 ? `${passed} equal to ${words[against]}` : `${failures.length} of ${passed + failures.length} differ`
@@ -35,7 +35,7 @@ export function describeCheck({ name, against, passed, failures, seconds }: Chec
 }
 
 /**
- * @param names of ops, derived kernels and graphs; everything without any
+ * @param names of ops, derived kernels, graphs and programs; everything without any
  * @throws finding `check.selection` where nothing is selected; usage `check.filter`; errors of the front end and of plans; environment for a missing
  * device, addon or compiler
  */
@@ -65,12 +65,12 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
 
 export const checkCommand = (context: () => CliContext) =>
   new Command('check')
-    .description("hold the project's own ops, graphs and plans against their bodies on a device")
-    .argument('[names...]', 'ops, kernels that plans derive, and graphs; everything without any')
+    .description("hold the project's own ops, graphs, plans and programs against their bodies on a device")
+    .argument('[names...]', 'ops, kernels that plans derive, graphs and programs; everything without any')
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
     .addOption(new Option('--dtype <dtype>', 'storage type; all that are declared by default').choices(dtypes))
-    .option('--plan <name>', 'graphs under this plan only')
-    .option('--filter <regexp>', 'only kernels and graphs whose name matches')
+    .option('--plan <name>', 'graphs and programs under this plan only')
+    .option('--filter <regexp>', 'only kernels, graphs and programs whose name matches')
     .option('--thorough', 'every size that selftest tries')
     .option('--generated', 'check the text that lies in generated/, as it is there')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')

@@ -59,6 +59,9 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
       hint: 'run `heddle gen` and commit the result',
     })
   }
+  for (const error of read.refused) {
+    context.log(`note: ${error.message}${error.hint === undefined ? '' : ` (${error.hint})`}\n`)
+  }
   context.log(
     `gen: ${read.kernels.length + read.templates.length} kernels, ${files.size} files, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`,
   )

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
-import { choosePlan } from '../models/assembly/default_plan.js'
 import { seq2seqLayers } from '../models/assembly/layer_graphs.js'
 import type { GenerationOptions } from '../models/decoding/generation_options.js'
 import { readConfigFile } from '../models/files/config_file.js'
 import { loadTokenizer, type Tokenizer } from '../models/files/tokenizer.js'
 import { readSeq2seqConfig } from '../models/seq2seq/seq2seq_config.js'
 import { type GenerationResult, loadSeq2seq, type Seq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
+import { choosePlan } from '../runtime/default_plan.js'
 import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
@@ -23,6 +23,7 @@ export interface GenerationFlags {
   readonly return?: number | undefined
   readonly lengthPenalty?: number | undefined
   readonly earlyStopping?: boolean | 'never' | undefined
+  readonly diversityRate?: number | undefined
   readonly topK?: number | undefined
   readonly topP?: number | undefined
   readonly minP?: number | undefined
@@ -61,6 +62,7 @@ export const generationCommand = (name: string) =>
           throw new InvalidArgumentError('Allowed choices are false, true, never.')
         }),
     )
+    .option('--diversity-rate <x>', 'added to a word for each better one of its beam; below 0 beams differ more', number)
     .option('--top-k <count>', 'draw from the likeliest words', number)
     .option('--top-p <mass>', 'draw from the likeliest words with this probability together', number)
     .option('--min-p <share>', 'draw from words at least so probable, relative to the likeliest', number)
@@ -78,11 +80,12 @@ export async function generatesText(folder: string): Promise<boolean> {
   return parsed.success && ['pegasus', 'marian'].includes(parsed.data.model_type ?? '')
 }
 
-const flagNames: readonly (keyof GenerationFlags)[] = [
+export const flagNames: readonly (keyof GenerationFlags)[] = [
   'beam',
   'return',
   'lengthPenalty',
   'earlyStopping',
+  'diversityRate',
   'topK',
   'topP',
   'minP',

@@ -16,6 +16,7 @@ import { inspectCommand } from './inspect.js'
 import { useNativeOf } from './pipeline.js'
 import { planCommand } from './plan.js'
 import { runCommand } from './run.js'
+import { scoreCommand } from './score.js'
 import { selftestCommand } from './selftest.js'
 import { tuneCommand } from './tune.js'
 import { version } from './version.js'
@@ -43,6 +44,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     genCommand,
     buildCommand,
     runCommand,
+    scoreCommand,
     calibrateCommand,
     inspectCommand,
     planCommand,

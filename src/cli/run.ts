@@ -6,15 +6,21 @@ import { usageError } from '../errors.js'
 import type { Encoder, EncoderResult } from '../models/encoder/encoder_pipeline.js'
 import { restorePunctuation } from '../models/encoder/punctuation.js'
 import { loadTokenizer } from '../models/files/tokenizer.js'
+import { type Truncation, truncations } from '../models/files/truncation.js'
 import { type Case, readCases } from './cases.js'
 import type { CliContext } from './context.js'
 import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
+import { continuesText, continueTexts, expectNoContinuing, type LlamaFlagOptions, llamaOptions } from './llama.js'
 import { positive } from './options.js'
 import { deviceKinds, dtypes, expectFolder, openOptions, openPipeline, planText } from './pipeline.js'
 import { tokenIds } from './token_ids.js'
 
-export interface RunVerbOptions extends GenerateVerbOptions {
+export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions {
   readonly text?: string | undefined
+  /** A second text, which the model reads behind `text`. */
+  readonly pair?: string | undefined
+  /** How cases with more tokens than the model has positions are cut; they are refused where undefined. */
+  readonly truncate?: Truncation['how'] | undefined
   /** A file with one case a line. */
   readonly cases?: string | undefined
   /** Under `text`: a result line instead of the text with its marks. */
@@ -54,6 +60,15 @@ function fieldsOf(result: EncoderResult): Readonly<Record<string, unknown>> {
 const marksText = ({ config: { labels } }: Encoder): boolean =>
   labels.length > 1 && labels.every((label) => label === 'O' || /^\p{P}$/u.test(label))
 
+/** @throws usage `run.option` for pairs and cut texts, which models that generate text do not read */
+function expectWholeTexts(cases: readonly Case[], { truncate }: RunVerbOptions): void {
+  const [given] = [
+    ...(truncate === undefined ? [] : ['--truncate']),
+    ...cases.flatMap((item) => ('pair' in item && item.pair !== undefined ? ['a pair of texts'] : [])),
+  ]
+  if (given !== undefined) throw usageError('run.option', `${given} is of models that classify, and this one generates text`)
+}
+
 /** @returns what is printed. @throws usage `run.*`, `plan.unknown`, …; environment for what the machine lacks */
 export async function run(model: string, options: RunVerbOptions, context: CliContext): Promise<string> {
   const { text, cases: file } = options
@@ -61,10 +76,20 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
     throw usageError('run.input', 'nothing to run', { hint: 'give --text TEXT or --cases FILE.jsonl' })
   }
   if (text !== undefined && text.trim() === '') throw usageError('run.empty', 'empty batch: the text is empty')
-  const cases: readonly Case[] = file === undefined ? [{ text: text ?? '' }] : await readCases(file, context.signal)
+  if (options.pair?.trim() === '') throw usageError('run.empty', 'empty batch: the second text is empty')
+  const cases: readonly Case[] =
+    file === undefined ? [{ text: text ?? '', pair: options.pair }] : await readCases(file, context.signal)
   const folder = resolve(context.root, model)
   expectFolder(folder)
-  if (await generatesText(folder)) return generateTexts(folder, cases, options, context)
+  if (await continuesText(folder)) {
+    expectWholeTexts(cases, options)
+    return continueTexts(folder, cases, options, context)
+  }
+  expectNoContinuing(options)
+  if (await generatesText(folder)) {
+    expectWholeTexts(cases, options)
+    return generateTexts(folder, cases, options, context)
+  }
   expectNoGeneration(options)
   const pipeline = await openPipeline(folder, { ...options, signal: context.signal }, context.root, openOptions(context))
   try {
@@ -73,10 +98,12 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
       `${pipeline.device.info().name} (${pipeline.device.kind}), ${encoder.dtype}, ${planText(encoder.plan, pipeline.planReason)}\n`,
     )
     const runOptions = { signal: context.signal, ...(options.batch === undefined ? {} : { batch: options.batch }) }
-    if (text !== undefined && !options.json && marksText(encoder)) {
+    if (text !== undefined && options.pair === undefined && !options.json && marksText(encoder)) {
       return `${await restorePunctuation(encoder, await loadTokenizer(folder), text, runOptions)}\n`
     }
-    const results = await encoder.run(await tokenIds(folder, cases), runOptions)
+    const { tokenTypes, positions } = encoder.config
+    const truncate = options.truncate === undefined ? undefined : { how: options.truncate, most: positions }
+    const results = await encoder.run(await tokenIds(folder, cases, { tokenTypes, truncate }), runOptions)
     return results.map(resultLine).join('')
   } finally {
     pipeline.close()
@@ -84,11 +111,17 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
 }
 
 export const runCommand = (context: () => CliContext) =>
-  generationCommand('run')
+  llamaOptions(generationCommand('run'))
     .description('run a model on a text or on a file of cases')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
     .addOption(new Option('--text <text>', 'one text').conflicts('cases'))
-    .option('--cases <file>', 'one {"input_ids":[...]} or {"text":"..."} a line')
+    .addOption(new Option('--pair <text>', 'a second text behind it, such as the one a question is about').conflicts('cases'))
+    .option('--cases <file>', 'one {"input_ids":[...]}, {"text":"..."} or {"text":"...","pair":"..."} a line')
+    .addOption(
+      new Option('--truncate <how>', 'cut texts with more tokens than the model has positions; default: refuse them').choices(
+        truncations,
+      ),
+    )
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
     .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')

@@ -3,10 +3,12 @@ import { resolve } from 'node:path'
 import { usageError } from '../errors.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../models/files/convert.js'
+import { loadLlama } from '../models/llama/llama_pipeline.js'
 import { loadSeq2seq } from '../models/seq2seq/seq2seq_pipeline.js'
 import { recording } from '../runtime/recording.js'
 import { type DemandOptions, demandKernels, type SearchedManifest, searchManifests, type Target } from '../toolchain/index.js'
 import { generatesText } from './generate.js'
+import { continuesText } from './llama.js'
 import { pattern } from './options.js'
 import { expectFolder } from './pipeline.js'
 
@@ -69,8 +71,8 @@ export async function buildSelection(selection: Selection, options: DemandOption
 
 const allKeys = ({ manifest }: SearchedManifest): string[] => manifest.kernels.map(({ key }) => key)
 
-/** Tokens of the case that a model is asked with; it has to be within its vocabulary and positions. */
-const sample = { inputIds: [0, 1, 2] }
+/** Tokens of the case that a model is asked with: within its vocabulary and positions, and none of them padding. */
+const sampleOf = (padToken?: number) => ({ inputIds: [0, 1, 2].filter((id) => id !== padToken) })
 
 /** What a model asks for when it runs. Kernels that only other sizes or ways of generating need are compiled when they are asked for. */
 async function keysOfModel(
@@ -90,13 +92,17 @@ async function keysOfModel(
     ...(plan === undefined ? {} : { plan }),
     ...(dtype === undefined ? {} : { dtype }),
   }
-  if (await generatesText(folder)) {
+  if (await continuesText(folder)) {
+    const llama = await loadLlama(folder, how)
+    await llama.generate([{ inputIds: [0, 0] }], { maxNewTokens: 1 })
+    llama.release()
+  } else if (await generatesText(folder)) {
     const generator = await loadSeq2seq(folder, how)
-    await generator.generate([sample], { maxNewTokens: 1 })
+    await generator.generate([sampleOf()], { maxNewTokens: 1 })
     generator.release()
   } else {
     const encoder = await loadEncoder(folder, how)
-    await encoder.run([sample])
+    await encoder.run([sampleOf(encoder.config.padToken)])
     encoder.release()
   }
   return keys()

@@ -2,14 +2,30 @@
 
 import type { TokenCase } from '../models/files/token_cases.js'
 import { loadTokenizer } from '../models/files/tokenizer.js'
+import type { Truncation } from '../models/files/truncation.js'
 import type { Case } from './cases.js'
 
-/** Cases as token ids; texts go through the model's tokenizer. */
-export async function tokenIds(model: string, cases: readonly Case[]): Promise<TokenCase[]> {
+/** What texts become for a model. */
+export interface Tokenising {
+  /** How many types of tokens the model tells apart. */
+  readonly tokenTypes?: number
+  /** How texts that are too long are cut; they stay as they are where undefined. */
+  readonly truncate?: Truncation | undefined
+}
+
+/**
+ * Cases as token ids; texts go through the model's tokenizer. Of a pair, types are given to a model that has several.
+ * @throws usage `tokenizer.*`, `run.truncate`
+ */
+export async function tokenIds(
+  model: string,
+  cases: readonly Case[],
+  { tokenTypes = 0, truncate }: Tokenising = {},
+): Promise<TokenCase[]> {
   const tokenizer = cases.some((item) => 'text' in item) ? await loadTokenizer(model) : undefined
-  return cases.map((item) =>
-    'text' in item
-      ? { inputIds: tokenizer?.encode(item.text).ids ?? [] }
-      : { inputIds: item.input_ids, typeIds: item.token_type_ids },
-  )
+  return cases.map((item) => {
+    if (!('text' in item)) return { inputIds: item.input_ids, typeIds: item.token_type_ids }
+    const { ids = [], types } = tokenizer?.encode(item.text, { pair: item.pair, truncate }) ?? {}
+    return { inputIds: ids, typeIds: tokenTypes > 1 ? types : undefined }
+  })
 }

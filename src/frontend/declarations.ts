@@ -1,6 +1,6 @@
 /**
- * A project's graphs and plans. Op bodies are compiled without being run; graphs and plans are built by running the module that
- * declares them: `index.ts` of the spec folder, whose exports `graphs` and `plans` count. The modules are translated into a folder
+ * A project's graphs, plans and programs. Op bodies are compiled without being run; the others are built by running the module that declares
+ * them: `index.ts` of the spec folder, whose exports `graphs`, `plans`, `programs` and `conversions` count. The modules are translated into a folder
  * of their own below `.heddle`, so that `heddle` means the project's own copy, and imported from there.
  */
 import { existsSync } from 'node:fs'
@@ -9,8 +9,11 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ModuleKind, ScriptTarget, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
+import { own } from '../ir/own.js'
+import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
+import type { ProgramDecl } from '../lang/program.js'
 import { Places } from './places.js'
 import { SourceMaps } from './source_maps.js'
 
@@ -18,9 +21,16 @@ export interface Declarations {
   /** By their names, whatever keys they are exported under. */
   readonly graphs: Readonly<Record<string, GraphDecl>>
   readonly plans: readonly PlanDecl[]
+  readonly programs: readonly ProgramDecl[]
+  /** Graphs that programs apply, as far as they are not among `graphs`. */
+  readonly applied: readonly GraphDecl[]
+  /** Steps between layouts, which programs need where graphs meet. */
+  readonly conversions: readonly Conversion[]
   /** What an action returns. A refusal that it ends in gets the place of what it is about in front: `specs/plans/mine.ts:3:5: ...`. */
   readonly locating: <T>(action: () => T) => T
 }
+
+const nothing = { graphs: {}, plans: [], programs: [], applied: [], conversions: [] }
 
 /**
  * What the spec folder's `index.ts` exports; nothing where there is none.
@@ -28,7 +38,7 @@ export interface Declarations {
  */
 export async function readDeclarations(root: string, specs = 'specs'): Promise<Declarations> {
   const source = resolve(root, specs)
-  if (!existsSync(join(source, 'index.ts'))) return { graphs: {}, plans: [], locating: (action) => action() }
+  if (!existsSync(join(source, 'index.ts'))) return { ...nothing, locating: (action) => action() }
   await mkdir(join(root, '.heddle'), { recursive: true })
   const folder = await realpath(await mkdtemp(join(root, '.heddle', 'specs-')))
   const maps = new SourceMaps(root)
@@ -43,7 +53,7 @@ export async function readDeclarations(root: string, specs = 'specs'): Promise<D
         throw places.located(error, declared)
       }
     }
-    return { ...declared, locating }
+    return { ...declared, applied: locating(() => appliedBy(declared)), locating }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -81,20 +91,54 @@ async function run(entry: string, specs: string, places: Places): Promise<Readon
     const at = thrown === undefined ? '' : `${thrown.place.file}:${thrown.place.line}:${thrown.place.column}: `
     const frame = thrown === undefined ? '' : `\n${thrown.frame}`
     throw usageError('specs.run', `${at}${specs}/index.ts cannot be imported: ${reason.split('\n')[0]}${frame}`, {
-      hint: 'it is run for its graphs and plans: it may import heddle and the modules below its folder',
+      hint: 'it is run for its graphs, plans and programs: it may import heddle and the modules below its folder',
       cause: error,
       ...(thrown === undefined ? {} : { places: [thrown.place] }),
     })
   }
 }
 
-type Exported = Omit<Declarations, 'locating'>
+type Exported = Omit<Declarations, 'locating' | 'applied'>
 
-function checked({ graphs = {}, plans = [] }: Readonly<Record<string, unknown>>, specs: string): Exported {
-  if (isGraphs(graphs) && isPlans(plans)) return { graphs: byName(graphs, specs), plans }
-  throw usageError('specs.run', `${specs}/index.ts exports graphs or plans that are none`, {
-    hint: 'export const graphs = { [layer.name]: layer }; export const plans = [myPlan]',
+function checked(module: Readonly<Record<string, unknown>>, specs: string): Exported {
+  const { graphs = {}, plans = [], programs = [], conversions = [] } = module
+  const list = isObject(programs) ? Object.values(programs) : programs
+  if (isGraphs(graphs) && isPlans(plans) && isPrograms(list) && isConversions(conversions)) {
+    return { graphs: byName(graphs, specs), plans, programs: list, conversions }
+  }
+  throw usageError('specs.run', `${specs}/index.ts exports graphs, plans, programs or conversions that are none`, {
+    hint: 'export const graphs = { [layer.name]: layer }; export const plans = [myPlan]; export const programs = [model]',
   })
+}
+
+/** Graphs of programs, each as it is in the usual configuration. @throws usage `specs.graphs`, and what putting a program together does */
+function appliedBy({ graphs, programs }: Exported): readonly GraphDecl[] {
+  const found = new Map<string, GraphDecl>()
+  const names = new Set<string>()
+  for (const program of programs) {
+    if (names.has(program.name)) {
+      throw usageError('specs.programs', `two programs are called ${program.name}`, {
+        hint: 'names are unique in the project: give each program a name of its own',
+        about: { written: program.written },
+      })
+    }
+    names.add(program.name)
+    for (const decl of program.graphs()) {
+      const known = own(graphs, decl.name) ?? found.get(decl.name)
+      if (known !== undefined && known !== decl && JSON.stringify(known.graph) !== JSON.stringify(decl.graph)) {
+        throw usageError(
+          'specs.graphs',
+          `program ${program.name} applies a graph ${decl.name}, and there is another of that name`,
+          {
+            hint: 'names are unique in the project: give each graph a name of its own',
+            about: { written: program.written },
+          },
+        )
+      }
+      if (known === undefined) found.set(decl.name, decl)
+    }
+  }
+  return [...found.values()]
 }
 
 /** @throws usage `specs.graphs` for two graphs of one name */
@@ -119,3 +163,10 @@ const isGraphs = (value: unknown): value is Declarations['graphs'] =>
 
 const isPlans = (value: unknown): value is Declarations['plans'] =>
   Array.isArray(value) && value.every((decl) => isObject(decl) && typeof decl.graph === 'string' && Array.isArray(decl.groups))
+
+const isPrograms = (value: unknown): value is Declarations['programs'] =>
+  Array.isArray(value) &&
+  value.every((decl) => isObject(decl) && typeof decl.of === 'function' && typeof decl.graphs === 'function')
+
+const isConversions = (value: unknown): value is Declarations['conversions'] =>
+  Array.isArray(value) && value.every((each) => isObject(each) && isObject(each.op))

@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { usageError } from '../errors.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
+import { own } from '../ir/own.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { type Declarations, readDeclarations } from './declarations.js'
@@ -49,9 +50,15 @@ export async function readSearched(
   const isEmpty = shipped && folder !== undefined && !existsSync(resolve(root, specs))
   const read = isEmpty ? readProjectOrThrow(project, [], nothing) : readProjectOrThrow(project, [specs])
   const declared = await readDeclarations(root, specs)
-  if (folder === undefined) return { ...read, ...declared, hidden: [] }
+  if (folder === undefined) return { ...read, ...declared, graphs: withApplied(declared, declared.applied), hidden: [] }
   return behind(project, folder, read, declared, { shipped: shipped && graphs, ops })
 }
+
+/** The graphs that count as the project's: those it exports, and those its programs apply. */
+const withApplied = ({ graphs }: Declarations, applied: readonly GraphDecl[]): Declarations['graphs'] => ({
+  ...graphs,
+  ...Object.fromEntries(applied.map((decl) => [decl.name, decl])),
+})
 
 /** A module that declares nothing: what is read with it is the standard library. */
 const nothing = { 'specs/nothing.ts': 'export {}\n' }
@@ -69,13 +76,13 @@ const shippedModule = async (folder: string): Promise<ShippedModule> =>
 /** The project's graphs and plans, and the shipped ones behind them. */
 function merge(declared: Declarations, module: ShippedModule): Pick<SearchedSpecs, 'graphs' | 'plans' | 'hidden'> {
   const key = ({ name, graph }: PlanDecl): string => `${name} for ${graph}`
-  const own = new Set(declared.plans.map(key))
-  const plans = module.plans.filter((plan) => !own.has(key(plan)) && !isOther(declared, module, plan.graph))
+  const ours = new Set(declared.plans.map(key))
+  const plans = module.plans.filter((plan) => !ours.has(key(plan)) && !isOther(declared, module, plan.graph))
   const others = Object.keys(module.graphs).filter((name) => isOther(declared, module, name))
   return {
     graphs: { ...module.graphs, ...declared.graphs },
     plans: [...declared.plans, ...plans],
-    hidden: [...others, ...module.plans.map(key).filter((name) => own.has(name))],
+    hidden: [...others, ...module.plans.map(key).filter((name) => ours.has(name))],
   }
 }
 
@@ -95,27 +102,39 @@ function shippedFolder(project: SpecProject, root: string): string | undefined {
 async function behind(
   project: SpecProject,
   folder: string,
-  own: Omit<Specs, 'diagnostics'>,
+  read: Omit<Specs, 'diagnostics'>,
   declared: Declarations,
   { shipped: withPlans, ops }: Required<Pick<SearchOptions, 'shipped' | 'ops'>>,
 ): Promise<SearchedSpecs> {
   const module = await shippedModule(folder)
-  declared.locating(() => refuseShadowed(own, declared, module))
-  const found = withPlans ? merge(declared, module) : { graphs: declared.graphs, plans: declared.plans, hidden: [] }
-  const known = new Set([...own.kernels, ...own.standard].map(({ name }) => name))
-  const nodes = Object.values(found.graphs).flatMap(({ graph }) => graph.nodes)
+  declared.locating(() => refuseShadowed(read, declared, module))
+  const isShipped = (decl: GraphDecl): boolean => own(module.graphs, decl.name) === decl
+  const ours = {
+    ...declared,
+    graphs: withApplied(
+      declared,
+      declared.applied.filter((decl) => !isShipped(decl)),
+    ),
+  }
+  const found = withPlans ? merge(ours, module) : { graphs: ours.graphs, plans: ours.plans, hidden: [] }
+  const known = new Set([...read.kernels, ...read.standard].map(({ name }) => name))
+  const nodes = [...Object.values(found.graphs), ...declared.applied].flatMap(({ graph }) => graph.nodes)
   const used = nodes.flatMap((node) => (node.kind === 'op' && !known.has(node.op) ? [node.op] : []))
   const needed = new Set([...used, ...ops].filter((name) => Object.hasOwn(module.ops, name)))
   // Plans may store edges in shipped layouts.
   const isWanted = needed.size > 0 || found.plans.length > 0
   const shipped = isWanted ? readShipped(project, folder, needed) : { kernels: [], layouts: [] }
-  const layouts = new Set(own.layouts.map(({ name }) => name))
+  const layouts = new Set(read.layouts.map(({ name }) => name))
+  const { programs, applied, conversions, locating } = declared
   return {
     ...found,
-    locating: declared.locating,
-    kernels: own.kernels,
-    standard: [...own.standard, ...shipped.kernels],
-    layouts: [...own.layouts, ...shipped.layouts.filter(({ name }) => !layouts.has(name))],
+    programs,
+    applied,
+    conversions,
+    locating,
+    kernels: read.kernels,
+    standard: [...read.standard, ...shipped.kernels],
+    layouts: [...read.layouts, ...shipped.layouts.filter(({ name }) => !layouts.has(name))],
   }
 }
 
@@ -124,9 +143,9 @@ const isOther = (declared: Declarations, module: ShippedModule, graph: string): 
   Object.hasOwn(declared.graphs, graph) && declared.graphs[graph] !== module.graphs[graph]
 
 /** A name stands for one op in generated text, so a graph cannot mean the shipped one where the project has another. */
-function refuseShadowed(own: Omit<Specs, 'diagnostics'>, { graphs }: Declarations, { ops }: ShippedModule): void {
-  const names = new Set(own.kernels.map(({ name }) => name))
-  for (const { name, ops: used = {} } of Object.values(graphs)) {
+function refuseShadowed(read: Omit<Specs, 'diagnostics'>, { graphs, applied }: Declarations, { ops }: ShippedModule): void {
+  const names = new Set(read.kernels.map(({ name }) => name))
+  for (const { name, ops: used = {} } of [...Object.values(graphs), ...applied]) {
     const shadowed = Object.entries(used).find(([op, declaration]) => names.has(op) && ops[op] === declaration)
     if (shadowed === undefined) continue
     throw usageError('specs.shadow', `graph ${name} uses the shipped op ${shadowed[0]}, and the project has an op of that name`, {

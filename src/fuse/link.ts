@@ -6,7 +6,17 @@ import { usageError } from '../errors.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { isStandard, kernelName } from '../ir/op_name.js'
-import { dequantize, locateRows, packRows, quantize, sequenceStarts, unpackRows } from '../std/index.js'
+import { type Extent, sameExtent } from '../ir/shape.js'
+import {
+  dequantize,
+  locateRows,
+  packIntegers,
+  packRows,
+  quantize,
+  sequenceStarts,
+  unpackIntegers,
+  unpackRows,
+} from '../std/index.js'
 import type { Planned } from './plans.js'
 
 type PlannedGraphs = Planned['graphs']
@@ -51,11 +61,24 @@ export function linkKernels(
 }
 
 /** Ops that a graph runs, and those that a program runs between it and others: padding and int8 are the plan's, not theirs. */
-const opsOf = ({ nodes, packing, scales = {} }: Graph): string[] => [
-  ...nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : [])),
-  ...(packing === undefined ? [] : [sequenceStarts, locateRows, packRows, unpackRows]).map(({ name }) => name),
-  ...(Object.keys(scales).length === 0 ? [] : [quantize, dequantize]).map(({ name }) => name),
-]
+const opsOf = (graph: Graph): string[] => {
+  const { nodes, packing, scales = {} } = graph
+  return [
+    ...nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : [])),
+    ...(packing === undefined ? [] : [sequenceStarts, locateRows, packRows, unpackRows]).map(({ name }) => name),
+    ...(packing === undefined || !hasIntegerRows(graph, packing.tokens) ? [] : [packIntegers, unpackIntegers]).map(
+      ({ name }) => name,
+    ),
+    ...(Object.keys(scales).length === 0 ? [] : [quantize, dequantize]).map(({ name }) => name),
+  ]
+}
+
+/** Whether a graph takes or gives integers of tokens, such as ids. */
+const hasIntegerRows = ({ values, inputs, outputs }: Graph, tokens: Extent): boolean =>
+  [...Object.values(inputs), ...Object.values(outputs)].some((id) => {
+    const value = values[id]
+    return value?.dtype === 'i32' && value.shape[0] !== undefined && sameExtent(value.shape[0], tokens)
+  })
 
 const linkGraphs = (plans: PlannedGraphs): PlannedGraphs => mapValues(plans, (graphs) => mapValues(graphs, linkGraph))
 

@@ -2,6 +2,7 @@
  * A program: graphs applied to values, in order. What a program declares is storage-type and size polymorphic like its graphs; a plan
  * says how each value is held, and whoever runs it which sizes it has.
  */
+import type { Written } from '../errors.js'
 import type { Graph, GraphValue } from './graph.js'
 import type { DTypeRef } from './kernel.js'
 import type { Extent } from './shape.js'
@@ -32,6 +33,8 @@ export interface Application {
   readonly types: Readonly<Record<string, DTypeRef>>
   /** The repeated regions it is in, outermost first, and which repetition of each it belongs to. */
   readonly within: readonly Repetition[]
+  /** Where its author wrote it; undefined for programs that a tool makes. */
+  readonly written?: Written | undefined
 }
 
 export interface Repetition {

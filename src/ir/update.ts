@@ -1,8 +1,9 @@
 /**
- * In-place updates: an output that is one of the inputs but for the elements at one place of an axis, such as a cache of keys with
- * one more step. Its body defines every element, as any body does; the kernel that runs replaces the elements at the place in the
- * input's memory and leaves the others alone. Derived when an op or a group is read, to refuse what cannot be derived, and again when
- * a kernel is scheduled.
+ * In-place updates: an output that is one of the inputs but for some elements, such as a cache of keys with one more step. Its body
+ * defines every element, as any body does; the kernel that runs replaces elements in the input's memory and leaves the others alone.
+ * Where the condition is one place of an axis, the kernel does not run over that axis; under any other condition, such as an interval of
+ * places, it asks at every element, and stores where the condition holds. Derived when an op or a group is read, to refuse what cannot be
+ * derived, and again when a kernel is scheduled.
  */
 import { call, dim, i32, index } from './build.js'
 import type { Expr, ExprOf } from './expr.js'
@@ -26,25 +27,32 @@ export const isUpdating = ({ tensors }: Pick<Kernel, 'tensors'>): boolean => ten
 
 type Store = StmtOf<'store'> | StmtOf<'storeRow'>
 
-/** An output that is `place === axis ? value : the same element of what it updates`. */
-interface Update {
+/** An output that is `condition ? value : the same element of what it updates`. */
+interface Choice {
   readonly stmt: Store
   readonly param: TensorParam
+  readonly condition: Expr
+  readonly value: Expr
+}
+
+/** One whose condition is `place === axis`. */
+interface Update extends Choice {
   /** The index variable of the axis, and which of the tensor's axes it is. */
   readonly axis: string
   readonly position: number
   readonly place: Expr
-  readonly value: Expr
 }
 
 /**
- * The kernel that runs over all axes but the one of the places, and stores there. It does not read what it updates. A kernel that
- * updates nothing is returned as it is.
+ * The kernel that stores what is new and leaves the rest alone: over all axes but the one of the places, or over all of them where a
+ * condition is no place. It does not read what it updates. A kernel that updates nothing is returned as it is.
  * @throws UpdateConflict naming the output and the reason
  */
 export function placeUpdates(kernel: Kernel): Kernel {
   if (!isUpdating(kernel)) return kernel
-  const updates = kernel.body.flatMap((stmt) => ('tensor' in stmt ? [updateOf(stmt, kernel)] : []))
+  const choices = kernel.body.flatMap((stmt) => ('tensor' in stmt ? [choiceOf(stmt, kernel)] : []))
+  const updates = choices.flatMap((choice) => placeOf(choice) ?? [])
+  if (updates.length < choices.length) return { ...kernel, body: kernel.body.map((stmt) => whereChosen(stmt, choices)) }
   if (updates.some(({ stmt, place }) => stmt.kind === 'storeRow' && freeNames(place).has(stmt.index)))
     return placeUpdates(overElements(kernel))
   const rowAxis = updates.map(({ axis }) => axis).find((axis) => kernel.rows.some((row) => row.index === axis))
@@ -89,8 +97,14 @@ function overElements(kernel: Kernel): Kernel {
   return { ...kernel, rows: [...kernel.rows, { index: first.index, dim: name }], body }
 }
 
+/** A store of what is new, wherever the condition holds. */
+function whereChosen(stmt: Stmt, choices: readonly Choice[]): Stmt {
+  const choice = choices.find((each) => each.stmt === stmt)
+  return choice === undefined ? stmt : { ...choice.stmt, value: choice.value, when: choice.condition }
+}
+
 /** Reads a store as an update. */
-function updateOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Update {
+function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
   const refuse = (reason: string): never => {
     throw new UpdateConflict(stmt.tensor, reason)
   }
@@ -99,7 +113,7 @@ function updateOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Update {
   if (param === undefined || before === undefined)
     return refuse('a kernel that replaces elements in place stores nothing besides: every output updates an input')
   if (stmt.kind === 'histogram') return refuse(`it is a histogram, not an element of ${before} or what replaces it`)
-  const indices = stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)]
+  const indices = indicesOf(stmt)
   const written = new Map(kernel.body.flatMap((other) => (other.kind === 'let' ? [[other.name, other.value] as const] : [])))
   const value = resolve(stmt.value, written)
   const [condition, replaced, kept] = value.kind === 'call' && value.fn === 'select' ? value.args : []
@@ -111,19 +125,27 @@ function updateOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Update {
   )
     return refuse(`it is not written as condition ? new : the same element of ${before}`)
   const whole = unfold(condition, written)
-  const [left, right] = whole.kind === 'call' && whole.fn === 'eq' ? whole.args : []
+  if (reads(whole, before) || reads(unfold(replaced, written), before))
+    return refuse(`what replaces elements reads ${before}, which is being replaced`)
+  return { stmt, param, condition: whole, value: replaced }
+}
+
+const indicesOf = (stmt: Store): readonly Expr[] => (stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)])
+
+/** The place that a condition is, of an axis of the output; undefined for any other condition. */
+function placeOf(choice: Choice): Update | undefined {
+  const { stmt, condition } = choice
+  const [left, right] = condition.kind === 'call' && condition.fn === 'eq' ? condition.args : []
+  const indices = indicesOf(stmt)
   for (const [axis, place] of [
     [left, right],
     [right, left],
   ]) {
     if (axis?.kind !== 'index' || place === undefined || freeNames(place).has(axis.name)) continue
     const position = indices.findIndex((at) => at.kind === 'index' && at.name === axis.name)
-    if (position < 0) continue
-    if (reads(place, before) || reads(unfold(replaced, written), before))
-      return refuse(`what replaces elements reads ${before}, which is being replaced`)
-    return { stmt, param, axis: axis.name, position, place, value: replaced }
+    if (position >= 0) return { ...choice, axis: axis.name, position, place }
   }
-  return refuse('its condition is not index === expression, of an index of the output and an expression without that index')
+  return undefined
 }
 
 const isElement = (expr: Expr, tensor: string, indices: readonly Expr[]): boolean =>
@@ -177,7 +199,7 @@ class Places {
     const moved = (expr: Expr): Expr => substitute(expr, new Map([[axis, at]]))
     if (stmt.kind === 'storeRow' && stmt.index !== axis)
       return [...lets, { ...stmt, rows: stmt.rows.map(moved), value: moved(value), when: inside }]
-    const indices = stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)]
+    const indices = indicesOf(stmt)
     return [...lets, { kind: 'store', tensor: stmt.tensor, indices: indices.map(moved), value: moved(value), when: inside }]
   }
 

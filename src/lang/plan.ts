@@ -3,7 +3,7 @@
  * tokens are packed. Node names are checked by the TypeScript compiler, since a graph's type carries them. A plan never
  * changes what is computed for a token, only how it is grouped and stored.
  */
-import type { Written } from '../errors.js'
+import { usageError, type Written } from '../errors.js'
 import type { GraphDecl } from './graph.js'
 import type { LayoutDecl } from './layout.js'
 import { writtenAt } from './written.js'
@@ -42,13 +42,17 @@ type NodeName<N extends string> = Placed<N> | `${Placed<N>}.int8` | `${Placed<N>
 
 /**
  * Values stored as int8. Each gets a quantising step (`node.int8`) whose attributes `site.inverse` and `site.step` the model supplies,
- * a site being the node without `.pack`. A matmul of which every operand is a weight or comes from such values multiplies integers;
- * its int32 result is brought back to floats by a step of its own (`matmul.float`).
+ * a site being the node without `.pack`; one in `dynamic` makes its scales itself. A matmul of which every operand is a weight or comes
+ * from such values multiplies integers; its int32 result is brought back to floats by a step of its own (`matmul.float`).
  */
 export interface Quantisation<V extends string> {
   /** Nodes and inputs of the graph. */
-  readonly values: readonly V[]
-  /** Those of them that are kept as int8 only: what needs floats reads them back (`node.float`). */
+  readonly values?: readonly V[]
+  /** Nodes and inputs whose rows are quantised as they are made, each by its own largest magnitude: nothing has to be known of them. */
+  readonly dynamic?: readonly V[]
+  /** Products that take their weight as int8 and what they multiply it by in floats; `product.float` scales what they sum. */
+  readonly weightOnly?: readonly V[]
+  /** Those of `values` that are kept as int8 only: what needs floats reads them back (`node.float`). */
   readonly only?: readonly NoInfer<V>[]
   /** Inputs of which the int8 form is supplied beside the float one (`input.int8`), and results of which both are returned. */
   readonly across?: readonly NoInfer<V>[]
@@ -136,6 +140,8 @@ export interface PlanDecl {
 /** `Quantisation` with layouts by name. */
 export interface QuantisedDecl {
   readonly values: readonly string[]
+  readonly dynamic: readonly string[]
+  readonly weightOnly: readonly string[]
   readonly only: readonly string[]
   readonly across: readonly string[]
   readonly weights: string
@@ -161,6 +167,7 @@ export function plan<const N extends string, const S extends string = never, con
   graph: GraphDecl<N, I>,
   config: PlanConfig<NoInfer<N>, S, NoInfer<I>>,
 ): PlanDecl {
+  expectGraph(name, graph)
   const { quantised } = config
   const nested = (nodes: readonly string[] | readonly (readonly string[])[]): nodes is readonly (readonly string[])[] =>
     Array.isArray(nodes[0])
@@ -175,7 +182,9 @@ export function plan<const N extends string, const S extends string = never, con
       quantised === undefined
         ? undefined
         : {
-            values: quantised.values,
+            values: quantised.values ?? [],
+            dynamic: quantised.dynamic ?? [],
+            weightOnly: quantised.weightOnly ?? [],
             only: quantised.only ?? [],
             across: quantised.across ?? [],
             weights: quantised.weights?.name ?? 'row',
@@ -202,6 +211,7 @@ export function autoPlan<const N extends string, const S extends string = never>
   graph: GraphDecl<N>,
   { packed, stacked, device, dims, dtype }: AutoPlanConfig<NoInfer<N>, S>,
 ): PlanDecl {
+  expectGraph(name, graph)
   const auto = { device, dims, dtype }
   return { name, graph: graph.name, packed, stacked: stacksOf(stacked), groups: [], auto, written: writtenAt(autoPlan) }
 }
@@ -216,3 +226,15 @@ const edgeOf = (edge: EdgeType | EdgeConfig): { readonly dtype?: EdgeType; reado
 
 const stacksOf = (stacks: Readonly<Record<string, readonly string[]>> = {}): NonNullable<PlanDecl['stacked']> =>
   Object.entries(stacks).map(([name, nodes]) => ({ name, nodes }))
+
+/**
+ * Layers of a program are applications of one graph that is compiled once: a kernel of the last node of one and the first of the next would
+ * belong to neither.
+ */
+function expectGraph(plan: string, decl: GraphDecl): void {
+  if (!('of' in decl)) return
+  const reason = 'a plan is for a graph, and a group cannot reach from one application to the next'
+  throw usageError('plan.graph', `plan ${plan}: ${decl.name} is a program: ${reason}`, {
+    hint: 'to fuse across the seam of layers, cut them elsewhere: let the graph begin where the group begins, and carry what it needs',
+  })
+}

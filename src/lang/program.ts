@@ -2,67 +2,98 @@
  * Declaring a program: a whole model as graphs applied to values, with layers that repeat, weights, states that outlive a run, and the
  * sizes it usually has. It says what is computed; how values are held (without padding, as int8, in a layout) is the plan's.
  */
-import { usageError } from '../errors.js'
+import { concerning, usageError, type Written } from '../errors.js'
 import { isInherited } from '../ir/own.js'
 import type { Program } from '../ir/program.js'
+import type { GraphDecl } from './graph.js'
 import { ProgramBuilder } from './program_builder.js'
 import type { Declared, Programming, ProgramTensor } from './program_types.js'
-import type { Tensors } from './types.js'
+import type { StateDecl, States, Tensors } from './types.js'
+import { writtenAt } from './written.js'
 
 /** Results by their names. */
 type Results = Readonly<Record<string, ProgramTensor | undefined>>
 /** Names of what any configuration returns. */
 type NamesOf<R> = R extends unknown ? keyof R & string : never
 
-export interface ProgramConfig<I extends Tensors, C, R extends Results> {
+export interface ProgramConfig<I extends Tensors, C, R extends Results, S extends States> {
   /** Every dimension, with the size it usually has: what plans are priced for, and what checks and benches run with. */
   readonly dims: Readonly<Record<string, number>>
   /** What is known when the program is compiled, with what it usually is: it chooses graphs and how many layers there are. */
   readonly config?: C
   readonly inputs: I
-  readonly build: (p: Programming, inputs: { readonly [K in keyof I]: Declared<I[K]> }, config: C) => R
+  /** Values that outlive runs, where their names do not depend on the configuration; `p.state` declares others. */
+  readonly states?: S
+  readonly build: (
+    p: Programming,
+    inputs: { readonly [K in keyof I]: Declared<I[K]> },
+    config: C,
+    states: { readonly [K in keyof S]: Declared<S[K]> },
+  ) => R
 }
 
-export interface ProgramDecl<I extends Tensors = Tensors, C = unknown, O extends string = string> {
+export interface ProgramDecl<I extends Tensors = Tensors, C = unknown, O extends string = string, S extends string = string> {
   readonly name: string
   readonly dims: Readonly<Record<string, number>>
   readonly inputs: I
   /** Carries the names of results in the type. */
   readonly outputs?: readonly O[]
+  /** Carries those of states. */
+  readonly states?: readonly S[]
+  /** Where its author wrote it. */
+  readonly written: Written
   /** The program of a configuration; what is left out is as declared. @throws usage `program.*` for what cannot be put together */
   of(config?: Partial<C>): Program
+  /** The graphs that it applies in a configuration. @throws like `of` */
+  graphs(config?: Partial<C>): readonly GraphDecl[]
 }
 
 /**
  * Declares a program. `build` runs with symbolic values, once for each configuration asked for.
  * @throws usage `program.name`, `program.dims`; what `build` does wrong is thrown when it runs
  */
-export function program<const I extends Tensors, C extends object = Record<never, never>, R extends Results = Results>(
+export function program<
+  const I extends Tensors,
+  C extends object = Record<never, never>,
+  R extends Results = Results,
+  const S extends States = States,
+>(
   name: string,
-  { dims, config, inputs, build }: ProgramConfig<I, C, R>,
-): ProgramDecl<I, C, NamesOf<R>> {
+  { dims, config, inputs, states, build }: ProgramConfig<I, C, R, S>,
+): ProgramDecl<I, C, NamesOf<R>, keyof S & string> {
   const wrong = [name, ...Object.keys(inputs), ...Object.keys(dims)].find(isInherited)
   if (wrong !== undefined) throw usageError('program.name', `${name}: "${wrong}" cannot be a name`, { hint: 'choose another' })
   for (const [dim, size] of Object.entries(dims)) {
     if (!Number.isInteger(size) || size < 1) throw usageError('program.dims', `${name}: dimension ${dim} cannot be ${size}`)
   }
+  const written = writtenAt(program)
+  // What `build` does wrong has its own line.
+  const here = <T>(action: () => T): T => concerning({ written }, action)
+  const built = (changes: Partial<C> | undefined) => {
+    const builder = new ProgramBuilder(name, dims)
+    const handles = here(() =>
+      Object.fromEntries(Object.entries(inputs).map(([input, decl]) => [input, builder.input(input, decl)])),
+    )
+    const kept = here(() =>
+      Object.fromEntries(
+        Object.entries<StateDecl>(states ?? {}).map(([state, decl]) => [state, builder.state(state, decl, decl)]),
+      ),
+    )
+    const outputs = build(
+      builder as unknown as Programming,
+      handles as unknown as { readonly [K in keyof I]: Declared<I[K]> },
+      { ...config, ...changes } as C,
+      kept as unknown as { readonly [K in keyof S]: Declared<S[K]> },
+    )
+    const results = Object.entries(outputs).flatMap(([output, value]) => (value === undefined ? [] : [[output, value] as const]))
+    return { built: here(() => builder.finish(Object.fromEntries(results))), graphs: builder.graphs }
+  }
   return {
     name,
     dims,
     inputs,
-    of(changes) {
-      const builder = new ProgramBuilder(name, dims)
-      const handles = Object.fromEntries(Object.entries(inputs).map(([input, decl]) => [input, builder.input(input, decl)]))
-      const outputs = build(
-        builder as unknown as Programming,
-        handles as unknown as { readonly [K in keyof I]: Declared<I[K]> },
-        { ...config, ...changes } as C,
-      )
-      return builder.finish(
-        Object.fromEntries(
-          Object.entries(outputs).flatMap(([output, value]) => (value === undefined ? [] : [[output, value] as const])),
-        ),
-      )
-    },
+    written,
+    of: (changes) => built(changes).built,
+    graphs: (changes) => built(changes).graphs,
   }
 }

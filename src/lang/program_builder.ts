@@ -6,19 +6,18 @@ import { isInherited, own } from '../ir/own.js'
 import type { Program, ProgramNode, ProgramStateDecl, ProgramValue, RaggedAxis } from '../ir/program.js'
 import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { GraphDecl } from './graph.js'
-import { describe, missing, refuseOthers } from './program_checks.js'
+import { describe, missing, refuseOthers, sameCarried, valueAt } from './program_checks.js'
 import { withoutViewsOfInputs } from './program_inputs.js'
 import { matchGraph, printType, substituteShape, substituteType } from './program_match.js'
 import { Regions } from './program_regions.js'
 import type { ApplyOptions, Layer, ProgramResult, ProgramTensor, ProgramWeights } from './program_types.js'
 import { isWeights, WeightNames } from './program_weights.js'
 import type { TensorDecl } from './types.js'
+import { writtenAt } from './written.js'
 
 type Handles = Readonly<Record<string, ProgramTensor>>
 
 const weightsBelow = (prefix: string): ProgramWeights => ({ prefix, of: (name) => weightsBelow(`${prefix}.${name}`) })
-
-const isTensor = (carried: ProgramTensor | Handles): carried is ProgramTensor => typeof carried.value === 'number'
 
 export class ProgramBuilder {
   readonly #name: string
@@ -30,11 +29,17 @@ export class ProgramBuilder {
   readonly #weights = new WeightNames()
   readonly #ragged: RaggedAxis[] = []
   readonly #regions: Regions
+  readonly #graphs = new Map<string, GraphDecl>()
 
   constructor(name: string, dims: Readonly<Record<string, number>>) {
     this.#name = name
     this.#dims = dims
     this.#regions = new Regions(name)
+  }
+
+  /** The graphs that were applied, each once. */
+  get graphs(): readonly GraphDecl[] {
+    return [...this.#graphs.values()]
   }
 
   input(name: string, decl: TensorDecl): ProgramResult {
@@ -51,6 +56,7 @@ export class ProgramBuilder {
     { label, dims = {} }: ApplyOptions = {},
   ): Readonly<Record<string, ProgramResult>> {
     const { graph } = decl
+    this.#graphs.set(graph.name, decl)
     const where = this.#regions.label(label, graph.name)
     const at = `${this.#name}: ${where}`
     const given = Object.fromEntries(
@@ -90,6 +96,7 @@ export class ProgramBuilder {
       attrs: Object.fromEntries(numbers),
       ...matched,
       within: this.#regions.within,
+      written: writtenAt(this.apply),
     })
     return Object.fromEntries(outputs)
   }
@@ -102,7 +109,7 @@ export class ProgramBuilder {
   ): ProgramTensor | Handles {
     const at = `${this.#name}: ${name}`
     return this.#regions.again({ name, own: true }, count, carried, (now, index) =>
-      this.#same(at, now, build(now, { index, weights: weightsBelow(this.#regions.weights()) })),
+      sameCarried(at, now, build(now, { index, weights: weightsBelow(this.#regions.weights()) }), this.#values),
     )
   }
 
@@ -113,7 +120,9 @@ export class ProgramBuilder {
     build: (carried: ProgramTensor | Handles, index: number) => ProgramTensor | Handles,
   ): ProgramTensor | Handles {
     const at = `${this.#name}: ${name}`
-    return this.#regions.again({ name, own: false }, count, carried, (now, index) => this.#same(at, now, build(now, index)))
+    return this.#regions.again({ name, own: false }, count, carried, (now, index) =>
+      sameCarried(at, now, build(now, index), this.#values),
+    )
   }
 
   view(handle: ProgramTensor, dims: string): ProgramResult {
@@ -225,29 +234,12 @@ export class ProgramBuilder {
     })
   }
 
-  /** Carried values keep their names and forms from layer to layer. */
-  #same(at: string, before: ProgramTensor | Handles, after: ProgramTensor | Handles): ProgramTensor | Handles {
-    const list = (carried: ProgramTensor | Handles): Handles => (isTensor(carried) ? { result: carried } : carried)
-    refuseOthers(at, 'carried value', Object.keys(list(after)), Object.keys(list(before)))
-    for (const [name, handle] of Object.entries(list(before))) {
-      const [was, is] = [
-        this.#at(handle, at),
-        this.#at(own(list(after), name) ?? missing(at, 'carried value', name), `${at}: ${name}`),
-      ]
-      if (describe(was) !== describe(is))
-        throw usageError('program.repeat', `${at}: ${was.name} is ${describe(was)}, and ${is.name} behind it is ${describe(is)}`)
-    }
-    return after
-  }
-
   #push(value: ProgramValue): ProgramResult {
     this.#values.push(value)
     return { value: this.#values.length - 1 }
   }
 
   #at(handle: ProgramTensor, where: string): ProgramValue {
-    const value = this.#values[handle.value]
-    if (value === undefined) throw usageError('program.value', `${where}: this is no value of the program`)
-    return value
+    return valueAt(this.#values, handle, where)
   }
 }

@@ -1,8 +1,11 @@
 /** Refusals that all of building a program shares. */
 import { usageError } from '../errors.js'
 import type { GraphValue } from '../ir/graph.js'
+import { own } from '../ir/own.js'
+import type { ProgramValue } from '../ir/program.js'
 import { printShape } from '../ir/shape.js'
 import { printType } from './program_match.js'
+import type { ProgramTensor } from './program_types.js'
 
 /** `f16 "b*s h*d"` */
 export const describe = ({ dtype, shape, layout }: GraphValue): string =>
@@ -18,4 +21,29 @@ export function refuseOthers(at: string, what: string, given: readonly string[],
   throw usageError('program.unknown', `${at}: there is no ${what} ${other}`, {
     hint: `there are ${allowed.join(', ') || 'none'}`,
   })
+}
+
+/** @throws usage `program.value` for what is no value of the program */
+export function valueAt(values: readonly ProgramValue[], handle: ProgramTensor, where: string): ProgramValue {
+  const value = values[handle.value]
+  if (value === undefined) throw usageError('program.value', `${where}: this is no value of the program`)
+  return value
+}
+
+type Handles = Readonly<Record<string, ProgramTensor>>
+type Carried = ProgramTensor | Handles
+
+const isTensor = (carried: Carried): carried is ProgramTensor => typeof carried.value === 'number'
+
+/** Carried values keep their names and forms from layer to layer. @throws usage `program.repeat`, `program.missing` */
+export function sameCarried(at: string, before: Carried, after: Carried, values: readonly ProgramValue[]): Carried {
+  const list = (carried: Carried): Handles => (isTensor(carried) ? { result: carried } : carried)
+  refuseOthers(at, 'carried value', Object.keys(list(after)), Object.keys(list(before)))
+  for (const [name, handle] of Object.entries(list(before))) {
+    const was = valueAt(values, handle, at)
+    const is = valueAt(values, own(list(after), name) ?? missing(at, 'carried value', name), `${at}: ${name}`)
+    if (describe(was) !== describe(is))
+      throw usageError('program.repeat', `${at}: ${was.name} is ${describe(was)}, and ${is.name} behind it is ${describe(is)}`)
+  }
+  return after
 }

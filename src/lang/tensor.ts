@@ -1,7 +1,7 @@
-/** Declaring a tensor in an op's or graph's signature. */
+/** Declaring a tensor in the signature of an op, a graph or a program. */
 import type { DType } from '../ir/dtype.js'
 import type { LayoutDecl } from './layout.js'
-import type { TensorDecl } from './types.js'
+import type { StateDecl, TensorDecl } from './types.js'
 
 /**
  * A tensor of storage type `type` (a storage type, or a type parameter of the op) and dimensions `dims` (names separated
@@ -14,3 +14,10 @@ export function tensor<const Type extends DType | (string & {}), const Dims exte
 ): TensorDecl<Type, Dims> {
   return { type, dims, layout }
 }
+
+/** A state of a program: a tensor that outlives runs; `cleared` starts as zeros, where more of it is read than was written. */
+export const state = <const Type extends DType | (string & {}), const Dims extends string>(
+  type: Type,
+  dims: Dims,
+  { cleared = false, layout }: { readonly cleared?: boolean; readonly layout?: LayoutDecl } = {},
+): StateDecl<Type, Dims> => ({ type, dims, layout, cleared })

@@ -37,6 +37,14 @@ export interface TensorDecl<Type extends string = string, Dims extends string = 
   readonly layout: LayoutDecl | undefined
 }
 
+/** A tensor that outlives the runs of a program. */
+export interface StateDecl<Type extends string = string, Dims extends string = string> extends TensorDecl<Type, Dims> {
+  /** Starts as zeros. */
+  readonly cleared: boolean
+}
+
+export type States = Readonly<Record<string, StateDecl>>
+
 export type Tensors = Readonly<Record<string, TensorDecl>>
 
 /** What a body receives: an accessor for each input. */

@@ -10,7 +10,16 @@ import { type GraphBuilder, type GraphDecl, type GraphTensor, graph } from '../l
 import { printType } from '../lang/program_match.js'
 import { tensor } from '../lang/tensor.js'
 import type { TensorDecl } from '../lang/types.js'
-import { dequantize, locateRows, packRows, quantize, sequenceStarts, unpackRows } from '../std/index.js'
+import {
+  dequantize,
+  locateRows,
+  packIntegers,
+  packRows,
+  quantize,
+  sequenceStarts,
+  unpackIntegers,
+  unpackRows,
+} from '../std/index.js'
 import { type Held, heldShape, isFloat, isOver, printHeld } from './held.js'
 
 /** What an input of a step is: the value, or where the rows of its ragged axis lie. */
@@ -40,8 +49,9 @@ export function stepsFrom(
   const shape = heldShape(value.shape, from, axes)
   const steps = conversions.flatMap((conversion) => converted(value, from, shape, conversion) ?? [])
   if (from.layout !== 'row') return steps
-  if (isFloat(from.store)) {
+  if (isFloat(from.store) || from.store === 'i32')
     steps.push(...axes.flatMap((axis, ragged) => (isOver(value.shape, axis) ? moved(value, from, axis, ragged) : [])))
+  if (isFloat(from.store)) {
     if (from.store === value.dtype || printType(from.store) === printType(value.dtype)) steps.push(quantised(from, shape))
   } else if (from.store === 'i8') steps.push(dequantised(value, from, shape))
   return steps
@@ -51,6 +61,7 @@ export function stepsFrom(
 function moved(value: ProgramValue, from: Held, axis: RaggedAxis, ragged: number): Step[] {
   const rest = value.shape.slice(1)
   const type = printType(from.store)
+  const isIds = from.store === 'i32'
   const [batch, seq, width] = [printExtent(axis.batch), printExtent(axis.seq), printExtent(multiplyExtents(rest))]
   const padded = printShape(value.shape)
   const packed = printShape([{ factor: 1, dims: [axis.tokens] }, ...rest])
@@ -59,7 +70,8 @@ function moved(value: ProgramValue, from: Held, axis: RaggedAxis, ragged: number
       inputs: { x: tensor(type, padded), sequences: tensor('i32', axis.tokens), positions: tensor('i32', axis.tokens) },
       weights: {},
       build: (g, { x, sequences, positions }) => {
-        const rows = g.apply(packRows, { x: g.view(x, `${batch} ${seq} ${width}`), sequences, positions }).y
+        const given = { x: g.view(x, `${batch} ${seq} ${width}`), sequences, positions }
+        const rows = isIds ? g.apply(packIntegers, given).y : g.apply(packRows, given).y
         return { nodes: { rows }, outputs: { y: g.view(rows, packed) } }
       },
     })
@@ -71,8 +83,8 @@ function moved(value: ProgramValue, from: Held, axis: RaggedAxis, ragged: number
     inputs: { x: tensor(type, packed), starts: tensor('i32', batch), lengths: tensor('i32', batch) },
     weights: {},
     build: (g, { x, starts, lengths }) => {
-      const rows = g.view(x, `${axis.tokens} ${width}`)
-      const tokens = g.apply(unpackRows, { x: rows, starts, lengths }, {}, { s: seq }).y
+      const rows = { x: g.view(x, `${axis.tokens} ${width}`), starts, lengths }
+      const tokens = isIds ? g.apply(unpackIntegers, rows, {}, { s: seq }).y : g.apply(unpackRows, rows, {}, { s: seq }).y
       return { nodes: { tokens }, outputs: { y: g.view(tokens, padded) } }
     },
   })

@@ -3,7 +3,7 @@
  * there is, the steps between the two are inserted, once for each value. Values the caller supplies come with or without padding as
  * the first graph that reads them takes them.
  */
-import { usageError } from '../errors.js'
+import { concerning, usageError } from '../errors.js'
 import type { Graph, ScaleForm, ValueId } from '../ir/graph.js'
 import type { Application, Program, ProgramNode, ProgramValueId } from '../ir/program.js'
 import { type Extent, printShape } from '../ir/shape.js'
@@ -58,7 +58,7 @@ class Settling {
     if (this.#asDeclared) for (const value of Object.values(inputs)) this.#forms.add(value, this.#forms.declared(value))
     for (const node of nodes) {
       if (node.kind === 'view') this.#view(node)
-      else this.#apply(node)
+      else concerning({ written: node.written }, () => this.#apply(node))
     }
     const results = Object.entries(outputs).map(([output, id]): [string, string] => [output, this.#result(id)])
     const kept = Object.entries(states).map(([state, { next, cleared }]): [string, CompiledProgram['states'][string]] => [

@@ -12,6 +12,12 @@ import { binScale, defaultBins, type Histogram } from './histogram.js'
 import { binsDim, observeHistograms, observeMaxima } from './observe.js'
 import { type PerSite, perSite, type Site, sites } from './sites.js'
 
+/** A sequence of tokens, and their types where they have some. */
+export interface CalibrationCase {
+  readonly inputIds: readonly number[]
+  readonly typeIds?: readonly number[] | undefined
+}
+
 /** A model as collection runs it. */
 export interface CalibrationModel {
   readonly session: Session
@@ -25,7 +31,7 @@ export interface CalibrationModel {
   /** Extents for one case of `length` tokens. */
   dims(length: number): Readonly<Record<string, number>>
   /** The inputs of one case. */
-  feed(ids: readonly number[]): Readonly<Record<string, Uint8Array>>
+  feed(tokens: CalibrationCase): Readonly<Record<string, Uint8Array>>
 }
 
 export interface CollectOptions {
@@ -50,7 +56,7 @@ const observedSites = (layer: number): readonly Site[] => (layer === 0 ? sites :
  */
 export async function collect(
   model: CalibrationModel,
-  cases: readonly (readonly number[])[],
+  cases: readonly CalibrationCase[],
   { bins = defaultBins, signal, progress }: CollectOptions = {},
 ): Promise<PerSite<Histogram>[]> {
   if (cases.length === 0) throw usageError('calibrate.cases', 'there is no case to calibrate with')
@@ -117,11 +123,11 @@ function each(model: CalibrationModel, what: Watching['what'], see: (name: strin
 /** Runs every case. Cases of one length follow each other, so that they share a program. */
 async function runAll(
   model: CalibrationModel,
-  cases: readonly (readonly number[])[],
+  cases: readonly CalibrationCase[],
   watching: Watching,
   see: (outputs: Outputs) => void,
 ): Promise<void> {
-  const lengths = [...new Set(cases.map((ids) => ids.length))].sort((a, b) => a - b)
+  const lengths = [...new Set(cases.map(({ inputIds }) => inputIds.length))].sort((a, b) => a - b)
   const applications = observed(model, watching)
   const outputs: string[] = []
   each(model, watching.what, (name) => outputs.push(name))
@@ -131,9 +137,9 @@ async function runAll(
     const { session, inputs, types } = model
     const program = await buildProgram({ session, applications, inputs, outputs, dims, types })
     try {
-      for (const ids of cases.filter((candidate) => candidate.length === length)) {
+      for (const tokens of cases.filter(({ inputIds }) => inputIds.length === length)) {
         watching.signal?.throwIfAborted()
-        see(await program.run(model.feed(ids)))
+        see(await program.run(model.feed(tokens)))
       }
     } finally {
       program.release()

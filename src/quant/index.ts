@@ -1,4 +1,6 @@
 /** Calibration and quantisation: what pipelines and the command use of this room. */
+
+export { channelMaxima, type QuantisedWeights, quantiseWeights, type WeightMatrix } from '../runtime/quantise_weights.js'
 export { formatAmaxList, parseAmaxList } from './amax_list.js'
 export { magnitude, type Thresholds, thresholdChart } from './chart.js'
 export { type CalibrationModel, type CollectOptions, collect } from './collect.js'
@@ -7,4 +9,3 @@ export { type ModelIdentity, modelIdentity } from './identity.js'
 export { expectModel, formatScales, parseScales, readScales, type Scales } from './scales.js'
 export { type PerSite, perSite, type Site, sites } from './sites.js'
 export { defaultPercentile, type Method, methodNames, threshold } from './thresholds.js'
-export { channelMaxima, type QuantisedWeights, quantiseWeights, type WeightMatrix } from './weights.js'

@@ -49,3 +49,23 @@ export async function inMemory(weight: Weight, signal?: AbortSignal): Promise<We
   }
   return { ...tensor, data }
 }
+
+/** A row-major tensor without its first `rows` rows. */
+export function behindRows(tensor: DeferredTensor, rows: number): DeferredTensor {
+  const [all = 0, ...rest] = tensor.shape
+  if (rows === 0 || all === 0) return tensor
+  const skipped = (tensor.bytes / all) * rows
+  return {
+    ...tensor,
+    shape: [all - rows, ...rest],
+    bytes: tensor.bytes - skipped,
+    async *pieces(signal) {
+      let left = skipped
+      for await (const piece of tensor.pieces(signal)) {
+        const cut = Math.min(left, piece.byteLength)
+        left -= cut
+        if (cut < piece.byteLength) yield piece.subarray(cut)
+      }
+    },
+  }
+}

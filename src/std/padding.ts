@@ -53,3 +53,28 @@ export const locateRows = op('std.locate_rows', {
       return { sequences: inside ? ended : -1, positions: inside ? t - starts(inside ? ended : 0) : 0 }
     },
 })
+
+/** Packed rows of integers to padded tokens; padded positions are zero. */
+export const unpackIntegers = op('std.unpack_integers', {
+  dims: ['t', 'b', 's', 'n'],
+  inputs: { x: tensor('i32', 't n'), starts: tensor('i32', 'b'), lengths: tensor('i32', 'b') },
+  outputs: { y: tensor('i32', 'b s n') },
+  facts: { starts: { packed: 'starts', batch: 'b', rows: 't' }, lengths: { packed: 'lengths', batch: 'b', rows: 't' } },
+  body:
+    ({ x, starts, lengths }) =>
+    (b, s, c) => ({ y: s < lengths(b) ? x(s < lengths(b) ? starts(b) + s : 0, c) : 0 }),
+})
+
+/** Padded tokens of integers, such as ids, to packed rows; rows beyond the last token are zero. */
+export const packIntegers = op('std.pack_integers', {
+  dims: ['t', 'b', 's', 'n'],
+  inputs: { x: tensor('i32', 'b s n'), sequences: tensor('i32', 't'), positions: tensor('i32', 't') },
+  outputs: { y: tensor('i32', 't n') },
+  facts: {
+    sequences: { packed: 'sequences', batch: 'b', rows: 't', seq: 's' },
+    positions: { packed: 'positions', batch: 'b', rows: 't', seq: 's' },
+  },
+  body:
+    ({ x, sequences, positions }) =>
+    (t, c) => ({ y: sequences(t) >= 0 ? x(maximum(sequences(t), 0), positions(t), c) : 0 }),
+})

@@ -108,7 +108,8 @@ async function scalesOf(
 ): Promise<Scales> {
   const checkpoint = await readCheckpoint(dir)
   const model = await openCalibration(checkpoint, { device, library, manifest, dtype: 'f32' })
-  const histograms = await collect(model, cases, { signal }).finally(() => model.session.release())
+  const sequences = cases.map((inputIds) => ({ inputIds }))
+  const histograms = await collect(model, sequences, { signal }).finally(() => model.session.release())
   const layers = histograms.map((layer) => perSite((site) => threshold(layer[site], method)))
   return checkScales({ model: checkpoint.identity, method, layers }, 'scales')
 }

@@ -12,6 +12,7 @@ import { findingError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { kernelName } from '../ir/op_name.js'
 import type { GraphDecl } from '../lang/graph.js'
+import type { ProgramDecl } from '../lang/program.js'
 import type { Op, Tensors } from '../lang/types.js'
 import type { DeviceKind } from '../runtime/device.js'
 import { type CheckReport, checkProject } from './check/check.js'
@@ -22,7 +23,7 @@ export type { CheckGroup, CheckReport } from './check/check.js'
 export type { CheckResult } from './conformance.js'
 
 export interface CheckOptions {
-  /** Of a graph: under this plan only; under each that the project has for it by default. */
+  /** Of a graph or program: under this plan only; under each that the project has for it by default. */
   readonly plan?: string | undefined
   /** The GPU where there is one, else the CPU device. */
   readonly device?: DeviceKind | undefined
@@ -40,12 +41,12 @@ type AnyOp = Pick<Op<Tensors, Tensors, Readonly<Record<string, number>>>, 'name'
 }
 
 /**
- * Holds an op against its own body, or a graph under its plans against its nodes, on a device.
+ * Holds an op against its own body, or a graph or a program under its plans against its nodes, on a device.
  * @returns what passed and what did not, with the first element that differs and both numbers; it does not throw for that
  * @throws finding `check.selection` for what no spec module of the project declares, and for a plan the graph has not; errors of the front
  * end; environment for a missing device, addon or compiler; the signal's reason
  */
-export async function check(subject: AnyOp | GraphDecl, options: CheckOptions = {}): Promise<CheckReport> {
+export async function check(subject: AnyOp | GraphDecl | ProgramDecl, options: CheckOptions = {}): Promise<CheckReport> {
   const { root = process.cwd(), plan, device, dtypes, thorough, signal } = options
   const common = { root: resolve(root), device, dtypes, thorough, signal }
   if (!isOp(subject)) return checkProject({ ...common, names: [subject.name], plan })
@@ -54,4 +55,4 @@ export async function check(subject: AnyOp | GraphDecl, options: CheckOptions = 
   return checkProject({ ...common, names: [name], bodies: { [name]: subject as Op } })
 }
 
-const isOp = (subject: AnyOp | GraphDecl): subject is AnyOp => 'body' in subject
+const isOp = (subject: AnyOp | GraphDecl | ProgramDecl): subject is AnyOp => 'body' in subject

@@ -171,3 +171,9 @@ export const drawQuantile = 3.090232306167813
  * is promised of a logit. `separated`: hypotheses nearer than this may change places; goldens of five decimals are themselves uncertain.
  */
 export const hypothesisTolerance = { absolute: 20 * float32Promise, separated: 1e-3 } as const
+
+/**
+ * Logits of small language models in float32 against another float32 implementation, relative to 1 + the largest: sums in other orders
+ * differ by a few 1e-6 of it behind a few layers. Two words whose logits lie closer than `separated` may change places.
+ */
+export const logitTolerance = { relative: 1e-4, separated: 1e-3 } as const

@@ -7,7 +7,7 @@ import {
   ratiosOf,
   type StepTime,
 } from '../../src/bench/result.js'
-import { parseBertConfig } from '../../src/models/files/config.js'
+import { parseBertConfig } from '../../src/models/encoder/config.js'
 
 export const tinyConfig = parseBertConfig(
   {

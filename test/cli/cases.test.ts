@@ -3,9 +3,11 @@ import { parseCases } from '../../src/cli/cases.js'
 
 describe('parseCases', () => {
   test('keeps order and skips blank lines', () => {
-    expect(parseCases('{"input_ids":[1,2]}\n\n{"text":"in the beginning"}\r\n', 'c.jsonl')).toEqual([
+    const lines = '{"input_ids":[1,2]}\n\n{"text":"in the beginning"}\r\n{"text":"who","pair":"God"}'
+    expect(parseCases(lines, 'c.jsonl')).toEqual([
       { input_ids: [1, 2] },
       { text: 'in the beginning' },
+      { text: 'who', pair: 'God' },
     ])
   })
 
@@ -16,6 +18,8 @@ describe('parseCases', () => {
     ['{"input_ids":[-1]}', /^c\.jsonl:2: .* at input_ids\.0$/],
     ['{"input_ids":[1],"text":"x"}', /^c\.jsonl:2: Unrecognized key: "text"$/],
     ['{"text":""}', /^c\.jsonl:2: .* at text$/],
+    ['{"pair":"x"}', /^c\.jsonl:2: .* at text$/],
+    ['{"text":"x","pair":""}', /^c\.jsonl:2: .* at pair$/],
     ['{"tokens":[1]}', /^c\.jsonl:2: /],
     ['[1]', /^c\.jsonl:2: /],
     ['null', /^c\.jsonl:2: /],

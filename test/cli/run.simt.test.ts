@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { detectDevices } from '../../src/runtime/device.js'
+import { familyCases, familyFolder } from '../models/family.js'
+import { numberWords } from '../models/seq2seq_fixtures.js'
 import { heddle, punctuationModel } from './host.js'
 
 let work: string
@@ -184,5 +186,33 @@ describe('good input', () => {
     expect(exitCode).toBe(0)
     expect(out.replaceAll(/[,.;:?]/g, '').trim()).toBe('and God said Let there be light')
     expect(out).toMatch(/[,.;:?]/)
+  })
+})
+
+describe('pairs of texts', () => {
+  const folder = familyFolder('bert-answers')
+  const pair = ['--text', 'Who created the earth?', '--pair', 'In the beginning God created the heaven and the earth.']
+  const runOf = (...argv: readonly string[]) => heddle(['run', folder, '--device', 'simt', '--json', ...argv])
+
+  test('are read as one sequence, from the command line and from a file', async () => {
+    const [{ text, pair: second, begins = [] } = { text: '', pair: '' }] = (await familyCases('bert-answers')).slice(1)
+    const file = await writeCases({ text, pair: second })
+    const [typed, filed] = [await runOf(...pair), await runOf('--cases', file)]
+    expect(typed).toMatchObject({ exitCode: 0 })
+    expect(filed.out).toBe(typed.out)
+    expect((JSON.parse(typed.out) as { begins: number[] }).begins).toHaveLength(begins.length)
+  })
+
+  test('are cut where they are asked to be, and refused otherwise', async () => {
+    const long = ['--text', 'Who?', '--pair', Array.from({ length: 100 }, () => 'light').join(' ')]
+    expect(await runOf(...long)).toMatchObject({ exitCode: 2, log: expect.stringContaining('--truncate') })
+    const cut = await runOf(...long, '--truncate', 'only_second')
+    expect((JSON.parse(cut.out) as { begins: number[] }).begins).toHaveLength(96)
+  })
+
+  test('need a first text, and a model that classifies', async () => {
+    expect(await runOf('--pair', 'light')).toMatchObject({ exitCode: 2 })
+    const generates = await heddle(['run', numberWords, '--device', 'simt', '--text', '7', '--pair', '8'])
+    expect(generates).toMatchObject({ exitCode: 2, log: expect.stringContaining('error[run.option]: a pair of texts') })
   })
 })

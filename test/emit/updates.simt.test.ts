@@ -44,6 +44,16 @@ export const placeMean = op('place_mean', {
     return { y: s === step(0) ? total : cache(s, m) }
   },
 })
+export const placeSpan = op('place_span', {
+  dims: ['m', 'n', 'k'],
+  inputs: { cache: tensor('f32', 'm n k'), x: tensor('f32', 'm k'), at: tensor('i32', 'm'), count: tensor('i32', 'm') },
+  outputs: { y: tensor('f32', 'm n k') },
+  updates: { y: 'cache' },
+  body: ({ cache, x, at, count }) => (m, s, c) => {
+    const inside = s >= at(m) && s < at(m) + count(m)
+    return { y: inside ? x(m, c) + s : cache(m, s, c) }
+  },
+})
 `
 
 /** From before the first place to one behind the last. */

@@ -35,10 +35,12 @@ describe('readDeclarations', () => {
     expect(await readdir(join(root, '.heddle'))).toEqual([])
   })
 
+  const nothing = { graphs: {}, plans: [], programs: [], applied: [], conversions: [], locating: expect.any(Function) }
+
   it('is empty without an index, and with one that declares neither', async () => {
-    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [], locating: expect.any(Function) })
+    expect(await readDeclarations(root)).toEqual(nothing)
     await write({ 'index.ts': 'export const other = 1\n' })
-    expect(await readDeclarations(root)).toEqual({ graphs: {}, plans: [], locating: expect.any(Function) })
+    expect(await readDeclarations(root)).toEqual(nothing)
   })
 
   it.each([

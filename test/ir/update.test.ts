@@ -40,6 +40,15 @@ const cases: readonly (readonly [name: string, kernel: () => Kernel, rows: numbe
     () => op('s r', 's, r', 'here ? value : cache(s, r)', `const here = s === step(0)\nconst value = s + x(r) + ${all}`),
     0,
   ],
+  // Where a condition is no place, every element is asked: none of the axes is left out.
+  ['every place up to one', () => op('r s', 'r, s', `s <= at(r) ? x(r) + ${all} : cache(r, s)`), 1],
+  ['an interval of places', () => op('s r', 's, r', `s >= at(r) && s < at(r) + step(0) ? s + x(r) + ${all} : cache(s, r)`), 1],
+  ['a place that knows the index', () => op('s r', 's, r', `s === s * at(r) ? x(r) + ${all} : cache(s, r)`), 1],
+  [
+    'a named interval',
+    () => op('r s', 'r, s', 'here ? x(r) : cache(r, s)', `const here = s > at(r) - 2 && s <= step(0) + 0 * at(r)`),
+    1,
+  ],
   ['new values that know the place', () => op('r s', 'r, s', `s === at(r) + step(0) ? s * x(r) + ${all} : cache(r, s)`), 1],
 ]
 
@@ -99,6 +108,12 @@ describe('placeUpdates', () => {
       return rest
     })
     expect(() => differences(kernel, { ...placed, body: unasked })).toThrow('is outside its shape')
+  })
+
+  it('is noticed when an interval is one place too long', () => {
+    const kernel = op('r s', 'r, s', `s >= at(r) && s < step(0) ? x(r) : cache(r, s)`)
+    const longer = op('r s', 'r, s', `s >= at(r) && s <= step(0) ? x(r) : cache(r, s)`)
+    expect(differences(kernel, placeUpdates(longer)).length).toBeGreaterThan(0)
   })
 
   it('shows what it derived', () => {

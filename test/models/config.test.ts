@@ -1,15 +1,64 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { parseBertConfig, readBertConfig } from '../../src/models/files/config.js'
+import { parseBertConfig, readBertConfig } from '../../src/models/encoder/config.js'
 import { exampleModel, randomBert } from './fixtures.js'
 
 const { json } = randomBert({})
 const parse = (changes: Record<string, unknown>) => parseBertConfig({ ...json, ...changes }, 'config.json')
 
+describe('configurations of the family', () => {
+  const roberta = {
+    ...json,
+    model_type: 'roberta',
+    architectures: ['RobertaForSequenceClassification'],
+    type_vocab_size: 1,
+    max_position_embeddings: 34,
+  }
+  const distilbert = {
+    model_type: 'distilbert',
+    architectures: ['DistilBertForSequenceClassification'],
+    vocab_size: 50,
+    dim: 64,
+    n_layers: 3,
+    n_heads: 4,
+    hidden_dim: 96,
+    max_position_embeddings: 32,
+    activation: 'relu',
+  }
+
+  it('knows RoBERTa, whose first tokens are behind the position of padding', () => {
+    const config = parseBertConfig(roberta, 'config.json')
+    expect(config).toMatchObject({ family: 'roberta', kind: 'sequence-classifier', positions: 32, firstPosition: 2, padToken: 1 })
+    const padded = parseBertConfig({ ...roberta, pad_token_id: 4 }, 'config.json')
+    expect(padded).toMatchObject({ positions: 29, firstPosition: 5 })
+    const other = { ...roberta, model_type: 'xlm-roberta', architectures: ['XLMRobertaModel'] }
+    expect(parseBertConfig(other, 'config.json')).toMatchObject({ family: 'roberta', kind: 'encoder' })
+    expect(() => parseBertConfig({ ...roberta, max_position_embeddings: 2 }, 'config.json')).toThrow(
+      'config.json: max_position_embeddings 2 leaves no position behind pad_token_id 1',
+    )
+  })
+
+  it('knows DistilBERT by its own words', () => {
+    expect(parseBertConfig(distilbert, 'config.json')).toMatchObject({
+      ...{ family: 'distilbert', kind: 'sequence-classifier', hidden: 64, layers: 3, heads: 4, headDim: 16, inner: 96 },
+      ...{ positions: 32, firstPosition: 0, tokenTypes: 0, activation: 'relu' },
+    })
+    expect(() => parseBertConfig({ ...distilbert, dim: undefined }, 'config.json')).toThrow('dim')
+  })
+
+  it("refuses a family's model with the class of another", () => {
+    const other = { ...roberta, architectures: ['BertForSequenceClassification'] }
+    expect(() => parseBertConfig(other, 'config.json')).toThrow(
+      expect.objectContaining({ code: 'config.architecture', hint: expect.stringContaining('RobertaForSequenceClassification') }),
+    )
+  })
+})
+
 describe('BERT configurations', () => {
   it('reads the example model', async () => {
     expect(await readBertConfig(join(exampleModel, 'config.json'))).toEqual({
+      family: 'bert',
       kind: 'token-classifier',
       classes: 6,
       vocab: 2048,
@@ -19,6 +68,7 @@ describe('BERT configurations', () => {
       headDim: 64,
       inner: 512,
       positions: 128,
+      firstPosition: 0,
       tokenTypes: 2,
       eps: 1e-12,
       activation: 'gelu',
@@ -60,7 +110,7 @@ describe('BERT configurations', () => {
       'heads that do not divide the hidden size',
       { num_attention_heads: 3 },
       'config.heads',
-      'hidden_size 128 is not a multiple of num_attention_heads 3',
+      'hidden size 128 is not a multiple of 3 attention heads',
     ],
     ['another architecture', { architectures: ['BertForMultipleChoice'] }, 'config.architecture', 'BertForMultipleChoice'],
     ['an architecture that is a method of objects', { architectures: ['constructor'] }, 'config.architecture', 'constructor'],

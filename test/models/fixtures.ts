@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { HostTensor } from '../../src/ir/evaluate.js'
 import { assembleBert, bertDims, bertShapes, bertWeights, hasPooler } from '../../src/models/encoder/bert.js'
+import { type BertConfig, parseBertConfig } from '../../src/models/encoder/config.js'
 import type { Checkpoint } from '../../src/models/files/checkpoint.js'
-import { type BertConfig, parseBertConfig } from '../../src/models/files/config.js'
 import { formatSafetensors, readSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
 import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
@@ -40,7 +40,7 @@ export async function interpretBert(
   const [batch, seq] = [sequences.length, Math.max(...sequences.map((sequence) => sequence.length))]
   const ids = sequences.flatMap((sequence) => Array.from({ length: seq }, (_, i) => sequence[i] ?? config.padToken))
   return interpret(
-    assembleBert(config, findPlan('unfused'), hasPooler(weights)).applications,
+    assembleBert(config, findPlan('unfused'), hasPooler(config, weights)).applications,
     {
       ids: { shape: [batch * seq], data: ids },
       typeIds: {

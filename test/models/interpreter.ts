@@ -8,25 +8,28 @@ import type { HostTensor } from '../../src/ir/evaluate.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../src/ir/graph.js'
 import { kernelName } from '../../src/ir/op_name.js'
 import { evaluateExtent } from '../../src/ir/shape.js'
+import type { Op } from '../../src/lang/index.js'
 import { runOp } from '../../src/lang/run.js'
 import type { GraphApplication } from '../../src/runtime/program.js'
 
 type Tensors = Readonly<Record<string, HostTensor>>
 type Numbers = Readonly<Record<string, number>>
 
-/** Every program value by name after all applications have run. */
+/** Every program value by name after all applications have run. @param registry ops by the names of their kernels */
 export function interpret(
   applications: readonly GraphApplication[],
   inputs: Tensors,
   weights: Tensors,
   dims: Numbers,
+  registry: Readonly<Record<string, Op>> = ops,
 ): Map<string, HostTensor> {
   const values = new Map(Object.entries(inputs))
   for (const { graph, attrs, ...wires } of applications) {
+    const own = Object.entries(wires.dims ?? {}).map(([name, extent]) => [name, evaluateExtent(extent, dims)] as const)
     const given = new Map<ValueId, HostTensor>()
     for (const [name, id] of Object.entries(graph.inputs)) given.set(id, known(values.get(wires.inputs[name] ?? ''), name))
     for (const [name, id] of Object.entries(graph.weights)) given.set(id, known(weights[wires.weights[name] ?? ''], name))
-    const computed = interpretGraph(graph, given, dims, attrs)
+    const computed = interpretGraph(graph, given, { ...dims, ...Object.fromEntries(own) }, attrs, registry)
     for (const [name, id] of Object.entries(graph.outputs))
       values.set(known(wires.outputs[name], name), known(computed.get(id), name))
   }
@@ -38,7 +41,13 @@ function known<T>(value: T | undefined, what: string): T {
   return value
 }
 
-function interpretGraph(graph: Graph, values: Map<ValueId, HostTensor>, dims: Numbers, attrs: Numbers): Map<ValueId, HostTensor> {
+function interpretGraph(
+  graph: Graph,
+  values: Map<ValueId, HostTensor>,
+  dims: Numbers,
+  attrs: Numbers,
+  registry: Readonly<Record<string, Op>>,
+): Map<ValueId, HostTensor> {
   const at = (id: ValueId): HostTensor => known(values.get(id), `value ${id} of ${graph.name}`)
   const shape = (id: ValueId): number[] =>
     known(graph.values[id], `value ${id}`).shape.map((extent) => evaluateExtent(extent, dims))
@@ -48,7 +57,7 @@ function interpretGraph(graph: Graph, values: Map<ValueId, HostTensor>, dims: Nu
     if (node.kind === 'view') values.set(node.out, { data: at(node.input).data, shape: shape(node.out) })
     else if (node.kind === 'matmul') values.set(node.out, multiply(node, at(node.a), at(node.b)))
     else {
-      const op = known(ops[kernelName(node.op)], node.op)
+      const op = known(registry[kernelName(node.op)], node.op)
       // Extents that no input has are those of the outputs.
       const extents = Object.entries(op.outputs).flatMap(([name, decl]) => {
         const found = shape(known(node.outputs[name], name))

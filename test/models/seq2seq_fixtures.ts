@@ -3,17 +3,18 @@ import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { layouts } from '../../specs/index.js'
 import { memoryStates } from '../../specs/programs/seq2seq_encoder.js'
-import { prepareWeights } from '../../src/models/assembly/prepare_weights.js'
 import type { EncoderOptions } from '../../src/models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../../src/models/files/convert.js'
 import type { Safetensors, StoredTensor } from '../../src/models/files/safetensors.js'
-import { firstRows, idRows, packedRows } from '../../src/models/files/token_rows.js'
+import { firstRows, idRows } from '../../src/models/files/token_rows.js'
 import { assembleSeq2seqEncoder, seq2seqEncoderDims } from '../../src/models/seq2seq/programs.js'
 import { parseSeq2seqConfig, type Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
 import { loadSeq2seq, type Seq2seq } from '../../src/models/seq2seq/seq2seq_pipeline.js'
 import { seq2seqShapes, seq2seqWeights } from '../../src/models/seq2seq/seq2seq_weights.js'
 import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
+import { packedRows } from '../../src/runtime/packed_rows.js'
+import { prepareWeights } from '../../src/runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../src/runtime/program.js'
 import { isPacked } from '../../src/runtime/program_wiring.js'
 import { openSession } from '../../src/runtime/session.js'
@@ -66,7 +67,12 @@ export function randomSeq2seq(json: Readonly<Record<string, unknown>>): RandomSe
   }
   const tensors = new Map(
     Object.entries(seq2seqShapes(config)).map(([name, shape]): [string, StoredTensor] => {
-      const spread = name === 'shared.weight' ? 1 / config.embedScale : shape.length === 2 ? 2 / Math.sqrt(shape[1] ?? 1) : 0.1
+      const words = /^(shared|(en|de)coder\.embed_tokens)\.weight$/.test(name)
+      const spread = words
+        ? 1 / (name.startsWith('encoder') ? config.encoder : config.decoder).embedScale
+        : shape.length === 2
+          ? 2 / Math.sqrt(shape[1] ?? 1)
+          : 0.1
       return [`model.${name}`, tensor(shape, name.endsWith('layer_norm.weight') ? 1 : 0, spread)]
     }),
   )
@@ -81,6 +87,14 @@ export const tinyPegasus = {
   encoder_layers: 1,
   encoder_ffn_dim: 32,
   decoder_ffn_dim: 32,
+}
+
+/** Its encoder, whose states the decoder attends to, is wider than the decoder, and embeds tokens itself. */
+export const widePegasus = {
+  ...tinyPegasus,
+  cross_attention_hidden_size: 48,
+  encoder_attention_heads: 3,
+  share_encoder_decoder_embeddings: false,
 }
 
 /** The same after Marian's fashion: post-LN, and a start token of its own. */
@@ -160,7 +174,7 @@ export async function runEncoder(
     const sources = lengths.map((length, b) => ({
       memory: Array.from({ length }, (_, s) => {
         const row = (first[b] ?? 0) + s
-        return memory.slice(row * config.hidden, (row + 1) * config.hidden)
+        return memory.slice(row * config.encoder.hidden, (row + 1) * config.encoder.hidden)
       }),
       keys: Array.from({ length: layers }, (_, i) => joined(memoryStates(i).keys, b, length)),
       values: Array.from({ length: layers }, (_, i) => joined(memoryStates(i).values, b, length)),

@@ -45,7 +45,17 @@ const collected = (
   given = cases,
   options: CollectOptions = {},
   dtype?: 'f32' | 'f16',
-) => withModel(model, (open) => collect(open, given, { bins, ...options }), dtype)
+) =>
+  withModel(
+    model,
+    (open) =>
+      collect(
+        open,
+        given.map((inputIds) => ({ inputIds })),
+        { bins, ...options },
+      ),
+    dtype,
+  )
 
 /** Every activation of every layer over all cases, by the interpreter. */
 const activations = (given: readonly (readonly number[])[]): Promise<PerSite<number[]>[]> =>

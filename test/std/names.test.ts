@@ -23,7 +23,9 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['identity.ts', ['x', 'y'], 'the same of a product that is stored as it is'],
   ['print.ts', ['value'], 'a field of a statement'],
   ['states.ts', ['states'], 'the label of a step'],
-  ['load.ts', ['states'], 'an option of loading a model'],
+  ['load.ts', ['states', 'weight'], 'an option of loading a model, and what a refusal is about'],
+  ['graph_program.ts', ['lengths'], 'the input that a graph gets for the plan, as fuse/graph/pack.ts calls it'],
+  ['source.ts', ['weight'], 'what a refusal is about'],
   ['load_states.ts', ['states'], 'the same'],
   ['load_weights.ts', ['weight'], 'what a refusal is about'],
 ]

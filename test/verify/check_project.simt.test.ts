@@ -1,47 +1,20 @@
 /** `heddle check` and `heddle/testing` on a project of its own: what it finds right, and what it must find wrong. */
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { main } from '../../src/cli/main.js'
-import { buildNative } from '../../src/toolchain/index.js'
 import { check } from '../../src/verify/testing.js'
 import { block } from '../projects/checked/specs/index.js'
 import { rmsNorm, rowLoss, shift, softmax } from '../projects/checked/specs/ops.js'
+import { heddleIn, ownProject } from './own_project.js'
 
-const home = fileURLToPath(new URL('../..', import.meta.url))
 let root: string
 
 beforeAll(async () => {
-  const { folder } = await buildNative({ root: home })
-  process.env.HEDDLE_NATIVE ??= folder
-  root = await mkdtemp(join(tmpdir(), 'heddle-check-'))
-  await cp(join(home, 'test/projects/checked/specs'), join(root, 'specs'), { recursive: true })
-  await mkdir(join(root, 'node_modules'))
-  // The package as it lies here: its declarations are the sources.
-  const imported = { types: './src/index.ts', import: './dist/index.js' }
-  await mkdir(join(root, 'node_modules/heddle'))
-  await writeFile(
-    join(root, 'node_modules/heddle/package.json'),
-    JSON.stringify({
-      name: 'heddle',
-      type: 'module',
-      exports: { '.': imported, './std': { types: './src/std/index.ts', import: './dist/std.js' } },
-    }),
-  )
-  for (const part of ['src', 'dist']) await symlink(join(home, part), join(root, 'node_modules/heddle', part))
-  await writeFile(join(root, 'package.json'), '{ "name": "own", "type": "module" }\n')
+  root = await ownProject('checked')
 })
 afterAll(() => rm(root, { recursive: true, force: true }))
 
-/** What a command line prints and returns. */
-async function heddle(...argv: string[]) {
-  const [out, log]: [string[], string[]] = [[], []]
-  const code = await main(argv, { root, out: (text) => void out.push(text), log: (text) => void log.push(text) })
-  process.exitCode = undefined
-  return { code, out: out.join(''), log: log.join('') }
-}
+const heddle = (...argv: string[]) => heddleIn(root, ...argv)
 
 const options = () => ({ root, device: 'simt' as const, dtypes: ['f32' as const] })
 
@@ -88,7 +61,7 @@ describe('check of a project', () => {
   it('ends with 1 and what there is where nothing is selected', async () => {
     const named = await heddle('check', 'softmaxx', '--device', 'simt')
     expect(named.code).toBe(1)
-    expect(named.log).toContain('there is no op, derived kernel or graph softmaxx')
+    expect(named.log).toContain('there is no op, derived kernel, graph or program softmaxx')
     expect(named.log).toContain('row_loss')
     const filtered = await heddle('check', '--filter', 'nothing_like_it', '--device', 'simt')
     expect(filtered.code).toBe(1)

@@ -1,7 +1,10 @@
 /** The graphs that models repeat, by what their configurations say: what a plan has to cover to run them. */
 import { decoderLayers } from '../../../specs/graphs/decoder_layer.js'
 import { encoderLayers } from '../../../specs/graphs/encoder_layers.js'
-import type { BertConfig } from '../files/config.js'
+import { llamaLayer } from '../../../specs/graphs/llama_layer.js'
+import type { BertConfig } from '../encoder/config.js'
+import type { LlamaConfig } from '../llama/config.js'
+import { flagsOf } from '../llama/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 
 /** Names of the graphs that a BERT repeats. */
@@ -13,4 +16,10 @@ export const bertLayers = ({ activation }: Pick<BertConfig, 'activation'>): read
 export function seq2seqLayers({ preNorm, activation }: Pick<Seq2seqConfig, 'preNorm' | 'activation'>): readonly string[] {
   const form = preNorm ? 'pre' : 'post'
   return [encoderLayers[form][activation].name, decoderLayers[form][activation].name]
+}
+
+/** Names of the graphs that a LLaMA-like model repeats, in both of their forms. */
+export function llamaLayers(config: LlamaConfig): readonly string[] {
+  const flags = [...new Set(config.windowLayers)].map((window) => flagsOf(config, window))
+  return flags.flatMap((each) => (['prompt', 'step'] as const).map((form) => llamaLayer(form, each).name))
 }

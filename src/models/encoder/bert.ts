@@ -1,6 +1,6 @@
 /**
- * BERT's files: which checkpoint tensor is which weight of the program, and which program a configuration is. The weights are checked
- * against the configuration here, before any of them reaches a device.
+ * Files of BERT and its family: which checkpoint tensor is which weight of the program, and which program a configuration is. The weights
+ * are checked against the configuration here, before any of them reaches a device.
  */
 import { conversions } from '../../../specs/conversions.js'
 import { bert } from '../../../specs/programs/bert.js'
@@ -8,71 +8,51 @@ import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import { compileProgram, type ModelPlan } from '../../program/index.js'
 import { isPacked, tensorOf, type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
-import type { DeferredTensor, Weight } from '../../runtime/weight.js'
+import { behindRows, type DeferredTensor, type Weight } from '../../runtime/weight.js'
 import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
-import type { BertConfig } from '../files/config.js'
 import type { FloatType } from '../files/convert.js'
+import type { BertConfig } from './config.js'
+import type { EncoderFamily, TensorNames } from './families/family.js'
+import { families } from './families/index.js'
 
-/** Checkpoint names of each graph's weights, without the `bert.` prefix. */
-const embeddingNames = {
-  words: 'embeddings.word_embeddings.weight',
-  types: 'embeddings.token_type_embeddings.weight',
-  positions: 'embeddings.position_embeddings.weight',
-  gamma: 'embeddings.LayerNorm.weight',
-  beta: 'embeddings.LayerNorm.bias',
-}
-
-const layerNames = (layer: number) => {
-  const at = `encoder.layer.${layer}`
-  return {
-    queryWeight: `${at}.attention.self.query.weight`,
-    queryBias: `${at}.attention.self.query.bias`,
-    keyWeight: `${at}.attention.self.key.weight`,
-    keyBias: `${at}.attention.self.key.bias`,
-    valueWeight: `${at}.attention.self.value.weight`,
-    valueBias: `${at}.attention.self.value.bias`,
-    projectionWeight: `${at}.attention.output.dense.weight`,
-    projectionBias: `${at}.attention.output.dense.bias`,
-    attentionGamma: `${at}.attention.output.LayerNorm.weight`,
-    attentionBeta: `${at}.attention.output.LayerNorm.bias`,
-    fc1Weight: `${at}.intermediate.dense.weight`,
-    fc1Bias: `${at}.intermediate.dense.bias`,
-    fc2Weight: `${at}.output.dense.weight`,
-    fc2Bias: `${at}.output.dense.bias`,
-    outputGamma: `${at}.output.LayerNorm.weight`,
-    outputBeta: `${at}.output.LayerNorm.bias`,
-  }
-}
+const familyOf = ({ family }: BertConfig): EncoderFamily => families[family]
 
 /** Tensors of a layer's matmuls by the weights in them: query, key, value, projection, FC1, FC2. */
-export function layerMatrices(layer: number): string[] {
-  const names = layerNames(layer)
-  return [names.queryWeight, names.keyWeight, names.valueWeight, names.projectionWeight, names.fc1Weight, names.fc2Weight]
+export function layerMatrices(config: BertConfig, layer: number): string[] {
+  const names = familyOf(config).layer(layer)
+  return ['query', 'key', 'value', 'projection', 'fc1', 'fc2'].map((matmul) => names[`${matmul}Weight`] ?? '')
 }
 
-const poolerNames = { weight: 'pooler.dense.weight', bias: 'pooler.dense.bias' }
-const spanNames = { weight: 'qa_outputs.weight', bias: 'qa_outputs.bias' }
-const classifierNames = { weight: 'classifier.weight', bias: 'classifier.bias' }
+/** Which weights of the program are of the encoder: activations of its layers follow from these alone. */
+const isOfEncoder = (weight: string): boolean => /^(embeddings|layer\d+)\./.test(weight)
 
 /** Checkpoint names by the program's names of weights. */
-const tensorNames = ({ layers }: BertConfig): Readonly<Record<string, string>> =>
-  Object.fromEntries([
-    ...below('embeddings', embeddingNames),
-    ...Array.from({ length: layers }, (_, layer) => below(`layer${layer}`, layerNames(layer))).flat(),
-    ...below('pooler', poolerNames),
-    ...below('classifier', { poolerWeight: poolerNames.weight, poolerBias: poolerNames.bias, ...classifierNames }),
-    ...below('span', spanNames),
+function tensorNames(config: BertConfig): Readonly<Record<string, string>> {
+  const { embeddings, layer, pooler = {}, sequence, tokens, span } = familyOf(config)
+  return Object.fromEntries([
+    ...below('embeddings', embeddings),
+    ...Array.from({ length: config.layers }, (_, at) => below(`layer${at}`, layer(at))).flat(),
+    ...below('pooler', pooler),
+    ...below('classifier', config.kind === 'sequence-classifier' ? sequence : tokens),
+    ...below('span', span),
   ])
+}
 
-const below = (prefix: string, names: Readonly<Record<string, string>>): [string, string][] =>
+const below = (prefix: string, names: TensorNames): [string, string][] =>
   Object.entries(names).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
+
+/** Names of the tensors that a model's activations follow from. */
+export const encoderTensors = (config: BertConfig): string[] =>
+  Object.entries(tensorNames(config)).flatMap(([weight, tensor]) => (isOfEncoder(weight) ? [tensor] : []))
 
 const heads = { 'token-classifier': 'tokens', 'sequence-classifier': 'sequence', 'question-answering': 'span' } as const
 
 /** The program of a configuration. */
-function programOf({ kind, layers, activation, eps, headDim }: BertConfig, pooler: boolean): Program {
+function programOf(config: BertConfig, pooler: boolean): Program {
+  const { kind, layers, activation, eps, headDim, tokenTypes } = config
   const head = kind === 'encoder' ? (pooler ? 'pooled' : 'states') : heads[kind]
-  return bert.of({ layers, activation, eps, scale: 1 / Math.sqrt(headDim), head })
+  const { pooling } = familyOf(config)
+  return bert.of({ layers, activation, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, head, pooling })
 }
 
 /** The shape the configuration gives each tensor, by checkpoint name without prefix. */
@@ -87,10 +67,10 @@ export function bertShapes(config: BertConfig, pooler = false): Readonly<Record<
   )
 }
 
-/** Names of a tensor with and without the `bert.` prefix; layer norms of old checkpoints call their weights gamma and beta. */
-function namesOf(name: string): string[] {
+/** Names of a tensor with and without the family's prefix; layer norms of old checkpoints call their weights gamma and beta. */
+function namesOf(name: string, { prefix }: EncoderFamily): string[] {
   const old = name.replace(/LayerNorm\.weight$/, 'LayerNorm.gamma').replace(/LayerNorm\.bias$/, 'LayerNorm.beta')
-  return [name, `bert.${name}`, old, `bert.${old}`]
+  return [name, `${prefix}${name}`, old, `${prefix}${old}`]
 }
 
 /**
@@ -98,10 +78,18 @@ function namesOf(name: string): string[] {
  * @throws usage `config.count`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
 export function bertWeights(config: BertConfig, file: Checkpoint, dtype: FloatType): Record<string, DeferredTensor> {
-  expectCount(file, 'num_hidden_layers', config.layers)
-  const shapes = bertShapes(config, findTensor(file, namesOf(poolerNames.weight)) !== undefined)
+  expectCount(file, 'the number of layers', config.layers)
+  const family = familyOf(config)
+  const find = (name: string) => findTensor(file, namesOf(name, family))
+  const pooler = family.pooler?.weight
+  const shapes = bertShapes(config, pooler !== undefined && find(pooler) !== undefined)
+  const { firstPosition } = config
   return Object.fromEntries(
-    Object.entries(shapes).map(([name, shape]) => [name, takeTensor(findTensor(file, namesOf(name)), name, shape, dtype)]),
+    Object.entries(shapes).map(([name, shape]) => {
+      if (name !== family.embeddings.positions) return [name, takeTensor(find(name), name, shape, dtype)]
+      const [rows = 0, ...rest] = shape
+      return [name, behindRows(takeTensor(find(name), name, [firstPosition + rows, ...rest], dtype), firstPosition)]
+    }),
   )
 }
 
@@ -157,4 +145,7 @@ export function assembleBert(config: BertConfig, plan: ModelPlan, hasPooler: boo
 }
 
 /** Whether converted weights hold a pooler. */
-export const hasPooler = (weights: Readonly<Record<string, Weight>>): boolean => Object.hasOwn(weights, poolerNames.weight)
+export function hasPooler(config: BertConfig, weights: Readonly<Record<string, Weight>>): boolean {
+  const { pooler } = familyOf(config)
+  return pooler?.weight !== undefined && Object.hasOwn(weights, pooler.weight)
+}

@@ -5,16 +5,16 @@ import type { Manifest } from '../../emit/manifest.js'
 import { findPlan } from '../../program/plans.js'
 import type { CalibrationModel } from '../../quant/collect.js'
 import { type ModelIdentity, modelIdentity } from '../../quant/identity.js'
-import { channelMaxima } from '../../quant/weights.js'
 import { decode } from '../../runtime/buffer.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
+import { channelMaxima } from '../../runtime/quantise_weights.js'
 import { openSession, type Session } from '../../runtime/session.js'
 import { inMemory, type Weight } from '../../runtime/weight.js'
 import { openCheckpoint } from '../files/checkpoint.js'
-import { type BertConfig, readBertConfig } from '../files/config.js'
 import type { FloatType } from '../files/convert.js'
-import { assembleBert, bertDims, bertInputs, bertWeights, layerMatrices } from './bert.js'
+import { assembleBert, bertDims, bertInputs, bertWeights, encoderTensors, layerMatrices } from './bert.js'
+import { type BertConfig, readBertConfig } from './config.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
@@ -30,7 +30,10 @@ export interface BertCheckpoint {
 /** The identity of a BERT: its encoder and embeddings, from which every activation of a layer follows. Give float32 weights. */
 export function bertIdentity(config: BertConfig, weights: Weights, signal?: AbortSignal): Promise<ModelIdentity> {
   const { layers, hidden, heads, inner } = config
-  const deciding = Object.entries(weights).filter(([name]) => /^(embeddings|encoder)\./.test(name))
+  const deciding = encoderTensors(config).flatMap((name) => {
+    const weight = weights[name]
+    return weight === undefined ? [] : [[name, weight] as const]
+  })
   return modelIdentity({ layers, hidden, heads, inner }, Object.fromEntries(deciding), signal)
 }
 
@@ -47,7 +50,7 @@ export async function readCheckpoint(dir: string, signal?: AbortSignal): Promise
       const maxima: Float32Array[][] = []
       for (let layer = 0; layer < config.layers; layer++) {
         const ofLayer: Float32Array[] = []
-        for (const name of layerMatrices(layer)) ofLayer.push(await maximaOf(name, floats[name]))
+        for (const name of layerMatrices(config, layer)) ofLayer.push(await maximaOf(name, floats[name]))
         maxima.push(ofLayer)
       }
       return maxima
@@ -89,6 +92,10 @@ export function calibrationModel(config: BertConfig, session: Session, dtype: Fl
     inputs: bertInputs,
     types: { T: dtype },
     dims: (length) => bertDims(config, { batch: 1, seq: length }),
-    feed: (ids) => ({ ids: int32(ids), typeIds: int32(ids.map(() => 0)), lengths: int32([ids.length]) }),
+    feed: ({ inputIds, typeIds = inputIds.map(() => 0) }) => ({
+      ids: int32(inputIds),
+      typeIds: int32(typeIds),
+      lengths: int32([inputIds.length]),
+    }),
   }
 }

@@ -12,18 +12,19 @@ import { abortable } from '../../runtime/abortable.js'
 import { decode } from '../../runtime/buffer.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice, NativeDeviceInfo } from '../../runtime/native.js'
+import { packedRows } from '../../runtime/packed_rows.js'
+import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { hasInt8Weights } from '../../runtime/program_wiring.js'
 import { openSession } from '../../runtime/session.js'
-import { prepareWeights } from '../assembly/prepare_weights.js'
 import { openCheckpoint } from '../files/checkpoint.js'
-import { type BertConfig, readBertConfig } from '../files/config.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
-import { firstRows, idRows, packedRows } from '../files/token_rows.js'
+import { firstRows, idRows } from '../files/token_rows.js'
 import { lruCache } from '../lru_cache.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
+import { type BertConfig, readBertConfig } from './config.js'
 
 export interface EncoderOptions {
   readonly device: NativeDevice
@@ -101,7 +102,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const weights = bertWeights(config, file, dtype)
   const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
   if (scales !== undefined) expectModel(scales, await bertIdentity(config, exact, signal), 'scales')
-  const assembly = assembleBert(config, plan, hasPooler(weights), scales?.layers)
+  const assembly = assembleBert(config, plan, hasPooler(config, weights), scales?.layers)
   if (hasInt8Weights(assembly)) expectInt8(device.info(), plan.name)
   const prepared = prepareWeights(assembly.applications, weights, layouts, exact)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)

@@ -54,9 +54,17 @@ export function expectCount(file: Checkpoint, what: string, count: number): void
   })
 }
 
+/** Of what a tensor is taken, where not all of it is. */
+interface Taken {
+  readonly allowed?: Allowed | undefined
+  /** Rows, from and to. */
+  readonly rows?: readonly [number, number] | undefined
+}
+
 /**
  * A tensor in storage type `dtype`, read when it is uploaded; then a value that is no number throws finding `weights.value`.
  * @param found what the checkpoint has for it
+ * @param shape of the whole tensor, also where some of its rows are taken
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration expects and what was found
  */
 export function takeTensor(
@@ -64,8 +72,43 @@ export function takeTensor(
   name: string,
   shape: readonly number[],
   dtype: FloatType,
-  allowed?: Allowed,
+  { allowed, rows }: Taken = {},
 ): DeferredTensor {
+  const [stored, tensor] = expectTensor(found, name, shape)
+  if (rows === undefined) return convertTensor(stored, tensor, dtype, allowed)
+  return convertTensor(nameOfRows(stored, rows), rowsOf(tensor, ...rows), dtype, allowed)
+}
+
+const nameOfRows = (name: string, [from, to]: readonly [number, number]): string => `${name}, rows ${from} to ${to - 1},`
+
+/**
+ * A tensor of int8 as it is stored, or some of its rows.
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`
+ */
+export function takeInt8(
+  found: readonly [string, CheckpointTensor] | undefined,
+  name: string,
+  shape: readonly number[],
+  rows: readonly [number, number] = [0, shape[0] ?? 0],
+): DeferredTensor {
+  const [stored, tensor] = expectTensor(found, name, shape)
+  if (tensor.dtype !== 'I8') throw usageError('weights.dtype', `tensor ${shown(stored)} is ${tensor.dtype}, expected I8`)
+  const taken = rowsOf(tensor, ...rows)
+  return {
+    ...{ dtype: 'i8', shape: taken.shape, bytes: taken.shape.reduce((product, extent) => product * extent, 1) },
+    async *pieces(signal) {
+      if ('data' in taken) yield taken.data
+      else yield* taken.pieces(signal)
+    },
+  }
+}
+
+/** @throws usage `weights.missing`, `weights.shape` */
+function expectTensor(
+  found: readonly [string, CheckpointTensor] | undefined,
+  name: string,
+  shape: readonly number[],
+): readonly [string, CheckpointTensor] {
   if (found === undefined) {
     throw usageError('weights.missing', `tensor ${name} [${shape.join(', ')}] is missing`, {
       hint: 'the weights may belong to another architecture than config.json states',
@@ -78,5 +121,12 @@ export function takeTensor(
       `tensor ${shown(stored)} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
     )
   }
-  return convertTensor(stored, tensor, dtype, allowed)
+  return found
+}
+
+/** Rows of a tensor, from and to. */
+function rowsOf(tensor: CheckpointTensor, from: number, to: number): CheckpointTensor {
+  if (!('data' in tensor)) return tensor.rows(from, to)
+  const row = tensor.data.byteLength / (tensor.shape[0] ?? 1)
+  return { ...tensor, shape: [to - from, ...tensor.shape.slice(1)], data: tensor.data.subarray(from * row, to * row) }
 }

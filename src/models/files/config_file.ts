@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import { usageError } from '../../errors.js'
 import { isMissing, readText } from '../../files.js'
+import { duplicateKey } from './duplicate_key.js'
+import { shown } from './safetensors_header.js'
 
 /** An extent or a count. */
 export const size = z
@@ -37,23 +39,34 @@ export async function readOptionalConfigFile(path: string): Promise<unknown> {
   }
 }
 
+/** @throws usage `config.json` for what is not JSON, and for a key that an object has twice: of the two, readers take different ones */
 function parseJson(text: string, path: string): unknown {
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch (cause) {
     throw usageError('config.json', `${path} is not JSON`, { cause })
   }
+  const twice = duplicateKey(text)
+  if (twice !== undefined) throw usageError('config.json', `${path} names ${shown(twice)} twice`)
+  return value
 }
 
 /** Wrong fields that a message names. */
 const shownProblems = 8
 
-/** The fields of a configuration; `name` is used in messages. @throws usage `config.field` naming the fields that are wrong */
+/** The value of a field as a message shows it, where it is short enough to be of use. */
+const found = (value: unknown): string =>
+  typeof value === 'object' || value === undefined ? '' : `, found ${shown(JSON.stringify(value))}`
+
+/** The fields of a configuration; `name` is used in messages. @throws usage `config.field` naming the fields that are wrong, and their values */
 export function checkFields<T extends z.ZodType>(schema: T, value: unknown, name: string): z.output<T> {
-  const parsed = schema.safeParse(value)
+  const parsed = schema.safeParse(value, { reportInput: true })
   if (parsed.success) return parsed.data
   const { issues } = parsed.error
-  const problems = issues.slice(0, shownProblems).map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}`)
+  const problems = issues
+    .slice(0, shownProblems)
+    .map((issue) => `${issue.path.join('.') || 'the file'}: ${issue.message}${found(issue.input)}`)
   const more = issues.length > shownProblems ? `; and ${issues.length - shownProblems} more` : ''
   throw usageError('config.field', `${name}: ${problems.join('; ')}${more}`)
 }

@@ -2,9 +2,8 @@
  * Reads and writes safetensors files: an 8-byte little-endian header length, a JSON header, the tensors' bytes. A file is opened by
  * its header alone; a tensor's bytes are read by their position when they are asked for, so a file may be larger than memory.
  */
-import type { FileHandle } from 'node:fs/promises'
-import { usageError } from '../../errors.js'
 import { type Refusal, readAt, withFile } from '../../files.js'
+import { type PieceSource, readPieces, versionOf } from './file_pieces.js'
 import { type ElementType, type Header, headerLength, parseHeader, prefixBytes, type TensorEntry } from './safetensors_header.js'
 
 /** A tensor in host memory. */
@@ -29,6 +28,8 @@ export interface FileTensor {
    * @throws usage `safetensors.read`, `safetensors.changed`; the signal's reason when it aborts
    */
   pieces(signal?: AbortSignal): AsyncGenerator<Uint8Array, void>
+  /** Rows `from` to `to - 1` as a tensor: nothing else of the file is read for it. */
+  rows(from: number, to: number): FileTensor
 }
 
 export interface SafetensorsFile {
@@ -36,17 +37,7 @@ export interface SafetensorsFile {
   readonly metadata: Readonly<Record<string, string>>
 }
 
-/** Bytes read at once: two such pieces are all that reading a tensor takes. */
-const pieceBytes = 8 * 2 ** 20
-
 const refusal: Refusal = { code: 'safetensors.read' }
-
-/** What must not change between reading a header and reading a tensor. */
-interface Version {
-  readonly ino: number
-  readonly size: number
-  readonly mtimeMs: number
-}
 
 /**
  * Opens a file: reads and checks its header. No file stays open; a tensor's bytes come from the same version of the file or not at all.
@@ -54,61 +45,32 @@ interface Version {
  */
 export async function openSafetensors(path: string, signal?: AbortSignal): Promise<SafetensorsFile> {
   signal?.throwIfAborted()
-  const { header, first, version } = await withFile(path, refusal, async (file, { ino, size, mtimeMs }) => {
+  const { header, first, version } = await withFile(path, refusal, async (file, stats) => {
+    const { size } = stats
     const prefix = new Uint8Array(Math.min(prefixBytes, size))
     await readAt(file, prefix, 0, path, refusal)
     const length = headerLength(prefix, size, path)
     const bytes = new Uint8Array(length)
     await readAt(file, bytes, prefixBytes, path, refusal)
     const first = prefixBytes + length
-    return { header: parseHeader(bytes, size - first, path), first, version: { ino, size, mtimeMs } }
+    return { header: parseHeader(bytes, size - first, path), first, version: versionOf(stats) }
   })
-  const tensors = [...header.tensors].map(([name, entry]): [string, FileTensor] => {
-    const { dtype, shape, from, to } = entry
-    return [name, { dtype, shape, bytes: to - from, pieces: (signal) => readPieces({ path, version, first }, entry, signal) }]
-  })
+  const source = { path, version, first, refusal, changed: 'safetensors.changed' } as const
+  const tensors = [...header.tensors].map(([name, entry]): [string, FileTensor] => [name, fileTensor(source, entry)])
   return { tensors: new Map(tensors), metadata: header.metadata }
 }
 
-interface Source {
-  readonly path: string
-  readonly version: Version
-  /** The place of the first data byte. */
-  readonly first: number
-}
-
-/** Reads one piece ahead, so that the disk and whoever takes the pieces work at the same time. */
-async function* readPieces(
-  { path, version, first }: Source,
-  { from, to }: TensorEntry,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<Uint8Array, void> {
-  const buffers = [0, 1].map(() => new Uint8Array(Math.min(pieceBytes, to - from)))
-  const read = (at: number, turn: number): Promise<Uint8Array> => {
-    const piece = (buffers[turn % 2] ?? new Uint8Array()).subarray(0, Math.min(pieceBytes, to - at))
-    return withSame(path, version, (file) => readAt(file, piece, first + at, path, refusal)).then(() => piece)
-  }
-  if (from === to) return
-  let next = read(from, 0)
-  try {
-    for (let at = from, turn = 1; at < to; at += pieceBytes, turn++) {
-      const piece = await next
-      signal?.throwIfAborted()
-      if (at + pieceBytes < to) next = read(at + pieceBytes, turn)
-      yield piece
-    }
-  } finally {
-    // Whoever stops early must not leave a rejection that nobody hears.
-    await next.catch(() => {})
+function fileTensor(source: PieceSource, entry: TensorEntry): FileTensor {
+  const { dtype, shape, from, to } = entry
+  const [rows = 1, ...rest] = shape
+  const row = (to - from) / rows
+  return {
+    ...{ dtype, shape, bytes: to - from },
+    pieces: (signal) => readPieces(source, from, to, signal),
+    rows: (begin, end) =>
+      fileTensor(source, { dtype, shape: [end - begin, ...rest], from: from + begin * row, to: from + end * row }),
   }
 }
-
-/** @throws usage `safetensors.changed` for a file that was written to since its header was read */
-const withSame = (path: string, { ino, size, mtimeMs }: Version, work: (file: FileHandle) => Promise<void>): Promise<void> =>
-  withFile(path, refusal, (file, now) => {
-    if (now.ino === ino && now.size === size && now.mtimeMs === mtimeMs) return work(file)
-    throw usageError('safetensors.changed', `${path} changed while it was read`, { hint: 'load it again when it is complete' })
-  })
 
 /** Reads a whole file into host memory. @throws what `openSafetensors` and its tensors throw */
 export async function readSafetensors(path: string): Promise<Safetensors> {

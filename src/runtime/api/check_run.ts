@@ -1,16 +1,17 @@
 /** One run of a model against its inputs: names, storage types, layouts, and the sizes that shapes give. */
 import { usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
+import { evaluateExtent, printExtent } from '../../ir/shape.js'
 import type { LayoutDecl } from '../../lang/layout.js'
-import type { GraphApplication } from '../application.js'
 import type { Layouts } from '../layouts.js'
+import { packedRows } from '../packed_rows.js'
 import type { DeviceTensor as HeldTensor, Session } from '../session.js'
 import type { AnyTensor } from './call_types.js'
 import type { DeviceCore } from './core.js'
 import { DeviceTensor } from './device_tensor.js'
 import { listed, nameHint } from './names.js'
 import { Sizes } from './sizes.js'
-import type { ModelSource } from './source.js'
+import type { ModelSource, RaggedInput } from './source.js'
 import { checkTensor, type Tensor, typeName } from './tensor.js'
 
 /** A state: its memory, and the program value it holds after a run. */
@@ -23,13 +24,11 @@ export interface StateParts {
 export interface ModelParts {
   readonly core: DeviceCore
   readonly source: ModelSource
-  readonly applications: readonly GraphApplication[]
   readonly session: Session
   readonly layouts: Layouts
   readonly types: Readonly<Record<string, DType>>
   /** What weights and states say. */
   readonly sizes: Sizes
-  readonly dims: readonly string[]
   readonly states: Readonly<Record<string, StateParts>>
   release(): void
 }
@@ -41,7 +40,7 @@ export interface CheckedRun {
 }
 
 /** @throws usage `run.input`, `run.tensor`, `run.dtype`, `run.layout`, `run.rank`, `run.extent`, `run.dims` */
-export function checkRun({ source, states, types, dims, sizes: known }: ModelParts, given: unknown): CheckedRun {
+export function checkRun({ source, states, types, sizes: known }: ModelParts, given: unknown): CheckedRun {
   const { name: model } = source
   const names = Object.keys(source.inputs).filter((name) => !Object.hasOwn(states, name))
   if (typeof given !== 'object' || given === null) {
@@ -79,8 +78,48 @@ export function checkRun({ source, states, types, dims, sizes: known }: ModelPar
     sizes.bind(name, value.shape, checked.shape)
     inputs[name] = checked
   }
-  const all = sizes.all(dims)
+  sizes.assume(source.factors)
+  const counted = source.ragged.map(({ tokens }) => tokens)
+  const all = sizes.all(source.dims.filter((dim) => !counted.includes(dim)))
+  for (const axis of source.ragged) {
+    const rows = tokensOf(model, axis, inputs[axis.lengths ?? ''], sizes, all)
+    if (rows !== undefined) all[axis.tokens] = rows
+  }
   return { inputs, dims: all, key: JSON.stringify(all) }
+}
+
+/**
+ * Rows without padding: what inputs or the caller say, else room for the lengths, and for full sequences where those lie on the device.
+ * Undefined where nothing of the model has the axis. @throws usage `run.lengths` for lengths that sequences cannot have, or that do not fit
+ */
+function tokensOf(
+  model: string,
+  { batch, seq, tokens, lengths: name }: RaggedInput,
+  given: AnyTensor | undefined,
+  sizes: Sizes,
+  all: Readonly<Record<string, number>>,
+): number | undefined {
+  if ([...batch.dims, ...seq.dims].some((dim) => all[dim] === undefined)) return undefined
+  const [sequences, places] = [evaluateExtent(batch, all), evaluateExtent(seq, all)]
+  const known = sizes.of(tokens)
+  if (known !== undefined && known > sequences * places) {
+    throw usageError(
+      'run.lengths',
+      `${model}: ${tokens} is ${known}, ${sequences} sequences of ${places} have at most ${sequences * places}`,
+    )
+  }
+  if (given === undefined || given instanceof DeviceTensor) return known ?? sequences * places
+  const lengths = Array.from(given.data)
+  const wrong = lengths.findIndex((length) => length < 0 || length > places)
+  if (wrong >= 0) {
+    throw usageError('run.lengths', `${model}: sequence ${wrong} is ${lengths[wrong]} long by ${name}`, {
+      hint: `lengths are from 0 to ${printExtent(seq)}, ${places}`,
+    })
+  }
+  const sum = lengths.reduce((total, length) => total + length, 0)
+  if (known === undefined) return Math.max(1, packedRows(lengths, places))
+  if (sum <= known) return known
+  throw usageError('run.lengths', `${model}: sequences of ${sum} tokens by ${name} do not fit into ${known} rows`)
 }
 
 /** Inputs of one's own, for a run that has to wait: whoever asked for it may change theirs. */

@@ -1,6 +1,8 @@
 /** The face of an open device: what its methods check before work begins. */
 import { usageError } from '../../errors.js'
+import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
+import type { ProgramDecl } from '../../lang/program.js'
 import type { Device as NativeDevice } from '../device.js'
 import { callOp, checkOptions } from './call.js'
 import type { DeviceCore } from './core.js'
@@ -8,6 +10,7 @@ import { DeviceTensor } from './device_tensor.js'
 import type { Device, SkippedDevice } from './device_types.js'
 import { bytesIn, formBytes } from './form.js'
 import { loadModel } from './load.js'
+import type { LoadOptions, ProgramLoadOptions } from './model_types.js'
 import { checkTensor } from './tensor.js'
 
 /** The face of an open device. */
@@ -41,7 +44,8 @@ export function deviceOf(native: NativeDevice, root: string, skipped: readonly S
       }
       return new DeviceTensor(form, core, { buffer, offset: 0, bytes })
     },
-    load: async (graph, options) => (await loadModel(core, graph, options)) as never,
+    load: async (decl: GraphDecl | ProgramDecl, options: LoadOptions | ProgramLoadOptions) =>
+      (await loadModel(core, decl, options)) as never,
     close,
     [Symbol.asyncDispose]: close,
   }

@@ -6,11 +6,13 @@
 import type { DType } from '../../ir/dtype.js'
 import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
+import type { ProgramDecl } from '../../lang/program.js'
+import type { Tensors } from '../../lang/types.js'
 import type { DeviceKind } from '../device.js'
 import type { NativeDeviceInfo } from '../native.js'
 import type { AnyOp, CallDType, CallInputs, CallOptions, CallResult, NoOthers } from './call_types.js'
 import type { DeviceTensor } from './device_tensor.js'
-import type { LoadOptions, Model, SignatureOf } from './model_types.js'
+import type { DeclaredInputs, LoadOptions, Model, ProgramLoadOptions, SignatureOf } from './model_types.js'
 import type { Tensor } from './tensor.js'
 
 /** How far compiling the kernels that are missing has come. */
@@ -79,6 +81,15 @@ export interface Device extends AsyncDisposable {
     graph: D,
     options: LoadOptions<SignatureOf<D>, States>,
   ): Promise<Model<SignatureOf<D>, States>>
+  /**
+   * Brings a program with its weights to the device: `const model = await device.load(mixers, { config: { layers: 4 }, weights, dims: { b: 2 } })`.
+   * Its states are allocated for the sizes that weights and `dims` say, and outlive its runs.
+   * @throws like that of a graph; usage `program.*`, `plan.*` for what cannot be put together
+   */
+  load<I extends Tensors, C, O extends string, const States extends string>(
+    program: ProgramDecl<I, C, O, States>,
+    options: ProgramLoadOptions<C, NoInfer<States>>,
+  ): Promise<Model<{ inputs: DeclaredInputs<I>; weights: string; attrs: never; outputs: O }, States>>
   /** Waits for what runs, and frees the device and every tensor on it. Closing again does nothing. */
   close(): Promise<void>
 }

@@ -7,6 +7,6 @@ export type { AnyOp, AnyTensor, CallInputs, CallOptions, CallResult } from './ca
 export type { DeviceTensor } from './device_tensor.js'
 export type { CompileProgress, Device, OpenOptions, SkippedDevice, UploadOptions } from './device_types.js'
 export { bf16, f16, type HalfType } from './half.js'
-export type { LoadOptions, Model, ModelRunOptions, ModelState, StateOption } from './model_types.js'
+export type { LoadOptions, Model, ModelRunOptions, ModelState, ProgramLoadOptions, StateOption } from './model_types.js'
 export { openDevice } from './open_device.js'
 export { type Tensor, type TensorArrays, tensor, toNumbers, zeros } from './tensor.js'

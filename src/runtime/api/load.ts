@@ -1,72 +1,92 @@
 /** Loading a model: its plan found, what is given once checked and brought to the device. */
+import type { Conversion } from '../../lang/conversion.js'
 import type { GraphDecl } from '../../lang/graph.js'
+import type { ProgramDecl } from '../../lang/program.js'
 import type { Layouts } from '../layouts.js'
-import { type DeviceTensor as HeldTensor, openSession, type Session } from '../session.js'
-import type { WeightTensor } from '../weight.js'
-import { weightSources } from '../weight_tensors.js'
+import { openSession, type Session } from '../session.js'
 import { checkOptions } from './call.js'
 import type { AnyTensor } from './call_types.js'
 import type { DeviceCore } from './core.js'
-import { DeviceTensor, type HeldMemory } from './device_tensor.js'
-import { layoutOf } from './form.js'
+import { type Declared, declaredOf } from './declared.js'
+import type { HeldMemory } from './device_tensor.js'
 import { anyTensor, recordOf, refuse } from './load_checks.js'
-import { checkState, openStateMemory } from './load_states.js'
+import { firstValues, keptInputs, openStateMemory } from './load_states.js'
 import { TypeChoice } from './load_types.js'
-import { stacked } from './load_weights.js'
+import { preparedWeights } from './load_weights.js'
 import { LoadedModel } from './model.js'
-import type { LoadOptions, StateOption } from './model_types.js'
+import type { LoadOptions } from './model_types.js'
 import { listed, nameHint } from './names.js'
 import { Sizes } from './sizes.js'
-import { graphSource, type ModelSource, unfused } from './source.js'
-import { typeName } from './tensor.js'
+import { type ModelSource, type SourceState, sourceOf } from './source.js'
 
-const optionNames = ['plan', 'dtype', 'weights', 'attrs', 'states', 'dims', 'layouts', 'signal']
+const optionNames = [
+  'plan',
+  'dtype',
+  'weights',
+  'attrs',
+  'config',
+  'states',
+  'dims',
+  'scales',
+  'packed',
+  'layouts',
+  'conversions',
+  'signal',
+]
+
+/** The options of either kind: what is theirs alone is checked as what it is. */
+type AnyOptions = Omit<LoadOptions, Own> & { readonly [K in Own | 'config']?: unknown }
+type Own = 'attrs' | 'weights' | 'states' | 'scales'
 
 /** What `Device.load` does, without its types. */
-export async function loadModel(core: DeviceCore, decl: GraphDecl, options: LoadOptions): Promise<LoadedModel> {
+export async function loadModel(core: DeviceCore, decl: GraphDecl | ProgramDecl, options: AnyOptions): Promise<LoadedModel> {
   core.expectOpen('load')
   checkOptions('load', 'load', optionNames, options)
   const { signal } = options
   signal?.throwIfAborted()
   const { manifest, kernels } = await core.project()
-  const source = graphSource(decl, options.plan ?? unfused, manifest)
+  const declared = declaredOf(decl, options.attrs, options.config)
   const layouts: Layouts = Object.fromEntries((options.layouts ?? []).map((layout) => [layout.name, layout]))
-  const weights = tensorsFor(source, 'weight', Object.keys(source.weights), options.weights)
-  const stateOptions = recordOf(source, 'states', options.states) as Readonly<Record<string, StateOption>>
-  const states = Object.fromEntries(
-    Object.entries(stateOptions).map(([name, state]) => [name, checkState(source, name, state)] as const),
-  )
-  const types = new TypeChoice(source, options.dtype)
+  const weights = weightsFor(declared, options.weights)
+  const kept = declared.kind === 'graph' ? keptInputs(declared, options.states) : {}
+  const types = new TypeChoice(declared, options.dtype)
+  for (const [name, value] of Object.entries(declared.weights)) bindType(types, name, value, weights[name])
+  for (const [name, { value }] of Object.entries(kept)) bindType(types, name, declared.inputs[name], value)
+  const chosen = types.all()
+  const device = core.native
+  const source = sourceOf(declared, {
+    plan: options.plan,
+    manifest,
+    info: device.info(),
+    types: chosen,
+    packed: options.packed === true,
+    conversions: conversionsOf(declared, options.conversions),
+    scales: options.scales,
+  })
+  const states = statesOf(source, kept)
+  const values =
+    declared.kind === 'graph'
+      ? Object.fromEntries(Object.entries(kept).map(([name, { value }]) => [name, value]))
+      : firstValues(declared, states, options.states)
   const sizes = new Sizes(source.name, 'load')
   sizes.give(source.dims, options.dims)
-  for (const [name, given] of [...Object.entries(weights), ...Object.entries(states)]) {
-    const value = source.weights[name] ?? source.inputs[name]
-    if (value === undefined) continue
-    types.bind(name, value, given.dtype)
-    sizes.bind(name, value.shape, given.shape)
+  for (const [name, value] of Object.entries(source.weights)) bindShape(sizes, name, value, weights[name])
+  for (const [name, { value }] of Object.entries(states)) {
+    bindType(types, name, value, values[name])
+    bindShape(sizes, name, value, values[name])
   }
-  const chosen = types.all()
-  const attrs = checkAttrs(source, options.attrs)
-  const applications = source.applications(attrs)
-  const device = core.native
+  const stateDims = [...new Set(Object.values(states).flatMap(({ value }) => value.shape.flatMap(({ dims }) => dims)))]
+  const known = new Sizes(source.name, 'load', sizes)
+  known.assume(source.factors)
+  const stateSizes = known.all(stateDims)
   const memory: HeldMemory[] = []
   let session: Session | undefined
   try {
-    const uploaded: Record<string, WeightTensor> = {}
-    const there = new Map<string, HeldTensor>()
-    for (const { name, parts, layout } of applications.flatMap(weightSources)) {
-      const [first, ...more] = parts.map((part) => weights[part])
-      if (first === undefined) continue
-      if (first instanceof DeviceTensor && more.length === 0) {
-        expectLayout(source, name, layout, first)
-        const held = first.hold(`${source.name}: ${name}`, core)
-        memory.push(held)
-        there.set(name, { dtype: first.dtype, shape: first.shape, layout, slice: held.slice })
-      } else uploaded[name] = stacked(source, name, [first, ...more], layoutOf(layouts, layout, first.shape.length), layout)
-    }
-    session = await core.track(openSession({ device, library: kernels, manifest, layouts, weights: uploaded }, signal))
-    const tensors = new Map([...session.weights, ...there])
-    const opened = await openStateMemory(core, layouts, source, chosen, states, stateOptions)
+    const prepared = preparedWeights(core, source, source.applications, weights, layouts, (held) => memory.push(held))
+    const config = { device, library: kernels, manifest, layouts, weights: prepared.uploaded }
+    session = await core.track(openSession(config, signal))
+    const tensors = new Map([...session.weights, ...prepared.there])
+    const opened = await openStateMemory({ core, layouts, types: chosen, sizes: stateSizes }, states, values)
     const release = (): void => {
       opened.release()
       session?.release()
@@ -75,12 +95,10 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl, options: Load
     return new LoadedModel({
       core,
       source,
-      applications,
       session: { ...session, weights: tensors },
       layouts,
       types: chosen,
       sizes,
-      dims: source.dims,
       states: opened.states,
       release,
     })
@@ -91,47 +109,51 @@ export async function loadModel(core: DeviceCore, decl: GraphDecl, options: Load
   }
 }
 
-/** The tensors of these names, and no others. */
-function tensorsFor(
-  source: ModelSource,
-  what: 'weight',
-  names: readonly string[],
-  given: unknown,
-): Readonly<Record<string, AnyTensor>> {
-  const tensors = recordOf(source, `${what}s`, given)
+type Value = Declared['weights'][string] | undefined
+
+function bindType(types: TypeChoice, name: string, value: Value, given: AnyTensor | undefined): void {
+  if (value !== undefined && given !== undefined) types.bind(name, value, given.dtype)
+}
+
+function bindShape(sizes: Sizes, name: string, value: Value, given: AnyTensor | undefined): void {
+  if (value !== undefined && given !== undefined) sizes.bind(name, value.shape, given.shape)
+}
+
+/** What outlives runs: the states of a program, and the inputs of a graph that its caller keeps. */
+const statesOf = (
+  { states, inputs, outputs }: ModelSource,
+  kept: ReturnType<typeof keptInputs>,
+): Readonly<Record<string, SourceState>> => ({
+  ...states,
+  ...Object.fromEntries(
+    Object.entries(kept).flatMap(([name, { next }]) => {
+      const value = inputs[name]
+      return value === undefined
+        ? []
+        : [[name, { value, cleared: false, ...(next === undefined ? {} : { next: outputs[next] }) }]]
+    }),
+  ),
+})
+
+/** A tensor for each weight, and no others. */
+function weightsFor(declared: Declared, given: unknown): Readonly<Record<string, AnyTensor>> {
+  const tensors = recordOf(declared, 'weights', given)
+  const names = Object.keys(declared.weights)
   const unknown = Object.keys(tensors).find((name) => !names.includes(name))
-  if (unknown !== undefined) throw refuse(source, what, `there is no ${what} ${unknown}`, nameHint(`${what}s`, names, unknown))
+  if (unknown !== undefined)
+    throw refuse(declared, 'weight', `there is no weight ${unknown}`, nameHint('weights', names, unknown))
   return Object.fromEntries(
     names.map((name) => {
       const tensor = tensors[name]
-      if (tensor === undefined) throw refuse(source, what, `${what} ${name} is missing`, listed(`${what}s`, names))
-      return [name, anyTensor(source, name, tensor)]
+      if (tensor === undefined) throw refuse(declared, 'weight', `weight ${name} is missing`, listed('weights', names))
+      return [name, anyTensor(declared, name, tensor)]
     }),
   )
 }
 
-function checkAttrs(source: ModelSource, given: unknown): Record<string, number> {
-  const attrs = recordOf(source, 'attrs', given)
-  const unknown = Object.keys(attrs).find((name) => !source.attrs.includes(name))
-  if (unknown !== undefined) {
-    throw refuse(source, 'attrs', `there is no attribute ${unknown}`, nameHint('attributes', source.attrs, unknown))
-  }
-  return Object.fromEntries(
-    source.attrs.map((name) => {
-      const value = attrs[name]
-      if (value === undefined) throw refuse(source, 'attrs', `attribute ${name} is missing`, `attrs: { ${name}: ... }`)
-      if (typeof value === 'number' && Number.isFinite(value)) return [name, value]
-      throw refuse(
-        source,
-        'attrs',
-        `attribute ${name} must be a finite number, got ${typeof value === 'number' ? value : typeName(value)}`,
-      )
-    }),
-  )
-}
-
-function expectLayout(source: ModelSource, name: string, wanted: string, { layout }: DeviceTensor): void {
-  const found = layout?.name ?? 'row'
-  if (found !== wanted)
-    throw refuse(source, 'layout', `${name} must lie in layout ${wanted}, the device tensor given lies in ${found}`)
+function conversionsOf(declared: Declared, given: unknown): readonly Conversion[] {
+  if (given === undefined) return []
+  if (Array.isArray(given) && given.every((each: unknown) => typeof each === 'object' && each !== null && 'op' in each))
+    return given as readonly Conversion[]
+  throw refuse(declared, 'conversions', 'the option conversions is a list of { op, scales }')
 }

@@ -1,71 +1,94 @@
-/** Inputs that outlive runs: checked, and given memory with what they hold before the first run. */
+/** What outlives runs: inputs of a graph that stay, and the states of a program. Checked, and given memory with what it holds at first. */
+
 import type { DType } from '../../ir/dtype.js'
+import { resolveDType } from '../../ir/instance.js'
+import { evaluateExtent } from '../../ir/shape.js'
 import type { Layouts } from '../layouts.js'
-import { openStates } from '../states.js'
+import { openStates, type StateDecl } from '../states.js'
 import type { AnyTensor } from './call_types.js'
 import type { StateParts } from './check_run.js'
 import type { DeviceCore } from './core.js'
+import type { Declared } from './declared.js'
 import { DeviceTensor } from './device_tensor.js'
 import { bytesIn, layoutOf } from './form.js'
-import { anyTensor, refuse } from './load_checks.js'
-import type { StateOption } from './model_types.js'
+import { anyTensor, recordOf, refuse } from './load_checks.js'
 import { nameHint } from './names.js'
-import { type ModelSource, resultName } from './source.js'
+import type { SourceState } from './source.js'
 
-export function checkState(source: ModelSource, name: string, state: StateOption): AnyTensor {
-  const names = Object.keys(source.inputs)
-  if (!names.includes(name)) {
-    throw refuse(source, 'states', `state ${name} is no input`, nameHint('inputs', names, name))
-  }
-  if (typeof state !== 'object' || state === null || state.value === undefined) {
-    throw refuse(
-      source,
-      'states',
-      `state ${name} has no value to begin with`,
-      "write { value: zeros('f32', shape), next: 'output' }",
-    )
-  }
-  const outputs = Object.keys(source.outputs)
-  if (state.next !== undefined && !outputs.includes(state.next)) {
-    throw refuse(source, 'states', `state ${name}: there is no output ${state.next}`, nameHint('outputs', outputs, state.next))
-  }
-  return anyTensor(source, name, state.value)
+/** What an input of a graph that stays is given: a value to begin with, and the output that it becomes. */
+interface GivenState {
+  readonly value: AnyTensor
+  readonly next: string | undefined
+}
+
+/** @throws usage `load.states` for what is no input or output, and for a state without a value */
+export function keptInputs(declared: Declared, given: unknown): Readonly<Record<string, GivenState>> {
+  const names = Object.keys(declared.inputs)
+  const states = Object.entries(recordOf(declared, 'states', given)).map(([name, state]): [string, GivenState] => {
+    if (!names.includes(name)) throw refuse(declared, 'states', `state ${name} is no input`, nameHint('inputs', names, name))
+    const { value, next } = recordOf(declared, 'states', state)
+    if (value === undefined) {
+      const write = "write { value: zeros('f32', shape), next: 'output' }"
+      throw refuse(declared, 'states', `state ${name} has no value to begin with`, write)
+    }
+    const { outputs } = declared
+    if (next !== undefined && !(typeof next === 'string' && outputs.includes(next))) {
+      const what = `state ${name}: there is no output ${String(next)}`
+      throw refuse(declared, 'states', what, nameHint('outputs', outputs, String(next)))
+    }
+    return [name, { value: anyTensor(declared, name, value), next }]
+  })
+  return Object.fromEntries(states)
+}
+
+/** Tensors for some states of a program. @throws usage `load.states` for what is none */
+export function firstValues(
+  declared: Declared,
+  states: Readonly<Record<string, SourceState>>,
+  given: unknown,
+): Readonly<Record<string, AnyTensor>> {
+  const names = Object.keys(states)
+  const values = Object.entries(recordOf(declared, 'states', given)).map(([name, value]): [string, AnyTensor] => {
+    if (!names.includes(name)) throw refuse(declared, 'states', `there is no state ${name}`, nameHint('states', names, name))
+    return [name, anyTensor(declared, name, value)]
+  })
+  return Object.fromEntries(values)
+}
+
+/** Where states live, at which sizes and types. */
+export interface StateStage {
+  readonly core: DeviceCore
+  readonly layouts: Layouts
+  readonly types: Readonly<Record<string, DType>>
+  readonly sizes: Readonly<Record<string, number>>
 }
 
 /** Memory of the states, with what they hold before the first run. */
 export async function openStateMemory(
-  core: DeviceCore,
-  layouts: Layouts,
-  source: ModelSource,
-  types: Readonly<Record<string, DType>>,
+  { core, layouts, types, sizes }: StateStage,
+  states: Readonly<Record<string, SourceState>>,
   values: Readonly<Record<string, AnyTensor>>,
-  options: Readonly<Record<string, StateOption>>,
 ): Promise<{ readonly states: Readonly<Record<string, StateParts>>; release(): void }> {
-  const names = Object.keys(values)
-  if (names.length === 0) return { states: {}, release: () => undefined }
-  const decls = Object.fromEntries(
-    Object.entries(values).map(([name, { shape }]) => {
-      const { dtype, layout } = source.inputs[name] ?? { dtype: 'f32', layout: 'row' }
-      return [name, { dtype: typeof dtype === 'string' ? dtype : (types[dtype.param] ?? 'f32'), shape, layout }]
-    }),
-  )
-  const opened = await core.track(openStates({ device: core.native, layouts }, decls))
-  const states = Object.fromEntries(
-    Object.entries(opened.tensors).map(([name, tensor]): [string, StateParts] => {
-      const next = options[name]?.next
-      const layout = layoutOf(layouts, tensor.layout ?? 'row', tensor.shape.length)
-      return [name, { tensor, layout, ...(next === undefined ? {} : { next: resultName(next) }) }]
-    }),
-  )
+  if (Object.keys(states).length === 0) return { states: {}, release: () => undefined }
+  const decls = Object.entries(states).map(([name, { value, cleared }]): [string, StateDecl] => {
+    const shape = value.shape.map((extent) => evaluateExtent(extent, sizes))
+    return [name, { dtype: resolveDType(value.dtype, types), shape, layout: value.layout, cleared }]
+  })
+  const opened = await core.track(openStates({ device: core.native, layouts }, Object.fromEntries(decls)))
   try {
-    for (const [name, state] of Object.entries(states)) {
+    const parts = Object.entries(opened.tensors).map(([name, tensor]): [string, StateParts] => {
+      const next = states[name]?.next
+      const layout = layoutOf(layouts, tensor.layout ?? 'row', tensor.shape.length)
+      return [name, { tensor, layout, ...(next === undefined ? {} : { next }) }]
+    })
+    for (const [name, state] of parts) {
       const given = values[name]
       if (given === undefined) continue
       const tensor = given instanceof DeviceTensor ? await given.read() : given
       const { buffer, offset } = state.tensor.slice
       await core.track(buffer.write(offset, bytesIn(tensor, state.layout)))
     }
-    return { states, release: () => opened.release() }
+    return { states: Object.fromEntries(parts), release: () => opened.release() }
   } catch (error) {
     opened.release()
     throw error

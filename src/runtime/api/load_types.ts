@@ -1,20 +1,19 @@
 /** Which storage types the type parameters of a model have: by the option, else by what is given once. */
 import { type DType, dtypes, isDType } from '../../ir/dtype.js'
 import type { GraphValue } from '../../ir/graph.js'
+import type { Declared } from './declared.js'
 import { recordOf, refuse } from './load_checks.js'
 import { nameHint } from './names.js'
-import type { ModelSource } from './source.js'
 
 /** Storage types of the model's type parameters, by what fixed them. */
 export class TypeChoice {
-  readonly #source: ModelSource
+  readonly #source: Declared
   readonly #params: readonly string[]
   readonly #found = new Map<string, { readonly dtype: DType; readonly by: string }>()
 
-  constructor(source: ModelSource, given: unknown) {
+  constructor(source: Declared, given: unknown) {
     this.#source = source
-    const values = [...Object.values(source.inputs), ...Object.values(source.weights), ...Object.values(source.outputs)]
-    this.#params = [...new Set(values.flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))]
+    this.#params = [...new Set(source.values.flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))]
     if (given === undefined) return
     const named = typeof given === 'string' ? Object.fromEntries(this.#params.map((param) => [param, given])) : given
     for (const [param, dtype] of Object.entries(recordOf(source, 'dtype', named))) {

@@ -1,47 +1,99 @@
-/** Weights as a plan reads them: as they are, in a layout, or several laid one behind the other. */
+/** Weights as a plan reads them: as they are, in a layout, several laid one behind the other, or as int8. */
+import type { DType } from '../../ir/dtype.js'
 import type { LayoutDecl } from '../../lang/layout.js'
-import type { WeightTensor } from '../weight.js'
+import type { GraphApplication } from '../application.js'
+import { encode } from '../buffer.js'
+import type { Layouts } from '../layouts.js'
+import { prepareWeights } from '../prepare_weights.js'
+import type { DeviceTensor as HeldTensor } from '../session.js'
+import type { Weight, WeightTensor } from '../weight.js'
+import { weightSources } from '../weight_tensors.js'
 import type { AnyTensor } from './call_types.js'
-import { DeviceTensor } from './device_tensor.js'
-import { bytesIn } from './form.js'
+import type { DeviceCore } from './core.js'
+import { DeviceTensor, type HeldMemory } from './device_tensor.js'
+import { bytesIn, layoutOf } from './form.js'
 import { refuse } from './load_checks.js'
-import type { ModelSource } from './source.js'
-import type { Tensor } from './tensor.js'
+import { bytesOf, type Tensor, toNumbers } from './tensor.js'
 
-export /** A weight, or several laid one behind the other along their first axis. */
+type Loaded = { readonly name: string }
+
+export interface PreparedWeights {
+  /** To upload. */
+  readonly uploaded: Readonly<Record<string, Weight>>
+  /** What lies on the device already. */
+  readonly there: ReadonlyMap<string, HeldTensor>
+}
+
+/**
+ * @param held is told of device memory that is kept
+ * @throws usage `load.layout`, `load.weight` for what a plan cannot make of the tensors given, `layout.unknown`
+ */
+export function preparedWeights(
+  core: DeviceCore,
+  loaded: Loaded,
+  applications: readonly GraphApplication[],
+  weights: Readonly<Record<string, AnyTensor>>,
+  layouts: Layouts,
+  held: (memory: HeldMemory) => void,
+): PreparedWeights {
+  const uploaded: Record<string, Weight> = {}
+  const there = new Map<string, HeldTensor>()
+  const quantised = new Set<string>()
+  for (const { name, parts, layout, made } of applications.flatMap(weightSources)) {
+    if (made !== undefined) for (const part of parts) quantised.add(part)
+    if (made !== undefined || uploaded[name] !== undefined || there.has(name)) continue
+    const [first, ...more] = parts.map((part) => weights[part])
+    if (first === undefined) continue
+    if (first instanceof DeviceTensor && more.length === 0) {
+      expectLayout(loaded, name, layout, first)
+      const memory = first.hold(`${loaded.name}: ${name}`, core)
+      held(memory)
+      there.set(name, { dtype: first.dtype, shape: first.shape, layout, slice: memory.slice })
+    } else uploaded[name] = stacked(loaded, name, [first, ...more], layoutOf(layouts, layout, first.shape.length), layout)
+  }
+  if (quantised.size === 0) return { uploaded, there }
+  // Int8 weights are made of float32 ones: storage types of models fit into it exactly.
+  const exact = Object.fromEntries([...quantised].map((part) => [part, floats(onHost(loaded, part, weights[part]))]))
+  const made = prepareWeights(applications, {}, layouts, exact)
+  return { uploaded: { ...uploaded, ...made }, there }
+}
+
+function floats({ dtype, shape, data }: Tensor): WeightTensor {
+  const values = toNumbers({ dtype, shape, data } as Tensor<DType>)
+  return { dtype: 'f32', shape, data: dtype === 'f32' ? bytesOf(data) : encode('f32', Float32Array.from(values)) }
+}
+
+function onHost(loaded: Loaded, name: string, part: AnyTensor | undefined): Tensor {
+  if (part !== undefined && !(part instanceof DeviceTensor)) return part
+  throw refuse(loaded, 'weight', `the plan makes another tensor of ${name}, which must be a tensor of the host for that`)
+}
+
+/** A weight, or several laid one behind the other along their first axis. */
 function stacked(
-  source: ModelSource,
+  loaded: Loaded,
   name: string,
   parts: readonly (AnyTensor | undefined)[],
   layout: LayoutDecl | undefined,
   layoutName: string,
 ): WeightTensor {
-  const tensors = parts.map((part): Tensor => {
-    if (part !== undefined && !(part instanceof DeviceTensor)) return part
-    throw refuse(source, 'weight', `the plan stacks ${name}, whose parts must be tensors of the host`)
-  })
-  const [first = tensors[0]] = tensors
+  const tensors = parts.map((part) => onHost(loaded, name, part))
+  const [first] = tensors
   if (first === undefined) throw new Error(`internal: ${name} has no parts`)
-  const [rows = 1, ...rest] = first.shape
+  if (tensors.length === 1) return { dtype: first.dtype, shape: first.shape, layout: layoutName, data: bytesIn(first, layout) }
+  const rest = first.shape.slice(1)
   const odd = tensors.find(({ shape }) => shape.slice(1).join() !== rest.join())
   if (odd !== undefined) {
-    throw refuse(
-      source,
-      'weight',
-      `the plan stacks ${name}, whose parts are [${first.shape.join(', ')}] and [${odd.shape.join(', ')}]`,
-    )
+    const shapes = [first, odd].map(({ shape }) => `[${shape.join(', ')}]`)
+    throw refuse(loaded, 'weight', `the plan stacks ${name}, whose parts are ${shapes.join(' and ')}`)
   }
-  const all = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0)
-  const shape = tensors.length === 1 ? first.shape : [all, ...rest]
-  if (tensors.length === 1) return { dtype: first.dtype, shape, layout: layoutName, data: bytesIn(first, layout) }
-  const pieces = tensors.map((tensor) => bytesIn(tensor, undefined))
-  const data = new Uint8Array(pieces.reduce((sum, { byteLength }) => sum + byteLength, 0))
-  let at = 0
-  for (const piece of pieces) {
-    data.set(piece, at)
-    at += piece.byteLength
-  }
-  if (layout !== undefined || rows < 0)
-    throw refuse(source, 'weight', `the plan stores the stack ${name} in layout ${layoutName}`)
-  return { dtype: first.dtype, shape, layout: layoutName, data }
+  if (layout !== undefined) throw refuse(loaded, 'weight', `the plan stores the stack ${name} in layout ${layoutName}`)
+  const rows = tensors.reduce((sum, { shape }) => sum + (shape[0] ?? 0), 0)
+  const data = Buffer.concat(tensors.map((tensor) => bytesIn(tensor, undefined)))
+  return { dtype: first.dtype, shape: [rows, ...rest], layout: layoutName, data }
+}
+
+function expectLayout(loaded: Loaded, name: string, wanted: string, { layout }: DeviceTensor): void {
+  const found = layout?.name ?? 'row'
+  if (found !== wanted)
+    throw refuse(loaded, 'layout', `${name} must lie in layout ${wanted}, the device tensor given lies in ${found}`)
 }

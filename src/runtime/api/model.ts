@@ -9,7 +9,6 @@ import { type CheckedRun, checkRun, type ModelParts, type StateParts, snapshot }
 import { DeviceTensor, type Form } from './device_tensor.js'
 import { bytesIn, formBytes, layoutOf, tensorIn } from './form.js'
 import type { ModelRunOptions, ModelState } from './model_types.js'
-import { resultName } from './source.js'
 import { checkTensor, type Tensor } from './tensor.js'
 
 /** How many combinations of sizes stay built. */
@@ -18,6 +17,7 @@ const keptPrograms = 8
 export class LoadedModel {
   readonly name: string
   readonly plan: string
+  readonly planReason: string
   readonly types: Readonly<Record<string, DType>>
   readonly states: Readonly<Record<string, ModelState>>
   readonly #parts: ModelParts
@@ -27,7 +27,8 @@ export class LoadedModel {
   constructor(parts: ModelParts) {
     this.#parts = parts
     this.name = parts.source.name
-    this.plan = parts.source.plan
+    this.plan = parts.source.plan.name
+    this.planReason = parts.source.plan.reason
     this.types = parts.types
     this.states = Object.fromEntries(Object.entries(parts.states).map(([name, state]) => [name, this.#stateFace(name, state)]))
   }
@@ -93,15 +94,15 @@ export class LoadedModel {
   async #built({ dims, key }: CheckedRun): Promise<Program> {
     const known = this.#programs.get(key)
     if (known !== undefined) return known
-    const { session, applications, source, types, states } = this.#parts
+    const { session, source, types, states } = this.#parts
     const held = Object.fromEntries(
       Object.entries(states).map(([name, { tensor, next }]) => [name, { tensor, ...(next === undefined ? {} : { next }) }]),
     )
     const program = await buildProgram({
       session,
-      applications,
+      applications: source.applications,
       inputs: Object.keys(source.inputs).filter((name) => states[name] === undefined),
-      outputs: Object.keys(source.outputs).map(resultName),
+      outputs: [...new Set(Object.values(source.outputs))],
       states: held,
       dims,
       types,
@@ -127,17 +128,22 @@ export class LoadedModel {
     this.#programs.delete(key)
     this.#programs.set(key, program)
     const forms = Object.fromEntries(
-      Object.keys(source.outputs).map((name) => [name, this.#form(program.outputs[resultName(name)], name)]),
+      Object.entries(source.outputs).map(([name, wire]) => [name, { wire, form: this.#form(program.outputs[wire], name) }]),
     )
-    const made: NativeBuffer[] = []
+    const buffers: NativeBuffer[] = []
     const allocate = (bytes: number): NativeSlice => {
       const buffer = core.native.allocate(Math.max(bytes, 1))
-      made.push(buffer)
+      buffers.push(buffer)
       return { buffer, offset: 0, bytes }
     }
     try {
       const into: Record<string, NativeSlice> = keep
-        ? Object.fromEntries(Object.entries(forms).map(([name, form]) => [resultName(name), allocate(formBytes(form))]))
+        ? Object.fromEntries(
+            [...new Map(Object.values(forms).map(({ wire, form }) => [wire, form]))].map(([wire, form]) => [
+              wire,
+              allocate(formBytes(form)),
+            ]),
+          )
         : {}
       const given = Object.fromEntries(
         Object.entries(inputs).map(([name, tensor]) => [
@@ -148,25 +154,24 @@ export class LoadedModel {
         ]),
       )
       const results = await abortable(program, signal, () => program.run(given, { into }))
+      // A value that has two names as a result is one tensor.
+      const made = new Map<string, Tensor | DeviceTensor>()
+      for (const { wire, form } of Object.values(forms)) {
+        const slice = into[wire]
+        const bytes = results[wire] ?? new Uint8Array()
+        if (!made.has(wire)) made.set(wire, slice === undefined ? tensorIn(form, bytes) : new DeviceTensor(form, core, slice))
+      }
       return Object.fromEntries(
-        Object.entries(forms).map(([name, form]) => {
-          const slice = into[resultName(name)]
-          return [
-            name,
-            slice === undefined
-              ? tensorIn(form, results[resultName(name)] ?? new Uint8Array())
-              : new DeviceTensor(form, core, slice),
-          ]
-        }),
+        Object.entries(forms).flatMap(([name, { wire }]) => [[name, made.get(wire) ?? lost(name)] as const]),
       )
     } catch (error) {
-      for (const buffer of made) buffer.release()
+      for (const buffer of buffers) buffer.release()
       throw error
     }
   }
 
   #form(info: Program['outputs'][string] | undefined, name: string): Form {
-    if (info === undefined) throw new Error(`internal: ${this.name} has no output ${name}`)
+    if (info === undefined) lost(name)
     return { dtype: info.dtype, shape: info.shape, layout: layoutOf(this.#parts.layouts, info.layout, info.shape.length) }
   }
 
@@ -196,4 +201,8 @@ export class LoadedModel {
       },
     }
   }
+}
+
+function lost(name: string): never {
+  throw new Error(`internal: output ${name} was not made`)
 }

@@ -1,31 +1,42 @@
 /** Models as users have them, and the types that follow from the declaration they are loaded from. */
 import type { DType } from '../../ir/dtype.js'
+import type { Conversion } from '../../lang/conversion.js'
 import type { GraphDecl } from '../../lang/graph.js'
 import type { LayoutDecl } from '../../lang/layout.js'
 import type { PlanDecl } from '../../lang/plan.js'
+import type { Tensors } from '../../lang/types.js'
 import type { AnyTensor, Kept } from './call_types.js'
 import type { Tensor } from './tensor.js'
 
-/** The names that a graph's declaration carries in its type; any name where it carries none. */
-interface Signature {
-  readonly inputs: string
+/** What a declaration carries in its type: inputs with what may be given for them, and names; any name where it carries none. */
+export interface Signature {
+  readonly inputs: Readonly<Record<string, AnyTensor>>
   readonly weights: string
   readonly attrs: string
   readonly outputs: string
 }
 
+/** A tensor of the type that is declared; of any where that is a parameter. */
+type Declared<Type extends string> = string extends Type ? AnyTensor : Type extends DType ? AnyTensor<Type> : AnyTensor
+export type DeclaredInputs<I extends Tensors> = { readonly [K in keyof I & string]: Declared<I[K]['type']> }
+
+/** What a graph takes that has no lengths of sequences where its plan removes padding. */
+interface Lengths {
+  readonly lengths?: AnyTensor<'i32'>
+}
+
 /** What a declaration carries: names of inputs always, the others where it has a signature. */
 export type SignatureOf<D> = D extends {
   readonly signature: {
-    readonly inputs: infer I
+    readonly inputs: infer I extends Tensors
     readonly weights: readonly (infer W extends string)[]
     readonly attrs: readonly (infer A extends string)[]
     readonly outputs: readonly (infer O extends string)[]
   }
 }
-  ? { inputs: keyof I & string; weights: W; attrs: A; outputs: O }
+  ? { inputs: DeclaredInputs<I> & Lengths; weights: W; attrs: A; outputs: O }
   : D extends GraphDecl<string, infer I>
-    ? { inputs: I; weights: string; attrs: string; outputs: string }
+    ? { inputs: Readonly<Record<I, AnyTensor>> & Lengths; weights: string; attrs: string; outputs: string }
     : Signature
 
 /** An input that outlives runs. */
@@ -36,20 +47,46 @@ export interface StateOption<O extends string = string> {
   readonly next?: O | undefined
 }
 
-export interface LoadOptions<S extends Signature = Signature, States extends string = string> {
-  /** A plan of the graph, by its name or itself; `unfused` by default. */
+interface CommonOptions {
+  /**
+   * A plan, by its name or itself. By default the one with the fewest launches of those that fit device and storage type: `unfused` on the CPU
+   * device, and never one that computes with int8. `model.plan` says which it is, `model.planReason` why.
+   */
   readonly plan?: string | PlanDecl | undefined
-  /** Storage types of the graph's type parameters: one for all of them, or one for each by name. By default those of the weights. */
+  /** Storage types of type parameters: one for all of them, or one for each by name. By default those of the weights. */
   readonly dtype?: DType | Readonly<Record<string, DType>> | undefined
+  /** Sizes of dimensions that neither weights nor inputs have, and of those of states. */
+  readonly dims?: Readonly<Record<string, number>> | undefined
+  /**
+   * Inputs and results of sequences without padding, one sequence behind the other, where the plan holds them so; padded by default,
+   * whatever the plan.
+   */
+  readonly packed?: boolean | undefined
+  /** The layouts that graphs or their plan name. */
+  readonly layouts?: readonly LayoutDecl[] | undefined
+  /** Steps between layouts, where graphs hold a value in different ones. */
+  readonly conversions?: readonly Conversion[] | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface LoadOptions<S extends Signature = Signature, States extends string = string> extends CommonOptions {
   readonly weights: { readonly [K in S['weights']]: AnyTensor }
   readonly attrs?: { readonly [K in S['attrs']]: number } | undefined
   /** Inputs that are kept on the device from run to run. */
   readonly states?: { readonly [K in States]: StateOption<S['outputs']> } | undefined
-  /** Sizes of dimensions that neither weights nor inputs have. */
-  readonly dims?: Readonly<Record<string, number>> | undefined
-  /** The layouts that the graph or its plan names. */
-  readonly layouts?: readonly LayoutDecl[] | undefined
-  readonly signal?: AbortSignal | undefined
+  /** The largest magnitude of each node and input that the plan stores as int8. */
+  readonly scales?: Readonly<Record<string, number>> | undefined
+}
+
+export interface ProgramLoadOptions<C = unknown, States extends string = string> extends CommonOptions {
+  /** What differs from the configuration that the program declares. */
+  readonly config?: Partial<C> | undefined
+  /** By the program's names: `layer0.gamma`. */
+  readonly weights: Readonly<Record<string, AnyTensor>>
+  /** What states hold before the first run; those that are left out hold what is no number, or zeros where they are declared so. */
+  readonly states?: { readonly [K in States]?: AnyTensor } | undefined
+  /** The largest magnitude of each node and input that the plan stores as int8, by application: `{ layer0: { gelu: 3.5 } }`. */
+  readonly scales?: Readonly<Record<string, Readonly<Record<string, number>>>> | undefined
 }
 
 export interface ModelRunOptions<Keep extends boolean = boolean> {
@@ -68,23 +105,29 @@ export interface ModelState {
   write(value: Tensor): Promise<void>
 }
 
-/** A graph with its weights on a device. Sizes may change from run to run; what was built for a size is kept for the next of the same. */
+/** What a run takes: every input that is no state. */
+type RunInputs<S extends Signature, States extends string> = Pick<S['inputs'], Exclude<keyof S['inputs'], States>>
+
+/**
+ * A graph or a program with its weights on a device. Sizes may change from run to run, but for those of states; what was built for a size
+ * is kept for the next of the same.
+ */
 export interface Model<S extends Signature = Signature, States extends string = string> extends Disposable {
   readonly name: string
   readonly plan: string
+  /** Why that plan: `asked for`, or what speaks for it on this device. */
+  readonly planReason: string
   /** Storage types of its type parameters. */
   readonly types: Readonly<Record<string, DType>>
   readonly states: { readonly [K in States]: ModelState }
   /** @throws usage `run.*` naming what was given and what is allowed, `model.closed`; what kernels and devices throw; the signal's reason */
   run<const Keep extends boolean = false>(
-    inputs: { readonly [K in Exclude<S['inputs'], States>]: AnyTensor },
+    inputs: RunInputs<S, States>,
     options?: ModelRunOptions<Keep>,
   ): Promise<{ readonly [K in S['outputs']]: Kept<DType, Keep> }>
   /** Runs for one input after the other: `for await (const { y } of model.stream(prompts))`. */
   stream<const Keep extends boolean = false>(
-    inputs:
-      | Iterable<{ readonly [K in Exclude<S['inputs'], States>]: AnyTensor }>
-      | AsyncIterable<{ readonly [K in Exclude<S['inputs'], States>]: AnyTensor }>,
+    inputs: Iterable<RunInputs<S, States>> | AsyncIterable<RunInputs<S, States>>,
     options?: ModelRunOptions<Keep>,
   ): AsyncGenerator<{ readonly [K in S['outputs']]: Kept<DType, Keep> }, void>
   /** Frees weights, states and what was built, behind the runs that were asked for. Closing again does nothing. */

@@ -5,7 +5,13 @@ const mostEdits = 2
 
 /** `inputs are x, gamma`, or that there are none. */
 export const listed = (what: string, names: readonly string[]): string =>
-  names.length === 0 ? `there are no ${what}` : `${what} are ${names.join(', ')}`
+  names.length === 0 ? `there are no ${what}` : `${what} are ${shortened(names)}`
+
+/** So many names are read by nobody. */
+const mostNames = 32
+
+const shortened = (names: readonly string[]): string =>
+  names.length <= mostNames ? names.join(', ') : `${names.slice(0, mostNames).join(', ')} and ${names.length - mostNames} more`
 
 /** The name that was probably meant, or a list of those there are: a hint. */
 export function nameHint(what: string, names: readonly string[], given: string): string {

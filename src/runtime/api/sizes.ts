@@ -65,6 +65,21 @@ export class Sizes {
     this.#solve()
   }
 
+  /** The size of a dimension, where something says it. */
+  of(dim: string): number | undefined {
+    this.#solve()
+    return this.#known.get(dim)?.size
+  }
+
+  /** Takes one of these that nothing says as 1, so that the others follow; again and again. */
+  assume(factors: readonly string[]): void {
+    for (const dim of factors) {
+      this.#solve()
+      const isOpen = this.#open.some(({ extent }) => extent.dims.includes(dim))
+      if (isOpen && !this.#known.has(dim)) this.#learn(dim, 1, 'its product')
+    }
+  }
+
   /** Sizes of all dimensions. @throws usage `<area>.dims` for one that nothing says */
   all(dims: readonly string[]): Record<string, number> {
     this.#solve()

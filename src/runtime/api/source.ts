@@ -1,113 +1,179 @@
 /**
- * What a model is made of once its plan is chosen: graphs applied to named values, whatever they were declared as. A graph is one
- * application of itself; a program, compiled under a plan, is several.
+ * What a model is made of once its plan is chosen: graphs applied to named values, sizes as expressions, states. Names and forms are those
+ * its author declared; what a plan holds otherwise, the compiled program converts.
  */
 import type { Manifest } from '../../emit/manifest.js'
-import { usageError } from '../../errors.js'
-import type { Graph, GraphValue, ValueId } from '../../ir/graph.js'
-import { printShape } from '../../ir/shape.js'
-import type { GraphDecl } from '../../lang/graph.js'
+import { HeddleError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
+import type { Graph, GraphValue } from '../../ir/graph.js'
+import { resolveDType } from '../../ir/instance.js'
+import { own } from '../../ir/own.js'
+import type { Extent } from '../../ir/shape.js'
+import type { Conversion } from '../../lang/conversion.js'
 import type { PlanDecl } from '../../lang/plan.js'
+import { type CompiledProgram, compileProgram, defaultPlan, findPlan } from '../../program/index.js'
 import type { GraphApplication } from '../application.js'
+import { type ChosenPlan, chooseAmong } from '../default_plan.js'
+import type { NativeDeviceInfo } from '../native.js'
+import { wireProgram } from '../program_wiring.js'
+import type { Declared, Planned, Values } from './declared.js'
+import { dimensionsOf } from './dimensions.js'
+import { refuse } from './load_checks.js'
 import { nameHint } from './names.js'
-import { typeName } from './tensor.js'
+import { scalesOf } from './scales.js'
 
-type Values = Readonly<Record<string, GraphValue>>
+/** A value that outlives runs. */
+export interface SourceState {
+  readonly value: GraphValue
+  readonly cleared: boolean
+  /** The program value that it holds after a run; what it held before where undefined. */
+  readonly next?: string | undefined
+}
+
+/** An axis of sequences of different lengths. */
+export interface RaggedInput {
+  readonly batch: Extent
+  readonly seq: Extent
+  /** The dimension that is the number of rows without padding. */
+  readonly tokens: string
+  /** The input that holds the lengths; undefined where they are computed or kept. */
+  readonly lengths: string | undefined
+}
 
 export interface ModelSource {
   readonly name: string
-  readonly plan: string
-  /** What every run takes and gives, by the names of program values. */
+  readonly plan: ChosenPlan
+  /** What every run takes. */
   readonly inputs: Values
-  readonly outputs: Values
+  /** The program values that results are. */
+  readonly outputs: Readonly<Record<string, string>>
+  readonly states: Readonly<Record<string, SourceState>>
   /** What is given once. */
   readonly weights: Values
-  /** Names of every dimension, those of values in between too. */
+  /** Names of every dimension that anything reads. */
   readonly dims: readonly string[]
-  /** Names of attributes that whoever loads the model gives. */
-  readonly attrs: readonly string[]
-  applications(attrs: Readonly<Record<string, number>>): readonly GraphApplication[]
+  /** Those of them that are read only as factors of one product: where nothing says their sizes, any with this product will do. */
+  readonly factors: readonly string[]
+  readonly ragged: readonly RaggedInput[]
+  readonly applications: readonly GraphApplication[]
 }
 
-/** The plan that fuses nothing. */
-export const unfused = 'unfused'
+export interface SourceOptions {
+  readonly plan: string | PlanDecl | undefined
+  readonly manifest: Manifest
+  readonly info: NativeDeviceInfo
+  readonly types: Readonly<Record<string, DType>>
+  /** Inputs and results without padding, where the plan holds them so. */
+  readonly packed: boolean
+  readonly conversions: readonly Conversion[]
+  readonly scales: unknown
+}
 
-/** A graph under a plan. @throws usage `load.graph`, `load.plan`, `load.stale` */
-export function graphSource(decl: GraphDecl, plan: string | PlanDecl, { plans = {} }: Manifest): ModelSource {
-  if (typeof decl !== 'object' || decl === null || typeof decl.graph !== 'object') {
-    throw usageError('load.graph', `the first argument of load must be a graph, got ${typeName(decl)}`, {
-      hint: "a graph is what graph('name', { ... }) returns",
-    })
-  }
-  const { name, graph } = decl
-  const planName = typeof plan === 'string' ? plan : plan.name
-  if (typeof plan !== 'string' && plan.graph !== name) {
-    throw usageError('load.plan', `plan ${planName} is for graph ${plan.graph}, not for ${name}`)
-  }
-  const planned = planName === unfused ? graph : plans[planName]?.[name]
-  if (planned === undefined) {
-    const known = [unfused, ...Object.keys(plans).filter((each) => plans[each]?.[name] !== undefined)]
-    throw usageError('load.plan', `there is no plan ${planName} for graph ${name}`, {
-      hint: `${nameHint('its plans', known, planName)}; a plan is exported from specs/index.ts, and heddle gen applies it`,
-    })
-  }
-  expectSameFace(planName, graph, planned)
-  const same = (names: Readonly<Record<string, ValueId>>): Record<string, string> =>
-    Object.fromEntries(Object.keys(names).map((each) => [each, each]))
-  // Results have names of their own, since one may be called like an input.
-  const outputs = Object.fromEntries(Object.keys(planned.outputs).map((each) => [each, resultName(each)]))
+/**
+ * A declaration under a plan: the one that is asked for, else the one that fits device and storage type.
+ * @throws usage `load.plan`, `load.stale`, `load.scales`, `plan.form`, `plan.ragged`, `program.*`
+ */
+export function sourceOf(declared: Declared, options: SourceOptions): ModelSource {
+  const { name } = declared
+  const plan = options.plan === undefined ? choose(declared, options) : asked(declared, options.plan, options.manifest)
+  const compiled = compiledUnder(declared, plan.name, options)
+  const { applications } = wireProgram(compiled, { amax: scalesOf(declared, plan.name, options.scales) })
+  const inputs = compiled.inputs.map((input): [string, GraphValue] => {
+    const [held, given] = [compiled.values[input], own(declared.inputs, input)]
+    if (held === undefined || (held.rows === 'padded' && given !== undefined)) return [input, given ?? absent(input)]
+    return [input, { dtype: held.dtype, shape: held.shape, layout: held.layout }]
+  })
+  const states = Object.entries(compiled.states).map(([state, { next, cleared }]): [string, SourceState] => [
+    state,
+    { value: compiled.values[state] ?? absent(state), cleared, next },
+  ])
   return {
     name,
-    plan: planName,
-    inputs: valuesOf(graph, graph.inputs),
-    outputs: valuesOf(graph, graph.outputs),
-    weights: valuesOf(graph, graph.weights),
-    dims: [...new Set(graph.values.flatMap(({ shape }) => shape.flatMap(({ dims }) => dims)))],
-    attrs: graph.attrs,
-    applications: (attrs) => [
-      { label: name, graph: planned, inputs: same(planned.inputs), weights: same(graph.weights), outputs, attrs },
-    ],
+    plan,
+    inputs: Object.fromEntries(inputs),
+    outputs: compiled.outputs,
+    states: Object.fromEntries(states),
+    weights: compiled.weights,
+    ...dimensionsOf(compiled),
+    ragged: compiled.ragged.map((axis) => ({
+      ...axis,
+      lengths: compiled.inputs.includes(axis.lengths) ? axis.lengths : undefined,
+    })),
+    applications,
   }
 }
 
-/** The program value that an output is. */
-export const resultName = (output: string): string => `result.${output}`
+function absent(name: string): never {
+  throw new Error(`internal: there is no value ${name}`)
+}
 
-const valuesOf = (graph: Graph, ids: Readonly<Record<string, ValueId>>): Values =>
-  Object.fromEntries(
-    Object.entries(ids).flatMap(([name, id]) => {
-      const value = graph.values[id]
-      return value === undefined ? [] : [[name, value]]
-    }),
-  )
-
-/** A plan must leave what goes in and comes out as it is: what it holds otherwise has to be converted by a program. */
-function expectSameFace(plan: string, graph: Graph, planned: Graph): void {
-  if (planned.steps !== undefined && Object.keys(planned.steps).length > 0) {
-    throw usageError('load.plan', `plan ${plan} quantises the weights of ${graph.name}, which needs scales`, {
-      hint: 'load it under a plan that stores floats',
-    })
+function compiledUnder(declared: Declared, plan: string, { manifest, packed, conversions }: SourceOptions): CompiledProgram {
+  const graphs = own(manifest.plans ?? {}, plan) ?? {}
+  const planned: Planned = (graph) => own(graphs, graph)
+  const program = declared.program(planned)
+  for (const node of program.nodes) {
+    const graph = node.kind === 'application' ? planned(node.graph.name) : undefined
+    if (graph !== undefined && node.kind === 'application') expectFresh(plan, node.graph, graph)
   }
-  for (const side of ['inputs', 'outputs'] as const) {
-    const [wanted, found] = [valuesOf(graph, graph[side]), valuesOf(planned, planned[side])]
-    for (const name of new Set([...Object.keys(wanted), ...Object.keys(found)])) {
-      const [declared, held] = [describe(wanted[name]), describe(found[name])]
-      if (declared === held) continue
-      throw usageError('load.plan', `plan ${plan} holds ${name} of ${graph.name} as ${held}, the graph has ${declared}`, {
-        hint: 'where rows are held without padding or in another form, a program converts them: run heddle gen if the graph has changed',
+  return compileProgram(program, findPlan(plan, manifest.plans), { conversions, asDeclared: !packed })
+}
+
+/** The plan of a name, or itself. @throws usage `load.plan` naming the plans there are */
+function asked({ kind, name, covered }: Declared, plan: string | PlanDecl, { plans = {} }: Manifest): ChosenPlan {
+  const planName = typeof plan === 'string' ? plan : plan.name
+  if (typeof plan !== 'string' && kind === 'graph' && plan.graph !== name)
+    throw refuse({ name }, 'plan', `plan ${planName} is for graph ${plan.graph}, not for ${name}`)
+  const says = (each: string): boolean => covered.some((graph) => own(own(plans, each) ?? {}, graph) !== undefined)
+  if (planName === defaultPlan || says(planName)) return { name: planName, reason: 'asked for' }
+  const known = [defaultPlan, ...Object.keys(plans).filter(says)]
+  throw refuse(
+    { name },
+    'plan',
+    `there is no plan ${planName} for ${kind} ${name}`,
+    `${nameHint('its plans', known, planName)}; a plan is exported from specs/index.ts, and heddle gen applies it`,
+  )
+}
+
+/** The plan with the fewest launches of those that the model can be compiled under. */
+function choose(declared: Declared, options: SourceOptions): ChosenPlan {
+  const { manifest, info, types } = options
+  const [dtype = 'f32'] = Object.values(types)
+  const graphsOf = (plan: string) => {
+    const graphs = own(manifest.plans ?? {}, plan) ?? {}
+    if (!declared.covered.every((name) => own(graphs, name) !== undefined)) return undefined
+    try {
+      const compiled = compiledUnder(declared, plan, options)
+      return compiled.steps.flatMap((step) => {
+        const graph = compiled.graphs[step.graph]
+        const resolved = Object.entries(step.types).map(([param, type]) => [param, resolveDType(type, types)] as const)
+        return graph === undefined ? [] : [{ graph, types: { ...types, ...Object.fromEntries(resolved) } }]
       })
+    } catch (error) {
+      // A plan that this model cannot be held under is none to choose.
+      if (error instanceof HeddleError) return undefined
+      throw error
     }
   }
-  const weights = new Set([...Object.keys(planned.weights), ...Object.values(planned.stacked ?? {}).flat()])
-  const unknown = [...weights].find((name) => !Object.hasOwn(graph.weights, name) && planned.stacked?.[name] === undefined)
-  if (unknown === undefined) return
-  throw usageError('load.stale', `plan ${plan} of ${graph.name} has a weight ${unknown} that the graph has not`, {
-    hint: 'run heddle gen',
-  })
+  const what = declared.kind === 'graph' ? declared.name : declared.covered.join(' and ')
+  return chooseAmong(Object.keys(manifest.plans ?? {}), graphsOf, { manifest, info, dtype, what })
 }
 
-function describe(value: GraphValue | undefined): string {
-  if (value === undefined) return 'nothing of that name'
-  const dtype = typeof value.dtype === 'string' ? value.dtype : value.dtype.param
-  return `${dtype} "${printShape(value.shape)}"${value.layout === 'row' ? '' : ` in layout ${value.layout}`}`
+/** What a plan was applied to must be what the graph is now. @throws usage `load.stale` */
+function expectFresh(plan: string, graph: Graph, planned: Graph): void {
+  const names = <K extends 'inputs' | 'outputs'>(side: K) =>
+    new Set([...Object.keys(graph[side]), ...Object.keys(planned.int8?.[side] ?? {})])
+  const placed = Object.values({ ...planned.packing, batch: -1, seq: -1, tokens: -1 })
+  const input = Object.entries(planned.inputs).find(([name, id]) => !names('inputs').has(name) && !placed.includes(id))
+  const output = Object.keys(planned.outputs).find((name) => !names('outputs').has(name))
+  const made = new Set([...Object.keys(planned.stacked ?? {}), ...Object.keys(planned.steps ?? {})])
+  const weight = [...Object.keys(planned.weights), ...Object.values(planned.stacked ?? {}).flat()].find(
+    (name) => !Object.hasOwn(graph.weights, name) && !made.has(name),
+  )
+  const attr = planned.attrs.find((name) => !graph.attrs.includes(name) && own(planned.scales ?? {}, name) === undefined)
+  const found = { input: input?.[0], output, weight, attribute: attr }
+  for (const [what, name] of Object.entries(found)) {
+    if (name === undefined) continue
+    const message = `plan ${plan} of ${graph.name} has ${what === 'weight' ? 'a' : 'an'} ${what} ${name} that the graph has not`
+    throw refuse(graph, 'stale', message, 'run heddle gen')
+  }
 }

@@ -1,11 +1,13 @@
 /**
- * Holds a project's own ops, what its plans derive, and its graphs under each of their plans against their bodies on a device: what
+ * Holds a project's own ops, what its plans derive, and its graphs and programs under each of their plans against their bodies on a device: what
  * `heddle check` and `check` of heddle/testing run. Specs are read, their text is generated and compiled as far as it is checked, all in
  * one process; `generated/` is left alone.
  */
 import { findingError } from '../../errors.js'
 import type { PlannedKernel } from '../../fuse/apply.js'
 import type { DType } from '../../ir/dtype.js'
+import type { Graph } from '../../ir/graph.js'
+import { kernelName } from '../../ir/op_name.js'
 import type { Op } from '../../lang/types.js'
 import { demandedKernels } from '../../runtime/demand.js'
 import type { DeviceKind } from '../../runtime/device.js'
@@ -17,9 +19,10 @@ import type { Tuning } from '../../schedule/tuning.js'
 import type { BuildProgress } from '../../toolchain/index.js'
 import { casesOf } from '../cases.js'
 import { type CheckResult, runCase, type Subject } from '../conformance.js'
-import { checkGraph, type GraphSubject, graphTypes } from './graphs.js'
+import { checkGraph, graphTypes } from './graphs.js'
 import { runtimeLayouts } from './layouts.js'
 import { generatedText, type PreparedText, prepareText } from './prepare.js'
+import { checkProgram } from './programs.js'
 import { readKernels, readNamed, type SpecKernels } from './specs.js'
 import { matching, selected, subjectsOf } from './subjects.js'
 
@@ -49,9 +52,9 @@ export interface CheckOptions {
   readonly onGroup?: ((group: CheckGroup) => void) | undefined
 }
 
-/** What was found of one kernel, or of one graph under a plan, in a storage type. */
+/** What was found of one kernel, or of one graph or program under a plan, in a storage type. */
 export interface CheckGroup {
-  readonly kind: 'op' | 'derived' | 'graph'
+  readonly kind: 'op' | 'derived' | 'graph' | 'program'
   /** `rms_norm__f16`, `layer my-plan f32`. */
   readonly name: string
   /** Of an op: its body run by Node; `ir` where its module cannot be run. Else what its members' bodies compose to. */
@@ -86,7 +89,11 @@ export async function checkProject(options: CheckOptions): Promise<CheckReport> 
   const chosen = selected(specs, options)
   const bodies = options.bodies ?? (await bodiesOf(options))
   signal?.throwIfAborted()
-  const needed = [...new Set([...chosen.kernels, ...chosen.graphs.flatMap((graph) => kernelsOf(graph, specs))])]
+  const run = [
+    ...chosen.graphs.map(({ planned }) => planned),
+    ...chosen.programs.flatMap(({ compiled }) => Object.values(compiled.graphs)),
+  ]
+  const needed = [...new Set([...chosen.kernels, ...run.flatMap((graph) => kernelsOf(graph, specs))])]
   const text =
     options.generated === true
       ? await generatedText(root, new Set(needed.map(({ name }) => name)))
@@ -95,7 +102,7 @@ export async function checkProject(options: CheckOptions): Promise<CheckReport> 
     await native
     const device = openDevice(options.device ?? defaultDevice())
     try {
-      return await run(device, text, specs, chosen, bodies, options)
+      return await runAll(device, text, specs, chosen, bodies, options)
     } finally {
       device.close()
     }
@@ -112,13 +119,13 @@ async function bodiesOf({ root, specs, onNotice }: CheckOptions): Promise<Readon
   return ops
 }
 
-/** Kernels of the project that a planned graph runs. */
-function kernelsOf({ planned }: GraphSubject, { kernels, templates }: SpecKernels): PlannedKernel[] {
-  const names = new Set(planned.nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : [])))
+/** Kernels of the project that a graph runs. */
+function kernelsOf({ nodes }: Graph, { kernels, templates }: SpecKernels): PlannedKernel[] {
+  const names = new Set(nodes.flatMap((node) => (node.kind === 'op' ? [kernelName(node.op)] : [])))
   return [...kernels, ...templates].filter(({ name }) => names.has(name))
 }
 
-async function run(
+async function runAll(
   device: NativeDevice & { readonly kind: DeviceKind },
   text: PreparedText,
   specs: SpecKernels,
@@ -152,6 +159,16 @@ async function run(
     for (const dtype of graphTypes(graph, specs.ops, options.dtypes)) {
       const name = `${graph.name} ${graph.plan} ${dtype}`
       if (matching(options.filter, name)) add(await timed('graph', name, 'nodes', () => checkGraph(stage, graph, dtype), signal))
+    }
+  }
+  for (const program of chosen.programs) {
+    const { name: of, plan, inlined, dtypes } = program
+    for (const dtype of graphTypes({ planned: inlined, prepared: inlined }, specs.ops, options.dtypes)) {
+      const name = `${of} ${plan} ${dtype}`
+      const isMade = dtypes?.includes(dtype) ?? true
+      if (isMade && matching(options.filter, name)) {
+        add(await timed('program', name, 'nodes', () => checkProgram(stage, program, dtype), signal))
+      }
     }
   }
   const failed = groups.reduce((sum, { failures }) => sum + failures.length, 0)
@@ -199,9 +216,9 @@ const nothingSelected = (specs: SpecKernels, { names, filter, plan }: CheckOptio
     ...(filter === undefined ? [] : [String(filter)]),
     ...(plan === undefined ? [] : [`plan ${plan}`]),
   ]
-  const { kernels, graphs } = subjectsOf(specs)
-  const there = [...kernels.map(({ name }) => name), ...new Set(graphs.map(({ name }) => name))]
+  const { kernels, graphs, programs } = subjectsOf(specs)
+  const there = [...new Set([...kernels, ...graphs, ...programs].map(({ name }) => name))]
   return findingError('check.selection', `nothing is selected${asked.length === 0 ? '' : ` by ${asked.join(', ')}`}`, {
-    hint: there.length === 0 ? 'the project declares no op and no graph' : `there are ${there.join(', ')}`,
+    hint: there.length === 0 ? 'the project declares no op, graph or program' : `there are ${there.join(', ')}`,
   })
 }

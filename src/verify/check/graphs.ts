@@ -5,25 +5,19 @@
  */
 
 import type { Manifest } from '../../emit/manifest.js'
-import { type DType, dtypeInfo } from '../../ir/dtype.js'
+import type { DType } from '../../ir/dtype.js'
 import { evaluateCount, type Facts } from '../../ir/facts/facts.js'
 import { type Graph, isQuantised } from '../../ir/graph.js'
-import { resolveDType } from '../../ir/instance.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { evaluateExtent } from '../../ir/shape.js'
-import { findLayout, type Layouts, layoutSize } from '../../runtime/layouts.js'
+import type { Layouts } from '../../runtime/layouts.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { buildProgram } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
-import { load, store } from '../block.js'
-import { compare } from '../compare.js'
 import type { CheckResult } from '../conformance.js'
-import { drawOf } from '../domains.js'
-import { longestRagged, raggedLength, raggedRows } from '../ragged.js'
-import { normal, random } from '../random.js'
-import { roundTo } from '../storage.js'
-import { graphTolerance } from '../tolerance.js'
+import { raggedLength, raggedRows } from '../ragged.js'
+import { constrained, drawGiven, extents, held, holdOutput, largestValue } from './graph_values.js'
 
 /** A graph as a plan has it, and as it is before nodes become kernels. */
 export interface GraphSubject {
@@ -45,14 +39,6 @@ export interface GraphStage {
 
 type Numbers = Readonly<Record<string, number>>
 
-/** Extents of the dimensions of a graph, in turns: one, few that differ, and some around a warp. */
-const extents: readonly (readonly number[])[] = [
-  [1, 1, 1],
-  [2, 3, 5, 4, 7, 6],
-  [3, 33, 2, 8, 31, 65, 5],
-  [5, 2, 17, 3, 40, 7],
-]
-
 /** Elements of the largest value that is computed on the host. */
 const largest = 60_000
 
@@ -64,7 +50,7 @@ const floatTypes = ['f32', 'f16', 'bf16'] as const
 
 /** The storage types a graph can run in: those that all its ops take, of those that are wanted. */
 export function graphTypes(
-  { planned, prepared }: GraphSubject,
+  { planned, prepared }: Pick<GraphSubject, 'planned' | 'prepared'>,
   ops: ReadonlyMap<string, Kernel>,
   wanted: readonly DType[] | undefined,
 ): readonly DType[] {
@@ -104,19 +90,8 @@ function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Num
     for (const name of packing.tokens.dims) dims[name] = raggedRows(batch)
     for (const name of packing.seq.dims) dims[name] = Math.max(1, ...Array.from({ length: batch }, (_, i) => raggedLength(i)))
   }
-  for (const [name, { equal, atLeast }] of Object.entries(facts.dims)) {
-    if (dims[name] === undefined) continue
-    const known = { '(seq)': longestRagged, ...dims }
-    const least = atLeast === undefined ? undefined : evaluateCount(atLeast, known)
-    const value = equal === undefined ? undefined : evaluateCount(equal, known)
-    if (value !== undefined) dims[name] = value
-    if (least !== undefined) dims[name] = Math.max(dims[name] ?? 1, least)
-  }
-  return dims
+  return constrained(dims, facts)
 }
-
-const largestValue = ({ values }: Graph, dims: Numbers): number =>
-  Math.max(...values.map(({ shape }) => shape.reduce((product, extent) => product * evaluateExtent(extent, dims), 1)))
 
 async function runOne(
   stage: GraphStage,
@@ -129,56 +104,15 @@ async function runOne(
   const types = { T: dtype }
   const attrs: Numbers = Object.fromEntries(planned.attrs.map((attr, i) => [attr, 0.25 * (1 + (i % 4))]))
   const given = { ...prepared.inputs, ...prepared.weights }
-  const values = new Map<number, ArrayLike<number>>()
-  const inputs: Record<string, Uint8Array> = {}
-  for (const [input, id] of Object.entries(given)) {
-    const value = prepared.values[id]
-    if (value === undefined) throw new Error(`internal: ${input} is no value`)
-    const shape = value.shape.map((extent) => evaluateExtent(extent, dims))
-    const buffer = bufferOf(input, resolveDType(value.dtype, types), value.layout)
-    const next = random(`${name} ${input}`)
-    const draw = drawOf(buffer, facts.inputs[input], 'ragged')
-    const length = shape.reduce((product, extent) => product * extent, 1)
-    const request = { next, value: normal, dims: { ...dims, '(seq)': longestRagged }, shape }
-    const drawn =
-      draw?.(request) ?? Float64Array.from({ length }, () => (dtypeInfo[buffer.dtype].scalar === 'i32' ? 1 : normal(next)))
-    const data = roundTo(buffer.dtype, drawn)
-    values.set(id, data)
-    inputs[input] = store({ buffer, shape, offset: 0, bytes: bytesOf(buffer, shape, stage.layouts) }, data, stage.layouts)
-  }
+  const { values, bytes } = drawGiven(given, { graph: prepared, facts, dims, types, layouts: stage.layouts, seed: name })
   const expected = runNodes(prepared, prepared.nodes, { values, dims, attrs, kernels: stage.ops })
-  const found = await runOnDevice(stage, planned, dims, types, attrs, inputs)
+  const found = await runOnDevice(stage, planned, dims, types, attrs, bytes)
   const steps = planned.nodes.filter(({ kind }) => kind !== 'view').length
-  const details: string[] = []
-  for (const [output, id] of Object.entries(prepared.outputs)) {
-    const value = prepared.values[id]
-    if (value === undefined) throw new Error(`internal: ${output} is no value`)
-    const buffer = bufferOf(output, resolveDType(value.dtype, types), value.layout)
-    const wanted = expected.get(id) ?? []
-    // A place that was chosen among floats may be another where those are rounded.
-    if (dtypeInfo[buffer.dtype].scalar === 'i32' && dtype !== 'f32') continue
-    const shape = value.shape.map((extent) => evaluateExtent(extent, dims))
-    const bytes = found[output] ?? new Uint8Array()
-    const stored = load({ buffer, shape, offset: 0, bytes: bytes.byteLength }, bytes, stage.layouts)
-    const squares = Array.from(wanted).reduce((sum, each) => sum + each * each, 0)
-    const scale = Math.sqrt(squares / Math.max(1, wanted.length))
-    const result = compare(stored, wanted, graphTolerance(buffer.dtype, steps, scale))
-    if (!result.passed) return { name, passed: false, detail: `${output}: ${result.summary}` }
-    details.push(`${output}: ${result.summary}`)
-  }
-  return { name, passed: true, detail: details.join('; ') }
+  const holding = { graph: prepared, dims, types, layouts: stage.layouts, dtype, steps }
+  return held(name, Object.entries(prepared.outputs), (output, id) =>
+    holdOutput(output, id, expected.get(id) ?? [], found[output] ?? new Uint8Array(), holding),
+  )
 }
-
-const bufferOf = (name: string, dtype: DType, layout: string): Manifest['kernels'][number]['buffers'][number] => ({
-  name,
-  access: 'in',
-  dtype,
-  dims: [],
-  layout,
-})
-
-const bytesOf = (buffer: ReturnType<typeof bufferOf>, shape: readonly number[], layouts: Layouts): number =>
-  layoutSize(findLayout(layouts, buffer.layout, shape.length), shape) * dtypeInfo[buffer.dtype].bytes
 
 async function runOnDevice(
   { device, library, manifest, layouts }: GraphStage,

@@ -1,11 +1,13 @@
 /** A project's specs as kernels: what `gen` writes the text of, and `check` holds against bodies. The front end is loaded when it is asked for. */
 
+import { HeddleError } from '../../errors.js'
 import type { SearchOptions } from '../../frontend/index.js'
 import type { Linked } from '../../fuse/link.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import type { Layout } from '../../ir/layout.js'
 import type { PlanDecl } from '../../lang/plan.js'
+import { type AheadProgram, compileAhead } from '../../program/ahead.js'
 import { readVerifiedGroups } from './verified_groups.js'
 
 /** What a project declares, and what follows from it. */
@@ -20,6 +22,10 @@ export interface SpecKernels extends Linked {
   readonly derived: ReadonlySet<string>
   /** Runs what may refuse a graph or a plan; a refusal names the place where that is written. */
   readonly locating: <T>(action: () => T) => T
+  /** Programs in their usual configuration, under each plan that is for them. */
+  readonly programs: readonly AheadProgram[]
+  /** Programs that one of several plans cannot hold, and why. */
+  readonly refused: readonly HeddleError[]
   /** A declared graph by the names of kernels. */
   link(graph: Graph): Graph
 }
@@ -33,7 +39,16 @@ export async function readNamed(root: string, names: readonly string[], specs = 
   const { kernels, layouts } = readSpecsOrThrow({ root, specs: [specs], only: new Set(names) })
   if (!names.every((name) => kernels.some((kernel) => kernel.name === name))) return undefined
   const ops = new Map(kernels.map((kernel) => [kernel.name, kernel]))
-  const none = { templates: [], schedules: {}, graphs: {}, declared: {}, plans: [], derived: new Set<string>() }
+  const none = {
+    templates: [],
+    schedules: {},
+    graphs: {},
+    declared: {},
+    plans: [],
+    derived: new Set<string>(),
+    programs: [],
+    refused: [],
+  }
   return { ...none, kernels, ops, layouts, link: (graph) => graph, locating: (action) => action() }
 }
 
@@ -44,13 +59,37 @@ export async function readKernels(root: string, specs = 'specs', search: SearchO
     import('../../fuse/plans.js'),
     import('../../fuse/link.js'),
   ])
-  const { kernels, standard, layouts, graphs, plans, locating } = await readSearched(root, specs, search)
+  const { kernels, standard, layouts, graphs, plans, programs, conversions, locating } = await readSearched(root, specs, search)
   const verified = await readVerifiedGroups(root)
   const planned = locating(() => planAll(plans, graphs, [...kernels, ...standard], layouts, verified))
   // A project that cannot be written to is checked anew each time.
   await verified.save().catch(() => undefined)
   const ops = new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel]))
   const derived = new Set([...planned.kernels, ...planned.templates].map(({ name }) => name))
-  const linked = locating(() => linkKernels(planned, kernels, standard, graphs))
-  return { ...linked, declared: graphs, plans, ops, layouts, derived, link: linkGraph, locating }
+  const ahead = locating(() => compileAhead(programs, planned.graphs, conversions))
+  const between = Object.fromEntries(ahead.graphs.map((graph, i) => [`${graph.name} ${i}`, { graph }]))
+  const linked = locating(() => linkKernels(planned, kernels, standard, { ...graphs, ...between }))
+  return {
+    ...linked,
+    programs: ahead.programs,
+    refused: ahead.refused.map((error) => placed(error, locating)),
+    declared: graphs,
+    plans,
+    ops,
+    layouts,
+    derived,
+    link: linkGraph,
+    locating,
+  }
+}
+
+/** An error with the place of what it is about, without being thrown. */
+function placed(error: HeddleError, locating: SpecKernels['locating']): HeddleError {
+  try {
+    return locating(() => {
+      throw error
+    })
+  } catch (located) {
+    return located instanceof HeddleError ? located : error
+  }
 }

@@ -1,15 +1,20 @@
-/** What there is to check in a project: kernels of its ops, kernels its plans derive, and graphs under each of their plans. */
+/** What there is to check in a project: kernels of its ops, kernels its plans derive, graphs and programs under each of their plans. */
 import { findingError } from '../../errors.js'
 import type { PlannedKernel } from '../../fuse/apply.js'
 import { graphFacts } from '../../fuse/facts.js'
 import { prepareGraph } from '../../fuse/passes.js'
 import type { Graph } from '../../ir/graph.js'
+import { kernelName } from '../../ir/op_name.js'
+import type { Program } from '../../ir/program.js'
+import { inlineProgram } from '../../program/inline.js'
 import { canRunWhole, type GraphSubject } from './graphs.js'
+import { canRunProgram, type ProgramSubject } from './programs.js'
 import type { SpecKernels } from './specs.js'
 
 export interface Subjects {
   readonly kernels: readonly PlannedKernel[]
   readonly graphs: readonly GraphSubject[]
+  readonly programs: readonly ProgramSubject[]
 }
 
 export interface Wanted {
@@ -32,7 +37,25 @@ export function subjectsOf(specs: SpecKernels): Subjects {
     return [subject(plan.name, graph, prepareGraph(source, plan, ops, byName), specs)]
   })
   const whole = Object.values(declared).map(({ graph }) => subject(bare, specs.link(graph), graph, specs))
-  return { kernels: [...kernels, ...templates], graphs: [...whole, ...planned].filter(canRunWhole) }
+  return {
+    kernels: [...kernels, ...templates],
+    graphs: [...whole, ...planned].filter(canRunWhole),
+    programs: programsOf(specs).filter(canRunProgram),
+  }
+}
+
+/** Programs under their plans. Facts of one are those of its nodes, whatever the plan. */
+function programsOf({ programs, ops, plans }: SpecKernels): ProgramSubject[] {
+  const known = new Map<Program, Pick<ProgramSubject, 'inlined' | 'facts'>>()
+  return programs.map(({ program, compiled }) => {
+    const { name, plan } = compiled
+    const inlined = known.get(program)?.inlined ?? inlineProgram(program)
+    const facts = known.get(program)?.facts ?? graphFacts(inlined, ops)
+    known.set(program, { inlined, facts })
+    const graphs = new Set(Object.values(compiled.graphs).map((graph) => graph.name))
+    const dtypes = plans.find((decl) => decl.name === plan && decl.dtypes !== undefined && graphs.has(decl.graph))?.dtypes
+    return { name, plan, program, compiled, inlined, facts, dtypes }
+  })
 }
 
 const subject = (plan: string, planned: Graph, prepared: Graph, { ops }: SpecKernels): GraphSubject => ({
@@ -43,29 +66,32 @@ const subject = (plan: string, planned: Graph, prepared: Graph, { ops }: SpecKer
   facts: graphFacts(prepared, ops),
 })
 
-/** What names and a plan leave of it. A graph's name selects what its plans derive for it. @throws finding `check.selection` for a name of nothing */
+/** What names and a plan leave of it. The name of a graph or program selects what its plans derive for it. @throws finding `check.selection` for a name of nothing */
 export function selected(specs: SpecKernels, { names = [], plan }: Wanted): Subjects {
   const all = subjectsOf(specs)
-  const unknown = names.find(
-    (name) => !(all.kernels.some((kernel) => kernel.name === name) || all.graphs.some((graph) => graph.name === name)),
-  )
+  const everything = [...all.kernels, ...all.graphs, ...all.programs]
+  const unknown = names.find((name) => !everything.some((each) => each.name === name))
   if (unknown !== undefined) {
-    const there = [...all.kernels, ...all.graphs].map(({ name }) => name)
-    throw findingError('check.selection', `there is no op, derived kernel or graph ${unknown}`, {
-      hint: there.length === 0 ? 'the project declares none' : `there are ${[...new Set(there)].join(', ')}`,
+    throw findingError('check.selection', `there is no op, derived kernel, graph or program ${unknown}`, {
+      hint:
+        everything.length === 0
+          ? 'the project declares none'
+          : `there are ${[...new Set(everything.map(({ name }) => name))].join(', ')}`,
     })
   }
-  const isPlan = (graph: GraphSubject): boolean => plan === undefined || graph.plan === plan
-  const graphs = all.graphs.filter((graph) => isPlan(graph) && (names.length === 0 || names.includes(graph.name)))
   if (names.length === 0 && plan === undefined) return all
+  const isWanted = (each: { readonly name: string; readonly plan: string }): boolean =>
+    (plan === undefined || each.plan === plan) && (names.length === 0 || names.includes(each.name))
+  const [graphs, programs] = [all.graphs.filter(isWanted), all.programs.filter(isWanted)]
+  const used = [...graphs.map(({ planned }) => planned), ...programs.flatMap(({ compiled }) => Object.values(compiled.graphs))]
   const ofGraphs = new Set(
-    graphs.flatMap(({ planned }) => planned.nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : []))),
+    used.flatMap(({ nodes }) => nodes.flatMap((node) => (node.kind === 'op' ? [kernelName(node.op)] : []))),
   )
   const kernels = all.kernels.filter(
     ({ name }) =>
       names.includes(name) || (ofGraphs.has(name) && specs.derived.has(name)) || (names.length === 0 && ofGraphs.has(name)),
   )
-  return { kernels, graphs }
+  return { kernels, graphs, programs }
 }
 
 export const matching = (filter: RegExp | undefined, name: string): boolean => filter?.test(name) ?? true

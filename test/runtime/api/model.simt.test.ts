@@ -2,7 +2,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { GraphDecl } from '../../../src/lang/graph.js'
 import { runOp } from '../../../src/lang/run.js'
-import { type Device, openDevice, type Tensor, tensor, toNumbers, zeros } from '../../../src/runtime/api/index.js'
+import {
+  type Device,
+  type LoadOptions,
+  openDevice,
+  type Tensor,
+  tensor,
+  toNumbers,
+  zeros,
+} from '../../../src/runtime/api/index.js'
 import { compare } from '../../../src/verify/compare.js'
 import { betweenResults, tolerance } from '../../../src/verify/tolerance.js'
 import { feedForward, fused, remember } from '../../projects/runtime/specs/index.js'
@@ -168,7 +176,7 @@ describe('a state', () => {
   })
 })
 
-type Options = Parameters<typeof device.load>[1]
+type Options = LoadOptions
 const loads: [what: string, change: object, code: string, message: RegExp, hint: RegExp][] = [
   ['an unknown plan', { plan: 'fusd' }, 'load.plan', /there is no plan fusd for graph feed_forward/, /did you mean fused\?/],
   [

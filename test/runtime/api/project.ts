@@ -1,14 +1,13 @@
-/** A project in a folder of its own, with the ops and plans of test/projects/runtime, generated. Its kernels are compiled when they are called. */
+/** A project in a folder of its own, with the ops and plans of one in test/projects, generated. Its kernels are compiled when they are called. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { generate } from '../../../src/emit/generate.js'
 import { writeGenerated } from '../../../src/emit/write.js'
-import { readSpecsOrThrow } from '../../../src/frontend/index.js'
+import { readDeclarations, readSpecsOrThrow } from '../../../src/frontend/index.js'
 import { linkKernels } from '../../../src/fuse/link.js'
 import { planAll } from '../../../src/fuse/plans.js'
-import { graphs, plans } from '../../projects/runtime/specs/index.js'
 
 const repository = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -17,9 +16,12 @@ export interface GeneratedProject {
   remove(): Promise<void>
 }
 
-export async function generateProject(): Promise<GeneratedProject> {
+/** @param name of a folder in test/projects */
+export async function generateProject(name = 'runtime'): Promise<GeneratedProject> {
   const root = await mkdtemp(join(tmpdir(), 'heddle-runtime-'))
-  const { kernels, standard, layouts } = readSpecsOrThrow({ root: repository, specs: ['test/projects/runtime/specs'] })
+  const specs = `test/projects/${name}/specs`
+  const { kernels, standard, layouts } = readSpecsOrThrow({ root: repository, specs: [specs] })
+  const { graphs, plans } = await readDeclarations(repository, specs)
   const planned = planAll(plans, graphs, [...kernels, ...standard], layouts)
   const linked = linkKernels(planned, kernels, standard, graphs)
   await writeGenerated(

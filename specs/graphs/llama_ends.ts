@@ -1,0 +1,85 @@
+/** What stands before and behind the layers of the LLaMA family, and what a step of decoding leaves to the next one. */
+import { graph, tensor } from 'heddle'
+import { castF32 } from '../ops/cast_f32.js'
+import { embeddingLookup, wordLookup } from '../ops/embedding_lookup.js'
+import { record } from '../ops/record.js'
+import { rmsNorm } from '../ops/rms_norm.js'
+import { nextPlaces, nextStep } from '../ops/steps.js'
+import { tokenLoss } from '../ops/token_loss.js'
+import { llamaPrompt, llamaStep, llamaVocab } from './typical.js'
+
+/** Rows of the table of words. Dims: m tokens, n hidden, v vocab. */
+export const llamaWords = graph('llama_words', {
+  inputs: { ids: tensor('i32', 'm') },
+  weights: { words: tensor('T', 'v n') },
+  typical: { m: 8, n: llamaStep.n, v: llamaVocab },
+  build: (g, { ids }, w) => {
+    const words = g.apply(wordLookup, { ids, table: w.words }).y
+    return { nodes: { words }, outputs: { hidden: words } }
+  },
+})
+
+const head = { gamma: tensor('T', 'n'), weight: tensor('T', 'v n') } as const
+
+/** Logits of every row, in float32 whatever the storage type: near ties decide which word is chosen. */
+export const llamaHead = graph('llama_head', {
+  inputs: { x: tensor('T', 'm n') },
+  weights: head,
+  attrs: ['eps'],
+  typical: { m: 8, n: llamaStep.n, v: llamaVocab },
+  build: (g, { x }, w, { eps }) => {
+    const norm = g.apply(rmsNorm, { x, gamma: w.gamma }, { eps }).y
+    const product = g.matmul('m k, n k -> m n', norm, w.weight)
+    const logits = g.apply(castF32, { x: product }).y
+    return { nodes: { norm, product, logits }, outputs: { logits } }
+  },
+})
+
+/** Logits of some of many tokens: those of rows `wanted`. Dims: t tokens, k wanted ones. */
+export const llamaSomeLogits = graph('llama_some_logits', {
+  inputs: { x: tensor('T', 't n'), wanted: tensor('i32', 'k') },
+  weights: head,
+  attrs: ['eps'],
+  typical: { t: llamaPrompt.t, k: 1, n: llamaStep.n, v: llamaVocab },
+  build: (g, { x, wanted }, w, { eps }) => {
+    const some = g.apply(embeddingLookup, { ids: wanted, table: x }).y
+    const norm = g.apply(rmsNorm, { x: some, gamma: w.gamma }, { eps }).y
+    const product = g.matmul('m k, n k -> m n', norm, w.weight)
+    const logits = g.apply(castF32, { x: product }).y
+    return { nodes: { some, norm, product, logits }, outputs: { logits } }
+  },
+})
+
+/** How unlikely some of many tokens find the ones behind them: `targets(k)` behind row `wanted(k)`. */
+export const llamaLikelihood = graph('llama_likelihood', {
+  inputs: { x: tensor('T', 't n'), wanted: tensor('i32', 'k'), targets: tensor('i32', 'k') },
+  weights: head,
+  attrs: ['eps'],
+  typical: { t: llamaPrompt.t, k: llamaPrompt.t, n: llamaStep.n, v: llamaVocab },
+  build: (g, { x, wanted, targets }, w, { eps }) => {
+    const some = g.apply(embeddingLookup, { ids: wanted, table: x }).y
+    const norm = g.apply(rmsNorm, { x: some, gamma: w.gamma }, { eps }).y
+    const product = g.matmul('m k, n k -> m n', norm, w.weight)
+    const logits = g.apply(castF32, { x: product }).y
+    const losses = g.apply(tokenLoss, { logits, targets }).y
+    return { nodes: { some, norm, product, logits, losses }, outputs: { losses } }
+  },
+})
+
+/** After words were chosen: they join the history, and every row that had not ended before goes one place further. */
+export const keepTokens = graph('keep_tokens', {
+  inputs: {
+    words: tensor('i32', 'r'),
+    step: tensor('i32', '1'),
+    history: tensor('i32', 's r'),
+    places: tensor('i32', 'r'),
+    finished: tensor('i32', 'r'),
+  },
+  weights: {},
+  build: (g, { words, step, history, places, finished }) => {
+    const recorded = g.apply(record, { history, x: words, step }).y
+    const next = g.apply(nextStep, { step }).y
+    const ahead = g.apply(nextPlaces, { places, finished }).y
+    return { nodes: { recorded, next, ahead }, outputs: { history: recorded, step: next, places: ahead } }
+  },
+})

@@ -1,0 +1,234 @@
+/**
+ * A layer of the LLaMA family: attention to the past of each row and a gated inner network, each behind a norm and with its residual. There
+ * are two forms of one layer, over the same weights and caches: a step takes one token of every row, a prompt takes runs of tokens that lie
+ * one behind the other without padding. Families differ in flags: biases of query, key and value (Qwen2), norms of their heads (Qwen3), and
+ * a window of places (Mistral, Phi-3).
+ */
+import { type AttrValue, type GraphBuilder, type GraphDecl, type GraphSignature, type GraphTensor, graph, tensor } from 'heddle'
+import { packRows, unpackRows } from 'heddle/std'
+import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
+import { add } from '../ops/add.js'
+import { addBias } from '../ops/add_bias.js'
+import { swiglu } from '../ops/gate.js'
+import { maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from '../ops/mask_past.js'
+import { mergeHeads } from '../ops/merge_heads.js'
+import { appendPlaces, appendTokens, pastHeads, repeatHeads } from '../ops/past.js'
+import { rmsNorm } from '../ops/rms_norm.js'
+import { rotateHalves } from '../ops/rotate_halves.js'
+import { scale } from '../ops/scale.js'
+import { softmax } from '../ops/softmax.js'
+import { splitHeads } from '../ops/split_heads.js'
+import { llamaPrompt, llamaStep } from './typical.js'
+
+/** What sets layers of the family apart. */
+export interface LlamaFlags {
+  /** Query, key and value have biases; the projection behind attention may have one too. */
+  readonly bias: 'none' | 'heads' | 'all'
+  /** Heads of queries and keys are normed before they are rotated. */
+  readonly norm: boolean
+  /** A token attends so many places at most: the attribute `window`. */
+  readonly window: boolean
+}
+
+const weights = {
+  attentionGamma: tensor('T', 'n'),
+  queryWeight: tensor('T', 'h*d n'),
+  keyWeight: tensor('T', 'g*d n'),
+  valueWeight: tensor('T', 'g*d n'),
+  projectionWeight: tensor('T', 'n h*d'),
+  innerGamma: tensor('T', 'n'),
+  gateWeight: tensor('T', 'i n'),
+  upWeight: tensor('T', 'i n'),
+  downWeight: tensor('T', 'n i'),
+  cos: tensor('f32', 'p e'),
+  sin: tensor('f32', 'p e'),
+} as const
+const biases = { queryBias: tensor('T', 'h*d'), keyBias: tensor('T', 'g*d'), valueBias: tensor('T', 'g*d') } as const
+const outputBias = { projectionBias: tensor('T', 'n') } as const
+const headNorms = { queryGamma: tensor('T', 'd'), keyGamma: tensor('T', 'd') } as const
+
+const caches = { keys: tensor('T', 'r u g d', splitHeadsLayout), values: tensor('T', 'r u g d', splitHeadsLayout) } as const
+
+type Handles<T> = { readonly [K in keyof T]: GraphTensor }
+type Weights = Handles<typeof weights> & Partial<Handles<typeof biases> & Handles<typeof outputBias> & Handles<typeof headNorms>>
+type Nodes = Readonly<Record<string, GraphTensor>>
+
+const linear = 'm k, n k -> m n'
+const given = (value: GraphTensor | undefined): GraphTensor => {
+  if (value === undefined) throw new Error('a flag of the layer and its weights disagree')
+  return value
+}
+
+/** Queries, keys and values of the heads of every row, queries and keys rotated. `rows` is what rows are called. */
+function heads(
+  g: GraphBuilder,
+  rows: 'r' | 't',
+  x: GraphTensor,
+  places: GraphTensor,
+  w: Weights,
+  { bias, norm }: LlamaFlags,
+  eps: AttrValue,
+) {
+  const nodes: Record<string, GraphTensor> = {}
+  const keep = (name: string, value: GraphTensor): GraphTensor => {
+    nodes[name] = value
+    return value
+  }
+  const product = (name: string, weight: GraphTensor, added: GraphTensor | undefined): GraphTensor => {
+    const made = keep(name, g.matmul(linear, x, weight))
+    return bias === 'none' ? made : keep(`${name}Bias`, g.apply(addBias, { x: made, bias: given(added) }).y)
+  }
+  const query = product('query', w.queryWeight, w.queryBias)
+  const key = product('key', w.keyWeight, w.keyBias)
+  const value = product('value', w.valueWeight, w.valueBias)
+  const turn = (name: string, made: GraphTensor, of: 'h' | 'g', gamma: GraphTensor | undefined): GraphTensor => {
+    const normed = norm
+      ? keep(`${name}Norm`, g.apply(rmsNorm, { x: g.view(made, `${rows}*${of} d`), gamma: given(gamma) }, { eps }).y)
+      : made
+    const seen = g.view(normed, `${rows} ${of} d`)
+    return keep(`${name}Turned`, g.apply(rotateHalves, { x: seen, places, cos: w.cos, sin: w.sin }).y)
+  }
+  const turned = {
+    query: turn('query', query, 'h', w.queryGamma),
+    key: turn('key', key, 'g', w.keyGamma),
+    value: g.view(value, `${rows} g d`),
+  }
+  return { nodes, ...turned }
+}
+
+/** What follows attention: its projection, and the inner network. */
+function rest(g: GraphBuilder, x: GraphTensor, context: GraphTensor, w: Weights, { bias }: LlamaFlags, eps: AttrValue) {
+  const projection = g.matmul(linear, context, w.projectionWeight)
+  const projectionBias = bias === 'all' ? g.apply(addBias, { x: projection, bias: given(w.projectionBias) }).y : projection
+  const attentionResidual = g.apply(add, { x: projectionBias, y: x }).z
+  const innerNorm = g.apply(rmsNorm, { x: attentionResidual, gamma: w.innerGamma }, { eps }).y
+  const gate = g.matmul(linear, innerNorm, w.gateWeight)
+  const up = g.matmul(linear, innerNorm, w.upWeight)
+  const gated = g.apply(swiglu, { gate, up }).y
+  const down = g.matmul(linear, gated, w.downWeight)
+  const outputResidual = g.apply(add, { x: down, y: attentionResidual }).z
+  const projected = bias === 'all' ? { projection, projectionBias } : { projection }
+  return { ...projected, attentionResidual, innerNorm, gate, up, gated, down, outputResidual }
+}
+
+const biasNames = { none: '', heads: '_bias', all: '_biases' } as const
+const suffix = ({ bias, norm, window }: LlamaFlags): string =>
+  `${biasNames[bias]}${norm ? '_norm' : ''}${window ? '_window' : ''}`
+
+const weightsOf = ({ bias, norm }: LlamaFlags) => ({
+  ...weights,
+  ...(bias === 'none' ? {} : biases),
+  ...(bias === 'all' ? outputBias : {}),
+  ...(norm ? headNorms : {}),
+})
+
+const attrsOf = ({ window }: LlamaFlags) => ['scale', 'eps', ...(window ? (['window'] as const) : [])] as const
+
+/**
+ * One token of every row: `places(r)` is where it stands in its row, at least 0 and below u and p. Dims: r rows, u places of the caches,
+ * n hidden, h heads, g heads of keys and values, d headDim, i inner, p places and e pairs of the tables. Attributes: `scale` is
+ * 1/sqrt(headDim), `eps` belongs to all norms, `window` counts places.
+ */
+function stepLayer(flags: LlamaFlags) {
+  return graph(`llama_step${suffix(flags)}`, {
+    inputs: { x: tensor('T', 'r n'), places: tensor('i32', 'r'), ...caches },
+    weights: weightsOf(flags),
+    attrs: attrsOf(flags),
+    typical: llamaStep,
+    build: (g, { x, places, keys, values }, w: Weights, { scale: factor, eps, window }) => {
+      const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
+      const { nodes, query, key, value } = heads(g, 'r', attentionNorm, places, w, flags, eps)
+      const keyCache = g.apply(appendPlaces, { cache: keys, x: key, places }).y
+      const valueCache = g.apply(appendPlaces, { cache: values, x: value, places }).y
+      const keyPast = g.apply(repeatHeads, { x: keyCache }, {}, { h: 'h' }).y
+      const valuePast = g.apply(repeatHeads, { x: valueCache }, {}, { h: 'h' }).y
+      const scores = g.matmul('r h d, r u h d -> r h u', query, keyPast)
+      const scaled = g.apply(scale, { x: g.view(scores, 'r*h u') }, { factor }).y
+      const seen = { x: g.view(scaled, 'r h u'), places }
+      const masked = flags.window ? g.apply(maskPlacesWindow, seen, { size: window }).y : g.apply(maskPlaces, seen).y
+      const probabilities = g.apply(softmax, { x: g.view(masked, 'r*h u') }).y
+      const context = g.matmul('r h u, r u h d -> r h d', g.view(probabilities, 'r h u'), valuePast)
+      const after = rest(g, x, g.view(context, 'r h*d'), w, flags, eps)
+      const attention = { keyCache, valueCache, keyPast, valuePast, scores, scaled, masked, probabilities, context }
+      const all: Nodes = { attentionNorm, ...nodes, ...attention, ...after }
+      return { nodes: all, outputs: { hidden: after.outputResidual, keys: keyCache, values: valueCache } }
+    },
+  })
+}
+
+/**
+ * Runs of tokens, one behind the other in t rows: those of sequence `b` begin at row `starts(b)`, `lengths(b)` of them, and stand at places
+ * `first(b)` and on of cache row `slots(b)`. `sequences` and `positions` say of each row whose it is and which of that run, -1 and 0 beyond
+ * the last; `places` is where it stands; `writers` says of each cache row which sequence writes it, or -1. Dims besides: b sequences,
+ * s tokens of the longest run.
+ */
+function promptLayer(flags: LlamaFlags) {
+  return graph(`llama_prompt${suffix(flags)}`, {
+    inputs: {
+      x: tensor('T', 't n'),
+      places: tensor('i32', 't'),
+      sequences: tensor('i32', 't'),
+      positions: tensor('i32', 't'),
+      starts: tensor('i32', 'b'),
+      lengths: tensor('i32', 'b'),
+      first: tensor('i32', 'b'),
+      slots: tensor('i32', 'b'),
+      writers: tensor('i32', 'r'),
+      ...caches,
+    },
+    weights: weightsOf(flags),
+    attrs: attrsOf(flags),
+    dims: ['s'],
+    typical: llamaPrompt,
+    build: (g, inputs, w: Weights, { scale: factor, eps, window }) => {
+      const { x, places, sequences, positions, starts, lengths, first, slots, writers, keys, values } = inputs
+      const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
+      const { nodes, query, key, value } = heads(g, 't', attentionNorm, places, w, flags, eps)
+      const where = { writers, starts, lengths, first }
+      const keyCache = g.apply(appendTokens, { cache: keys, x: key, ...where }).y
+      const valueCache = g.apply(appendTokens, { cache: values, x: value, ...where }).y
+      const keyPast = g.apply(pastHeads, { cache: keyCache, slots }, {}, { h: 'h' }).y
+      const valuePast = g.apply(pastHeads, { cache: valueCache, slots }, {}, { h: 'h' }).y
+      const queryRuns = g.apply(unpackRows, { x: g.view(query, 't h*d'), starts, lengths }, {}, { s: 's' }).y
+      const queryHeads = g.apply(splitHeads, { x: g.view(queryRuns, 'b s h d') }).y
+      const scores = g.matmul('b s h d, b u h d -> b h s u', queryHeads, keyPast)
+      const scaled = g.apply(scale, { x: g.view(scores, 'b*h*s u') }, { factor }).y
+      const seen = { x: g.view(scaled, 'b h s u'), first }
+      const masked = flags.window ? g.apply(maskFutureWindow, seen, { size: window }).y : g.apply(maskFuture, seen).y
+      const probabilities = g.apply(softmax, { x: g.view(masked, 'b*h*s u') }).y
+      const attended = g.matmul('b h s u, b u h d -> b s h d', g.view(probabilities, 'b h s u'), valuePast, splitHeadsLayout)
+      const merged = g.apply(mergeHeads, { x: attended }).y
+      const context = g.apply(packRows, { x: g.view(merged, 'b s h*d'), sequences, positions }).y
+      const after = rest(g, x, context, w, flags, eps)
+      const attention = { keyCache, valueCache, keyPast, valuePast, queryRuns, queryHeads, scores, scaled, masked }
+      const behind = { probabilities, attended, merged, context }
+      const all: Nodes = { attentionNorm, ...nodes, ...attention, ...behind, ...after }
+      return { nodes: all, outputs: { hidden: after.outputResidual, keys: keyCache, values: valueCache } }
+    },
+  })
+}
+
+const booleans = [false, true] as const
+/** Every layer there is. */
+export const everyFlags: readonly LlamaFlags[] = (['none', 'heads', 'all'] as const).flatMap((bias) =>
+  booleans.flatMap((norm) => booleans.map((window) => ({ bias, norm, window }))),
+)
+const nameOf = (flags: LlamaFlags): string => suffix(flags)
+
+/** By the flags that are set, in the order of `LlamaFlags`: `''`, `'_bias'`, `'_bias_window'`, and so on. */
+const stepLayers = Object.fromEntries(everyFlags.map((flags) => [nameOf(flags), stepLayer(flags)]))
+const promptLayers = Object.fromEntries(everyFlags.map((flags) => [nameOf(flags), promptLayer(flags)]))
+
+export const llamaLayers = { step: stepLayers, prompt: promptLayers } as const
+
+/** A layer, of whatever inputs its form has. */
+interface LayerSignature extends GraphSignature {
+  readonly outputs: readonly ('hidden' | 'keys' | 'values')[]
+}
+
+/** The layer of a form with the given flags. */
+export function llamaLayer(form: keyof typeof llamaLayers, flags: LlamaFlags): GraphDecl<string, string, LayerSignature> {
+  const found = llamaLayers[form][nameOf(flags)]
+  if (found === undefined) throw new Error(`there is no layer llama_${form}${nameOf(flags)}`)
+  return found
+}

@@ -1,0 +1,106 @@
+/** What prompts and steps of the LLaMA family have in common: its configuration, caches, and weights. */
+import { type Programming, type ProgramTensor, type ProgramWeights, tensor } from 'heddle'
+import { type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
+import { splitHeads } from '../layouts/split_heads.js'
+
+export interface LlamaProgram {
+  readonly layers: number
+  readonly bias: LlamaFlags['bias']
+  readonly norm: boolean
+  /** Places that a token attends at most in layers that have a window. */
+  readonly window: number
+  /** Numbers of the layers that have a window. */
+  readonly windowLayers: readonly number[]
+  readonly eps: number
+  /** Of scores: 1/sqrt(headDim). */
+  readonly scale: number
+}
+
+export const llamaConfig: LlamaProgram = {
+  layers: 32,
+  bias: 'none',
+  norm: false,
+  window: 1,
+  windowLayers: [],
+  eps: 1e-5,
+  scale: 1 / Math.sqrt(128),
+}
+
+/** Of LLaMA-3 8B. */
+export const llamaSizes = { r: 8, u: 1024, n: 4096, h: 32, g: 8, d: 128, i: 14_336, v: 128_256, p: 8192, e: 64 } as const
+
+/** The caches of a layer. */
+const cacheNames = (layer: number) => ({ keys: `keys${layer}`, values: `values${layer}` })
+
+/** The caches of all layers, as states. Places that no token was written to are read too, without weight, and must be numbers. */
+export function cacheStates(p: Programming, layers: number): Readonly<Record<string, ProgramTensor>> {
+  const names = Array.from({ length: layers }, (_, layer) => Object.values(cacheNames(layer))).flat()
+  return Object.fromEntries(names.map((name) => [name, p.state(name, tensor('T', 'r u g d', splitHeads), { cleared: true })]))
+}
+
+function stateOf(caches: Readonly<Record<string, ProgramTensor>>, name: string): ProgramTensor {
+  const found = caches[name]
+  if (found === undefined) throw new Error(`there is no cache ${name}`)
+  return found
+}
+
+const layerWeights = [
+  'attentionGamma',
+  'queryWeight',
+  'keyWeight',
+  'valueWeight',
+  'projectionWeight',
+  'innerGamma',
+  'gateWeight',
+  'upWeight',
+  'downWeight',
+] as const
+const biases = ['queryBias', 'keyBias', 'valueBias'] as const
+const headNorms = ['queryGamma', 'keyGamma'] as const
+
+/** Weights of a layer by their names; the tables of the rotation are those of every layer. */
+function weightsOf({ prefix }: ProgramWeights, { bias, norm }: LlamaFlags): Readonly<Record<string, string>> {
+  const own = [
+    ...layerWeights,
+    ...(bias === 'none' ? [] : biases),
+    ...(bias === 'all' ? ['projectionBias'] : []),
+    ...(norm ? headNorms : []),
+  ]
+  const shared = ['cos', 'sin']
+  return Object.fromEntries([
+    ...own.map((name) => [name, `${prefix}.${name}`]),
+    ...shared.map((name) => [name, `rotation.${name}`]),
+  ])
+}
+
+/**
+ * All layers, and the caches behind them.
+ * @param inputs what every layer reads besides
+ */
+export function llamaStack(
+  p: Programming,
+  form: 'step' | 'prompt',
+  x: ProgramTensor,
+  caches: Readonly<Record<string, ProgramTensor>>,
+  inputs: Readonly<Record<string, ProgramTensor>>,
+  settings: LlamaProgram,
+) {
+  const { bias, norm, window, windowLayers, eps, scale } = settings
+  const next: Record<string, ProgramTensor> = {}
+  const hidden = p.repeat('layer', settings.layers, x, (before, { index, weights }) => {
+    const flags = { bias, norm, window: windowLayers.includes(index) }
+    const names = cacheNames(index)
+    const own = { keys: stateOf(caches, names.keys), values: stateOf(caches, names.values) }
+    const made = p.apply(
+      llamaLayer(form, flags),
+      { x: before, ...own, ...inputs },
+      weightsOf(weights, flags),
+      { eps, scale, ...(flags.window ? { window } : {}) },
+      { label: `layer${index}` },
+    )
+    next[names.keys] = made.keys
+    next[names.values] = made.values
+    return made.hidden
+  })
+  return { hidden, caches: next }
+}

@@ -1,0 +1,113 @@
+/**
+ * The LLaMA family choosing tokens: some steps, each of one token a row. A step puts the row's last word into its cache, at the row's own
+ * place, and chooses the next word; what it leaves behind, caches, words, places and counters, is state that the next step takes up. Rows
+ * may stand at different places. Dims: r rows, u places of their caches, s steps there is room for, n hidden, h heads, g heads of keys and
+ * values, d headDim, i inner, v vocab, p places and e pairs of the rotation's tables, f end ids, q parts of a row of logits, k candidates
+ * of each.
+ */
+import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
+import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
+import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
+import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
+
+export interface LlamaStepProgram extends LlamaProgram {
+  /** Steps of a run. */
+  readonly steps: number
+  /** How words are chosen: the likeliest, drawn from all, or drawn from a top-k. */
+  readonly choice: 'greedy' | 'sample' | 'sample_top'
+  /** Words that were seen are less likely. */
+  readonly penalised: boolean
+  /** Rows have a least number of tokens. */
+  readonly minimum: boolean
+}
+
+const config: LlamaStepProgram = { ...llamaConfig, steps: 1, choice: 'greedy', penalised: false, minimum: false }
+
+type Values = Readonly<Record<string, ProgramTensor>>
+
+const at = (values: Values, name: string): ProgramResult => {
+  const found = values[name]
+  if (found === undefined) throw new Error(`a step has no value ${name}`)
+  return { value: found.value }
+}
+const pick = <const N extends string>(values: Values, names: readonly N[]): { readonly [K in N]: ProgramResult } =>
+  Object.fromEntries(names.map((name) => [name, at(values, name)])) as { readonly [K in N]: ProgramResult }
+
+const rows = { i32: tensor('i32', 'r'), f32: tensor('f32', 'r') } as const
+const request = {
+  temperature: rows.f32,
+  topK: rows.i32,
+  topP: rows.f32,
+  minP: rows.f32,
+  seedsLow: rows.i32,
+  seedsHigh: rows.i32,
+} as const
+
+/** What steps change, and what they only read. */
+function states(p: Programming, { layers, choice, penalised, minimum }: LlamaStepProgram) {
+  const carried: Record<string, ProgramTensor> = {
+    step: p.state('step', tensor('i32', '1')),
+    words: p.state('words', rows.i32),
+    places: p.state('places', rows.i32),
+    finished: p.state('finished', rows.i32),
+  }
+  const fixed: Record<string, ProgramTensor> = {
+    ends: p.state('ends', tensor('i32', 'f')),
+    limit: p.state('limit', rows.i32),
+  }
+  if (minimum) fixed.minimum = p.state('minimum', rows.i32)
+  if (penalised) {
+    carried.seen = p.state('seen', tensor('i32', 'r v'))
+    fixed.penalty = p.state('penalty', rows.f32)
+  }
+  if (choice !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
+  carried.history = p.state('history', tensor('i32', 's r'))
+  return { carried, fixed, caches: cacheStates(p, layers) }
+}
+
+/** The words of the next step. */
+function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaStepProgram): Values {
+  const common = { ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
+  const made: Record<string, ProgramTensor> = {}
+  let logits = given
+  if (settings.penalised) {
+    const inputs = { logits, ...pick(now, ['seen', 'words']), penalty: at(fixed, 'penalty') }
+    const penalised = p.apply(penaltyStep, inputs, {}, {}, { label: 'penalty' })
+    logits = penalised.logits
+    made.seen = penalised.seen
+  }
+  if (settings.minimum) {
+    const inputs = { logits, step: common.step, ends: common.ends, minimum: at(fixed, 'minimum') }
+    logits = p.apply(minimumStep, inputs, {}, {}, { label: 'minimum' }).logits
+  }
+  const inputs = { logits, ...common }
+  const label = { label: 'choose' }
+  const drawn = () => pick(fixed, ['temperature', 'topK', 'topP', 'minP', 'seedsLow', 'seedsHigh'])
+  const chosen =
+    settings.choice === 'greedy'
+      ? p.apply(greedyStep, inputs, {}, {}, label)
+      : settings.choice === 'sample'
+        ? p.apply(sampleStep, { ...inputs, ...drawn() }, {}, {}, label)
+        : p.apply(sampleTopStep, { ...inputs, ...drawn() }, {}, {}, { ...label, dims: { p: 'q' } })
+  const before = { ...pick(now, ['step', 'history', 'places', 'finished']), words: chosen.words }
+  return { ...made, ...chosen, ...p.apply(keepTokens, before, {}, {}, { label: 'keep' }) }
+}
+
+export const llamaStep = program('llama_step', {
+  dims: { ...llamaSizes, s: 128, f: 1, q: 63, k: 4 },
+  config,
+  inputs: {},
+  build: (p, _, settings) => {
+    const { carried, fixed, caches } = states(p, settings)
+    const all = { ...carried, ...caches }
+    const last = p.steps('step', settings.steps, all, (now: Values) => {
+      const words = p.apply(llamaWords, { ids: at(now, 'words') }, p.weights('embeddings'), {}, { label: 'embed' }).hidden
+      const made = llamaStack(p, 'step', words, now, { places: at(now, 'places') }, settings)
+      const given = { x: made.hidden }
+      const { logits } = p.apply(llamaHead, given, p.weights('head'), { eps: settings.eps }, { label: 'head' })
+      return { ...now, ...made.caches, ...choose(p, now, fixed, logits, settings) }
+    })
+    for (const [name, state] of Object.entries(all)) p.next(state, at(last, name))
+    return {}
+  },
+})

@@ -1,0 +1,80 @@
+/**
+ * `heddle score`: how likely a model finds texts, as the mean negative log-likelihood of their tokens, and its logits at some places. The
+ * yardstick of storage types and quantised plans.
+ */
+import { resolve } from 'node:path'
+import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import writeFileAtomic from 'write-file-atomic'
+import { usageError } from '../errors.js'
+import type { Score } from '../models/llama/score.js'
+import { readCases } from './cases.js'
+import type { CliContext } from './context.js'
+import { continuesText, type LlamaFlagOptions, llamaOptions, runOptionsOf, withLlama } from './llama.js'
+import { positive } from './options.js'
+import { deviceKinds, dtypes, expectFolder, type PipelineOptions } from './pipeline.js'
+import { compact } from './run.js'
+import { tokenIds } from './token_ids.js'
+
+export interface ScoreVerbOptions extends PipelineOptions, LlamaFlagOptions {
+  /** A file with one case a line. */
+  readonly cases: string
+  /** Places whose logits are printed too. */
+  readonly places?: readonly number[] | undefined
+  readonly batch?: number | undefined
+  readonly json?: boolean | undefined
+  /** A file instead of stdout: written whole or not at all. */
+  readonly out?: string | undefined
+}
+
+/** Whole numbers with commas between them. */
+function listOfPlaces(text: string): number[] {
+  const parts = text.split(',').map((part) => part.trim())
+  if (parts.every((part) => /^\d+$/.test(part))) return parts.map(Number)
+  throw new InvalidArgumentError('Expected whole numbers with commas between them.')
+}
+
+/** @returns what is printed. @throws usage `run.*`, `plan.unknown`, …; environment for what the machine lacks */
+export async function score(model: string, options: ScoreVerbOptions, context: CliContext): Promise<string> {
+  const cases = await readCases(options.cases, context.signal)
+  const folder = resolve(context.root, model)
+  expectFolder(folder)
+  if (!(await continuesText(folder)))
+    throw usageError('score.model', `${model} is no model that continues texts, so that nothing says how likely one is`)
+  const inputs = await tokenIds(folder, cases)
+  return withLlama(folder, options, context, async (llama) => {
+    const { places = [] } = options
+    const scores = await llama.score(inputs, { places, ...runOptionsOf(options, context.signal) })
+    return options.json ? scores.map((each) => scoreLine(each, places)).join('') : table(scores)
+  })
+}
+
+function scoreLine({ loss, losses, logits }: Score, places: readonly number[]): string {
+  const shown = places.map((place, i) => ({ place, logits: Array.from(logits[i] ?? [], compact) }))
+  return `${JSON.stringify({ tokens: losses.length, mean_nll: loss, ...(places.length === 0 ? {} : { logits: shown }) })}\n`
+}
+
+/** A line for each case, and the mean of all of their tokens. */
+function table(scores: readonly Score[]): string {
+  const lines = scores.map(({ loss, losses }, i) => `case ${i}: ${loss.toFixed(5)} over ${losses.length} tokens\n`)
+  const all = scores.flatMap(({ losses }) => losses)
+  const mean = all.reduce((sum, loss) => sum + loss, 0) / all.length
+  return `${lines.join('')}mean negative log-likelihood ${mean.toFixed(5)}, perplexity ${Math.exp(mean).toFixed(3)}\n`
+}
+
+export const scoreCommand = (context: () => CliContext) =>
+  llamaOptions(new Command('score'))
+    .description('how likely a model finds texts')
+    .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
+    .requiredOption('--cases <file>', 'one {"input_ids":[...]} or {"text":"..."} a line')
+    .option('--places <list>', 'print logits at these places too, as 0,63,511', listOfPlaces)
+    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
+    .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')
+    .option('--batch <count>', 'cases run together', positive)
+    .option('--out <file>', 'write the result to a file')
+    .option('--json', 'print one JSON line per case')
+    .action(async (model, options) => {
+      const result = await score(model, options, context())
+      if (options.out === undefined) context().out(result)
+      else await writeFileAtomic(resolve(context().root, options.out), result)
+    })

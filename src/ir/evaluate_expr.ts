@@ -1,0 +1,161 @@
+/**
+ * The value of an expression in double precision. Each expression is made a function once, since an evaluation visits it for every
+ * element of a tensor: what is known from the expression alone (names, the operation, how many arguments) is looked at once.
+ */
+import { findingError } from '../errors.js'
+import type { Value } from './constructs/construct.js'
+import type { Expr, ExprOf } from './expr.js'
+import { intrinsic } from './intrinsics.js'
+import { monoid } from './monoids.js'
+
+/** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
+export interface HostTensor {
+  readonly data: ArrayLike<number>
+  readonly shape: readonly number[]
+}
+
+export type Numbers = Readonly<Record<string, number>>
+
+/** What names mean while an expression is evaluated. */
+export interface Env {
+  readonly dims: Numbers
+  readonly attrs: Numbers
+  /** Indices and locals; rewritten in place as loops run. */
+  readonly values: Map<string, Value>
+  readonly rows: Map<string, readonly Value[]>
+  readonly tensors: Readonly<Record<string, HostTensor>>
+}
+
+export const emptyEnv = (dims: Numbers): Env => ({ dims, attrs: {}, values: new Map(), rows: new Map(), tensors: {} })
+
+export function known<T>(value: T | undefined, what: string, name: string): T {
+  if (value === undefined) throw new Error(`internal: evaluate: ${what} ${name} has no value`)
+  return value
+}
+
+/**
+ * Row-major position of logical indices.
+ * @throws finding `evaluate.bounds` naming tensor, indices and shape when one is outside.
+ */
+export function position(name: string, indices: readonly number[], shape: readonly number[]): number {
+  let at = 0
+  for (let axis = 0; axis < shape.length; axis++) {
+    const extent = shape[axis] ?? 0
+    const index = indices[axis] ?? Number.NaN
+    if (!(index >= 0 && index < extent && Number.isInteger(index))) {
+      throw findingError('evaluate.bounds', `${name}[${indices.join(', ')}] is outside its shape (${shape.join(', ')})`)
+    }
+    at = at * extent + index
+  }
+  return at
+}
+
+type Evaluated = (env: Env) => Value
+
+/** Functions of expressions that were evaluated before. */
+const made = new WeakMap<Expr, Evaluated>()
+
+/** The value of an expression. Branches not taken are not evaluated. */
+export const evaluateExpr = (expr: Expr, env: Env): Value => functionOf(expr)(env)
+
+/** An expression with `index` bound to 0, 1, ... as a monoid or row asks for elements. */
+export function elements(index: string, value: Expr, env: Env): (at: number) => Value {
+  const element = functionOf(value)
+  const { values } = env
+  return (at) => {
+    values.set(index, at)
+    return element(env)
+  }
+}
+
+function functionOf(expr: Expr): Evaluated {
+  const before = made.get(expr)
+  if (before !== undefined) return before
+  const evaluated = make(expr)
+  made.set(expr, evaluated)
+  return evaluated
+}
+
+function make(expr: Expr): Evaluated {
+  switch (expr.kind) {
+    case 'const': {
+      const { value } = expr
+      return () => value
+    }
+    case 'dim': {
+      const { name } = expr
+      return ({ dims }) => known(dims[name], 'dimension', name)
+    }
+    case 'attr': {
+      const { name } = expr
+      return ({ attrs }) => known(attrs[name], 'attribute', name)
+    }
+    case 'index':
+    case 'local': {
+      const { kind, name } = expr
+      return ({ values }) => known(values.get(name), kind, name)
+    }
+    case 'element': {
+      const { row: name } = expr
+      const index = functionOf(expr.index)
+      return (env) => {
+        const row = known(env.rows.get(name), 'row', name)
+        const at = Number(index(env))
+        if (!(at >= 0 && at < row.length && Number.isInteger(at))) position(name, [at], [row.length])
+        return row[at] ?? Number.NaN
+      }
+    }
+    case 'load':
+      return loaded(expr)
+    case 'call':
+      return called(expr)
+    case 'fold':
+      return folded(expr)
+  }
+}
+
+function loaded({ tensor: name, indices }: ExprOf<'load'>): Evaluated {
+  const positions = indices.map(functionOf)
+  return (env) => {
+    const { data, shape } = known(env.tensors[name], 'tensor', name)
+    let at = 0
+    for (let axis = 0; axis < shape.length; axis++) {
+      const index = Number(positions[axis]?.(env))
+      const extent = shape[axis] ?? 0
+      if (!(index >= 0 && index < extent && Number.isInteger(index))) {
+        const given = positions.map((each) => Number(each(env)))
+        return position(name, given, shape)
+      }
+      at = at * extent + index
+    }
+    return data[at] ?? Number.NaN
+  }
+}
+
+function called({ fn, args }: ExprOf<'call'>): Evaluated {
+  const given = args.map(functionOf)
+  const [a, b, c] = given
+  if (a && b && (fn === 'and' || fn === 'or')) {
+    const goesOn = fn === 'and'
+    return (env) => {
+      const left = a(env)
+      return left === goesOn ? b(env) : left
+    }
+  }
+  if (a && b && c && fn === 'select') return (env) => (a(env) ? b(env) : c(env))
+  const { evaluate } = intrinsic(fn)
+  if (a && !b) return (env) => evaluate(a(env))
+  if (a && b && !c) return (env) => evaluate(a(env), b(env))
+  return (env) => evaluate(...given.map((arg) => arg(env)))
+}
+
+function folded({ index, value, length, monoid: name }: ExprOf<'fold'>): Evaluated {
+  const count = functionOf(length)
+  const element = functionOf(value)
+  const { evaluate } = monoid(name)
+  return (env) =>
+    evaluate(Number(count(env)), (at) => {
+      env.values.set(index, at)
+      return Number(element(env))
+    })
+}

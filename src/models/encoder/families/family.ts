@@ -1,0 +1,62 @@
+/**
+ * What sets a family of BERT-like models apart: the words of its configurations and the names of its tensors. All of them are one
+ * program (`specs/programs/bert.ts`); a family is a file beside this one and an entry of `index.ts`.
+ */
+import type { BertProgram } from '../../../../specs/programs/bert.js'
+import type { Activation } from '../../files/activations.js'
+
+/** What configurations of a family say, in this project's words. */
+export interface FamilyFields {
+  readonly vocab: number
+  readonly hidden: number
+  readonly layers: number
+  readonly heads: number
+  readonly inner: number
+  /** Tokens of the longest sequence. */
+  readonly positions: number
+  /** Rows of the checkpoint's table of positions in front of that of a sequence's first token. */
+  readonly firstPosition: number
+  /** 0 where tokens have no types. */
+  readonly tokenTypes: number
+  readonly eps: number
+  readonly activation: Activation
+  readonly padToken: number
+}
+
+/** Tensors of a checkpoint by a graph's names of weights. */
+export type TensorNames = Readonly<Record<string, string>>
+
+export interface EncoderFamily {
+  /** Beginnings of the names of HF's classes, by `model_type`. */
+  readonly classes: Readonly<Record<string, string>>
+  /** @param name of the file, for messages @throws usage `config.field` */
+  fields(config: unknown, name: string): FamilyFields
+  /** In front of the encoder's own tensors in checkpoints that have a head; those of a bare encoder may have it too. */
+  readonly prefix: string
+  readonly embeddings: TensorNames
+  layer(layer: number): TensorNames
+  /** Where a bare encoder may have a pooler. */
+  readonly pooler?: TensorNames
+  /** What follows the first dense layer of a classifier of sequences. */
+  readonly pooling: BertProgram['pooling']
+  readonly sequence: TensorNames
+  readonly tokens: TensorNames
+  readonly span: TensorNames
+}
+
+/** A linear layer's two tensors. */
+export const linear = (at: string): { readonly weight: string; readonly bias: string } => ({
+  weight: `${at}.weight`,
+  bias: `${at}.bias`,
+})
+
+/** The same as the weights of a graph that has several linear layers or norms: `queryWeight`, `queryBias`. */
+export const linearAs = (weight: string, at: string): TensorNames => ({
+  [`${weight}Weight`]: `${at}.weight`,
+  [`${weight}Bias`]: `${at}.bias`,
+})
+
+export const normAs = (weight: string, at: string): TensorNames => ({
+  [`${weight}Gamma`]: `${at}.weight`,
+  [`${weight}Beta`]: `${at}.bias`,
+})

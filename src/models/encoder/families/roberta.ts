@@ -1,0 +1,23 @@
+/**
+ * RoBERTa (Liu et al. 2019), and XLM-RoBERTa and CamemBERT, which differ from it in their tokenizers: BERT with positions that begin
+ * behind that of the padding token, and a classifier of sequences with a dense layer of its own.
+ */
+import { usageError } from '../../../errors.js'
+import { bert, bertFields } from './bert.js'
+import { type EncoderFamily, linear, linearAs } from './family.js'
+
+export const roberta: EncoderFamily = {
+  ...bert,
+  classes: { roberta: 'Roberta', 'xlm-roberta': 'XLMRoberta', camembert: 'Camembert' },
+  fields(config, name) {
+    const fields = bertFields(config, name, 1)
+    const firstPosition = fields.padToken + 1
+    if (firstPosition < fields.positions) return { ...fields, firstPosition, positions: fields.positions - firstPosition }
+    throw usageError(
+      'config.field',
+      `${name}: max_position_embeddings ${fields.positions} leaves no position behind pad_token_id ${fields.padToken}`,
+    )
+  },
+  prefix: 'roberta.',
+  sequence: { ...linearAs('pooler', 'classifier.dense'), ...linear('classifier.out_proj') },
+}

@@ -1,0 +1,210 @@
+/**
+ * HF `config.json` of LLaMA-like models: read, checked, and reduced to what assembly and generation need. The spellings of transformers 4
+ * (`rope_theta`, `rope_scaling`, `torch_dtype`) and 5 (`rope_parameters`, `dtype`) are read. What a file leaves out has the default that
+ * HF gives its model type; where such a default was never meant by a file, the field must be stated.
+ */
+import { join } from 'node:path'
+import { usageError } from '../../errors.js'
+import { checkFields, readConfigFile, readOptionalConfigFile } from '../files/config_file.js'
+import type { FloatType } from '../files/convert.js'
+import { shown } from '../files/safetensors_header.js'
+import { dtypes, type Fields, type GenerationFields, generationSchema, schema } from './config_fields.js'
+import { type Family, families, type LlamaType } from './families.js'
+import { type LlamaQuantization, parseQuantization } from './quantization.js'
+import { parseRotary, type RotaryConfig } from './rotary_config.js'
+
+export interface LlamaConfig {
+  readonly modelType: LlamaType
+  readonly layers: number
+  readonly hidden: number
+  /** Heads of queries; a multiple of those of keys and values. */
+  readonly heads: number
+  readonly kvHeads: number
+  /** Channels of a head; heads together need not have as many as there are hidden ones. */
+  readonly headDim: number
+  readonly inner: number
+  readonly vocab: number
+  /** Tokens of the longest text. */
+  readonly positions: number
+  /** Of the RMS norms. */
+  readonly eps: number
+  /** Whether the logits' weight is the embeddings. */
+  readonly tied: boolean
+  /** Whether queries, keys and values have biases. */
+  readonly qkvBias: boolean
+  /** Whether the projection of the attention's result has a bias. */
+  readonly outputBias: boolean
+  /** Whether each head of queries and keys is normed before it is rotated. */
+  readonly qkNorm: boolean
+  /** The keys a query sees where a layer has a window: its own and the `window - 1` before it. */
+  readonly window: number | undefined
+  /** Which layers have the window. */
+  readonly windowLayers: readonly boolean[]
+  readonly rotary: RotaryConfig
+  /** Whether the checkpoint has queries, keys and values in one tensor, and gate and up in one. */
+  readonly fusedRows: boolean
+  /** What the products of the layers are stored as; floats where undefined. */
+  readonly quantization: LlamaQuantization | undefined
+  /** What the checkpoint's floats are, where the file says it. */
+  readonly dtype: FloatType | undefined
+  /** The token in front of a text. */
+  readonly bos: number | undefined
+  /** Tokens that end a text; any of them does. */
+  readonly eos: readonly number[]
+  readonly pad: number | undefined
+}
+
+/**
+ * Reads `config.json` and, if there is one, `generation_config.json` of a model folder.
+ * @throws usage `config.read`, `config.json`, and what `parseLlamaConfig` throws
+ */
+export async function readLlamaConfig(dir: string): Promise<LlamaConfig> {
+  const path = join(dir, 'config.json')
+  return parseLlamaConfig(
+    await readConfigFile(path),
+    path,
+    (await readOptionalConfigFile(join(dir, 'generation_config.json'))) ?? {},
+  )
+}
+
+/**
+ * Checks a parsed configuration; `name` is used in messages.
+ * @param generation parsed generation settings, whose tokens come before the configuration's
+ * @throws usage `config.field`, `config.architecture`, `config.heads`, `config.window`, `config.rope`, `config.quantization`, `config.dtype`,
+ * `config.token` naming the field, its value and what is allowed
+ */
+export function parseLlamaConfig(value: unknown, name: string, generation: unknown = {}): LlamaConfig {
+  const config = checkFields(schema, value, name)
+  const family: Family = families[config.model_type]
+  const settings = checkFields(generationSchema, generation, `the generation settings of ${name}`)
+  checkFamily(config, family, name)
+  const heads = headsOf(config, name)
+  const positions = config.max_position_embeddings
+  const rotary = parseRotary(config, {
+    ...{ name, modelType: config.model_type, headDim: heads.headDim, positions, theta: undefined },
+    ...family.rotary,
+  })
+  const biased = family.biases === 'attention_bias' && config.attention_bias === true
+  return {
+    modelType: config.model_type,
+    layers: config.num_hidden_layers,
+    hidden: config.hidden_size,
+    ...heads,
+    inner: config.intermediate_size,
+    vocab: config.vocab_size,
+    positions,
+    eps: config.rms_norm_eps,
+    tied: config.tie_word_embeddings ?? false,
+    qkvBias: biased || family.biases === 'queries, keys and values',
+    outputBias: biased,
+    qkNorm: family.qkNorm,
+    ...windowOf(config, family, name),
+    rotary,
+    fusedRows: family.fusedRows,
+    quantization: parseQuantization(config.quantization_config ?? config.compression_config, name),
+    dtype: dtypeOf(config, name),
+    ...tokensOf(config, settings, family, name),
+  }
+}
+
+/** @throws usage for what is stated and not supported, or left out and needed */
+function checkFamily(config: Fields, { architecture, stated, biases, window }: Family, name: string): void {
+  const { model_type: type, architectures } = config
+  const [found = architecture] = architectures ?? []
+  if (found !== architecture) {
+    throw usageError('config.architecture', `${name}: architecture ${shown(found)} is not supported`, {
+      hint: `supported of ${type}: ${architecture}`,
+    })
+  }
+  const missing = stated.find((field) => config[field] === undefined)
+  if (missing !== undefined) {
+    throw usageError('config.field', `${name}: ${missing} is missing, and models of type ${type} have different ones`, {
+      hint: missing === 'sliding_window' ? 'state null where there is none' : 'state it in the file',
+    })
+  }
+  if (biases !== 'attention_bias' && config.attention_bias === (biases === 'none')) {
+    const allowed = biases === 'none' ? 'false' : 'true'
+    throw usageError('config.field', `${name}: attention_bias is ${config.attention_bias}, expected ${allowed} of type ${type}`)
+  }
+  if (window === 'none' && config.sliding_window != null) {
+    throw usageError('config.window', `${name}: sliding_window is ${config.sliding_window}, models of type ${type} have none`)
+  }
+}
+
+function headsOf(config: Fields, name: string): Pick<LlamaConfig, 'heads' | 'kvHeads' | 'headDim'> {
+  const { num_attention_heads: heads, hidden_size: hidden } = config
+  const kvHeads = config.num_key_value_heads ?? heads
+  if (heads % kvHeads !== 0) {
+    throw usageError('config.heads', `${name}: num_attention_heads ${heads} is not a multiple of num_key_value_heads ${kvHeads}`)
+  }
+  const headDim = config.head_dim ?? hidden / heads
+  if (Number.isInteger(headDim)) return { heads, kvHeads, headDim }
+  throw usageError('config.heads', `${name}: hidden_size ${hidden} is not a multiple of num_attention_heads ${heads}`, {
+    hint: 'state head_dim where heads together have not as many channels as there are hidden ones',
+  })
+}
+
+function windowOf(config: Fields, { window: kind }: Family, name: string): Pick<LlamaConfig, 'window' | 'windowLayers'> {
+  const { num_hidden_layers: layers, layer_types: types } = config
+  const on = kind === 'every layer' || (kind === 'by layer' && config.use_sliding_window === true)
+  const window = on ? (config.sliding_window ?? undefined) : undefined
+  const from = kind === 'every layer' ? 0 : config.max_window_layers
+  if (types != null && types.length !== layers) {
+    throw usageError('config.window', `${name}: layer_types has ${types.length} entries, num_hidden_layers is ${layers}`)
+  }
+  if (kind === 'by layer' && window !== undefined && types == null && from == null) {
+    throw usageError(
+      'config.window',
+      `${name}: neither max_window_layers nor layer_types says which layers have sliding_window ${window}`,
+    )
+  }
+  const byCount = Array.from({ length: layers }, (_, layer) => window !== undefined && layer >= (from ?? layers))
+  const windowLayers = types?.map((type) => type === 'sliding_attention') ?? byCount
+  const wrong = windowLayers.findIndex((has, layer) => has !== byCount[layer] && (kind !== 'by layer' || window === undefined))
+  if (wrong >= 0) {
+    throw usageError(
+      'config.window',
+      `${name}: layer_types[${wrong}] is ${types?.[wrong]}, which the window of the model contradicts`,
+      {
+        hint: `sliding_window is ${config.sliding_window ?? null}, use_sliding_window is ${config.use_sliding_window ?? null}`,
+      },
+    )
+  }
+  return windowLayers.includes(true) ? { window, windowLayers } : { window: undefined, windowLayers }
+}
+
+function dtypeOf({ dtype, torch_dtype: old }: Fields, name: string): FloatType | undefined {
+  if (dtype != null && old != null && dtype !== old) {
+    throw usageError('config.dtype', `${name}: dtype is ${dtype} and torch_dtype is ${old}, expected one of them`)
+  }
+  const stated = dtype ?? old
+  return stated == null ? undefined : dtypes[stated]
+}
+
+function tokensOf(
+  config: Fields,
+  settings: GenerationFields,
+  family: Family,
+  name: string,
+): Pick<LlamaConfig, 'bos' | 'eos' | 'pad'> {
+  const { vocab_size: vocab } = config
+  const stated = <K extends 'bos_token_id' | 'eos_token_id' | 'pad_token_id'>(field: K) => settings[field] ?? config[field]
+  const checked = (field: string, id: number): number => {
+    if (id < vocab) return id
+    throw usageError('config.token', `${name}: ${field} ${id} is not in [0, ${vocab})`, {
+      hint: 'token ids are rows of the embeddings',
+    })
+  }
+  /** A default of the model type is no statement about a smaller vocabulary. */
+  const usual = (id: number | undefined): number | undefined => (id !== undefined && id < vocab ? id : undefined)
+  const [bos, eos, pad] = [stated('bos_token_id'), stated('eos_token_id'), stated('pad_token_id')]
+  const one = (field: string, id: number | null | undefined, otherwise: number | undefined): number | undefined =>
+    id === undefined ? usual(otherwise) : id === null || id < 0 ? undefined : checked(field, id)
+  const end = usual(family.eos)
+  const list = eos === undefined ? (end === undefined ? [] : [end]) : typeof eos === 'number' ? [eos] : (eos ?? [])
+  return {
+    bos: one('bos_token_id', bos, family.bos),
+    eos: [...new Set(list.map((id) => checked('eos_token_id', id)))],
+    pad: one('pad_token_id', pad, family.pad),
+  }
+}

@@ -1,0 +1,68 @@
+/** The fields of a LLaMA-like model's `config.json` and `generation_config.json`, and what each may be. */
+import { z } from 'zod'
+import { epsilon, keysOf, size } from '../files/config_file.js'
+import type { FloatType } from '../files/convert.js'
+import { families } from './families.js'
+import { fractionField, thetaField } from './rotary_fields.js'
+
+/** Types of weights by HF's names. */
+export const dtypes = {
+  float32: 'f32',
+  float16: 'f16',
+  bfloat16: 'bf16',
+} as const satisfies Readonly<Record<string, FloatType>>
+
+const token = z.int().nonnegative()
+const ends = z.union([token, z.array(token).max(1024)])
+/** No model has more; what is made for each layer is bounded before the checkpoint is known. */
+const layerCount = size.max(4096)
+const dtypeField = z.enum(keysOf(dtypes)).nullish()
+
+/** The first conversions of LLaMA state -1 where they have no token for padding. */
+const padField = z.int().min(-1).nullish()
+
+export const schema = z.looseObject({
+  model_type: z.enum(keysOf(families)),
+  architectures: z.array(z.string()).min(1).nullish(),
+  vocab_size: size,
+  hidden_size: size,
+  intermediate_size: size,
+  num_hidden_layers: layerCount,
+  num_attention_heads: size,
+  num_key_value_heads: size.nullish(),
+  head_dim: size.nullish(),
+  max_position_embeddings: size,
+  rms_norm_eps: epsilon,
+  hidden_act: z.enum(['silu', 'swish']),
+  attention_bias: z.boolean().nullish(),
+  mlp_bias: z.literal(false).nullish(),
+  tie_word_embeddings: z.boolean().nullish(),
+  rope_parameters: z.unknown().optional(),
+  rope_scaling: z.unknown().optional(),
+  rope_theta: thetaField.nullish(),
+  partial_rotary_factor: fractionField.nullish(),
+  original_max_position_embeddings: size.nullish(),
+  sliding_window: size.nullish(),
+  use_sliding_window: z.boolean().nullish(),
+  max_window_layers: z.int().nonnegative().nullish(),
+  layer_types: z
+    .array(z.enum(['full_attention', 'sliding_attention']))
+    .max(4096)
+    .nullish(),
+  dtype: dtypeField,
+  torch_dtype: dtypeField,
+  bos_token_id: token.nullish(),
+  eos_token_id: ends.nullish(),
+  pad_token_id: padField,
+})
+
+export type Fields = z.output<typeof schema>
+
+/** What generation settings may say instead of the configuration. */
+export const generationSchema = z.looseObject({
+  bos_token_id: token.nullish(),
+  eos_token_id: ends.nullish(),
+  pad_token_id: padField,
+})
+
+export type GenerationFields = z.output<typeof generationSchema>

@@ -1,0 +1,74 @@
+/** The model types that are LLaMA with other numbers: what sets them apart, in one table. */
+import { type RotaryType, rotaryTypes } from './rotary_fields.js'
+
+/** What sets the model types apart, and what HF takes for fields that a file leaves out. */
+export interface Family {
+  readonly architecture: string
+  /** Fields that must be stated: HF's default is one model's number. */
+  readonly stated: readonly string[]
+  readonly biases: 'attention_bias' | 'queries, keys and values' | 'none'
+  readonly qkNorm: boolean
+  readonly window: 'none' | 'every layer' | 'by layer'
+  readonly fusedRows: boolean
+  readonly rotary: { readonly types: readonly RotaryType[]; readonly theta?: number; readonly partial: boolean }
+  readonly bos?: number
+  readonly eos?: number
+  readonly pad?: number
+}
+
+const whole = { types: rotaryTypes, partial: false }
+
+export const families = {
+  llama: {
+    architecture: 'LlamaForCausalLM',
+    // The first LLaMA's files are older than the field.
+    rotary: { ...whole, theta: 10_000 },
+    ...{ stated: [], biases: 'attention_bias', qkNorm: false, window: 'none', fusedRows: false, bos: 1, eos: 2 },
+  },
+  mistral: {
+    architecture: 'MistralForCausalLM',
+    rotary: whole,
+    ...{
+      stated: ['num_key_value_heads', 'sliding_window'],
+      biases: 'none',
+      qkNorm: false,
+      window: 'every layer',
+      fusedRows: false,
+    },
+    ...{ bos: 1, eos: 2 },
+  },
+  qwen2: {
+    architecture: 'Qwen2ForCausalLM',
+    rotary: whole,
+    ...{
+      stated: ['num_key_value_heads'],
+      biases: 'queries, keys and values',
+      qkNorm: false,
+      window: 'by layer',
+      fusedRows: false,
+    },
+  },
+  qwen3: {
+    architecture: 'Qwen3ForCausalLM',
+    rotary: whole,
+    ...{
+      stated: ['num_key_value_heads', 'head_dim'],
+      biases: 'attention_bias',
+      qkNorm: true,
+      window: 'by layer',
+      fusedRows: false,
+    },
+  },
+  phi3: {
+    architecture: 'Phi3ForCausalLM',
+    rotary: { types: ['default', 'longrope'], partial: true },
+    ...{ stated: ['sliding_window'], biases: 'none', qkNorm: false, window: 'every layer', fusedRows: true },
+    ...{ bos: 1, eos: 32_000, pad: 32_000 },
+  },
+} as const satisfies Readonly<Record<string, Family>>
+
+export type LlamaType = keyof typeof families
+
+/** Whether a configuration's model type is one of these. */
+export const isLlamaType = (modelType: unknown): modelType is LlamaType =>
+  typeof modelType === 'string' && Object.hasOwn(families, modelType)

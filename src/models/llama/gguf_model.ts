@@ -1,0 +1,163 @@
+/**
+ * GGUF files of LLaMA-like models as the folders they were made from: metadata become fields of a configuration, names of tensors become
+ * HF's. Files of architecture `llama` hold the rows of queries and keys in pairs that are rotated together; they are put back into halves.
+ */
+import { basename } from 'node:path'
+import { usageError } from '../../errors.js'
+import { decode } from '../../runtime/buffer.js'
+import type { Checkpoint } from '../files/checkpoint.js'
+import { type Gguf, openGguf } from '../files/gguf.js'
+import type { GgufValue } from '../files/gguf_header.js'
+import type { FileTensor } from '../files/safetensors.js'
+import { shown } from '../files/safetensors_header.js'
+import { type LlamaConfig, parseLlamaConfig } from './config.js'
+import { ggufFields } from './gguf_fields.js'
+import { rotaryDims } from './rotary_config.js'
+
+export interface LlamaFiles {
+  readonly config: LlamaConfig
+  readonly checkpoint: Checkpoint
+}
+
+export interface LlamaGguf extends LlamaFiles {
+  readonly metadata: ReadonlyMap<string, GgufValue>
+}
+
+/**
+ * Opens a model in one file. Headers, and the few numbers of a rotation that are tensors there, are read; weights are read by their place.
+ * @throws usage `gguf.*`, and what `parseLlamaConfig` throws
+ */
+export async function openLlamaGguf(path: string, signal?: AbortSignal): Promise<LlamaGguf> {
+  const file = await openGguf(path, signal)
+  const name = basename(path)
+  const parsed = parseLlamaConfig(ggufFields(file, name), name)
+  const config = await withFactors(parsed, file, name, signal)
+  const numbers = new Set<string>(Object.values(factorTensors))
+  const tensors = new Map(
+    [...file.tensors]
+      .filter(([tensor]) => !numbers.has(tensor))
+      .map(([tensor, stored]) => [hfName(tensor, config.fusedRows), stored] as const),
+  )
+  if (file.metadata.get('general.architecture') === 'llama') {
+    for (const [tensor, stored] of tensors) {
+      const heads = headsOf(tensor, config)
+      if (heads !== undefined) tensors.set(tensor, inHalves(stored, heads, config.headDim, name, tensor))
+    }
+  }
+  return { config, checkpoint: { tensors }, metadata: file.metadata }
+}
+
+const layerNames: Readonly<Record<string, string>> = {
+  attn_norm: 'input_layernorm',
+  attn_q: 'self_attn.q_proj',
+  attn_k: 'self_attn.k_proj',
+  attn_v: 'self_attn.v_proj',
+  attn_qkv: 'self_attn.qkv_proj',
+  attn_output: 'self_attn.o_proj',
+  attn_q_norm: 'self_attn.q_norm',
+  attn_k_norm: 'self_attn.k_norm',
+  ffn_norm: 'post_attention_layernorm',
+  ffn_gate: 'mlp.gate_proj',
+  ffn_up: 'mlp.up_proj',
+  ffn_down: 'mlp.down_proj',
+}
+
+const modelNames: Readonly<Record<string, string>> = {
+  'token_embd.weight': 'model.embed_tokens.weight',
+  'output_norm.weight': 'model.norm.weight',
+  'output.weight': 'lm_head.weight',
+}
+
+/** HF's name of a tensor; its own where HF has none, so that it is refused by it. Phi-3's fused gate is called `ffn_up` there. */
+function hfName(name: string, fused: boolean): string {
+  if (Object.hasOwn(modelNames, name)) return modelNames[name] ?? name
+  const [, layer, part = '', kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? []
+  const hf = Object.hasOwn(layerNames, part) ? layerNames[part] : undefined
+  if (hf === undefined) return name
+  return `model.layers.${layer}.${fused && part === 'ffn_up' ? 'mlp.gate_up_proj' : hf}.${kind}`
+}
+
+/** Numbers that divide the frequencies of a rotation. */
+const factorTensors = { one: 'rope_freqs.weight', short: 'rope_factors_short.weight', long: 'rope_factors_long.weight' }
+
+/**
+ * A configuration whose rotation has the factors that the file holds as tensors: those of `llama3` for every length, those of `longrope`
+ * for short and long texts.
+ */
+async function withFactors(config: LlamaConfig, { tensors }: Gguf, name: string, signal?: AbortSignal): Promise<LlamaConfig> {
+  const pairs = rotaryDims(config.rotary, config.headDim) / 2
+  const read = async (tensor: string): Promise<number[] | undefined> => {
+    const stored = tensors.get(tensor)
+    if (stored === undefined) return undefined
+    if (stored.dtype !== 'F32' || stored.shape.join() !== String(pairs)) {
+      throw usageError(
+        'gguf.tensor',
+        `${name}: tensor ${tensor} is ${stored.dtype} [${stored.shape.join(', ')}], expected F32 [${pairs}]`,
+      )
+    }
+    const values: number[] = []
+    for await (const piece of stored.pieces(signal)) values.push(...decode('f32', piece.slice()))
+    if (values.every((value) => Number.isFinite(value) && value > 0)) return values
+    throw usageError('gguf.tensor', `${name}: tensor ${tensor} divides frequencies, expected positive numbers`)
+  }
+  const [one, short, long] = [await read(factorTensors.one), await read(factorTensors.short), await read(factorTensors.long)]
+  if (one === undefined && short === undefined && long === undefined) return config
+  const { rotary, positions } = config
+  const { theta, fraction } = rotary
+  if (one !== undefined && short === undefined && long === undefined && rotary.type === 'default') {
+    const factors = { originalPositions: positions, attentionFactor: 1, shortFactors: one, longFactors: one }
+    return { ...config, rotary: { type: 'longrope', theta, fraction, ...factors } }
+  }
+  if (one === undefined && short !== undefined && long !== undefined && rotary.type === 'longrope') {
+    return { ...config, rotary: { ...rotary, shortFactors: short, longFactors: long } }
+  }
+  throw usageError('config.rope', `${name}: its tensors of rotation factors do not go with a rotation of type ${rotary.type}`)
+}
+
+/** Heads of a tensor of queries or keys; undefined for all others. */
+function headsOf(name: string, { heads, kvHeads }: LlamaConfig): number | undefined {
+  if (/\.self_attn\.q_proj\./.test(name)) return heads
+  return /\.self_attn\.k_proj\./.test(name) ? kvHeads : undefined
+}
+
+/**
+ * Rows of heads in halves: the file has row `half + k` of a head behind its row `k`.
+ * @throws usage `weights.shape` for rows that are not whole heads
+ */
+function inHalves(tensor: FileTensor, heads: number, headDim: number, file: string, name: string): FileTensor {
+  const [rows = 0] = tensor.shape
+  if (rows !== heads * headDim) {
+    throw usageError(
+      'weights.shape',
+      `${file}: tensor ${shown(name)} has shape [${tensor.shape.join(', ')}], expected ${heads * headDim} rows`,
+    )
+  }
+  return {
+    ...tensor,
+    async *pieces(signal) {
+      for (let head = 0; head < heads; head++) {
+        const pairs = await wholeOf(tensor.rows(head * headDim, (head + 1) * headDim), signal)
+        const row = pairs.byteLength / headDim
+        const halves = new Uint8Array(pairs.byteLength)
+        for (let at = 0; at < headDim; at++) {
+          const from = at < headDim / 2 ? 2 * at : 2 * at - headDim + 1
+          halves.set(pairs.subarray(from * row, (from + 1) * row), at * row)
+        }
+        yield halves
+      }
+    },
+    rows: () => {
+      throw new Error(`internal: rows of ${name} are in another order in the file`)
+    },
+  }
+}
+
+async function wholeOf(tensor: FileTensor, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  const data = new Uint8Array(tensor.bytes)
+  let at = 0
+  for await (const piece of tensor.pieces(signal)) {
+    data.set(piece, at)
+    at += piece.byteLength
+  }
+  return data
+}

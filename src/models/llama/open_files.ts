@@ -1,0 +1,52 @@
+/** A LLaMA-like model on the disk: a folder as HF writes it, or one GGUF file. */
+import { extname } from 'node:path'
+import { openCheckpoint } from '../files/checkpoint.js'
+import { loadTokenizer } from '../files/tokenizer.js'
+import { type GenerationSettings, parseGenerationSettings, readGenerationSettings } from '../text/generation_settings.js'
+import { loadChatTemplate } from '../text/load_template.js'
+import type { PromptReader } from '../text/prompts.js'
+import { type LlamaConfig, readLlamaConfig } from './config.js'
+import { type LlamaFiles, openLlamaGguf } from './gguf_model.js'
+import { ggufTemplate, ggufTokenizer } from './gguf_tokenizer.js'
+
+/** Whether a path names a model in one file. */
+export const isGguf = (path: string): boolean => extname(path).toLowerCase() === '.gguf'
+
+/**
+ * The configuration and the tensors of a model; headers alone are read.
+ * @throws usage `config.*`, `safetensors.*`, `checkpoint.*`, `gguf.*`; the signal's reason when it aborts
+ */
+export async function openLlamaFiles(path: string, signal?: AbortSignal): Promise<LlamaFiles> {
+  if (isGguf(path)) return openLlamaGguf(path, signal)
+  return { config: await readLlamaConfig(path), checkpoint: await openCheckpoint(path, signal) }
+}
+
+/** What texts of a model are read and written with. */
+export interface LlamaText extends PromptReader {
+  readonly settings: GenerationSettings
+}
+
+/**
+ * The tokenizer, the chat template and the generation settings of a model. A model without a tokenizer takes token ids.
+ * @throws usage `chat.template`, `config.*`, `gguf.*` for files that are there and cannot be read
+ */
+export async function openLlamaText(path: string, { bos, vocab }: Pick<LlamaConfig, 'bos' | 'vocab'>): Promise<LlamaText> {
+  const given = { bos, vocab }
+  if (isGguf(path)) {
+    const { metadata } = await openLlamaGguf(path)
+    const tokenizer = await attempt(() => ggufTokenizer(metadata, path))
+    return { ...given, ...tokenizer, template: ggufTemplate(metadata, path), settings: parseGenerationSettings({}, path) }
+  }
+  const tokenizer = await attempt(() => loadTokenizer(path))
+  return { ...given, ...tokenizer, template: await loadChatTemplate(path), settings: await readGenerationSettings(path) }
+}
+
+async function attempt<T>(
+  load: () => T | Promise<T>,
+): Promise<{ readonly tokenizer: T | undefined; readonly withoutTokenizer: unknown }> {
+  try {
+    return { tokenizer: await load(), withoutTokenizer: undefined }
+  } catch (error) {
+    return { tokenizer: undefined, withoutTokenizer: error }
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * How prompts are read: in passes of a bounded number of tokens, each a run of one or more sequences. A run's tokens lie one behind the other
+ * and go to places behind those that its sequence has cached; what a pass is of, whole prompts or parts of them, does not matter to the
+ * program that computes it.
+ */
+
+/** Some tokens of a sequence. */
+export interface Run {
+  /** The cache row, and the number of the sequence. */
+  readonly row: number
+  /** The place of the first token. */
+  readonly first: number
+  readonly ids: readonly number[]
+}
+
+/** Tokens that are still to be read, of each row: those of `ids` go to places `first` and on. */
+export type Unread = Run
+
+/** Runs of at most `most` tokens together, until all tokens are in one. */
+export function* passesOf(unread: readonly Unread[], most: number): Generator<readonly Run[]> {
+  let pass: Run[] = []
+  let room = most
+  for (const { row, first, ids } of unread) {
+    for (let at = 0; at < ids.length; ) {
+      const taken = ids.slice(at, at + room)
+      pass.push({ row, first: first + at, ids: taken })
+      at += taken.length
+      room -= taken.length
+      if (room > 0) continue
+      yield pass
+      pass = []
+      room = most
+    }
+  }
+  if (pass.length > 0) yield pass
+}
+
+/** Extents that a pass is computed with: powers of two, so that few programs serve all passes. */
+export interface PassShape {
+  readonly tokens: number
+  readonly sequences: number
+  readonly longest: number
+}
+
+const powerOf2 = (least: number): number => 2 ** Math.ceil(Math.log2(least))
+/** Rows of a pass at least: matmuls compute as many at once. */
+const leastTokens = 8
+
+export function passShape(pass: readonly Run[], most: number): PassShape {
+  const lengths = pass.map(({ ids }) => ids.length)
+  const tokens = lengths.reduce((sum, length) => sum + length, 0)
+  return {
+    tokens: Math.max(Math.min(powerOf2(tokens), Math.max(most, tokens)), leastTokens),
+    sequences: powerOf2(pass.length),
+    longest: Math.min(powerOf2(Math.max(...lengths)), Math.max(most, ...lengths)),
+  }
+}
+
+/** The inputs of the program over prompts, but for what is asked of it. @param rows of the caches */
+export function passInputs(pass: readonly Run[], { tokens, sequences: count }: PassShape, rows: number) {
+  const ids = new Int32Array(tokens)
+  const places = new Int32Array(tokens)
+  const sequences = new Int32Array(tokens).fill(-1)
+  const positions = new Int32Array(tokens)
+  const starts = new Int32Array(count)
+  const lengths = new Int32Array(count)
+  const first = new Int32Array(count)
+  const slots = new Int32Array(count)
+  const writers = new Int32Array(rows).fill(-1)
+  let start = 0
+  for (const [sequence, run] of pass.entries()) {
+    for (const [position, id] of run.ids.entries()) {
+      const at = start + position
+      ids[at] = id
+      places[at] = run.first + position
+      sequences[at] = sequence
+      positions[at] = position
+    }
+    starts[sequence] = start
+    lengths[sequence] = run.ids.length
+    first[sequence] = run.first
+    slots[sequence] = run.row
+    writers[run.row] = sequence
+    start += run.ids.length
+  }
+  return { ids, places, sequences, positions, starts, lengths, first, slots, writers }
+}

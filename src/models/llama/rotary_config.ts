@@ -1,0 +1,230 @@
+/**
+ * How a LLaMA-like model rotates queries and keys: `rope_parameters` of transformers 5, or `rope_theta` and `rope_scaling` of
+ * transformers 4, checked field by field. A type or a field that is not known here is refused: it would change every angle.
+ */
+import { z } from 'zod'
+import { usageError } from '../../errors.js'
+import { checkFields } from '../files/config_file.js'
+import { shown } from '../files/safetensors_header.js'
+import { common, type RotaryFields, type RotaryFieldsOf, type RotaryType, schemas } from './rotary_fields.js'
+
+interface Rotated {
+  /** The base of the frequencies. */
+  readonly theta: number
+  /** The share of a head's channels that is rotated; the rest passes as it is. */
+  readonly fraction: number
+}
+
+/** What a rotation's table is made from. Factors are the file's own numbers; they are rounded to float32 where HF rounds them. */
+export type RotaryConfig = Rotated &
+  (
+    | { readonly type: 'default' }
+    | { readonly type: 'linear'; readonly factor: number }
+    | {
+        readonly type: 'llama3'
+        readonly factor: number
+        readonly lowFrequencyFactor: number
+        readonly highFrequencyFactor: number
+        readonly originalPositions: number
+      }
+    | {
+        readonly type: 'yarn'
+        readonly factor: number
+        readonly originalPositions: number
+        /** What sines and cosines are multiplied by. */
+        readonly attentionFactor: number
+        readonly betaFast: number
+        readonly betaSlow: number
+        /** Whether the ramp between frequencies that are kept and those that are divided begins and ends at whole channels. */
+        readonly truncate: boolean
+      }
+    | {
+        readonly type: 'longrope'
+        readonly originalPositions: number
+        readonly attentionFactor: number
+        /** Divisors of the frequencies for texts of at most the original positions, and for longer ones: one for each pair of channels. */
+        readonly shortFactors: readonly number[]
+        readonly longFactors: readonly number[]
+      }
+  )
+
+/** What the rest of the configuration gives. */
+export interface RotaryContext {
+  /** Used in messages. */
+  readonly name: string
+  readonly modelType: string
+  readonly headDim: number
+  readonly positions: number
+  /** The types that models of this kind may have. */
+  readonly types: readonly RotaryType[]
+  /** The base of a model that states none; undefined where it must. */
+  readonly theta: number | undefined
+  /** Whether models of this kind may rotate a part of a head. */
+  readonly partial: boolean
+}
+
+/**
+ * The rotation that a configuration states.
+ * @throws usage `config.rope` for a type or a combination of fields that is not supported, `config.field` for a field that is wrong
+ */
+export function parseRotary(fields: RotaryFields, context: RotaryContext): RotaryConfig {
+  const { name } = context
+  const source = fields.rope_parameters == null ? 'rope_scaling' : 'rope_parameters'
+  if (fields.rope_parameters != null && fields.rope_scaling != null) {
+    throw usageError('config.rope', `${name}: it has rope_parameters and rope_scaling, expected one of them`)
+  }
+  const stated = statedFields(fields, source, name)
+  const type = typeOf(stated, source, context)
+  const read = <K extends RotaryType>(kind: K): RotaryFieldsOf<K> =>
+    checkFields(z.object({ [source]: schemas[kind] as z.ZodType }), { [source]: stated }, name)[source] as RotaryFieldsOf<K>
+  const { rope_theta: theta = context.theta, partial_rotary_factor: fraction = 1 } = read(type)
+  if (theta === undefined) {
+    throw usageError('config.rope', `${name}: rope_theta is missing, expected a number above 1`, {
+      hint: `models of type ${context.modelType} have different ones`,
+    })
+  }
+  checkFraction(fraction, context)
+  const rotated = { theta, fraction }
+  switch (type) {
+    case 'default':
+      return { type, ...rotated }
+    case 'linear':
+      return { type, ...rotated, factor: read(type).factor }
+    case 'llama3':
+      return { type, ...rotated, ...llama3Of(read(type), source, name) }
+    case 'yarn':
+      return { type, ...rotated, ...yarnOf(read(type), source, context) }
+    case 'longrope':
+      return { type, ...rotated, ...longropeOf(read(type), rotaryDims(rotated, context.headDim) / 2, source, context) }
+  }
+}
+
+/** Channels of a head that are rotated. */
+export const rotaryDims = ({ fraction }: Rotated, headDim: number): number => Math.floor(headDim * fraction)
+
+/** What is said of the rotation at either place. Null says nothing. @throws usage `config.rope` where the places disagree */
+function statedFields(fields: RotaryFields, source: 'rope_parameters' | 'rope_scaling', name: string): Record<string, unknown> {
+  const value = fields[source] ?? {}
+  if (typeof value !== 'object' || Array.isArray(value)) {
+    throw usageError('config.rope', `${name}: ${source} is ${shown(JSON.stringify(value))}, expected an object`)
+  }
+  const stated: Record<string, unknown> = Object.fromEntries(Object.entries(value).filter(([, inner]) => inner !== null))
+  for (const key of ['rope_theta', 'partial_rotary_factor', 'original_max_position_embeddings'] as const) {
+    const outer = fields[key]
+    if (outer == null) continue
+    stated[key] ??= outer
+    if (stated[key] !== outer) {
+      throw usageError(
+        'config.rope',
+        `${name}: ${key} is ${outer}, and ${source}.${key} is ${shown(JSON.stringify(stated[key]))}: they must agree`,
+      )
+    }
+  }
+  return stated
+}
+
+/** Names that earlier versions had. */
+const aliases: Readonly<Record<string, RotaryType>> = { su: 'longrope' }
+
+function typeOf(
+  stated: Readonly<Record<string, unknown>>,
+  source: string,
+  { name, modelType, types }: RotaryContext,
+): RotaryType {
+  const { rope_type: type = stated.type, type: old = type } = stated
+  const refuse = (what: string, hint?: string) =>
+    usageError('config.rope', `${name}: ${source}.${stated.rope_type === undefined ? 'type' : 'rope_type'} ${what}`, {
+      ...(hint === undefined ? {} : { hint }),
+    })
+  if (type !== old) throw refuse(`is ${shown(JSON.stringify(type))}, and ${source}.type is ${shown(JSON.stringify(old))}`)
+  if (type === undefined) {
+    // Of a dictionary that says how to scale, the type cannot be guessed.
+    const more = Object.keys(stated).find((key) => !Object.hasOwn(common, key))
+    if (more !== undefined) throw refuse(`is missing, and ${shown(more)} is there`, `supported: ${types.join(', ')}`)
+    return 'default'
+  }
+  const known = typeof type === 'string' && Object.hasOwn(aliases, type) ? aliases[type] : type
+  const found = types.find((each) => each === known)
+  if (found !== undefined) return found
+  const dynamic = type === 'dynamic' || type === 'ntk'
+  throw refuse(
+    `is ${shown(JSON.stringify(type))}, expected one of ${types.join(', ')}`,
+    dynamic
+      ? 'angles of dynamic types change as a text grows, and keys that are cached would have to be rotated again'
+      : `these are what models of type ${modelType} can have here`,
+  )
+}
+
+function checkFraction(fraction: number, { name, modelType, headDim, partial }: RotaryContext): void {
+  if (fraction !== 1 && !partial) {
+    throw usageError(
+      'config.rope',
+      `${name}: partial_rotary_factor is ${fraction}, models of type ${modelType} rotate whole heads`,
+    )
+  }
+  const dims = rotaryDims({ theta: 0, fraction }, headDim)
+  if (dims >= 2 && dims % 2 === 0) return
+  throw usageError(
+    'config.rope',
+    `${name}: ${dims} of ${headDim} channels of a head are rotated (partial_rotary_factor ${fraction}), expected an even number from 2`,
+  )
+}
+
+function original(value: number | undefined, source: string, name: string): number {
+  if (value !== undefined) return value
+  throw usageError(
+    'config.rope',
+    `${name}: ${source}.original_max_position_embeddings is missing, expected the positions that the model was first trained with`,
+  )
+}
+
+function llama3Of(fields: RotaryFieldsOf<'llama3'>, source: string, name: string) {
+  const { low_freq_factor: low, high_freq_factor: high } = fields
+  if (low >= high) {
+    throw usageError('config.rope', `${name}: ${source}.low_freq_factor is ${low}, expected less than high_freq_factor ${high}`)
+  }
+  return {
+    factor: fields.factor,
+    lowFrequencyFactor: low,
+    highFrequencyFactor: high,
+    originalPositions: original(fields.original_max_position_embeddings, source, name),
+  }
+}
+
+function yarnOf(fields: RotaryFieldsOf<'yarn'>, source: string, { name, positions }: RotaryContext) {
+  const { factor, mscale = 0, mscale_all_dim: mscaleAll = 0, beta_fast: betaFast = 32, beta_slow: betaSlow = 1 } = fields
+  if (betaFast <= betaSlow) {
+    throw usageError('config.rope', `${name}: ${source}.beta_fast is ${betaFast}, expected more than beta_slow ${betaSlow}`)
+  }
+  const scale = (weight: number): number => (factor <= 1 ? 1 : 0.1 * weight * Math.log(factor) + 1)
+  const computed = mscale > 0 && mscaleAll > 0 ? scale(mscale) / scale(mscaleAll) : scale(1)
+  return {
+    factor,
+    // YaRN was published with files that state the original positions as the model's.
+    originalPositions: fields.original_max_position_embeddings ?? positions,
+    attentionFactor: fields.attention_factor ?? computed,
+    betaFast,
+    betaSlow,
+    truncate: fields.truncate ?? true,
+  }
+}
+
+function longropeOf(fields: RotaryFieldsOf<'longrope'>, pairs: number, source: string, { name, positions }: RotaryContext) {
+  for (const key of ['short_factor', 'long_factor'] as const) {
+    const { length } = fields[key]
+    if (length === pairs) continue
+    throw usageError(
+      'config.rope',
+      `${name}: ${source}.${key} has ${length} numbers, expected ${pairs}: one for each pair of channels`,
+    )
+  }
+  const originalPositions = original(fields.original_max_position_embeddings, source, name)
+  const growth = fields.factor ?? positions / originalPositions
+  const computed = growth <= 1 ? 1 : Math.sqrt(1 + Math.log(growth) / Math.log(originalPositions))
+  return {
+    originalPositions,
+    attentionFactor: fields.attention_factor ?? computed,
+    shortFactors: fields.short_factor,
+    longFactors: fields.long_factor,
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * Rows of texts on a device: their caches and what steps of decoding keep, the programs that read prompts into them, and the program of some
+ * steps that is run again and again. Made once for a shape and used for one batch after the other.
+ */
+import { layouts } from '../../../specs/index.js'
+import type { DType } from '../../ir/dtype.js'
+import type { ModelPlan } from '../../program/index.js'
+import { abortable } from '../../runtime/abortable.js'
+import { decode, encode, type HostArrays } from '../../runtime/buffer.js'
+import { buildProgram, type Program } from '../../runtime/program.js'
+import type { ProgramStates } from '../../runtime/program_states.js'
+import { stateDecls } from '../../runtime/program_wiring.js'
+import type { Session } from '../../runtime/session.js'
+import { openStates, type States } from '../../runtime/states.js'
+import { type BeamSizes, beamParts } from '../decoding/beam_search.js'
+import { candidatesOf, type Generation } from '../decoding/generation_options.js'
+import type { FloatType } from '../files/convert.js'
+import { lruCache } from '../lru_cache.js'
+import type { LlamaConfig } from './config.js'
+import { type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
+import { type Assembly, assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
+import type { Reach } from './weights.js'
+
+export interface RowsShape {
+  readonly rows: number
+  /** Places of the caches. */
+  readonly capacity: number
+  /** Steps there is room for. */
+  readonly steps: number
+  /** How many end ids there are; at least 1. */
+  readonly ends: number
+  readonly reach: Reach
+}
+
+export interface RowsConfig {
+  readonly session: Session
+  readonly config: LlamaConfig
+  readonly plan: ModelPlan
+  readonly generation: Generation
+  readonly shape: RowsShape
+  readonly dtype: FloatType
+  /** Steps of one run of the program. */
+  readonly stepsPerRun: number
+}
+
+/** What is asked of a pass besides filling the caches: of tokens, by their numbers in the pass. */
+export interface Asked {
+  readonly wanted: readonly number[]
+  /** The ids whose likelihood behind them is asked for; logits where undefined. */
+  readonly targets?: readonly number[]
+}
+
+export interface Rows {
+  readonly shape: RowsShape
+  /** Device memory of the states. */
+  readonly stateBytes: number
+  /** The program of the steps, for inspection and timing. */
+  readonly steps: Program
+  /** Reads tokens into the caches, in passes of at most `most`. @throws the signal's reason when it aborts, between two passes at the latest */
+  read(unread: readonly Unread[], most: number, signal?: AbortSignal): Promise<void>
+  /** Reads one pass and returns what is asked of it, in order: logits of each token, or a number for each. */
+  ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
+  /** Sets states that steps go on from. */
+  write(values: Readonly<Record<string, Int32Array | Float32Array>>): Promise<void>
+  /** Runs the steps once and says whether every text has ended. */
+  advance(signal?: AbortSignal): Promise<boolean>
+  /** What a state holds now. */
+  state(name: string): Promise<HostArrays[DType]>
+  release(): void
+}
+
+/** Programs over passes of different shapes that are kept. */
+const keptPasses = 24
+
+/** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what programs are refused for */
+export async function openRows(made: RowsConfig): Promise<Rows> {
+  const { session, config, plan, generation, shape, dtype, stepsPerRun } = made
+  const decoder = assembleSteps(config, plan, generation, stepsPerRun, shape.reach)
+  const sizes = stepDims(made)
+  const states = await openStates({ device: session.device, layouts }, stateDecls(decoder.compiled, sizes, { T: dtype }))
+  const build = (assembly: Assembly, dims: Readonly<Record<string, number>>): Promise<Program> =>
+    buildProgram({ session, ...assembly.wired, states: statesOf(assembly, states), dims, types: { T: dtype } })
+  const steps = await build(decoder, sizes).catch((error: unknown) => {
+    states.release()
+    throw error
+  })
+  const passes = lruCache<Promise<Program>>(keptPasses, (evicted) =>
+    evicted.then(
+      (program) => program.release(),
+      () => {},
+    ),
+  )
+  const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> =>
+    passes.get(JSON.stringify([pass, gives, wanted]), () =>
+      build(assemblePrompt(config, plan, gives, shape.reach), {
+        ...modelDims(config),
+        ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
+      }),
+    )
+  async function run(pass: readonly Run[], most: number, asked: Asked | undefined, signal: AbortSignal | undefined) {
+    const extents = passShape(pass, most)
+    const gives = asked === undefined ? 'nothing' : asked.targets === undefined ? 'logits' : 'losses'
+    const count = 2 ** Math.ceil(Math.log2(asked?.wanted.length ?? 1))
+    const program = await programFor(extents, gives, count)
+    const padded = (values: readonly number[] = []): Int32Array => Int32Array.from({ length: count }, (_, i) => values[i] ?? 0)
+    const given = { ...passInputs(pass, extents, shape.rows), wanted: padded(asked?.wanted), targets: padded(asked?.targets) }
+    const inputs = Object.fromEntries(
+      Object.keys(program.inputs).map((name) => [name, encode('i32', given[name as keyof typeof given])]),
+    )
+    return abortable(program, signal, () => program.run(inputs))
+  }
+  if (session.device.info().kind === 'cuda') {
+    // Steps run once before they are recorded, and nothing they look up may come from a state that was never written.
+    await states.writeAll(idle(made))
+    await steps.capture()
+  }
+  return {
+    shape,
+    stateBytes: states.bytes,
+    steps,
+    async read(unread, most, signal) {
+      for (const pass of passesOf(unread, most)) {
+        signal?.throwIfAborted()
+        await run(pass, most, undefined, signal)
+      }
+    },
+    async ask(pass, asked, signal) {
+      const tokens = pass.reduce((sum, { ids }) => sum + ids.length, 0)
+      const results = Object.values(await run(pass, tokens, asked, signal))
+      const [result] = results
+      if (result === undefined) throw new Error('internal: a pass gave nothing')
+      const values = decode('f32', result)
+      const each = asked.targets === undefined ? config.vocab : 1
+      return values.subarray(0, asked.wanted.length * each)
+    },
+    write: (values) => states.writeAll(values),
+    async advance(signal) {
+      const ran = abortable(steps, signal, () => steps.run({}))
+      const [, finished] = await settled([ran, states.read('finished')])
+      return finished.every((flag) => flag !== 0)
+    },
+    state: (name) => states.read(name),
+    release() {
+      void passes.clear()
+      steps.release()
+      states.release()
+    },
+  }
+}
+
+/** Waits for all of what the device was asked for: memory is in use until the last is done. @throws what the first one that failed rejects with */
+async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
+  await Promise.allSettled(asked)
+  return Promise.all(asked)
+}
+
+/** Extents of the dimensions of steps. */
+const stepDims = ({ config, generation: { choice }, shape }: RowsConfig) => ({
+  ...modelDims(config),
+  ...{ r: shape.rows, u: shape.capacity, s: shape.steps, f: shape.ends },
+  ...candidateDims(config.vocab, choice),
+})
+
+/** Parts of a row of logits, and candidates of each, where words are chosen among candidates. */
+function candidateDims(vocab: number, choice: Generation['choice']): { readonly q?: number } & Partial<Pick<BeamSizes, 'k'>> {
+  const k = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
+  return k === undefined ? {} : { q: beamParts(vocab), k }
+}
+
+/** The memory of a program's states, and what they hold behind it. */
+const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
+  Object.fromEntries(
+    Object.entries(compiled.states).map(([name, { next }]) => {
+      const tensor = states.tensors[name]
+      if (tensor === undefined) throw new Error(`internal: no state ${name}`)
+      return [name, { tensor, ...(next === undefined ? {} : { next }) }]
+    }),
+  )
+
+/** States of rows that have ended, at the first place. */
+function idle({ config, generation, shape }: RowsConfig): Readonly<Record<string, Int32Array | Float32Array>> {
+  const prompts = Array.from({ length: shape.rows }, () => [0])
+  const cases = prompts.map((_, row) => row)
+  return startStates(config, generation, shape, { prompts, cases })
+}
+
+/** An end id no word has: what stands for the end of a model without one. */
+const noEnd = -1
+
+export interface Start {
+  /** Ids of each row; all but the last are cached. */
+  readonly prompts: readonly (readonly number[])[]
+  /** The cases' places in the whole run, for their seeds. */
+  readonly cases: readonly number[]
+}
+
+/** What states hold before the first step behind prompts. The first step takes up the last token of each. */
+export function startStates(
+  { vocab, eos }: Pick<LlamaConfig, 'vocab' | 'eos'>,
+  { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,
+  { rows }: Pick<RowsShape, 'rows'>,
+  { prompts, cases }: Start,
+): Readonly<Record<string, Int32Array | Float32Array>> {
+  const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
+  const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
+  const values: Record<string, Int32Array | Float32Array> = {
+    step: new Int32Array(1),
+    words: Int32Array.from(prompts, (ids) => ids.at(-1) ?? 0),
+    places: Int32Array.from(prompts, ({ length }) => length - 1),
+    finished: integers(0),
+    ends: Int32Array.from(eos.length === 0 ? [noEnd] : eos),
+    limit: integers(maxNewTokens),
+  }
+  if (minNewTokens > 0) values.minimum = integers(minNewTokens)
+  if (repetitionPenalty !== 1) {
+    values.seen = seenIn(prompts, vocab)
+    values.penalty = floats(repetitionPenalty)
+  }
+  if (choice.kind !== 'sampling') return values
+  const { temperature, topK, topP, minP, seeds } = choice
+  const seedOf = (at: number): number => seeds[seeds.length === 1 ? 0 : at] ?? 0
+  return {
+    ...values,
+    ...{ temperature: floats(temperature), topP: floats(topP), minP: floats(minP), topK: integers(topK) },
+    seedsLow: Int32Array.from(cases, (at) => seedOf(at) | 0),
+    seedsHigh: Int32Array.from(cases, (at) => Math.floor(seedOf(at) / 2 ** 32)),
+  }
+}
+
+/** Words of the prompts count as seen. */
+function seenIn(prompts: readonly (readonly number[])[], vocab: number): Int32Array {
+  const seen = new Int32Array(prompts.length * vocab)
+  for (const [row, ids] of prompts.entries()) for (const id of ids) seen[row * vocab + id] = 1
+  return seen
+}

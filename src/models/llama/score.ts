@@ -1,0 +1,86 @@
+/** How likely a model finds texts: of each token but the first its negative log-likelihood behind those before it, and logits at some places. */
+import { findingError, usageError } from '../../errors.js'
+import type { TokenCase } from '../files/token_cases.js'
+import { passesOf, type Run } from './passes.js'
+import type { Rows } from './rows.js'
+
+export interface Score {
+  /** Mean negative log-likelihood of all tokens but the first, in nats. */
+  readonly loss: number
+  /** Of each token but the first. */
+  readonly losses: readonly number[]
+  /** Logits of the token behind each place asked for. */
+  readonly logits: readonly Float32Array[]
+}
+
+/** @throws usage `run.sequence`, `run.place` naming the case */
+export function checkPlaces(cases: readonly TokenCase[], places: readonly number[]): void {
+  for (const [index, { inputIds }] of cases.entries()) {
+    if (inputIds.length < 2)
+      throw usageError('run.sequence', `case ${index} has one token: a score is of the tokens behind the first`)
+    const wrong = places.find((place) => !Number.isInteger(place) || place < 0 || place >= inputIds.length)
+    if (wrong !== undefined) {
+      throw usageError('run.place', `case ${index} has ${inputIds.length} tokens, and no place ${wrong}`, {
+        hint: `places are whole numbers from 0 to ${inputIds.length - 1}`,
+      })
+    }
+  }
+}
+
+export interface Scoring {
+  readonly chunk: number
+  readonly places: readonly number[]
+  /** Number of the first text, for messages. */
+  readonly first: number
+  readonly vocab: number
+}
+
+/** A token of a pass: of which text, and where. */
+interface Read {
+  readonly row: number
+  readonly place: number
+}
+
+const tokensOf = (pass: readonly Run[]): Read[] =>
+  pass.flatMap(({ row, first, ids }) => ids.map((_, i) => ({ row, place: first + i })))
+
+/** Scores texts, each in a row of its own. @throws finding `run.value` for a loss that is no number */
+export async function scoreRows(
+  rows: Rows,
+  texts: readonly (readonly number[])[],
+  { chunk, places, first, vocab }: Scoring,
+  signal?: AbortSignal,
+): Promise<Score[]> {
+  const losses = texts.map((): number[] => [])
+  const logits = texts.map((): Map<number, Float32Array> => new Map())
+  const unread = texts.map((ids, row) => ({ row, first: 0, ids }))
+  for (const pass of passesOf(unread, chunk)) {
+    signal?.throwIfAborted()
+    const tokens = tokensOf(pass).map((read, at) => ({ ...read, at, target: texts[read.row]?.[read.place + 1] }))
+    const followed = tokens.flatMap(({ target, ...token }) => (target === undefined ? [] : [{ ...token, target }]))
+    if (followed.length > 0) {
+      const asked = { wanted: followed.map(({ at }) => at), targets: followed.map(({ target }) => target) }
+      const found = await rows.ask(pass, asked, signal)
+      for (const [i, { row, place }] of followed.entries()) {
+        const loss = found[i] ?? Number.NaN
+        if (!Number.isFinite(loss)) throw noNumber(first + row, place, loss)
+        losses[row]?.push(loss)
+      }
+    }
+    const shown = tokens.filter(({ place }) => places.includes(place))
+    if (shown.length === 0) continue
+    // The same tokens once more: the caches get what they hold already.
+    const found = await rows.ask(pass, { wanted: shown.map(({ at }) => at) }, signal)
+    for (const [i, { row, place }] of shown.entries()) logits[row]?.set(place, found.slice(i * vocab, (i + 1) * vocab))
+  }
+  return losses.map((list, row) => ({
+    loss: list.reduce((sum, loss) => sum + loss, 0) / list.length,
+    losses: list,
+    logits: places.map((place) => logits[row]?.get(place) ?? new Float32Array()),
+  }))
+}
+
+const noNumber = (index: number, place: number, loss: number): Error =>
+  findingError('run.value', `case ${index}: the loss behind place ${place} is ${loss}`, {
+    hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
+  })

@@ -1,0 +1,114 @@
+/**
+ * Weights of LLaMA-like models: which tensor is which weight of the programs, and the tensors as they are uploaded. Two weights that are one
+ * tensor, as tied embeddings and the tables of the rotation are, are one tensor on the device too.
+ */
+import { encode } from '../../runtime/buffer.js'
+import { tensorBytes } from '../../runtime/session.js'
+import type { DeferredTensor, Weight } from '../../runtime/weight.js'
+import type { Checkpoint } from '../files/checkpoint.js'
+import type { FloatType } from '../files/convert.js'
+import type { LlamaConfig } from './config.js'
+import { type RotaryTable, rotaryTable } from './rotary.js'
+import { rotaryDims } from './rotary_config.js'
+import { checkLlamaTensors, type LlamaLayerTensors, type LlamaTensor, llamaTensors, takeLlamaTensor } from './tensor_names.js'
+
+/** Weights of a layer's graph, by what the checkpoint's tensors are. */
+const layerWeights: Readonly<Record<keyof LlamaLayerTensors, string>> = {
+  attentionNorm: 'attentionGamma',
+  query: 'queryWeight',
+  key: 'keyWeight',
+  value: 'valueWeight',
+  output: 'projectionWeight',
+  innerNorm: 'innerGamma',
+  gate: 'gateWeight',
+  up: 'upWeight',
+  down: 'downWeight',
+  queryBias: 'queryBias',
+  keyBias: 'keyBias',
+  valueBias: 'valueBias',
+  outputBias: 'projectionBias',
+  queryNorm: 'queryGamma',
+  keyNorm: 'keyGamma',
+}
+
+/** What the session calls a tensor of the checkpoint: rows of a fused one are tensors of their own. */
+const sessionName = ({ name, rows }: LlamaTensor): string => (rows === undefined ? name : `${name}[${rows.join(':')}]`)
+
+/** Tensors of the checkpoint by the names that the programs have for weights. */
+function checkpointWeights(config: LlamaConfig): [string, LlamaTensor][] {
+  const { embedding, layers, norm, head } = llamaTensors(config)
+  const ofLayers = layers.flatMap((layer, index) =>
+    Object.entries(layer).map(([what, tensor]): [string, LlamaTensor] => [
+      `layer${index}.${layerWeights[what as keyof LlamaLayerTensors]}`,
+      tensor,
+    ]),
+  )
+  return [['embeddings.words', embedding], ...ofLayers, ['head.gamma', norm], ['head.weight', head]]
+}
+
+const tables = ['cos', 'sin'] as const
+
+/**
+ * Which inverse frequencies texts are turned by. `stored` rounds them to the type that the configuration states, as a model has them that was
+ * cast as a whole (`model.to(torch.bfloat16)`); the models of this project's goldens were. `float32` keeps them, as `from_pretrained` does
+ * whatever type it loads. Where a text is long the two differ in logits, and in words now and then.
+ */
+export type Rotation = 'float32' | 'stored'
+export const rotations = ['float32', 'stored'] as const satisfies readonly Rotation[]
+export const usualRotation: Rotation = 'stored'
+
+/** Longrope turns long texts by other tables than short ones. */
+export type Reach = 'short' | 'long'
+const tableName = (table: (typeof tables)[number], reach: Reach): string => `rotation.${reach}.${table}`
+const reachesOf = ({ rotary }: LlamaConfig): readonly Reach[] => (rotary.type === 'longrope' ? ['short', 'long'] : ['short'])
+
+/** Which tables a text of at most `length` tokens is turned by. All of it is turned by the same ones, as they are cached together. */
+export const reachOf = ({ rotary }: LlamaConfig, length: number): Reach =>
+  rotary.type === 'longrope' && length > rotary.originalPositions ? 'long' : 'short'
+
+/** The session's tensors by the names that the programs have for weights. */
+export const weightTensors = (config: LlamaConfig, reach: Reach): Readonly<Record<string, string>> =>
+  Object.fromEntries([
+    ...checkpointWeights(config).map(([weight, tensor]) => [weight, sessionName(tensor)]),
+    ...tables.map((table) => [`rotation.${table}`, tableName(table, reach)]),
+  ])
+
+/**
+ * The model's tensors by the session's names, in `dtype` when they are read, and the tables of the rotation in float32.
+ * @throws usage `config.count`, `weights.unknown`, `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, what the configuration
+ * expects and what was found
+ */
+export function llamaWeights(
+  config: LlamaConfig,
+  file: Checkpoint,
+  dtype: FloatType,
+  rotation: Rotation,
+): Record<string, Weight> {
+  checkLlamaTensors(config, file)
+  const weights: Record<string, Weight> = {}
+  for (const [, tensor] of checkpointWeights(config)) weights[sessionName(tensor)] ??= takeLlamaTensor(file, tensor, dtype)
+  for (const reach of reachesOf(config)) {
+    const made = rotationOf(config, reach, rotation)
+    for (const table of tables) weights[tableName(table, reach)] = made(table)
+  }
+  return weights
+}
+
+/** Places of the tables, for texts of any length that the model has positions for. */
+const placesOf = ({ rotary, positions }: LlamaConfig, reach: Reach): number =>
+  rotary.type === 'longrope' && reach === 'short' ? Math.min(rotary.originalPositions, positions) : positions
+
+/** The tables of the rotation, computed when the first is uploaded. */
+function rotationOf(config: LlamaConfig, reach: Reach, rotation: Rotation): (table: (typeof tables)[number]) => DeferredTensor {
+  const { rotary, headDim, positions } = config
+  const shape = [positions, rotaryDims(rotary, headDim) / 2]
+  const type = rotation === 'stored' ? config.dtype : undefined
+  let made: RotaryTable | undefined
+  return (table) => ({
+    ...{ dtype: 'f32', shape, bytes: tensorBytes('f32', shape) },
+    async *pieces() {
+      made ??= rotaryTable(rotary, headDim, positions, placesOf(config, reach), type)
+      yield encode('f32', made[table])
+    },
+  })
+}

@@ -1,0 +1,66 @@
+/**
+ * Programs compiled ahead of any run, each in its usual configuration under every plan that is for it: so that what cannot be held together
+ * is told where specs are compiled, and so that the kernels that programs need between graphs are known then.
+ */
+
+import type { PlannedGraphs } from '../emit/graphs.js'
+import { concerning, HeddleError } from '../errors.js'
+import type { Graph } from '../ir/graph.js'
+import type { Program } from '../ir/program.js'
+import type { Conversion } from '../lang/conversion.js'
+import type { ProgramDecl } from '../lang/program.js'
+import type { CompiledProgram } from './compiled.js'
+import { compileProgram } from './index.js'
+import { findPlan, planNames } from './plans.js'
+
+/** A program under a plan, its inputs and results held as it declares them. */
+export interface AheadProgram {
+  readonly decl: ProgramDecl
+  readonly program: Program
+  readonly compiled: CompiledProgram
+}
+
+export interface Ahead {
+  readonly programs: readonly AheadProgram[]
+  /** Programs that a plan is for, and why they cannot be held under it, where another can. */
+  readonly refused: readonly HeddleError[]
+  /** Every graph that one of them runs, steps between graphs included. */
+  readonly graphs: readonly Graph[]
+}
+
+/** A plan that says nothing of a program's layers is not for it. */
+const isOther = (error: unknown): boolean => error instanceof HeddleError && error.code === 'plan.model'
+
+/**
+ * @throws usage `program.*` for a program that cannot be put together, `plan.form`, `plan.ragged` for a plan under which none of the programs
+ * that it is for can be held
+ */
+export function compileAhead(decls: readonly ProgramDecl[], planned: PlannedGraphs, conversions: readonly Conversion[]): Ahead {
+  const built = decls.map((decl) => ({ decl, program: decl.of() }))
+  const programs: AheadProgram[] = []
+  const refused: HeddleError[] = []
+  const graphs = new Set<Graph>()
+  for (const name of planNames(planned)) {
+    const plan = findPlan(name, planned)
+    const failed: HeddleError[] = []
+    let fit = 0
+    for (const { decl, program } of built) {
+      const compile = (asDeclared: boolean): CompiledProgram =>
+        concerning({ written: decl.written }, () => compileProgram(program, plan, { conversions, asDeclared }))
+      try {
+        const compiled = compile(true)
+        fit += 1
+        programs.push({ decl, program, compiled })
+        for (const each of [compiled, compile(false)]) for (const graph of Object.values(each.graphs)) graphs.add(graph)
+      } catch (error) {
+        if (isOther(error)) continue
+        if (!(error instanceof HeddleError)) throw error
+        failed.push(error)
+      }
+    }
+    const [first] = failed
+    if (first !== undefined && fit === 0) throw first
+    refused.push(...failed)
+  }
+  return { programs, refused, graphs: [...graphs] }
+}

@@ -1,0 +1,73 @@
+/**
+ * A graph by itself as a program: one application of it, so that whatever loads, checks or times programs does the same with graphs,
+ * under plans that hold values otherwise too.
+ */
+import type { Graph, GraphValue, PackedRows, ValueId } from '../ir/graph.js'
+import { own } from '../ir/own.js'
+import type { Program, ProgramValue, ProgramValueId } from '../ir/program.js'
+import { printShape } from '../ir/shape.js'
+
+/** The input that says how long sequences are, which a graph gets where its plan removes padding and it has none. */
+const lengthsName = 'lengths'
+
+/**
+ * @param attrs of each of its attributes
+ * @param planned the graph as a plan has it: where that removes padding, the program says which input holds the lengths of sequences
+ */
+export function programOf(graph: Graph, attrs: Readonly<Record<string, number>>, planned: Graph = graph): Program {
+  const values: ProgramValue[] = []
+  const add = (name: string, value: GraphValue): ProgramValueId => values.push({ ...value, name }) - 1
+  const valueAt = (id: ValueId): GraphValue => {
+    const value = graph.values[id]
+    if (value === undefined) throw new Error(`internal: ${graph.name} has no value ${id}`)
+    return value
+  }
+  const ids = (names: Readonly<Record<string, ValueId>>): Record<string, ProgramValueId> =>
+    Object.fromEntries(Object.entries(names).map(([name, id]) => [name, add(name, valueAt(id))]))
+  const inputs = ids(graph.inputs)
+  const outputs = ids(graph.outputs)
+  const names = [...new Set(graph.values.flatMap(({ shape }) => shape.flatMap(({ dims }) => dims)))]
+  const params = [...new Set(graph.values.flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))]
+  const taken: Record<string, ProgramValueId> = { ...inputs }
+  const { packing } = planned
+  const ragged: Program['ragged'][number][] = []
+  if (packing !== undefined) {
+    const name = lengthsOf(graph, planned, packing)
+    taken[name] ??= add(name, { dtype: 'i32', shape: [packing.batch], layout: 'row' })
+    const { batch, seq, tokens } = packing
+    ragged.push({ batch, seq, tokens: tokens.dims[0] ?? 'tokens', lengths: taken[name] })
+  }
+  return {
+    name: graph.name,
+    dims: Object.fromEntries(names.map((dim) => [dim, own(graph.typical ?? {}, dim) ?? 1])),
+    values,
+    nodes: [
+      {
+        kind: 'application',
+        label: graph.name,
+        graph,
+        inputs,
+        weights: Object.fromEntries(Object.keys(graph.weights).map((name) => [name, name])),
+        outputs,
+        attrs,
+        dims: Object.fromEntries(names.map((dim) => [dim, { factor: 1, dims: [dim] }])),
+        types: Object.fromEntries(params.map((param) => [param, { param }])),
+        within: [],
+      },
+    ],
+    inputs: taken,
+    outputs,
+    states: {},
+    weights: Object.fromEntries(Object.entries(graph.weights).map(([name, id]) => [name, valueAt(id)])),
+    ragged,
+  }
+}
+
+/** The lengths are the input that the plan's graph takes for it, else one called `lengths`: the graph's own, or one more. */
+function lengthsOf({ inputs, values }: Graph, planned: Graph, { batch, lengths }: PackedRows): string {
+  const taken = Object.keys(planned.inputs).find((name) => planned.inputs[name] === lengths && Object.hasOwn(inputs, name))
+  if (taken !== undefined) return taken
+  const other = values[own(inputs, lengthsName) ?? -1]
+  const isTaken = other !== undefined && (other.dtype !== 'i32' || printShape(other.shape) !== printShape([batch]))
+  return isTaken ? `${lengthsName} of sequences` : lengthsName
+}

@@ -1,0 +1,102 @@
+/**
+ * A program as one graph: every application's nodes in order, by the program's values, dimensions and storage types. It says what the
+ * program computes, whatever plan it runs under: checks hold results against its nodes, and benches count its arithmetic.
+ */
+import type { AttrValue, Graph, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
+import type { DTypeRef } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
+import type { Application, Program } from '../ir/program.js'
+import { evaluateExtent } from '../ir/shape.js'
+import { substitute, substituteShape, substituteType } from '../lang/program_match.js'
+
+type Ids = Readonly<Record<string, ValueId>>
+
+/** What a state holds after a run, among the outputs of the graph. */
+export const nextName = (state: string): string => `next ${state}`
+
+/**
+ * Inputs are those of the program and its states; outputs its results, and of each state the value it holds after a run.
+ * @param sizes of dimensions, for attributes of nodes that are products of them
+ */
+export function inlineProgram(program: Program, sizes: Readonly<Record<string, number>> = program.dims): Graph {
+  const { name, inputs, outputs, states, weights, nodes } = program
+  const values: GraphValue[] = program.values.map(({ dtype, shape, layout }) => ({ dtype, shape, layout }))
+  const made: GraphNode[] = []
+  const weightIds = Object.fromEntries(
+    Object.entries(weights).map(([weight, value]): [string, ValueId] => [weight, values.push(value) - 1]),
+  )
+  // Results of applications are values of graphs, so that what reads them reads those.
+  const become = new Map<number, ValueId>()
+  const idOf = (id: number): ValueId => become.get(id) ?? id
+  for (const [i, node] of nodes.entries()) {
+    if (node.kind === 'view') made.push({ ...node, name: `view ${i}`, input: idOf(node.input) })
+    else inline(node, { values, made, weightIds, idOf, become, sizes })
+  }
+  const kept = Object.entries(states).flatMap(([state, { next }]): [string, ValueId][] =>
+    next === undefined ? [] : [[nextName(state), idOf(next)]],
+  )
+  const named = (ids: Readonly<Record<string, number>>): Ids =>
+    Object.fromEntries(Object.entries(ids).map(([key, id]) => [key, idOf(id)]))
+  return {
+    name,
+    values,
+    nodes: made,
+    inputs: {
+      ...named(inputs),
+      ...named(Object.fromEntries(Object.entries(states).map(([state, { value }]) => [state, value]))),
+    },
+    weights: weightIds,
+    outputs: { ...named(outputs), ...Object.fromEntries(kept) },
+    attrs: [],
+    typical: program.dims,
+  }
+}
+
+interface Inlining {
+  readonly values: GraphValue[]
+  readonly made: GraphNode[]
+  readonly weightIds: Ids
+  readonly idOf: (id: number) => ValueId
+  readonly become: Map<number, ValueId>
+  readonly sizes: Readonly<Record<string, number>>
+}
+
+function inline(application: Application, { values, made, weightIds, idOf, become, sizes }: Inlining): void {
+  const { graph, label, inputs, weights, outputs, dims, types } = application
+  const ids = new Map<ValueId, ValueId>()
+  for (const [input, id] of Object.entries(graph.inputs)) ids.set(id, idOf(inputs[input] ?? -1))
+  for (const [weight, id] of Object.entries(graph.weights)) ids.set(id, own(weightIds, own(weights, weight) ?? '') ?? -1)
+  for (const [id, { dtype, shape, layout }] of graph.values.entries()) {
+    const value = { dtype: substituteType(dtype, types), shape: substituteShape(shape, dims), layout }
+    if (!ids.has(id)) ids.set(id, values.push(value) - 1)
+  }
+  const at = (id: ValueId): ValueId => ids.get(id) ?? -1
+  const all = (named: Ids): Ids => Object.fromEntries(Object.entries(named).map(([key, id]) => [key, at(id)]))
+  for (const node of graph.nodes) {
+    const name = `${label}/${node.name}`
+    if (node.kind === 'view') made.push({ ...node, name, input: at(node.input), out: at(node.out) })
+    else if (node.kind === 'matmul') made.push({ ...node, name, a: at(node.a), b: at(node.b), out: at(node.out) })
+    else {
+      const attrs = Object.entries(node.attrs).map(([key, value]) => [key, attrOf(value, application, sizes)] as const)
+      const stored = Object.entries(node.types).map(([key, type]): [string, DTypeRef] => [key, substituteType(type, types)])
+      made.push({
+        ...node,
+        name,
+        inputs: all(node.inputs),
+        outputs: all(node.outputs),
+        attrs: Object.fromEntries(attrs),
+        types: Object.fromEntries(stored),
+      })
+    }
+  }
+  for (const [output, id] of Object.entries(graph.outputs)) become.set(outputs[output] ?? -1, at(id))
+}
+
+/** A dimension of the graph that is one of the program stays one; a product of several is a number. */
+function attrOf(value: AttrValue, { attrs, dims }: Application, sizes: Readonly<Record<string, number>>): AttrValue {
+  if (typeof value === 'number') return value
+  if ('attr' in value) return own(attrs, value.attr) ?? Number.NaN
+  const extent = substitute({ factor: 1, dims: [value.dim] }, dims)
+  const [only, ...others] = extent.dims
+  return only !== undefined && others.length === 0 && extent.factor === 1 ? { dim: only } : evaluateExtent(extent, sizes)
+}

@@ -1,0 +1,101 @@
+/**
+ * Which plan runs a model when nobody names one: the one with the fewest launches whose products suit the device. Tensor cores make
+ * generated products as fast as a library's, and fused ones faster; without them (float32, older GPUs, the CPU device) a library's win by
+ * far, so that a generated one counts as many launches. Plans that change what is computed, which int8 does, are nobody's default.
+ */
+import type { Manifest } from '../emit/manifest.js'
+import type { DType } from '../ir/dtype.js'
+import type { Graph } from '../ir/graph.js'
+import { resolveDType } from '../ir/instance.js'
+import { kernelName } from '../ir/op_name.js'
+import { own } from '../ir/own.js'
+import { defaultPlan } from '../program/plans.js'
+import type { NativeDeviceInfo } from './native.js'
+
+export interface ChosenPlan {
+  readonly name: string
+  /** Why, for a line behind the name. */
+  readonly reason: string
+}
+
+type Types = Readonly<Record<string, DType>>
+
+/** A graph as a plan has it, with the storage types of its type parameters; a graph that is used several times comes several times. */
+export interface PricedGraph {
+  readonly graph: Graph
+  readonly types: Types
+}
+
+/** What a generated product without tensor cores counts as: FP32 products of a library are several times faster. */
+const slowProduct = 10
+
+/** Why the plan that fuses nothing is the one for the CPU device: launches cost nothing there. */
+const ownProducts = { name: defaultPlan, reason: "products are the device's own" } as const
+
+const hasTensorCores = ({ kind, computeCapability }: NativeDeviceInfo, dtype: DType): boolean =>
+  kind === 'cuda' && (dtype === 'f16' || dtype === 'bf16') && Number(computeCapability ?? 0) >= 8
+
+/** @param layers names of the graphs that a model repeats: a plan has to cover all of them */
+export function choosePlan(
+  manifest: Manifest,
+  info: NativeDeviceInfo,
+  dtype: 'f32' | 'f16' | 'bf16',
+  layers: readonly string[],
+): ChosenPlan {
+  const types = { T: dtype }
+  const graphsOf = (plan: string): PricedGraph[] | undefined => {
+    const graphs = own(manifest.plans ?? {}, plan) ?? {}
+    const found = layers.flatMap((layer) => own(graphs, layer) ?? [])
+    return found.length < layers.length ? undefined : found.map((graph) => ({ graph, types }))
+  }
+  return chooseAmong(Object.keys(manifest.plans ?? {}), graphsOf, { manifest, info, dtype, what: layers.join(' and ') })
+}
+
+export interface Choosing {
+  readonly manifest: Manifest
+  readonly info: NativeDeviceInfo
+  /** The type that products are stored in. */
+  readonly dtype: DType
+  /** What a plan has to cover, for the reason. */
+  readonly what: string
+}
+
+/** @param graphsOf what a plan makes of the model; undefined for one that does not cover it */
+export function chooseAmong(
+  plans: readonly string[],
+  graphsOf: (plan: string) => readonly PricedGraph[] | undefined,
+  { manifest, info, dtype, what }: Choosing,
+): ChosenPlan {
+  if (info.kind === 'simt') return ownProducts
+  const tensorCores = hasTensorCores(info, dtype)
+  const priced = plans.flatMap((name) => {
+    const costs = graphsOf(name)?.map((each) => costOf(manifest, each, tensorCores))
+    const known = costs?.flatMap((cost) => cost ?? [])
+    return known === undefined || known.length < (costs?.length ?? 0)
+      ? []
+      : [{ name, cost: known.reduce((sum, cost) => sum + cost, 0) }]
+  })
+  const [best] = priced.sort((a, b) => a.cost - b.cost)
+  if (best === undefined) return { name: defaultPlan, reason: `no plan covers ${what} in ${dtype}` }
+  const products = tensorCores ? 'tensor cores for its products' : `products by the library, ${dtype} has no tensor cores here`
+  return { name: best.name, reason: `fewest launches in ${dtype}; ${products}` }
+}
+
+/** Launches of a graph; undefined where there are no kernels of these types, or where it computes with int8. */
+function costOf({ kernels }: Manifest, { graph, types }: PricedGraph, tensorCores: boolean): number | undefined {
+  if (graph.int8 !== undefined) return undefined
+  let cost = 0
+  for (const node of graph.nodes) {
+    if (node.kind === 'view') continue
+    cost += 1
+    if (node.kind === 'matmul') continue
+    const wanted = Object.entries(node.types).map(([param, ref]) => [param, resolveDType(ref, types)] as const)
+    const kernel = kernels.find(
+      ({ op, types: of }) => op === kernelName(node.op) && wanted.every(([param, dtype]) => of[param] === dtype),
+    )
+    if (kernel === undefined) return undefined
+    // Products and attention have no schedules.
+    if (!tensorCores && kernel.variants.length === 0) cost += slowProduct
+  }
+  return cost
+}

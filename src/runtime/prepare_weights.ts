@@ -1,0 +1,101 @@
+/**
+ * The weights that applications read, as they are uploaded: stacked where a plan stacks, int8 where it quantises. They are made when
+ * they are asked for, so that host memory holds one tensor at most.
+ */
+import { usageError } from '../errors.js'
+import { decode } from './buffer.js'
+import { findLayout, type Layouts } from './layouts.js'
+import type { GraphApplication } from './program.js'
+import { channelMaxima, quantisedBytes, quantiseWeights, stepsOf, type WeightMatrix } from './quantise_weights.js'
+import { type DeferredTensor, inMemory, piecesOf, type Weight, weightBytes } from './weight.js'
+import { type WeightSource, weightSources } from './weight_tensors.js'
+
+type Weights = Readonly<Record<string, Weight>>
+
+/**
+ * The weights the applications read, and nothing that none of them reads. `exact` holds the model's weights in float32: int8 ones
+ * are made from these, so that they are rounded once. Reading an int8 weight throws usage `quant.*`.
+ * @throws usage `program.weight` for a part that does not exist or differs in type or shape from the others
+ */
+export function prepareWeights(
+  applications: readonly GraphApplication[],
+  weights: Weights,
+  layouts: Layouts = {},
+  exact: Weights = weights,
+): Record<string, Weight> {
+  const made: Record<string, Weight> = {}
+  const known = new Map<string, Float32Array>()
+  for (const source of applications.flatMap(weightSources)) {
+    if (made[source.name] !== undefined) continue
+    const tensor = stack(source, source.made === undefined ? weights : exact)
+    if (tensor === undefined) continue
+    made[source.name] = source.made === undefined ? tensor : int8(source, tensor, layouts, known)
+  }
+  return made
+}
+
+/** @param known steps of the matrices that have been read, by their parts: a matrix has the same steps in every layout */
+function int8(
+  { name, parts, made, layout, factor = 1 }: WeightSource,
+  weight: Weight,
+  layouts: Layouts,
+  known: Map<string, Float32Array>,
+): DeferredTensor {
+  if (weight.dtype !== 'f32') throw new Error(`internal: ${name} is made from ${weight.dtype}`)
+  const [rows = 1, ...rest] = weight.shape
+  const columns = rest.reduce((product, extent) => product * extent, 1)
+  const key = parts.join('+')
+  const matrix = async (signal: AbortSignal | undefined): Promise<WeightMatrix> => {
+    const { data } = await inMemory(weight, signal)
+    return { name: key, values: decode('f32', data), rows, columns }
+  }
+  if (made === 'steps') {
+    return {
+      ...{ dtype: 'f32', shape: [rows], bytes: rows * Float32Array.BYTES_PER_ELEMENT },
+      async *pieces(signal) {
+        const steps = known.get(key) ?? stepsOf(channelMaxima(await matrix(signal)))
+        known.set(key, steps)
+        // A product of float32 numbers, rounded once, as the kernel would compute it.
+        yield bytesOf(steps.map((step) => step * factor))
+      },
+    }
+  }
+  const stored = layout === 'row' ? undefined : findLayout(layouts, layout, 2)
+  return {
+    ...{ dtype: 'i8', shape: weight.shape, layout, bytes: quantisedBytes({ name: key, rows, columns }, stored) },
+    async *pieces(signal) {
+      const { values, scales } = quantiseWeights(await matrix(signal), stored)
+      known.set(key, scales)
+      yield bytesOf(values)
+    },
+  }
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: Int8Array | Float32Array): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength)
+
+/** Tensors one behind the other along their first axis; undefined for one tensor that does not exist, which is reported where it is read. */
+function stack({ name, parts }: WeightSource, weights: Weights): Weight | undefined {
+  const [only, ...more] = parts
+  if (more.length === 0) return weights[only ?? '']
+  const tensors = parts.map((part) => {
+    const tensor = weights[part]
+    if (tensor === undefined) throw usageError('program.weight', `stack ${name}: there is no tensor ${part}`)
+    return tensor
+  })
+  const [first] = tensors
+  if (first === undefined) throw new Error(`internal: stack ${name} is empty`)
+  const describe = ({ dtype, shape }: Weight): string => `${dtype} [${shape.join(', ')}]`
+  const other = tensors.find((tensor) => describe(tensor) !== describe(first))
+  if (other !== undefined)
+    throw usageError('program.weight', `stack ${name}: its parts are ${describe(first)} and ${describe(other)}`)
+  const [rows = 1, ...rest] = first.shape
+  return {
+    dtype: first.dtype,
+    shape: [rows * tensors.length, ...rest],
+    bytes: tensors.reduce((bytes, tensor) => bytes + weightBytes(tensor), 0),
+    async *pieces(signal) {
+      for (const tensor of tensors) yield* piecesOf(tensor, signal)
+    },
+  }
+}

@@ -1,0 +1,146 @@
+/** Sizes and values that whole graphs and programs are checked with, and the tolerance that what they give is held to. */
+import type { Manifest } from '../../emit/manifest.js'
+import { type DType, dtypeInfo } from '../../ir/dtype.js'
+import { evaluateCount, type Facts } from '../../ir/facts/facts.js'
+import type { Graph, ValueId } from '../../ir/graph.js'
+import { resolveDType } from '../../ir/instance.js'
+import { evaluateExtent } from '../../ir/shape.js'
+import { findLayout, type Layouts, layoutSize } from '../../runtime/layouts.js'
+import { load, store } from '../block.js'
+import { compare } from '../compare.js'
+import type { CheckResult } from '../conformance.js'
+import { drawOf } from '../domains.js'
+import { longestRagged } from '../ragged.js'
+import { normal, random } from '../random.js'
+import { roundTo } from '../storage.js'
+import { graphTolerance } from '../tolerance.js'
+
+export type Numbers = Readonly<Record<string, number>>
+type Data = ArrayLike<number>
+
+/** Extents of the dimensions of a graph, in turns: one, few that differ, and some around a warp. */
+export const extents: readonly (readonly number[])[] = [
+  [1, 1, 1],
+  [2, 3, 5, 4, 7, 6],
+  [3, 33, 2, 8, 31, 65, 5],
+  [5, 2, 17, 3, 40, 7],
+]
+
+export const largestValue = ({ values }: Graph, dims: Numbers): number =>
+  Math.max(...values.map(({ shape }) => shape.reduce((product, extent) => product * evaluateExtent(extent, dims), 1)))
+
+/** Sizes as facts want them. */
+export function constrained(given: Numbers, facts: Pick<Facts, 'dims'>): Record<string, number> {
+  const dims: Record<string, number> = { ...given }
+  for (const [name, { equal, atLeast }] of Object.entries(facts.dims)) {
+    if (dims[name] === undefined) continue
+    const known = { '(seq)': longestRagged, ...dims }
+    const least = atLeast === undefined ? undefined : evaluateCount(atLeast, known)
+    const value = equal === undefined ? undefined : evaluateCount(equal, known)
+    if (value !== undefined) dims[name] = value
+    if (least !== undefined) dims[name] = Math.max(dims[name] ?? 1, least)
+  }
+  return dims
+}
+
+export interface Stage {
+  readonly graph: Graph
+  readonly dims: Numbers
+  readonly types: Readonly<Record<string, DType>>
+  readonly layouts: Layouts
+}
+
+export interface Drawing extends Stage {
+  readonly facts: Facts
+  readonly seed: string
+  /** Values that are not drawn, by name. */
+  readonly known?: Readonly<Record<string, Data>>
+  /** Names of matrices: their elements are so small that what they multiply keeps its size. */
+  readonly small?: ReadonlySet<string>
+}
+
+/** Values by their facts, rounded to their types, and the bytes they are in memory. */
+export function drawGiven(
+  given: Readonly<Record<string, ValueId>>,
+  { graph, facts, dims, types, layouts, seed, known = {}, small = new Set() }: Drawing,
+): { readonly values: Map<ValueId, Data>; readonly bytes: Record<string, Uint8Array> } {
+  const values = new Map<ValueId, Data>()
+  const bytes: Record<string, Uint8Array> = {}
+  for (const [input, id] of Object.entries(given)) {
+    const { buffer, shape } = formOf(input, id, { graph, dims, types, layouts })
+    const next = random(`${seed} ${input}`)
+    const draw = drawOf(buffer, facts.inputs[input], 'ragged')
+    const length = shape.reduce((product, extent) => product * extent, 1)
+    const request = { next, value: normal, dims: { ...dims, '(seq)': longestRagged }, shape }
+    const step = small.has(input) && shape.length > 1 ? 1 / Math.sqrt(shape.at(-1) ?? 1) : 1
+    const any = () => Float64Array.from({ length }, () => (dtypeInfo[buffer.dtype].scalar === 'i32' ? 1 : step * normal(next)))
+    const data = roundTo(buffer.dtype, Float64Array.from(known[input] ?? draw?.(request) ?? any()))
+    values.set(id, data)
+    bytes[input] = bytesOf(input, id, data, { graph, dims, types, layouts })
+  }
+  return { values, bytes }
+}
+
+/** A value's bytes as they lie in memory. */
+export function bytesOf(name: string, id: ValueId, data: Data, stage: Stage): Uint8Array {
+  const { buffer, shape } = formOf(name, id, stage)
+  const size = layoutSize(findLayout(stage.layouts, buffer.layout, shape.length), shape) * dtypeInfo[buffer.dtype].bytes
+  return store({ buffer, shape, offset: 0, bytes: size }, data, stage.layouts)
+}
+
+function formOf(name: string, id: ValueId, { graph, dims, types }: Stage) {
+  const value = graph.values[id]
+  if (value === undefined) throw new Error(`internal: ${name} is no value`)
+  const buffer: Manifest['kernels'][number]['buffers'][number] = {
+    name,
+    access: 'in',
+    dtype: resolveDType(value.dtype, types),
+    dims: [],
+    layout: value.layout,
+  }
+  return { buffer, shape: value.shape.map((extent) => evaluateExtent(extent, dims)) }
+}
+
+export interface Holding extends Stage {
+  /** Of the run. */
+  readonly dtype: DType
+  /** Kernels that a value has passed through. */
+  readonly steps: number
+  /** The elements that mean something; all where undefined. */
+  readonly valid?: (index: number) => boolean
+}
+
+/** Holds what a device gave against what the nodes compute; undefined where nothing can be said of it. */
+export function holdOutput(
+  output: string,
+  id: ValueId,
+  wanted: Data,
+  bytes: Uint8Array,
+  { dtype, steps, valid, ...stage }: Holding,
+): { readonly passed: boolean; readonly detail: string } | undefined {
+  const { buffer, shape } = formOf(output, id, stage)
+  // A place that was chosen among floats may be another where those are rounded.
+  if (dtypeInfo[buffer.dtype].scalar === 'i32' && dtype !== 'f32') return undefined
+  const stored = load({ buffer, shape, offset: 0, bytes: bytes.byteLength }, bytes, stage.layouts)
+  const of = (data: Data): Data => (valid === undefined ? data : Array.from(data).filter((_, i) => valid(i)))
+  const [found, expected] = [of(stored), of(wanted)]
+  const squares = Array.from(expected).reduce((sum, each) => sum + each * each, 0)
+  const scale = Math.sqrt(squares / Math.max(1, expected.length))
+  const { passed, summary } = compare(found, expected, graphTolerance(buffer.dtype, steps, scale))
+  return { passed, detail: `${output}: ${summary}` }
+}
+
+/** One result of all outputs: the first that is not as it must be. */
+export function held(
+  name: string,
+  outputs: readonly (readonly [string, ValueId])[],
+  hold: (output: string, id: ValueId) => ReturnType<typeof holdOutput>,
+): CheckResult {
+  const details: string[] = []
+  for (const [output, id] of outputs) {
+    const result = hold(output, id)
+    if (result?.passed === false) return { name, passed: false, detail: result.detail }
+    if (result !== undefined) details.push(result.detail)
+  }
+  return { name, passed: true, detail: details.join('; ') }
+}

@@ -1,0 +1,36 @@
+/** Small models of the BERT family, with what HF's tokenizers and models make of texts and pairs: see test/peers/make_family.py. */
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { truncations } from '../../src/models/files/truncation.js'
+
+const folder = fileURLToPath(new URL('../data/models/family', import.meta.url))
+
+const caseSchema = z.strictObject({
+  text: z.string(),
+  pair: z.string().optional(),
+  /** How the case was cut, and to how many tokens. */
+  truncate: z.enum(truncations).optional(),
+  most: z.number().optional(),
+  /** HF's tokenizer refused to cut the case so. */
+  refused: z.literal(true).optional(),
+  input_ids: z.array(z.number()).optional(),
+  /** Where the model tells types apart. */
+  token_type_ids: z.array(z.number()).optional(),
+  logits: z.array(z.number()).optional(),
+  begins: z.array(z.number()).optional(),
+  ends: z.array(z.number()).optional(),
+})
+
+export type FamilyCase = z.output<typeof caseSchema>
+
+export const familyNames: readonly string[] = (await readdir(folder)).sort()
+
+export const familyFolder = (name: string): string => join(folder, name)
+
+/** The cases of a model, those that HF refused too. */
+export async function familyCases(name: string): Promise<readonly FamilyCase[]> {
+  const text = await readFile(join(folder, name, 'golden.json'), 'utf8')
+  return z.strictObject({ cases: z.array(caseSchema) }).parse(JSON.parse(text)).cases
+}

@@ -1,0 +1,163 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parseLlamaConfig, readLlamaConfig } from '../../src/models/llama/config.js'
+import { refusal } from '../refusal.js'
+import { allSmall, smallLlama, smallMistral, smallPhi3, smallQwen2, smallQwen3 } from './llama_fixtures.js'
+
+type Fields = Record<string, unknown>
+const parse = (fields: Fields, generation?: unknown) => parseLlamaConfig(fields, 'config.json', generation)
+/** What a changed configuration is refused with; a field that is `undefined` is left out. */
+const refused = (fields: Fields, changes: Fields, generation?: unknown) =>
+  refusal(() => parse({ ...fields, ...changes }, generation))
+const without = (fields: Fields, field: string): Fields =>
+  Object.fromEntries(Object.entries(fields).filter(([key]) => key !== field))
+
+describe('configurations of LLaMA-like models', () => {
+  it('reads what transformers 5 writes', () => {
+    const config = parse({ ...smallLlama, head_dim: 20, tie_word_embeddings: true, eos_token_id: [2, 5, 2] })
+    expect(config).toEqual({
+      modelType: 'llama',
+      ...{ layers: 2, hidden: 48, heads: 6, kvHeads: 2, headDim: 20, inner: 40, vocab: 96, positions: 256, eps: 1e-6 },
+      ...{ tied: true, qkvBias: false, outputBias: false, qkNorm: false, window: undefined, windowLayers: [false, false] },
+      rotary: { type: 'default', theta: 10_000, fraction: 1 },
+      ...{ fusedRows: false, dtype: 'bf16', bos: 1, eos: [2, 5], pad: 0 },
+    })
+  })
+
+  it('reads the same from what transformers 4 wrote', () => {
+    const llama3 = { factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64 }
+    const { rope_parameters: _, dtype, ...rest } = smallLlama
+    const old = { ...rest, torch_dtype: dtype, rope_theta: 5e5, rope_scaling: { ...llama3, rope_type: 'llama3' } }
+    const oldest = { ...old, rope_scaling: { ...llama3, type: 'llama3' } }
+    const current = { ...smallLlama, rope_parameters: { ...llama3, rope_type: 'llama3', rope_theta: 5e5 } }
+    expect(parse(old)).toEqual(parse(current))
+    expect(parse(oldest)).toEqual(parse(current))
+    expect(parse({ ...rest, torch_dtype: dtype, rope_theta: 1e4, rope_scaling: null })).toEqual(parse(smallLlama))
+  })
+
+  it('knows what sets the types apart', () => {
+    const flags = (fields: Fields) => {
+      const { qkvBias, outputBias, qkNorm, fusedRows, window, headDim } = parse(fields)
+      return { qkvBias, outputBias, qkNorm, fusedRows, window, headDim }
+    }
+    const plain = { qkvBias: false, outputBias: false, qkNorm: false, fusedRows: false, window: undefined, headDim: 8 }
+    expect(flags(smallLlama)).toEqual(plain)
+    expect(flags({ ...smallLlama, attention_bias: true })).toEqual({ ...plain, qkvBias: true, outputBias: true })
+    expect(flags(smallMistral)).toEqual({ ...plain, window: 16 })
+    expect(flags(smallQwen2)).toEqual({ ...plain, qkvBias: true })
+    expect(flags(smallQwen3)).toEqual({ ...plain, qkNorm: true, headDim: 16 })
+    expect(flags({ ...smallQwen3, attention_bias: true })).toMatchObject({ qkvBias: true, outputBias: true, qkNorm: true })
+    expect(flags(smallPhi3)).toEqual({ ...plain, fusedRows: true })
+  })
+
+  it('knows which layers have a window', () => {
+    const layers = (fields: Fields) => parse({ ...fields, num_hidden_layers: 4 }).windowLayers
+    const qwen = { ...smallQwen2, use_sliding_window: true, sliding_window: 16 }
+    expect(layers(smallMistral)).toEqual([true, true, true, true])
+    expect(layers({ ...smallMistral, sliding_window: null })).toEqual([false, false, false, false])
+    expect(layers({ ...smallPhi3, sliding_window: 7 })).toEqual([true, true, true, true])
+    expect(layers({ ...qwen, max_window_layers: 3 })).toEqual([false, false, false, true])
+    const types = ['full_attention', 'sliding_attention', 'full_attention', 'sliding_attention']
+    expect(layers({ ...qwen, layer_types: types })).toEqual([false, true, false, true])
+    // A window that no layer has is none.
+    expect(parse({ ...qwen, max_window_layers: 28 })).toMatchObject({ window: undefined, windowLayers: [false, false] })
+    // A number without the switch means nothing, as transformers 4 writes it.
+    expect(parse({ ...smallQwen2, sliding_window: 131_072 }).window).toBeUndefined()
+  })
+
+  it('refuses windows that contradict each other', () => {
+    const qwen = { ...smallQwen2, use_sliding_window: true, sliding_window: 16 }
+    const types = ['full_attention', 'sliding_attention']
+    for (const [fields, changes, text] of [
+      [smallLlama, { sliding_window: 16 }, 'sliding_window is 16, models of type llama have none'],
+      [smallLlama, { layer_types: types }, 'layer_types[1] is sliding_attention'],
+      [smallQwen2, { layer_types: types }, 'layer_types[1] is sliding_attention'],
+      [smallMistral, { layer_types: types }, 'layer_types[0] is full_attention'],
+      [qwen, { layer_types: [...types, 'full_attention'] }, 'layer_types has 3 entries, num_hidden_layers is 2'],
+      [qwen, { max_window_layers: undefined }, 'neither max_window_layers nor layer_types'],
+    ] as const) {
+      const { code, message } = refused(fields, changes)
+      expect([code, message]).toEqual(['config.window', expect.stringContaining(text)])
+    }
+  })
+
+  it('refuses what would make another model of it, naming the field, the value and what is allowed', () => {
+    for (const [changes, texts] of [
+      [{ model_type: 'gemma3' }, ['model_type', '"gemma3"', '"llama"', '"qwen3"']],
+      [{ hidden_act: 'gelu' }, ['hidden_act', '"gelu"', '"silu"']],
+      [{ mlp_bias: true }, ['mlp_bias', 'true', 'false']],
+      [{ dtype: 'float64' }, ['dtype', '"float64"', '"bfloat16"']],
+      [{ torch_dtype: 'float32' }, ['dtype is bfloat16 and torch_dtype is float32']],
+      [{ quantization_config: { quant_method: 'gptq', bits: 4 } }, ['quantization_config', '"gptq"']],
+      [{ architectures: ['LlamaForSequenceClassification'] }, ['LlamaForSequenceClassification']],
+      [{ num_key_value_heads: 4 }, ['num_attention_heads 6', 'num_key_value_heads 4']],
+      [{ num_attention_heads: 5, num_key_value_heads: 5 }, ['hidden_size 48', 'num_attention_heads 5']],
+      [{ num_hidden_layers: 5000 }, ['num_hidden_layers', '5000', '4096']],
+      [{ rms_norm_eps: 0 }, ['rms_norm_eps']],
+      [{ vocab_size: undefined }, ['vocab_size']],
+      [{ eos_token_id: [2, 96] }, ['eos_token_id 96 is not in [0, 96)']],
+      [{ bos_token_id: 1000 }, ['bos_token_id 1000']],
+    ] as const) {
+      const { code, message, hint } = refused(smallLlama, changes)
+      expect(code).toMatch(/^config\./)
+      for (const text of texts) expect(`${message} ${hint}`).toContain(text)
+    }
+    expect(refused(smallMistral, { attention_bias: true }).message).toContain('attention_bias is true, expected false')
+    expect(refused(smallQwen2, { attention_bias: false }).message).toContain('attention_bias is false, expected true')
+  })
+
+  it('wants stated what HF has no default for, and takes its defaults for the rest', () => {
+    for (const [fields, field] of [
+      [smallMistral, 'sliding_window'],
+      [smallMistral, 'num_key_value_heads'],
+      [smallPhi3, 'sliding_window'],
+      [smallQwen2, 'num_key_value_heads'],
+      [smallQwen3, 'head_dim'],
+    ] as const) {
+      const { code, message } = refusal(() => parse(without(fields, field)))
+      expect([code, message]).toEqual(['config.field', expect.stringContaining(`${field} is missing`)])
+    }
+    const bare = [
+      'num_key_value_heads',
+      'tie_word_embeddings',
+      'attention_bias',
+      'mlp_bias',
+      'rope_parameters',
+      'dtype',
+    ].reduce<Fields>(without, smallLlama)
+    expect(parse(bare)).toMatchObject({ kvHeads: 6, tied: false, qkvBias: false, rotary: { theta: 10_000 }, dtype: undefined })
+    expect(refusal(() => parse(without(smallQwen2, 'rope_parameters'))).message).toContain('rope_theta is missing')
+  })
+
+  it('takes tokens of the generation settings first, then its own, then those of the type', () => {
+    expect(parse(smallLlama, { eos_token_id: [7, 8], bos_token_id: 9 })).toMatchObject({ bos: 9, eos: [7, 8], pad: 0 })
+    const bare = ['bos_token_id', 'eos_token_id', 'pad_token_id'].reduce<Fields>(without, smallLlama)
+    expect(parse(bare)).toMatchObject({ bos: 1, eos: [2], pad: undefined })
+    expect(parse({ ...bare, eos_token_id: null, pad_token_id: -1 })).toMatchObject({ eos: [], pad: undefined })
+    // The type's own end lies outside of this vocabulary.
+    expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallPhi3)).eos).toEqual([])
+    expect(parse(['bos_token_id', 'eos_token_id'].reduce<Fields>(without, smallQwen2))).toMatchObject({ bos: undefined, eos: [] })
+    expect(refused(smallLlama, {}, { eos_token_id: 96 }).code).toBe('config.token')
+  })
+
+  it('reads folders, and refuses a field that a file has twice', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'heddle-llama-'))
+    try {
+      for (const fields of Object.values(allSmall)) {
+        await writeFile(join(dir, 'config.json'), JSON.stringify(fields))
+        await writeFile(join(dir, 'generation_config.json'), '{"eos_token_id": [3]}')
+        expect(await readLlamaConfig(dir)).toEqual(parse(fields, { eos_token_id: [3] }))
+      }
+      const twice = JSON.stringify(smallLlama).replace('{', '{"vocab_size": 97, ')
+      await writeFile(join(dir, 'config.json'), twice)
+      await expect(readLlamaConfig(dir)).rejects.toMatchObject({
+        code: 'config.json',
+        message: expect.stringContaining('vocab_size twice'),
+      })
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+})

@@ -1,0 +1,97 @@
+/** Configurations of small LLaMA-like models, one of each type, as transformers 5 writes them, and checkpoints to go with them. */
+
+import type { Checkpoint } from '../../src/models/files/checkpoint.js'
+import type { StoredTensor } from '../../src/models/files/safetensors.js'
+import { parseLlamaConfig } from '../../src/models/llama/config.js'
+import { type LlamaTensor, llamaTensors } from '../../src/models/llama/tensor_names.js'
+import { encode } from '../../src/runtime/buffer.js'
+
+const numbers = {
+  vocab_size: 96,
+  hidden_size: 48,
+  intermediate_size: 40,
+  num_hidden_layers: 2,
+  num_attention_heads: 6,
+  num_key_value_heads: 2,
+  max_position_embeddings: 256,
+  rms_norm_eps: 1e-6,
+  hidden_act: 'silu',
+  rope_parameters: { rope_type: 'default', rope_theta: 10_000 },
+  tie_word_embeddings: false,
+  dtype: 'bfloat16',
+  bos_token_id: 1,
+  eos_token_id: 2,
+  pad_token_id: 0,
+}
+
+export const smallLlama = {
+  ...numbers,
+  model_type: 'llama',
+  architectures: ['LlamaForCausalLM'],
+  attention_bias: false,
+  mlp_bias: false,
+}
+export const smallMistral = { ...numbers, model_type: 'mistral', architectures: ['MistralForCausalLM'], sliding_window: 16 }
+const byLayer = { use_sliding_window: false, sliding_window: null, max_window_layers: 28 }
+export const smallQwen2 = { ...numbers, ...byLayer, model_type: 'qwen2', architectures: ['Qwen2ForCausalLM'] }
+export const smallQwen3 = {
+  ...{ ...numbers, ...byLayer, model_type: 'qwen3', architectures: ['Qwen3ForCausalLM'] },
+  ...{ head_dim: 16, attention_bias: false },
+}
+export const smallPhi3 = {
+  ...{ ...numbers, model_type: 'phi3', architectures: ['Phi3ForCausalLM'], sliding_window: null },
+  original_max_position_embeddings: 256,
+}
+
+export const allSmall = { llama: smallLlama, mistral: smallMistral, qwen2: smallQwen2, qwen3: smallQwen3, phi3: smallPhi3 }
+
+/** What `compressed-tensors` writes of int8 weights by channel and activations by token. */
+export const w8a8 = {
+  quant_method: 'compressed-tensors',
+  format: 'int-quantized',
+  quantization_status: 'compressed',
+  config_groups: {
+    group_0: {
+      targets: ['Linear'],
+      weights: {
+        ...{ num_bits: 8, type: 'int', symmetric: true, strategy: 'channel', dynamic: false, group_size: null, actorder: null },
+        ...{ block_structure: null, observer: 'minmax', observer_kwargs: {} },
+      },
+      input_activations: {
+        ...{ num_bits: 8, type: 'int', symmetric: true, strategy: 'token', dynamic: true, group_size: null, actorder: null },
+        ...{ block_structure: null, observer: null, observer_kwargs: {} },
+      },
+      output_activations: null,
+    },
+  },
+  ignore: ['lm_head'],
+  kv_cache_scheme: null,
+  global_compression_ratio: 1.5,
+}
+
+/** A checkpoint of int8 weights: value `i` of one is `i` modulo 255, less 127, and the step of its row `r` is (r + 1) / 64. */
+export function int8Checkpoint(config: Record<string, unknown>): { readonly tensors: Map<string, StoredTensor> } & Checkpoint {
+  const file = smallCheckpoint(config)
+  for (const [name, { shape }] of file.tensors) {
+    if (!/_proj\.weight$/.test(name)) continue
+    const [rows = 0, columns = 0] = shape
+    const values = Int8Array.from({ length: rows * columns }, (_, i) => (i % 255) - 127)
+    const steps = Float32Array.from({ length: rows }, (_, row) => (row + 1) / 64)
+    file.tensors.set(name, { dtype: 'I8', shape, data: new Uint8Array(values.buffer) })
+    file.tensors.set(`${name}_scale`, { dtype: 'BF16', shape: [rows, 1], data: encode('bf16', steps) })
+  }
+  return file
+}
+
+/** A checkpoint that has every tensor of a configuration, as float32; value `i` of a tensor is `i` plus its number in the checkpoint / 1000. */
+export function smallCheckpoint(config: Record<string, unknown>): { readonly tensors: Map<string, StoredTensor> } & Checkpoint {
+  const { embedding, layers, norm, head } = llamaTensors(parseLlamaConfig(config, 'config.json'))
+  const all: LlamaTensor[] = [embedding, norm, head, ...layers.flatMap((layer): LlamaTensor[] => Object.values(layer))]
+  const shapes = new Map(all.map(({ name, shape }) => [name === 'lm_head.weight' ? name : `model.${name}`, shape]))
+  const tensors = [...shapes].map(([name, shape], number): [string, StoredTensor] => {
+    const count = shape.reduce((product, extent) => product * extent, 1)
+    const values = Float32Array.from({ length: count }, (_, i) => i + number / 1000)
+    return [name, { dtype: 'F32', shape, data: new Uint8Array(values.buffer) }]
+  })
+  return { tensors: new Map(tensors) }
+}

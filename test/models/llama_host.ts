@@ -1,0 +1,45 @@
+/** LLaMA-like models of the test data on simt, what HF makes of them, and how results are held against it. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { type Llama, type LlamaOptions, loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import { openSimtKernels } from './simt.js'
+
+export const families = ['llama3', 'mistral', 'phi3', 'qwen2', 'qwen3', 'smollm', 'yarn'] as const
+export type FamilyName = (typeof families)[number]
+
+export const folderOf = (name: FamilyName): string =>
+  fileURLToPath(new URL(`../data/models/llama-families/${name}`, import.meta.url))
+
+const ids = z.array(z.int())
+const goldenSchema = z.object({
+  cases: z.array(z.object({ input_ids: ids, greedy_ids: ids, smallest_gap: z.number() })),
+  text: z.object({ input_ids: ids, mean_nll: z.number(), places: ids, logits: z.array(z.array(z.number())) }),
+})
+
+/** What HF makes of a model that it loads in float32. */
+export const goldenOf = (name: FamilyName) =>
+  goldenSchema.parse(JSON.parse(readFileSync(`${folderOf(name)}/golden.json`, 'utf8')))
+
+/** Loads a model whose inverse frequencies are those of HF, uses it, and frees it. */
+export async function withLlama<T>(
+  name: FamilyName,
+  options: Partial<LlamaOptions>,
+  use: (model: Llama) => Promise<T>,
+): Promise<T> {
+  const model = await loadLlama(folderOf(name), { rotation: 'float32', ...(await openSimtKernels()), ...options })
+  try {
+    return await use(model)
+  } finally {
+    model.release()
+  }
+}
+
+/** The largest distance of logits, by 1 + the largest golden one. */
+export function farthest(found: ArrayLike<number>, golden: readonly number[]): number {
+  const scale = 1 + golden.reduce((most, value) => Math.max(most, Math.abs(value)), 0)
+  return golden.reduce((most, value, i) => {
+    const distance = Math.abs((found[i] ?? Number.NaN) - value) / scale
+    return Number.isNaN(distance) ? Number.POSITIVE_INFINITY : Math.max(most, distance)
+  }, 0)
+}

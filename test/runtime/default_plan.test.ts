@@ -1,0 +1,73 @@
+/** The plan of a model when nobody names one fits the device and the storage type, and is never one that computes something else. */
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { type Manifest, manifestSchema } from '../../src/emit/manifest.js'
+import { bertLayers, seq2seqLayers } from '../../src/models/assembly/layer_graphs.js'
+import { choosePlan } from '../../src/runtime/default_plan.js'
+import type { NativeDeviceInfo } from '../../src/runtime/native.js'
+
+const manifest = manifestSchema.parse(JSON.parse(readFileSync('generated/manifest.json', 'utf8')))
+const gpu = (computeCapability: string): NativeDeviceInfo => ({
+  kind: 'cuda',
+  name: 'some GPU',
+  memoryBytes: 1,
+  memoryFreeBytes: 1,
+  computeCapability,
+  multiprocessors: 1,
+  driverVersion: 0,
+  runtimeVersion: 0,
+  matmulVersion: 1,
+})
+const bert = bertLayers({ activation: 'gelu' })
+const chosen = (info: NativeDeviceInfo, dtype: 'f32' | 'f16' | 'bf16', layers = bert, of: Manifest = manifest) =>
+  choosePlan(of, info, dtype, layers).name
+
+it('is the fused one where tensor cores compute its products, on any such GPU', () => {
+  for (const capability of ['8.0', '8.6', '9.0', '10.0', '12.0']) {
+    expect(chosen(gpu(capability), 'f16')).toBe('best-encoder')
+    expect(chosen(gpu(capability), 'bf16')).toBe('best-encoder')
+  }
+})
+
+it('leaves products to the library where there are none: float32, older GPUs', () => {
+  expect(chosen(gpu('9.0'), 'f32')).toBe('ft-v2.1')
+  expect(chosen(gpu('7.0'), 'f16')).toBe('ft-v2.1')
+})
+
+it('is the reference on the CPU device, which emulates threads', () => {
+  expect(chosen({ ...gpu('9.0'), kind: 'simt' }, 'f16')).toBe('unfused')
+})
+
+it('covers every layer of the model', () => {
+  for (const preNorm of [true, false]) {
+    const layers = seq2seqLayers({ preNorm, activation: 'gelu' })
+    const name = chosen(gpu('9.0'), 'f16', layers)
+    expect(name).toBe('best-decoder')
+    expect(Object.keys(manifest.plans?.[name] ?? {})).toEqual(expect.arrayContaining([...layers]))
+  }
+  expect(choosePlan(manifest, gpu('9.0'), 'f16', ['nobody_knows'])).toEqual({
+    name: 'unfused',
+    reason: 'no plan covers nobody_knows in f16',
+  })
+})
+
+it('has its kernels in the storage type', () => {
+  const kernels = manifest.kernels.filter(({ key }) => key !== 'attention__bf16')
+  expect(chosen(gpu('9.0'), 'bf16', bert, { ...manifest, kernels })).toBe('ft-v2.1')
+  expect(chosen(gpu('9.0'), 'f16', bert, { ...manifest, kernels })).toBe('best-encoder')
+})
+
+it('is no int8 plan, even where nothing else covers the model', () => {
+  const plans = Object.fromEntries(Object.entries(manifest.plans ?? {}).filter(([name]) => /int8|ft-v3/.test(name)))
+  expect(Object.keys(plans).length).toBeGreaterThan(5)
+  expect(chosen(gpu('9.0'), 'f16', bert, { ...manifest, plans })).toBe('unfused')
+})
+
+it('may be a plan that somebody adds', () => {
+  const layer = manifest.plans?.['best-encoder']?.[bert[0] ?? '']
+  if (layer === undefined) throw new Error('no such plan')
+  const fewer = { ...layer, nodes: layer.nodes.slice(1) }
+  expect(chosen(gpu('9.0'), 'f16', bert, { ...manifest, plans: { ...manifest.plans, mine: { [bert[0] ?? '']: fewer } } })).toBe(
+    'mine',
+  )
+})

@@ -1,0 +1,127 @@
+/** Weights as applications read them: stacked, quantised row by row, in a layout, with steps; made once, from exact values. */
+import { describe, expect, it } from 'vitest'
+import { layouts } from '../../specs/index.js'
+import type { Graph, GraphValue } from '../../src/ir/graph.js'
+import type { GraphApplication } from '../../src/runtime/application.js'
+import { decode, encode } from '../../src/runtime/buffer.js'
+import { findLayout, layoutOffset } from '../../src/runtime/layouts.js'
+import { prepareWeights } from '../../src/runtime/prepare_weights.js'
+import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
+import type { WeightTensor } from '../../src/runtime/session.js'
+import { inMemory, type Weight, weightBytes } from '../../src/runtime/weight.js'
+import { normal, random } from '../../src/verify/random.js'
+
+const [rows, columns] = [5, 33]
+const exactValues = (name: string): Float32Array => {
+  const next = random(name)
+  return Float32Array.from({ length: rows * columns }, () => normal(next))
+}
+const tensors = (dtype: 'f32' | 'f16'): Record<string, WeightTensor> =>
+  Object.fromEntries(
+    ['q', 'k', 'fc'].map((name) => [name, { dtype, shape: [rows, columns], data: encode(dtype, exactValues(name)) }]),
+  )
+
+const value = (dtype: GraphValue['dtype'], layout = 'row'): GraphValue => ({ dtype, shape: [], layout })
+const graph: Graph = {
+  name: 'layer',
+  values: [value('i8'), value('f32'), value('i8', 'col32'), value('f32'), value({ param: 'T' })],
+  nodes: [],
+  inputs: {},
+  weights: { qk: 0, 'qk.steps': 1, fc: 2, 'fc.steps': 3, plain: 4 },
+  stacked: { qk: ['query', 'key'], plain: ['query', 'key'] },
+  steps: { 'qk.steps': { weight: 'qk', times: 'x.step' }, 'fc.steps': { weight: 'fc', times: 'x.step' } },
+  outputs: {},
+  attrs: [],
+}
+const application: GraphApplication = {
+  label: 'layer',
+  graph,
+  inputs: {},
+  weights: { query: 'q', key: 'k', fc: 'fc' },
+  outputs: {},
+  attrs: { 'x.step': 0.5 },
+}
+const prepare = (given = tensors('f32'), exact = tensors('f32')) => prepareWeights([application], given, layouts, exact)
+const numbers = async (weight: Weight | undefined): Promise<number[]> => {
+  if (weight === undefined) return []
+  const { dtype, data } = await inMemory(weight)
+  expect(data.byteLength).toBe(weightBytes(weight))
+  return Array.from(decode(dtype, data))
+}
+const quantised = (name: string) => quantiseWeights({ name, values: exactValues(name), rows, columns })
+
+describe('prepareWeights', () => {
+  it('makes what the application reads and nothing else', async () => {
+    expect(Object.keys(prepare()).sort()).toEqual(['fc:int8:col32', 'fc:steps:0.5', 'q+k', 'q+k:int8:row', 'q+k:steps:0.5'])
+  })
+
+  it('quantises the rows of a stack as those of its parts', async () => {
+    const made = prepare()
+    const parts = ['q', 'k'].map(quantised)
+    expect(made['q+k:int8:row']).toMatchObject({ dtype: 'i8', shape: [2 * rows, columns], layout: 'row' })
+    expect(await numbers(made['q+k:int8:row'])).toEqual(parts.flatMap(({ values }) => [...values]))
+    expect(made['q+k:steps:0.5']).toMatchObject({ dtype: 'f32', shape: [2 * rows] })
+    expect(await numbers(made['q+k:steps:0.5'])).toEqual(parts.flatMap(({ scales }) => [...scales].map((step) => 0.5 * step)))
+  })
+
+  it('tells the parts of a stack apart: the other order is another tensor', async () => {
+    const swapped = { ...application, weights: { query: 'k', key: 'q', fc: 'fc' } }
+    const made = prepareWeights([application, swapped], tensors('f32'), layouts)
+    expect(await numbers(made['k+q:int8:row'])).toEqual([...quantised('k').values, ...quantised('q').values])
+    expect(await numbers(made['k+q:int8:row'])).not.toEqual(await numbers(made['q+k:int8:row']))
+  })
+
+  it('stores into the layout of the plan, padding zero', async () => {
+    const made = prepare()['fc:int8:col32']
+    const col32 = findLayout(layouts, 'col32', 2)
+    const stored = await numbers(made)
+    const { values } = quantised('fc')
+    expect(made).toMatchObject({ dtype: 'i8', shape: [rows, columns], layout: 'col32' })
+    expect(stored).toHaveLength(rows * 64)
+    const at = (row: number, column: number): number => layoutOffset(col32, [row, column], [rows, columns])
+    for (const [i, each] of values.entries()) expect(stored[at(Math.floor(i / columns), i % columns)]).toBe(each)
+    expect(stored.filter((each) => each !== 0)).toHaveLength(values.filter((each) => each !== 0).length)
+    expect(stored).not.toEqual([...values])
+  })
+
+  it('rounds once: int8 is made from exact values, whatever the model runs in', async () => {
+    const made = prepare(tensors('f16'))
+    expect(await numbers(made['q+k:int8:row'])).toEqual(await numbers(prepare()['q+k:int8:row']))
+    expect(await numbers(made['q+k:steps:0.5'])).toEqual(await numbers(prepare()['q+k:steps:0.5']))
+    expect(made['q+k']?.dtype).toBe('f16')
+    // The twin: from f16 values the steps are others.
+    const rounded = { ...tensors('f32') }
+    for (const [name, { data }] of Object.entries(tensors('f16'))) {
+      rounded[name] = { dtype: 'f32', shape: [rows, columns], data: encode('f32', Float32Array.from(decode('f16', data))) }
+    }
+    expect(await numbers(prepare(tensors('f16'), rounded)['q+k:steps:0.5'])).not.toEqual(await numbers(made['q+k:steps:0.5']))
+  })
+
+  it('makes steps that bring every weight back to within half of one', async () => {
+    const made = prepare()
+    const steps = await numbers(made['q+k:steps:0.5'])
+    const values = await numbers(made['q+k:int8:row'])
+    const exact = [...exactValues('q'), ...exactValues('k')]
+    for (const [i, weight] of exact.entries()) {
+      const step = (steps[Math.floor(i / columns)] ?? 0) / 0.5
+      expect(Math.abs(weight - (values[i] ?? 0) * step)).toBeLessThanOrEqual(step * 0.5001)
+    }
+  })
+
+  it.each([
+    ['a part that does not exist', { k: undefined }, 'stack q+k:int8:row: there is no tensor k'],
+    [
+      'parts of different shapes',
+      { k: { dtype: 'f32', shape: [rows, 1], data: new Uint8Array(4 * rows) } },
+      'its parts are f32 [5, 33] and f32 [5, 1]',
+    ],
+  ] as const)('refuses %s', (_, change, words) => {
+    const given = Object.fromEntries(
+      Object.entries<WeightTensor | undefined>({ ...tensors('f32'), ...change }).flatMap(([name, tensor]) =>
+        tensor === undefined ? [] : [[name, tensor] as const],
+      ),
+    )
+    expect(() => prepare(given, given)).toThrow(expect.objectContaining({ code: 'program.weight' }))
+    expect(() => prepare(given, given)).toThrow(words)
+  })
+})
