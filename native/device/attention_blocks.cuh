@@ -4,7 +4,7 @@
 #ifndef HEDDLE_ATTENTION_BLOCKS_CUH
 #define HEDDLE_ATTENTION_BLOCKS_CUH
 
-#include "attention_slots.cuh"
+#include "attention_order.cuh"
 #include "ranges.cuh"
 
 #if defined(HEDDLE_SIMT)
