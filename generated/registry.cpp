@@ -387,6 +387,12 @@ int32_t heddle_launch_matmul_bias_silu__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_matmul_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -402,12 +408,30 @@ int32_t heddle_launch_pack_quantize_rows__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -442,6 +466,12 @@ int32_t heddle_launch_rms_norm_rotate_keys__f32(const heddle_launch* launch, hed
 int32_t heddle_launch_rms_norm_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f32(const heddle_launch* launch, heddle_error* error);
@@ -803,27 +833,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_rows_matmul_residual__bf16", "b010cf1432b8f4d5923ce89a9091da7cda95d0e44c179457be8bac9bf4156f74", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__bf16, "rrrrrw"},
       {"int8_rows_matmul_residual__f16", "e7ce4e6a869876e85a90a7cec4677a31616e5420c3d5fee081b1d92bf9d810bc", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f16, "rrrrrw"},
       {"int8_rows_matmul_residual__f32", "097acf4b71406622bc6b32dd622679d7980af1d377f0b19a99308b6f47554155", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f32, "rrrrrw"},
-      {"int8_rows_matmul_swiglu__bf16", "95902f95269e54d931d1d8258d9a43f230a6fc8706f6cbce31ef8f450e575859", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
-      {"int8_rows_matmul_swiglu__f16", "8357cc8244ee9beaee4dfb08cfaf642fc0bedfc1d596bc867953d62bca45ee1d", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
-      {"int8_rows_matmul_swiglu__f32", "420286767365f0656cc41e9df9d0aa4f256e53425a328ae1697a239482b2286d", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__bf16", "6262fbf59ad82c9ba760869ab45931572437f63606602bc2bb32c2528976190d", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f16", "ad25f337ee93457c0d8d928b3c8e4ca5464e840e3c5ee6240b30777aa9febac8", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f32", "99d6d23ca0845ba37f50edf5ee63cd8b91153ea42d0cf2b632afb1c0449ba4ec", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
       {"int8_scores_col4", "e2b79048753b1cddb7c62aa5c1ed1863ab0b25bed1135ff3e19f383b73b831bb", 3, 5, 0, heddle_launch_int8_scores_col4, "rrw"},
       {"int8_softmax", "78adcc3058d4e5588609a968d847e08ef7362e870caec349e8cd2bc711961c65", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
-      {"int8_weight_matmul__bf16", "127e474fb4b058a3a5da35dddd2fe4c1defa543ec787d886e5f4ecc11ae45536", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
-      {"int8_weight_matmul__f16", "471af11379af87c2c176a0a9cc7c280062c89d02a77e0d702110176605ae2cdd", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
-      {"int8_weight_matmul__f32", "40b523d2c66ef4bafd9028905ed77647251477e048b94ef97e9f9a3001c8c24d", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
-      {"int8_weight_matmul_bias__bf16", "85c75a0b27e40e7b889e125879cd3131cec74784d6fc4319c9dcd20fd5c23b26", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__bf16, "rrrrw"},
-      {"int8_weight_matmul_bias__f16", "dccb074c1ad8163c20bea5a0ce11ef217b2fb45c2aed99a9ffcadc60523e53af", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f16, "rrrrw"},
-      {"int8_weight_matmul_bias__f32", "cc577d5d872d93dafd7a601361aa054a1aefc8b17c090ed98bbd129d6a94b3ab", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f32, "rrrrw"},
-      {"int8_weight_matmul_bias_residual__bf16", "48a2e15428f00924d9208746f9d21df24613cee6a88548b4583fd66292a33e29", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__bf16, "rrrrrw"},
-      {"int8_weight_matmul_bias_residual__f16", "91aa150453e4276d576c027ed407266b2b9e445ed8f4791ca4cab53c2ebefe99", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f16, "rrrrrw"},
-      {"int8_weight_matmul_bias_residual__f32", "67ceeeb0d8125bb4ae04a7b8ade3ddf564ff2e63877c1a0f76ff50e2134ec386", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f32, "rrrrrw"},
-      {"int8_weight_matmul_residual__bf16", "66f5822ac7b1cf332e20e605bd3bcb715d92ca8408a9839c177744a375ca2f55", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__bf16, "rrrrw"},
-      {"int8_weight_matmul_residual__f16", "ffb620cedbe1eb6e074a1c0dbbbfc5a600b97f7e236728c52bfe98b171312834", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f16, "rrrrw"},
-      {"int8_weight_matmul_residual__f32", "84ced717b70d25aa56e210131941da41c213917364c5a292d4cd1e311f008768", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f32, "rrrrw"},
-      {"int8_weight_matmul_swiglu__bf16", "a8129423d19795460a9782597b5d801a738e574ced9c824c10dc39f87e58eca2", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
-      {"int8_weight_matmul_swiglu__f16", "4a7acf2dc96ed4c8ca654611a27e6419230d5269036b30c74b7de30de460e1c5", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
-      {"int8_weight_matmul_swiglu__f32", "8833b56962bf467f2cd4a29b2ed2ec4853d70c7a0f840112200032bc96f3f6d8", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f32, "rrrrrw"},
+      {"int8_weight_matmul__bf16", "b92d8fc11c8105ecf7b5997318819e4540ca98459222d2362fa5ddbc7dad420f", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
+      {"int8_weight_matmul__f16", "8aab592e2acf5cc648beb44de79cc72d3888ce9376aeaf0fad109c578209494d", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
+      {"int8_weight_matmul__f32", "ce37b2368f3ab74dfb7ae0d67201021b572f4993003b4db1464bf6e7233ef769", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
+      {"int8_weight_matmul_bias__bf16", "2bb00fa4e465adc0cc4c34acd70e81dc5642dceb02e103e735f8c9dee7d5870f", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__bf16, "rrrrw"},
+      {"int8_weight_matmul_bias__f16", "ba544ef7e4323a4f71287d5c87d8e3659f198a3b6f15a739cedaa0c4638e7bdc", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f16, "rrrrw"},
+      {"int8_weight_matmul_bias__f32", "546f36bf897bceede7cbeef5014d8fd72567def865469cfdfa3a34daa1b5622a", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f32, "rrrrw"},
+      {"int8_weight_matmul_bias_residual__bf16", "e3073d50831687fed9354a2eadcbbf20c552b80d434a38a9d71772efa8408772", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__bf16, "rrrrrw"},
+      {"int8_weight_matmul_bias_residual__f16", "fd15973533d7613221252a6bc233fbdc4215bb4af9068d02bf25ef480eef35ca", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f16, "rrrrrw"},
+      {"int8_weight_matmul_bias_residual__f32", "f955303d45fc05d9d228dd4890775bdf0a5a1ef59f0ab46daba4d2c5880cb4d9", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f32, "rrrrrw"},
+      {"int8_weight_matmul_residual__bf16", "098290430a48ef65adc70da41096a7a4b32b1a338941c84c1451dc5ad154e152", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__bf16, "rrrrw"},
+      {"int8_weight_matmul_residual__f16", "f6813c039b305f87773d9f1f1ef631b7d528bfe102e2eb92b1cd20a8a1eddb21", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f16, "rrrrw"},
+      {"int8_weight_matmul_residual__f32", "5f4257c420e7990c9864c330b051325c0691e90deba5be48ec838f32cb82bcfb", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f32, "rrrrw"},
+      {"int8_weight_matmul_swiglu__bf16", "97914554bd858dda32840f99b145fb2bff1cbc61b52fa1bb8a67cd1c14c4ffee", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f16", "d9693206f097c4cb82da848475c0b118dce7c0f1c3d2d2dd326c496fd3d1b26a", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f32", "651b35a9b2e483abbd9045412d207acb33eeeee3fb75b6b3d10ca4c84ea715cd", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f32, "rrrrrw"},
       {"kv_bias_split_heads__bf16", "50000497aae57cd925738f7883f63ec1ef2171fa1b4fc148089b3ea8fafb3dd3", 6, 4, 0, heddle_launch_kv_bias_split_heads__bf16, "rrrrww"},
       {"kv_bias_split_heads__f16", "bf6074e24b3c893a89eee4ef546bb34208cec7d1666a03f1e64e14968b27e097", 6, 4, 0, heddle_launch_kv_bias_split_heads__f16, "rrrrww"},
       {"kv_bias_split_heads__f32", "0d82f2812d43eb3079a219a588e450fb2d055a8e7adee3e5f6816765f2a64848", 6, 4, 0, heddle_launch_kv_bias_split_heads__f32, "rrrrww"},
@@ -892,6 +922,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_cast_f32__bf16", "9af5e2cc8a6fc6797482ddfcd2f0032507b7b8de633a18c46f28e9157a720a78", 3, 3, 0, heddle_launch_matmul_cast_f32__bf16, "rrw"},
       {"matmul_cast_f32__f16", "b8d6dd67f1ea5272d75f92f703277f94a908ed3fd53eae22b8caea1fe0b0318b", 3, 3, 0, heddle_launch_matmul_cast_f32__f16, "rrw"},
       {"matmul_cast_f32__f32", "9fa85ef011c922b6a4d6d01b2ef4fd5efa6faee6860bd02ea9460ab1d34d44a8", 3, 3, 0, heddle_launch_matmul_cast_f32__f32, "rrw"},
+      {"matmul_residual__bf16", "55d28bbcd70e61f0d32a0fbb12d99cf95ed8682ee6daf8a60ddae9d38aefdaf7", 4, 3, 0, heddle_launch_matmul_residual__bf16, "rrrw"},
+      {"matmul_residual__f16", "c793dc312184260629064e925ee5cf08bfbd5645aa15d6ac91adf84553764218", 4, 3, 0, heddle_launch_matmul_residual__f16, "rrrw"},
+      {"matmul_residual__f32", "fea166a01eca6337dec44590d23f113abeef6d75816c3ed72b61c7aa11635f1c", 4, 3, 0, heddle_launch_matmul_residual__f32, "rrrw"},
+      {"matmul_swiglu__bf16", "6b37b47bc88b003c998e861ab9801b11d4056bf64e3a3053e793c4d40cc45969", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
+      {"matmul_swiglu__f16", "d34850c541222ef1e8042e8438ad2a296efed04f73a33c8646cab34ffaae7747", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
+      {"matmul_swiglu__f32", "0e1f384da9679acd12d5aba5bf807f7969b3a6ccbc2edaae9b929103a5022757", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
       {"merge_heads__bf16", "87c4a1d8587106b041070e784b76062ed881abcd0c4d8ae61d8a48ccb2c38517", 2, 4, 0, heddle_launch_merge_heads__bf16, "rw"},
       {"merge_heads__f16", "53e3e87421018a5e1dab7a3fe657184269849995b65c8b424ddbf0b6f9db2777", 2, 4, 0, heddle_launch_merge_heads__f16, "rw"},
       {"merge_heads__f32", "ab14c28b1da0c8ef63de8b6d5bc36a69fe1a5d957b598f7223d9ec8bb1389e7d", 2, 4, 0, heddle_launch_merge_heads__f32, "rw"},
@@ -907,12 +943,30 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
+      {"past_attention__bf16", "0c611663659d491e5da0e009c5332c97de5334e6e7475e95aa8a67fe1a17b678", 11, 7, 1, heddle_launch_past_attention__bf16, "rrrrrrrrwww"},
+      {"past_attention__f16", "e0b402590b31999d53148ea86ebf7926a36577a0d1af03f82995c7cbdb966a9b", 11, 7, 1, heddle_launch_past_attention__f16, "rrrrrrrrwww"},
+      {"past_attention__f32", "f2dd12dc834b1549079f3d5cd71b505d5a21623acee61e01d59a0e67e805d10e", 11, 7, 1, heddle_launch_past_attention__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms__bf16", "cf1e9e485a5eafd8dc52d1862469096adb82cd796b55f1a2f8b8adab90b1e3ce", 11, 7, 1, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f16", "3f88370d646a7998d533cbf4261ced0492f4d9f0aef6a903181b0b32562cc205", 11, 7, 1, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f32", "a1ec5491d65d36446830064894646a02c769dea050d2cd41f96f4d156c89e71d", 11, 7, 1, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__bf16", "ce7d4412c626a697972c3302d720529877d18f275e0eac0a42c11da957e855f0", 11, 7, 2, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f16", "63f2f951f7f0b4ffcd8dc8de781786b6607a28bc4d1225606e0287c7a3f8d180", 11, 7, 2, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f32", "6f2d9de7fac6a18868a26f0cd5bc9241306fec63f98c252ac7dec7b2e910efc7", 11, 7, 2, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
+      {"past_attention_window__bf16", "7e4a4c67f49980a35840ae7eb2d4277ed57553f85b19ed4a5e48489bac06ca41", 11, 7, 2, heddle_launch_past_attention_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_window__f16", "40e1e340db0d488421af0da0684aa9727dc596ea85d7a71a1167088566ea27b2", 11, 7, 2, heddle_launch_past_attention_window__f16, "rrrrrrrrwww"},
+      {"past_attention_window__f32", "f30b2875fa5ba590cbb14430af18df5820b28ec8cd75ee79a47dbdcde123e48b", 11, 7, 2, heddle_launch_past_attention_window__f32, "rrrrrrrrwww"},
       {"past_heads__bf16", "6bd8ce393a36fbaff2b1e1ef240769900184cbf16e0869e84d3ba55946806e15", 3, 6, 0, heddle_launch_past_heads__bf16, "rrw"},
       {"past_heads__f16", "d460e742f971bc5d83d2e70dbf6fe7db32cc0fe58e2336fd47693df3c5a95897", 3, 6, 0, heddle_launch_past_heads__f16, "rrw"},
       {"past_heads__f32", "34e765e3abb76bf21dffbeb738cf927dddf3b4be2b3118d86d3ae9f81218d0ca", 3, 6, 0, heddle_launch_past_heads__f32, "rrw"},
       {"penalise__bf16", "89421632c5583a828d9b4236937cd4e1b7cd1c64234a501071574a5ba92c35f5", 4, 2, 0, heddle_launch_penalise__bf16, "rrrw"},
       {"penalise__f16", "4514bb1287c2785e390f9ecbd166acfd8de0399edc272713b005ae8a3b231263", 4, 2, 0, heddle_launch_penalise__f16, "rrrw"},
       {"penalise__f32", "e6c4e2058321607a258e6fa23010fde4163abe50c5c8a1367cbac757f77b9728", 4, 2, 0, heddle_launch_penalise__f32, "rrrw"},
+      {"prompt_attention__bf16", "b96e84819e6191f26dec04129542b296ecd946bd695469aaf831087ea29a6362", 6, 7, 1, heddle_launch_prompt_attention__bf16, "rrrrrw"},
+      {"prompt_attention__f16", "eb11ccb00a864fbd296b01577bff9a24dd7f5f4fee43eec1d9e5f615876b3804", 6, 7, 1, heddle_launch_prompt_attention__f16, "rrrrrw"},
+      {"prompt_attention__f32", "7a422650e1bb62f6d11b5d813b9c11760aa85636f5c71a1d0a3b7bb50f67687f", 6, 7, 1, heddle_launch_prompt_attention__f32, "rrrrrw"},
+      {"prompt_attention_window__bf16", "0f0adf01699f964c0f045759ee1cde3ee4ba1dec23a8ecbcad729e1f47a25dfe", 6, 7, 2, heddle_launch_prompt_attention_window__bf16, "rrrrrw"},
+      {"prompt_attention_window__f16", "8a60c7f73cf218b6187174119830931c1c888a36ba4736dd140674382e4ddcdf", 6, 7, 2, heddle_launch_prompt_attention_window__f16, "rrrrrw"},
+      {"prompt_attention_window__f32", "076e6a707932de66b8a6c74293c280715691a60d4cdf7e267043426dec450e68", 6, 7, 2, heddle_launch_prompt_attention_window__f32, "rrrrrw"},
       {"qkv_bias_split_heads__bf16", "6becc606c0c3fc942445d3c1652fb0e1a2f6ec785b358af405cf2f9c195d3fd1", 9, 4, 0, heddle_launch_qkv_bias_split_heads__bf16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f16", "7e30a660dd274986d2d705806e1110390e27a8952b6cf4b6d3831861ccf2d8a5", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f32", "c5b3bcd5c58fb92c1ea90ad09e97459cea24b3f65a27722428e4ce65e29e2708", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f32, "rrrrrrwww"},
@@ -947,6 +1001,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_rotate_queries__bf16", "c2bb797a846d4dabd98c003e071e7c7727752aa02c30387bc54a0ed5b6bfd807", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__bf16, "rrrrrw"},
       {"rms_norm_rotate_queries__f16", "6630175cc6c59ab25cb12e74f64ecafbcb2661f09f4a479344b8acec23366e71", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f16, "rrrrrw"},
       {"rms_norm_rotate_queries__f32", "8ba3c9d1d20a3885a09e457da9616e744e55a46e75d4f9b3a8af2d80ebe6ce1f", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f32, "rrrrrw"},
+      {"rotate_append__bf16", "15a9c460e5a2a54415d412121647278a1be306708abb9878421772e0f8a10ed9", 13, 9, 0, heddle_launch_rotate_append__bf16, "rrrrrrrrrrrww"},
+      {"rotate_append__f16", "f6e20066a475559b2f7f930099d34f5d45a78a69e4218001c14e3b84ad0485ec", 13, 9, 0, heddle_launch_rotate_append__f16, "rrrrrrrrrrrww"},
+      {"rotate_append__f32", "b850cbc4980ae78300c568b9608543acfd0e77a30d6be6c0d39ff523b6bd1427", 13, 9, 0, heddle_launch_rotate_append__f32, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__bf16", "4119dba8aa01387942b743a7ce309446de9f884e19195514052b0fb64c1a3718", 13, 9, 0, heddle_launch_rotate_append_of_norms__bf16, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__f16", "bc1558160795131164451d83c87362bb1b6a4054a7fbc1e857df5f5081bbfc36", 13, 9, 0, heddle_launch_rotate_append_of_norms__f16, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__f32", "df70b698b5483bbc18988733b1c0c7c46f950311e4e5f988435fed7e6fe7c10a", 13, 9, 0, heddle_launch_rotate_append_of_norms__f32, "rrrrrrrrrrrww"},
       {"rotate_halves__bf16", "85a4d2d130e806fbb80066b648842e69e7e83e5713679a86cf471d6ce9b0d1ba", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
       {"rotate_halves__f16", "f28a63e3922b43aaf3195d5fc0ef7dd7a7b4a2abc1533af5befc27995f759e7a", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
       {"rotate_halves__f32", "1f22177dd6d6c32caf5c50bbe1812c176ed724149686589fd8225195f32ad2c8", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
