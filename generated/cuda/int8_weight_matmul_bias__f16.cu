@@ -62,11 +62,13 @@ struct Epilogue {
   __device__ __forceinline__ Row0 row_of(heddle::Factor<0>, [[maybe_unused]] Team team, [[maybe_unused]] int64_t matrix, [[maybe_unused]] int at) const {
     return {};
   }
+  template <bool WHOLE>
   __device__ __forceinline__ void chunk_of(heddle::Factor<0>, [[maybe_unused]] const Row0& known, [[maybe_unused]] int64_t matrix, [[maybe_unused]] int at, int along, int valid, Sum (&values)[VEC]) const {
-    const auto chunk = heddle::load_chunk<VEC>(a, (static_cast<int64_t>(at) * k) + along, valid);
+    const auto chunk = heddle::load_chunk<VEC, WHOLE>(a, (static_cast<int64_t>(at) * k) + along, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
+  bool whole_rows(heddle::Factor<0>, int64_t length) const { return length % VEC == 0 && a.aligned(0, 16); }
   __device__ __forceinline__ heddle::CopiedRows<T> copy_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
   bool copies(heddle::Factor<0>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && a.aligned(0, 16); }
   /// Factor 1: what is known of a row of a matrix, and its next VEC elements, of which `valid` exist.
@@ -76,11 +78,13 @@ struct Epilogue {
   __device__ __forceinline__ Row1 row_of(heddle::Factor<1>, [[maybe_unused]] Team team, [[maybe_unused]] int64_t matrix, [[maybe_unused]] int at) const {
     return {};
   }
+  template <bool WHOLE>
   __device__ __forceinline__ void chunk_of(heddle::Factor<1>, [[maybe_unused]] const Row1& known, [[maybe_unused]] int64_t matrix, [[maybe_unused]] int at, int along, int valid, Sum (&values)[VEC]) const {
-    const auto chunk = heddle::load_chunk<VEC>(b, (static_cast<int64_t>(at) * k) + along, valid);
+    const auto chunk = heddle::load_chunk<VEC, WHOLE>(b, (static_cast<int64_t>(at) * k) + along, valid);
     HEDDLE_UNROLL
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
+  bool whole_rows(heddle::Factor<1>, int64_t length) const { return length % VEC == 0 && b.aligned(0, 16); }
   __device__ __forceinline__ heddle::NotCopied copy_of(heddle::Factor<1>, int64_t) const { return {}; }
   bool copies(heddle::Factor<1>, int64_t) const { return true; }
   static constexpr bool PARTS = false;

@@ -6,6 +6,7 @@
 //   int lower(int b, int h, int i), upper(b, h, i)
 //                                         keys [lower, upper) are attended by query i, none where that is empty. Neither falls as
 //                                         i grows; what lies outside of the keys there are is left out
+//   int span(int i, int keys)             may be left out: for the host, how many of `keys` keys lie in that range in any sequence and head
 //   int queries(int b)                    query rows of b that are computed
 //   int owned(int b)                      rows of b that are written: those in [queries, owned) as if results were zero
 //   int64_t query_row(int b, int h, int i), key_row(b, h, j), value_row(b, h, j), out_row(b, h, i)
@@ -24,6 +25,7 @@
 //   bool allowed(int b, int h, int i, int j)
 // A Slots may read a tensor for every pair, and is given what it read as the last argument of `score` and `allowed`:
 //   pair_chunk<Vec>(int b, int h, int i, int j, int valid)      a Chunk of keys j and on, of which `valid` exist
+//   static constexpr bool pair_of_sequence, pair_of_head;       whether it differs between sequences, or between heads
 // A Slots that masks may say what the mask is for all pairs of a tile, from bounds of places and of what it calls values of rows and of columns:
 //   static constexpr int row_values, key_values;
 //   row_value<N>(int b, int h, int i), key_value<N>(b, h, j)
@@ -79,14 +81,18 @@ bool in_words(const AttentionExtents& extents, const In<T>& query, const In<T>& 
 
 #if !defined(HEDDLE_SIMT)
 /// Whether attention_pipelined, on the devices that have it, takes less time than attention_tiles: measured on an H200 with 12 and 16
-/// heads. It gains from long sequences where the tiles use warpgroups as well, which is for heads of 64 elements, and from enough blocks
-/// for most multiprocessors, since its own have more query rows; where heads are larger than 128, always.
-inline bool is_pipelined(const AttentionExtents& extents, int64_t wider) {
-  constexpr int64_t few_rows = 64, block_rows = 128, many_keys = 1024, many_blocks = 96;
+/// heads. It gains from many keys a query where the tiles use warpgroups as well, which is for heads of 64 elements, and from enough
+/// blocks for most multiprocessors, since its own have more query rows; where heads are larger than 128, always. A block has a
+/// multiprocessor for itself: what it does before and behind its tiles of keys, which is much where a mask tells them apart, is hidden
+/// by no other, and smaller blocks meet fewer of them.
+template <class Slots>
+bool is_pipelined(const Slots& slots, const AttentionExtents& extents, int64_t wider) {
+  constexpr int64_t few_rows = 64, block_rows = 128, many_keys = 1024, some_keys = 1280, many_blocks = 96;
   if (wider <= 32 || extents.queries <= few_rows) return false;
   const int64_t blocks = extents.batch * extents.heads * ((extents.queries + block_rows - 1) / block_rows);
-  const bool pays = wider > 128 || (wider > 64 && extents.queries > block_rows) ||
-                    (blocks >= many_blocks && (wider > 64 || extents.keys >= many_keys));
+  const int64_t met = typical_keys(slots, extents);
+  const bool many = !masks_tiles<Slots> && (met == extents.keys ? met >= many_keys : met >= some_keys);
+  const bool pays = wider > 128 || (wider > 64 && extents.queries > block_rows) || (blocks >= many_blocks && (wider > 64 || many));
   return pays && device_attribute(cudaDevAttrComputeCapabilityMajor) == 9;
 }
 #endif
@@ -115,7 +121,7 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
         const auto pipelined = [&](auto size) {
           return launch_attention_pipelined<decltype(size)::value>(launch, error, name, extents, query, key, value, out, slots);
         };
-        if (is_pipelined(extents, wider)) {
+        if (is_pipelined(slots, extents, wider)) {
           if (wider <= 64) return pipelined(Integer<64>{});
           if (wider <= 80) return pipelined(Integer<80>{});
           if (wider <= 96) return pipelined(Integer<96>{});

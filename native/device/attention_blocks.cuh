@@ -4,7 +4,7 @@
 #ifndef HEDDLE_ATTENTION_BLOCKS_CUH
 #define HEDDLE_ATTENTION_BLOCKS_CUH
 
-#include "attention_slots.cuh"
+#include "attention_order.cuh"
 #include "ranges.cuh"
 
 #if defined(HEDDLE_SIMT)
@@ -40,9 +40,9 @@ struct OrderedFloats {
   }
 };
 
-/// What `value(place)` is at the places from `first` to `last`, asked of all lanes of a warp; places beyond Span are asked for behind
-/// the others. A float that is no number leaves nothing known.
-template <int Span, class Value>
+/// What `value(place)` is at the places from `first` to `last`, asked of `Lanes` neighbouring lanes of a warp, of which others may be
+/// given other places; places beyond Span are asked for behind the others. A float that is no number leaves nothing known.
+template <int Span, int Lanes, class Value>
 __device__ __forceinline__ auto met_between(int first, int last, Value value) {
   using Order = std::conditional_t<std::is_same_v<decltype(value(0)), float>, OrderedFloats, OrderedInts>;
   using T = typename Order::Type;
@@ -50,17 +50,24 @@ __device__ __forceinline__ auto met_between(int first, int last, Value value) {
   const unsigned int lowest = Order::key(is_float ? static_cast<T>(-INFINITY) : ranges::least_int);
   const unsigned int highest = Order::key(is_float ? static_cast<T>(INFINITY) : ranges::largest_int);
   unsigned int least = highest, most = lowest;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (int from = first; from <= last; from += (Span + 31) / 32 * 32) {
+  const int lane = static_cast<int>(threadIdx.x) % Lanes;
+  for (int from = first; from <= last; from += (Span + Lanes - 1) / Lanes * Lanes) {
     HEDDLE_UNROLL
-    for (int k = 0; k < Span; k += 32) {
+    for (int k = 0; k < Span; k += Lanes) {
       const T met = value(min(from + lane + k, last));
       const unsigned int key = Order::key(met);
       least = met == met ? min(least, key) : lowest, most = met == met ? max(most, key) : highest;
     }
   }
-  // The least of numbers is the largest of their complements.
-  least = ~__reduce_max_sync(0xffffffffu, ~least), most = __reduce_max_sync(0xffffffffu, most);
+  if constexpr (Lanes == 32) {
+    // The least of numbers is the largest of their complements.
+    least = ~__reduce_max_sync(0xffffffffu, ~least), most = __reduce_max_sync(0xffffffffu, most);
+  } else {
+    HEDDLE_UNROLL
+    for (int other = Lanes / 2; other > 0; other /= 2) {
+      least = min(least, __shfl_xor_sync(0xffffffffu, least, other)), most = max(most, __shfl_xor_sync(0xffffffffu, most, other));
+    }
+  }
   return ranges::Range<T>{Order::value(least), Order::value(most)};
 }
 
@@ -70,17 +77,17 @@ struct MetValues {
   ranges::Ints ints[Count > 0 ? Count : 1];
   ranges::Floats floats[Count > 0 ? Count : 1];
 
-  template <int Span, class Value>
+  template <int Span, int Lanes, class Value>
   __device__ __forceinline__ void meet(int first, int last, Value value) {
-    meet_from<Span, 0>(first, last, value);
+    meet_from<Span, Lanes, 0>(first, last, value);
   }
 
  private:
-  template <int Span, int At, class Value>
+  template <int Span, int Lanes, int At, class Value>
   __device__ __forceinline__ void meet_from([[maybe_unused]] int first, [[maybe_unused]] int last, [[maybe_unused]] Value value) {
     if constexpr (At < Count) {
-      set(At, met_between<Span>(first, last, [&](int place) { return value(Integer<At>{}, place); }));
-      meet_from<Span, At + 1>(first, last, value);
+      set(At, met_between<Span, Lanes>(first, last, [&](int place) { return value(Integer<At>{}, place); }));
+      meet_from<Span, Lanes, At + 1>(first, last, value);
     }
   }
   __device__ __forceinline__ void set(int at, ranges::Ints range) { ints[at] = range; }
@@ -95,12 +102,12 @@ __device__ __forceinline__ TileClass class_of(ranges::Truth truth) {
 }
 
 /// What a mask makes of the pairs of queries `first` to `last`, about Rows, and keys `from` to `to`, about Keys, whose values of rows are
-/// known. Asked of all lanes of a warp, which are told the same.
-template <int Keys, class Slots>
+/// known. Asked of Lanes neighbouring lanes of a warp, which are told the same; the others may ask for other keys.
+template <int Keys, int Lanes, class Slots>
 __device__ __forceinline__ TileClass class_between(const Slots& slots, int b, int h, ranges::Ints rows, ranges::Ints columns,
                                                    const MetValues<Slots::row_values>& of_rows) {
   MetValues<Slots::key_values> of_keys;
-  of_keys.template meet<Keys>(columns.low, columns.high,
+  of_keys.template meet<Keys, Lanes>(columns.low, columns.high,
                               [&](auto at, int j) { return slots.template key_value<decltype(at)::value>(b, h, j); });
   return class_of(slots.tile(b, h, rows, columns, of_rows, of_keys));
 }
@@ -108,7 +115,7 @@ __device__ __forceinline__ TileClass class_between(const Slots& slots, int b, in
 template <int Rows, class Slots>
 __device__ __forceinline__ MetValues<Slots::row_values> values_of_rows(const Slots& slots, int b, int h, ranges::Ints rows) {
   MetValues<Slots::row_values> of_rows;
-  of_rows.template meet<Rows>(rows.low, rows.high,
+  of_rows.template meet<Rows, 32>(rows.low, rows.high,
                               [&](auto at, int i) { return slots.template row_value<decltype(at)::value>(b, h, i); });
   return of_rows;
 }
@@ -121,8 +128,8 @@ __device__ __forceinline__ TileClass warp_class([[maybe_unused]] const Slots& sl
                                                 [[maybe_unused]] int keys) {
   if constexpr (masks_tiles<Slots>) {
     const ranges::Ints rows = {min(first, queries - 1), min(first + 15, queries - 1)};
-    const TileClass found = class_between<Keys>(slots, b, h, rows, {from, min(from + Keys, keys) - 1},
-                                                values_of_rows<16>(slots, b, h, rows));
+    const TileClass found = class_between<Keys, 32>(slots, b, h, rows, {from, min(from + Keys, keys) - 1},
+                                                    values_of_rows<16>(slots, b, h, rows));
     // By votes, so that branches are known to be uniform.
     if (__any_sync(0xffffffffu, found == TileClass::none)) return TileClass::none;
     return __any_sync(0xffffffffu, found == TileClass::all) ? TileClass::all : TileClass::some;
@@ -190,15 +197,18 @@ struct KeyTiles {
   /// 2^together() neighbouring tiles are told apart from others as one. Kept in shared memory, since registers are short.
   __device__ __forceinline__ int together() const { return key_tiles_count()[1]; }
 
-  /// A warp to a tile where columns have values to be found, else a thread.
+  /// Eight lanes to a group where columns have values to be found, else a thread. Lanes of a warp go the same way, beyond the last group
+  /// too: they find values together.
   template <int Threads, int Rows>
   __device__ __forceinline__ void classify(const Slots& slots, int b, int h, ranges::Ints rows, int groups, int width) const {
-    constexpr int team = Slots::key_values > 0 ? 32 : 1;
+    constexpr int team = Slots::key_values > 0 ? 8 : 1, at_once = Threads / team, of_warp = 32 / team;
     const auto of_rows = values_of_rows<Rows>(slots, b, h, rows);
-    for (int group = static_cast<int>(threadIdx.x) / team; group < groups; group += Threads / team) {
-      const int from = begin + group * width;
-      const TileClass found = class_between<Keys>(slots, b, h, rows, {from, min(from + width, end) - 1}, of_rows);
-      if (threadIdx.x % team == 0) key_tile_classes()[group] = static_cast<unsigned char>(found);
+    const int own = static_cast<int>(threadIdx.x) / team;
+    for (int first = own / of_warp * of_warp; first < groups; first += at_once) {
+      const int group = first + own % of_warp, known = min(group, groups - 1);
+      const int from = begin + known * width;
+      const TileClass found = class_between<Keys, team>(slots, b, h, rows, {from, min(from + width, end) - 1}, of_rows);
+      if (group < groups && threadIdx.x % team == 0) key_tile_classes()[group] = static_cast<unsigned char>(found);
     }
   }
 

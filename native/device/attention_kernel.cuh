@@ -14,17 +14,16 @@
 
 namespace heddle {
 
-/// One block for each tile of query rows (x) of each head (y) of each sequence (z): tiles are innermost, since they share keys, and
-/// the last come first, since a causal mask gives them most keys.
+/// One block for each tile of query rows of each head of each sequence.
 template <class T, class O, class Shape, class Slots>
 __global__ void __launch_bounds__(Shape::threads, Shape::resident)
-    attention_tiles(const AttentionSizes sizes, const In<T> query, const In<T> key, const In<T> value, const Out<O> out,
+    attention_tiles(const AttentionSizes sizes, const BlockOrder order, const In<T> query, const In<T> key, const In<T> value, const Out<O> out,
                     const Slots slots) {
   using Rows = typename Shape::Rows;
   wait_for_producers();
   release_consumers();
-  const int tiles = static_cast<int>(gridDim.x), own_tile = tiles - 1 - static_cast<int>(blockIdx.x);
-  const int h = static_cast<int>(blockIdx.y), b = static_cast<int>(blockIdx.z);
+  const BlockPlace place = place_of_block<Slots>(order);
+  const int own_tile = place.tile, tiles = place.tiles, h = place.h, b = place.b;
   const int queries = slots.queries(b);
   const int first = own_tile * Shape::queries, last = min(first + Shape::queries, queries) - 1;
   // Keys that some query of the block attends, and those that all do.
@@ -203,9 +202,9 @@ int32_t launch_attention_tiles(const heddle_launch* queue, heddle_error* error, 
   }
   // A sequence without queries may own rows that are to be zero.
   const int64_t tiles = longest((extents.queries + Shape::queries - 1) / Shape::queries, int64_t{1});
-  const dim3 grid(static_cast<unsigned int>(tiles), static_cast<unsigned int>(extents.heads), static_cast<unsigned int>(extents.batch));
-  const LaunchConfig config = {name, grid, dim3(Shape::threads), Shape::shared_bytes, Sync::block, true};
-  return launch(queue, error, config, attention_tiles<T, O, Shape, Slots>, sizes_of(extents), query, key, value, out, slots);
+  const BlockOrder order = order_of<Slots>(tiles);
+  const LaunchConfig config = {name, grid_of(order, tiles, extents), dim3(Shape::threads), Shape::shared_bytes, Sync::block, true};
+  return launch(queue, error, config, attention_tiles<T, O, Shape, Slots>, sizes_of(extents), order, query, key, value, out, slots);
 }
 
 }  // namespace heddle

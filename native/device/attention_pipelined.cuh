@@ -125,13 +125,13 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
   if (tiles > 0) {
     const TileClass mask = told(0);
     begin_turns<Shape>(group);
+    load_pairs(0);
     memory.queries_full().wait(0);
     memory.keys_full(0).wait(0);
     await_turn<Shape>(group);
     begin_products();
     start_scores<T, Shape>(rows, queries, memory.keys(0));
     pass_turn<Shape>(group, tiles == 1);
-    load_pairs(0);
     wait_products<0>();
     pin(rows.scores);
     free_tile(memory.keys_empty(0));
@@ -141,6 +141,7 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
   for (int tile = 1; tile < tiles; ++tile) {
     const PipelinedPlace here = place_of<Shape>(tile), before = place_of<Shape>(tile - 1);
     const TileClass mask = told(tile);
+    load_pairs(tile);
     memory.keys_full(here.stage).wait(here.parity);
     await_turn<Shape>(group);
     begin_products();
@@ -148,7 +149,6 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
     memory.values_full(before.stage).wait(before.parity);
     start_output<T, Shape>(rows, memory.values(before.stage));
     pass_turn<Shape>(group, tile + 1 == tiles);
-    load_pairs(tile);
     wait_products<1>();
     pin(rows.scores);
     free_tile(memory.keys_empty(here.stage));
@@ -178,17 +178,18 @@ __device__ __forceinline__ void attend_rows(const PipelinedWork<Slots, Shape>& w
 
 #endif
 
-/// One block for each tile of query rows (x) of each head (y) of each sequence (z), the last tiles first.
+/// One block for each tile of query rows of each head of each sequence.
 template <class T, class O, class Shape, class Slots>
 __global__ void __launch_bounds__(Shape::threads, 1)
-    attention_pipelined(const AttentionSizes sizes, const In<T> query, const In<T> key, const In<T> value, const Out<O> out,
-                        const Slots slots) {
+    attention_pipelined(const AttentionSizes sizes, const BlockOrder order, const In<T> query, const In<T> key, const In<T> value,
+                        const Out<O> out, const Slots slots) {
 #if defined(HEDDLE_HOPPER_CODE)
   wait_for_producers();
   release_consumers();
-  const int tiles = static_cast<int>(gridDim.x), tile = tiles - 1 - static_cast<int>(blockIdx.x);
+  const BlockPlace place = place_of_block<Slots>(order);
+  const int tiles = place.tiles, tile = place.tile;
   PipelinedWork<Slots, Shape> work;
-  work.h = static_cast<int>(blockIdx.y), work.b = static_cast<int>(blockIdx.z);
+  work.h = place.h, work.b = place.b;
   work.queries = slots.queries(work.b), work.first = tile * Shape::queries;
   const int owned = slots.owned(work.b);
   if (owned > work.queries) {
@@ -233,9 +234,9 @@ int32_t launch_attention_pipelined(const heddle_launch* queue, heddle_error* err
                 static_cast<long long>(extents.batch), static_cast<long long>(extents.heads), static_cast<long long>(most));
   }
   const int64_t tiles = longest((extents.queries + Shape::queries - 1) / Shape::queries, int64_t{1});
-  const dim3 grid(static_cast<unsigned int>(tiles), static_cast<unsigned int>(extents.heads), static_cast<unsigned int>(extents.batch));
-  const LaunchConfig config = {name, grid, dim3(Shape::threads), Shape::shared_bytes, Sync::block, true};
-  return launch(queue, error, config, attention_pipelined<T, O, Shape, Slots>, sizes_of(extents), query, key, value, out, slots);
+  const BlockOrder order = order_of<Slots>(tiles);
+  const LaunchConfig config = {name, grid_of(order, tiles, extents), dim3(Shape::threads), Shape::shared_bytes, Sync::block, true};
+  return launch(queue, error, config, attention_pipelined<T, O, Shape, Slots>, sizes_of(extents), order, query, key, value, out, slots);
 }
 
 }  // namespace heddle

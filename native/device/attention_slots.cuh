@@ -67,6 +67,22 @@ constexpr bool reads_pairs = false;
 template <class Slots>
 constexpr bool reads_pairs<Slots, decltype(static_cast<void>(&Slots::template pair_chunk<2>))> = true;
 
+/// Whether what a Slots reads for a pair differs between sequences, or between heads.
+template <class Slots, class = void>
+constexpr bool pairs_of_sequence = true;
+template <class Slots>
+constexpr bool pairs_of_sequence<Slots, decltype(static_cast<void>(Slots::pair_of_sequence))> = Slots::pair_of_sequence;
+template <class Slots, class = void>
+constexpr bool pairs_of_head = true;
+template <class Slots>
+constexpr bool pairs_of_head<Slots, decltype(static_cast<void>(Slots::pair_of_head))> = Slots::pair_of_head;
+
+/// Whether the host can ask a Slots how many keys lie in a query's range.
+template <class Slots, class = void>
+constexpr bool knows_span = false;
+template <class Slots>
+constexpr bool knows_span<Slots, decltype(static_cast<void>(&Slots::span))> = true;
+
 /// Whether a Slots can tell what its mask makes of a whole tile.
 template <class Slots, class = void>
 constexpr bool masks_tiles = false;
@@ -86,6 +102,12 @@ template <class Slots, class = void>
 constexpr bool computes_value = false;
 template <class Slots>
 constexpr bool computes_value<Slots, decltype(static_cast<void>(Slots::computed_value))> = Slots::computed_value;
+
+/// Keys from `lower` on and below `upper`, of `keys` there are.
+inline int span_of(int lower, int upper, int keys) {
+  const int begin = lower > 0 ? lower : 0, end = upper < keys ? upper : keys;
+  return begin < end ? end - begin : 0;
+}
 
 /// What is stored of a result, before it is rounded.
 template <class Slots>

@@ -30,6 +30,7 @@
 #endif
 #include "matmul_choice.cuh"
 #include "matmul_cluster.cuh"
+#include "matmul_few.cuh"
 #include "matmul_mma_choice.cuh"
 #include "matmul_rows.cuh"
 #include "matmul_simple.cuh"
@@ -58,7 +59,12 @@ struct Matmul {
   MatmulChoice choose() const {
     if constexpr (tensor_core_type<T>) {
       if (!aligned()) return {MatmulTile::simple};
-      if (!std::is_same_v<T, signed char> && m <= RowsTile::most_rows) return {MatmulTile::rows};
+      if (!std::is_same_v<T, signed char> && m <= few::most_rows) {
+        // Tensor cores gain from the second row on; a small matrix has too few blocks for them.
+        constexpr int64_t small = int64_t{1} << 20;
+        if (m == 1 || (m <= RowsTile::most_rows && n * k <= small)) return {MatmulTile::rows};
+        if (n * k > small) return {MatmulTile::few};
+      }
 #if !defined(HEDDLE_SIMT)
       if (wgmma::can(m, n, k)) {
         const MatmulChoice large = wgmma::choose<T>(m, n, k, epilogue);
@@ -66,7 +72,8 @@ struct Matmul {
       }
       if (clusters::can(m, n, k, epilogue)) {
         const MatmulChoice divided = clusters::choose(m, n, steps_of<T>(k), matmul_device().multiprocessors);
-        if (divided.tile != MatmulTile::none) return divided;
+        const bool streamed = streams_weights<T>(m, n, k) && (m <= most_streamed_rows || !clusters::fill(divided, n));
+        if (divided.tile != MatmulTile::none && !streamed) return divided;
       }
 #endif
       return choose_mma<T>(m, n, k, is_whole<T>(n, k, epilogue));
@@ -81,6 +88,7 @@ struct Matmul {
     if (tile == MatmulTile::simple) return split == 1;
     if (!aligned() || split < 1) return false;
     if (tile == MatmulTile::rows) return split == 1 && !std::is_same_v<T, signed char> && m <= RowsTile::most_rows;
+    if (tile == MatmulTile::few) return split == 1 && m <= few::most_rows;
     if (tile <= MatmulTile::mma_128x96) {
       const MatmulDevice device = matmul_device();
       const int64_t steps = steps_of<T>(k);
@@ -118,6 +126,8 @@ struct Matmul {
             return launch_matmul_rows(queue, error, name, m, n, k, a, b, epilogue, constant_b);
           }
           break;
+        case MatmulTile::few:
+          return launch_matmul_few(queue, error, name, m, n, k, a, b, epilogue, constant_b, matmul_device().multiprocessors);
         case MatmulTile::mma_64x32_deep:
           return run_mma(DeepNarrowTile());
         case MatmulTile::mma_64x32:

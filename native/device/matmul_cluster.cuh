@@ -189,6 +189,13 @@ inline MatmulChoice choose(int64_t m, int64_t n, int64_t steps, int64_t multipro
   return {};
 }
 
+/// Whether the blocks of one tile of rows keep the device busy to the end: in one round, or in several of which the last is full enough.
+inline bool fill(const MatmulChoice& choice, int64_t n) {
+  const int64_t columns = choice.tile == MatmulTile::cluster_64x64 ? 64 : 96, at_once = device_attribute(cudaDevAttrMultiProcessorCount);
+  const int64_t blocks = choice.split * ((n + columns - 1) / columns), rounds = (blocks + at_once - 1) / at_once;
+  return rounds == 1 || 5 * blocks >= 4 * rounds * at_once;
+}
+
 /// Whether the tiles of this header can compute a product: on Hopper, when n is a multiple of 32 and all chunks of the epilogue are
 /// whole. Rows of a and b are aligned to 16 bytes.
 template <class Epilogue>

@@ -79,11 +79,12 @@ using RightRows = FactorRows<Slots, 1, Slots::PRODUCTS>;
 
 /// Eight elements of a factor's row from `k` on: zero beyond `length`, and all of them where the row does not exist. What is multiplied
 /// is what would have been stored: elements are rounded to 16 bits where that is what tensor cores take, whichever body multiplies them.
-template <int Which, class Slots, class Row>
+/// `Whole`: the slots say that rows are.
+template <int Which, bool Whole = false, class Slots, class Row>
 __device__ __forceinline__ void factor_chunk(const Slots& slots, const Row& row, bool exists, int64_t matrix, int at, int k,
                                              int length, typename Slots::Sum (&values)[8]) {
-  const int valid = !exists || k >= length ? 0 : length - k < 8 ? length - k : 8;
-  if (valid > 0) slots.chunk_of(Factor<Which>(), row, matrix, at, k, valid, values);
+  const int valid = !exists || k >= length ? 0 : Whole || length - k >= 8 ? 8 : length - k;
+  if (valid > 0) slots.template chunk_of<Whole>(Factor<Which>(), row, matrix, at, k, valid, values);
   HEDDLE_UNROLL
   for (int i = 0; i < 8; ++i) {
     if constexpr (sizeof(typename Slots::Element) == 2) {

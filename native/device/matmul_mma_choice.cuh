@@ -35,6 +35,23 @@ using LargeTile = MmaTile<128, 96, 8, 1, 1, 7, 1>;
 /// The parts of k that blocks of a cluster compute: eight of them are what every GPU with clusters offers.
 constexpr int64_t most_parts = 8;
 
+/// Whether a product's time is that of reading its weights: one tile of rows, a long k and many columns, of 16 bits.
+template <class T>
+bool streams_weights(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t few_rows = 64, many_columns = 4096, long_k = 24;
+  return sizeof(T) == 2 && m <= few_rows && n >= many_columns && steps_of<T>(k) >= long_k;
+}
+/// Up to so many rows tiles of warps then read faster than those that divide k over a cluster. From timing both for n of 4,096 to 128,256,
+/// k of 2,048 to 14,336 and 8 to 64 rows on an H200.
+constexpr int64_t most_streamed_rows = 32;
+
+/// Whether k of tiles, two of which share a multiprocessor, is divided in two: blocks run in rounds, and half blocks must fill theirs
+/// better by more than their exchange costs.
+inline bool halves_fill(int64_t tiles, int64_t multiprocessors) {
+  const int64_t places = 2 * multiprocessors, rounds = (tiles + places - 1) / places, half_rounds = (2 * tiles + places - 1) / places;
+  return 40 * rounds > 23 * half_rounds;
+}
+
 /// How to compute a product by warps, on rows of both operands aligned to 16 bytes. The rules come from timing all tiles and splits
 /// for the matmuls of a 768 wide layer, 8 to 1024 rows, on a GPU of 132 multiprocessors.
 template <class T>
@@ -52,6 +69,9 @@ MatmulChoice choose_mma(int64_t m, int64_t n, int64_t k, bool whole) {
   const int64_t squares = tiles(SquareTile()), narrows = tiles(NarrowTile());
 
   if (device.clusters) {
+    if (streams_weights<T>(m, n, k) && fits(SquareTile(), 2)) {
+      return choice(MatmulTile::mma_64x64, halves_fill(squares, device.multiprocessors) ? 2 : 1);
+    }
     // A quarter of the device stays free for blocks of the next launch, which fetch its weights. A share of k below three steps
     // is not worth the exchange of its sums.
     constexpr int64_t fewest_steps = 3, long_k = 24;

@@ -8,7 +8,8 @@
 //   using Sum; using Element; static constexpr int PRODUCTS
 //   struct Row<f>                                                      what is known of a row, such as a fold over it
 //   Row<f> row_of(Factor<f>, team, matrix, at)                         found by the lanes of a team together
-//   void chunk_of(Factor<f>, row, matrix, at, k, valid, Sum (&values)[8])     elements [k, k + valid) of row `at`; the others anything
+//   void chunk_of<Whole>(Factor<f>, row, matrix, at, k, valid, Sum (&values)[8])     elements [k, k + valid) of row `at`; the others anything
+//   bool whole_rows(Factor<f>, k)      host: whether rows of k elements are read in whole chunks, all of which are aligned: Whole
 //   CopiedRows<Element> or NotCopied copy_of(Factor<f>, matrix)        rows that may be copied as they are
 //   bool copies(Factor<f>, k)                                          host: whether they may be copied in aligned words
 //   static constexpr bool PARTS; keep_parts(row, column, valid, acc)   what is kept of each 32 columns, if anything
@@ -21,6 +22,7 @@
 // As in simt.hpp: two kernel libraries in one process share nothing.
 #pragma GCC visibility push(hidden)
 #endif
+#include "matmul_products_few.cuh"
 #include "matmul_products_mma.cuh"
 #include "matmul_products_rows.cuh"
 #include "matmul_products_simple.cuh"
@@ -40,6 +42,7 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
   }
   if constexpr (multiplies_by_mma<Slots>) {
     if constexpr (std::is_same_v<typename Slots::Sum, float> && !Slots::PARTS) {
+      if (matrices == 1 && m <= few::most_rows && has_whole_rows(slots, k)) return launch_products_few(queue, error, name, m, n, k, slots);
       if (matrices == 1 && m <= RowsTile::most_rows) return launch_products_rows(queue, error, name, m, n, k, slots);
     }
     if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {

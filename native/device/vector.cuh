@@ -52,6 +52,20 @@ struct ChunkWord<T, true> {
   }
 };
 
+/// Byte `i` of a word of int8 as a float: set into a float beyond 2^23, whose integers lie 1 apart, and brought back. Conversions of
+/// bytes take a unit that is a quarter as wide.
+__device__ __forceinline__ float int8_of_word(unsigned int word, int i) {
+  const unsigned int from_zero = word ^ 0x80808080u, beyond = 0x4b000000u;
+#if defined(HEDDLE_SIMT)
+  const unsigned int bits = beyond | (from_zero >> (8 * i) & 0xffu);
+#else
+  const unsigned int bits = __byte_perm(from_zero, beyond, 0x7440u + static_cast<unsigned int>(i));
+#endif
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value - 8388736.0f;
+}
+
 /// Vec elements as they are stored; reading one converts it.
 template <class T, int Vec>
 struct Chunk {
@@ -63,7 +77,11 @@ struct Chunk {
   typename Words::Type words[Vec / per_word];
 
   __device__ __forceinline__ Scalar<T> operator[](int i) const {
-    return Storage<T>::load(Words::get(words[i / per_word], i % per_word));
+    if constexpr (in_words && std::is_same_v<T, signed char>) {
+      return int8_of_word(words[i / per_word], i % per_word);
+    } else {
+      return Storage<T>::load(Words::get(words[i / per_word], i % per_word));
+    }
   }
 
   template <template <class> class Tensor>

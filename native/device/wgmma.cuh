@@ -47,6 +47,7 @@ __device__ __forceinline__ void pin(int (&sums)[Count]) {
 #define HEDDLE_SUMS_32(c, i) HEDDLE_SUMS_8(c, i), HEDDLE_SUMS_8(c, i + 8), HEDDLE_SUMS_8(c, i + 16), HEDDLE_SUMS_8(c, i + 24)
 #define HEDDLE_SUMS_48(c, i) HEDDLE_SUMS_32(c, i), HEDDLE_SUMS_8(c, i + 32), HEDDLE_SUMS_8(c, i + 40)
 #define HEDDLE_SUMS_64(c, i) HEDDLE_SUMS_32(c, i), HEDDLE_SUMS_32(c, i + 32)
+#define HEDDLE_SUMS_80(c, i) HEDDLE_SUMS_64(c, i), HEDDLE_SUMS_8(c, i + 64), HEDDLE_SUMS_8(c, i + 72)
 #define HEDDLE_SUMS_96(c, i) HEDDLE_SUMS_64(c, i), HEDDLE_SUMS_32(c, i + 64)
 #define HEDDLE_NAMES_0 \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25," \
@@ -55,9 +56,8 @@ __device__ __forceinline__ void pin(int (&sums)[Count]) {
 #define HEDDLE_NAMES_32 \
   "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55," \
   " %56, %57, %58, %59, %60, %61, %62, %63"
-#define HEDDLE_NAMES_64 \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87," \
-  " %88, %89, %90, %91, %92, %93, %94, %95"
+#define HEDDLE_NAMES_64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define HEDDLE_NAMES_80 "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 
 /// One instruction: `types` names the slice and the types, `flags` the signs of the factors and their order, where it has those;
 /// `names` lists the registers of the sums, which come last; `a`, `b` and `add` number the operands after them.
@@ -77,15 +77,18 @@ __device__ __forceinline__ void pin(int (&sums)[Count]) {
   } while (false)
 /// The instruction of the widths in use, as `wgmma` issues it.
 #define HEDDLE_WGMMA_OF_WIDTH(wgmma, c)                                                                                      \
-  static_assert(Columns == 64 || Columns == 96 || Columns == 128 || Columns == 192, "the widths in use");                    \
+  static_assert(Columns == 64 || Columns == 96 || Columns == 128 || Columns == 160 || Columns == 192, "the widths in use");  \
   if constexpr (Columns == 64) {                                                                                             \
     wgmma("64", HEDDLE_NAMES_0, "32", "33", "34", HEDDLE_SUMS_32(c, 0));                                                     \
   } else if constexpr (Columns == 96) {                                                                                      \
     wgmma("96", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_48, "48", "49", "50", HEDDLE_SUMS_48(c, 0));                                \
   } else if constexpr (Columns == 128) {                                                                                     \
     wgmma("128", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32, "64", "65", "66", HEDDLE_SUMS_64(c, 0));                               \
+  } else if constexpr (Columns == 160) {                                                                                     \
+    wgmma("160", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32 ", " HEDDLE_NAMES_64, "80", "81", "82", HEDDLE_SUMS_80(c, 0));          \
   } else {                                                                                                                   \
-    wgmma("192", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32 ", " HEDDLE_NAMES_64, "96", "97", "98", HEDDLE_SUMS_96(c, 0));          \
+    wgmma("192", HEDDLE_NAMES_0 ", " HEDDLE_NAMES_32 ", " HEDDLE_NAMES_64 ", " HEDDLE_NAMES_80, "96", "97", "98",            \
+          HEDDLE_SUMS_96(c, 0));                                                                                             \
   }
 
 /// d = a x b transposed, plus d when `adds` is not 0, of one slice of k, 32 bytes: 16 elements, or 32 of int8. a has 64 rows, b
@@ -106,11 +109,13 @@ __device__ __forceinline__ void multiply_rows(int (&d)[Columns / 2], uint64_t ro
 #undef HEDDLE_WGMMA_FLOATS
 #undef HEDDLE_WGMMA_INT8
 #undef HEDDLE_WGMMA
+#undef HEDDLE_NAMES_80
 #undef HEDDLE_NAMES_64
 #undef HEDDLE_NAMES_48
 #undef HEDDLE_NAMES_32
 #undef HEDDLE_NAMES_0
 #undef HEDDLE_SUMS_96
+#undef HEDDLE_SUMS_80
 #undef HEDDLE_SUMS_64
 #undef HEDDLE_SUMS_48
 #undef HEDDLE_SUMS_32

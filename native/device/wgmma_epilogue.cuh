@@ -20,11 +20,13 @@ struct ThreadChunks {
   using Call = EpilogueCall<Epilogue>;
   using Loaded = typename Call::Loaded;
   static constexpr int vec = 8;
-  static constexpr int group = 2 * Tile::blocks;  // chunks of the same columns
-  static constexpr int groups = 2;
-  static constexpr int count = groups * group;    // of one pass
-  static constexpr int passes = Tile::columns / permuted_rows / groups;
-  static constexpr int pass_columns = groups * permuted_rows, pass_sums = pass_columns / 2;
+  static constexpr int group = 2 * Tile::blocks / Tile::split;  // chunks of the same columns
+  static constexpr int all_groups = Tile::columns / permuted_rows;
+  static constexpr int groups = Tile::split > 1 ? all_groups : all_groups % 2 == 0 ? 2 : 1;
+  static constexpr int count = groups * group;                  // of one pass
+  static constexpr int passes = all_groups / groups;
+  static constexpr int sums = Tile::columns / 2 / Tile::split;  // of 64 rows
+  static constexpr int pass_columns = groups * permuted_rows, pass_sums = pass_columns / 2 / Tile::split;
   // Loads go out in batches, since waiting for one waits for all before it. Where a tile is shared they are under way while it is
   // multiplied. Otherwise there are registers for a few when the sums are complete, and the other warpgroup multiplies meanwhile.
   // What is loaded for all chunks must then fit beside the sums.
@@ -33,7 +35,7 @@ struct ThreadChunks {
   static constexpr int batch = [] {
     constexpr int spare = Tile::columns * Tile::blocks > 256 ? 16 : 64;
     int fitting = count;
-    while (fitting > 2 && fitting * words > spare) fitting /= 2;
+    while ((fitting > 2 && fitting * words > spare) || count % fitting != 0) --fitting;
     return fitting;
   }();
   static constexpr int held = load_early ? passes * count : count;
@@ -52,7 +54,13 @@ struct ThreadChunks {
     column = origin.column + thread % 4 * vec;
   }
 
-  __device__ __forceinline__ int row_of(int chunk) const { return row + chunk % group / 2 * Tile::block_rows + chunk % 2 * 8; }
+  __device__ __forceinline__ int row_of(int chunk) const {
+    if constexpr (Tile::split > 1) {
+      return row;
+    } else {
+      return row + chunk % group / 2 * Tile::block_rows + chunk % 2 * 8;
+    }
+  }
   __device__ __forceinline__ int column_of(int chunk) const { return column + chunk / group * permuted_rows; }
 
   /// Loads what chunks `first` up to `end` need. Beyond the output's edge it is what lies at the edge.
@@ -64,8 +72,9 @@ struct ThreadChunks {
     }
   }
 
+  /// `tile_sums`: as multiply_tile() leaves them, or as add_parts_of_k() does.
   template <class S>
-  __device__ __forceinline__ void finish(S (&tile_sums)[Tile::blocks][Tile::columns / 2]) {
+  __device__ __forceinline__ void finish(S (&tile_sums)[Tile::blocks][sums]) {
 #pragma unroll 1
     for (int pass = 1;; ++pass) {
       HEDDLE_UNROLL
@@ -76,7 +85,8 @@ struct ThreadChunks {
         S values[vec];
         HEDDLE_UNROLL
         for (int i = 0; i < vec; ++i) {
-          values[i] = tile_sums[chunk % group / 2][chunk / group * 2 * vec + i / 2 * 4 + chunk % 2 * 2 + i % 2];
+          values[i] = Tile::split > 1 ? tile_sums[0][chunk * vec + i]
+                                      : tile_sums[chunk % group / 2][chunk / group * 2 * vec + i / 2 * 4 + chunk % 2 * 2 + i % 2];
         }
         if (row_of(chunk) < rows && column_of(chunk) < columns) {
           Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), vec, values, loaded[chunk]);
@@ -86,7 +96,7 @@ struct ThreadChunks {
       HEDDLE_UNROLL
       for (int block = 0; block < Tile::blocks; ++block) {
         HEDDLE_UNROLL
-        for (int i = 0; i + pass_sums < Tile::columns / 2; ++i) tile_sums[block][i] = tile_sums[block][i + pass_sums];
+        for (int i = 0; i + pass_sums < sums; ++i) tile_sums[block][i] = tile_sums[block][i + pass_sums];
       }
       HEDDLE_UNROLL
       for (int chunk = 0; chunk + count < held; ++chunk) loaded[chunk] = loaded[chunk + count];

@@ -10,11 +10,9 @@
 
 namespace heddle {
 
-/// Blocks of a cluster.
-constexpr int pair_blocks = 2;
-
-/// A tile of 128 rows and `Columns`, and how the two warpgroups divide work: a tile in turns, or half of the rows of each.
-template <int Columns, bool InTurns>
+/// A tile of 128 rows and `Columns`, and how the two warpgroups divide work: a tile in turns, or half of the rows of each. Two blocks, a
+/// cluster, share the columns of two tiles one below the other, or with a `Split` of 2 divide k of one tile.
+template <int Columns, bool InTurns, int Split = 1>
 struct WgmmaTile {
   static constexpr int rows = 128;
   static constexpr int columns = Columns;
@@ -22,13 +20,21 @@ struct WgmmaTile {
   static constexpr int block_rows = 64;                // of one wgmma
   static constexpr int blocks = InTurns ? 2 : 1;       // of one warpgroup
   static constexpr int threads = 3 * warpgroup_threads;
-  static constexpr int pair = pair_blocks;
+  static constexpr int cluster = 2, split = Split, pair = cluster / split;
+  static_assert(Split == 1 || (Split == 2 && !InTurns), "of a thread's two rows each block keeps one");
+  // Each block of a pair brings half of the columns to both; where that is no whole number of boxes, all of every other step.
+  static constexpr bool halves = pair > 1 && Columns % (pair * permuted_rows) == 0;
+  static constexpr int box = halves ? Columns / pair : Columns;
   static constexpr uint32_t row_bytes = box_row_bytes;
   static constexpr uint32_t a_bytes = rows * row_bytes, b_bytes = columns * row_bytes, stage_bytes = a_bytes + b_bytes;
   static constexpr uint32_t barrier_bytes = 16;        // of a stage: one for full, one for empty
+  // Sums that the other part of k sends, by warp, and a barrier for each.
+  static constexpr int warps = 2 * warpgroup_threads / 32;
+  static constexpr uint32_t sent_bytes = Split > 1 ? Columns / 4 * 4 * 32 : 0;
+  static constexpr uint32_t exchange_bytes = Split > 1 ? warps * (sent_bytes + barrier_bytes) : 0;
   static constexpr uint32_t shared_limit = 227 * 1024;
-  static constexpr int stages = static_cast<int>(shared_limit / (stage_bytes + barrier_bytes));
-  static constexpr uint32_t shared_bytes = stages * (stage_bytes + barrier_bytes);
+  static constexpr int stages = static_cast<int>((shared_limit - exchange_bytes) / (stage_bytes + barrier_bytes));
+  static constexpr uint32_t ring_bytes = stages * (stage_bytes + barrier_bytes), shared_bytes = ring_bytes + exchange_bytes;
 };
 
 /// What a launch works on. Tiles are numbered in bands of `band` columns of tiles, whose factor stays in the L2 cache.
@@ -73,8 +79,32 @@ struct Ring {
 
 /// The pairs of tiles a cluster takes: the first, and the distance to the next. Read anew where they are needed, since registers
 /// are short.
-__device__ __forceinline__ int first_pair() { return static_cast<int>(blockIdx.x / pair_blocks); }
-__device__ __forceinline__ int pair_stride() { return static_cast<int>(gridDim.x / pair_blocks); }
+template <class Tile>
+__device__ __forceinline__ int first_pair() {
+  return static_cast<int>(blockIdx.x / Tile::cluster);
+}
+template <class Tile>
+__device__ __forceinline__ int pair_stride() {
+  return static_cast<int>(gridDim.x / Tile::cluster);
+}
+
+/// Which part of k the block computes, and its steps: the first parts have one more where they do not divide evenly.
+template <class Tile>
+__device__ __forceinline__ int part_of_k() {
+  return Tile::split == 1 ? 0 : static_cast<int>(cluster_rank()) / Tile::pair;
+}
+struct Steps {
+  int begin, count;
+};
+template <class Tile>
+__device__ __forceinline__ Steps own_steps(const WgmmaWork& work) {
+  if constexpr (Tile::split == 1) {
+    return {0, work.steps};
+  } else {
+    const int part = part_of_k<Tile>(), share = work.steps / Tile::split, rest = work.steps % Tile::split;
+    return {part * share + min(part, rest), share + (part < rest ? 1 : 0)};
+  }
+}
 
 /// Where the block's tile of pair `index` begins.
 struct TileOrigin {
@@ -85,7 +115,7 @@ template <class Tile>
 __device__ __forceinline__ TileOrigin tile_origin(const WgmmaWork& work, int index) {
   const int band = index / (work.band * work.tile_pairs), first = band * work.band;
   const int width = min(work.band, work.tile_columns - first), place = index - first * work.tile_pairs;
-  const int row = (place / width * Tile::pair + static_cast<int>(cluster_rank())) * Tile::rows;
+  const int row = (place / width * Tile::pair + static_cast<int>(cluster_rank()) % Tile::pair) * Tile::rows;
   return {row, (first + place % width) * Tile::columns};
 }
 
@@ -93,27 +123,34 @@ __device__ __forceinline__ TileOrigin tile_origin(const WgmmaWork& work, int ind
 template <class T, class Tile>
 __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                           const WgmmaWork& work) {
-  const uint32_t rank = cluster_rank();
-  constexpr int share = Tile::columns / Tile::pair;
+  const int rank = static_cast<int>(cluster_rank()) % Tile::pair;
+  const Steps steps = own_steps<Tile>(work);
   const auto start_b = [&](const Ring<Tile>& at, int column, int step) {
     at.full().arrive_expecting(Tile::stage_bytes);
-    copy_permuted_to_both(at.b() + rank * share * Tile::row_bytes, b_map, at.full(), step * box_columns<T>,
-                          (column + static_cast<int>(rank) * share) / permuted_rows);
+    const int first = (steps.begin + step) * box_columns<T>, group = column / permuted_rows;
+    if constexpr (Tile::pair == 1) {
+      copy_permuted(at.b(), b_map, at.full(), first, group);
+    } else if constexpr (Tile::halves) {
+      copy_permuted_to_both(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_map, at.full(), first,
+                            group + rank * (Tile::box / permuted_rows));
+    } else if (step % 2 == rank) {
+      copy_permuted_to_both(at.b(), b_map, at.full(), first, group);
+    }
   };
-  int early = work.read_b_early ? min(work.steps, Tile::stages) : 0;
+  int early = work.read_b_early ? min(steps.count, Tile::stages) : 0;
   Ring<Tile> ahead = ring;
-  for (int step = 0; step < early; ++step, ahead.advance()) start_b(ahead, tile_origin<Tile>(work, first_pair()).column, step);
+  for (int step = 0; step < early; ++step, ahead.advance()) start_b(ahead, tile_origin<Tile>(work, first_pair<Tile>()).column, step);
   wait_for_producers();
-  for (int index = first_pair(); index < work.count(); index += pair_stride()) {
+  for (int index = first_pair<Tile>(); index < work.count(); index += pair_stride<Tile>()) {
     const TileOrigin origin = tile_origin<Tile>(work, index);
-    for (int step = 0; step < work.steps; ++step, ring.advance()) {
+    for (int step = 0; step < steps.count; ++step, ring.advance()) {
       if (early > 0) {
         --early;
       } else {
         ring.empty().wait(ring.parity ^ 1);
         start_b(ring, origin.column, step);
       }
-      copy_box(ring.a(), a_map, ring.full(), step * box_columns<T>, origin.row);
+      copy_box(ring.a(), a_map, ring.full(), (steps.begin + step) * box_columns<T>, origin.row);
     }
   }
 }
@@ -125,7 +162,7 @@ __device__ __forceinline__ void multiply_tile(SumOf<T> (&sums)[Tile::blocks][Til
                                               int first_row, Taken taken) {
   const uint32_t thread = threadIdx.x % warpgroup_threads;
   const auto give_back = [&](PhaseBarrier empty) {
-    if (thread < Tile::pair) empty.arrive_at(thread);
+    if (thread < Tile::pair) empty.arrive_at(part_of_k<Tile>() * Tile::pair + thread);
   };
   PhaseBarrier previous{};
   for (int step = 0; step < steps; ++step) {

@@ -2,7 +2,9 @@
 import { call, f32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { resolveDType } from '../ir/instance.js'
+import type { IntrinsicName } from '../ir/intrinsics.js'
 import { type AttentionKernel, isNormalised, type RowOperand, storesAsIs } from '../ir/template.js'
+import { freeNames } from '../ir/walk.js'
 import { offsetOf } from '../schedule/access.js'
 import { contains } from '../schedule/rewrite.js'
 import { maskedScore, tileMaskOf } from '../schedule/tile_mask.js'
@@ -23,7 +25,7 @@ import { tileMaskNames, writeTileMask } from './tile_mask.js'
 const reserved =
   'aligned computed_key computed_query computed_value denominator e element elements key key_elements key_row key_stride lower ' +
   'out_row owned plain_score rises queries query query_elements query_row query_stride score score_factor stored upper valid value value_elements ' +
-  `value_row value_stride Vec allowed pair_chunk At ${tileMaskNames}`
+  `value_row value_stride Vec allowed pair_chunk pair_of_head pair_of_sequence span At ${tileMaskNames}`
 
 /** A row as the kernel takes it: read whole from where it begins, or computed element by element. */
 interface Operand {
@@ -101,6 +103,11 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
   }
   writer.value('lower', ['b', 'h', 'i'], kernel.range.lower)
   writer.value('upper', ['b', 'h', 'i'], kernel.range.upper)
+  const span = spanText(kernel, scope)
+  if (span !== undefined) {
+    writer.comment('For the host: how many keys the range of a query has.')
+    writer.host('int', 'span', span, [`int ${scope.names.value('i')}`, 'int keys'])
+  }
   writer.value('queries', ['b'], kernel.queryCount)
   writer.value('owned', ['b'], kernel.ownedCount)
   for (const { role, row, access, step, element } of operands) {
@@ -119,6 +126,9 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
   const pair = pairLoad([kept, ...(condition === undefined ? [] : [condition])], kernel, scope)
   const known = (expr: Expr): Expr => (pair === undefined ? expr : withPair(expr, pair))
   if (pair !== undefined) {
+    const read = freeNames(pair)
+    writer.constant('pair_of_sequence', read.has('b'))
+    writer.constant('pair_of_head', read.has('h'))
     writer.comment('Neighbouring keys of what is read for each pair.')
     writer.chunk('pair_chunk', ['b', 'h', 'i', 'j'], pair)
   }
@@ -150,6 +160,21 @@ function writeSlots(instance: TemplateInstance, kernel: AttentionKernel, operand
   const read = operands.filter(({ element }) => element === undefined).map(({ access }) => access)
   writer.host('bool', 'aligned', alignedText([...read, out], scope))
   return writer
+}
+
+/** What the host may compute as a device does. */
+const onHost: ReadonlySet<IntrinsicName> = new Set(['add', 'sub', 'mul', 'neg', 'minimum', 'maximum'] as const)
+
+/** How many keys a query attends, for the host; undefined where that is one number, or depends on memory, the sequence or the head. */
+function spanText({ range }: AttentionKernel, scope: Scope): string | undefined {
+  const isKnown = (bound: Expr): boolean =>
+    !contains(bound, (node) => {
+      if (node.kind === 'call') return !onHost.has(node.fn)
+      return node.kind === 'index' ? node.name !== 'i' : node.kind !== 'const' && node.kind !== 'dim' && node.kind !== 'attr'
+    })
+  if (!isKnown(range.lower) || !isKnown(range.upper)) return undefined
+  if (!freeNames(range.lower).has('i') && !freeNames(range.upper).has('i')) return undefined
+  return `heddle::span_of(${expressionText(range.lower, scope)}, ${expressionText(range.upper, scope)}, keys)`
 }
 
 /** The tensor whose storage type is multiplied: that of keys, values or queries that are read as they are, else of the queries. */

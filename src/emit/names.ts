@@ -38,7 +38,7 @@ const library =
 const frame =
   'CHUNKS Epilogue Loaded Slots Team VEC WHOLE arguments choice chunk column compute error finish i kernel launch length load ' +
   'measured name operands position prefetch product row rows run team threads valid whole width work THREADS ' +
-  'Element PARTS PRODUCTS Row0 Row1 Row2 Row3 Row4 Sum chunk_of copies copy_of keep_parts row_of whole_chunks'
+  'Element PARTS PRODUCTS Row0 Row1 Row2 Row3 Row4 Sum chunk_of copies copy_of keep_parts row_of whole_chunks whole_rows'
 
 /** Names of one capital letter (and digits) are left to types: others may be a type of the C library or of CUDA. */
 const isTypeName = (name: string): boolean => /^[A-Z][0-9]*$/.test(name)

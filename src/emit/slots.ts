@@ -35,9 +35,11 @@ export class SlotWriter {
     this.#writer.writeLine(`static constexpr ${typeof value === 'number' ? 'int' : 'bool'} ${name} = ${value};`)
   }
 
-  /** A function for the host. */
-  host(result: string, name: string, text: string): void {
-    this.#writer.writeLine(`${result} ${name}() const { return ${text}; }`)
+  /** A function for the host. `more` are parameters that the text may name. */
+  host(result: string, name: string, text: string, more: readonly string[] = []): void {
+    this.#writer.writeLine(
+      `${result} ${name}(${more.map((parameter) => `[[maybe_unused]] ${parameter}`).join(', ')}) const { return ${text}; }`,
+    )
   }
 
   /** A device function that returns what `text` says; `more` are parameters it may name whether it does or not. */

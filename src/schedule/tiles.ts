@@ -11,6 +11,7 @@ const count = z.number().int().positive()
 /** The names of native/device/matmul_choice.cuh, in its order. */
 export const matmulTiles = [
   'rows',
+  'few',
   'simple',
   'mma_64x32_deep',
   'mma_64x32',
@@ -22,8 +23,10 @@ export const matmulTiles = [
   'single_128x96',
   'single_128x128',
   'pair_128x128',
+  'pair_128x160',
   'pair_128x192',
   'turns_128x128',
+  'turns_128x160',
   'turns_128x192',
 ] as const
 
@@ -63,10 +66,12 @@ const splits: Readonly<Partial<Record<MatmulTile, readonly number[]>>> = {
   mma_128x96: [1, 2],
   cluster_64x64: [4],
   cluster_64x96: [2, 3, 6],
+  pair_128x128: [1, 2],
+  pair_128x160: [1, 2],
 }
 
 /** What the rules take wherever it can win: for a few rows, and where no tensor core can compute. */
-const hopeless: readonly MatmulTile[] = ['rows', 'simple']
+const hopeless: readonly MatmulTile[] = ['rows', 'few', 'simple']
 
 const attentionChoices: readonly AttentionChoice[] = [
   { kind: 'attention', queries: 64, keys: 64, warpgroups: true },

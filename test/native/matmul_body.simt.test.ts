@@ -33,6 +33,7 @@ const shapes = [
   '1x44x1000',
   '2x24x2304',
   '4x100x512',
+  '7x1100x1000',
 ]
 const kinds = ['f32', 'f16', 'f16_two_steps', 'bf16_two_steps']
 const tiles = ['tile_two_k', 'tile_square', 'tile_large']
@@ -70,15 +71,23 @@ describe.each([
 
   test('rows is exact by name', () => expectExact('rows_3x104x192', '3x104x192'))
 
-  test.each(['single_128x64_70x104x192', 'rows_5x104x192', 'mma_64x64_65x100x72', 'mma_64x32_64x32x64', 'mma_64x64_64x64x64'])(
-    '%s is refused, and nothing is written',
-    (name) => {
-      const [, tile = '', shape = ''] = /^(.*)_(\d+x\d+x\d+)$/.exec(name) ?? []
-      const check = results.get(name)
-      expect(check).toMatchObject({ status: status.invalid, values: [elements(shape), elements(shape)] })
-      expect(check?.message).toMatch(new RegExp(`^kernel body: the tile ${tile} with k in [12] parts cannot compute `))
-    },
+  test.each(['5x104x192', '8x13x1000', '2x24x72', '3x8460x40'])('few is exact by name at %s', (shape) =>
+    expectExact(`few_${shape}`, shape),
   )
+
+  test.each([
+    'single_128x64_70x104x192',
+    'few_9x104x192',
+    'rows_5x104x192',
+    'mma_64x64_65x100x72',
+    'mma_64x32_64x32x64',
+    'mma_64x64_64x64x64',
+  ])('%s is refused, and nothing is written', (name) => {
+    const [, tile = '', shape = ''] = /^(.*)_(\d+x\d+x\d+)$/.exec(name) ?? []
+    const check = results.get(name)
+    expect(check).toMatchObject({ status: status.invalid, values: [elements(shape), elements(shape)] })
+    expect(check?.message).toMatch(new RegExp(`^kernel body: the tile ${tile} with k in [12] parts cannot compute `))
+  })
 
   test('rows that are not aligned are multiplied all the same', () => expectExact('f16_17x33x40_misaligned', '17x33x40'))
 

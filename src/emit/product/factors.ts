@@ -3,7 +3,7 @@
  * that is a tensor is read; one that is computed runs its row program on the chunk, with what the program folds over the row found once.
  */
 import { index as indexVar } from '../../ir/build.js'
-import type { StmtOf } from '../../ir/kernel.js'
+import type { StmtOf, TensorParam } from '../../ir/kernel.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
 import { freeNames, visit } from '../../ir/walk.js'
 import { classify, offsetOf } from '../../schedule/access.js'
@@ -13,6 +13,7 @@ import type { PassContext } from '../context.js'
 import { expressionText, offsetText, type Scope } from '../expression.js'
 import { bodyWriter, lines } from '../kernel.js'
 import { type Names, scalarText, storageText } from '../names.js'
+import { type ChunkAccess, chunkAccesses } from '../offsets.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { type IndexText, indexTexts, placed, renamed } from './frame.js'
@@ -71,7 +72,7 @@ function factorBody(
   scope: Scope,
   types: TemplateInstance['types'],
 ): string {
-  const { rows, first, chunk } =
+  const { rows, first, chunk, read } =
     factor.prologue === undefined
       ? plainFactor(kernel, factor, { which, frame }, scope)
       : computedFactor(kernel, factor, { which, frame }, scope, types)
@@ -90,14 +91,20 @@ function factorBody(
   const head = `${lines(writer).trimEnd()} {\n${first}  }\n`
   const second = bodyWriter()
   const given = `[[maybe_unused]] const Row${which}& ${known}, ${place}, int ${along}, int valid, Sum (&${values})[VEC]`
+  second.writeLine('template <bool WHOLE>')
   second.write(`${inline} void chunk_of(heddle::Factor<${which}>, ${given}) const `)
-  return `${head}${lines(second).trimEnd()} {\n${chunk}  }\n${copyText(kernel, factor, { which, frame }, scope)}`
+  const third = bodyWriter()
+  const tests = ['length % VEC == 0', ...read.map((tensor) => `${tensor}.aligned(0, 16)`)]
+  third.writeLine(`bool whole_rows(heddle::Factor<${which}>, int64_t length) const { return ${tests.join(' && ')}; }`)
+  return `${head}${lines(second).trimEnd()} {\n${chunk}  }\n${lines(third)}${copyText(kernel, factor, { which, frame }, scope)}`
 }
 
 /** The axis of a factor that is not summed over: m of the left one, n of the others. */
 const ownAxis = (kernel: MatmulKernel, which: number): string => (which === 0 ? kernel.m : kernel.n)
 
 interface FactorText {
+  /** Tensors whose chunks are whole and aligned where rows are: k long, one behind the other. */
+  readonly read: readonly string[]
   readonly rows: readonly { readonly name: string; readonly type: 'f32' | 'i32' | 'bool' }[]
   readonly first: string
   readonly chunk: string
@@ -118,11 +125,13 @@ function plainFactor(kernel: MatmulKernel, factor: MatmulFactor, { which, frame 
   const access = classify(offsetOf(param, indices, {}), element)
   const runs = access.kind === 'contiguous' && access.run === Number.POSITIVE_INFINITY
   const writer = bodyWriter(2)
-  if (runs) writer.writeLine(`const auto chunk = heddle::load_chunk<VEC>(${tensor}, ${at(frame.along)}, valid);`)
+  const together = runs && isLong(param, kernel.k)
+  const width = together ? 'VEC, WHOLE' : 'VEC'
+  if (runs) writer.writeLine(`const auto chunk = heddle::load_chunk<${width}>(${tensor}, ${at(frame.along)}, valid);`)
   writer.writeLine('HEDDLE_UNROLL')
   const value = runs ? 'chunk[i]' : `i < valid ? heddle::read(${tensor}, ${at(`(${frame.along} + i)`)}) : 0`
   writer.writeLine(`for (int i = 0; i < VEC; ++i) ${frame.values}[i] = static_cast<Sum>(${value});`)
-  return { rows: [], first: '    return {};\n', chunk: lines(writer) }
+  return { read: together ? [tensor] : [], rows: [], first: '    return {};\n', chunk: lines(writer) }
 }
 
 /** What a program calls its rows in the functions of a factor: batch axes by the matrix, its own axis by the row there. */
@@ -180,15 +189,30 @@ function computedFactor(
   const chunk = bodyWriter(2)
   const known = rows.map(({ name }) => [name, `${frame.known}.${scope.names.value(name)}`] as const)
   const inChunk = renamed(rowNames, new Map(known))
+  const { loop } = last.pass
+  const long = tensors.filter((param) => loop.length.kind === 'dim' && isLong(param, loop.length.name))
+  const covers = ({ tensor: of, run }: ChunkAccess): boolean =>
+    run === Number.POSITIVE_INFINITY && long.some(({ name }) => name === of && name !== tensor)
   const names: Names = { ...inChunk, first: (name) => (name === last.pass.loop.index ? frame.along : inChunk.first(name)) }
   chunk.writeLine(`const heddle::KeptChunk<VEC> ${frame.kept}{${frame.values}};`)
-  writePass(last.pass, context(chunk, names, 'single'))
+  writePass(last.pass, { ...context(chunk, names, 'single'), whole: { covers, condition: '' } })
   return {
+    read: [
+      ...new Set(
+        chunkAccesses(last.pass)
+          .filter(covers)
+          .map(({ tensor: of }) => kept.tensor(of)),
+      ),
+    ],
     rows: rows.map(({ name, type }) => ({ name: scope.names.value(name), type })),
     first: lines(first),
     chunk: lines(chunk),
   }
 }
+
+/** Whether a tensor's rows are as long as an axis, and lie one behind the other. */
+const isLong = ({ dims, layout }: Pick<TensorParam, 'dims' | 'layout'>, axis: string): boolean =>
+  layout.name === 'row' && dims.at(-1) === axis
 
 type Known = Pick<StmtOf<'let'>, 'name' | 'type'>
 

@@ -1,0 +1,194 @@
+// Which of Hopper's large tiles computes a product: what tiles cost, from timing them, and the choice. matmul_wgmma.cuh and
+// wgmma_single.cuh have the tiles.
+#ifndef HEDDLE_WGMMA_CHOICE_CUH
+#define HEDDLE_WGMMA_CHOICE_CUH
+
+#include <algorithm>
+#include <type_traits>
+
+#include "matmul_choice.cuh"
+#include "matmul_epilogue.cuh"
+#include "wgmma_single.cuh"
+#include "wgmma_tile.cuh"
+
+#if !defined(HEDDLE_SIMT)
+
+namespace heddle {
+
+namespace wgmma {
+
+template <class Epilogue, class = void>
+constexpr bool in_two_steps = false;
+template <class Epilogue>
+constexpr bool in_two_steps<Epilogue, std::void_t<typename Epilogue::Loaded>> = true;
+
+/// Clusters that run at the same time.
+inline int64_t pairs_at_once() { return std::max(1, device_attribute(cudaDevAttrMultiProcessorCount) / 2); }
+
+inline int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+
+/// Tiles one block computes one after the other.
+template <class Tile>
+int64_t rounds(int64_t m, int64_t n, int64_t pairs_at_once) {
+  return divide_up(divide_up(m, Tile::pair * Tile::rows) * divide_up(n, Tile::columns), pairs_at_once);
+}
+
+/// A wide tile taken in turns leaves no registers for loads that run ahead, so where rows are loaded there is none. Nor of int8: a
+/// step takes as long as that of wider types and there are half as many, so epilogues take more of the time.
+template <class T, class Epilogue>
+constexpr bool wide_in_turns() {
+  if constexpr (in_two_steps<Epilogue>) {
+    return sizeof(typename Epilogue::Loaded) <= 16 && !std::is_same_v<T, signed char>;
+  } else {
+    return false;
+  }
+}
+
+/// Whether there are tiles of 160 columns, and such whose k two blocks divide: of int8 neither was measured.
+template <class T>
+constexpr bool has_more_tiles = !std::is_same_v<T, signed char>;
+
+/// Whether the tiles of this header and of wgmma_single.cuh can compute a product whose rows are aligned to 16 bytes.
+inline bool can(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t largest = INT32_MAX / 2;
+  const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
+  return m <= largest && n <= largest && k <= largest && pairs <= largest && n % permuted_rows == 0 &&
+         device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && tensor_maps::encoder() != nullptr;
+}
+
+/// Whether there is such a tile for an epilogue.
+template <class T, class Epilogue>
+bool exists(const MatmulChoice& choice, const Epilogue& epilogue) {
+  const bool is_middle = choice.tile == MatmulTile::pair_128x160 || choice.tile == MatmulTile::turns_128x160;
+  const bool splits = choice.tile == MatmulTile::pair_128x128 || choice.tile == MatmulTile::pair_128x160;
+  if (choice.split != 1 && !(has_more_tiles<T> && choice.split == 2 && splits)) return false;
+  if (is_middle && !has_more_tiles<T>) return false;
+  if (choice.tile == MatmulTile::turns_128x128) return true;
+  if constexpr (in_two_steps<Epilogue>) {
+    if (!epilogue.whole_chunks() || choice.tile < MatmulTile::single_128x64) return false;
+    return choice.tile < MatmulTile::turns_128x192 || (choice.tile == MatmulTile::turns_128x192 && wide_in_turns<T, Epilogue>());
+  } else {
+    return false;
+  }
+}
+
+/// The single tile that is the fastest for a product, or none. From timing all widths for the matmuls of a 768 wide layer, 192 to
+/// 3500 rows, on a GPU of 132 multiprocessors.
+template <class T>
+MatmulTile choose_single(int64_t m, int64_t n, int64_t k) {
+  const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount);
+  const auto tiles = [&](int64_t columns) { return divide_up(m, SingleTile<64>::rows) * divide_up(n, columns); };
+  // Few rows leave much of a tile empty, few tiles most of the GPU; and a long k can then be divided, as long as halves of 64 x 96
+  // all run at once. Of int8, dividing a k of 24 and of 32 steps was slower than not to.
+  constexpr int64_t few_rows = 256, long_k = 24 * box_columns<T>;
+  constexpr int64_t divided_k = std::is_same_v<T, signed char> ? 40 * box_columns<T> : long_k;
+  const bool halves = k >= divided_k && 2 * divide_up(m, 64) * divide_up(n, 96) <= at_once;
+  if (m < few_rows || 2 * tiles(64) <= at_once || halves) return MatmulTile::none;
+  // The narrowest of which all run at once takes the least time.
+  if (tiles(64) <= at_once) return MatmulTile::single_128x64;
+  if (tiles(96) <= at_once) return MatmulTile::single_128x96;
+  // Pairs of tiles read less, but an odd number of rows of tiles may cost them a round, and over a long k they wait for each other.
+  const bool pairs_lose = k >= long_k || rounds<WgmmaTile<128, false>>(m, n, pairs_at_once()) > 1;
+  return tiles(128) <= at_once && pairs_lose ? MatmulTile::single_128x128 : MatmulTile::none;
+}
+
+/// What a product costs in tiles of 128 rows and `columns` that blocks compute one each, in cycles of a multiprocessor: the rounds of
+/// blocks, in each its steps and what is `around` them. A step takes as long as its products, or what it reads of the L2 cache: by one
+/// multiprocessor, and by all of them, which share it. From timing these tiles for 128 to 1,024 rows on an H200.
+inline int64_t cost_of(int64_t columns, int64_t steps, int64_t blocks, int64_t at_once, int64_t around) {
+  constexpr int64_t rows = 128, products_a_cycle = 32;          // of 64 elements of k
+  constexpr int64_t own_bytes_a_cycle = 72, bytes_a_cycle = 46;  // of one multiprocessor, alone and beside all others
+  const int64_t products = rows * columns / products_a_cycle * (columns == 160 ? 9 : 8) / 8, read = (rows + columns) * box_row_bytes;
+  const int64_t step = std::max({products, read / own_bytes_a_cycle, read * std::min(blocks, at_once) / (bytes_a_cycle * at_once)});
+  return divide_up(blocks, at_once) * (steps * step + around);
+}
+
+struct PricedChoice {
+  MatmulChoice choice;
+  int64_t cost;
+};
+
+/// The cheapest of the single tiles that `may` be chosen.
+template <class T, class May>
+PricedChoice cheapest_single(int64_t m, int64_t n, int64_t k, May may) {
+  constexpr int64_t fill = 2000;
+  const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount), steps = divide_up(k, box_columns<T>);
+  // Weights arrive at most at this rate, from memory.
+  constexpr int64_t memory_bytes_a_cycle = 2480;
+  const int64_t arrival = n * k * static_cast<int64_t>(sizeof(T)) / memory_bytes_a_cycle;
+  PricedChoice best = {{}, INT64_MAX};
+  const auto consider = [&](MatmulTile tile, int64_t columns) {
+    const int64_t cost = cost_of(columns, steps, divide_up(m, 128) * divide_up(n, columns), at_once, fill);
+    if (may(tile) && std::max(cost, arrival + fill) < best.cost) best = {{tile}, std::max(cost, arrival + fill)};
+  };
+  consider(MatmulTile::single_128x64, 64);
+  consider(MatmulTile::single_128x96, 96);
+  consider(MatmulTile::single_128x128, 128);
+  return best;
+}
+
+/// A tile whose k two blocks divide, where that beats the `single` one by more than a tenth: its sums are exchanged, but it is larger for
+/// as many blocks, so the factors are read less often.
+template <class T>
+MatmulChoice choose_halves(PricedChoice single, int64_t m, int64_t n, int64_t k) {
+  if (!has_more_tiles<T>) return single.choice;
+  constexpr int64_t exchange = 7000;
+  const int64_t at_once = device_attribute(cudaDevAttrMultiProcessorCount), steps = divide_up(k, 2 * box_columns<T>);
+  PricedChoice best = {single.choice, single.cost / 11 * 10};
+  const auto consider = [&](MatmulTile tile, int64_t columns) {
+    const int64_t blocks = 2 * divide_up(m, 128) * divide_up(n, columns), cost = cost_of(columns, steps, blocks, at_once, exchange);
+    if (blocks <= at_once && cost < best.cost) best = {{tile, 2}, cost};
+  };
+  consider(MatmulTile::pair_128x128, 128);
+  consider(MatmulTile::pair_128x160, 160);
+  return best.choice;
+}
+
+/// Whether a product of 16 bits has one tile of rows, more than half full, and so many columns and so long a k that they matter more.
+inline bool is_half_full(int64_t m, int64_t n, int64_t k) {
+  constexpr int64_t half = 64, whole = 128, many_columns = 4096, long_k = 1024;
+  return m > half && m <= whole && n >= many_columns && k >= long_k;
+}
+
+/// How to compute a product; no tile where another body is faster.
+template <class T, class Epilogue>
+MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
+  // With tiles for less than two thirds of the GPU, smaller ones win, and where much of the lower tile of a pair is empty.
+  const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
+  const bool is_full = m >= 512 || (has_more_tiles<T> && 4 * m >= 3 * 256 * divide_up(m, 256));
+  const bool many = is_full && pairs * 3 >= pairs_at_once() * 2;
+  if constexpr (in_two_steps<Epilogue>) {
+    if (epilogue.whole_chunks()) {
+      const auto any = [](MatmulTile) { return true; };
+      if (has_more_tiles<T> && is_half_full(m, n, k)) return choose_halves<T>(cheapest_single<T>(m, n, k, any), m, n, k);
+      const MatmulTile single = choose_single<T>(m, n, k);
+      if (single != MatmulTile::none) {
+        return choose_halves<T>(cheapest_single<T>(m, n, k, [&](MatmulTile tile) { return tile == single; }), m, n, k);
+      }
+      if (!many) return {};
+      const int64_t narrow = rounds<WgmmaTile<128, true>>(m, n, pairs_at_once());
+      const int64_t middle = rounds<WgmmaTile<160, true>>(m, n, pairs_at_once());
+      const int64_t wide = rounds<WgmmaTile<192, true>>(m, n, pairs_at_once());
+      if (narrow == 1) return {MatmulTile::pair_128x128};
+      if (has_more_tiles<T> && middle == 1) return {MatmulTile::pair_128x160};
+      if (wide == 1) return {MatmulTile::pair_128x192};
+      // What a round takes, in columns of the narrowest: a wide tile reads less of the factors. From timing all three for 1,024 to 6,144
+      // rows and n and k of 1,280 to 22,016 on an H200.
+      constexpr int64_t middle_columns = 166, wide_columns = 184;
+      MatmulTile best = MatmulTile::turns_128x128;
+      int64_t least = narrow * 128;
+      if (has_more_tiles<T> && middle * middle_columns < least) best = MatmulTile::turns_128x160, least = middle * middle_columns;
+      if (wide_in_turns<T, Epilogue>() && wide * wide_columns < least) best = MatmulTile::turns_128x192;
+      return {best};
+    }
+  }
+  return {many ? MatmulTile::turns_128x128 : MatmulTile::none};
+}
+
+}  // namespace wgmma
+
+}  // namespace heddle
+
+#endif
+
+#endif
