@@ -219,6 +219,8 @@ int32_t heddle_launch_greedy__f16(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_greedy__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
@@ -235,10 +237,18 @@ int32_t heddle_launch_int8_bias_qk_col4_unpack__f16(const heddle_launch* launch,
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
@@ -268,9 +278,18 @@ int32_t heddle_launch_int8_matmul_bias__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads__n464(const heddle_launch* launch, heddle_error* error);
@@ -278,12 +297,24 @@ int32_t heddle_launch_int8_merge_heads_pack(const heddle_launch* launch, heddle_
 int32_t heddle_launch_int8_merge_heads_pack__n264(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_softmax(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_rows_matmul__bf16(const heddle_launch* launch, heddle_error* error);
@@ -328,6 +359,11 @@ int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8_col32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -754,6 +790,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"greedy__f32", "ce9dfbff345fbf8245034a2b6fab6c2d70a7e26dde741ac22bfc9e956a78b930", 7, 4, 0, heddle_launch_greedy__f32, "rrrrrww"},
       {"int8_bias_gelu__f16", "284bb48ccafe0c91a0bb31b2959185fdafe001f0cf0b19eeb76e31a7d405ee84", 4, 2, 1, heddle_launch_int8_bias_gelu__f16, "rrrw"},
       {"int8_bias_gelu__f32", "73edddf030236323b1e83862e74c71a6f6059c57b9c8172e8f2f93232bf309f1", 4, 2, 1, heddle_launch_int8_bias_gelu__f32, "rrrw"},
+      {"int8_bias_gelu_tanh__f16", "7e682eb7d9f9da5d98a02a36b3bd301f4ef493b772a5862c2d584246f4bf05af", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f16, "rrrw"},
+      {"int8_bias_gelu_tanh__f32", "47dbd5c55e8bcbff36046fdb044315286e99e2e5b9980bb7560278d7076e7d4c", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f32, "rrrw"},
       {"int8_bias_qk_2r4r4__f16", "9963fbb44235c851adab877b6733186efb41a58103166813da283e56e021b32c", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f16__d64", "de0a00dc010447a3a0cfa359b45d61aa26ca60bbffbe71a181d2694090fb04f5", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16__d64, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f32", "ea3539ed8fdd7fd9ebe6d5a86d83bb3be4a765dd24c14bd13e3804022190b27f", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32, "rrrrrrww"},
@@ -770,10 +808,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_bias_qk_col4_unpack__f16__d64", "026a6fb29f829b2aa10378d53fa21e734f31f61cd35c097f13c71cdc526acdd7", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16__d64, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f32", "0efcd20c6c165d6bb39d2f5352c51ae8987b2c48d35674bafb66b8be342b50d5", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f32__d64", "5ac3cbc5e40eb23fe6073f59326484321d26ac6071eec8c59ea65ebefd6c2a21", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32__d64, "rrrrrrrrww"},
+      {"int8_bias_relu__f16", "8e7402682c58b3072f3c103082d361a67fa7e4973a9365bfb4a3eeaaade4889c", 4, 2, 1, heddle_launch_int8_bias_relu__f16, "rrrw"},
+      {"int8_bias_relu__f32", "6dfdd6b2b95ebcb34cdf7925fbcbd6a0db9e8b5f01f7139838a1fc58eb08a40a", 4, 2, 1, heddle_launch_int8_bias_relu__f32, "rrrw"},
+      {"int8_bias_residual__f16", "fc07bf7213af385773f4f2e4fff7ab9919590e5be2e7ef245054ce4c7bc774d9", 5, 2, 0, heddle_launch_int8_bias_residual__f16, "rrrrw"},
+      {"int8_bias_residual__f32", "46a2e11e851465644997c767fd74bdffa2ea538d730a20759e42d28d3d36bcbe", 5, 2, 0, heddle_launch_int8_bias_residual__f32, "rrrrw"},
+      {"int8_bias_residual_and_layer_norm__f16", "cbd244d44e53a3e03a77f28345ff03c987b8aae53c541e2af40a2a25605041c7", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f16, "rrrrrrww"},
+      {"int8_bias_residual_and_layer_norm__f32", "081a52270040ca6d4ccb06717536c33b75fca709f0bf073b00b9e8fc358c4dc8", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f32, "rrrrrrww"},
       {"int8_bias_residual_layer_norm__f16", "eb7aa3f96465555d09eae30b89df799deae843b929aa1bb951c600e8691b9ad9", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm__f32", "570fdad126eacb01f26edf77737ab876fc0f5f24e1d28dc84501cc23666aa556", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f32, "rrrrrrw"},
       {"int8_bias_residual_layer_norm_quantize__f16", "c5bce71bb9ae6e514ebad2738fde832a9b03423c90bd8de5174daae1017180df", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm_quantize__f32", "1732422282310b27277a9b4c82f9f1f98da064e8bf3fafc8e8c30b3d32d12d58", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f32, "rrrrrrw"},
+      {"int8_bias_silu__f16", "2a144701229f0411fdc99b098232f6f4617112ec7abe33744b4ddd64f97b07c9", 4, 2, 1, heddle_launch_int8_bias_silu__f16, "rrrw"},
+      {"int8_bias_silu__f32", "14d0f86bcdf5edf5e4872a099c364a6e7d89690f33893698eca32f8579a2c492", 4, 2, 1, heddle_launch_int8_bias_silu__f32, "rrrw"},
       {"int8_bias_v_2r4r4__f16", "ba8769896b1c8e6f72cf9db513c8a8529a0709654246986bc3387094184a8956", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16, "rrrw"},
       {"int8_bias_v_2r4r4__f16__d64", "af46801775899fddb51b0ad3a10c0110fabf758328c120ea573b13955d6e6ae6", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16__d64, "rrrw"},
       {"int8_bias_v_2r4r4__f32", "2070841e3cbded33738237780d20d28ac9984579a8dbb7346de41f073692c9f7", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f32, "rrrw"},
@@ -803,9 +849,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_matmul_bias_gelu_quantize__bf16", "26ae2ac8ca503446c109b65559d6e1fb3fcad1048e0034babfdcf1e22eb549d5", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__bf16, "rrrrw"},
       {"int8_matmul_bias_gelu_quantize__f16", "afe6443f329e571d35078190d0cbdc7216d0af35842ebdf03c9b8ab572b259e3", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__f16, "rrrrw"},
       {"int8_matmul_bias_gelu_quantize__f32", "7b566f112c8215a82c2aeb0f725ac9d9988caf5fbb5a206e109f6300a9606a07", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__f32, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__bf16", "588f1882eda6a75dc968e5b2ec4b1acc3e2f5fa2233ec8e32e1e9318866bba8f", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__f16", "704e261532c0c5e8ecdc30684e195ef9b484bbd10fe50607f4a3f1bd8c4b1a7f", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__f32", "86064ebec44ecb065f2793f02223c990217bcd97f4640e1dc6d63310d86b4eb2", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f32, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__bf16", "0627de445f715e9f1f256a95bd965ad23d4b69f8230d1203278c095cfc7391a6", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__f16", "07dfab5fd03bbbf718d3002877383ae0a43ac4e71e20a0a4360084aa6e703aed", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__f32", "b43b8f0d552c44638ae1ff3e277a56c5ed57a2c09069d0c49a1edddb7b320815", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__f32, "rrrrw"},
       {"int8_matmul_bias_residual__bf16", "8c6786da6831e6fee212172ab8e8508b60904ff6f57b86f1c93f12e56f2973f3", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__bf16, "rrrrrw"},
       {"int8_matmul_bias_residual__f16", "f7d945b7c3533159dc730837b7ea72bcc54156ecdbf4aad35b0a004cdf48cea3", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f16, "rrrrrw"},
       {"int8_matmul_bias_residual__f32", "4652d1ad258aa75f8ec4683e7238a73fbce6370a9b98bf36e40692f880b37709", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f32, "rrrrrw"},
+      {"int8_matmul_bias_silu_quantize__bf16", "740d9825543472111cab3e1d01c6edbeada83162902348c41701bb6dc3825f9f", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__f16", "619c3bed1d58509aba5baf42f6726c0d84b752405a93be010acf66164b19bf0c", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__f32", "4ea72d1a12ae322f779e2f8dca14dd06a8781b1a94a3582fd60006a39da01267", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f32, "rrrrw"},
       {"int8_matmul_col4", "a9dec500eac8a3470dfecbafbc3a0367b993bcddb9a8581fa7118c798fc27259", 3, 3, 0, heddle_launch_int8_matmul_col4, "rrw"},
       {"int8_merge_heads", "bb838f67ad4a60284039ff24474530b6f3d7d9a3110a7581bed95498a2a7335d", 2, 4, 3, heddle_launch_int8_merge_heads, "rw"},
       {"int8_merge_heads__n464", "b9acb5f764cc38921aecdb6b6a29bc99515a9fcb64b436dc9243a11650525d60", 2, 4, 3, heddle_launch_int8_merge_heads__n464, "rw"},
@@ -813,12 +868,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_merge_heads_pack__n264", "bb7b1e37c71c3d4c8a037a098d5465a9bbe96969c7d54876a1796ce05bac9cd9", 4, 5, 3, heddle_launch_int8_merge_heads_pack__n264, "rrrw"},
       {"int8_row_bias_gelu__f16", "b985618dd37780bfbee7c6f0935f2a17a2daa8cf731e96f45ec22c000537c5a8", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f16, "rrrw"},
       {"int8_row_bias_gelu__f32", "3c1caf7919ca3245a23d2be8877523715e454af1c4e2c446f6f04fd34ff3c278", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f32, "rrrw"},
+      {"int8_row_bias_gelu_tanh__f16", "309ba8ba773fa28c8d2efb039e34e9732d0acff25d2b1de7b715ddca344a55fd", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f16, "rrrw"},
+      {"int8_row_bias_gelu_tanh__f32", "590de4c3965e327760d9073cdb73c036720be950ba9e4def824c7fa57fdca037", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f32, "rrrw"},
       {"int8_row_bias_qk__f16", "8e49795f760b52753be7728f1d5e16e123b9f1dca8129b7c998a6e4e2fc578f8", 10, 6, 2, heddle_launch_int8_row_bias_qk__f16, "rrrrrrrrww"},
       {"int8_row_bias_qk__f32", "2649cfec2586005f30d3dd4aebfe446c3c4618341d87381ce005d4e66192fade", 10, 6, 2, heddle_launch_int8_row_bias_qk__f32, "rrrrrrrrww"},
+      {"int8_row_bias_relu__f16", "3583af1c5c644dbdf257ec7976c001887ccc15a60d5e0e82f20dd7932f74be71", 4, 2, 1, heddle_launch_int8_row_bias_relu__f16, "rrrw"},
+      {"int8_row_bias_relu__f32", "e9eac60a58e93963481b800021152c00f7b96b4e92aa966c0c5d6268ed809e7d", 4, 2, 1, heddle_launch_int8_row_bias_relu__f32, "rrrw"},
+      {"int8_row_bias_residual__f16", "f0b0b62ce7595d43fb0bf4ba00de0381d77e4d66101d37bd97eb4f0839f08fe6", 5, 2, 0, heddle_launch_int8_row_bias_residual__f16, "rrrrw"},
+      {"int8_row_bias_residual__f32", "6eb96dfe4a522f8d2388d8a3b2ce7cce49e29d6370f63dd6521b197563a4bf91", 5, 2, 0, heddle_launch_int8_row_bias_residual__f32, "rrrrw"},
+      {"int8_row_bias_residual_and_layer_norm__f16", "a52f1682b160139630bd64a2d60344fa84f9e0f0f314090a2c372d1d0acf8a48", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f16, "rrrrrrww"},
+      {"int8_row_bias_residual_and_layer_norm__f32", "af95cc369268711a9c6109131d461516d0247cf6063a5b63a596b56efecd2c10", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f32, "rrrrrrww"},
       {"int8_row_bias_residual_layer_norm__f16", "0c53d0b4daf26024e0140a577cbee0032d48b56cbbbcc9ce9166e61f022f1b8b", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f16, "rrrrrrww"},
       {"int8_row_bias_residual_layer_norm__f32", "c1f7bd71878990442bb48727fc2ca45aa55d21218586fecde165e855dc89a5a1", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f32, "rrrrrrww"},
+      {"int8_row_bias_silu__f16", "6e0d52dcfb40c74988322fd5fcdd7e73484fee81b2033a84bf4b229bedeee1bd", 4, 2, 1, heddle_launch_int8_row_bias_silu__f16, "rrrw"},
+      {"int8_row_bias_silu__f32", "804460a8b224d93d259d0abc9f608746d546abbcc6339c4cbf61bb0a45d05171", 4, 2, 1, heddle_launch_int8_row_bias_silu__f32, "rrrw"},
       {"int8_row_bias_v__f16", "f077c22cdf878fa4ba99a437c359564e19115ae7a24a17b05daf102b8786db23", 6, 5, 1, heddle_launch_int8_row_bias_v__f16, "rrrrrw"},
       {"int8_row_bias_v__f32", "556c54a9bf9a986b517cff497a9af32834630a9ace8faf7a7c7973dc1f86f0e7", 6, 5, 1, heddle_launch_int8_row_bias_v__f32, "rrrrrw"},
+      {"int8_row_layer_norm__f16", "30e5f02107b78d8b2c0806fa2c2d20269be8be30d89ddfbc090835dd10b66226", 4, 2, 2, heddle_launch_int8_row_layer_norm__f16, "rrrw"},
+      {"int8_row_layer_norm__f32", "e4677926e303492c59a740858ee8137f92304afd532d5984f2fea4327bf44ee3", 4, 2, 2, heddle_launch_int8_row_layer_norm__f32, "rrrw"},
       {"int8_row_merge_heads_pack", "c96d37c493d234ca73a75803ec5e1250d22fd5e76b56c2e1d11e93d28d92010a", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack, "rrrw"},
       {"int8_row_softmax", "b5aece0f3be13a89f7c568eea2bd257a8f8ae744d5718863b182ae95018af572", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
       {"int8_rows_matmul__bf16", "1857fd8a9b98c883016c9c6f70bf8382716ff5eedf6e70469a1218c2eafd54bd", 5, 3, 0, heddle_launch_int8_rows_matmul__bf16, "rrrrw"},
@@ -833,27 +900,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_rows_matmul_residual__bf16", "b010cf1432b8f4d5923ce89a9091da7cda95d0e44c179457be8bac9bf4156f74", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__bf16, "rrrrrw"},
       {"int8_rows_matmul_residual__f16", "e7ce4e6a869876e85a90a7cec4677a31616e5420c3d5fee081b1d92bf9d810bc", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f16, "rrrrrw"},
       {"int8_rows_matmul_residual__f32", "097acf4b71406622bc6b32dd622679d7980af1d377f0b19a99308b6f47554155", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f32, "rrrrrw"},
-      {"int8_rows_matmul_swiglu__bf16", "6262fbf59ad82c9ba760869ab45931572437f63606602bc2bb32c2528976190d", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
-      {"int8_rows_matmul_swiglu__f16", "ad25f337ee93457c0d8d928b3c8e4ca5464e840e3c5ee6240b30777aa9febac8", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
-      {"int8_rows_matmul_swiglu__f32", "99d6d23ca0845ba37f50edf5ee63cd8b91153ea42d0cf2b632afb1c0449ba4ec", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__bf16", "95902f95269e54d931d1d8258d9a43f230a6fc8706f6cbce31ef8f450e575859", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f16", "8357cc8244ee9beaee4dfb08cfaf642fc0bedfc1d596bc867953d62bca45ee1d", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f32", "420286767365f0656cc41e9df9d0aa4f256e53425a328ae1697a239482b2286d", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
       {"int8_scores_col4", "e2b79048753b1cddb7c62aa5c1ed1863ab0b25bed1135ff3e19f383b73b831bb", 3, 5, 0, heddle_launch_int8_scores_col4, "rrw"},
       {"int8_softmax", "78adcc3058d4e5588609a968d847e08ef7362e870caec349e8cd2bc711961c65", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
-      {"int8_weight_matmul__bf16", "b92d8fc11c8105ecf7b5997318819e4540ca98459222d2362fa5ddbc7dad420f", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
-      {"int8_weight_matmul__f16", "8aab592e2acf5cc648beb44de79cc72d3888ce9376aeaf0fad109c578209494d", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
-      {"int8_weight_matmul__f32", "ce37b2368f3ab74dfb7ae0d67201021b572f4993003b4db1464bf6e7233ef769", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
-      {"int8_weight_matmul_bias__bf16", "2bb00fa4e465adc0cc4c34acd70e81dc5642dceb02e103e735f8c9dee7d5870f", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__bf16, "rrrrw"},
-      {"int8_weight_matmul_bias__f16", "ba544ef7e4323a4f71287d5c87d8e3659f198a3b6f15a739cedaa0c4638e7bdc", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f16, "rrrrw"},
-      {"int8_weight_matmul_bias__f32", "546f36bf897bceede7cbeef5014d8fd72567def865469cfdfa3a34daa1b5622a", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f32, "rrrrw"},
-      {"int8_weight_matmul_bias_residual__bf16", "e3073d50831687fed9354a2eadcbbf20c552b80d434a38a9d71772efa8408772", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__bf16, "rrrrrw"},
-      {"int8_weight_matmul_bias_residual__f16", "fd15973533d7613221252a6bc233fbdc4215bb4af9068d02bf25ef480eef35ca", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f16, "rrrrrw"},
-      {"int8_weight_matmul_bias_residual__f32", "f955303d45fc05d9d228dd4890775bdf0a5a1ef59f0ab46daba4d2c5880cb4d9", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f32, "rrrrrw"},
-      {"int8_weight_matmul_residual__bf16", "098290430a48ef65adc70da41096a7a4b32b1a338941c84c1451dc5ad154e152", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__bf16, "rrrrw"},
-      {"int8_weight_matmul_residual__f16", "f6813c039b305f87773d9f1f1ef631b7d528bfe102e2eb92b1cd20a8a1eddb21", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f16, "rrrrw"},
-      {"int8_weight_matmul_residual__f32", "5f4257c420e7990c9864c330b051325c0691e90deba5be48ec838f32cb82bcfb", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f32, "rrrrw"},
-      {"int8_weight_matmul_swiglu__bf16", "97914554bd858dda32840f99b145fb2bff1cbc61b52fa1bb8a67cd1c14c4ffee", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
-      {"int8_weight_matmul_swiglu__f16", "d9693206f097c4cb82da848475c0b118dce7c0f1c3d2d2dd326c496fd3d1b26a", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
-      {"int8_weight_matmul_swiglu__f32", "651b35a9b2e483abbd9045412d207acb33eeeee3fb75b6b3d10ca4c84ea715cd", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f32, "rrrrrw"},
+      {"int8_weight_matmul__bf16", "127e474fb4b058a3a5da35dddd2fe4c1defa543ec787d886e5f4ecc11ae45536", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
+      {"int8_weight_matmul__f16", "471af11379af87c2c176a0a9cc7c280062c89d02a77e0d702110176605ae2cdd", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
+      {"int8_weight_matmul__f32", "40b523d2c66ef4bafd9028905ed77647251477e048b94ef97e9f9a3001c8c24d", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
+      {"int8_weight_matmul_bias__bf16", "85c75a0b27e40e7b889e125879cd3131cec74784d6fc4319c9dcd20fd5c23b26", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__bf16, "rrrrw"},
+      {"int8_weight_matmul_bias__f16", "dccb074c1ad8163c20bea5a0ce11ef217b2fb45c2aed99a9ffcadc60523e53af", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f16, "rrrrw"},
+      {"int8_weight_matmul_bias__f32", "cc577d5d872d93dafd7a601361aa054a1aefc8b17c090ed98bbd129d6a94b3ab", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f32, "rrrrw"},
+      {"int8_weight_matmul_bias_residual__bf16", "48a2e15428f00924d9208746f9d21df24613cee6a88548b4583fd66292a33e29", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__bf16, "rrrrrw"},
+      {"int8_weight_matmul_bias_residual__f16", "91aa150453e4276d576c027ed407266b2b9e445ed8f4791ca4cab53c2ebefe99", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f16, "rrrrrw"},
+      {"int8_weight_matmul_bias_residual__f32", "67ceeeb0d8125bb4ae04a7b8ade3ddf564ff2e63877c1a0f76ff50e2134ec386", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f32, "rrrrrw"},
+      {"int8_weight_matmul_residual__bf16", "66f5822ac7b1cf332e20e605bd3bcb715d92ca8408a9839c177744a375ca2f55", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__bf16, "rrrrw"},
+      {"int8_weight_matmul_residual__f16", "ffb620cedbe1eb6e074a1c0dbbbfc5a600b97f7e236728c52bfe98b171312834", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f16, "rrrrw"},
+      {"int8_weight_matmul_residual__f32", "84ced717b70d25aa56e210131941da41c213917364c5a292d4cd1e311f008768", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f32, "rrrrw"},
+      {"int8_weight_matmul_swiglu__bf16", "a8129423d19795460a9782597b5d801a738e574ced9c824c10dc39f87e58eca2", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f16", "4a7acf2dc96ed4c8ca654611a27e6419230d5269036b30c74b7de30de460e1c5", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f32", "8833b56962bf467f2cd4a29b2ed2ec4853d70c7a0f840112200032bc96f3f6d8", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f32, "rrrrrw"},
       {"kv_bias_split_heads__bf16", "50000497aae57cd925738f7883f63ec1ef2171fa1b4fc148089b3ea8fafb3dd3", 6, 4, 0, heddle_launch_kv_bias_split_heads__bf16, "rrrrww"},
       {"kv_bias_split_heads__f16", "bf6074e24b3c893a89eee4ef546bb34208cec7d1666a03f1e64e14968b27e097", 6, 4, 0, heddle_launch_kv_bias_split_heads__f16, "rrrrww"},
       {"kv_bias_split_heads__f32", "0d82f2812d43eb3079a219a588e450fb2d055a8e7adee3e5f6816765f2a64848", 6, 4, 0, heddle_launch_kv_bias_split_heads__f32, "rrrrww"},
@@ -863,6 +930,11 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"layer_norm_quantize__bf16", "b3117ca04a6a4f5730a6f079f1e51d67e0d8f3603d9a98d80019ac10c5321325", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16, "rrrww"},
       {"layer_norm_quantize__f16", "0b0272de82669d3c3259c2138070638aa44f92fcc94276f9129d9c432a94c505", 5, 2, 2, heddle_launch_layer_norm_quantize__f16, "rrrww"},
       {"layer_norm_quantize__f32", "d19a243ad0bb1a5e18bf6120503fc07e922936df056087f6fed51b40c15e7647", 5, 2, 2, heddle_launch_layer_norm_quantize__f32, "rrrww"},
+      {"layer_norm_to_int8__bf16", "9525dc43118b331e8dcf0c07238aa339d69ccc9245a353e561c6cff0dfd41bc1", 4, 2, 2, heddle_launch_layer_norm_to_int8__bf16, "rrrw"},
+      {"layer_norm_to_int8__f16", "e2752596d83878d96f1cb505a09a959a16d4934d4bfc70c833abadac75a7b86b", 4, 2, 2, heddle_launch_layer_norm_to_int8__f16, "rrrw"},
+      {"layer_norm_to_int8__f32", "b13acc9f45a51d54794af200e104fd4f93325b2633c23f9da2f493a72b1b371e", 4, 2, 2, heddle_launch_layer_norm_to_int8__f32, "rrrw"},
+      {"layer_norm_to_int8_col32__f16", "b81a65c7fc373e05eb41961e1c013fc11af07f8db3c8adc3d025629243ef6004", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f16, "rrrw"},
+      {"layer_norm_to_int8_col32__f32", "04c5da0fb44d6313f9ca684ac156d22093f324bd0b4042ac7e2c8a5c75bdeb48", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f32, "rrrw"},
       {"llama_prompt_softmax__bf16", "cfbf712757b0571f67ca875cf5867675e6234dfc13a0c423a5cb7d81d532884f", 3, 4, 1, heddle_launch_llama_prompt_softmax__bf16, "rrw"},
       {"llama_prompt_softmax__f16", "a423dbc34b524b04f55d1b5bc18ce8fe185e41a1dd1b299ad8515b8fc96c7897", 3, 4, 1, heddle_launch_llama_prompt_softmax__f16, "rrw"},
       {"llama_prompt_softmax__f32", "a4346b1dcd0e38f46cb8a269221dc2b189a4ebf5ef70685fdb94175063df44c9", 3, 4, 1, heddle_launch_llama_prompt_softmax__f32, "rrw"},
@@ -925,9 +997,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_residual__bf16", "55d28bbcd70e61f0d32a0fbb12d99cf95ed8682ee6daf8a60ddae9d38aefdaf7", 4, 3, 0, heddle_launch_matmul_residual__bf16, "rrrw"},
       {"matmul_residual__f16", "c793dc312184260629064e925ee5cf08bfbd5645aa15d6ac91adf84553764218", 4, 3, 0, heddle_launch_matmul_residual__f16, "rrrw"},
       {"matmul_residual__f32", "fea166a01eca6337dec44590d23f113abeef6d75816c3ed72b61c7aa11635f1c", 4, 3, 0, heddle_launch_matmul_residual__f32, "rrrw"},
-      {"matmul_swiglu__bf16", "6b37b47bc88b003c998e861ab9801b11d4056bf64e3a3053e793c4d40cc45969", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
-      {"matmul_swiglu__f16", "d34850c541222ef1e8042e8438ad2a296efed04f73a33c8646cab34ffaae7747", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
-      {"matmul_swiglu__f32", "0e1f384da9679acd12d5aba5bf807f7969b3a6ccbc2edaae9b929103a5022757", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
+      {"matmul_swiglu__bf16", "b9091ca69195381d5aec6c5815222fdb4352720c35c6b983aed58c7bfc00b400", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
+      {"matmul_swiglu__f16", "855720a6e6ae8cccc8d32b9c2decd5ced1d011525a386ff3a25a98f13da064f4", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
+      {"matmul_swiglu__f32", "97ebabd714db27b8478120e63a737487c29873cbc646cab91d085940aa77c4eb", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
       {"merge_heads__bf16", "87c4a1d8587106b041070e784b76062ed881abcd0c4d8ae61d8a48ccb2c38517", 2, 4, 0, heddle_launch_merge_heads__bf16, "rw"},
       {"merge_heads__f16", "53e3e87421018a5e1dab7a3fe657184269849995b65c8b424ddbf0b6f9db2777", 2, 4, 0, heddle_launch_merge_heads__f16, "rw"},
       {"merge_heads__f32", "ab14c28b1da0c8ef63de8b6d5bc36a69fe1a5d957b598f7223d9ec8bb1389e7d", 2, 4, 0, heddle_launch_merge_heads__f32, "rw"},
