@@ -16,6 +16,7 @@ import { type Generation, type GenerationOptions, resolveGeneration } from '../d
 import { openCheckpoint } from '../files/checkpoint.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
+import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { lruCache } from '../lru_cache.js'
 import { type LlamaConfig, readLlamaConfig } from './config.js'
 import { assemblePrompt, assembleSteps, formOf } from './programs.js'
@@ -117,14 +118,18 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     throw usageError('run.rotation', `unknown rotation ${JSON.stringify(rotation)}`, { hint: `known: ${rotations.join(', ')}` })
   }
   const config = await readLlamaConfig(dir)
-  const weights = llamaWeights(config, await openCheckpoint(dir, signal), dtype, rotation)
+  const file = await openCheckpoint(dir, signal)
+  const weights = llamaWeights(config, file, dtype, rotation)
   const applications = (['short', 'long'] as const)
     .filter((reach) => reach === 'short' || config.rotary.type === 'longrope')
     .flatMap((reach) => [
       ...assemblePrompt(config, plan, 'logits', reach).wired.applications,
       ...assembleSteps(config, plan, anyGeneration, 1, reach).wired.applications,
     ])
-  const prepared = prepareWeights(applications, weights, layouts)
+  if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
+  // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
+  const exact = dtype === 'f32' ? weights : llamaWeights(config, file, 'f32', rotation)
+  const prepared = prepareWeights(applications, weights, layouts, exact)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const kept = lruCache<Promise<Rows>>(keptShapes, (evicted) =>
