@@ -66,6 +66,13 @@ int32_t heddle_launch_beam_candidates__f32__k32(const heddle_launch* launch, hed
 int32_t heddle_launch_beam_candidates__f32__k4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__f32__k64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__f32__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k8(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k2(const heddle_launch* launch, heddle_error* error);
@@ -73,6 +80,13 @@ int32_t heddle_launch_beam_select__k32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_beam_select__k4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k8(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k2(const heddle_launch* launch, heddle_error* error);
@@ -171,6 +185,8 @@ int32_t heddle_launch_greedy__f16(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_greedy__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
@@ -187,10 +203,18 @@ int32_t heddle_launch_int8_bias_qk_col4_unpack__f16(const heddle_launch* launch,
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
@@ -220,9 +244,18 @@ int32_t heddle_launch_int8_matmul_bias__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads__n464(const heddle_launch* launch, heddle_error* error);
@@ -230,12 +263,24 @@ int32_t heddle_launch_int8_merge_heads_pack(const heddle_launch* launch, heddle_
 int32_t heddle_launch_int8_merge_heads_pack__n264(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_softmax(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_scores_2r4r4(const heddle_launch* launch, heddle_error* error);
@@ -250,6 +295,11 @@ int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8_col32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
@@ -460,6 +510,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_candidates__f32__k4", "5b0bf44da8f2f97c236ab9c2410258a303407cc5c7c6ba2b9d2b72354629931c", 5, 4, 0, heddle_launch_beam_candidates__f32__k4, "rwwww"},
       {"beam_candidates__f32__k64", "98620a9c126b524e3e6ad713138587a724f39d648dcfb0029d5eb852ee600a2c", 5, 4, 0, heddle_launch_beam_candidates__f32__k64, "rwwww"},
       {"beam_candidates__f32__k8", "3e949c0f9ec3e4b17553d8a94024a47d6ac9ffcbe3cfb93fc472381645af2585", 5, 4, 0, heddle_launch_beam_candidates__f32__k8, "rwwww"},
+      {"beam_rank__k1", "cb81db81b3519ad3d0d8d02ecc6ddbe49941506d8298cafe239d1c041721073f", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
+      {"beam_rank__k16", "3db98938728886c50e164e2509441b6832dc899550716c60f9c28bff1d12835e", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
+      {"beam_rank__k2", "6204837f2d6a84b7a74a9103268788aa2d797417d1ec20fcca4412da314c3c1a", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
+      {"beam_rank__k32", "418b64dcab7130cf50cbf4b72d58da60481464ce4e90810584b4d916f526a676", 8, 4, 0, heddle_launch_beam_rank__k32, "rrrrwwww"},
+      {"beam_rank__k4", "dcf57c768b6edf394028b1f8972f9c6df259139ebfb2cf2a463ee0db1db45b85", 8, 4, 0, heddle_launch_beam_rank__k4, "rrrrwwww"},
+      {"beam_rank__k64", "d56d8eca7684838a987e7b4c6c12708c7057279e2e767d4650f43a91ea413eca", 8, 4, 0, heddle_launch_beam_rank__k64, "rrrrwwww"},
+      {"beam_rank__k8", "f59af9369c4cf40918159651d32b0721a2467a869842ea4dcf1718cb87c8bfaf", 8, 4, 0, heddle_launch_beam_rank__k8, "rrrrwwww"},
       {"beam_select__k1", "1dafeb162cdc277711aaf6f363efb421eeb4618c919d0480456b1b598be94489", 12, 7, 1, heddle_launch_beam_select__k1, "rrrrrrrrwwww"},
       {"beam_select__k16", "9f6ac27659ecbbede08d0cc997cba88aa6c327eecf212c36637cd8efea1a1dab", 12, 7, 1, heddle_launch_beam_select__k16, "rrrrrrrrwwww"},
       {"beam_select__k2", "e0c5bac09243713aeaa987641797b074538074b898fd5fadaa7268c0e64cc83b", 12, 7, 1, heddle_launch_beam_select__k2, "rrrrrrrrwwww"},
@@ -467,6 +524,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_select__k4", "8d05be4e934a44a595ca46cfccd17eda4370aae73f6eb72182773c362b6ca5db", 12, 7, 1, heddle_launch_beam_select__k4, "rrrrrrrrwwww"},
       {"beam_select__k64", "a20d96f2fb90ab08436773420e285bcc0a3d74466acaf1477d18c7be4a348e08", 12, 7, 1, heddle_launch_beam_select__k64, "rrrrrrrrwwww"},
       {"beam_select__k8", "08f8ffd5e91ba815acafb0b184bed1d3a90f16521e64ee629465bf83c5e346e3", 12, 7, 1, heddle_launch_beam_select__k8, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k1", "eb8ef828acfc3ddbbc10f58931da58bf197324cb6503ac4d4429637a7a12afa5", 12, 6, 2, heddle_launch_beam_select_diverse__k1, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k16", "9a395d008470b419c078e15bd4ff0b2f906e22bf4ff77ae3918abe021abc9ecd", 12, 6, 2, heddle_launch_beam_select_diverse__k16, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k2", "cb87bfa5159e7687c2a7da9b15d8f48d175b527267c8adcf8ad47a6186883674", 12, 6, 2, heddle_launch_beam_select_diverse__k2, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k32", "dd451ef11360f2cae4e659ecf2092c146ecdf13316e73450818fb43cb4d43c7a", 12, 6, 2, heddle_launch_beam_select_diverse__k32, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k4", "38cb9cd2ee09009d04975d2a55c835214218631c20d0b5dba26b83f1ebb784c3", 12, 6, 2, heddle_launch_beam_select_diverse__k4, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k64", "ee516935b7d0ee494712befcd1c954c52f8bf39e3ad31804d79be1903647e527", 12, 6, 2, heddle_launch_beam_select_diverse__k64, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k8", "15b9f19f1c55d689fdb9cc5ced5189c8bbbd845c5e727211c6b20149e13ed188", 12, 6, 2, heddle_launch_beam_select_diverse__k8, "rrrrrrrrwwww"},
       {"beam_select_hf__k1", "ffc2b9e74433a5433b4e520b397376c8e4358b69bc5f89b5133b0ba8912e1428", 20, 7, 3, heddle_launch_beam_select_hf__k1, "rrrrrrrrrrrrwwwwwwww"},
       {"beam_select_hf__k16", "dca7999c0cf4f0e445b2a0bdddfc394de77578119a5e34f68484934b1cb5caf6", 20, 7, 3, heddle_launch_beam_select_hf__k16, "rrrrrrrrrrrrwwwwwwww"},
       {"beam_select_hf__k2", "2803619ab650023d1563e919f298d6abda3007bb4b1a4170526384b296b2e727", 20, 7, 3, heddle_launch_beam_select_hf__k2, "rrrrrrrrrrrrwwwwwwww"},
@@ -565,6 +629,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"greedy__f32", "ce9dfbff345fbf8245034a2b6fab6c2d70a7e26dde741ac22bfc9e956a78b930", 7, 4, 0, heddle_launch_greedy__f32, "rrrrrww"},
       {"int8_bias_gelu__f16", "c06ce241ddf4625ebb3f385c323ae7f9c213fb675f713d1bcbe5db43e01b2740", 4, 2, 1, heddle_launch_int8_bias_gelu__f16, "rrrw"},
       {"int8_bias_gelu__f32", "0d6b15868fc1926617967acd0ffd057f043ff937351808d68a9152e1cedf4973", 4, 2, 1, heddle_launch_int8_bias_gelu__f32, "rrrw"},
+      {"int8_bias_gelu_tanh__f16", "a89c1410526fc3bb8d9b44126f64312247db55207dd6bdaa2b73035c1b2da392", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f16, "rrrw"},
+      {"int8_bias_gelu_tanh__f32", "0290b512c3fcdc8cf69401fe2b9906bbb8aac1e92e8787ea47ba51c02ea6445f", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f32, "rrrw"},
       {"int8_bias_qk_2r4r4__f16", "de30e320c233965a879bba46cc3bc0403250394abbdc1b56f853eb1489beb705", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f16__d64", "2632021d8e3b5632c6c485ffcbc6556df33441bd921903c02030e12df9d3d08f", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16__d64, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f32", "1c9d95322e1d1a7c4312f9c7b42ff15ca80bb7b08511c3ccd3358515b7888041", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32, "rrrrrrww"},
@@ -581,10 +647,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_bias_qk_col4_unpack__f16__d64", "e8e1a155cab76f3947f2f0ec78f72d3499808600d6f39c5b1675c40f2766300e", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16__d64, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f32", "2193ffa6b728d9625d1434f1d801d396afb37446d7ff4a86423e39cf692a949c", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f32__d64", "e8b96b4e50a953cd4a23dc0cc8f46a14559bb4d570ca0976417bfad9b4e26ab7", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32__d64, "rrrrrrrrww"},
+      {"int8_bias_relu__f16", "5346d8988259bc9ae7beb476c073bcb34bf7f4732727c82e3a837e9f7cf4dd3c", 4, 2, 1, heddle_launch_int8_bias_relu__f16, "rrrw"},
+      {"int8_bias_relu__f32", "9fc65084e2bb177e7d6d8771a56332170d991aad9a9eb1806ae648935cd87393", 4, 2, 1, heddle_launch_int8_bias_relu__f32, "rrrw"},
+      {"int8_bias_residual__f16", "7a7cc0a5d4b41a382a1955bf5fca791b53185b261db16e2f3793e899f847aeec", 5, 2, 0, heddle_launch_int8_bias_residual__f16, "rrrrw"},
+      {"int8_bias_residual__f32", "9fed952a642ca0c2f6fca87b16025c6494eaac01e69b258c11558adc4e56f40e", 5, 2, 0, heddle_launch_int8_bias_residual__f32, "rrrrw"},
+      {"int8_bias_residual_and_layer_norm__f16", "b52fe6b6fb1de468107ad9b48f3c1d73e1fec49de9e282ea9db737ed3297c30e", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f16, "rrrrrrww"},
+      {"int8_bias_residual_and_layer_norm__f32", "af9adefff3febf5943ef81cbfab732e24fabb117194be0b7dd627ea03cdb1e9e", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f32, "rrrrrrww"},
       {"int8_bias_residual_layer_norm__f16", "25c42aaa33353a8be6d80f07ee7d2c1b917f20e202152207b900d4e918a423ee", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm__f32", "80783687a1fa958cd3d1d570fb7337db922bf5d0a5694a6ba61a2ea966019c79", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f32, "rrrrrrw"},
       {"int8_bias_residual_layer_norm_quantize__f16", "f69db81874c3dee52c06fec0ae4733a7d21a9891b81531405c507173638a576f", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f16, "rrrrrrw"},
       {"int8_bias_residual_layer_norm_quantize__f32", "22b77f91f9b93e997998dc136fe15730c4362eec2a8f44be11d28b1689d970d2", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f32, "rrrrrrw"},
+      {"int8_bias_silu__f16", "3f33c8456a06d9d595ab55e3f14523c686fd477cb901bd895b24abdbfb65e30d", 4, 2, 1, heddle_launch_int8_bias_silu__f16, "rrrw"},
+      {"int8_bias_silu__f32", "84009feb1fba876b5645291e12f41bf9e7bc48c97c4672638854f0a13c78a7a7", 4, 2, 1, heddle_launch_int8_bias_silu__f32, "rrrw"},
       {"int8_bias_v_2r4r4__f16", "3c24829711ed25c8df14427e1f4bee8f1316432a6d9dddb965d8f52cc57f1e6a", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16, "rrrw"},
       {"int8_bias_v_2r4r4__f16__d64", "ecfe28edac3afdb71863961b98959f88b742db6cdc2b2acb16454e253d094e2f", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16__d64, "rrrw"},
       {"int8_bias_v_2r4r4__f32", "72bdea15c9c1f9637824b810257687fdfa70d302c42de5cea78fe31379793ed0", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f32, "rrrw"},
@@ -614,9 +688,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_matmul_bias_gelu_quantize__bf16", "cf0ba3fd716c36557e05716299f9a879d6a73ab52abd591e815f9fa0c4d9d4a4", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__bf16, "rrrrw"},
       {"int8_matmul_bias_gelu_quantize__f16", "5fe5f40d1841cc3c8bceba8e80d74c6a44d4fb15f918ba70831f06f444941d8a", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__f16, "rrrrw"},
       {"int8_matmul_bias_gelu_quantize__f32", "3340acea56e43c0a0362ef1290d3a0943c3b2a9cd0f7fda1a1fbec679cc930c0", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__f32, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__bf16", "2bcf610be2de0a122f711f0f6a3f2a239e5b60f6ea271c3c5dfbac2a2054c7bf", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__f16", "72c4157bcd5443adf8ff2e2b5779e24dba300a5cbf2e9e2b8574de08997bb4dd", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__f32", "2282900f9f9e49a841e2a8be4284fd7222d1a8b7739ad337d22bb01f803dfd2d", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f32, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__bf16", "27857d115bae1d53f9fea7fd7fa9049c8ff7c6d61c82aebc847f48e020d712af", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__f16", "79cf1c25ceae5a8c8cea83c160a99b479b9d4ea13cdb179b0b8ff47823f9d133", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__f32", "74fdf58746039e5fb6dd2ba822cc5944b8e9f1afa980f4326b3cf864bdaf9c57", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__f32, "rrrrw"},
       {"int8_matmul_bias_residual__bf16", "f99a8398ecbd78b228b9245ce4ca70b0c68441787e74c5e827893fcf20e4afc4", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__bf16, "rrrrrw"},
       {"int8_matmul_bias_residual__f16", "7d811c8da3ce339ef34de36629bc00ada40c6cfefed442712b9e925d83c4e49b", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f16, "rrrrrw"},
       {"int8_matmul_bias_residual__f32", "7722c585bdbeca568ceaae18274141aaeab61d40112dcc8d64ddf9425d75109d", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f32, "rrrrrw"},
+      {"int8_matmul_bias_silu_quantize__bf16", "a01ab15933158a347b1be1e3592a585ae3aab3f7f1645edd5246c3fea35d92c4", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__f16", "89c9bee7c3c52bf2bc3e1fdd0e4f41470d696d8d9be6b8bded8abe303dcdb043", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__f32", "a9c54dc4dc6671afd9165889e75e640817c092beb6745d3777cd1bea44bff2e9", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f32, "rrrrw"},
       {"int8_matmul_col4", "a9dec500eac8a3470dfecbafbc3a0367b993bcddb9a8581fa7118c798fc27259", 3, 3, 0, heddle_launch_int8_matmul_col4, "rrw"},
       {"int8_merge_heads", "c4bd1413869677c025cb4e392312f992b5e2859c65918ee89ac32f9f071bde2a", 2, 4, 3, heddle_launch_int8_merge_heads, "rw"},
       {"int8_merge_heads__n464", "4223225a83f87edd17ff89633ab8774f082eea5385ebd60b03419977b35f4ce1", 2, 4, 3, heddle_launch_int8_merge_heads__n464, "rw"},
@@ -624,12 +707,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_merge_heads_pack__n264", "d3cb63eb3de074b177ebe538687f45f67e0386af8291ed75798a7b0295a7f4ae", 4, 5, 3, heddle_launch_int8_merge_heads_pack__n264, "rrrw"},
       {"int8_row_bias_gelu__f16", "409c6e86cca089d5e9afb9ad1ac60af5f99e1f07a99e08ed754eeb8db347f668", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f16, "rrrw"},
       {"int8_row_bias_gelu__f32", "bea1ca34948778af38eb7aff7bddedbb364e3c4be7298101a6508fb2ba25eefd", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f32, "rrrw"},
+      {"int8_row_bias_gelu_tanh__f16", "9e0f95ba3070c111139466d4880d70fc406e19f9823742481e6ddf583f58d616", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f16, "rrrw"},
+      {"int8_row_bias_gelu_tanh__f32", "e4e99d41ff560c66adcb8fb4cd185c2753c46426577ea29e893bf114099c4199", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f32, "rrrw"},
       {"int8_row_bias_qk__f16", "0f473a67a24e881b70c30b934d3ed812d146222e9a71895ce0f037fab8abddec", 10, 6, 2, heddle_launch_int8_row_bias_qk__f16, "rrrrrrrrww"},
       {"int8_row_bias_qk__f32", "1528879e4ec04ff92d8dba49a4e5906997b0aa3fa83f50b7c1a2d34a87667bec", 10, 6, 2, heddle_launch_int8_row_bias_qk__f32, "rrrrrrrrww"},
+      {"int8_row_bias_relu__f16", "b5199e87b7e37d798452eb1bb9618ad2a4d96a5d7f06e7dc58de970003e96775", 4, 2, 1, heddle_launch_int8_row_bias_relu__f16, "rrrw"},
+      {"int8_row_bias_relu__f32", "9459a7ad9348784e328a6e1543d9abf65b3220005b375055483ab4cd6b0d38c2", 4, 2, 1, heddle_launch_int8_row_bias_relu__f32, "rrrw"},
+      {"int8_row_bias_residual__f16", "a04bd4b0e07dcd9b6c75b328b92c19452b284a6c327bd1b438b2b337f2c727d1", 5, 2, 0, heddle_launch_int8_row_bias_residual__f16, "rrrrw"},
+      {"int8_row_bias_residual__f32", "94080c16f0309dd0133b0819586f93943d1775125d20dc5ffb63033da755e54c", 5, 2, 0, heddle_launch_int8_row_bias_residual__f32, "rrrrw"},
+      {"int8_row_bias_residual_and_layer_norm__f16", "d23cc8342794241de507f95486846055abdde3263060d02c95ed7302227bf42a", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f16, "rrrrrrww"},
+      {"int8_row_bias_residual_and_layer_norm__f32", "55ddba4820db21bccfa303ccb96933c230aacb6f2ef815eb4c178c6e06a6890a", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f32, "rrrrrrww"},
       {"int8_row_bias_residual_layer_norm__f16", "ba87a930ab6b01ff779cc47f65b9ab8eb99652569b8f99bdd6a66778f12fb061", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f16, "rrrrrrww"},
       {"int8_row_bias_residual_layer_norm__f32", "ed6d2d7e69a375795a20771c2f15cd5e3771eac803ade0022a0772b12a6fa991", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f32, "rrrrrrww"},
+      {"int8_row_bias_silu__f16", "5ec862c80a58c0e7fb73ba68e4a88b949bdd29209693b0626e055d0ed4721984", 4, 2, 1, heddle_launch_int8_row_bias_silu__f16, "rrrw"},
+      {"int8_row_bias_silu__f32", "187f08592351279bdd7640a636b18b7f705cf9acd31cb53e956dc7bed0854421", 4, 2, 1, heddle_launch_int8_row_bias_silu__f32, "rrrw"},
       {"int8_row_bias_v__f16", "23587c84379c24af297aa28af8959d1c2c27314bf722ca6d380c40c42d4b7396", 6, 5, 1, heddle_launch_int8_row_bias_v__f16, "rrrrrw"},
       {"int8_row_bias_v__f32", "3498f028fb2726a3a722b2789a2bf717d8fa74228eb224a083841f3eccec05de", 6, 5, 1, heddle_launch_int8_row_bias_v__f32, "rrrrrw"},
+      {"int8_row_layer_norm__f16", "30e5f02107b78d8b2c0806fa2c2d20269be8be30d89ddfbc090835dd10b66226", 4, 2, 2, heddle_launch_int8_row_layer_norm__f16, "rrrw"},
+      {"int8_row_layer_norm__f32", "e4677926e303492c59a740858ee8137f92304afd532d5984f2fea4327bf44ee3", 4, 2, 2, heddle_launch_int8_row_layer_norm__f32, "rrrw"},
       {"int8_row_merge_heads_pack", "191f9be6f9eb7cd61a8edabc0498d5cf43ef09278ed44b9d0609804669c8b9e9", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack, "rrrw"},
       {"int8_row_softmax", "5c4e2851dc62d713f45ef0fb5bf5f83ff7c211d0f56112a722cf4b161a19ae43", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
@@ -644,6 +739,11 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"layer_norm_quantize__bf16", "b3117ca04a6a4f5730a6f079f1e51d67e0d8f3603d9a98d80019ac10c5321325", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16, "rrrww"},
       {"layer_norm_quantize__f16", "0b0272de82669d3c3259c2138070638aa44f92fcc94276f9129d9c432a94c505", 5, 2, 2, heddle_launch_layer_norm_quantize__f16, "rrrww"},
       {"layer_norm_quantize__f32", "d19a243ad0bb1a5e18bf6120503fc07e922936df056087f6fed51b40c15e7647", 5, 2, 2, heddle_launch_layer_norm_quantize__f32, "rrrww"},
+      {"layer_norm_to_int8__bf16", "9525dc43118b331e8dcf0c07238aa339d69ccc9245a353e561c6cff0dfd41bc1", 4, 2, 2, heddle_launch_layer_norm_to_int8__bf16, "rrrw"},
+      {"layer_norm_to_int8__f16", "e2752596d83878d96f1cb505a09a959a16d4934d4bfc70c833abadac75a7b86b", 4, 2, 2, heddle_launch_layer_norm_to_int8__f16, "rrrw"},
+      {"layer_norm_to_int8__f32", "b13acc9f45a51d54794af200e104fd4f93325b2633c23f9da2f493a72b1b371e", 4, 2, 2, heddle_launch_layer_norm_to_int8__f32, "rrrw"},
+      {"layer_norm_to_int8_col32__f16", "b81a65c7fc373e05eb41961e1c013fc11af07f8db3c8adc3d025629243ef6004", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f16, "rrrw"},
+      {"layer_norm_to_int8_col32__f32", "04c5da0fb44d6313f9ca684ac156d22093f324bd0b4042ac7e2c8a5c75bdeb48", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f32, "rrrw"},
       {"locate_rows", "bb25da4f95301acdf34dabe9e2f027a0ccb9154c02da763039c30fa8caa024d1", 4, 2, 0, heddle_launch_locate_rows, "rrww"},
       {"magnitude_histogram__bf16", "08ae8b3b76c68e7fdc216a5999c3f9c243813a719e2d83ee196f8a6377a79bf8", 2, 3, 1, heddle_launch_magnitude_histogram__bf16, "rw"},
       {"magnitude_histogram__f16", "ba853c8d95a64cb836776ca10a98341e20585e1bcc1c1782b402127a4ccdbc5e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},

@@ -209,6 +209,7 @@ function promptLayer(flags: LlamaFlags) {
 }
 
 const booleans = [false, true] as const
+/** Every layer there is. */
 export const everyFlags: readonly LlamaFlags[] = (['none', 'heads', 'all'] as const).flatMap((bias) =>
   booleans.flatMap((norm) => booleans.map((window) => ({ bias, norm, window }))),
 )
