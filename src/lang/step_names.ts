@@ -16,8 +16,8 @@ export const floatName = <N extends string>(value: N): `${N}.float` => `${value}
 export const inverseName = (value: string): string => `${value}.inverse`
 export const stepName = (value: string): string => `${value}.step`
 
-/** The steps of a weight's rows times that of what it multiplies: a weight of its own. */
-export const stepsName = (weight: string): string => `${weight}.steps`
+/** The steps of the rows of a value: of a weight, times that of what it multiplies, a weight of its own. */
+export const stepsName = (value: string): string => `${value}.steps`
 
 /** A weight of a stack: those of its nodes, one behind the other; of an op's input, or of a product. */
 export const stackedName = (stack: string, input = 'weight'): string => `${stack}.${input}`

@@ -35,9 +35,13 @@ const batch = 16
 
 type Planned = Readonly<Record<string, Graph>>
 
-/** Names of the plans that multiply int8. */
+/** Names of the plans with int8 weights. */
 export const quantisedPlans = ({ plans = {} }: Pick<Manifest, 'plans'>): string[] =>
   Object.keys(plans).filter((name) => Object.values(plans[name] ?? {}).some(isQuantised))
+
+/** Those of them whose activations have scales that calibration gives: encoders'. */
+export const calibratedPlans = ({ plans = {} }: Pick<Manifest, 'plans'>): string[] =>
+  Object.keys(plans).filter((name) => Object.values(plans[name] ?? {}).some(({ scales = {} }) => Object.keys(scales).length > 0))
 
 /** Whether layers hand on nothing but int8. */
 const hasInt8Residual = (graphs: Planned): boolean =>

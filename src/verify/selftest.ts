@@ -18,7 +18,7 @@ import { type CheckResult, hasOracle, runCase, type Subject } from './conformanc
 import { checkDraws, drawModes } from './draws.js'
 import { matmulCases, runMatmul } from './matmul.js'
 import { checkModel } from './model.js'
-import { checkQuantised, quantisedPlans } from './quantised.js'
+import { calibratedPlans, checkQuantised, quantisedPlans } from './quantised.js'
 
 export interface SelftestConfig {
   readonly device: NativeDevice
@@ -103,7 +103,7 @@ function allGroups(config: SelftestConfig): Group[] {
   // Labels are needed to say what quantising costs.
   const scored = config.models.flatMap(({ name, dir }): Group[] => {
     const group = `model ${name} int8`
-    const run = () => checkQuantised(config, dir, { dtype: 'f16', plans: quantised }, group)
+    const run = () => checkQuantised(config, dir, { dtype: 'f16', plans: calibratedPlans(manifest) }, group)
     return existsSync(join(dir, 'test-set.json')) ? [{ name: group, verbose: true, tests: [{ name: group, run }] }] : []
   })
   return [...kernels, matmul, abuse, draws, ...models, ...scored]

@@ -177,3 +177,9 @@ export const hypothesisTolerance = { absolute: 20 * float32Promise, separated: 1
  * differ by a few 1e-6 of it behind a few layers. Two words whose logits lie closer than `separated` may change places.
  */
 export const logitTolerance = { relative: 1e-4, separated: 1e-3 } as const
+
+/**
+ * How far int8 may move the mean negative log-likelihood of a text from what float32 finds, in nats: with int8 weights alone, and with
+ * activations whose rows are quantised as well. Channels that are far larger than others cost at least `outliers`, where nothing smooths them.
+ */
+export const int8Likelihood = { weights: 0.005, activations: 0.02, outliers: 0.05 } as const

@@ -19,7 +19,7 @@ import type { DTypeRef, Kernel } from '../../ir/kernel.js'
 import { multiplyExtents, printShape, type Shape } from '../../ir/shape.js'
 import { isNodeOf, opNode } from '../../lang/op_node.js'
 import type { PlanDecl, QuantisedDecl } from '../../lang/plan.js'
-import { floatName, int8Name, inverseName, stepName } from '../../lang/step_names.js'
+import { floatName, int8Name, inverseName, stepName, stepsName } from '../../lang/step_names.js'
 import {
   dequantize,
   dequantizeChannels,
@@ -213,7 +213,7 @@ class Quantiser {
       this.#int8.set(id, y)
       const axes = rowAxes(flat, 1, shape)
       if (axes !== undefined) {
-        const own = reshape(this.#values, this.#nodes, steps, shape.slice(0, axes), `${int8Name(name)}.steps`)
+        const own = reshape(this.#values, this.#nodes, steps, shape.slice(0, axes), stepsName(int8Name(name)))
         this.#rows.set(id, { axes, id: own })
       }
       return

@@ -10,6 +10,7 @@ import type { GraphNode, GraphValue, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { type Extent, multiplyExtents, printShape, type Shape, sameExtent } from '../../ir/shape.js'
 import { freeNames } from '../../ir/walk.js'
+import { stepsName } from '../../lang/step_names.js'
 import { equalExprs } from '../space/positions.js'
 import { pushValue, reshape, valueAt } from './edit.js'
 
@@ -45,7 +46,7 @@ export class RowSteps {
 
   /** The steps as a vector with an element for each row of the value as a matrix. */
   flat({ id }: Steps, name: string): ValueId {
-    return reshape(this.#values, this.#nodes, id, [multiplyExtents(valueAt(this.#values, id).shape)], `${name}.steps`)
+    return reshape(this.#values, this.#nodes, id, [multiplyExtents(valueAt(this.#values, id).shape)], stepsName(name))
   }
 
   /** @throws usage `plan.quantised` for a view that puts elements of one row into several, or several rows into one */
@@ -61,7 +62,7 @@ export class RowSteps {
       )
     }
     const shape = (to ?? []).slice(0, axes)
-    this.#steps.set(out, { axes, id: reshape(this.#values, this.#nodes, steps.id, shape, `${name}.steps`) })
+    this.#steps.set(out, { axes, id: reshape(this.#values, this.#nodes, steps.id, shape, stepsName(name)) })
   }
 
   /** @throws usage `plan.quantised` for a node that moves elements between rows */
@@ -74,7 +75,7 @@ export class RowSteps {
     if (steps.axes !== shape.length - 1 || !movesRows(kernel, moved))
       throw this.#refuse(`${node.name} moves elements between rows, which have a step each`, [node.name])
     // The steps are rows of one element: what moves rows moves these.
-    const column = `${node.name}.steps`
+    const column = stepsName(node.name)
     const x = reshape(this.#values, this.#nodes, steps.id, [...shape.slice(0, -1), one], `${column}.x`)
     const rows = valueAt(this.#values, out).shape.slice(0, -1)
     const y = pushValue(this.#values, { dtype: 'f32', shape: [...rows, one], layout: 'row' })

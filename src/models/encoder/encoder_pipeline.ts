@@ -5,22 +5,22 @@
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
-import { environmentError, findingError, usageError } from '../../errors.js'
+import { findingError, usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { abortable } from '../../runtime/abortable.js'
 import { decode } from '../../runtime/buffer.js'
 import type { KernelSource } from '../../runtime/library.js'
-import type { NativeDevice, NativeDeviceInfo } from '../../runtime/native.js'
+import type { NativeDevice } from '../../runtime/native.js'
 import { packedRows } from '../../runtime/packed_rows.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
-import { hasInt8Weights } from '../../runtime/program_wiring.js'
 import { openSession } from '../../runtime/session.js'
 import { openCheckpoint } from '../files/checkpoint.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
 import { firstRows, idRows } from '../files/token_rows.js'
+import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { lruCache } from '../lru_cache.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
@@ -103,7 +103,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const exact = dtype === 'f32' ? weights : scales === undefined ? {} : bertWeights(config, file, 'f32')
   if (scales !== undefined) expectModel(scales, await bertIdentity(config, exact, signal), 'scales')
   const assembly = assembleBert(config, plan, hasPooler(config, weights), scales?.layers)
-  if (hasInt8Weights(assembly)) expectInt8(device.info(), plan.name)
+  if (multipliesInt8(assembly)) expectInt8(device.info(), plan.name)
   const prepared = prepareWeights(assembly.applications, weights, layouts, exact)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
@@ -198,17 +198,6 @@ function expectNumbers(result: EncoderResult, index: number): EncoderResult {
     }
   }
   return result
-}
-
-/** Compute capability from which tensor cores multiply int8. */
-const firstInt8 = 7.5
-
-/** @throws environment `device.int8` on a GPU without int8 tensor cores */
-export function expectInt8({ kind, name, computeCapability }: NativeDeviceInfo, plan: string): void {
-  if (kind !== 'cuda' || Number(computeCapability) >= firstInt8) return
-  throw environmentError('device.int8', `plan ${plan} multiplies int8, ${name} has compute capability ${computeCapability}`, {
-    hint: `int8 needs ${firstInt8} or newer: choose a plan of floats`,
-  })
 }
 
 /** The inputs of a batch. Rows without a token are masked by the lengths; what they hold only has to be a valid id. */

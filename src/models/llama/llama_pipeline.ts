@@ -15,6 +15,7 @@ import { endsOf } from '../decoding/decoding_states.js'
 import { type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
+import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { lruCache } from '../lru_cache.js'
 import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
@@ -137,7 +138,10 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       ...assemblePrompt(config, plan, 'logits', reach).wired.applications,
       ...assembleSteps(config, plan, anyGeneration, 1, reach).wired.applications,
     ])
-  const prepared = prepareWeights(applications, weights, layouts)
+  if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
+  // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
+  const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', rotation)
+  const prepared = prepareWeights(applications, weights, layouts, exact)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const kept = lruCache<Promise<Rows>>(keptShapes, (evicted) =>

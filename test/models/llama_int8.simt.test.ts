@@ -1,0 +1,143 @@
+/**
+ * LLaMA-like models with int8 weights on simt. What int8 weights stand for can be written as a checkpoint of floats, which has to give the
+ * same; plans that quantise activations give what each other do; steps choose the words that reading the same tokens puts first; and
+ * channels that are far larger than others, which floats do not notice, cost what they must cost.
+ */
+import { readFile, rm } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import { openCheckpoint } from '../../src/models/files/checkpoint.js'
+import { convertTensor } from '../../src/models/files/convert.js'
+import type { StoredTensor } from '../../src/models/files/safetensors.js'
+import { type Llama, loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import type { Score } from '../../src/models/llama/score.js'
+import { decode } from '../../src/runtime/buffer.js'
+import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
+import { inMemory } from '../../src/runtime/weight.js'
+import { int8Likelihood, logitTolerance } from '../../src/verify/tolerance.js'
+import { writeModel } from './fixtures.js'
+import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
+import { openSimtKernels } from './simt.js'
+
+/** One library for all models: a process can load only so many. */
+const kernels = openSimtKernels()
+
+async function withFolder<T>(dir: string, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
+  const model = await loadLlama(dir, { rotation: 'float32', ...(await kernels), plan })
+  try {
+    return await use(model)
+  } finally {
+    model.release()
+  }
+}
+
+/** A matrix of a checkpoint or a vector, by its name: what becomes of it. */
+type Change = (name: string, values: Float32Array, shape: readonly number[]) => Float32Array
+
+/** Loads a model whose tensors were changed in float32, and uses it. */
+async function withChanged<T>(family: FamilyName, change: Change, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
+  const file = await openCheckpoint(folderOf(family))
+  const tensors = new Map<string, StoredTensor>()
+  for (const [name, tensor] of file.tensors) {
+    const { data } = await inMemory(convertTensor(name, tensor, 'f32'))
+    const changed = change(name, decode('f32', data), tensor.shape)
+    tensors.set(name, { dtype: 'F32', shape: tensor.shape, data: new Uint8Array(Float32Array.from(changed).buffer) })
+  }
+  const json = JSON.parse(await readFile(`${folderOf(family)}/config.json`, 'utf8')) as Record<string, unknown>
+  const dir = await writeModel({ json, tensors })
+  try {
+    return await withFolder(dir, plan, use)
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+}
+
+const places = [3, 40, 63]
+const textOf = (family: FamilyName) => ({ inputIds: goldenOf(family).text.input_ids.slice(0, 64) })
+const scoreOf =
+  (family: FamilyName) =>
+  async (model: Llama): Promise<Score> => {
+    const [score] = await model.score([textOf(family)], { places })
+    if (score === undefined) throw new Error('no score')
+    return score
+  }
+const underPlan = (family: FamilyName, plan: string): Promise<Score> => withFolder(folderOf(family), plan, scoreOf(family))
+
+const distance = (found: Score, wanted: Score): number =>
+  Math.max(...wanted.logits.map((row, i) => farthest(found.logits[i] ?? [], Array.from(row))))
+/** How far the likelihoods of single tokens lie from each other: the root of their mean square. */
+const spread = ({ losses: found }: Score, { losses }: Score): number =>
+  Math.sqrt(losses.reduce((sum, loss, i) => sum + (loss - (found[i] ?? Number.NaN)) ** 2, 0) / losses.length)
+
+describe('int8 weights alone', () => {
+  const rounded =
+    (axis: 'rows' | 'tensor'): Change =>
+    (name, values, shape) => {
+      const [rows = 1, columns = 1] = shape
+      if (!/layers.*_proj\.weight$/.test(name)) return values
+      const matrix = axis === 'rows' ? { rows, columns } : { rows: 1, columns: rows * columns }
+      const { values: ints, scales } = quantiseWeights({ name, values, ...matrix })
+      return Float32Array.from(ints, (int, i) => int * (scales[Math.floor(i / matrix.columns)] ?? Number.NaN))
+    }
+
+  it.each(['llama3', 'phi3', 'qwen3'] as const)('%s gives what floats of the same numbers give', async (family) => {
+    const found = await underPlan(family, 'best-llama-int8w')
+    const wanted = await withChanged(family, rounded('rows'), 'unfused', scoreOf(family))
+    expect(distance(found, wanted)).toBeLessThan(logitTolerance.relative)
+    // The numbers of the checkpoint are others.
+    expect(distance(found, await underPlan(family, 'unfused'))).toBeGreaterThan(10 * logitTolerance.relative)
+  })
+
+  it('with one step for a whole matrix are others: the comparison can fail', async () => {
+    const found = await underPlan('llama3', 'best-llama-int8w')
+    const wrong = await withChanged('llama3', rounded('tensor'), 'unfused', scoreOf('llama3'))
+    expect(distance(found, wrong)).toBeGreaterThan(10 * logitTolerance.relative)
+  })
+})
+
+describe('int8 activations', () => {
+  it.each(['llama3', 'mistral', 'qwen2', 'qwen3'] as const)('%s gives the same with few kernels as with many', async (family) => {
+    const [few, many] = [await underPlan(family, 'best-llama-w8a8'), await underPlan(family, 'fasterllama-v1')]
+    // Another order of float32 sums may tip a rounding of an activation now and then.
+    expect(spread(few, many)).toBeLessThan(int8Likelihood.activations)
+    const weights = await underPlan(family, 'best-llama-int8w')
+    expect(distance(few, weights)).toBeGreaterThan(10 * logitTolerance.relative)
+    expect(spread(few, weights)).toBeLessThan(1)
+  })
+
+  it('lose channels beside others that are far larger, which floats do not notice', async () => {
+    const large = [1, 17, 60]
+    const outlying: Change = (name, values, [, columns = 1]) => {
+      if (/layers.*layernorm\.weight$/.test(name)) return values.map((value, i) => (large.includes(i) ? value * 50 : value))
+      if (!/layers.*(q|k|v|gate|up)_proj\.weight$/.test(name)) return values
+      return values.map((value, i) => (large.includes(i % columns) ? value / 50 : value))
+    }
+    const floats = await underPlan('llama3', 'unfused')
+    const same = await withChanged('llama3', outlying, 'unfused', scoreOf('llama3'))
+    expect(distance(same, floats)).toBeLessThan(logitTolerance.relative)
+    const usual = spread(await underPlan('llama3', 'best-llama-w8a8'), floats)
+    const worse = spread(await withChanged('llama3', outlying, 'best-llama-w8a8', scoreOf('llama3')), floats)
+    expect(worse - usual).toBeGreaterThan(int8Likelihood.outliers)
+  })
+})
+
+describe('steps choose what prompts of the same tokens put first', () => {
+  it.each(['best-llama-int8w', 'best-llama-w8a8', 'fasterllama-v1'])('%s', async (plan) => {
+    const prompts = [9, 40].map((length) => textOf('qwen3').inputIds.slice(0, length))
+    await withFolder(folderOf('qwen3'), plan, async (model) => {
+      const chosen = await model.generate(
+        prompts.map((inputIds) => ({ inputIds })),
+        { maxNewTokens: 4 },
+      )
+      for (const [i, prompt] of prompts.entries()) {
+        const words = chosen[i]?.ids ?? []
+        const asked = words.map((_, step) => prompt.length - 1 + step)
+        const [told] = await model.score([{ inputIds: [...prompt, ...words] }], { places: asked })
+        for (const [step, word] of words.entries()) {
+          const logits = told?.logits[step] ?? new Float32Array()
+          const most = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY)
+          expect(most - (logits[word] ?? Number.NaN)).toBeLessThan(int8Likelihood.activations * (1 + most))
+        }
+      }
+    })
+  })
+})
