@@ -66,8 +66,9 @@ function splitColumns({ derived, value }: Piece, parts: readonly [Extent, Extent
   const places = [index('h'), index('c')]
   const element = rewrite(value, (node) => {
     if (node.kind === 'dim' && node.name === width) return call('mul', dim(names[0]), dim(names[1]))
-    const axis = node.kind === 'load' ? axisOf(node.tensor) : -1
-    if (node.kind !== 'load' || axis < 0) return node
+    if (node.kind !== 'load') return node
+    const axis = axisOf(node.tensor)
+    if (axis < 0) return node
     if (!equalExprs(node.indices[axis], index(column))) throw refuse()
     return { ...node, indices: split(node.indices, axis, places) }
   })
