@@ -3,11 +3,14 @@ import { defineConfig } from 'vitest/config'
 
 /**
  * Tests are grouped by what they need, read from the file name: nothing (`x.test.ts`), the simt device (`x.simt.test.ts`), nvcc
- * (`x.nvcc.test.ts`). The gpu group runs from the bundle: `heddle selftest`. Results also go to `.heddle/vitest.json`.
+ * (`x.nvcc.test.ts`); what plants faults into modules is a group of its own. The gpu group runs from the bundle: `heddle selftest`.
+ * Results also go to `.heddle/vitest.json`.
  */
 const source = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
 const alias = { 'heddle/std': source('./src/std/index.ts'), heddle: source('./src/index.ts') }
 const groups = ['simt', 'nvcc']
+/** Loads modules with faults planted into them, which no other test may see. */
+const faulty = 'test/fuse/random_faults.test.ts'
 const setups: Readonly<Record<string, string>> = { nvcc: 'test/toolchain/native_setup_cuda.ts' }
 const minutes = 60_000
 
@@ -17,6 +20,9 @@ export default defineConfig({
     reporters: ['default', 'json'],
     // Oracles run in Node and kernels beside it, so that two files keep two cores busy.
     maxWorkers: 2,
+    // Modules stay from file to file, since the TypeScript compiler and all of src take seconds to load. What a module keeps is found by
+    // content or by identity, and a test that sets a variable of the environment unsets it.
+    isolate: false,
     outputFile: { json: '.heddle/vitest.json' },
     projects: [
       {
@@ -24,11 +30,12 @@ export default defineConfig({
         test: {
           name: 'nothing',
           include: ['test/**/*.test.ts'],
-          exclude: groups.map((group) => `test/**/*.${group}.test.ts`),
+          exclude: [...groups.map((group) => `test/**/*.${group}.test.ts`), faulty],
           testTimeout: minutes,
           hookTimeout: minutes,
         },
       },
+      { extends: true, test: { name: 'faults', include: [faulty], isolate: true, testTimeout: minutes, hookTimeout: minutes } },
       ...groups.map((group) => ({
         extends: true as const,
         test: {

@@ -66,6 +66,13 @@ int32_t heddle_launch_beam_candidates__f32__k32(const heddle_launch* launch, hed
 int32_t heddle_launch_beam_candidates__f32__k4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__f32__k64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__f32__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_rank__k8(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k2(const heddle_launch* launch, heddle_error* error);
@@ -73,6 +80,13 @@ int32_t heddle_launch_beam_select__k32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_beam_select__k4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k1(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k2(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k4(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_select_diverse__k8(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_select_hf__k2(const heddle_launch* launch, heddle_error* error);
@@ -138,6 +152,40 @@ int32_t heddle_launch_dequantize_channels__f32(const heddle_launch* launch, hedd
 int32_t heddle_launch_dequantize_product__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_product__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_dequantize_product__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries_transpose__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries_transpose__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_rotate_queries_transpose__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_dequantize_rows_swiglu_quantize_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_embed_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
@@ -171,6 +219,8 @@ int32_t heddle_launch_greedy__f16(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_greedy__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
@@ -187,10 +237,18 @@ int32_t heddle_launch_int8_bias_qk_col4_unpack__f16(const heddle_launch* launch,
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_qk_col4_unpack__f32__d64(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_residual_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f16__d64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_v_2r4r4__f32(const heddle_launch* launch, heddle_error* error);
@@ -220,9 +278,18 @@ int32_t heddle_launch_int8_matmul_bias__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_gelu_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_relu_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_matmul_bias_silu_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_matmul_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_merge_heads__n464(const heddle_launch* launch, heddle_error* error);
@@ -230,17 +297,59 @@ int32_t heddle_launch_int8_merge_heads_pack(const heddle_launch* launch, heddle_
 int32_t heddle_launch_int8_merge_heads_pack__n264(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_gelu_tanh__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_qk__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_relu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_relu__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_residual_and_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_residual_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_silu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_bias_silu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_bias_v__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_layer_norm__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_row_layer_norm__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_merge_heads_pack(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_row_softmax(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_swiglu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_rows_matmul_swiglu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_scores_2r4r4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_scores_col4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_softmax(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_bias__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_bias__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_bias__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_bias_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_bias_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_bias_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_swiglu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_int8_weight_matmul_swiglu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_kv_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_kv_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_kv_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -250,6 +359,23 @@ int32_t heddle_launch_layer_norm__f32(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_layer_norm_quantize__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_quantize__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8_col32__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_prompt_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_step_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_locate_rows(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
@@ -297,6 +423,12 @@ int32_t heddle_launch_matmul_bias_silu__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_matmul_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_matmul_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_residual__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_matmul_swiglu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -306,15 +438,36 @@ int32_t heddle_launch_merge_heads_pack__f32(const heddle_launch* launch, heddle_
 int32_t heddle_launch_next_places(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_next_step(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_integers(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_pack_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_of_norms_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_qkv_bias_split_heads__f32(const heddle_launch* launch, heddle_error* error);
@@ -326,6 +479,9 @@ int32_t heddle_launch_quantize__f16(const heddle_launch* launch, heddle_error* e
 int32_t heddle_launch_quantize__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_quantize_col32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_record_beams(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_relu__bf16(const heddle_launch* launch, heddle_error* error);
@@ -337,6 +493,21 @@ int32_t heddle_launch_repeat_heads__f32(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_rms_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_quantize_rows__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_quantize_rows__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_quantize_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rms_norm_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_of_norms__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f32(const heddle_launch* launch, heddle_error* error);
@@ -359,6 +530,9 @@ int32_t heddle_launch_sample_candidates__k8(const heddle_launch* launch, heddle_
 int32_t heddle_launch_scale__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_channels__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_channels__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_scale_channels__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale_mask_softmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -394,6 +568,9 @@ int32_t heddle_launch_unpack_integers(const heddle_launch* launch, heddle_error*
 int32_t heddle_launch_unpack_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_rows__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_split_heads__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_split_heads__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_unpack_split_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f32(const heddle_launch* launch, heddle_error* error);
@@ -460,6 +637,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_candidates__f32__k4", "5b0bf44da8f2f97c236ab9c2410258a303407cc5c7c6ba2b9d2b72354629931c", 5, 4, 0, heddle_launch_beam_candidates__f32__k4, "rwwww"},
       {"beam_candidates__f32__k64", "98620a9c126b524e3e6ad713138587a724f39d648dcfb0029d5eb852ee600a2c", 5, 4, 0, heddle_launch_beam_candidates__f32__k64, "rwwww"},
       {"beam_candidates__f32__k8", "3e949c0f9ec3e4b17553d8a94024a47d6ac9ffcbe3cfb93fc472381645af2585", 5, 4, 0, heddle_launch_beam_candidates__f32__k8, "rwwww"},
+      {"beam_rank__k1", "cb81db81b3519ad3d0d8d02ecc6ddbe49941506d8298cafe239d1c041721073f", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
+      {"beam_rank__k16", "3db98938728886c50e164e2509441b6832dc899550716c60f9c28bff1d12835e", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
+      {"beam_rank__k2", "6204837f2d6a84b7a74a9103268788aa2d797417d1ec20fcca4412da314c3c1a", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
+      {"beam_rank__k32", "418b64dcab7130cf50cbf4b72d58da60481464ce4e90810584b4d916f526a676", 8, 4, 0, heddle_launch_beam_rank__k32, "rrrrwwww"},
+      {"beam_rank__k4", "dcf57c768b6edf394028b1f8972f9c6df259139ebfb2cf2a463ee0db1db45b85", 8, 4, 0, heddle_launch_beam_rank__k4, "rrrrwwww"},
+      {"beam_rank__k64", "d56d8eca7684838a987e7b4c6c12708c7057279e2e767d4650f43a91ea413eca", 8, 4, 0, heddle_launch_beam_rank__k64, "rrrrwwww"},
+      {"beam_rank__k8", "f59af9369c4cf40918159651d32b0721a2467a869842ea4dcf1718cb87c8bfaf", 8, 4, 0, heddle_launch_beam_rank__k8, "rrrrwwww"},
       {"beam_select__k1", "1dafeb162cdc277711aaf6f363efb421eeb4618c919d0480456b1b598be94489", 12, 7, 1, heddle_launch_beam_select__k1, "rrrrrrrrwwww"},
       {"beam_select__k16", "9f6ac27659ecbbede08d0cc997cba88aa6c327eecf212c36637cd8efea1a1dab", 12, 7, 1, heddle_launch_beam_select__k16, "rrrrrrrrwwww"},
       {"beam_select__k2", "e0c5bac09243713aeaa987641797b074538074b898fd5fadaa7268c0e64cc83b", 12, 7, 1, heddle_launch_beam_select__k2, "rrrrrrrrwwww"},
@@ -467,6 +651,13 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_select__k4", "8d05be4e934a44a595ca46cfccd17eda4370aae73f6eb72182773c362b6ca5db", 12, 7, 1, heddle_launch_beam_select__k4, "rrrrrrrrwwww"},
       {"beam_select__k64", "a20d96f2fb90ab08436773420e285bcc0a3d74466acaf1477d18c7be4a348e08", 12, 7, 1, heddle_launch_beam_select__k64, "rrrrrrrrwwww"},
       {"beam_select__k8", "08f8ffd5e91ba815acafb0b184bed1d3a90f16521e64ee629465bf83c5e346e3", 12, 7, 1, heddle_launch_beam_select__k8, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k1", "eb8ef828acfc3ddbbc10f58931da58bf197324cb6503ac4d4429637a7a12afa5", 12, 6, 2, heddle_launch_beam_select_diverse__k1, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k16", "9a395d008470b419c078e15bd4ff0b2f906e22bf4ff77ae3918abe021abc9ecd", 12, 6, 2, heddle_launch_beam_select_diverse__k16, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k2", "cb87bfa5159e7687c2a7da9b15d8f48d175b527267c8adcf8ad47a6186883674", 12, 6, 2, heddle_launch_beam_select_diverse__k2, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k32", "dd451ef11360f2cae4e659ecf2092c146ecdf13316e73450818fb43cb4d43c7a", 12, 6, 2, heddle_launch_beam_select_diverse__k32, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k4", "38cb9cd2ee09009d04975d2a55c835214218631c20d0b5dba26b83f1ebb784c3", 12, 6, 2, heddle_launch_beam_select_diverse__k4, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k64", "ee516935b7d0ee494712befcd1c954c52f8bf39e3ad31804d79be1903647e527", 12, 6, 2, heddle_launch_beam_select_diverse__k64, "rrrrrrrrwwww"},
+      {"beam_select_diverse__k8", "15b9f19f1c55d689fdb9cc5ced5189c8bbbd845c5e727211c6b20149e13ed188", 12, 6, 2, heddle_launch_beam_select_diverse__k8, "rrrrrrrrwwww"},
       {"beam_select_hf__k1", "ffc2b9e74433a5433b4e520b397376c8e4358b69bc5f89b5133b0ba8912e1428", 20, 7, 3, heddle_launch_beam_select_hf__k1, "rrrrrrrrrrrrwwwwwwww"},
       {"beam_select_hf__k16", "dca7999c0cf4f0e445b2a0bdddfc394de77578119a5e34f68484934b1cb5caf6", 20, 7, 3, heddle_launch_beam_select_hf__k16, "rrrrrrrrrrrrwwwwwwww"},
       {"beam_select_hf__k2", "2803619ab650023d1563e919f298d6abda3007bb4b1a4170526384b296b2e727", 20, 7, 3, heddle_launch_beam_select_hf__k2, "rrrrrrrrrrrrwwwwwwww"},
@@ -523,15 +714,49 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"decode_attention_bias__bf16", "c8700054437f84cce7af81947f22914653ce28763c7d982fb652319673e5159a", 11, 6, 1, heddle_launch_decode_attention_bias__bf16, "rrrrrrrrwww"},
       {"decode_attention_bias__f16", "15bd10fc3da4997e1c2872fe131f782259a41ee1885d8588bef8b16386f06361", 11, 6, 1, heddle_launch_decode_attention_bias__f16, "rrrrrrrrwww"},
       {"decode_attention_bias__f32", "9d6ffe190f5525a424a244f523dd099aca9180167ea138e941922610c51e7658", 11, 6, 1, heddle_launch_decode_attention_bias__f32, "rrrrrrrrwww"},
-      {"dequantize__bf16", "44b76ada41468c634913ceecdca562ac1e8932869d5dedaf57c8ebd5a1f47863", 2, 2, 1, heddle_launch_dequantize__bf16, "rw"},
-      {"dequantize__f16", "5f1d0b6db0455d415f3e6ea238020c6ddcddf1117ba4fc50b5dbfd5ffa569605", 2, 2, 1, heddle_launch_dequantize__f16, "rw"},
-      {"dequantize__f32", "851771592cf9a5a7413acdb7a68d7fc49274bc45366f7c2e34db64ea1b709d86", 2, 2, 1, heddle_launch_dequantize__f32, "rw"},
-      {"dequantize_channels__bf16", "e54065ccbc3046370adacffcc6331234491c07d27b91a65aff784b30f666551a", 3, 2, 0, heddle_launch_dequantize_channels__bf16, "rrw"},
-      {"dequantize_channels__f16", "3b6709786c3c52442144173d8aaffd3eea17a7cb375a44799e003543f7265ca4", 3, 2, 0, heddle_launch_dequantize_channels__f16, "rrw"},
-      {"dequantize_channels__f32", "8f517e9ec9ad47b1ba4ade218e001420975361334968cf20b1b06461e6c1893b", 3, 2, 0, heddle_launch_dequantize_channels__f32, "rrw"},
-      {"dequantize_product__bf16", "60e09bd34d260cc9b38e6338dde36913f67cdcc82a09ce426983a818ed4b5108", 2, 2, 2, heddle_launch_dequantize_product__bf16, "rw"},
-      {"dequantize_product__f16", "ac499389f02b3e24cbb801ccc48293f495878f7c64586d26363d0aa4f79abdab", 2, 2, 2, heddle_launch_dequantize_product__f16, "rw"},
-      {"dequantize_product__f32", "3affe643109fb39a7e3429729e20d5a112d681fb4e7572f5cb35a738be6761c6", 2, 2, 2, heddle_launch_dequantize_product__f32, "rw"},
+      {"dequantize__bf16", "d8169fadcb2fdd4814ae6bc848a0d7c7bc8c1be035cac9dfe14aa380cea79e19", 2, 2, 1, heddle_launch_dequantize__bf16, "rw"},
+      {"dequantize__f16", "62a579de16ed847e7792557e29f0106b39bd2398c502f4a6d5bc1407e37276f6", 2, 2, 1, heddle_launch_dequantize__f16, "rw"},
+      {"dequantize__f32", "f9336b5e959f33a4e9d9295bd745aaec415284298189b69e2afddc845f207036", 2, 2, 1, heddle_launch_dequantize__f32, "rw"},
+      {"dequantize_channels__bf16", "afe7a30cb0b4755e13cfb90838c4a5040fbbe825d3b5a56755ddc70d14501d64", 3, 2, 0, heddle_launch_dequantize_channels__bf16, "rrw"},
+      {"dequantize_channels__f16", "dee68e23ff1ea656530016af59009cbc126e3d6dc0650c9eb2a82a7ccb69bc45", 3, 2, 0, heddle_launch_dequantize_channels__f16, "rrw"},
+      {"dequantize_channels__f32", "dfbdcc845b6fa2860c4f15845aeba8e8196686be37398c75a1e3787b74758ddb", 3, 2, 0, heddle_launch_dequantize_channels__f32, "rrw"},
+      {"dequantize_product__bf16", "88c420524f147c083b3d28b0495f68611798268996037e032554fff135d23a4f", 2, 2, 2, heddle_launch_dequantize_product__bf16, "rw"},
+      {"dequantize_product__f16", "f11ccda64677df8a70de5a907d193ff1d77798f158c25481a322987986c41261", 2, 2, 2, heddle_launch_dequantize_product__f16, "rw"},
+      {"dequantize_product__f32", "b5c930a2dc628503e7f8679306b4caae1ec8fc7b204f324390da6dcab51153b0", 2, 2, 2, heddle_launch_dequantize_product__f32, "rw"},
+      {"dequantize_rows__bf16", "f76f13a77ec3bed3104c9cda1e87ebc3c2878c3367c7fab71f6297057ac3c8b9", 4, 2, 0, heddle_launch_dequantize_rows__bf16, "rrrw"},
+      {"dequantize_rows__f16", "1431ad23dc1cdab7b3ab082ab3a8773107c13416aa5631e539373fe19e99691d", 4, 2, 0, heddle_launch_dequantize_rows__f16, "rrrw"},
+      {"dequantize_rows__f32", "743813e9a261baca7bc1a45428d2166014f846891fb2cbe9c9dbe37da5d4d7c7", 4, 2, 0, heddle_launch_dequantize_rows__f32, "rrrw"},
+      {"dequantize_rows_bias__bf16", "3ce314460a1a1c3b167d50a95e681b9b043edd3f479a6e3f39e922ab5d637e68", 5, 2, 0, heddle_launch_dequantize_rows_bias__bf16, "rrrrw"},
+      {"dequantize_rows_bias__f16", "aae61f959c3ee47b0d84ad92a2699adf7a931c8e7838f3f515b5b248d187cdf3", 5, 2, 0, heddle_launch_dequantize_rows_bias__f16, "rrrrw"},
+      {"dequantize_rows_bias__f32", "b5f4c6fc80b1e9481e655de9a98d41e35a891a9e3a143c076d37d3b4e7afdc4c", 5, 2, 0, heddle_launch_dequantize_rows_bias__f32, "rrrrw"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16", "17cbbc37756ce65b4e3a25f77e5522034bb8155fa02ea7bf5314f544e6c81647", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16, "rrrrrrwww"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f16", "b8869dd652439cbe99c84da70a99946f14bbb79335907fc161ab710cc84e8d8f", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16, "rrrrrrwww"},
+      {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f32", "9c0463c63438784a0b72b8c1ec6900dd14913f6012005f08656238ab62321232", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32, "rrrrrrwww"},
+      {"dequantize_rows_bias_rotate_keys__bf16", "c14ca222f29fd0c89f9dd1cbb8673ecac8c6c2bcc291e3ec94e93b7493b73aaa", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__bf16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_keys__f16", "2824df20b0ebf78e29cb316b0f61c212d1a9e2853dd5cf64391c4b059d99c8e0", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_keys__f32", "1a99eba03cf6403944859126674351b29e1c1a8f100b929500fbdb352cda6fbf", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f32, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries__bf16", "d4b00ef1372c92c63ee31ea494d7cf5263bfa1566c10e55ec25ed099d4b4fbe5", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__bf16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries__f16", "4903b0902a3d3fd235d1816e3940decacd773d6195239d1fbf09f8d58658907e", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__f16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries__f32", "12fad3ec6bbc7416387567201294090a9aedb23cada3e15efd6f269a4526fef8", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__f32, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries_transpose__bf16", "b1dc14b58d5e6a0b062e2a2eb4cf14f731b6b5146d2981aae75d0fc29d077a34", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries_transpose__f16", "8f08f3d8f1627d1e6de45b7a0bc0e3b26d1bfbace3bdf40d77efd7f391d3fa40", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries_transpose__f32", "a894e76fcd1c57614f61e910e32c96233e226fb7bccfee111f211025fcc8ee38", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32, "rrrrrrrrrw"},
+      {"dequantize_rows_residual__bf16", "dedf26cdf7775d3ec9eb2ca6d30a11bc4754c914cf59ca1c345fb50cb4274fc0", 5, 2, 0, heddle_launch_dequantize_rows_residual__bf16, "rrrrw"},
+      {"dequantize_rows_residual__f16", "bd7dff500ff0a277db9d9b7f7d5a288316e21b185bc76197c7a8acc5dfb951d3", 5, 2, 0, heddle_launch_dequantize_rows_residual__f16, "rrrrw"},
+      {"dequantize_rows_residual__f32", "e4424c8d1ea0bb2e9f8eb609a7c5892be17b33d11eeed1dce18bb60b7f008b88", 5, 2, 0, heddle_launch_dequantize_rows_residual__f32, "rrrrw"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__bf16", "0bf40475375b7557c8a7d2109abe6e60c284356fccb7088054bcaa6f352268f0", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16, "rrrrrwww"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__f16", "c0d3f5d3205a8e86bb942cbf197262cfaab28d2a91a61c212fbf0761f3cc16f0", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16, "rrrrrwww"},
+      {"dequantize_rows_residual_rms_norm_quantize_rows__f32", "05866b1777daf0ed5e8ddab72ef1fbda1f27daa8d8ba8dcd7352ad3af63ff269", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32, "rrrrrwww"},
+      {"dequantize_rows_rotate_keys__bf16", "9cb7f36b67cedbada14e6ff5f0a2dceb07d65ab81698f46d22e8e297674bff2c", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__bf16, "rrrrrrw"},
+      {"dequantize_rows_rotate_keys__f16", "3ef52af886e25ad3d12b74de80d47aa638ff13193d313ea5ad6ccdd43c658944", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f16, "rrrrrrw"},
+      {"dequantize_rows_rotate_keys__f32", "38249b4b94dc8177b53e29880fba7a5dfd1c7184626283226534d4668c1a5f08", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f32, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries__bf16", "67d7791c09f9ecd22f5e0f8fc41d4744997f2441a3425f669f5717e38da51195", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__bf16, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries__f16", "23a5003390122ee9cb67bc57be98a41cd5205c297c7471532086392cd782718a", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__f16, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries__f32", "a3775aeaf3a75c81f01cfca3767dac38bea083a6cbc8a7bb2a571fc35dd9e9cc", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__f32, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries_transpose__bf16", "340526e4609d0e0f0d3a008f11565c5e883eaa23d435b49065da03788d9b3c77", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__bf16, "rrrrrrrrw"},
+      {"dequantize_rows_rotate_queries_transpose__f16", "13cbf13a1a2cac5976486e5649538548c24b3ac6cef889c5633b824818d063e4", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f16, "rrrrrrrrw"},
+      {"dequantize_rows_rotate_queries_transpose__f32", "f9776d6805970d91cd9fb701e748f0028bd8520753bc6ec63f66079d4ef82d77", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f32, "rrrrrrrrw"},
+      {"dequantize_rows_swiglu_quantize_rows", "9d9761442c1448f619807a09022b64e7540a0e25f93e8605a91fc98d8bede90d", 7, 2, 0, heddle_launch_dequantize_rows_swiglu_quantize_rows, "rrrrrww"},
       {"embed_layer_norm__bf16", "f27626d5a16a0ea9f3ad739bf5284b76764e23aa4a7cda89084ca1ffafe300a9", 12, 6, 1, heddle_launch_embed_layer_norm__bf16, "rrrrrrrrrrrw"},
       {"embed_layer_norm__f16", "c58fe2f983f2d6c76c63d1cf29d93c0591a7dbd6c94615b3a55c9915b3a1b9e5", 12, 6, 1, heddle_launch_embed_layer_norm__f16, "rrrrrrrrrrrw"},
       {"embed_layer_norm__f32", "9c4e42cb5c6c1914253c1763f62c986623075a1abac4569ff76813755dfc11c5", 12, 6, 1, heddle_launch_embed_layer_norm__f32, "rrrrrrrrrrrw"},
@@ -563,44 +788,54 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"greedy__bf16", "beb9503ffe977e8c92789a08a209f551630aa7049c655f5d2b3888c8bff6a831", 7, 4, 0, heddle_launch_greedy__bf16, "rrrrrww"},
       {"greedy__f16", "75f52126136fb66d12b50b5abf3723304f88d10ec0a720471dd82db1e3ed8b66", 7, 4, 0, heddle_launch_greedy__f16, "rrrrrww"},
       {"greedy__f32", "ce9dfbff345fbf8245034a2b6fab6c2d70a7e26dde741ac22bfc9e956a78b930", 7, 4, 0, heddle_launch_greedy__f32, "rrrrrww"},
-      {"int8_bias_gelu__f16", "c06ce241ddf4625ebb3f385c323ae7f9c213fb675f713d1bcbe5db43e01b2740", 4, 2, 1, heddle_launch_int8_bias_gelu__f16, "rrrw"},
-      {"int8_bias_gelu__f32", "0d6b15868fc1926617967acd0ffd057f043ff937351808d68a9152e1cedf4973", 4, 2, 1, heddle_launch_int8_bias_gelu__f32, "rrrw"},
-      {"int8_bias_qk_2r4r4__f16", "de30e320c233965a879bba46cc3bc0403250394abbdc1b56f853eb1489beb705", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16, "rrrrrrww"},
-      {"int8_bias_qk_2r4r4__f16__d64", "2632021d8e3b5632c6c485ffcbc6556df33441bd921903c02030e12df9d3d08f", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16__d64, "rrrrrrww"},
-      {"int8_bias_qk_2r4r4__f32", "1c9d95322e1d1a7c4312f9c7b42ff15ca80bb7b08511c3ccd3358515b7888041", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32, "rrrrrrww"},
-      {"int8_bias_qk_2r4r4__f32__d64", "7246241f7ecc289e319f967c0c4f89459a09a4e2958692564fd61465cf700bb5", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32__d64, "rrrrrrww"},
-      {"int8_bias_qk_2r4r4_unpack__f16", "137762d4beec813a13b866fb8b5e13f4d52aa209e11cdc0c653ecb89f1e4e80d", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16, "rrrrrrrrww"},
-      {"int8_bias_qk_2r4r4_unpack__f16__d64", "a2f9f69214264fd2f76ef296c36cf3b87c18790751e9ddaf0d4450fd2fb03b0a", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64, "rrrrrrrrww"},
-      {"int8_bias_qk_2r4r4_unpack__f32", "4b882235b06f46ac2217675c534f845d6f95f6ae3424b3fdc686029044d6dce5", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32, "rrrrrrrrww"},
-      {"int8_bias_qk_2r4r4_unpack__f32__d64", "a90beb415268604920e855e9f6628606911605e86b047c6321a81d1512681057", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64, "rrrrrrrrww"},
-      {"int8_bias_qk_col4__f16", "27eb139dec106bbd7006412404fe6d0adee1ec7231e75b37f53308fe1b3fb5c1", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f16, "rrrrrrww"},
-      {"int8_bias_qk_col4__f16__d64", "53d7112dece1fa6058dc6aff8ce20177d054b85a9bf666ff97f2313dc2faa548", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f16__d64, "rrrrrrww"},
-      {"int8_bias_qk_col4__f32", "9de20c3cc92ab94015d226bb8653c2d9b2a36413b513e10621cb6e2ce83b9eb7", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f32, "rrrrrrww"},
-      {"int8_bias_qk_col4__f32__d64", "2785dfeea2c11c23cedfc2063214931715d194c1231936ae984a1f6528f16d33", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f32__d64, "rrrrrrww"},
-      {"int8_bias_qk_col4_unpack__f16", "bfe551e34acf66baa85bb05abee525d269e0b645fe1ff284230a2b3e8bcfa304", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16, "rrrrrrrrww"},
-      {"int8_bias_qk_col4_unpack__f16__d64", "e8e1a155cab76f3947f2f0ec78f72d3499808600d6f39c5b1675c40f2766300e", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16__d64, "rrrrrrrrww"},
-      {"int8_bias_qk_col4_unpack__f32", "2193ffa6b728d9625d1434f1d801d396afb37446d7ff4a86423e39cf692a949c", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32, "rrrrrrrrww"},
-      {"int8_bias_qk_col4_unpack__f32__d64", "e8b96b4e50a953cd4a23dc0cc8f46a14559bb4d570ca0976417bfad9b4e26ab7", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32__d64, "rrrrrrrrww"},
-      {"int8_bias_residual_layer_norm__f16", "25c42aaa33353a8be6d80f07ee7d2c1b917f20e202152207b900d4e918a423ee", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f16, "rrrrrrw"},
-      {"int8_bias_residual_layer_norm__f32", "80783687a1fa958cd3d1d570fb7337db922bf5d0a5694a6ba61a2ea966019c79", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f32, "rrrrrrw"},
-      {"int8_bias_residual_layer_norm_quantize__f16", "f69db81874c3dee52c06fec0ae4733a7d21a9891b81531405c507173638a576f", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f16, "rrrrrrw"},
-      {"int8_bias_residual_layer_norm_quantize__f32", "22b77f91f9b93e997998dc136fe15730c4362eec2a8f44be11d28b1689d970d2", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f32, "rrrrrrw"},
-      {"int8_bias_v_2r4r4__f16", "3c24829711ed25c8df14427e1f4bee8f1316432a6d9dddb965d8f52cc57f1e6a", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16, "rrrw"},
-      {"int8_bias_v_2r4r4__f16__d64", "ecfe28edac3afdb71863961b98959f88b742db6cdc2b2acb16454e253d094e2f", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16__d64, "rrrw"},
-      {"int8_bias_v_2r4r4__f32", "72bdea15c9c1f9637824b810257687fdfa70d302c42de5cea78fe31379793ed0", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f32, "rrrw"},
-      {"int8_bias_v_2r4r4__f32__d64", "2676dac5e741e7d83b5085eb6a6fb7695ab628ae0a1b0d3a4f373fc77a5a6b00", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f32__d64, "rrrw"},
-      {"int8_bias_v_2r4r4_unpack__f16", "64de7364624f860530627aad89acda1581f1c601670aacd5da4dc74fbc7a69ae", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f16, "rrrrrw"},
-      {"int8_bias_v_2r4r4_unpack__f16__d64", "b3543a444b548faf4c69944e80480427822dc1eacd38b8455c14a88eeb393804", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f16__d64, "rrrrrw"},
-      {"int8_bias_v_2r4r4_unpack__f32", "a84a3213ada0bde3d5508c269110eb544390cd4b4800aac283f902ba4fe90d41", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f32, "rrrrrw"},
-      {"int8_bias_v_2r4r4_unpack__f32__d64", "1b2fbfd84f3fb75cd90ab542d401dc0b36d6c8fd32fc0a5ef90fca6b8fb72234", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f32__d64, "rrrrrw"},
-      {"int8_bias_v_col4__f16", "879edaa9f8fe742547d01de4b1beb62a36518f5db0765141aaa6bdc0dcfc3697", 4, 4, 1, heddle_launch_int8_bias_v_col4__f16, "rrrw"},
-      {"int8_bias_v_col4__f16__d64", "f1ea4a19f9873a5224a6f59ef77b76d7ac4b68c4f7dce5a0207f552e3463e52d", 4, 4, 1, heddle_launch_int8_bias_v_col4__f16__d64, "rrrw"},
-      {"int8_bias_v_col4__f32", "5b6100a2bc4f052f5deda53dffa1e5188481879f017926d3d4cbb47f71ce27c5", 4, 4, 1, heddle_launch_int8_bias_v_col4__f32, "rrrw"},
-      {"int8_bias_v_col4__f32__d64", "f90cb957c034f6342e9eac9c222493cc8661d23469a159ce4625795a4395dffd", 4, 4, 1, heddle_launch_int8_bias_v_col4__f32__d64, "rrrw"},
-      {"int8_bias_v_col4_unpack__f16", "b7e4732fc9eab6b323b135066d5821f92fd2f2bdcd9828ebf39a731a73830ba4", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f16, "rrrrrw"},
-      {"int8_bias_v_col4_unpack__f16__d64", "b93dc1949c6b4bd704a48f10ecf54245d2761e8d8fc609a01c5f74e629913131", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f16__d64, "rrrrrw"},
-      {"int8_bias_v_col4_unpack__f32", "684de9fb943add436d387c9ce099e75c7997fed0360b8e842863fac278a5d400", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f32, "rrrrrw"},
-      {"int8_bias_v_col4_unpack__f32__d64", "a0a2275ede8ba8500b72fd32507dbefe252dd55d11b7ee83fb7359e141a48954", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f32__d64, "rrrrrw"},
+      {"int8_bias_gelu__f16", "284bb48ccafe0c91a0bb31b2959185fdafe001f0cf0b19eeb76e31a7d405ee84", 4, 2, 1, heddle_launch_int8_bias_gelu__f16, "rrrw"},
+      {"int8_bias_gelu__f32", "73edddf030236323b1e83862e74c71a6f6059c57b9c8172e8f2f93232bf309f1", 4, 2, 1, heddle_launch_int8_bias_gelu__f32, "rrrw"},
+      {"int8_bias_gelu_tanh__f16", "7e682eb7d9f9da5d98a02a36b3bd301f4ef493b772a5862c2d584246f4bf05af", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f16, "rrrw"},
+      {"int8_bias_gelu_tanh__f32", "47dbd5c55e8bcbff36046fdb044315286e99e2e5b9980bb7560278d7076e7d4c", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f32, "rrrw"},
+      {"int8_bias_qk_2r4r4__f16", "9963fbb44235c851adab877b6733186efb41a58103166813da283e56e021b32c", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16, "rrrrrrww"},
+      {"int8_bias_qk_2r4r4__f16__d64", "de0a00dc010447a3a0cfa359b45d61aa26ca60bbffbe71a181d2694090fb04f5", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f16__d64, "rrrrrrww"},
+      {"int8_bias_qk_2r4r4__f32", "ea3539ed8fdd7fd9ebe6d5a86d83bb3be4a765dd24c14bd13e3804022190b27f", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32, "rrrrrrww"},
+      {"int8_bias_qk_2r4r4__f32__d64", "f1460a658201d1e27969428e701585c1a113e47d0eb7e9fd4a47c2f8969da6c7", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32__d64, "rrrrrrww"},
+      {"int8_bias_qk_2r4r4_unpack__f16", "6fb1952730aa3b1160ada7370c714daabacf203c47aa603c069349bfe91e6156", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16, "rrrrrrrrww"},
+      {"int8_bias_qk_2r4r4_unpack__f16__d64", "b2224022bfb1141eb438c454cc4a95aaf3d2dfcb88a85a2903c4b766f9f7890e", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64, "rrrrrrrrww"},
+      {"int8_bias_qk_2r4r4_unpack__f32", "fb3074b2af3de4bd12bb1cf8a71c9d588cb91b044408adf1760683b176751ef0", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32, "rrrrrrrrww"},
+      {"int8_bias_qk_2r4r4_unpack__f32__d64", "63379acf2aeb7f28d3051fdb0f4093ea6797c6ea15b6108f10b43e54614aca0b", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64, "rrrrrrrrww"},
+      {"int8_bias_qk_col4__f16", "76f9022793a51eb324194fac528c1dbb77073fd90f861e6f89f0f953dcec49b4", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f16, "rrrrrrww"},
+      {"int8_bias_qk_col4__f16__d64", "ca702bb782a6afe1e4a68624a29cd4be79d8832fc20746b23d7d6c274a7c6051", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f16__d64, "rrrrrrww"},
+      {"int8_bias_qk_col4__f32", "a1ca6ce61d76adaf14f0c8ad5db0f3c192803c00eb298a0bef18dcbc8fce2a91", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f32, "rrrrrrww"},
+      {"int8_bias_qk_col4__f32__d64", "1b881a4a083e7b05241f190017ada58e12266a3ea04873894c4805af28717732", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f32__d64, "rrrrrrww"},
+      {"int8_bias_qk_col4_unpack__f16", "ed0c94dfdd9727e3caa5a062bf5af262c0ab51de0b76dfbe2cc4de3f684f7ebf", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16, "rrrrrrrrww"},
+      {"int8_bias_qk_col4_unpack__f16__d64", "026a6fb29f829b2aa10378d53fa21e734f31f61cd35c097f13c71cdc526acdd7", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16__d64, "rrrrrrrrww"},
+      {"int8_bias_qk_col4_unpack__f32", "0efcd20c6c165d6bb39d2f5352c51ae8987b2c48d35674bafb66b8be342b50d5", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32, "rrrrrrrrww"},
+      {"int8_bias_qk_col4_unpack__f32__d64", "5ac3cbc5e40eb23fe6073f59326484321d26ac6071eec8c59ea65ebefd6c2a21", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32__d64, "rrrrrrrrww"},
+      {"int8_bias_relu__f16", "8e7402682c58b3072f3c103082d361a67fa7e4973a9365bfb4a3eeaaade4889c", 4, 2, 1, heddle_launch_int8_bias_relu__f16, "rrrw"},
+      {"int8_bias_relu__f32", "6dfdd6b2b95ebcb34cdf7925fbcbd6a0db9e8b5f01f7139838a1fc58eb08a40a", 4, 2, 1, heddle_launch_int8_bias_relu__f32, "rrrw"},
+      {"int8_bias_residual__f16", "fc07bf7213af385773f4f2e4fff7ab9919590e5be2e7ef245054ce4c7bc774d9", 5, 2, 0, heddle_launch_int8_bias_residual__f16, "rrrrw"},
+      {"int8_bias_residual__f32", "46a2e11e851465644997c767fd74bdffa2ea538d730a20759e42d28d3d36bcbe", 5, 2, 0, heddle_launch_int8_bias_residual__f32, "rrrrw"},
+      {"int8_bias_residual_and_layer_norm__f16", "cbd244d44e53a3e03a77f28345ff03c987b8aae53c541e2af40a2a25605041c7", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f16, "rrrrrrww"},
+      {"int8_bias_residual_and_layer_norm__f32", "081a52270040ca6d4ccb06717536c33b75fca709f0bf073b00b9e8fc358c4dc8", 8, 2, 2, heddle_launch_int8_bias_residual_and_layer_norm__f32, "rrrrrrww"},
+      {"int8_bias_residual_layer_norm__f16", "eb7aa3f96465555d09eae30b89df799deae843b929aa1bb951c600e8691b9ad9", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f16, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm__f32", "570fdad126eacb01f26edf77737ab876fc0f5f24e1d28dc84501cc23666aa556", 7, 2, 1, heddle_launch_int8_bias_residual_layer_norm__f32, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm_quantize__f16", "c5bce71bb9ae6e514ebad2738fde832a9b03423c90bd8de5174daae1017180df", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f16, "rrrrrrw"},
+      {"int8_bias_residual_layer_norm_quantize__f32", "1732422282310b27277a9b4c82f9f1f98da064e8bf3fafc8e8c30b3d32d12d58", 7, 2, 3, heddle_launch_int8_bias_residual_layer_norm_quantize__f32, "rrrrrrw"},
+      {"int8_bias_silu__f16", "2a144701229f0411fdc99b098232f6f4617112ec7abe33744b4ddd64f97b07c9", 4, 2, 1, heddle_launch_int8_bias_silu__f16, "rrrw"},
+      {"int8_bias_silu__f32", "14d0f86bcdf5edf5e4872a099c364a6e7d89690f33893698eca32f8579a2c492", 4, 2, 1, heddle_launch_int8_bias_silu__f32, "rrrw"},
+      {"int8_bias_v_2r4r4__f16", "ba8769896b1c8e6f72cf9db513c8a8529a0709654246986bc3387094184a8956", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16, "rrrw"},
+      {"int8_bias_v_2r4r4__f16__d64", "af46801775899fddb51b0ad3a10c0110fabf758328c120ea573b13955d6e6ae6", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f16__d64, "rrrw"},
+      {"int8_bias_v_2r4r4__f32", "2070841e3cbded33738237780d20d28ac9984579a8dbb7346de41f073692c9f7", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f32, "rrrw"},
+      {"int8_bias_v_2r4r4__f32__d64", "ccfea3dba26aa7b5bcd7243548646de6e84d40ba9962f9ca3fdc54b9a63be2cf", 4, 4, 1, heddle_launch_int8_bias_v_2r4r4__f32__d64, "rrrw"},
+      {"int8_bias_v_2r4r4_unpack__f16", "ae995a83beaf4190f7f294029f89fbdddac8bb0425a5a0c2865f4713f1ed59a7", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f16, "rrrrrw"},
+      {"int8_bias_v_2r4r4_unpack__f16__d64", "281d60c97d8261af9ae1491b3bd0503c158bfa82f48a27eea373fe4e62320967", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f16__d64, "rrrrrw"},
+      {"int8_bias_v_2r4r4_unpack__f32", "fe620a1e0dd6770fddf67d2fb262e82d51b87a128e79b79572c961c12c773573", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f32, "rrrrrw"},
+      {"int8_bias_v_2r4r4_unpack__f32__d64", "516f7997bc7171a3f58284425504cfae1fc5a60b199eec016fb85c14ea43fbd7", 6, 5, 1, heddle_launch_int8_bias_v_2r4r4_unpack__f32__d64, "rrrrrw"},
+      {"int8_bias_v_col4__f16", "f08b069879ec25883dc38fd261a64821c694d9405ad57b7b952bbd1a6147eabe", 4, 4, 1, heddle_launch_int8_bias_v_col4__f16, "rrrw"},
+      {"int8_bias_v_col4__f16__d64", "f6a0f866ed2504af4f4f0be55a806fc3c1df3e7158e1b0422357d4605ea45c07", 4, 4, 1, heddle_launch_int8_bias_v_col4__f16__d64, "rrrw"},
+      {"int8_bias_v_col4__f32", "0122ddca17425b3c85bbe5099ff4a73ab585aac51182b81dbc9aca6ccc6e3ac1", 4, 4, 1, heddle_launch_int8_bias_v_col4__f32, "rrrw"},
+      {"int8_bias_v_col4__f32__d64", "8352305eeed632aeb9bae03b041c4be9736b3a0692e153a587a494087b8d09d7", 4, 4, 1, heddle_launch_int8_bias_v_col4__f32__d64, "rrrw"},
+      {"int8_bias_v_col4_unpack__f16", "32dcea761b48697795fd2b9eb75a551bc142d5282eb58758a73afa662bffda6c", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f16, "rrrrrw"},
+      {"int8_bias_v_col4_unpack__f16__d64", "b04cba7f4dcd02e3c4318a28791a16168ca0a94e7038f9584615572dcd7707e6", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f16__d64, "rrrrrw"},
+      {"int8_bias_v_col4_unpack__f32", "2cf52cdb69dd18a1e37b7ce79f99fc4c2cb1daf092c8f9c5f872ba982380e9f4", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f32, "rrrrrw"},
+      {"int8_bias_v_col4_unpack__f32__d64", "99b441f2906939f4abbc29e5a7fb06ccfe7176ca9f09152ffa7c115962b8315f", 6, 5, 1, heddle_launch_int8_bias_v_col4_unpack__f32__d64, "rrrrrw"},
       {"int8_col32_from_rows__bf16", "6fb4db27946515604dd40a6132d6f94111c0f80ce7d37fa1d690eb2fa0f51c34", 2, 2, 1, heddle_launch_int8_col32_from_rows__bf16, "rw"},
       {"int8_col32_from_rows__f16", "f6bd0ddb30382cae7778bdae9ddf01419f8c0a9c7ba685e2eee4d289c7abee5c", 2, 2, 1, heddle_launch_int8_col32_from_rows__f16, "rw"},
       {"int8_col32_from_rows__f32", "b5623c3cf73a066a94645118f480212b91b70ac8f4c207564d9ed9ebb59bab40", 2, 2, 1, heddle_launch_int8_col32_from_rows__f32, "rw"},
@@ -608,33 +843,84 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_context_col4", "3f3d319ff6e09c5e436005a79daa6a9e2bb562ddb999bd58a9fac27a201300d8", 3, 5, 0, heddle_launch_int8_context_col4, "rrw"},
       {"int8_matmul", "4d54ca98c19c2c080ef1cf3645c929047c63753af5b74aeb0a4c777291fb020f", 3, 3, 0, heddle_launch_int8_matmul, "rrw"},
       {"int8_matmul_2r4r4", "073a45173250f746cf652a500f476bc254828a69163910976ff6732e4cf142e9", 3, 3, 0, heddle_launch_int8_matmul_2r4r4, "rrw"},
-      {"int8_matmul_bias__bf16", "7ac43307a2d30c6d1bb1ebba5ca95103cb3ee4e4b63993644464e6b3e4198dd9", 5, 3, 0, heddle_launch_int8_matmul_bias__bf16, "rrrrw"},
-      {"int8_matmul_bias__f16", "3e762213bc4e50ed37b55b2434e3c521c0143e10e1c93f34e0a4eecaaf868f78", 5, 3, 0, heddle_launch_int8_matmul_bias__f16, "rrrrw"},
-      {"int8_matmul_bias__f32", "81443366148ecb158159ebbc85aa6a229ebc66be9a4081bdff6cc95bf7c34032", 5, 3, 0, heddle_launch_int8_matmul_bias__f32, "rrrrw"},
-      {"int8_matmul_bias_gelu_quantize__bf16", "cf0ba3fd716c36557e05716299f9a879d6a73ab52abd591e815f9fa0c4d9d4a4", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__bf16, "rrrrw"},
-      {"int8_matmul_bias_gelu_quantize__f16", "5fe5f40d1841cc3c8bceba8e80d74c6a44d4fb15f918ba70831f06f444941d8a", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__f16, "rrrrw"},
-      {"int8_matmul_bias_gelu_quantize__f32", "3340acea56e43c0a0362ef1290d3a0943c3b2a9cd0f7fda1a1fbec679cc930c0", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__f32, "rrrrw"},
-      {"int8_matmul_bias_residual__bf16", "f99a8398ecbd78b228b9245ce4ca70b0c68441787e74c5e827893fcf20e4afc4", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__bf16, "rrrrrw"},
-      {"int8_matmul_bias_residual__f16", "7d811c8da3ce339ef34de36629bc00ada40c6cfefed442712b9e925d83c4e49b", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f16, "rrrrrw"},
-      {"int8_matmul_bias_residual__f32", "7722c585bdbeca568ceaae18274141aaeab61d40112dcc8d64ddf9425d75109d", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f32, "rrrrrw"},
+      {"int8_matmul_bias__bf16", "ef7761181610dc9f46b63212b16bf232e6164b17d0f39960b9b0eb96477fb59c", 5, 3, 0, heddle_launch_int8_matmul_bias__bf16, "rrrrw"},
+      {"int8_matmul_bias__f16", "7b74ec6a7b1f0b5f3a90ed949dee3dde5719d290d2ba3ae8e4d9b8e2923d2247", 5, 3, 0, heddle_launch_int8_matmul_bias__f16, "rrrrw"},
+      {"int8_matmul_bias__f32", "e3eb52e747dc1ab0407b1d42fec29a01efd9ffbad977dc72ffc7d78cef8f5afb", 5, 3, 0, heddle_launch_int8_matmul_bias__f32, "rrrrw"},
+      {"int8_matmul_bias_gelu_quantize__bf16", "26ae2ac8ca503446c109b65559d6e1fb3fcad1048e0034babfdcf1e22eb549d5", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_gelu_quantize__f16", "afe6443f329e571d35078190d0cbdc7216d0af35842ebdf03c9b8ab572b259e3", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_gelu_quantize__f32", "7b566f112c8215a82c2aeb0f725ac9d9988caf5fbb5a206e109f6300a9606a07", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_quantize__f32, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__bf16", "588f1882eda6a75dc968e5b2ec4b1acc3e2f5fa2233ec8e32e1e9318866bba8f", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__f16", "704e261532c0c5e8ecdc30684e195ef9b484bbd10fe50607f4a3f1bd8c4b1a7f", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_gelu_tanh_quantize__f32", "86064ebec44ecb065f2793f02223c990217bcd97f4640e1dc6d63310d86b4eb2", 5, 3, 1, heddle_launch_int8_matmul_bias_gelu_tanh_quantize__f32, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__bf16", "0627de445f715e9f1f256a95bd965ad23d4b69f8230d1203278c095cfc7391a6", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__f16", "07dfab5fd03bbbf718d3002877383ae0a43ac4e71e20a0a4360084aa6e703aed", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_relu_quantize__f32", "b43b8f0d552c44638ae1ff3e277a56c5ed57a2c09069d0c49a1edddb7b320815", 5, 3, 1, heddle_launch_int8_matmul_bias_relu_quantize__f32, "rrrrw"},
+      {"int8_matmul_bias_residual__bf16", "8c6786da6831e6fee212172ab8e8508b60904ff6f57b86f1c93f12e56f2973f3", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__bf16, "rrrrrw"},
+      {"int8_matmul_bias_residual__f16", "f7d945b7c3533159dc730837b7ea72bcc54156ecdbf4aad35b0a004cdf48cea3", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f16, "rrrrrw"},
+      {"int8_matmul_bias_residual__f32", "4652d1ad258aa75f8ec4683e7238a73fbce6370a9b98bf36e40692f880b37709", 6, 3, 0, heddle_launch_int8_matmul_bias_residual__f32, "rrrrrw"},
+      {"int8_matmul_bias_silu_quantize__bf16", "740d9825543472111cab3e1d01c6edbeada83162902348c41701bb6dc3825f9f", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__bf16, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__f16", "619c3bed1d58509aba5baf42f6726c0d84b752405a93be010acf66164b19bf0c", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f16, "rrrrw"},
+      {"int8_matmul_bias_silu_quantize__f32", "4ea72d1a12ae322f779e2f8dca14dd06a8781b1a94a3582fd60006a39da01267", 5, 3, 1, heddle_launch_int8_matmul_bias_silu_quantize__f32, "rrrrw"},
       {"int8_matmul_col4", "a9dec500eac8a3470dfecbafbc3a0367b993bcddb9a8581fa7118c798fc27259", 3, 3, 0, heddle_launch_int8_matmul_col4, "rrw"},
-      {"int8_merge_heads", "c4bd1413869677c025cb4e392312f992b5e2859c65918ee89ac32f9f071bde2a", 2, 4, 3, heddle_launch_int8_merge_heads, "rw"},
-      {"int8_merge_heads__n464", "4223225a83f87edd17ff89633ab8774f082eea5385ebd60b03419977b35f4ce1", 2, 4, 3, heddle_launch_int8_merge_heads__n464, "rw"},
-      {"int8_merge_heads_pack", "6f66fa2d020ee1db008ee66de1348312bd46de67fcd2742a6957d8f2957a8b69", 4, 5, 3, heddle_launch_int8_merge_heads_pack, "rrrw"},
-      {"int8_merge_heads_pack__n264", "d3cb63eb3de074b177ebe538687f45f67e0386af8291ed75798a7b0295a7f4ae", 4, 5, 3, heddle_launch_int8_merge_heads_pack__n264, "rrrw"},
-      {"int8_row_bias_gelu__f16", "409c6e86cca089d5e9afb9ad1ac60af5f99e1f07a99e08ed754eeb8db347f668", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f16, "rrrw"},
-      {"int8_row_bias_gelu__f32", "bea1ca34948778af38eb7aff7bddedbb364e3c4be7298101a6508fb2ba25eefd", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f32, "rrrw"},
-      {"int8_row_bias_qk__f16", "0f473a67a24e881b70c30b934d3ed812d146222e9a71895ce0f037fab8abddec", 10, 6, 2, heddle_launch_int8_row_bias_qk__f16, "rrrrrrrrww"},
-      {"int8_row_bias_qk__f32", "1528879e4ec04ff92d8dba49a4e5906997b0aa3fa83f50b7c1a2d34a87667bec", 10, 6, 2, heddle_launch_int8_row_bias_qk__f32, "rrrrrrrrww"},
-      {"int8_row_bias_residual_layer_norm__f16", "ba87a930ab6b01ff779cc47f65b9ab8eb99652569b8f99bdd6a66778f12fb061", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f16, "rrrrrrww"},
-      {"int8_row_bias_residual_layer_norm__f32", "ed6d2d7e69a375795a20771c2f15cd5e3771eac803ade0022a0772b12a6fa991", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f32, "rrrrrrww"},
-      {"int8_row_bias_v__f16", "23587c84379c24af297aa28af8959d1c2c27314bf722ca6d380c40c42d4b7396", 6, 5, 1, heddle_launch_int8_row_bias_v__f16, "rrrrrw"},
-      {"int8_row_bias_v__f32", "3498f028fb2726a3a722b2789a2bf717d8fa74228eb224a083841f3eccec05de", 6, 5, 1, heddle_launch_int8_row_bias_v__f32, "rrrrrw"},
-      {"int8_row_merge_heads_pack", "191f9be6f9eb7cd61a8edabc0498d5cf43ef09278ed44b9d0609804669c8b9e9", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack, "rrrw"},
-      {"int8_row_softmax", "5c4e2851dc62d713f45ef0fb5bf5f83ff7c211d0f56112a722cf4b161a19ae43", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
+      {"int8_merge_heads", "bb838f67ad4a60284039ff24474530b6f3d7d9a3110a7581bed95498a2a7335d", 2, 4, 3, heddle_launch_int8_merge_heads, "rw"},
+      {"int8_merge_heads__n464", "b9acb5f764cc38921aecdb6b6a29bc99515a9fcb64b436dc9243a11650525d60", 2, 4, 3, heddle_launch_int8_merge_heads__n464, "rw"},
+      {"int8_merge_heads_pack", "d9470e6216c4375f46d4f74549f09e71e313046e768ea623942b5ed8a3a2bd2b", 4, 5, 3, heddle_launch_int8_merge_heads_pack, "rrrw"},
+      {"int8_merge_heads_pack__n264", "bb7b1e37c71c3d4c8a037a098d5465a9bbe96969c7d54876a1796ce05bac9cd9", 4, 5, 3, heddle_launch_int8_merge_heads_pack__n264, "rrrw"},
+      {"int8_row_bias_gelu__f16", "b985618dd37780bfbee7c6f0935f2a17a2daa8cf731e96f45ec22c000537c5a8", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f16, "rrrw"},
+      {"int8_row_bias_gelu__f32", "3c1caf7919ca3245a23d2be8877523715e454af1c4e2c446f6f04fd34ff3c278", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f32, "rrrw"},
+      {"int8_row_bias_gelu_tanh__f16", "309ba8ba773fa28c8d2efb039e34e9732d0acff25d2b1de7b715ddca344a55fd", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f16, "rrrw"},
+      {"int8_row_bias_gelu_tanh__f32", "590de4c3965e327760d9073cdb73c036720be950ba9e4def824c7fa57fdca037", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f32, "rrrw"},
+      {"int8_row_bias_qk__f16", "8e49795f760b52753be7728f1d5e16e123b9f1dca8129b7c998a6e4e2fc578f8", 10, 6, 2, heddle_launch_int8_row_bias_qk__f16, "rrrrrrrrww"},
+      {"int8_row_bias_qk__f32", "2649cfec2586005f30d3dd4aebfe446c3c4618341d87381ce005d4e66192fade", 10, 6, 2, heddle_launch_int8_row_bias_qk__f32, "rrrrrrrrww"},
+      {"int8_row_bias_relu__f16", "3583af1c5c644dbdf257ec7976c001887ccc15a60d5e0e82f20dd7932f74be71", 4, 2, 1, heddle_launch_int8_row_bias_relu__f16, "rrrw"},
+      {"int8_row_bias_relu__f32", "e9eac60a58e93963481b800021152c00f7b96b4e92aa966c0c5d6268ed809e7d", 4, 2, 1, heddle_launch_int8_row_bias_relu__f32, "rrrw"},
+      {"int8_row_bias_residual__f16", "f0b0b62ce7595d43fb0bf4ba00de0381d77e4d66101d37bd97eb4f0839f08fe6", 5, 2, 0, heddle_launch_int8_row_bias_residual__f16, "rrrrw"},
+      {"int8_row_bias_residual__f32", "6eb96dfe4a522f8d2388d8a3b2ce7cce49e29d6370f63dd6521b197563a4bf91", 5, 2, 0, heddle_launch_int8_row_bias_residual__f32, "rrrrw"},
+      {"int8_row_bias_residual_and_layer_norm__f16", "a52f1682b160139630bd64a2d60344fa84f9e0f0f314090a2c372d1d0acf8a48", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f16, "rrrrrrww"},
+      {"int8_row_bias_residual_and_layer_norm__f32", "af95cc369268711a9c6109131d461516d0247cf6063a5b63a596b56efecd2c10", 8, 2, 2, heddle_launch_int8_row_bias_residual_and_layer_norm__f32, "rrrrrrww"},
+      {"int8_row_bias_residual_layer_norm__f16", "0c53d0b4daf26024e0140a577cbee0032d48b56cbbbcc9ce9166e61f022f1b8b", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f16, "rrrrrrww"},
+      {"int8_row_bias_residual_layer_norm__f32", "c1f7bd71878990442bb48727fc2ca45aa55d21218586fecde165e855dc89a5a1", 8, 2, 2, heddle_launch_int8_row_bias_residual_layer_norm__f32, "rrrrrrww"},
+      {"int8_row_bias_silu__f16", "6e0d52dcfb40c74988322fd5fcdd7e73484fee81b2033a84bf4b229bedeee1bd", 4, 2, 1, heddle_launch_int8_row_bias_silu__f16, "rrrw"},
+      {"int8_row_bias_silu__f32", "804460a8b224d93d259d0abc9f608746d546abbcc6339c4cbf61bb0a45d05171", 4, 2, 1, heddle_launch_int8_row_bias_silu__f32, "rrrw"},
+      {"int8_row_bias_v__f16", "f077c22cdf878fa4ba99a437c359564e19115ae7a24a17b05daf102b8786db23", 6, 5, 1, heddle_launch_int8_row_bias_v__f16, "rrrrrw"},
+      {"int8_row_bias_v__f32", "556c54a9bf9a986b517cff497a9af32834630a9ace8faf7a7c7973dc1f86f0e7", 6, 5, 1, heddle_launch_int8_row_bias_v__f32, "rrrrrw"},
+      {"int8_row_layer_norm__f16", "30e5f02107b78d8b2c0806fa2c2d20269be8be30d89ddfbc090835dd10b66226", 4, 2, 2, heddle_launch_int8_row_layer_norm__f16, "rrrw"},
+      {"int8_row_layer_norm__f32", "e4677926e303492c59a740858ee8137f92304afd532d5984f2fea4327bf44ee3", 4, 2, 2, heddle_launch_int8_row_layer_norm__f32, "rrrw"},
+      {"int8_row_merge_heads_pack", "c96d37c493d234ca73a75803ec5e1250d22fd5e76b56c2e1d11e93d28d92010a", 4, 5, 3, heddle_launch_int8_row_merge_heads_pack, "rrrw"},
+      {"int8_row_softmax", "b5aece0f3be13a89f7c568eea2bd257a8f8ae744d5718863b182ae95018af572", 3, 4, 4, heddle_launch_int8_row_softmax, "rrw"},
+      {"int8_rows_matmul__bf16", "1857fd8a9b98c883016c9c6f70bf8382716ff5eedf6e70469a1218c2eafd54bd", 5, 3, 0, heddle_launch_int8_rows_matmul__bf16, "rrrrw"},
+      {"int8_rows_matmul__f16", "b154a12d15021104e3f88e9c3628bb18372c4ea63730713ab5ea256674762dd0", 5, 3, 0, heddle_launch_int8_rows_matmul__f16, "rrrrw"},
+      {"int8_rows_matmul__f32", "0f0c60a84b2bb3df5c6cbfbb98705083c93d5b58c3ea0e4881433fa88ddc4a4f", 5, 3, 0, heddle_launch_int8_rows_matmul__f32, "rrrrw"},
+      {"int8_rows_matmul_bias__bf16", "b702482d4327fdcaba8bf98bb2b9a2686738b45f002c4d7becaf9f6393de367f", 6, 3, 0, heddle_launch_int8_rows_matmul_bias__bf16, "rrrrrw"},
+      {"int8_rows_matmul_bias__f16", "ba2b5abf237c92b002d13c5f96b8fae7bd1a85e01c29c25ac0ffdae4cf232426", 6, 3, 0, heddle_launch_int8_rows_matmul_bias__f16, "rrrrrw"},
+      {"int8_rows_matmul_bias__f32", "448b787be44cb8663017968a98c92874776a8446b8b60fea2d3aee0a36f4c9a7", 6, 3, 0, heddle_launch_int8_rows_matmul_bias__f32, "rrrrrw"},
+      {"int8_rows_matmul_bias_residual__bf16", "bb35a379ca0b80f5b0f0745ce1c3d26e177b9b02ea2400a6fc834f7747e24191", 7, 3, 0, heddle_launch_int8_rows_matmul_bias_residual__bf16, "rrrrrrw"},
+      {"int8_rows_matmul_bias_residual__f16", "fd4836991b1f9f535438adf06804293ea08c1f77e172e1745b2ee55470b9ff96", 7, 3, 0, heddle_launch_int8_rows_matmul_bias_residual__f16, "rrrrrrw"},
+      {"int8_rows_matmul_bias_residual__f32", "2400b31ba9c051302c4059d9919e86d191b0215974f28c0ff1648f18aceafa6b", 7, 3, 0, heddle_launch_int8_rows_matmul_bias_residual__f32, "rrrrrrw"},
+      {"int8_rows_matmul_residual__bf16", "b010cf1432b8f4d5923ce89a9091da7cda95d0e44c179457be8bac9bf4156f74", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__bf16, "rrrrrw"},
+      {"int8_rows_matmul_residual__f16", "e7ce4e6a869876e85a90a7cec4677a31616e5420c3d5fee081b1d92bf9d810bc", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f16, "rrrrrw"},
+      {"int8_rows_matmul_residual__f32", "097acf4b71406622bc6b32dd622679d7980af1d377f0b19a99308b6f47554155", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f32, "rrrrrw"},
+      {"int8_rows_matmul_swiglu__bf16", "95902f95269e54d931d1d8258d9a43f230a6fc8706f6cbce31ef8f450e575859", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f16", "8357cc8244ee9beaee4dfb08cfaf642fc0bedfc1d596bc867953d62bca45ee1d", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f32", "420286767365f0656cc41e9df9d0aa4f256e53425a328ae1697a239482b2286d", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
       {"int8_scores_col4", "e2b79048753b1cddb7c62aa5c1ed1863ab0b25bed1135ff3e19f383b73b831bb", 3, 5, 0, heddle_launch_int8_scores_col4, "rrw"},
-      {"int8_softmax", "69953d4b4f4c88802ea423d182bc772c4a9feab175a1ea1b8737a492b66fbe96", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
+      {"int8_softmax", "78adcc3058d4e5588609a968d847e08ef7362e870caec349e8cd2bc711961c65", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
+      {"int8_weight_matmul__bf16", "127e474fb4b058a3a5da35dddd2fe4c1defa543ec787d886e5f4ecc11ae45536", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
+      {"int8_weight_matmul__f16", "471af11379af87c2c176a0a9cc7c280062c89d02a77e0d702110176605ae2cdd", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
+      {"int8_weight_matmul__f32", "40b523d2c66ef4bafd9028905ed77647251477e048b94ef97e9f9a3001c8c24d", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
+      {"int8_weight_matmul_bias__bf16", "85c75a0b27e40e7b889e125879cd3131cec74784d6fc4319c9dcd20fd5c23b26", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__bf16, "rrrrw"},
+      {"int8_weight_matmul_bias__f16", "dccb074c1ad8163c20bea5a0ce11ef217b2fb45c2aed99a9ffcadc60523e53af", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f16, "rrrrw"},
+      {"int8_weight_matmul_bias__f32", "cc577d5d872d93dafd7a601361aa054a1aefc8b17c090ed98bbd129d6a94b3ab", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f32, "rrrrw"},
+      {"int8_weight_matmul_bias_residual__bf16", "48a2e15428f00924d9208746f9d21df24613cee6a88548b4583fd66292a33e29", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__bf16, "rrrrrw"},
+      {"int8_weight_matmul_bias_residual__f16", "91aa150453e4276d576c027ed407266b2b9e445ed8f4791ca4cab53c2ebefe99", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f16, "rrrrrw"},
+      {"int8_weight_matmul_bias_residual__f32", "67ceeeb0d8125bb4ae04a7b8ade3ddf564ff2e63877c1a0f76ff50e2134ec386", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f32, "rrrrrw"},
+      {"int8_weight_matmul_residual__bf16", "66f5822ac7b1cf332e20e605bd3bcb715d92ca8408a9839c177744a375ca2f55", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__bf16, "rrrrw"},
+      {"int8_weight_matmul_residual__f16", "ffb620cedbe1eb6e074a1c0dbbbfc5a600b97f7e236728c52bfe98b171312834", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f16, "rrrrw"},
+      {"int8_weight_matmul_residual__f32", "84ced717b70d25aa56e210131941da41c213917364c5a292d4cd1e311f008768", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f32, "rrrrw"},
+      {"int8_weight_matmul_swiglu__bf16", "a8129423d19795460a9782597b5d801a738e574ced9c824c10dc39f87e58eca2", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f16", "4a7acf2dc96ed4c8ca654611a27e6419230d5269036b30c74b7de30de460e1c5", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f32", "8833b56962bf467f2cd4a29b2ed2ec4853d70c7a0f840112200032bc96f3f6d8", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f32, "rrrrrw"},
       {"kv_bias_split_heads__bf16", "50000497aae57cd925738f7883f63ec1ef2171fa1b4fc148089b3ea8fafb3dd3", 6, 4, 0, heddle_launch_kv_bias_split_heads__bf16, "rrrrww"},
       {"kv_bias_split_heads__f16", "bf6074e24b3c893a89eee4ef546bb34208cec7d1666a03f1e64e14968b27e097", 6, 4, 0, heddle_launch_kv_bias_split_heads__f16, "rrrrww"},
       {"kv_bias_split_heads__f32", "0d82f2812d43eb3079a219a588e450fb2d055a8e7adee3e5f6816765f2a64848", 6, 4, 0, heddle_launch_kv_bias_split_heads__f32, "rrrrww"},
@@ -644,6 +930,23 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"layer_norm_quantize__bf16", "b3117ca04a6a4f5730a6f079f1e51d67e0d8f3603d9a98d80019ac10c5321325", 5, 2, 2, heddle_launch_layer_norm_quantize__bf16, "rrrww"},
       {"layer_norm_quantize__f16", "0b0272de82669d3c3259c2138070638aa44f92fcc94276f9129d9c432a94c505", 5, 2, 2, heddle_launch_layer_norm_quantize__f16, "rrrww"},
       {"layer_norm_quantize__f32", "d19a243ad0bb1a5e18bf6120503fc07e922936df056087f6fed51b40c15e7647", 5, 2, 2, heddle_launch_layer_norm_quantize__f32, "rrrww"},
+      {"layer_norm_to_int8__bf16", "9525dc43118b331e8dcf0c07238aa339d69ccc9245a353e561c6cff0dfd41bc1", 4, 2, 2, heddle_launch_layer_norm_to_int8__bf16, "rrrw"},
+      {"layer_norm_to_int8__f16", "e2752596d83878d96f1cb505a09a959a16d4934d4bfc70c833abadac75a7b86b", 4, 2, 2, heddle_launch_layer_norm_to_int8__f16, "rrrw"},
+      {"layer_norm_to_int8__f32", "b13acc9f45a51d54794af200e104fd4f93325b2633c23f9da2f493a72b1b371e", 4, 2, 2, heddle_launch_layer_norm_to_int8__f32, "rrrw"},
+      {"layer_norm_to_int8_col32__f16", "b81a65c7fc373e05eb41961e1c013fc11af07f8db3c8adc3d025629243ef6004", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f16, "rrrw"},
+      {"layer_norm_to_int8_col32__f32", "04c5da0fb44d6313f9ca684ac156d22093f324bd0b4042ac7e2c8a5c75bdeb48", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f32, "rrrw"},
+      {"llama_prompt_softmax__bf16", "cfbf712757b0571f67ca875cf5867675e6234dfc13a0c423a5cb7d81d532884f", 3, 4, 1, heddle_launch_llama_prompt_softmax__bf16, "rrw"},
+      {"llama_prompt_softmax__f16", "a423dbc34b524b04f55d1b5bc18ce8fe185e41a1dd1b299ad8515b8fc96c7897", 3, 4, 1, heddle_launch_llama_prompt_softmax__f16, "rrw"},
+      {"llama_prompt_softmax__f32", "a4346b1dcd0e38f46cb8a269221dc2b189a4ebf5ef70685fdb94175063df44c9", 3, 4, 1, heddle_launch_llama_prompt_softmax__f32, "rrw"},
+      {"llama_prompt_window_softmax__bf16", "4110752c6dcdc3c155d961ec5cd341fce792a5f1586a301cde833cb1fa8e1809", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__bf16, "rrw"},
+      {"llama_prompt_window_softmax__f16", "2e81264ff474c113e565b03e120177b09af5928e2d2d5e2db1d6da82c510ea07", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f16, "rrw"},
+      {"llama_prompt_window_softmax__f32", "5bb269a133a928ba8fcaedf3b09e8072f762fff47102805be7ff11dfcc27ab4e", 3, 4, 2, heddle_launch_llama_prompt_window_softmax__f32, "rrw"},
+      {"llama_step_softmax__bf16", "93a727a2b259e73da7f9bb8a125b95b990f56add5502b3097709a340f8ff6048", 3, 3, 1, heddle_launch_llama_step_softmax__bf16, "rrw"},
+      {"llama_step_softmax__f16", "21f3f3eb4f35410e077bab0dd4f173d831c7bc42bb7051580f241fb4e6a6ccc2", 3, 3, 1, heddle_launch_llama_step_softmax__f16, "rrw"},
+      {"llama_step_softmax__f32", "2a4efb83b299cfd71a940a020a3895156c385ea4a9b2404ddc5a827ebbcdbae7", 3, 3, 1, heddle_launch_llama_step_softmax__f32, "rrw"},
+      {"llama_step_window_softmax__bf16", "4b4a550c76abd6238ae4d8243144aeb78a24ef63d3432e59220f74e0cf53ae17", 3, 3, 2, heddle_launch_llama_step_window_softmax__bf16, "rrw"},
+      {"llama_step_window_softmax__f16", "21011f2e2b8a199f6e3170563922f1c17ec802aa19c49b2431419890341a953b", 3, 3, 2, heddle_launch_llama_step_window_softmax__f16, "rrw"},
+      {"llama_step_window_softmax__f32", "2fda1acd0a0c9f6a500c76c185f00b74a5565e937129381eb9ccd99a1f7c890f", 3, 3, 2, heddle_launch_llama_step_window_softmax__f32, "rrw"},
       {"locate_rows", "bb25da4f95301acdf34dabe9e2f027a0ccb9154c02da763039c30fa8caa024d1", 4, 2, 0, heddle_launch_locate_rows, "rrww"},
       {"magnitude_histogram__bf16", "08ae8b3b76c68e7fdc216a5999c3f9c243813a719e2d83ee196f8a6377a79bf8", 2, 3, 1, heddle_launch_magnitude_histogram__bf16, "rw"},
       {"magnitude_histogram__f16", "ba853c8d95a64cb836776ca10a98341e20585e1bcc1c1782b402127a4ccdbc5e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},
@@ -691,6 +994,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_cast_f32__bf16", "9af5e2cc8a6fc6797482ddfcd2f0032507b7b8de633a18c46f28e9157a720a78", 3, 3, 0, heddle_launch_matmul_cast_f32__bf16, "rrw"},
       {"matmul_cast_f32__f16", "b8d6dd67f1ea5272d75f92f703277f94a908ed3fd53eae22b8caea1fe0b0318b", 3, 3, 0, heddle_launch_matmul_cast_f32__f16, "rrw"},
       {"matmul_cast_f32__f32", "9fa85ef011c922b6a4d6d01b2ef4fd5efa6faee6860bd02ea9460ab1d34d44a8", 3, 3, 0, heddle_launch_matmul_cast_f32__f32, "rrw"},
+      {"matmul_residual__bf16", "55d28bbcd70e61f0d32a0fbb12d99cf95ed8682ee6daf8a60ddae9d38aefdaf7", 4, 3, 0, heddle_launch_matmul_residual__bf16, "rrrw"},
+      {"matmul_residual__f16", "c793dc312184260629064e925ee5cf08bfbd5645aa15d6ac91adf84553764218", 4, 3, 0, heddle_launch_matmul_residual__f16, "rrrw"},
+      {"matmul_residual__f32", "fea166a01eca6337dec44590d23f113abeef6d75816c3ed72b61c7aa11635f1c", 4, 3, 0, heddle_launch_matmul_residual__f32, "rrrw"},
+      {"matmul_swiglu__bf16", "b9091ca69195381d5aec6c5815222fdb4352720c35c6b983aed58c7bfc00b400", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
+      {"matmul_swiglu__f16", "855720a6e6ae8cccc8d32b9c2decd5ced1d011525a386ff3a25a98f13da064f4", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
+      {"matmul_swiglu__f32", "97ebabd714db27b8478120e63a737487c29873cbc646cab91d085940aa77c4eb", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
       {"merge_heads__bf16", "87c4a1d8587106b041070e784b76062ed881abcd0c4d8ae61d8a48ccb2c38517", 2, 4, 0, heddle_launch_merge_heads__bf16, "rw"},
       {"merge_heads__f16", "53e3e87421018a5e1dab7a3fe657184269849995b65c8b424ddbf0b6f9db2777", 2, 4, 0, heddle_launch_merge_heads__f16, "rw"},
       {"merge_heads__f32", "ab14c28b1da0c8ef63de8b6d5bc36a69fe1a5d957b598f7223d9ec8bb1389e7d", 2, 4, 0, heddle_launch_merge_heads__f32, "rw"},
@@ -700,26 +1009,50 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"next_places", "61c7e6b9289ffb453aa5fb09bf35b4d7a2faa8f5b84ac18b222881aa0cd83882", 3, 1, 0, heddle_launch_next_places, "rrw"},
       {"next_step", "755b750254502b018fbad4127fac3b303c2b8d164fff8efc448e0ccf04af82dd", 2, 1, 0, heddle_launch_next_step, "rw"},
       {"pack_integers", "bd1d4da79839ab5b0793b2860888df4d8e190b083dacf5c6c0ac4302b30afacf", 4, 4, 0, heddle_launch_pack_integers, "rrrw"},
+      {"pack_quantize_rows__bf16", "429aa3b3baef26fab923712cf61b9f172e84ce53ef9d5d2cc778dd5862496f5c", 5, 4, 0, heddle_launch_pack_quantize_rows__bf16, "rrrww"},
+      {"pack_quantize_rows__f16", "5538693feeced19f5836adabb873d1aaf83fc86a7be30225c01cd13e6a92d658", 5, 4, 0, heddle_launch_pack_quantize_rows__f16, "rrrww"},
+      {"pack_quantize_rows__f32", "db1e95c110c20ebd3988827f2fb3e6549c8e3dac7b3cbc4c0e42f6f77d3e13c5", 5, 4, 0, heddle_launch_pack_quantize_rows__f32, "rrrww"},
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
+      {"past_attention__bf16", "0c611663659d491e5da0e009c5332c97de5334e6e7475e95aa8a67fe1a17b678", 11, 7, 1, heddle_launch_past_attention__bf16, "rrrrrrrrwww"},
+      {"past_attention__f16", "e0b402590b31999d53148ea86ebf7926a36577a0d1af03f82995c7cbdb966a9b", 11, 7, 1, heddle_launch_past_attention__f16, "rrrrrrrrwww"},
+      {"past_attention__f32", "f2dd12dc834b1549079f3d5cd71b505d5a21623acee61e01d59a0e67e805d10e", 11, 7, 1, heddle_launch_past_attention__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms__bf16", "cf1e9e485a5eafd8dc52d1862469096adb82cd796b55f1a2f8b8adab90b1e3ce", 11, 7, 1, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f16", "3f88370d646a7998d533cbf4261ced0492f4d9f0aef6a903181b0b32562cc205", 11, 7, 1, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f32", "a1ec5491d65d36446830064894646a02c769dea050d2cd41f96f4d156c89e71d", 11, 7, 1, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__bf16", "ce7d4412c626a697972c3302d720529877d18f275e0eac0a42c11da957e855f0", 11, 7, 2, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f16", "63f2f951f7f0b4ffcd8dc8de781786b6607a28bc4d1225606e0287c7a3f8d180", 11, 7, 2, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f32", "6f2d9de7fac6a18868a26f0cd5bc9241306fec63f98c252ac7dec7b2e910efc7", 11, 7, 2, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
+      {"past_attention_window__bf16", "7e4a4c67f49980a35840ae7eb2d4277ed57553f85b19ed4a5e48489bac06ca41", 11, 7, 2, heddle_launch_past_attention_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_window__f16", "40e1e340db0d488421af0da0684aa9727dc596ea85d7a71a1167088566ea27b2", 11, 7, 2, heddle_launch_past_attention_window__f16, "rrrrrrrrwww"},
+      {"past_attention_window__f32", "f30b2875fa5ba590cbb14430af18df5820b28ec8cd75ee79a47dbdcde123e48b", 11, 7, 2, heddle_launch_past_attention_window__f32, "rrrrrrrrwww"},
       {"past_heads__bf16", "6bd8ce393a36fbaff2b1e1ef240769900184cbf16e0869e84d3ba55946806e15", 3, 6, 0, heddle_launch_past_heads__bf16, "rrw"},
       {"past_heads__f16", "d460e742f971bc5d83d2e70dbf6fe7db32cc0fe58e2336fd47693df3c5a95897", 3, 6, 0, heddle_launch_past_heads__f16, "rrw"},
       {"past_heads__f32", "34e765e3abb76bf21dffbeb738cf927dddf3b4be2b3118d86d3ae9f81218d0ca", 3, 6, 0, heddle_launch_past_heads__f32, "rrw"},
       {"penalise__bf16", "89421632c5583a828d9b4236937cd4e1b7cd1c64234a501071574a5ba92c35f5", 4, 2, 0, heddle_launch_penalise__bf16, "rrrw"},
       {"penalise__f16", "4514bb1287c2785e390f9ecbd166acfd8de0399edc272713b005ae8a3b231263", 4, 2, 0, heddle_launch_penalise__f16, "rrrw"},
       {"penalise__f32", "e6c4e2058321607a258e6fa23010fde4163abe50c5c8a1367cbac757f77b9728", 4, 2, 0, heddle_launch_penalise__f32, "rrrw"},
+      {"prompt_attention__bf16", "b96e84819e6191f26dec04129542b296ecd946bd695469aaf831087ea29a6362", 6, 7, 1, heddle_launch_prompt_attention__bf16, "rrrrrw"},
+      {"prompt_attention__f16", "eb11ccb00a864fbd296b01577bff9a24dd7f5f4fee43eec1d9e5f615876b3804", 6, 7, 1, heddle_launch_prompt_attention__f16, "rrrrrw"},
+      {"prompt_attention__f32", "7a422650e1bb62f6d11b5d813b9c11760aa85636f5c71a1d0a3b7bb50f67687f", 6, 7, 1, heddle_launch_prompt_attention__f32, "rrrrrw"},
+      {"prompt_attention_window__bf16", "0f0adf01699f964c0f045759ee1cde3ee4ba1dec23a8ecbcad729e1f47a25dfe", 6, 7, 2, heddle_launch_prompt_attention_window__bf16, "rrrrrw"},
+      {"prompt_attention_window__f16", "8a60c7f73cf218b6187174119830931c1c888a36ba4736dd140674382e4ddcdf", 6, 7, 2, heddle_launch_prompt_attention_window__f16, "rrrrrw"},
+      {"prompt_attention_window__f32", "076e6a707932de66b8a6c74293c280715691a60d4cdf7e267043426dec450e68", 6, 7, 2, heddle_launch_prompt_attention_window__f32, "rrrrrw"},
       {"qkv_bias_split_heads__bf16", "6becc606c0c3fc942445d3c1652fb0e1a2f6ec785b358af405cf2f9c195d3fd1", 9, 4, 0, heddle_launch_qkv_bias_split_heads__bf16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f16", "7e30a660dd274986d2d705806e1110390e27a8952b6cf4b6d3831861ccf2d8a5", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f32", "c5b3bcd5c58fb92c1ea90ad09e97459cea24b3f65a27722428e4ce65e29e2708", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f32, "rrrrrrwww"},
       {"qkv_bias_unpack_split_heads__bf16", "d9de977e81c0966db7c38268dde4937a61a3aef4c0bd2cbfc5404b070fdef14f", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__bf16, "rrrrrrwww"},
       {"qkv_bias_unpack_split_heads__f16", "cf50a057f4f508eecdc41f081570b45b50f4c2f3500eaec77580e2496d0f2b16", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f16, "rrrrrrwww"},
       {"qkv_bias_unpack_split_heads__f32", "f356a0691c1322d4d6b11c2d35f54174b3e58701e4e093ae24f7945bbf440c92", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f32, "rrrrrrwww"},
-      {"quantize__bf16", "68f28228100020c784fcfb3c8f583b15389b0f87cadc9c252c594864faa436c7", 2, 2, 1, heddle_launch_quantize__bf16, "rw"},
-      {"quantize__f16", "06d071ac15875cb72361d36e6bfdcbf8020fc60acfa559d20dc744e41f38c321", 2, 2, 1, heddle_launch_quantize__f16, "rw"},
-      {"quantize__f32", "d0b8f5a4c1dd5d8f1937c1a7a2327551ea34a86c2b960599bb022f38af6b2873", 2, 2, 1, heddle_launch_quantize__f32, "rw"},
-      {"quantize_col32__f16", "daab3688fa95b1b5c0f40941458c323fe57510648941e36f9ddde3014c648b1a", 2, 2, 1, heddle_launch_quantize_col32__f16, "rw"},
-      {"quantize_col32__f32", "a809bd8c07e6c3d2b3537f6870991796d8715dae0d88a2222ba942d941871124", 2, 2, 1, heddle_launch_quantize_col32__f32, "rw"},
+      {"quantize__bf16", "e41d355200057a4fc5c779e66fd33dc050677c07432f61899714b09160eae670", 2, 2, 1, heddle_launch_quantize__bf16, "rw"},
+      {"quantize__f16", "b2e567a64a56dae04e657e779851a25e47eaaa10e8354d9b3895127784ae3b6c", 2, 2, 1, heddle_launch_quantize__f16, "rw"},
+      {"quantize__f32", "0f7e2578e2590d5c84fa261abc52cc0bcea3e4bc0c71e874d785c4c0dbfe2a95", 2, 2, 1, heddle_launch_quantize__f32, "rw"},
+      {"quantize_col32__f16", "78aa554dfa94268c4bc7e77a7d45540cd52c1c0c27cc1d34c94e41adc1f38871", 2, 2, 1, heddle_launch_quantize_col32__f16, "rw"},
+      {"quantize_col32__f32", "b28a32b7e2abcde1d53e99053b806b286c93c5015c6d0c32efde02550663e649", 2, 2, 1, heddle_launch_quantize_col32__f32, "rw"},
+      {"quantize_rows__bf16", "b2debcee54b1a5161af7830cdbe6e740e880faf6ef965091d5dc930aaf90063e", 3, 2, 0, heddle_launch_quantize_rows__bf16, "rww"},
+      {"quantize_rows__f16", "fbf1f659dd89d2b9029020a42a86f5ebf25577aa63c7be15fafc7408de4ad2d4", 3, 2, 0, heddle_launch_quantize_rows__f16, "rww"},
+      {"quantize_rows__f32", "d2cf5eeb08321fac20a78ea5e23e3ddca144508cd9a3c5259439409f5b219b7c", 3, 2, 0, heddle_launch_quantize_rows__f32, "rww"},
       {"record", "f4831ef025a2274e0c99fc89fdb750d32f2f701390eed16a7c5e2d7d83542f6b", 4, 3, 0, heddle_launch_record, "rrrw"},
       {"record_beams", "53646b7584b3b58a31fc014b23cdcc3a5a80ee9b32379e6f0a0e8dbf3ed33f60", 7, 3, 0, heddle_launch_record_beams, "rrrrrww"},
       {"relu__bf16", "e713e567a4f5c1f6bf4335b7e6b48a2b2873b57b7b8a675264d648e6795fdbb6", 2, 2, 0, heddle_launch_relu__bf16, "rw"},
@@ -731,6 +1064,21 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm__bf16", "3796c88087e3d1d65a5d81f04e555c808491c1d4f6b73d55a6a6ef495bcb11b5", 3, 2, 2, heddle_launch_rms_norm__bf16, "rrw"},
       {"rms_norm__f16", "432c2fcec8eb4854a12875ff052af74753dcc5f39300a7ebe9ee90d5c29c1047", 3, 2, 2, heddle_launch_rms_norm__f16, "rrw"},
       {"rms_norm__f32", "11589943356b0eee0288b00d34626aa141c4dd14143512fc33077fe528cd3ac7", 3, 2, 2, heddle_launch_rms_norm__f32, "rrw"},
+      {"rms_norm_quantize_rows__bf16", "a169c5d5c14df858de1d9ec4340473981a3f4cbee079138713e49d7f14f68672", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__bf16, "rrww"},
+      {"rms_norm_quantize_rows__f16", "f102418eec870bdd7184cf301b95759f29d66c138126380e4d17546826c2637e", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f16, "rrww"},
+      {"rms_norm_quantize_rows__f32", "fe5b3eff71efa98628812ee9dbaea08900d23257882a18f8a2ada7057d478e87", 4, 2, 2, heddle_launch_rms_norm_quantize_rows__f32, "rrww"},
+      {"rms_norm_rotate_keys__bf16", "ee9c4b9e73392ee268e8d6669deed8ceff4650a829b2e49e6fadb0a1bc124b5c", 6, 5, 2, heddle_launch_rms_norm_rotate_keys__bf16, "rrrrrw"},
+      {"rms_norm_rotate_keys__f16", "ee9b8a8ae48a4187804abdbee0c871f414cb64685be183a46f2b8b5d52981cc6", 6, 5, 2, heddle_launch_rms_norm_rotate_keys__f16, "rrrrrw"},
+      {"rms_norm_rotate_keys__f32", "a6e3531807bd3308395e86143b3fb46d1d74c46a7a4f9797e385f325c47e2191", 6, 5, 2, heddle_launch_rms_norm_rotate_keys__f32, "rrrrrw"},
+      {"rms_norm_rotate_queries__bf16", "c2bb797a846d4dabd98c003e071e7c7727752aa02c30387bc54a0ed5b6bfd807", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__bf16, "rrrrrw"},
+      {"rms_norm_rotate_queries__f16", "6630175cc6c59ab25cb12e74f64ecafbcb2661f09f4a479344b8acec23366e71", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f16, "rrrrrw"},
+      {"rms_norm_rotate_queries__f32", "8ba3c9d1d20a3885a09e457da9616e744e55a46e75d4f9b3a8af2d80ebe6ce1f", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f32, "rrrrrw"},
+      {"rotate_append__bf16", "15a9c460e5a2a54415d412121647278a1be306708abb9878421772e0f8a10ed9", 13, 9, 0, heddle_launch_rotate_append__bf16, "rrrrrrrrrrrww"},
+      {"rotate_append__f16", "f6e20066a475559b2f7f930099d34f5d45a78a69e4218001c14e3b84ad0485ec", 13, 9, 0, heddle_launch_rotate_append__f16, "rrrrrrrrrrrww"},
+      {"rotate_append__f32", "b850cbc4980ae78300c568b9608543acfd0e77a30d6be6c0d39ff523b6bd1427", 13, 9, 0, heddle_launch_rotate_append__f32, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__bf16", "4119dba8aa01387942b743a7ce309446de9f884e19195514052b0fb64c1a3718", 13, 9, 0, heddle_launch_rotate_append_of_norms__bf16, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__f16", "bc1558160795131164451d83c87362bb1b6a4054a7fbc1e857df5f5081bbfc36", 13, 9, 0, heddle_launch_rotate_append_of_norms__f16, "rrrrrrrrrrrww"},
+      {"rotate_append_of_norms__f32", "df70b698b5483bbc18988733b1c0c7c46f950311e4e5f988435fed7e6fe7c10a", 13, 9, 0, heddle_launch_rotate_append_of_norms__f32, "rrrrrrrrrrrww"},
       {"rotate_halves__bf16", "85a4d2d130e806fbb80066b648842e69e7e83e5713679a86cf471d6ce9b0d1ba", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
       {"rotate_halves__f16", "f28a63e3922b43aaf3195d5fc0ef7dd7a7b4a2abc1533af5befc27995f759e7a", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
       {"rotate_halves__f32", "1f22177dd6d6c32caf5c50bbe1812c176ed724149686589fd8225195f32ad2c8", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
@@ -753,6 +1101,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16, "rw"},
       {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16, "rw"},
       {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32, "rw"},
+      {"scale_channels__bf16", "d5fc12366f0787b2f559720ec521dd5c8d4b40508043d1357603f24ca987519d", 3, 2, 0, heddle_launch_scale_channels__bf16, "rrw"},
+      {"scale_channels__f16", "588904b498cc432380cc28c558c0a51baee4f2e8dc58fd0eaf7cb2cc35140762", 3, 2, 0, heddle_launch_scale_channels__f16, "rrw"},
+      {"scale_channels__f32", "7db74b7e8666f9cc322afdf4a3466839704797e5ccfcec85eed2c5264c41bde4", 3, 2, 0, heddle_launch_scale_channels__f32, "rrw"},
       {"scale_mask_softmax__bf16", "0bad2351f96b558a811932db7eaba4f5725bcbb5a799bd83548f9d8c663c94e4", 3, 4, 1, heddle_launch_scale_mask_softmax__bf16, "rrw"},
       {"scale_mask_softmax__f16", "dc3750a683218539a2c8c96cb9ea96b5ce55271adcbd049f55224b647af4f9a8", 3, 4, 1, heddle_launch_scale_mask_softmax__f16, "rrw"},
       {"scale_mask_softmax__f32", "fa0ca97ca6171fa6c06de58797c0a72dc895acbdc4814f723691916a8898a3fa", 3, 4, 1, heddle_launch_scale_mask_softmax__f32, "rrw"},
@@ -788,6 +1139,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"unpack_rows__bf16", "77aaaef3fbb1cf51bb1a213e133dde38d74f5ddc34bbe09fec001d55d4184f0a", 4, 4, 0, heddle_launch_unpack_rows__bf16, "rrrw"},
       {"unpack_rows__f16", "eb55cb8c1cd81920c4a568aed4567b44d777210da443de826a7220528f5a4f0a", 4, 4, 0, heddle_launch_unpack_rows__f16, "rrrw"},
       {"unpack_rows__f32", "1031e521f1f22f9cfb29286511cf417146e85424e58c26ed46d3247426fd477f", 4, 4, 0, heddle_launch_unpack_rows__f32, "rrrw"},
+      {"unpack_split_heads__bf16", "4c4976c64c940a3d7e76f8900ef0b159ea104f77594e4ad35f13ae3ce702f0b8", 4, 5, 0, heddle_launch_unpack_split_heads__bf16, "rrrw"},
+      {"unpack_split_heads__f16", "d1d63a7ec2ea20cddb73836a96b66b9d2e349f56d0cf39500a1700461a4545bc", 4, 5, 0, heddle_launch_unpack_split_heads__f16, "rrrw"},
+      {"unpack_split_heads__f32", "1dc2f9c93148f65ee01f2e3ce019e5ef4fcb2870304bbb8be372ea925f18bed0", 4, 5, 0, heddle_launch_unpack_split_heads__f32, "rrrw"},
       {"unpack_split_kv__bf16", "a2f6ceeb15276f5a89317126b7394e151fe0866c502afb3e382faa1d5d124f0e", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
       {"unpack_split_kv__f16", "59fdb70137c284d911f1f3c0225be24999da10c74caefca4b1e20d1dd2cd05dd", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
       {"unpack_split_kv__f32", "2e4cb639d658e363fbaa65695080e282a64826779464ac1ea2cd5f3249104173", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},

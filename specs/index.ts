@@ -1,7 +1,7 @@
 /** Everything the shipped specs declare, by name: what `heddle gen` compiles and the models are assembled from. */
 import { type GraphDecl, kernelName, type LayoutDecl, type Op, type PlanDecl } from 'heddle'
 import { conversions } from './conversions.js'
-import { beamStep, beamStepHf } from './graphs/beam.js'
+import { beamStep, beamStepDiverse, beamStepHf } from './graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from './graphs/decoder.js'
 import { decoderLayers } from './graphs/decoder_layer.js'
 import { embeddings, untypedEmbeddings } from './graphs/embeddings.js'
@@ -27,7 +27,9 @@ import { addPosition } from './ops/add_position.js'
 import { appendStep } from './ops/append_step.js'
 import { argmaxRow } from './ops/argmax.js'
 import { beamCandidates } from './ops/beam_candidates.js'
+import { beamRank } from './ops/beam_rank.js'
 import { beamSelect } from './ops/beam_select.js'
+import { beamSelectDiverse } from './ops/beam_select_diverse.js'
 import { beamSelectHf } from './ops/beam_select_hf.js'
 import { followParents, gatherBeams } from './ops/beams.js'
 import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
@@ -58,11 +60,13 @@ import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
 import { bestEncoder, bestSeq2seqEncoder } from './plans/best_encoder.js'
 import { bestEncoderLibrary } from './plans/best_encoder_library.js'
+import { bestLlama } from './plans/best_llama.js'
 import { ftV1Gelu, ftV1GeluTanh, ftV1Pre, ftV1Relu, ftV1Silu } from './plans/ft_v1.js'
 import { ftV21 } from './plans/ft_v2_1.js'
 import { ftV21Decoder } from './plans/ft_v2_1_decoder.js'
 import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
+import { llamaInt8 } from './plans/llama_int8.js'
 import { bert } from './programs/bert.js'
 import { llamaPrompt } from './programs/llama_prompt.js'
 import { llamaStep } from './programs/llama_step.js'
@@ -86,7 +90,9 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   appendTokens,
   argmaxRow,
   beamCandidates,
+  beamRank,
   beamSelect,
+  beamSelectDiverse,
   beamSelectHf,
   castF32,
   col32FromRows,
@@ -149,6 +155,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   embedScaled,
   embedStep,
   beamStep,
+  beamStepDiverse,
   beamStepHf,
   embeddings,
   encoderLayerGelu,
@@ -193,12 +200,14 @@ export const plans: readonly PlanDecl[] = [
   ...ftV21,
   ...ftV21Decoder,
   ...ftV3,
-  int8Row,
+  ...int8Row,
   ...bestEncoder,
   ...bestEncoderLibrary,
   ...bestSeq2seqEncoder,
   ...bestDecoder,
+  ...bestLlama,
   ...bestEncoderInt8,
+  ...llamaInt8,
   ...auto,
 ]
 

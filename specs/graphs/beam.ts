@@ -5,7 +5,9 @@
  */
 import { type GraphBuilder, type GraphTensor, graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
+import { beamRank } from '../ops/beam_rank.js'
 import { beamSelect } from '../ops/beam_select.js'
+import { beamSelectDiverse } from '../ops/beam_select_diverse.js'
 import { beamSelectHf } from '../ops/beam_select_hf.js'
 
 /** Candidates of all beams, as both rules take them. */
@@ -20,31 +22,56 @@ function candidatesOf(g: GraphBuilder, logits: GraphTensor) {
   return { candidates: values, bySequence }
 }
 
+const plainInputs = {
+  logits: tensor('f32', 'b*w v'),
+  cumulative: tensor('f32', 'b*w'),
+  finished: tensor('i32', 'b*w'),
+  step: tensor('i32', '1'),
+  ends: tensor('i32', 'e'),
+} as const
+
+/** What the plain rule leaves, a row a beam. */
+function plainOutputs(g: GraphBuilder, selected: { readonly [K in 'words' | 'parents' | 'scores' | 'ended']: GraphTensor }) {
+  const rows = (x: GraphTensor): GraphTensor => g.view(x, 'b*w')
+  return {
+    words: rows(selected.words),
+    parents: rows(selected.parents),
+    cumulative: rows(selected.scores),
+    finished: rows(selected.ended),
+  }
+}
+
 /** FasterTransformer's plain rule. */
 export const beamStep = graph('beam_step', {
-  inputs: {
-    logits: tensor('f32', 'b*w v'),
-    cumulative: tensor('f32', 'b*w'),
-    finished: tensor('i32', 'b*w'),
-    step: tensor('i32', '1'),
-    ends: tensor('i32', 'e'),
-  },
+  inputs: plainInputs,
   weights: {},
   attrs: ['maxSteps'],
   build: (g, { logits, cumulative, finished, step, ends }, _, attrs) => {
     const { candidates, bySequence } = candidatesOf(g, logits)
     const before = { cumulative: g.view(cumulative, 'b w'), finished: g.view(finished, 'b w') }
     const selected = g.apply(beamSelect, { ...bySequence, ...before, step, ends }, attrs)
-    const rows = (x: GraphTensor): GraphTensor => g.view(x, 'b*w')
-    return {
-      nodes: { candidates, selected: selected.words },
-      outputs: {
-        words: rows(selected.words),
-        parents: rows(selected.parents),
-        cumulative: rows(selected.scores),
-        finished: rows(selected.ended),
-      },
+    return { nodes: { candidates, selected: selected.words }, outputs: plainOutputs(g, selected) }
+  },
+})
+
+/** The same with a rate of diversity. */
+export const beamStepDiverse = graph('beam_step_diverse', {
+  inputs: plainInputs,
+  weights: {},
+  attrs: ['diversityRate', 'maxSteps'],
+  build: (g, { logits, cumulative, finished, step, ends }, _, attrs) => {
+    const { values: candidates, ids, tops, sums } = g.apply(beamCandidates, { logits }, {}, { p: 'p', k: 'k' })
+    const parts = { values: g.view(candidates, 'b*w p*k'), ids: g.view(ids, 'b*w p*k'), tops, sums }
+    const { best, words, top, total } = g.apply(beamRank, parts, {}, { k: 'k' })
+    const ranked = {
+      values: g.view(best, 'b w*k'),
+      ids: g.view(words, 'b w k'),
+      tops: g.view(top, 'b w'),
+      sums: g.view(total, 'b w'),
     }
+    const before = { cumulative: g.view(cumulative, 'b w'), finished: g.view(finished, 'b w') }
+    const selected = g.apply(beamSelectDiverse, { ...ranked, ...before, step, ends }, attrs)
+    return { nodes: { candidates, ranked: best, selected: selected.words }, outputs: plainOutputs(g, selected) }
   },
 })
 

@@ -79,7 +79,7 @@ export const keepTokens = graph('keep_tokens', {
   build: (g, { words, step, history, places, finished }) => {
     const recorded = g.apply(record, { history, x: words, step }).y
     const next = g.apply(nextStep, { step }).y
-    const further = g.apply(nextPlaces, { places, finished }).y
-    return { nodes: { recorded, next, further }, outputs: { history: recorded, step: next, places: further } }
+    const ahead = g.apply(nextPlaces, { places, finished }).y
+    return { nodes: { recorded, next, ahead }, outputs: { history: recorded, step: next, places: ahead } }
   },
 })

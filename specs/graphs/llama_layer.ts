@@ -209,7 +209,8 @@ function promptLayer(flags: LlamaFlags) {
 }
 
 const booleans = [false, true] as const
-const everyFlags: readonly LlamaFlags[] = (['none', 'heads', 'all'] as const).flatMap((bias) =>
+/** Every layer there is. */
+export const everyFlags: readonly LlamaFlags[] = (['none', 'heads', 'all'] as const).flatMap((bias) =>
   booleans.flatMap((norm) => booleans.map((window) => ({ bias, norm, window }))),
 )
 const nameOf = (flags: LlamaFlags): string => suffix(flags)

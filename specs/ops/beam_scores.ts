@@ -4,18 +4,22 @@ import { exp, log, max, sum } from 'heddle'
 /** The largest logit of a row of `p` parts. */
 export const largestOf = (p: number, tops: (q: number) => number): number => max(p, (q) => tops(q))
 
+/** The sum of exp(logit - top) over a row of `p` parts. */
+export const sumOver = (p: number, tops: (q: number) => number, sums: (q: number) => number, top: number): number =>
+  sum(p, (q) => sums(q) * exp(tops(q) - top))
+
 /** What to take from a logit of the row for the logarithm of its softmax. `top` is the row's largest logit. */
 export const normaliserOf = (p: number, tops: (q: number) => number, sums: (q: number) => number, top: number): number =>
-  top + log(sum(p, (q) => sums(q) * exp(tops(q) - top)))
+  top + log(sumOver(p, tops, sums, top))
 
-/** Facts of what `beam_candidates` leaves, and of the ids that end a beam. */
-export const candidates = {
-  n: 'w*p*k',
+/** Facts of what `beam_candidates` leaves. */
+export const ofParts = {
   p: { swept: true, upTo: 66 },
-  o: 1,
   // One part of a beam has a sum of 1 and its row's largest logit, the others a sum of 0: what is taken from a logit is then an integer.
   tops: { first: 3, values: [-1, -2, -3, -4, 0] },
   sums: { first: 1, values: [0] },
   ids: { from: -1, to: 1000 },
-  ends: { from: 0, to: 1000 },
 } as const
+
+/** The same of all beams of a sequence, and of the ids that end a beam. */
+export const candidates = { n: 'w*p*k', o: 1, ...ofParts, ends: { from: 0, to: 1000 } } as const

@@ -4,13 +4,8 @@
  */
 import { type GraphDecl, plan } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu, encoderLayerSilu } from '../graphs/encoder_layer.js'
-import {
-  encoderLayerPreGelu,
-  encoderLayerPreGeluTanh,
-  encoderLayerPreRelu,
-  encoderLayerPreSilu,
-} from '../graphs/encoder_layer_pre.js'
+import type { encoderLayerGelu } from '../graphs/encoder_layer.js'
+import { encoderLayers } from '../graphs/encoder_layers.js'
 import { hiddenStates, pooler, tokenClassifier } from '../graphs/heads.js'
 import { embedScaled, finalNorm, memoryKeysValues } from '../graphs/seq2seq_encoder.js'
 import { attentionNodes } from './attention_nodes.js'
@@ -60,26 +55,21 @@ export const aroundLayers = (name: string) => [
     packed,
     groups: { unpack_first_token: ['first.unpack', 'first'], bias_tanh: ['denseBias', 'activated', 'pooled'] },
   }),
+  plan(name, finalNorm, { packed, groups: {} }),
   plan(name, hiddenStates, { packed, groups: {} }),
 ]
 
+/** Every layer there is, wherever its norms stand, with the op of its inner network. */
+const everyLayer = Object.values(encoderLayers).flatMap((layers) => Object.entries(layers))
+
 export const bestEncoder = [
-  over('best-encoder', encoderLayerGelu, 'gelu'),
-  over('best-encoder', encoderLayerGeluTanh, 'gelu_tanh'),
-  over('best-encoder', encoderLayerRelu, 'relu'),
+  ...everyLayer.map(([activation, layer]) => over('best-encoder', layer, activation)),
   ...aroundLayers('best-encoder'),
 ]
 
 /** The encoder's part of `best-decoder`. Keys and values of the memory are computed for tokens alone, and stored padded. */
 export const bestSeq2seqEncoder = [
-  over('best-decoder', encoderLayerGelu, 'gelu'),
-  over('best-decoder', encoderLayerGeluTanh, 'gelu_tanh'),
-  over('best-decoder', encoderLayerRelu, 'relu'),
-  over('best-decoder', encoderLayerSilu, 'silu'),
-  over('best-decoder', encoderLayerPreGelu, 'gelu'),
-  over('best-decoder', encoderLayerPreGeluTanh, 'gelu_tanh'),
-  over('best-decoder', encoderLayerPreRelu, 'relu'),
-  over('best-decoder', encoderLayerPreSilu, 'silu'),
+  ...everyLayer.map(([activation, layer]) => over('best-decoder', layer, activation)),
   plan('best-decoder', embedScaled, {
     packed,
     groups: { embed_scaled: ['words', 'scaled', 'placed.unpack', 'placed', 'placed.pack'] },

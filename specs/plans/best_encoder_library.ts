@@ -2,7 +2,7 @@
  * `best-encoder` with the matmul library's products in place of generated ones, wherever the library offers the epilogue: to compare
  * main loops under equal groups. It offers no GELU, so the inner matmul of a layer with one stays a generated kernel.
  */
-import { encoderLayerGelu, encoderLayerGeluTanh, encoderLayerRelu } from '../graphs/encoder_layer.js'
+import { encoderLayers } from '../graphs/encoder_layers.js'
 import { aroundLayers, over } from './best_encoder.js'
 
 const name = 'best-encoder-library'
@@ -11,8 +11,10 @@ const name = 'best-encoder-library'
 const library = ['matmul_bias', 'matmul_bias_residual']
 
 export const bestEncoderLibrary = [
-  over(name, encoderLayerGelu, 'gelu', { library }),
-  over(name, encoderLayerGeluTanh, 'gelu_tanh', { library }),
-  over(name, encoderLayerRelu, 'relu', { library: [...library, 'matmul_bias_relu'] }),
+  ...Object.values(encoderLayers).flatMap((layers) =>
+    Object.entries(layers).map(([activation, layer]) =>
+      over(name, layer, activation, { library: activation === 'relu' ? [...library, 'matmul_bias_relu'] : library }),
+    ),
+  ),
   ...aroundLayers(name),
 ]

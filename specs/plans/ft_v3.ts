@@ -4,8 +4,9 @@
  * cores. In mode 1 the residual is float, and what a matmul reads is quantised by a kernel of its own; in mode 2 the residual is
  * int8 as well. Packed, padding is removed before the first layer and restored around attention.
  */
-import { type LayoutDecl, plan } from 'heddle'
-import { encoderLayerGelu } from '../graphs/encoder_layer.js'
+import { type GraphDecl, type LayoutDecl, plan } from 'heddle'
+import type { encoderLayerGelu } from '../graphs/encoder_layer.js'
+import { encoderLayers } from '../graphs/encoder_layers.js'
 import {
   headsCol4,
   headsCol32,
@@ -15,6 +16,9 @@ import {
   transposedHeadsCol32TwoRows,
 } from '../layouts/heads.js'
 import { col4, col32, col32TwoRows } from '../layouts/matrix.js'
+
+type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
+type Layer = GraphDecl<EncoderNode>
 
 /** An order of weights, keys and transposed values, and what it adds to names. */
 interface Order {
@@ -54,7 +58,15 @@ const stored = {
   fc2: { layout: col32 },
 } as const
 
-const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, packed: boolean) => {
+/** A plan of v3.0: its mode, its order, and whether padding is removed. */
+interface Way {
+  readonly mode: 1 | 2
+  readonly order: Order
+  readonly packed: boolean
+}
+
+/** What plans of a layer share wherever its norms stand: kernels between matmuls that know nothing of norms, and layouts. */
+function around({ mode, order: { suffix, kernel, keys, values }, packed }: Way, activation: string) {
   const [name, padded] = [`ft-v3-mode${mode}${suffix}`, packed ? '_unpack' : '']
   const heads = { queryHeads: { layout: headsCol32 }, keyHeads: { layout: keys }, valueHeads: { layout: values } } as const
   const shared = {
@@ -62,7 +74,7 @@ const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, pac
     [`int8_scores_${kernel}`]: ['scores'],
     [`int8_context_${kernel}`]: ['context'],
     int8_softmax: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
-    int8_bias_gelu: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
+    [`int8_bias_${activation}`]: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
   } as const
   const qk = [
     'query.float',
@@ -90,14 +102,24 @@ const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, pac
   const quantised = ['queryBias', 'keyBias', 'valueBias', 'probabilities', merged, 'fc1Activation'] as const
   const common = packed ? { packed: packing, dtypes } : { dtypes }
   const context = packed ? ({ 'merged.pack.int8': { layout: col32 } } as const) : ({ 'merged.int8': { layout: col32 } } as const)
-  if (mode === 1) {
-    return plan(`${name}${packed ? '-packed' : ''}`, encoderLayerGelu, {
+  return {
+    name: `${name}${packed ? '-packed' : ''}`,
+    common,
+    quantised,
+    edges: { ...stored, ...heads, ...context },
+    groups: { ...shared, ...attention },
+  }
+}
+
+function over(way: Way, layer: Layer, activation: string) {
+  const { name, common, quantised, edges, groups } = around(way, activation)
+  const { weights } = way.order
+  if (way.mode === 1) {
+    return plan(name, layer, {
       ...common,
       quantised: { values: ['x', 'attentionNorm', ...quantised], weights },
       edges: {
-        ...stored,
-        ...heads,
-        ...context,
+        ...edges,
         x: { layout: col32 },
         'x.int8': { layout: col32 },
         attentionNorm: { layout: col32 },
@@ -106,8 +128,7 @@ const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, pac
       },
       groups: {
         quantize_col32: [['x.int8'], ['attentionNorm.int8']],
-        ...shared,
-        ...attention,
+        ...groups,
         int8_bias_residual_layer_norm: [
           ['projection.float', 'projectionBias', 'attentionResidual', 'attentionNorm'],
           ['fc2.float', 'fc2Bias', 'outputResidual', 'outputNorm'],
@@ -115,7 +136,7 @@ const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, pac
       },
     })
   }
-  return plan(`${name}${packed ? '-packed' : ''}`, encoderLayerGelu, {
+  return plan(name, layer, {
     ...common,
     quantised: {
       values: ['x', 'attentionNorm', 'outputNorm', ...quantised],
@@ -123,16 +144,13 @@ const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, pac
       weights,
     },
     edges: {
-      ...stored,
-      ...heads,
-      ...context,
+      ...edges,
       x: { layout: col32 },
       'attentionNorm.int8': { layout: col32 },
       'outputNorm.int8': { layout: col32 },
     },
     groups: {
-      ...shared,
-      ...attention,
+      ...groups,
       int8_bias_residual_layer_norm_quantize: [
         ['projection.float', 'projectionBias', 'x.float', 'attentionResidual', 'attentionNorm', 'attentionNorm.int8'],
         ['fc2.float', 'fc2Bias', 'attentionNorm.float', 'outputResidual', 'outputNorm', 'outputNorm.int8'],
@@ -141,6 +159,43 @@ const over = (mode: 1 | 2, { suffix, kernel, weights, keys, values }: Order, pac
   })
 }
 
-export const ftV3 = ([1, 2] as const).flatMap((mode) =>
-  [turing, ampere].flatMap((order) => [false, true].map((packed) => over(mode, order, packed))),
+/**
+ * v3.0 has no pre-LN encoder. In mode 1 its norms quantise what they hand to a matmul, and the residual between layers is float; a residual
+ * in int8, mode 2, would be one that no norm bounds, of which v3.0's list of maxima knows nothing.
+ */
+function overPre(way: Way, layer: Layer, activation: string) {
+  const { name, common, quantised, edges, groups } = around(way, activation)
+  return plan(name, layer, {
+    ...common,
+    quantised: { values: ['attentionNorm', 'outputNorm', ...quantised], weights: way.order.weights },
+    edges: {
+      ...edges,
+      x: { layout: col32 },
+      'attentionNorm.int8': { layout: col32 },
+      attentionResidual: { layout: col32 },
+      'outputNorm.int8': { layout: col32 },
+      outputResidual: { layout: col32 },
+    },
+    groups: {
+      layer_norm_to_int8_col32: ['attentionNorm', 'attentionNorm.int8'],
+      ...groups,
+      int8_bias_residual_and_layer_norm: [
+        'projection.float',
+        'projectionBias',
+        'attentionResidual',
+        'outputNorm',
+        'outputNorm.int8',
+      ],
+      int8_bias_residual: ['fc2.float', 'fc2Bias', 'outputResidual'],
+    },
+  })
+}
+
+const ways = ([1, 2] as const).flatMap((mode) =>
+  [turing, ampere].flatMap((order) => [false, true].map((packed): Way => ({ mode, order, packed }))),
 )
+
+export const ftV3 = ways.flatMap((way) => [
+  ...Object.entries(encoderLayers.post).map(([activation, layer]) => over(way, layer, activation)),
+  ...(way.mode === 1 ? Object.entries(encoderLayers.pre).map(([activation, layer]) => overPre(way, layer, activation)) : []),
+])

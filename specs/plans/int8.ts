@@ -2,34 +2,32 @@
  * INT8 with row-major matrices. `int8-row` runs all eight matmuls of a layer in int8, with the kernels of FasterTransformer v3.0
  * between them: the six with weights are the library's, or generated where a tuning file says that those were faster.
  * `best-encoder-int8` keeps attention in floats, where it is one kernel, and quantises as attention and the norms store, and in the
- * epilogues of the other matmuls, so that no kernel only converts.
+ * epilogues of the other matmuls, so that no kernel only converts. Where norms stand in front, layers hand on floats: what is normalised
+ * is what the next matmuls read, and the residual is not.
  */
-import { plan } from 'heddle'
-import { encoderLayerGelu } from '../graphs/encoder_layer.js'
+import { type GraphDecl, plan } from 'heddle'
+import type { encoderLayerGelu } from '../graphs/encoder_layer.js'
+import { encoderLayers } from '../graphs/encoder_layers.js'
 import { headsRows16, transposedHeadsRows16 } from '../layouts/heads.js'
 import { rows16 } from '../layouts/matrix.js'
 import { attentionNodes } from './attention_nodes.js'
 import { aroundLayers } from './best_encoder.js'
 
+type EncoderNode = typeof encoderLayerGelu extends GraphDecl<infer N> ? N : never
+type Layer = GraphDecl<EncoderNode>
+
 const packed = { batch: 'b', seq: 's', tokens: 't', lengths: 'lengths' }
 
-export const int8Row = plan('int8-row', encoderLayerGelu, {
+/** What an int8 layer reads besides its input, wherever its norms stand. */
+const inLayer = ['merged.pack', 'attentionNorm', 'fc1Activation', 'outputNorm'] as const
+/** What attention multiplies. */
+const inAttention = ['queryBias', 'keyBias', 'valueBias', 'probabilities'] as const
+/** What layers hand on, float and int8, where the next one's matmuls read it as it is. */
+const across = ['x', 'outputNorm'] as const
+
+const rowStart = {
   packed,
   dtypes: ['f32', 'f16'],
-  quantised: {
-    values: [
-      'x',
-      'queryBias',
-      'keyBias',
-      'valueBias',
-      'probabilities',
-      'merged.pack',
-      'attentionNorm',
-      'fc1Activation',
-      'outputNorm',
-    ],
-    across: ['x', 'outputNorm'],
-  },
   edges: {
     queryHeads: { layout: headsRows16 },
     keyHeads: { layout: headsRows16 },
@@ -37,7 +35,11 @@ export const int8Row = plan('int8-row', encoderLayerGelu, {
     'probabilities.int8': { layout: rows16 },
   },
   tuned: ['int8_matmul'],
-  groups: {
+} as const
+
+/** Kernels between matmuls that know nothing of norms. */
+const rowKernels = (activation: string) =>
+  ({
     int8_matmul: [['query'], ['key'], ['value'], ['projection'], ['fc1'], ['fc2']],
     int8_row_bias_qk: [
       'query.float',
@@ -54,35 +56,84 @@ export const int8Row = plan('int8-row', encoderLayerGelu, {
     int8_row_bias_v: ['value.float', 'valueBias', 'valueBias.int8', 'valueHeads.unpack', 'valueHeads'],
     int8_row_softmax: ['scores.float', 'scaled', 'masked', 'probabilities', 'probabilities.int8'],
     int8_row_merge_heads_pack: ['context.float', 'merged', 'merged.pack', 'merged.pack.int8'],
-    int8_row_bias_residual_layer_norm: [
-      ['projection.float', 'projectionBias', 'attentionResidual', 'attentionNorm', 'attentionNorm.int8'],
-      ['fc2.float', 'fc2Bias', 'outputResidual', 'outputNorm', 'outputNorm.int8'],
+    [`int8_row_bias_${activation}`]: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
+  }) as const
+
+const row = (layer: Layer, activation: string) =>
+  plan('int8-row', layer, {
+    ...rowStart,
+    quantised: { values: ['x', ...inAttention, ...inLayer], across },
+    groups: {
+      ...rowKernels(activation),
+      int8_row_bias_residual_layer_norm: [
+        ['projection.float', 'projectionBias', 'attentionResidual', 'attentionNorm', 'attentionNorm.int8'],
+        ['fc2.float', 'fc2Bias', 'outputResidual', 'outputNorm', 'outputNorm.int8'],
+      ],
+    },
+  })
+
+const rowPre = (layer: Layer, activation: string) =>
+  plan('int8-row', layer, {
+    ...rowStart,
+    quantised: { values: [...inAttention, ...inLayer] },
+    groups: {
+      ...rowKernels(activation),
+      int8_row_layer_norm: ['attentionNorm', 'attentionNorm.int8'],
+      int8_row_bias_residual_and_layer_norm: [
+        'projection.float',
+        'projectionBias',
+        'attentionResidual',
+        'outputNorm',
+        'outputNorm.int8',
+      ],
+      int8_row_bias_residual: ['fc2.float', 'fc2Bias', 'outputResidual'],
+    },
+  })
+
+/** Groups of `best-encoder-int8`. @param norm the kernel of norms, which stores floats too where residuals read them */
+const bestGroups = (activation: string, norm: string) =>
+  ({
+    int8_matmul_bias: ['qkv', 'qkv.float', 'qkvBias'],
+    attention_quantize: [...attentionNodes, 'merged.pack.int8'],
+    int8_matmul_bias_residual: [
+      ['projection', 'projection.float', 'projectionBias', 'attentionResidual'],
+      ['fc2', 'fc2.float', 'fc2Bias', 'outputResidual'],
     ],
-    int8_row_bias_gelu: ['fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
-  },
-})
+    [norm]: [
+      ['attentionNorm', 'attentionNorm.int8'],
+      ['outputNorm', 'outputNorm.int8'],
+    ],
+    [`int8_matmul_bias_${activation}_quantize`]: ['fc1', 'fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
+  }) as const
+
+const bestStart = {
+  packed,
+  stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
+} as const
+
+const best = (layer: Layer, activation: string) =>
+  plan('best-encoder-int8', layer, {
+    ...bestStart,
+    quantised: { values: ['x', ...inLayer], across },
+    groups: bestGroups(activation, 'layer_norm_quantize'),
+  })
+
+const bestPre = (layer: Layer, activation: string) =>
+  plan('best-encoder-int8', layer, {
+    ...bestStart,
+    quantised: { values: inLayer },
+    groups: bestGroups(activation, 'layer_norm_to_int8'),
+  })
+
+const { post, pre } = encoderLayers
+
+export const int8Row = [
+  ...Object.entries(post).map(([activation, layer]) => row(layer, activation)),
+  ...Object.entries(pre).map(([activation, layer]) => rowPre(layer, activation)),
+]
 
 export const bestEncoderInt8 = [
-  plan('best-encoder-int8', encoderLayerGelu, {
-    packed,
-    stacked: { qkv: ['query', 'key', 'value'], qkvBias: ['queryBias', 'keyBias', 'valueBias'] },
-    quantised: {
-      values: ['x', 'merged.pack', 'attentionNorm', 'fc1Activation', 'outputNorm'],
-      across: ['x', 'outputNorm'],
-    },
-    groups: {
-      int8_matmul_bias: ['qkv', 'qkv.float', 'qkvBias'],
-      attention_quantize: [...attentionNodes, 'merged.pack.int8'],
-      int8_matmul_bias_residual: [
-        ['projection', 'projection.float', 'projectionBias', 'attentionResidual'],
-        ['fc2', 'fc2.float', 'fc2Bias', 'outputResidual'],
-      ],
-      layer_norm_quantize: [
-        ['attentionNorm', 'attentionNorm.int8'],
-        ['outputNorm', 'outputNorm.int8'],
-      ],
-      int8_matmul_bias_gelu_quantize: ['fc1', 'fc1.float', 'fc1Bias', 'fc1Activation', 'fc1Activation.int8'],
-    },
-  }),
+  ...Object.entries(post).map(([activation, layer]) => best(layer, activation)),
+  ...Object.entries(pre).map(([activation, layer]) => bestPre(layer, activation)),
   ...aroundLayers('best-encoder-int8'),
 ]

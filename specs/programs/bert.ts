@@ -6,10 +6,13 @@ import { program, tensor } from 'heddle'
 import { embeddings, untypedEmbeddings } from '../graphs/embeddings.js'
 import { encoderLayers } from '../graphs/encoder_layers.js'
 import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from '../graphs/heads.js'
+import { finalNorm } from '../graphs/seq2seq_encoder.js'
 
 export interface BertProgram {
   readonly layers: number
   readonly activation: keyof typeof encoderLayers.post
+  /** Where norms of layers stand: behind attention and inner network, or in front of them, where another follows the last layer. */
+  readonly norms: keyof typeof encoderLayers
   readonly eps: number
   /** Of scores: 1/sqrt(headDim). */
   readonly scale: number
@@ -27,6 +30,7 @@ export interface BertProgram {
 const config: BertProgram = {
   layers: 12,
   activation: 'gelu',
+  norms: 'post',
   eps: 1e-12,
   scale: 1 / 8,
   typed: true,
@@ -38,14 +42,15 @@ export const bert = program('bert', {
   dims: { b: 8, s: 128, h: 12, d: 64, i: 3072, v: 30522, u: 2, p: 512, c: 9 },
   config,
   inputs: { ids: tensor('i32', 'b s'), typeIds: tensor('i32', 'b s'), lengths: tensor('i32', 'b') },
-  build: (p, { ids, typeIds, lengths }, { layers, activation, eps, scale, typed, head, pooling }) => {
+  build: (p, { ids, typeIds, lengths }, { layers, activation, norms, eps, scale, typed, head, pooling }) => {
     const tokens = p.ragged({ batch: 'b', seq: 's', lengths, tokens: 't' })
     const embedded = typed
       ? p.apply(embeddings, { ids: tokens(ids), typeIds: tokens(typeIds) }, p.weights('embeddings'), { eps })
       : p.apply(untypedEmbeddings, { ids: tokens(ids) }, p.weights('embeddings'), { eps }, { label: 'embeddings' })
-    const hidden = p.repeat('layer', layers, embedded.hidden, (x, layer) => {
-      return p.apply(encoderLayers.post[activation], { x, lengths }, layer.weights, { eps, scale }).hidden
+    const last = p.repeat('layer', layers, embedded.hidden, (x, layer) => {
+      return p.apply(encoderLayers[norms][activation], { x, lengths }, layer.weights, { eps, scale }).hidden
     })
+    const hidden = norms === 'post' ? last : p.apply(finalNorm, { x: last }, p.weights('norm'), { eps }, { label: 'norm' }).hidden
     if (head === 'tokens' || head === 'sequence') {
       const classifier = head === 'tokens' ? tokenClassifier : sequenceClassifiers[pooling]
       const { logits, labels } = p.apply(classifier, { x: hidden }, p.weights('classifier'), {}, { label: 'classifier' })

@@ -4,7 +4,7 @@
  * i inner, v vocab, u positions, e end ids, p parts of a row of logits, k candidates of each.
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
-import { beamStep, beamStepHf } from '../graphs/beam.js'
+import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { biasedLanguageModelHead, decoderNorm, embedStep, keepBeams, keepWords, languageModelHead } from '../graphs/decoder.js'
 import { decoderLayers } from '../graphs/decoder_layer.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
@@ -14,7 +14,8 @@ import { memoryStates } from './seq2seq_encoder.js'
 /** How words are chosen: the likeliest, drawn from all or from a top-k, or by one of two rules of beam search. */
 type Choice =
   | { readonly kind: 'greedy' | 'sample' | 'sample_top'; readonly penalised: boolean; readonly minimum: boolean }
-  | { readonly kind: 'beams'; readonly maxSteps: number }
+  /** With another rate of diversity than 0, words are compared by how many of their beam are better too. */
+  | { readonly kind: 'beams'; readonly maxSteps: number; readonly diversityRate: number }
   | { readonly kind: 'beams_hf'; readonly maxSteps: number; readonly lengthPenalty: number; readonly earlyStopping: number }
 
 export interface Seq2seqDecoderProgram {
@@ -120,7 +121,9 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
     const pooled = pick(now, choice.kind === 'beams' ? [] : ['poolScores', 'poolSteps', 'poolRows', 'poolWords'])
     const { parents, ...chosen } =
       choice.kind === 'beams'
-        ? p.apply(beamStep, inputs, {}, { maxSteps: choice.maxSteps }, label)
+        ? choice.diversityRate === 0
+          ? p.apply(beamStep, inputs, {}, { maxSteps: choice.maxSteps }, label)
+          : p.apply(beamStepDiverse, inputs, {}, { maxSteps: choice.maxSteps, diversityRate: choice.diversityRate }, label)
         : p.apply(beamStepHf, { ...inputs, ...pooled }, {}, rule(choice), label)
     const before = { ...pick(now, ['step', 'history', 'parents', 'beams']), words: chosen.words, chosenParents: parents }
     return { ...chosen, ...p.apply(keepBeams, before, {}, {}, { label: 'keep' }) }

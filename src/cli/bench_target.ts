@@ -1,7 +1,7 @@
-/** `heddle bench NAME`: times any kernel or graph of the project, or a shipped one, under its plans, beside its floor. */
+/** `heddle bench NAME`: times any kernel, graph or program of the project, or a shipped one, under its plans, beside its floor. */
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { layouts, graphs as shipped } from '../../specs/index.js'
+import { conversions, layouts, graphs as shipped, programs as shippedPrograms } from '../../specs/index.js'
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import type { Ceilings } from '../bench/floor.js'
@@ -15,17 +15,18 @@ import {
   saveBaseline,
 } from '../bench/target/baseline.js'
 import { measure, type TargetTimes } from '../bench/target/measure.js'
-import { findEntry, graphSubject, kernelSubject, type Subject } from '../bench/target/subject.js'
+import { findEntry, graphSubject, kernelSubject, programSubject, type Subject } from '../bench/target/subject.js'
 import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/target/text.js'
 import type { Manifest } from '../emit/manifest.js'
 import { findingError, usageError } from '../errors.js'
 import type { CostDevice } from '../fuse/search/cost.js'
 import type { Graph } from '../ir/graph.js'
+import type { ProgramDecl } from '../lang/program.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { installation } from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
-import { dimensions, positive } from './options.js'
+import { dimensions, jsonObject, positive } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 
 type Dims = Readonly<Record<string, number>>
@@ -34,6 +35,8 @@ export interface BenchTargetOptions {
   /** What differs from the sizes the graph usually has; each is timed. */
   readonly shape?: readonly Dims[] | undefined
   readonly plans?: readonly string[] | undefined
+  /** What differs from the configuration that a program declares. */
+  readonly config?: Readonly<Record<string, unknown>> | undefined
   readonly dtype: (typeof dtypes)[number]
   readonly device?: DeviceKind | undefined
   readonly repeats: number
@@ -139,10 +142,21 @@ async function frontend(root: string, specs: string | undefined) {
 type Compiled = Awaited<ReturnType<typeof frontend>>
 
 /** @throws usage `bench.unknown` naming what there is */
-function findSubject(name: string, manifest: Manifest, { plans, dtype }: BenchTargetOptions, compiled: Compiled): Subject {
+function findSubject(
+  name: string,
+  manifest: Manifest,
+  { plans, dtype, config }: BenchTargetOptions,
+  compiled: Compiled,
+): Subject {
   const graphs = compiled?.graphs ?? shipped
   const decl = Object.hasOwn(graphs, name) ? graphs[name] : undefined
   if (decl !== undefined) return graphSubject(decl.graph, manifest, plans)
+  const programs = [...(compiled?.declared.programs ?? []), ...Object.values<ProgramDecl>(shippedPrograms)]
+  const program = programs.find((each) => each.name === name)
+  if (program !== undefined) {
+    return programSubject(program.of(config), manifest, plans, [...(compiled?.declared.conversions ?? []), ...conversions])
+  }
+  if (config !== undefined) throw usageError('bench.config', `there is no program ${name}: only programs have a configuration`)
   const entry = findEntry(manifest, name, dtype)
   if (entry === undefined) {
     const instances = manifest.kernels.filter(({ op }) => op === name).map(({ key }) => key)
@@ -150,10 +164,10 @@ function findSubject(name: string, manifest: Manifest, { plans, dtype }: BenchTa
     const known =
       instances.length > 0
         ? `its instances: ${instances.join(', ')}`
-        : `graphs: ${Object.keys(graphs).join(', ')}; kernels: ${kernels.join(', ')}`
-    throw usageError('bench.unknown', `there is no graph ${name}, and no kernel ${name} in ${dtype}`, { hint: known })
+        : `programs: ${programs.map((each) => each.name).join(', ')}; graphs: ${Object.keys(graphs).join(', ')}; kernels: ${kernels.join(', ')}`
+    throw usageError('bench.unknown', `there is no graph or program ${name}, and no kernel ${name} in ${dtype}`, { hint: known })
   }
-  if (plans !== undefined) throw usageError('bench.plans', `${name} is a kernel: plans are of graphs`)
+  if (plans !== undefined) throw usageError('bench.plans', `${name} is a kernel: plans are of graphs and programs`)
   return kernelSubject(entry)
 }
 
@@ -187,14 +201,17 @@ function ratioOf(text: string): number {
 /** Adds the options and the action for a named kernel or graph to `heddle bench`. */
 export const addTarget = (command: Command, context: () => CliContext) =>
   command
-    .argument('[name]', 'a kernel or graph of the project, or a shipped one')
+    .argument('[name]', 'a kernel, graph or program of the project, or a shipped one')
     .addOption(
       new Option(
         '--shape <dims>',
         'dimensions by name, such as m=512,n=768; again for another shape; default: the usual',
       ).argParser(shapes),
     )
-    .option('--plans <names>', 'plans of a graph, separated by commas; default: all that cover it', (text) => text.split(','))
+    .option('--config <json>', "what differs from a program's usual configuration, such as '{ \"layers\": 2 }'", jsonObject)
+    .option('--plans <names>', 'plans of a graph or program, separated by commas; default: all that cover it', (text) =>
+      text.split(','),
+    )
     .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)

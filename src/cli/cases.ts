@@ -22,12 +22,13 @@ const ids = z
 const caseSchema = z.union([
   z.strictObject({ input_ids: ids, token_type_ids: ids.optional() }),
   z.strictObject({ text: z.string().min(1), pair: z.string().min(1).optional() }),
+  z.strictObject({ messages: z.array(z.looseObject({ role: z.string().min(1), content: z.string() })).min(1) }),
 ])
 
 export type Case = z.output<typeof caseSchema>
 
 const allowed =
-  'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1]}, {"text":"..."} or {"text":"...","pair":"..."}'
+  'a line is {"input_ids":[1,2,3]}, {"input_ids":[1,2,3],"token_type_ids":[0,0,1]}, {"text":"..."}, {"text":"...","pair":"..."} or {"messages":[{"role":"user","content":"..."}]}'
 
 function parseLine(line: string, where: string): Case {
   let value: unknown
@@ -43,7 +44,8 @@ function parseLine(line: string, where: string): Case {
 
 /** Names the one thing that is wrong; a union's own message lists both alternatives. */
 function reason(value: unknown): string {
-  const which = typeof value === 'object' && value !== null && 'input_ids' in value ? 0 : 1
+  const fields = typeof value === 'object' && value !== null ? value : {}
+  const which = 'input_ids' in fields ? 0 : 'messages' in fields ? 2 : 1
   const issue = caseSchema.options[which]?.safeParse(value).error?.issues[0]
   if (issue === undefined) return 'is not a case'
   const at = issue.path.length === 0 ? '' : ` at ${issue.path.map(String).join('.')}`

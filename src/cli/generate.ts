@@ -23,6 +23,7 @@ export interface GenerationFlags {
   readonly return?: number | undefined
   readonly lengthPenalty?: number | undefined
   readonly earlyStopping?: boolean | 'never' | undefined
+  readonly diversityRate?: number | undefined
   readonly topK?: number | undefined
   readonly topP?: number | undefined
   readonly minP?: number | undefined
@@ -61,6 +62,7 @@ export const generationCommand = (name: string) =>
           throw new InvalidArgumentError('Allowed choices are false, true, never.')
         }),
     )
+    .option('--diversity-rate <x>', 'added to a word for each better one of its beam; below 0 beams differ more', number)
     .option('--top-k <count>', 'draw from the likeliest words', number)
     .option('--top-p <mass>', 'draw from the likeliest words with this probability together', number)
     .option('--min-p <share>', 'draw from words at least so probable, relative to the likeliest', number)
@@ -83,6 +85,7 @@ export const flagNames: readonly (keyof GenerationFlags)[] = [
   'return',
   'lengthPenalty',
   'earlyStopping',
+  'diversityRate',
   'topK',
   'topP',
   'minP',

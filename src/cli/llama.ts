@@ -5,20 +5,21 @@ import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
 import { readConfigFile } from '../models/files/config_file.js'
-import { loadTokenizer, type Tokenizer } from '../models/files/tokenizer.js'
-import { readLlamaConfig } from '../models/llama/config.js'
 import { isLlamaType } from '../models/llama/families.js'
-import { type Llama, type LlamaResult, loadLlama } from '../models/llama/llama_pipeline.js'
+import { type Llama, type LlamaGenerateOptions, type LlamaResult, loadLlama } from '../models/llama/llama_pipeline.js'
+import { isGguf, type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
 import { type Rotation, rotations } from '../models/llama/weights.js'
+import { type Prompt, promptIds } from '../models/text/prompts.js'
+import { shownText } from '../models/text/shown_text.js'
 import { choosePlan } from '../runtime/default_plan.js'
 import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
-import { flagNames, type GenerateVerbOptions, generationOf } from './generate.js'
+import type { GenerateVerbOptions } from './generate.js'
 import { positive } from './options.js'
 import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
-import { tokenIds } from './token_ids.js'
+import { settingsOf, type TalkOptions } from './talk_options.js'
 
 /** Options that only models of this type have. */
 export interface LlamaFlagOptions {
@@ -39,17 +40,21 @@ export const llamaOptions = <A extends unknown[], O extends Record<string, unkno
 
 const modelType = z.looseObject({ model_type: z.string().optional() })
 
-/** Whether a folder holds a LLaMA-like model, by its configuration. @throws usage `config.read`, `config.json` */
+/** Whether a path is a LLaMA-like model: one file, or a folder by its configuration. @throws usage `config.read`, `config.json` */
 export async function continuesText(folder: string): Promise<boolean> {
+  if (isGguf(folder)) return true
   const parsed = modelType.safeParse(await readConfigFile(join(folder, 'config.json')))
   return parsed.success && isLlamaType(parsed.data.model_type)
 }
 
 /** @throws usage `run.option` for an option of LLaMA-like models given to another */
-export function expectNoContinuing({ chunk, rotation }: LlamaFlagOptions): void {
-  const given = chunk === undefined ? (rotation === undefined ? undefined : '--rotation') : '--chunk'
-  if (given !== undefined) throw usageError('run.option', `${given} is of LLaMA-like models, and this one is none`)
+export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): void {
+  const names = ['chunk', 'rotation', 'stop', 'withPrompt', 'chat', 'system', 'capacity'] as const
+  const given = options.settings === false ? 'noSettings' : names.find((name) => options[name] !== undefined)
+  if (given !== undefined) throw usageError('run.option', `${flagOf(given)} is of LLaMA-like models, and this one is none`)
 }
+
+const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 
 /** An open LLaMA-like model. */
 export interface OpenLlama {
@@ -78,7 +83,12 @@ export async function openLlama(
   try {
     const chosen =
       plan === undefined
-        ? choosePlan(kernels.manifest, kernels.device.info(), dtype ?? 'f32', llamaLayers(await readLlamaConfig(folder)))
+        ? choosePlan(
+            kernels.manifest,
+            kernels.device.info(),
+            dtype ?? 'f32',
+            llamaLayers((await openLlamaFiles(folder, signal)).config),
+          )
         : undefined
     const named = plan ?? chosen?.name
     const model = await loadLlama(folder, {
@@ -138,27 +148,74 @@ export const runOptionsOf = (
   ...(chunk === undefined ? {} : { chunk }),
 })
 
-/** One result as a JSON line. */
-function resultLine({ ids, finish }: LlamaResult, tokenizer: Tokenizer | undefined): string {
-  const text = tokenizer === undefined ? {} : { text: tokenizer.decode(ids) }
-  return `${JSON.stringify({ ids, ...text, finish })}\n`
+/** A continued text, or one that a stop string ended. */
+interface Continued {
+  readonly ids: readonly number[]
+  readonly text: string | undefined
+  readonly finish: LlamaResult['finish'] | 'stop'
+  readonly stop?: string | undefined
 }
 
-/** Runs cases and returns a line for each. @throws usage `generate.*`, `run.*`; environment for what the machine lacks */
+/** Continues prompts; what a stop string ends is not waited for. */
+async function continuations(
+  model: Llama,
+  prompts: readonly (readonly number[])[],
+  { options, stop, text }: { readonly options: LlamaGenerateOptions; readonly stop: readonly string[]; readonly text: LlamaText },
+): Promise<Continued[]> {
+  const { tokenizer } = text
+  const cases = prompts.map((inputIds) => ({ inputIds }))
+  if (tokenizer === undefined) {
+    if (stop.length > 0) promptIds({ text: stop[0] ?? '' }, text)
+    return (await model.generate(cases, options)).map((result) => ({ ...result, text: undefined }))
+  }
+  const shown = prompts.map(() => ({ ids: shownText(tokenizer, stop), text: '', finish: 'limit' as Continued['finish'] }))
+  for await (const { index, ids, finish } of model.stream(cases, options)) {
+    const each = shown[index]
+    if (each === undefined) continue
+    each.text += each.ids.push(ids)
+    each.finish = each.ids.stop === undefined ? (finish ?? 'limit') : 'stop'
+    if (shown.every(({ ids: { stop } }) => stop !== undefined)) break
+  }
+  return shown.map(({ ids, text, finish }) => ({
+    ids: ids.ids,
+    text: text + ids.finish(),
+    finish,
+    ...(ids.stop === undefined ? {} : { stop: ids.stop }),
+  }))
+}
+
+/** Cases as prompts. Types of tokens are of other models. */
+const promptOf = (item: Case): Prompt =>
+  'input_ids' in item ? { ids: item.input_ids } : 'messages' in item ? { messages: item.messages } : { text: item.text }
+
+/** Runs cases and returns a line for each. @throws usage `generate.*`, `run.*`, `prompt.*`, `chat.*`; environment for what the machine lacks */
 export async function continueTexts(
-  folder: string,
+  path: string,
   cases: readonly Case[],
-  options: GenerateVerbOptions & LlamaFlagOptions & { readonly json?: boolean | undefined; readonly text?: string | undefined },
+  options: GenerateVerbOptions &
+    LlamaFlagOptions &
+    TalkOptions & { readonly json?: boolean | undefined; readonly text?: string | undefined },
   context: CliContext,
 ): Promise<string> {
-  const inputs = await tokenIds(folder, cases)
-  return withLlama(folder, options, context, async (model) => {
-    const flags = generationOf(Object.fromEntries(flagNames.map((name) => [name, options[name]])))
-    const results = await model.generate(inputs, { ...flags, ...runOptionsOf(options, context.signal) })
-    const tokenizer = await loadTokenizer(folder).catch(() => undefined)
-    if (options.text !== undefined && !options.json && tokenizer !== undefined) {
-      return results.map(({ ids }) => `${tokenizer.decode(ids)}\n`).join('')
-    }
-    return results.map((result) => resultLine(result, tokenizer)).join('')
+  const text = await openLlamaText(path, (await openLlamaFiles(path, context.signal)).config)
+  const prompts = cases.map((item) => promptIds(promptOf(item), text))
+  const { options: asked, stop } = settingsOf(options, text, context.log)
+  return withLlama(path, options, context, async (model) => {
+    const results = await continuations(model, prompts, {
+      options: { ...asked, ...runOptionsOf(options, context.signal) },
+      stop,
+      text,
+    })
+    const whole = (i: number, continued: string): string =>
+      options.withPrompt ? (text.tokenizer?.decode(prompts[i] ?? [], { cleanUp: false }) ?? '') + continued : continued
+    return results
+      .map(({ text: continued, ...result }, i) => {
+        if (options.text !== undefined && !options.json && continued !== undefined) return `${whole(i, continued)}\n`
+        const texts = continued === undefined ? {} : { text: whole(i, continued) }
+        return `${JSON.stringify({ ids: options.withPrompt ? [...(prompts[i] ?? []), ...result.ids] : result.ids, ...texts, ...rest(result) })}\n`
+      })
+      .join('')
   })
 }
+
+const rest = ({ finish, stop }: Omit<Continued, 'text'>) => ({ finish, ...(stop === undefined ? {} : { stop }) })

@@ -1,5 +1,6 @@
 /** Option values shared by verbs. */
 import { InvalidArgumentError } from '@commander-js/extra-typings'
+import { z } from 'zod'
 import { type ErrorCode, usageError } from '../errors.js'
 
 /** A positive integer from the command line. */
@@ -34,5 +35,14 @@ export function pattern(text: string | undefined, code: ErrorCode): RegExp | und
     return new RegExp(text)
   } catch (cause) {
     throw usageError(code, `${JSON.stringify(text)} is not a regular expression`, { cause })
+  }
+}
+
+/** A JSON object on the command line. */
+export function jsonObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    return z.record(z.string(), z.unknown()).parse(JSON.parse(text))
+  } catch {
+    throw new InvalidArgumentError('Expected a JSON object.')
   }
 }

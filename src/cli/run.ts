@@ -8,14 +8,16 @@ import { restorePunctuation } from '../models/encoder/punctuation.js'
 import { loadTokenizer } from '../models/files/tokenizer.js'
 import { type Truncation, truncations } from '../models/files/truncation.js'
 import { type Case, readCases } from './cases.js'
+import { talk } from './chat.js'
 import type { CliContext } from './context.js'
 import { expectNoGeneration, type GenerateVerbOptions, generatesText, generateTexts, generationCommand } from './generate.js'
 import { continuesText, continueTexts, expectNoContinuing, type LlamaFlagOptions, llamaOptions } from './llama.js'
 import { positive } from './options.js'
 import { deviceKinds, dtypes, expectFolder, openOptions, openPipeline, planText } from './pipeline.js'
+import { type TalkOptions, talkOptions } from './talk_options.js'
 import { tokenIds } from './token_ids.js'
 
-export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions {
+export interface RunVerbOptions extends GenerateVerbOptions, LlamaFlagOptions, TalkOptions {
   readonly text?: string | undefined
   /** A second text, which the model reads behind `text`. */
   readonly pair?: string | undefined
@@ -73,7 +75,7 @@ function expectWholeTexts(cases: readonly Case[], { truncate }: RunVerbOptions):
 export async function run(model: string, options: RunVerbOptions, context: CliContext): Promise<string> {
   const { text, cases: file } = options
   if (text === undefined && file === undefined) {
-    throw usageError('run.input', 'nothing to run', { hint: 'give --text TEXT or --cases FILE.jsonl' })
+    throw usageError('run.input', 'nothing to run', { hint: 'give --text TEXT or --cases FILE.jsonl, or --chat' })
   }
   if (text !== undefined && text.trim() === '') throw usageError('run.empty', 'empty batch: the text is empty')
   if (options.pair?.trim() === '') throw usageError('run.empty', 'empty batch: the second text is empty')
@@ -110,13 +112,24 @@ export async function run(model: string, options: RunVerbOptions, context: CliCo
   }
 }
 
+/** @throws usage `run.option` for options that a conversation has no use for, and models that none can be held with */
+async function chat(model: string, options: RunVerbOptions, context: CliContext): Promise<void> {
+  const names = ['text', 'pair', 'cases', 'out', 'json', 'truncate', 'withPrompt', 'batch'] as const
+  const given = names.find((name) => options[name] !== undefined)
+  if (given !== undefined) throw usageError('run.option', `--chat reads the standard input, and goes without ${given}`)
+  const path = resolve(context.root, model)
+  expectFolder(path)
+  if (!(await continuesText(path))) expectNoContinuing(options)
+  await talk(path, options, context)
+}
+
 export const runCommand = (context: () => CliContext) =>
-  llamaOptions(generationCommand('run'))
+  talkOptions(llamaOptions(generationCommand('run')))
     .description('run a model on a text or on a file of cases')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
     .addOption(new Option('--text <text>', 'one text').conflicts('cases'))
     .addOption(new Option('--pair <text>', 'a second text behind it, such as the one a question is about').conflicts('cases'))
-    .option('--cases <file>', 'one {"input_ids":[...]}, {"text":"..."} or {"text":"...","pair":"..."} a line')
+    .option('--cases <file>', 'one {"input_ids":[...]}, {"text":"..."}, {"text":"...","pair":"..."} or {"messages":[...]} a line')
     .addOption(
       new Option('--truncate <how>', 'cut texts with more tokens than the model has positions; default: refuse them').choices(
         truncations,
@@ -130,6 +143,7 @@ export const runCommand = (context: () => CliContext) =>
     .option('--out <file>', 'write the result to a file')
     .option('--json', 'print one JSON line per case')
     .action(async (model, options) => {
+      if (options.chat) return chat(model, options, context())
       const result = await run(model, options, context())
       if (options.out === undefined) context().out(result)
       else await writeFileAtomic(resolve(context().root, options.out), result)

@@ -1,5 +1,6 @@
 /** Cases as token ids, for verbs that run models on them. */
 
+import { usageError } from '../errors.js'
 import type { TokenCase } from '../models/files/token_cases.js'
 import { loadTokenizer } from '../models/files/tokenizer.js'
 import type { Truncation } from '../models/files/truncation.js'
@@ -15,7 +16,7 @@ export interface Tokenising {
 
 /**
  * Cases as token ids; texts go through the model's tokenizer. Of a pair, types are given to a model that has several.
- * @throws usage `tokenizer.*`, `run.truncate`
+ * @throws usage `tokenizer.*`, `run.truncate`; `run.case` for messages
  */
 export async function tokenIds(
   model: string,
@@ -23,7 +24,12 @@ export async function tokenIds(
   { tokenTypes = 0, truncate }: Tokenising = {},
 ): Promise<TokenCase[]> {
   const tokenizer = cases.some((item) => 'text' in item) ? await loadTokenizer(model) : undefined
-  return cases.map((item) => {
+  return cases.map((item, i) => {
+    if ('messages' in item) {
+      throw usageError('run.case', `case ${i} has messages, which models with a chat template read`, {
+        hint: 'give a text or token ids',
+      })
+    }
     if (!('text' in item)) return { inputIds: item.input_ids, typeIds: item.token_type_ids }
     const { ids = [], types } = tokenizer?.encode(item.text, { pair: item.pair, truncate }) ?? {}
     return { inputIds: ids, typeIds: tokenTypes > 1 ? types : undefined }

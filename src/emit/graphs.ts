@@ -49,7 +49,7 @@ export const graphSchema = z.strictObject({
   inputs: ids,
   weights: ids,
   stacked: z.record(z.string(), z.array(z.string())).optional(),
-  steps: z.record(z.string(), z.strictObject({ weight: z.string(), times: z.string() })).optional(),
+  steps: z.record(z.string(), z.strictObject({ weight: z.string(), times: z.string().optional() })).optional(),
   outputs: ids,
   attrs: z.array(z.string()),
   typical: z.record(z.string(), z.number().int().positive()).optional(),

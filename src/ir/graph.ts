@@ -70,8 +70,8 @@ export interface Graph {
   readonly weights: Readonly<Record<string, ValueId>>
   /** Weights that are others laid one behind the other, and the names of those. */
   readonly stacked?: Readonly<Record<string, readonly string[]>> | undefined
-  /** Weights that are the steps of int8 weights, one for each row, times the step of what they multiply: an attribute. */
-  readonly steps?: Readonly<Record<string, { readonly weight: string; readonly times: string }>> | undefined
+  /** Weights that are the steps of int8 weights, one for each row; times the step of what they multiply, where that is an attribute. */
+  readonly steps?: Readonly<Record<string, { readonly weight: string; readonly times?: string | undefined }>> | undefined
   readonly outputs: Readonly<Record<string, ValueId>>
   readonly attrs: readonly string[]
   /** Dimensions the graph is usually run with. */

@@ -42,13 +42,17 @@ type NodeName<N extends string> = Placed<N> | `${Placed<N>}.int8` | `${Placed<N>
 
 /**
  * Values stored as int8. Each gets a quantising step (`node.int8`) whose attributes `site.inverse` and `site.step` the model supplies,
- * a site being the node without `.pack`. A matmul of which every operand is a weight or comes from such values multiplies integers;
- * its int32 result is brought back to floats by a step of its own (`matmul.float`).
+ * a site being the node without `.pack`; one in `dynamic` makes its scales itself. A matmul of which every operand is a weight or comes
+ * from such values multiplies integers; its int32 result is brought back to floats by a step of its own (`matmul.float`).
  */
 export interface Quantisation<V extends string> {
   /** Nodes and inputs of the graph. */
-  readonly values: readonly V[]
-  /** Those of them that are kept as int8 only: what needs floats reads them back (`node.float`). */
+  readonly values?: readonly V[]
+  /** Nodes and inputs whose rows are quantised as they are made, each by its own largest magnitude: nothing has to be known of them. */
+  readonly dynamic?: readonly V[]
+  /** Products that take their weight as int8 and what they multiply it by in floats; `product.float` scales what they sum. */
+  readonly weightOnly?: readonly V[]
+  /** Those of `values` that are kept as int8 only: what needs floats reads them back (`node.float`). */
   readonly only?: readonly NoInfer<V>[]
   /** Inputs of which the int8 form is supplied beside the float one (`input.int8`), and results of which both are returned. */
   readonly across?: readonly NoInfer<V>[]
@@ -136,6 +140,8 @@ export interface PlanDecl {
 /** `Quantisation` with layouts by name. */
 export interface QuantisedDecl {
   readonly values: readonly string[]
+  readonly dynamic: readonly string[]
+  readonly weightOnly: readonly string[]
   readonly only: readonly string[]
   readonly across: readonly string[]
   readonly weights: string
@@ -176,7 +182,9 @@ export function plan<const N extends string, const S extends string = never, con
       quantised === undefined
         ? undefined
         : {
-            values: quantised.values,
+            values: quantised.values ?? [],
+            dynamic: quantised.dynamic ?? [],
+            weightOnly: quantised.weightOnly ?? [],
             only: quantised.only ?? [],
             across: quantised.across ?? [],
             weights: quantised.weights?.name ?? 'row',

@@ -25,6 +25,8 @@ export interface CalibrationModel {
   readonly applications: readonly GraphApplication[]
   /** Labels of the applications that are encoder layers, in order. */
   readonly layers: readonly string[]
+  /** Where norms of layers stand. */
+  readonly norms: 'post' | 'pre'
   /** Names of the values that `feed` supplies. */
   readonly inputs: readonly string[]
   readonly types: Readonly<Record<string, DType>>
@@ -46,8 +48,9 @@ const notFinite = 2.9e38
 
 type Outputs = Readonly<Record<string, Uint8Array>>
 
-/** The sites that a layer is observed at: what enters a layer is what left the one before. */
-const observedSites = (layer: number): readonly Site[] => (layer === 0 ? sites : sites.filter((site) => site !== 'x'))
+/** The sites that a layer is observed at: behind a norm, what enters a layer is what left the one before. */
+const observedSites = ({ norms }: CalibrationModel, layer: number): readonly Site[] =>
+  layer === 0 || norms === 'pre' ? sites : sites.filter((site) => site !== 'x')
 
 /**
  * The histograms of every layer and site over all cases.
@@ -63,7 +66,7 @@ export async function collect(
   const total = 2 * cases.length
   const maxima = model.layers.map(() => new Map<Site, number>())
   let done = 0
-  const watch = (graph: Graph, layer: number): Graph => observeMaxima(graph, observedSites(layer))
+  const watch = (graph: Graph, layer: number): Graph => observeMaxima(graph, observedSites(model, layer))
   await runAll(model, cases, { watch, what: 'max', dims: {}, signal }, (outputs) => {
     each(model, 'max', (name, layer, site) => {
       const found = decode('f32', outputs[name] ?? new Uint8Array())[0] ?? 0
@@ -78,7 +81,7 @@ export async function collect(
     return new Map([...layer].map(empty))
   })
   const count = (graph: Graph, layer: number): Graph =>
-    observeHistograms(graph, observedSites(layer), (site) => binScale(maxima[layer]?.get(site) ?? 0, bins))
+    observeHistograms(graph, observedSites(model, layer), (site) => binScale(maxima[layer]?.get(site) ?? 0, bins))
   await runAll(model, cases, { watch: count, what: 'counts', dims: { [binsDim]: bins }, signal }, (outputs) => {
     each(model, 'counts', (name, layer, site) => {
       const counts = histograms[layer]?.get(site)?.counts
@@ -116,7 +119,7 @@ const outputName = (label: string, site: Site, what: Watching['what']): string =
 /** Visits every observed output. */
 function each(model: CalibrationModel, what: Watching['what'], see: (name: string, layer: number, site: Site) => void): void {
   for (const [layer, label] of model.layers.entries()) {
-    for (const site of observedSites(layer)) see(outputName(label, site, what), layer, site)
+    for (const site of observedSites(model, layer)) see(outputName(label, site, what), layer, site)
   }
 }
 
@@ -148,12 +151,13 @@ async function runAll(
 }
 
 /** The applications up to the last layer, the layers observed. What follows them is not run. */
-function observed({ applications, layers }: CalibrationModel, { watch, what }: Watching): GraphApplication[] {
+function observed(model: CalibrationModel, { watch, what }: Watching): GraphApplication[] {
+  const { applications, layers } = model
   const end = applications.findIndex(({ label }) => label === layers.at(-1))
   return applications.slice(0, end + 1).map((application) => {
     const layer = layers.indexOf(application.label)
     if (layer < 0) return application
-    const found = observedSites(layer).map((site) => [`${site}.${what}`, outputName(application.label, site, what)])
+    const found = observedSites(model, layer).map((site) => [`${site}.${what}`, outputName(application.label, site, what)])
     const outputs = { ...application.outputs, ...Object.fromEntries(found) }
     return { ...application, graph: watch(application.graph, layer), outputs }
   })

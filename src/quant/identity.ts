@@ -13,6 +13,8 @@ export interface ModelSizes {
   readonly hidden: number
   readonly heads: number
   readonly inner: number
+  /** Given where norms stand in front of attention and inner networks: then what leaves a layer is no norm's result. */
+  readonly norms?: 'pre' | undefined
 }
 
 export interface ModelIdentity extends ModelSizes {
@@ -28,7 +30,7 @@ const sampled = 64
  * weights as the checkpoint has them: rounded to another storage type they are another model.
  */
 export async function modelIdentity(
-  { layers, hidden, heads, inner }: ModelSizes,
+  { layers, hidden, heads, inner, norms }: ModelSizes,
   weights: Readonly<Record<string, Weight>>,
   signal?: AbortSignal,
 ): Promise<ModelIdentity> {
@@ -40,7 +42,8 @@ export async function modelIdentity(
     hash.update(`${name} ${tensor.shape.join('x')}\n`)
     hash.update(encode('f32', sample(tensor)))
   }
-  return { layers, hidden, heads, inner, digest: hash.digest('hex') }
+  const form = norms === undefined ? {} : { norms }
+  return { layers, hidden, heads, inner, ...form, digest: hash.digest('hex') }
 }
 
 function sample({ dtype, data }: WeightTensor): Float32Array {

@@ -20,6 +20,7 @@ const headSchema = z.object({
     hidden: size,
     heads: size,
     inner: size,
+    norms: z.literal('pre').optional(),
     digest: z.string().regex(/^[0-9a-f]{64}$/, 'expected a SHA-256 in hexadecimal'),
   }),
   method: z.strictObject({
@@ -119,7 +120,9 @@ export function checkScales(scales: Scales, file: string): Scales {
       if (!Number.isFinite(value) || value < 0) refuseValue(file, at, site, Number.isNaN(value) ? 'NaN' : value)
     }
     const next = layers[at + 1]
-    if (next === undefined || Math.abs(next.x - layer.outputNorm) <= sameActivation * layer.outputNorm) continue
+    // Where norms stand in front, what leaves a layer is no norm's result.
+    if (model.norms === 'pre' || next === undefined || Math.abs(next.x - layer.outputNorm) <= sameActivation * layer.outputNorm)
+      continue
     throw usageError(
       'scales.chain',
       `${file}: outputNorm of layer ${at} is ${layer.outputNorm}, x of layer ${at + 1} is ${next.x}: they are the same activation`,

@@ -15,7 +15,7 @@ export const siteRows = {
   merged: 'b*h s*d',
   attentionNorm: 'b*h s*d',
   fc1Activation: 'b s*i',
-  /** The layer's output, which is the next layer's `x`. */
+  /** Where norms stand behind, the layer's output, which is the next layer's `x`; else what the inner network reads. */
   outputNorm: 'b*h s*d',
 } as const
 

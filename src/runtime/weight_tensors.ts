@@ -25,7 +25,7 @@ export function weightSource(application: GraphApplication, weight: string): Wei
   const parts = partsOf(application, quantised?.weight ?? weight)
   const base = parts.join('+')
   if (quantised !== undefined) {
-    const factor = application.attrs[quantised.times]
+    const factor = quantised.times === undefined ? 1 : application.attrs[quantised.times]
     if (factor === undefined) throw usageError('program.attr', `${application.label}: attribute ${quantised.times} has no value`)
     return { name: `${base}:steps:${factor}`, parts, made: 'steps', factor, layout: 'row' }
   }

@@ -3,7 +3,16 @@
  * pass refers to them by identity, which is their qualified name: an op of a project cannot have a dot in its name, so whatever it is
  * called it is never taken for one of these. A project that runs or re-exports one has its kernel among its own.
  */
-export { dequantize, dequantizeChannels, dequantizeProduct, quantize, toInt8 } from './int8.js'
+export {
+  dequantize,
+  dequantizeChannels,
+  dequantizeProduct,
+  dequantizeRows,
+  quantize,
+  quantizeRows,
+  scaleChannels,
+  toInt8,
+} from './int8.js'
 export { locateRows, packIntegers, packRows, unpackIntegers, unpackRows } from './padding.js'
 export { sequenceStarts } from './sequence_starts.js'
 export { take } from './take.js'

@@ -1,8 +1,9 @@
 /**
  * Between floats and int8, symmetric: a value is its integer times a step. The step of an activation is amax / 127, `inverse` is
- * 127 / amax, and both are 0 where amax is 0, so that such a tensor is all zeros. Weights have a step for each output channel.
+ * 127 / amax, and both are 0 where amax is 0, so that such a tensor is all zeros. Weights have a step for each output channel. Where the
+ * step of an activation is made as it is computed, each row has its own.
  */
-import { maximum, minimum, op, round, tensor } from 'heddle'
+import { abs, max, maximum, minimum, op, round, row, tensor } from 'heddle'
 
 /** The nearest integer, ties to even, within [-127, 127]. */
 export const toInt8 = (x: number): number => maximum(minimum(round(x), 127), -127)
@@ -52,4 +53,46 @@ export const dequantizeProduct = op('std.dequantize_product', {
   body:
     ({ x }, { step, otherStep }) =>
     (m, c) => ({ y: x(m, c) * (step * otherStep) }),
+})
+
+/** Rows whose largest magnitude is not above this are zeros: 127 divided by less is no number of float32. */
+const least = 1e-30
+
+/** Each row in steps of its own: its largest magnitude becomes 127. What is no number makes the row's step none, and with it what is made of the row. */
+export const quantizeRows = op('std.quantize_rows', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('i8', 'm n'), steps: tensor('f32', 'm') },
+  body:
+    ({ x }, { n }) =>
+    (m) => {
+      const v = row(n, (c) => x(m, c))
+      const amax = max(n, (c) => abs(v(c)))
+      const inverse = amax > least ? 127 / amax : 0
+      return { y: row(n, (c) => toInt8(v(c) * inverse)), steps: amax / 127 }
+    },
+})
+
+/** A product of an activation whose rows have steps of their own and a weight; `channels` are the steps of the weight's. */
+export const dequantizeRows = op('std.dequantize_rows', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('i32', 'm n'), steps: tensor('f32', 'm'), channels: tensor('f32', 'n') },
+  outputs: { y: tensor('T', 'm n') },
+  facts: { steps: { scales: 'x' } },
+  body:
+    ({ x, steps, channels }) =>
+    (m, c) => ({ y: x(m, c) * steps(m) * channels(c) }),
+})
+
+/** A product of an activation in floats and a weight in int8; `steps` are those of the weight's channels. */
+export const scaleChannels = op('std.scale_channels', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('f32', 'm n'), steps: tensor('f32', 'n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x, steps }) =>
+    (m, c) => ({ y: x(m, c) * steps(c) }),
 })

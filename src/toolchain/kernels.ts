@@ -11,10 +11,11 @@ import { sha256 } from './hash.js'
 import { generatedFolder, installation } from './installation.js'
 import { link } from './link.js'
 import { readManifestOf } from './manifests.js'
-import { type BuildProgress, type BuiltObject, compileFiles, keyFiles, type SourceFile } from './objects.js'
+import { type BuildProgress, type BuiltObject, compileFiles } from './objects.js'
 import { cacheFolder, outputs, packageRoot, type Target } from './paths.js'
 import { compileArguments, type Recipe, recipeFor } from './recipe.js'
 import { type BuildReport, readBuildReport } from './report.js'
+import { keyFiles, type SourceFile } from './sources.js'
 
 export interface BuildOptions {
   readonly target: Target
@@ -54,7 +55,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   const { files, digest, digests } = await readSources(generated)
   const recipe = await recipeFor(target, packageRoot(), options)
   const cache = cacheFolder()
-  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { cache, signal, onProgress, jobs })
+  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { cache, signal, onProgress, jobs, together: true })
 
   const reportPath = join(outDir, 'build.json')
   const linked = await link(recipe, objects, outDir, await readBuildReport(reportPath), signal)

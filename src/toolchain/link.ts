@@ -1,4 +1,4 @@
-/** Links objects into a kernel library, unless the library of the last build was linked from the same objects. */
+/** Links objects into a kernel library, unless the library of the last build was linked from the same objects, of which several files may share one. */
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { findingError } from '../errors.js'
@@ -40,7 +40,7 @@ export async function link(
   await writing(outDir, () => mkdir(outDir, { recursive: true }))
   const temporary = join(outDir, `.${file}.${process.pid}`)
   try {
-    const paths = [...objects.map(({ object }) => object), ...recipe.portable]
+    const paths = [...new Set(objects.map(({ object }) => object)), ...recipe.portable]
     const { exitCode, stderr } = await runTool(recipe.compiler.path, linkArguments(recipe, paths, temporary), { signal })
     if (exitCode !== 0) {
       refuseFullDisk(path, stderr)

@@ -1,30 +1,21 @@
 /**
- * Objects of generated text: each file is compiled by itself, and its object is found in the cache by everything that went into it: the
- * text, the headers it reaches, the flags and the compiler. A file that does not compile stops no other.
+ * Objects of generated text: each file is compiled by itself, or with others as one unit, and its object is found in the cache by everything
+ * that went into it: the text, the headers it reaches, the flags and the compiler. A file that does not compile stops no other.
  */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename, join } from 'node:path'
 import pLimit from 'p-limit'
-import { findingError, HeddleError, usageError } from '../errors.js'
+import { findingError, HeddleError } from '../errors.js'
 import { cached } from './cache.js'
-import { canonicalJson, sha256 } from './hash.js'
-import { type HeaderCache, headerDigests } from './includes.js'
 import { firstLines, runTool } from './process.js'
 import { type KernelResources, parsePtxas } from './ptxas.js'
 import { compileArguments, type Recipe } from './recipe.js'
+import type { KeyedFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 import { readableNames } from './symbol.js'
+import { resourcesByFile, unitKey, unitsOf, unitText } from './units.js'
 import { refuseFullDisk, writing } from './writing.js'
-
-/** A file of generated text. */
-export interface SourceFile {
-  /** As reports name it: `cuda/softmax__f32.cu`. */
-  readonly source: string
-  readonly path: string
-  /** The op it is of; none of the registry. */
-  readonly op?: string | undefined
-}
 
 export interface BuildProgress {
   readonly done: number
@@ -35,14 +26,8 @@ export interface BuildProgress {
   readonly cached: boolean
 }
 
-/** A file with what its object is found by. */
-export interface KeyedFile extends SourceFile {
-  readonly key: string
-  /** Names of the headers it reaches. */
-  readonly headers: readonly string[]
-}
-
 export interface BuiltObject extends KeyedFile {
+  /** Files of one unit have one object. */
   readonly object: string
   readonly made: boolean
   readonly resources: readonly KernelResources[]
@@ -56,27 +41,8 @@ export interface CompileOptions {
   readonly onWait?: ((source: string) => void) | undefined
   /** Compilers at a time; defaults to the number of cores. */
   readonly jobs?: number | undefined
-}
-
-/** The keys of files, in their order. @throws usage `build.generated` for a file that is missing */
-export async function keyFiles(recipe: Recipe, files: readonly SourceFile[]): Promise<readonly KeyedFile[]> {
-  const cache: HeaderCache = new Map()
-  return Promise.all(
-    files.map(async (file) => {
-      const text = await readFile(file.path, 'utf8').catch(() => undefined)
-      if (text === undefined) {
-        throw usageError('build.generated', `${file.path} is named by the manifest but missing`, {
-          hint: 'run `heddle gen` again',
-        })
-      }
-      const digests = await headerDigests(text, recipe.include, cache)
-      const headers = Object.keys(digests)
-      const flags = recipe.compileFlags(headers)
-      const { target, compiler } = recipe
-      const parts = { text, source: file.source, headers: digests, flags, target, compiler: compiler.version }
-      return { ...file, headers, key: sha256(canonicalJson(parts)) }
-    }),
-  )
+  /** Compiles the instances of an op together, for builds of all of them; each by itself by default. */
+  readonly together?: boolean | undefined
 }
 
 /**
@@ -96,28 +62,36 @@ export async function compileFiles(
   const stop = signal === undefined ? failure.signal : AbortSignal.any([signal, failure.signal])
   const refused: HeddleError[] = []
   let done = 0
-  const results = await Promise.allSettled(
-    files.map((file) =>
-      limit(async () => {
-        stop.throwIfAborted()
-        try {
-          const built = await compile(recipe, file, { ...options, signal: stop })
-          done += 1
-          onProgress?.({ done, total: files.length, source: file.source, cached: !built.made })
-          return built
-        } catch (error) {
-          if (error instanceof HeddleError && error.code === 'build.compile') refused.push(error)
-          else failure.abort(error)
-          throw error
-        }
-      }),
-    ),
-  )
+  const compileUnit = async (unit: readonly KeyedFile[]): Promise<readonly BuiltObject[]> => {
+    stop.throwIfAborted()
+    try {
+      const built = await compile(recipe, unit, { ...options, signal: stop })
+      for (const { source, made } of built) {
+        done += 1
+        onProgress?.({ done, total: files.length, source, cached: !made })
+      }
+      return built
+    } catch (error) {
+      const isRefused = error instanceof HeddleError && error.code === 'build.compile'
+      // Each file by itself then, which tells the wrong ones from the others.
+      if (isRefused && unit.length > 1) {
+        const single: BuiltObject[] = []
+        for (const file of unit) single.push(...(await compileUnit([file])))
+        return single
+      }
+      if (isRefused) refused.push(error)
+      else failure.abort(error)
+      return []
+    }
+  }
+  const units = options.together === true ? unitsOf(recipe, files) : files.map((file) => [file])
+  const built = (await Promise.all(units.map((unit) => limit(() => compileUnit(unit))))).flat()
   signal?.throwIfAborted()
   if (failure.signal.aborted) throw failure.signal.reason
   refuseAll(refused, files.length)
+  const places = new Map(files.map(({ path }, at) => [path, at]))
   const objects = await named(
-    results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : [])),
+    built.sort((a, b) => (places.get(a.path) ?? 0) - (places.get(b.path) ?? 0)),
     signal,
   )
   refuseSpills(objects)
@@ -148,20 +122,28 @@ function refuseAll(refused: readonly HeddleError[], total: number): void {
   })
 }
 
-async function compile(recipe: Recipe, file: KeyedFile, { cache, signal, onWait }: CompileOptions): Promise<BuiltObject> {
-  const { path, source, key, headers, op } = file
+/** The objects of a unit's files, which is one object. */
+async function compile(
+  recipe: Recipe,
+  files: readonly KeyedFile[],
+  { cache, signal, onWait }: CompileOptions,
+): Promise<readonly BuiltObject[]> {
+  const [first] = files
+  if (first === undefined) return []
   const make = async (folder: string): Promise<void> => {
     const object = join(folder, 'object.o')
     // What the compiler leaves when it is killed goes with the unfinished entry.
     const scratch = join(folder, 'scratch')
     await writing(scratch, () => mkdir(scratch))
+    const isOne = files.length === 1
+    const args = compileArguments(recipe, isOne ? first.path : await writeUnit(scratch, files), first.headers, object)
     const tool = recipe.compiler.path
-    const args = compileArguments(recipe, path, headers, object)
-    const { exitCode, stderr } = await runTool(tool, args, { signal, env: { TMPDIR: scratch } })
+    const env = { TMPDIR: scratch }
+    const { exitCode, stderr } = await runTool(tool, args, { signal, env, ...(isOne ? {} : { cwd: scratch }) })
     if (exitCode !== 0) {
-      refuseFullDisk(path, stderr)
-      const name = op === undefined ? '' : `op ${op}: `
-      throw findingError('build.compile', `${name}${basename(tool)} refused ${path}:\n${firstLines(stderr)}`, {
+      refuseFullDisk(first.path, stderr)
+      const name = first.op === undefined ? '' : `op ${first.op}: `
+      throw findingError('build.compile', `${name}${basename(tool)} refused ${first.path}:\n${firstLines(stderr)}`, {
         hint: 'the text is generated: correct the op or the device header it comes from',
         cause: stderr,
       })
@@ -169,7 +151,18 @@ async function compile(recipe: Recipe, file: KeyedFile, { cache, signal, onWait 
     await rm(scratch, { recursive: true, force: true })
     await writing(folder, () => writeFile(join(folder, 'stderr.txt'), stderr))
   }
-  const { folder, made } = await cached(join(cache, 'objects'), key, make, { signal, onWait: () => onWait?.(source) })
-  const resources = parsePtxas(await readFile(join(folder, 'stderr.txt'), 'utf8'))
-  return { ...file, object: join(folder, 'object.o'), made, resources }
+  const { folder, made } = await cached(join(cache, 'objects'), unitKey(files), make, {
+    signal,
+    onWait: () => onWait?.(first.source),
+  })
+  const resources = resourcesByFile(files, parsePtxas(await readFile(join(folder, 'stderr.txt'), 'utf8')))
+  return files.map((file, at) => ({ ...file, object: join(folder, 'object.o'), made, resources: resources[at] ?? [] }))
+}
+
+/** Writes the text of a unit and returns its name, which is the same in every folder: compilers put it into the object. */
+async function writeUnit(folder: string, files: readonly KeyedFile[]): Promise<string> {
+  const texts = await Promise.all(files.map(({ path }) => readFile(path, 'utf8')))
+  const name = basename(files[0]?.path ?? '')
+  await writing(folder, () => writeFile(join(folder, name), unitText(files, texts)))
+  return name
 }

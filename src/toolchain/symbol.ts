@@ -12,7 +12,8 @@ const demanglers = ['c++filt', 'cu++filt']
 const batch = 1000
 
 /** What every kernel's name would begin with. */
-const commonScopes = /\b(?:heddle|\(anonymous namespace\)|_GLOBAL__N_\w*)::|(?:\(anonymous namespace\)|<unnamed>)::/g
+const commonScopes =
+  /\b(?:heddle|instance_of_\w+|\(anonymous namespace\)|_GLOBAL__N_\w*)::|(?:\(anonymous namespace\)|<unnamed>)::/g
 
 /** CUDA's demangler writes the type before each value: `(int)3`, `(bool)1`. */
 const typedValue = /\((bool|(?:unsigned )?(?:char|short|int|long|long long))\)(-?\d+)/g

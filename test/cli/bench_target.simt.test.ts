@@ -6,14 +6,18 @@ import type { BenchTargetResult } from '../../src/cli/bench_target.js'
 import { heddle, repository } from './host.js'
 
 let root: string
+let programs: string
 beforeAll(async () => {
   await mkdir(join(repository, '.heddle'), { recursive: true })
   root = await mkdtemp(join(repository, '.heddle', 'bench-'))
   await cp(join(repository, 'test/projects/mixer/specs'), join(root, 'specs'), { recursive: true })
   const { exitCode, log } = await heddle(['gen'], root)
   expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
+  programs = await mkdtemp(join(repository, '.heddle', 'bench-'))
+  await cp(join(repository, 'test/projects/program/specs'), join(programs, 'specs'), { recursive: true })
+  expect(await heddle(['gen'], programs)).toMatchObject({ exitCode: 0 })
 })
-afterAll(() => rm(root, { recursive: true }))
+afterAll(() => Promise.all([root, programs].map((each) => rm(each, { recursive: true }))))
 
 const bench = (...argv: readonly string[]) =>
   heddle(['bench', ...argv, '--device', 'simt', ...(argv.includes('--repeats') ? [] : ['--repeats', '4'])], root)
@@ -61,7 +65,7 @@ test('a graph that does not say how large it is, and a dimension it does not hav
   const wrong = await bench('mixer', ...small, '--shape', 'b=2')
   expect(wrong.log).toMatch(/error\[bench\.shape\]: mixer has no dimension b\nhint: dimensions are /)
   const unknown = await bench('mixture')
-  expect(unknown.log).toMatch(/error\[bench\.unknown\]: there is no graph mixture, and no kernel mixture in f32\nhint: .*mixer/)
+  expect(unknown.log).toMatch(/error\[bench\.unknown\]: there is no graph or program mixture, and no kernel mixture in f32\nhint: .*mixer/)
   const plan = await bench('mixer', '--plans', 'inside,auto')
   expect(plan.log).toMatch(/error\[plan\.unknown\]: no plan auto says anything of mixer\nhint: .*folded, inside/)
   for (const { exitCode } of [unsaid, wrong, unknown, plan]) expect(exitCode).toBe(2)
@@ -88,4 +92,27 @@ test('times are kept, and what became slower ends with exit code 1', async () =>
     exitCode: 0,
     out: expect.stringContaining('\nfaster: '),
   })
+})
+
+test('a program runs under every plan that is for it and computes the same, with its states, in a configuration', async () => {
+  const run = (...argv: string[]) => heddle(['bench', 'mixers', ...argv, '--device', 'simt', '--repeats', '4'], programs)
+  const { exitCode, out, log } = await run('--shape', 'b=2,s=4,n=16', '--config', '{ "layers": 2 }', '--json')
+  expect({ exitCode, log }).toMatchObject({ exitCode: 0 })
+  const { kind, sizes } = JSON.parse(out) as BenchTargetResult
+  expect(kind).toBe('program')
+  const [times = []] = sizes
+  // Padding is removed and restored in five steps; the state's next value is a result as well, which a copy keeps apart.
+  expect(times.map(({ plan, launches }) => [plan, launches])).toEqual([
+    ['unfused', 6],
+    ['fused', 4],
+    ['ragged', 10],
+  ])
+  for (const { samples, workload, zeros } of times) {
+    expect(samples).toHaveLength(4)
+    expect(workload.flops).toBe(2 * 2 * 8 * 16 * 16)
+    expect(zeros).toEqual([])
+  }
+  const wrong = await run('--config', '[2]')
+  expect(wrong).toMatchObject({ exitCode: 2 })
+  expect((await run('--plans', 'int8')).log).toContain('plan int8 computes with int8, whose scales nobody gives here')
 })

@@ -54,7 +54,9 @@ const candidates =
 
 /** Extents that follow from others. */
 const related: Readonly<Record<string, (dims: Extents) => Extents>> = {
+  beam_rank: ({ p = 1, k = 1, ...dims }) => ({ ...dims, p, k, n: p * k }),
   beam_select: candidates(1),
+  beam_select_diverse: ({ k = 1, ...dims }) => ({ ...dims, k, w: k, n: k * k }),
   beam_select_hf: candidates(2),
 }
 

@@ -101,7 +101,7 @@ describe('what is stored of a result', () => {
 
   it('is int8 behind merged heads, and behind the packing of best-encoder-int8', () => {
     const layer = ['queryHeads', 'keyHeads', 'valueHeads', 'scores', 'scaled', 'masked', 'probabilities', 'context', 'merged']
-    const quantised = { values: ['merged'], only: [], across: [], weights: 'row' }
+    const quantised = { values: ['merged'], dynamic: [], weightOnly: [], only: [], across: [], weights: 'row' }
     const padded = attentionOf(apply(encoderLayerGelu, [...layer, 'merged.int8'], { quantised }))
     expect(printExpr(padded.stored)).toBe(rounded('result * inverse'))
     expect(padded.tensors.at(-1)).toMatchObject({ dtype: 'i8', layout: { name: 'row' } })

@@ -217,7 +217,7 @@ describe('the library is refused for', () => {
   it('sums of int8', () => {
     const given = chain(['bias'])
     const error = refusal(given, {
-      quantised: { values: ['x'], only: [], across: [], weights: 'row' },
+      quantised: { values: ['x'], dynamic: [], weightOnly: [], only: [], across: [], weights: 'row' },
       groups: [{ kernel: 'whole', occurrences: [['product', 'product.float', '0']] }],
     })
     expect(error).toMatchObject({ code: 'plan.library' })

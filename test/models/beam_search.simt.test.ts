@@ -98,6 +98,12 @@ describe('kernels of a step equal its bodies', () => {
     for (const width of [1, 4, 7]) await runSearch(search(vocab, width, { rule: 'hf' }), stepBoth('f32'))
   })
 
+  it.each([17, 1000])('over %i ids with a rate of diversity', async (vocab) => {
+    for (const width of [1, 3, 7]) {
+      for (const diversityRate of [-0.5, 0.25]) await runSearch(search(vocab, width, { diversityRate, p: 3 }), stepBoth('f32'))
+    }
+  })
+
   it('over 50257 ids, with logits that halves hold', async () => {
     const models = [markovModel('large', 50_257)]
     await runSearch(search(50_257, 4, { models, steps: 1 }), stepBoth('f16'))

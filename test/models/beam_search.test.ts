@@ -111,6 +111,48 @@ describe('the plain rule', () => {
   })
 })
 
+describe('the plain rule with a rate of diversity', () => {
+  const rates = [-5, -0.7, -0.1, 0.3, 2]
+
+  it.each([1, 2, 3, 5, 7])('with %i beams is what it is written out', async (width) => {
+    for (const diversityRate of rates) {
+      for (const [vocab, p] of [
+        [16, 1],
+        [45, 5],
+      ] as const) {
+        const given = search(`diverse ${vocab}`, vocab, width, { diversityRate, p })
+        const wanted = given.models.map((model) => plainRule(model, given))
+        expectSame((await runSearch(given)).found, wanted, `rate ${diversityRate}, vocabulary ${vocab}`)
+      }
+    }
+  })
+
+  it('of 0 gives the bits of the rule without one', async () => {
+    const given = search('none', 45, 4, { p: 3 })
+    const [plain, diverse] = [await runSearch(given), await runSearch({ ...given, diversityRate: 0 })]
+    expect(diverse.outputs).toEqual(plain.outputs)
+  })
+
+  it('below 0 leaves no two children of one beam where the rate is steep, and ended beams as they are', async () => {
+    // Scores differ by less than the rate from the first step on: every beam has one child.
+    const given = search('steep', 12, 3, { diversityRate: -1000, ends: [], models: [markovModel('steep', 12)] })
+    const { outputs } = await runSearch(given)
+    for (const { parents } of outputs.slice(1)) expect(new Set(Array.from(parents?.data ?? [])).size).toBe(3)
+    const ends = search('ended', 12, 4, { diversityRate: -0.4, ends: [3, 5], steps: 8 })
+    const wanted = ends.models.map((model) => plainRule(model, ends))
+    expect(wanted.flat().some(({ ids }) => ids.length < 8)).toBe(true)
+    expectSame((await runSearch(ends)).found, wanted, 'ended beams')
+  })
+
+  it('is told from the rule without one', async () => {
+    const given = search('diverse 45', 45, 5, { diversityRate: -0.7 })
+    const { found } = await runSearch(given)
+    const ids = (lists: readonly (readonly Hypothesis[])[]) => lists.map((list) => list.map((each) => each.ids))
+    expect(ids(found)).not.toEqual(ids(given.models.map((model) => plainRule(model, { ...given, diversityRate: 0 }))))
+    expect(ids(found)).not.toEqual(ids(given.models.map((model) => plainRule(model, { ...given, diversityRate: 0.7 }))))
+  })
+})
+
 describe('the rule of generate', () => {
   it.each([1, 2, 3, 4, 5, 7])('with %i beams is what it is written out', async (width) => {
     for (const earlyStopping of [0, 1, 2]) {

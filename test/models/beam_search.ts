@@ -2,7 +2,7 @@
  * Beam searches over a tiny random Markov model: the loop around a step's graph, and the rules written out over lists of hypotheses. The
  * loop knows nothing of how a step is computed, so bodies and kernels run in it alike.
  */
-import { beamStep, beamStepHf } from '../../specs/graphs/beam.js'
+import { beamStep, beamStepDiverse, beamStepHf } from '../../specs/graphs/beam.js'
 import type { HostTensor } from '../../src/ir/evaluate.js'
 import { type BeamRule, emptyPool, initialScores } from '../../src/models/decoding/beam_search.js'
 import { type BeamHistory, type Hypothesis, traceBeams, tracePool } from '../../src/models/decoding/beam_trace.js'
@@ -37,6 +37,8 @@ export interface Search {
   readonly p: number
   readonly k: number
   readonly lengthPenalty?: number
+  /** Of the plain rule; its own graph where it is given, 0 too. */
+  readonly diversityRate?: number
   /** As the op has it: 0 false, 1 true, 2 never. */
   readonly earlyStopping?: number
 }
@@ -46,7 +48,10 @@ export type Tensors = Readonly<Record<string, HostTensor>>
 /** Computes a step: outputs of the rule's graph for its inputs. */
 export type Step = (inputs: Tensors, search: Search) => Tensors | Promise<Tensors>
 
-export const graphOf = ({ rule }: Search) => (rule === 'plain' ? beamStep : beamStepHf).graph
+export const graphOf = ({ rule, diversityRate }: Search) => {
+  if (rule === 'hf') return beamStepHf.graph
+  return (diversityRate === undefined ? beamStep : beamStepDiverse).graph
+}
 
 export const dimsOf = ({ models, width, vocab, p, k, ends }: Search) => ({
   b: models.length,
@@ -60,7 +65,7 @@ export const dimsOf = ({ models, width, vocab, p, k, ends }: Search) => ({
 
 export const attrsOf = (search: Search): Readonly<Record<string, number>> =>
   search.rule === 'plain'
-    ? { maxSteps: search.steps }
+    ? { maxSteps: search.steps, ...(search.diversityRate === undefined ? {} : { diversityRate: search.diversityRate }) }
     : { lengthPenalty: search.lengthPenalty ?? 1, earlyStopping: search.earlyStopping ?? 0, maxSteps: search.steps }
 
 const same = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, name]))
@@ -163,22 +168,29 @@ const beforeEnd = (ids: readonly number[], ends: readonly number[]): readonly nu
   return end === -1 ? ids : ids.slice(0, end)
 }
 
-/** FasterTransformer's plain rule over a list of beams, for one sequence. */
-export function plainRule(model: Model, { width, steps, ends }: Pick<Search, 'width' | 'steps' | 'ends'>): Hypothesis[] {
+/**
+ * FasterTransformer's plain rule over a list of beams, for one sequence. With a rate of diversity each beam offers its best words, as many
+ * as there are beams, and they compare by their scores and their ranks times the rate.
+ */
+export function plainRule(
+  model: Model,
+  { width, steps, ends, diversityRate = 0 }: Pick<Search, 'width' | 'steps' | 'ends' | 'diversityRate'>,
+): Hypothesis[] {
   let beams: Beam[] = [{ ids: [], score: 0, over: false }]
   for (let step = 0; step < steps && beams.some(({ over }) => !over); step++) {
     beams = beams
-      .flatMap((beam): Beam[] =>
-        beam.over
-          ? [beam]
-          : logSoftmax(model(beam.ids)).map((cost, id) => ({
-              ids: [...beam.ids, id],
-              score: beam.score + cost,
-              over: ends.includes(id),
-            })),
-      )
+      .flatMap((beam) => {
+        const going = logSoftmax(model(beam.ids)).map((cost, id) => ({
+          ids: [...beam.ids, id],
+          score: beam.score + cost,
+          over: ends.includes(id),
+        }))
+        const offered = beam.over ? [beam] : going.sort(byScore).slice(0, width)
+        return offered.map((each, rank) => ({ each, score: each.score + rank * diversityRate }))
+      })
       .sort(byScore)
       .slice(0, width)
+      .map(({ each }) => each)
   }
   return beams.map(({ ids, score }) => ({ ids: beforeEnd(ids, ends), cumLogProb: score, score }))
 }

@@ -7,7 +7,7 @@ import type { GenerationResult } from '../../src/models/seq2seq/seq2seq_pipeline
 import { hypothesisTolerance } from '../../src/verify/tolerance.js'
 import { hfRule, type Model, plainRule, type Search } from './beam_search.js'
 import { referenceModel } from './seq2seq_decoder_reference.js'
-import { randomSeq2seq, tinyMarian, tinyPegasus, withSeq2seq } from './seq2seq_fixtures.js'
+import { randomSeq2seq, tinyMarian, tinyPegasus, widePegasus, withSeq2seq } from './seq2seq_fixtures.js'
 import { openSimtKernels } from './simt.js'
 
 let opened: Awaited<ReturnType<typeof openSimtKernels>>
@@ -98,6 +98,18 @@ describe('beams', () => {
     }
   })
 
+  it('with a rate of diversity are what the rule is written out, and without one what they were', async () => {
+    const models = references(tinyPegasus)
+    await withSeq2seq(opened, tinyPegasus, { plan: 'best-decoder' }, async (model) => {
+      const options = { beams: 3, returned: 3, maxNewTokens: 5 }
+      const found = await model.generate(cases, { ...options, diversityRate: -0.7 })
+      const wanted = (diversityRate: number) => models.map((each) => plainRule(each, { ...searchOf(3, 5, 50), diversityRate }))
+      expect(wrong(found, wanted(-0.7))).toEqual([])
+      expect(wrong(found, wanted(0)).length).toBeGreaterThan(0)
+      expect(await model.generate(cases, { ...options, diversityRate: 0 })).toEqual(await model.generate(cases, options))
+    })
+  })
+
   it('by the rule of generate are what it is written out', async () => {
     const models = references(tinyPegasus)
     await withSeq2seq(opened, tinyPegasus, { plan: 'ft-v2.1' }, async (model) => {
@@ -127,6 +139,23 @@ describe('beams', () => {
       expect(one.map(({ ids }) => ids)).toEqual(greedy)
       expect(one[0]?.beams).toHaveLength(1)
     })
+  })
+})
+
+describe('a memory that is wider than the decoder', () => {
+  it.each(['unfused', 'ft-v2.1', 'best-decoder'])('is attended to under %s, by heads of the decoder', async (plan) => {
+    for (const json of [widePegasus, { ...widePegasus, tie_word_embeddings: false, cross_attention_hidden_size: 24 }]) {
+      const { file } = randomSeq2seq(json)
+      const models = references(json)
+      await withSeq2seq(opened, json, { plan }, async (model) => {
+        const found = await model.generate(cases, { beams: 2, returned: 2, maxNewTokens: 6 })
+        const wanted = models.map((each) => plainRule(each, searchOf(2, 6, 50)))
+        expect(wrong(found, wanted)).toEqual([])
+      })
+      // Embeddings of the encoder are its own.
+      expect(file.tensors.get('model.encoder.embed_tokens.weight')?.shape).toEqual([50, json.cross_attention_hidden_size])
+      expect(file.tensors.get('model.decoder.embed_tokens.weight')?.shape).toEqual([50, 32])
+    }
   })
 })
 

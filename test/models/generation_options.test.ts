@@ -20,7 +20,9 @@ describe('choices', () => {
       rule: 'plain',
       lengthPenalty: 1,
       earlyStopping: false,
+      diversityRate: 0,
     })
+    expect(resolve({ beams: 4, diversityRate: -0.5 }).choice).toMatchObject({ rule: 'plain', diversityRate: -0.5 })
   })
 
   test('a length penalty or a way of stopping early asks for the rule that has them', () => {
@@ -53,6 +55,16 @@ describe('refusals', () => {
     [{ beams: 4, topK: 2 }, 'generate.beams', 'beams is 4, expected 1 with temperature, topK, topP, minP or a seed'],
     [{ beams: 2, returned: 3 }, 'generate.returned', 'returned is 3, expected an integer from 1 to 2'],
     [{ returned: 2 }, 'generate.returned', 'returned is 2, expected an integer from 1 to 1'],
+    [
+      { beams: 2, diversityRate: Number.NaN },
+      'generate.diversityRate',
+      'diversityRate is NaN, expected a number from -1000000 to 1000000',
+    ],
+    [
+      { beams: 2, diversityRate: 1, lengthPenalty: 2 },
+      'generate.diversityRate',
+      'diversityRate is 1, expected 0 with the hf rule',
+    ],
     [{ temperature: 0 }, 'generate.temperature', 'temperature is 0, expected a number from 0.000001 to 1000000'],
     [{ temperature: Number.NaN }, 'generate.temperature', 'temperature is NaN, expected a number from 0.000001 to 1000000'],
     [{ topP: 0 }, 'generate.topP', 'topP is 0, expected a number above 0 and at most 1'],

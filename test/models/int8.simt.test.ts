@@ -4,7 +4,7 @@
  * are within one step.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
+import { encoderLayers } from '../../specs/graphs/encoder_layers.js'
 import { layouts, plans } from '../../specs/index.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { aliasesOf } from '../../src/fuse/graph/edit.js'
@@ -85,12 +85,29 @@ beforeAll(async () => {
   simt = await openSimtKernels()
 })
 
+type Activation = keyof typeof encoderLayers.post
+type Layer = (typeof encoderLayers)['post' | 'pre'][Activation]
+
+const each = (of: (x: number) => number) => (values: ArrayLike<number>) => Float64Array.from(values, of)
+
+/** Activations written out, in double precision. */
+const activations: Readonly<Record<Activation, (values: ArrayLike<number>) => ArrayLike<number>>> = {
+  gelu: (values) => reference.gelu(values, erf),
+  gelu_tanh: each((x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3)))),
+  relu: each((x) => Math.max(x, 0)),
+  silu: each((x) => x / (1 + Math.exp(-x))),
+}
+
 /** Runs the layer under a plan: the device's value of every integer edge that exists in memory, and of the inputs, by node. */
-async function edgesOf(name: string, manifest = simt.manifest): Promise<ReadonlyMap<string, Float64Array>> {
-  const plan = plans.find((decl) => decl.name === name && decl.graph === encoderLayerGelu.name)
-  const planned = manifest.plans?.[name]?.[encoderLayerGelu.name]
-  if (plan === undefined || planned === undefined) throw new Error(`no plan ${name}`)
-  const prepared = prepareGraph(encoderLayerGelu.graph, plan, ops, layoutIr)
+async function edgesOf(
+  name: string,
+  manifest = simt.manifest,
+  layer: Layer = encoderLayers.post.gelu,
+): Promise<ReadonlyMap<string, Float64Array>> {
+  const plan = plans.find((decl) => decl.name === name && decl.graph === layer.name)
+  const planned = manifest.plans?.[name]?.[layer.name]
+  if (plan === undefined || planned === undefined) throw new Error(`no plan ${name} of ${layer.name}`)
+  const prepared = prepareGraph(layer.graph, plan, ops, layoutIr)
   const made = new Set(planned.nodes.flatMap(outputsOf))
   const outputs = Object.fromEntries(
     prepared.nodes.flatMap((node) =>
@@ -212,7 +229,12 @@ function differences(
 }
 
 /** Every edge of a plan whose attention is int8, against the reference over the device's own edges. */
-function check(edges: ReadonlyMap<string, Float64Array>, packed: boolean, residual: 'float' | 'int8'): string[] {
+function check(
+  edges: ReadonlyMap<string, Float64Array>,
+  packed: boolean,
+  residual: 'float' | 'int8',
+  { norms = 'post', activation = 'gelu' }: { readonly norms?: 'post' | 'pre'; readonly activation?: Activation } = {},
+): string[] {
   const edge = (name: string): Float64Array => edges.get(name) ?? new Float64Array()
   const complaints: string[] = []
   const expectEdge = (name: string, wanted: ArrayLike<number>, allowed: 0 | 1 = 0): void => {
@@ -226,12 +248,16 @@ function check(edges: ReadonlyMap<string, Float64Array>, packed: boolean, residu
   }
   const dense = (name: string, site: string) =>
     reference.biased(edge(name), step(site), int8(`${name}Weight`).scales, weight(`${name}Bias`))
-  const x = residual === 'float' ? 'x.int8' : 'x'
-  if (residual === 'float') expectEdge('x.int8', reference.quantised(edge('x'), inverse('x')))
+  const norm = (name: string, values: ArrayLike<number>) =>
+    reference.layerNorm(values, weight(`${name}Gamma`), weight(`${name}Beta`), eps)
+  const [site, x] = norms === 'pre' ? ['attentionNorm', 'attentionNorm.int8'] : ['x', residual === 'float' ? 'x.int8' : 'x']
+  if (norms === 'pre')
+    expectEdge('attentionNorm.int8', reference.quantised(norm('attention', edge('x')), inverse('attentionNorm')), 1)
+  else if (residual === 'float') expectEdge('x.int8', reference.quantised(edge('x'), inverse('x')))
   const merged = packed ? 'merged.pack.int8' : 'merged.int8'
   for (const part of ['query', 'key', 'value']) {
     multiply(part, x)
-    const stepped = reference.quantised(dense(part, 'x'), inverse(`${part}Bias`))
+    const stepped = reference.quantised(dense(part, site), inverse(`${part}Bias`))
     expectEdge(`${part}Heads`, packed ? reference.unpacked(stepped, hidden, heads) : stepped)
   }
   expectEdge('scores', reference.scores(edge('queryHeads'), edge('keyHeads'), heads))
@@ -246,12 +272,12 @@ function check(edges: ReadonlyMap<string, Float64Array>, packed: boolean, residu
   expectEdge(merged, packed ? reference.packed(joined, hidden, rows, heads) : joined)
   multiply('projection', merged)
   const input = residual === 'float' ? edge('x') : reference.dequantised(edge('x'), step('x'))
-  const norm = (name: string, values: ArrayLike<number>) =>
-    reference.layerNorm(values, weight(`${name}Gamma`), weight(`${name}Beta`), eps)
-  const attention = norm('attention', reference.plus(dense('projection', 'merged'), input))
-  expectEdge('attentionNorm.int8', reference.quantised(attention, inverse('attentionNorm')), 1)
-  multiply('fc1', 'attentionNorm.int8')
-  const activated = reference.gelu(dense('fc1', 'attentionNorm'), erf)
+  // Where norms stand in front, it is the second one that the inner network reads.
+  const inner = norms === 'pre' ? 'output' : 'attention'
+  const normed = norm(inner, reference.plus(dense('projection', 'merged'), input))
+  expectEdge(`${inner}Norm.int8`, reference.quantised(normed, inverse(`${inner}Norm`)), 1)
+  multiply('fc1', `${inner}Norm.int8`)
+  const activated = activations[activation](dense('fc1', `${inner}Norm`))
   expectEdge('fc1Activation.int8', reference.quantised(activated, inverse('fc1Activation')), 1)
   multiply('fc2', 'fc1Activation.int8')
   if (residual === 'int8') {
@@ -275,6 +301,22 @@ describe('integer edges of a layer equal the written-out reference', () => {
     expect([...edges.keys()]).toEqual(expect.arrayContaining(['scores', 'context', 'fc1', 'fc2', 'probabilities.int8']))
   })
 
+  it.each([
+    ['int8-row', 'post', 'relu', true, 'float'],
+    ['int8-row', 'pre', 'silu', true, 'float'],
+    ['int8-row', 'pre', 'gelu', true, 'float'],
+    ['ft-v3-mode1', 'pre', 'relu', false, 'float'],
+    ['ft-v3-mode1-2r4r4-packed', 'pre', 'gelu_tanh', true, 'float'],
+    ['ft-v3-mode1-packed', 'post', 'silu', true, 'float'],
+    ['ft-v3-mode2', 'post', 'gelu_tanh', false, 'int8'],
+  ] as const)('%s, norms %s, %s', async (plan, norms, activation, packed, residual) => {
+    const edges = await edgesOf(plan, simt.manifest, encoderLayers[norms][activation])
+    expect(check(edges, packed, residual, { norms, activation })).toEqual([])
+    // Another activation would be another edge.
+    const other = activation === 'relu' ? 'silu' : 'relu'
+    expect(check(edges, packed, residual, { norms, activation: other }).join()).toContain('fc1Activation.int8')
+  })
+
   it('int8-row with generated products where they were measured to be faster', async () => {
     const products = () => launched.filter((kernel) => kernel === 'int8_matmul' || kernel === 'library')
     await edgesOf('int8-row')
@@ -289,6 +331,26 @@ describe('integer edges of a layer equal the written-out reference', () => {
     const edges = await edgesOf('int8-row', { ...simt.manifest, kernels })
     expect(products().filter((kernel) => kernel === 'int8_matmul')).toHaveLength(5)
     expect(check(edges, true, 'float')).toEqual([])
+  })
+
+  it('best-encoder-int8, norms in front, with each activation', async () => {
+    for (const activation of ['relu', 'silu', 'gelu_tanh'] as const) {
+      const edges = await edgesOf('best-encoder-int8', simt.manifest, encoderLayers.pre[activation])
+      const edge = (name: string): Float64Array => edges.get(name) ?? new Float64Array()
+      const multiplied = (name: string, x: string, site: string): Float64Array => {
+        const { values, scales } = int8(`${name}Weight`)
+        const sums = reference.product(edge(x), values, tokens, sizes[`${name}Weight`]?.[0] ?? 0, edge(x).length / tokens)
+        return reference.biased(sums, step(site), scales, weight(`${name}Bias`))
+      }
+      const norm = (name: string, x: ArrayLike<number>) =>
+        reference.quantised(reference.layerNorm(x, weight(`${name}Gamma`), weight(`${name}Beta`), eps), inverse(`${name}Norm`))
+      const complaints = differences('attentionNorm.int8', edges, norm('attention', edge('x')), 1)
+      const residual = reference.plus(multiplied('projection', 'merged.pack.int8', 'merged'), edge('x'))
+      complaints.push(...differences('outputNorm.int8', edges, norm('output', residual), 1))
+      const activated = activations[activation](multiplied('fc1', 'outputNorm.int8', 'outputNorm'))
+      complaints.push(...differences('fc1Activation.int8', edges, reference.quantised(activated, inverse('fc1Activation')), 1))
+      expect(complaints, activation).toEqual([])
+    }
   })
 
   it('best-encoder-int8', async () => {

@@ -1,8 +1,10 @@
 /** Configurations of small LLaMA-like models, one of each type, as transformers 5 writes them, and checkpoints to go with them. */
+
 import type { Checkpoint } from '../../src/models/files/checkpoint.js'
 import type { StoredTensor } from '../../src/models/files/safetensors.js'
 import { parseLlamaConfig } from '../../src/models/llama/config.js'
 import { type LlamaTensor, llamaTensors } from '../../src/models/llama/tensor_names.js'
+import { encode } from '../../src/runtime/buffer.js'
 
 const numbers = {
   vocab_size: 96,
@@ -42,6 +44,44 @@ export const smallPhi3 = {
 }
 
 export const allSmall = { llama: smallLlama, mistral: smallMistral, qwen2: smallQwen2, qwen3: smallQwen3, phi3: smallPhi3 }
+
+/** What `compressed-tensors` writes of int8 weights by channel and activations by token. */
+export const w8a8 = {
+  quant_method: 'compressed-tensors',
+  format: 'int-quantized',
+  quantization_status: 'compressed',
+  config_groups: {
+    group_0: {
+      targets: ['Linear'],
+      weights: {
+        ...{ num_bits: 8, type: 'int', symmetric: true, strategy: 'channel', dynamic: false, group_size: null, actorder: null },
+        ...{ block_structure: null, observer: 'minmax', observer_kwargs: {} },
+      },
+      input_activations: {
+        ...{ num_bits: 8, type: 'int', symmetric: true, strategy: 'token', dynamic: true, group_size: null, actorder: null },
+        ...{ block_structure: null, observer: null, observer_kwargs: {} },
+      },
+      output_activations: null,
+    },
+  },
+  ignore: ['lm_head'],
+  kv_cache_scheme: null,
+  global_compression_ratio: 1.5,
+}
+
+/** A checkpoint of int8 weights: value `i` of one is `i` modulo 255, less 127, and the step of its row `r` is (r + 1) / 64. */
+export function int8Checkpoint(config: Record<string, unknown>): { readonly tensors: Map<string, StoredTensor> } & Checkpoint {
+  const file = smallCheckpoint(config)
+  for (const [name, { shape }] of file.tensors) {
+    if (!/_proj\.weight$/.test(name)) continue
+    const [rows = 0, columns = 0] = shape
+    const values = Int8Array.from({ length: rows * columns }, (_, i) => (i % 255) - 127)
+    const steps = Float32Array.from({ length: rows }, (_, row) => (row + 1) / 64)
+    file.tensors.set(name, { dtype: 'I8', shape, data: new Uint8Array(values.buffer) })
+    file.tensors.set(`${name}_scale`, { dtype: 'BF16', shape: [rows, 1], data: encode('bf16', steps) })
+  }
+  return file
+}
 
 /** A checkpoint that has every tensor of a configuration, as float32; value `i` of a tensor is `i` plus its number in the checkpoint / 1000. */
 export function smallCheckpoint(config: Record<string, unknown>): { readonly tensors: Map<string, StoredTensor> } & Checkpoint {

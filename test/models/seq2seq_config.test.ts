@@ -10,19 +10,18 @@ const parse = (changes: Record<string, unknown>, generation?: unknown) =>
 
 describe('configurations of encoder-decoder models', () => {
   it('reads number-words', async () => {
-    const stack = { layers: 3, heads: 2, headDim: 64, inner: 512 }
+    const stack = { hidden: 128, embedScale: Math.sqrt(128), layers: 3, heads: 2, headDim: 64, inner: 512 }
     expect(await readSeq2seqConfig(numberWords)).toEqual({
       kind: 'pegasus',
       vocab: 45,
-      hidden: 128,
       encoder: stack,
       decoder: stack,
       positions: 64,
       activation: 'relu',
-      embedScale: Math.sqrt(128),
       preNorm: true,
       finalNorm: true,
       eps: 1e-5,
+      sharedEmbeddings: true,
       tied: true,
       startToken: 0,
       endTokens: [1],
@@ -51,9 +50,17 @@ describe('configurations of encoder-decoder models', () => {
     expect(parse({ activation_function: undefined }).activation).toBe('gelu')
   })
 
+  it('reads an encoder that is wider than its decoder, with embeddings of its own', () => {
+    const wide = { cross_attention_hidden_size: 192, share_encoder_decoder_embeddings: false }
+    const { encoder, decoder, sharedEmbeddings } = parse(wide)
+    expect(encoder).toMatchObject({ hidden: 192, headDim: 96, embedScale: Math.sqrt(192) })
+    expect(decoder).toMatchObject({ hidden: 128, headDim: 64, embedScale: Math.sqrt(128) })
+    expect(sharedEmbeddings).toBe(false)
+  })
+
   it('lets generation settings override tokens and the longest result', () => {
     expect(parse({ scale_embedding: false, eos_token_id: 3, max_length: 20 })).toMatchObject({
-      embedScale: 1,
+      decoder: { embedScale: 1 },
       endTokens: [3],
       maxLength: 20,
     })
@@ -72,7 +79,12 @@ describe('configurations of encoder-decoder models', () => {
     ['no layers', { decoder_layers: 0 }, 'config.field', 'decoder_layers'],
     ['an unknown activation', { activation_function: 'mish' }, 'config.field', 'activation_function'],
     ['another model', { model_type: 't5' }, 'config.field', 'model_type'],
-    ['two vocabularies', { share_encoder_decoder_embeddings: false }, 'config.field', 'share_encoder_decoder_embeddings'],
+    [
+      'a memory of another width with shared embeddings',
+      { cross_attention_hidden_size: 64 },
+      'config.field',
+      'differs from d_model 128',
+    ],
     ['a decoder vocabulary of another size', { decoder_vocab_size: 60 }, 'config.vocab', 'decoder_vocab_size 60 differs'],
     [
       'another architecture',

@@ -5,7 +5,7 @@
 import type { Safetensors } from '../../src/models/files/safetensors.js'
 import type { Seq2seqConfig } from '../../src/models/seq2seq/seq2seq_config.js'
 import type { Model } from './beam_search.js'
-import { attention, encodeSource, type Matrix, partsOf, type ReferenceConfig, sum } from './seq2seq_reference.js'
+import { attention, encodeSource, type Matrix, partsOf, type ReferenceConfig, sum, wordsOf } from './seq2seq_reference.js'
 
 const activations: Readonly<Partial<Record<Seq2seqConfig['activation'], (x: number) => number>>> = {
   relu: (x) => Math.max(x, 0),
@@ -14,21 +14,20 @@ const activations: Readonly<Partial<Record<Seq2seqConfig['activation'], (x: numb
 
 /** The logits after a start token and the ids so far, for one source. */
 export function referenceModel(config: Seq2seqConfig, file: Safetensors, source: readonly number[]): Model {
-  const { hidden, embedScale, preNorm, encoder, decoder, vocab } = config
+  const { preNorm, encoder, decoder, vocab } = config
+  const { hidden } = decoder
   const activation = activations[config.activation]
   if (activation === undefined) throw new Error(`no reference of ${config.activation}`)
-  const sizes: ReferenceConfig = {
-    hidden,
-    embedScale,
+  const sizes: Omit<ReferenceConfig, 'hidden' | 'embedScale'> = {
     preNorm,
     activation,
     layers: encoder.layers,
     heads: encoder.heads,
     decoderLayers: decoder.layers,
   }
-  const { keys, values } = encodeSource(sizes, file, source)
-  const { vector, linear, norm, embed } = partsOf(sizes, file)
-  const [words, bias] = [vector('model.shared.weight'), vector('final_logits_bias')]
+  const { keys, values } = encodeSource({ ...sizes, hidden: encoder.hidden, embedScale: encoder.embedScale }, file, source)
+  const { vector, linear, norm, embed } = partsOf({ ...sizes, hidden, embedScale: decoder.embedScale }, file)
+  const [words, bias] = [config.tied ? wordsOf(file, 'decoder') : vector('model.lm_head.weight'), vector('final_logits_bias')]
 
   const layer = (i: number, x: Matrix): Matrix => {
     const at = `model.decoder.layers.${i}`

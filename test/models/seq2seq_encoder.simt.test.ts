@@ -29,8 +29,8 @@ const activations: Readonly<Partial<Record<Seq2seqConfig['activation'], (x: numb
 }
 
 const reference = ({ config, file }: RandomSeq2seq, sequences: readonly (readonly number[])[]): EncodedSource[] => {
-  const { hidden, embedScale, preNorm, encoder, decoder } = config
-  const { layers, heads } = encoder
+  const { preNorm, encoder, decoder } = config
+  const { hidden, embedScale, layers, heads } = encoder
   const activation = activations[config.activation]
   if (activation === undefined) throw new Error(`no reference of ${config.activation}`)
   return sequences.map((ids) =>
@@ -65,7 +65,7 @@ describe('the encoder of number-words', () => {
     const seq = Math.max(...byLength.keys())
     const { sources } = await runEncoder(opened, model, { plan, dtype: 'f32', seq }, sequences)
     expectEqual(sources, reference(model, sequences), config.encoder.layers, 'f32')
-    const other = reference({ ...model, config: { ...config, embedScale: 1 } }, sequences)
+    const other = reference({ ...model, config: { ...config, encoder: { ...config.encoder, embedScale: 1 } } }, sequences)
     expect(() => expectEqual(sources, other, config.encoder.layers, 'f32')).toThrow('memory')
   })
 })

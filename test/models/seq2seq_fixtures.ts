@@ -67,7 +67,12 @@ export function randomSeq2seq(json: Readonly<Record<string, unknown>>): RandomSe
   }
   const tensors = new Map(
     Object.entries(seq2seqShapes(config)).map(([name, shape]): [string, StoredTensor] => {
-      const spread = name === 'shared.weight' ? 1 / config.embedScale : shape.length === 2 ? 2 / Math.sqrt(shape[1] ?? 1) : 0.1
+      const words = /^(shared|(en|de)coder\.embed_tokens)\.weight$/.test(name)
+      const spread = words
+        ? 1 / (name.startsWith('encoder') ? config.encoder : config.decoder).embedScale
+        : shape.length === 2
+          ? 2 / Math.sqrt(shape[1] ?? 1)
+          : 0.1
       return [`model.${name}`, tensor(shape, name.endsWith('layer_norm.weight') ? 1 : 0, spread)]
     }),
   )
@@ -82,6 +87,14 @@ export const tinyPegasus = {
   encoder_layers: 1,
   encoder_ffn_dim: 32,
   decoder_ffn_dim: 32,
+}
+
+/** Its encoder, whose states the decoder attends to, is wider than the decoder, and embeds tokens itself. */
+export const widePegasus = {
+  ...tinyPegasus,
+  cross_attention_hidden_size: 48,
+  encoder_attention_heads: 3,
+  share_encoder_decoder_embeddings: false,
 }
 
 /** The same after Marian's fashion: post-LN, and a start token of its own. */
@@ -161,7 +174,7 @@ export async function runEncoder(
     const sources = lengths.map((length, b) => ({
       memory: Array.from({ length }, (_, s) => {
         const row = (first[b] ?? 0) + s
-        return memory.slice(row * config.hidden, (row + 1) * config.hidden)
+        return memory.slice(row * config.encoder.hidden, (row + 1) * config.encoder.hidden)
       }),
       keys: Array.from({ length: layers }, (_, i) => joined(memoryStates(i).keys, b, length)),
       values: Array.from({ length: layers }, (_, i) => joined(memoryStates(i).values, b, length)),

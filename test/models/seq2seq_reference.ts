@@ -25,7 +25,15 @@ export interface ReferenceConfig {
 }
 
 /** What both stacks are made of: vectors, linear layers and norms by the names of a checkpoint, and embedded tokens. */
-export function partsOf({ hidden, embedScale }: ReferenceConfig, { tensors }: Safetensors) {
+/** The table a stack embeds with: its own, or the one that both share. */
+export function wordsOf({ tensors }: Safetensors, side: 'encoder' | 'decoder'): ArrayLike<number> {
+  const table = tensors.get(`model.${side}.embed_tokens.weight`) ?? tensors.get('model.shared.weight')
+  if (table === undefined) throw new Error(`the ${side} has no embeddings`)
+  return decode('f32', table.data)
+}
+
+export function partsOf({ hidden, embedScale }: ReferenceConfig, file: Safetensors) {
+  const { tensors } = file
   const vector = (name: string): ArrayLike<number> => {
     const tensor = tensors.get(name)
     if (tensor === undefined) throw new Error(`no tensor ${name}`)
@@ -46,7 +54,6 @@ export function partsOf({ hidden, embedScale }: ReferenceConfig, { tensors }: Sa
     })
   }
 
-  const words = vector('model.shared.weight')
   const position = (table: ArrayLike<number> | undefined, s: number, j: number): number => {
     if (table !== undefined) return table[s * hidden + j] ?? 0
     const half = hidden / 2
@@ -56,6 +63,7 @@ export function partsOf({ hidden, embedScale }: ReferenceConfig, { tensors }: Sa
   const embed = (side: 'encoder' | 'decoder', ids: readonly number[]): Matrix => {
     const stored = tensors.get(`model.${side}.embed_positions.weight`)
     const table = stored && decode('f32', stored.data)
+    const words = wordsOf(file, side)
     return ids.map((id, s) =>
       Array.from({ length: hidden }, (_, j) => (words[id * hidden + j] ?? 0) * embedScale + position(table, s, j)),
     )

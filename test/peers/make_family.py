@@ -24,6 +24,8 @@ from transformers import (
     RobertaConfig,
     RobertaForQuestionAnswering,
     RobertaForSequenceClassification,
+    RobertaPreLayerNormConfig,
+    RobertaPreLayerNormForTokenClassification,
     XLMRobertaConfig,
     XLMRobertaForTokenClassification,
 )
@@ -123,6 +125,9 @@ MODELS = {
     "roberta-answers": (byte_pairs, RobertaForQuestionAnswering,
                         lambda: RobertaConfig(**sizes(48, 2, 64), max_position_embeddings=98, type_vocab_size=1,
                                               layer_norm_eps=1e-5)),
+    "prelayernorm-tokens": (byte_pairs, RobertaPreLayerNormForTokenClassification,
+                            lambda: RobertaPreLayerNormConfig(**sizes(64, 2, 96), max_position_embeddings=98, type_vocab_size=1,
+                                                              layer_norm_eps=1e-5, hidden_act="silu", num_labels=4)),
     "xlm-roberta-tokens": (pieces, XLMRobertaForTokenClassification,
                            lambda: XLMRobertaConfig(**sizes(32, 2, 64), max_position_embeddings=98, type_vocab_size=1,
                                                     layer_norm_eps=1e-5, num_labels=5)),
@@ -194,9 +199,11 @@ def write(folder: pathlib.Path, seed: int, name: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--only", choices=sorted(MODELS))
     args = parser.parse_args()
-    for seed, name in enumerate(MODELS):
-        write(args.out / name, seed, name)
+    for seed, name in enumerate(sorted(MODELS)):
+        if args.only in (None, name):
+            write(args.out / name, seed, name)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ const gpu = (computeCapability: string): NativeDeviceInfo => ({
   runtimeVersion: 0,
   matmulVersion: 1,
 })
-const bert = bertLayers({ activation: 'gelu' })
+const bert = bertLayers({ family: 'bert', activation: 'gelu' })
 const chosen = (info: NativeDeviceInfo, dtype: 'f32' | 'f16' | 'bf16', layers = bert, of: Manifest = manifest) =>
   choosePlan(of, info, dtype, layers).name
 

@@ -5,7 +5,10 @@ import { namesIn, specNames } from './names.js'
 
 /** Texts that some spec happens to use too, by file, and what they are there. */
 const allowed: readonly (readonly [file: string, texts: readonly string[], what: string])[] = [
-  ['decode_attention_kernel.ts', ['query'], 'functions that the text of decode attention defines'],
+  ['decode_attention_kernel.ts', ['query', 'top', 'total'], 'functions and statistics that the text of decode attention defines'],
+  ['attention_kernel.ts', ['top', 'total'], "a softmax's statistics, as the text of attention calls them"],
+  ['softmax.ts', ['top', 'total'], 'the same'],
+  ['score.ts', ['further'], 'what a score is given besides its product'],
   ['inputs.ts', ['lengths', 'starts', 'sequences', 'positions'], 'fields of what a graph says of its packing'],
   [
     'conversions.ts',
@@ -17,7 +20,11 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['tile_mask.ts', ['add', 'minimum'], 'intrinsics, by the names they have'],
   ['threshold.ts', ['key'], 'a variable of the emitted text'],
   ['attention.ts', ['key', 'value'], 'operands of the template, in the words of a refusal'],
-  ['slots.ts', ['x', 'y', 'z'], 'what parameters of a derived kernel are called, and a range of letters'],
+  [
+    'slots.ts',
+    ['x', 'y', 'z', 'top', 'total', 'further'],
+    'what parameters of a derived kernel are called, a range of letters, and statistics',
+  ],
   ['library.ts', ['x', 'bias'], 'a local of its own, and the fields of an epilogue'],
   ['epilogue.ts', ['x', 'y'], 'what parameters of a bare product are called'],
   ['identity.ts', ['x', 'y'], 'the same of a product that is stored as it is'],

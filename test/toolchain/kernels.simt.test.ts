@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import { readFile, rm, utimes } from 'node:fs/promises'
+import { readdir, readFile, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterEach, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { buildKernels, outputs } from '../../src/toolchain/index.js'
 import { type TestProject, testProject } from './project.js'
 
@@ -57,6 +57,40 @@ test('a refused file is a finding with the compiler’s first error, and no libr
     message: expect.stringMatching(/bad\.cu:[\s\S]*missing_name/),
   })
   expect(existsSync(outputs(project.root).library('simt'))).toBe(false)
+})
+
+describe('instances of an op', () => {
+  const instance = (type: string) =>
+    `#include <stdint.h>\nnamespace { using T = ${type}; T made() { return 1; } }\nextern "C" int one_${type}() { return made(); }\n`
+
+  test('are compiled together, names that they share notwithstanding, and again where one changes', async () => {
+    project = await testProject({ one__a: instance('int'), one__b: instance('long'), two__a: instance('char') })
+    const { report, compiled } = await build()
+    expect(compiled).toBe(4)
+    expect(report.objects.map(({ source }) => source)).toEqual([
+      'cuda/one__a.cu',
+      'cuda/one__b.cu',
+      'cuda/two__a.cu',
+      'registry.cpp',
+    ])
+    expect(new Set(report.objects.map(({ key }) => key)).size).toBe(4)
+    expect(await readdir(join(project.root, 'cache/objects'))).toHaveLength(3)
+    expect(await build()).toMatchObject({ compiled: 0, linked: false })
+    await project.write('generated/cuda/one__b.cu', instance('short'))
+    expect(await build()).toMatchObject({ compiled: 2, linked: true })
+  })
+
+  test('are compiled one by one where one is refused, which is named', async () => {
+    project = await testProject({ one__a: instance('int'), one__b: 'int bad() { return missing_name; }\n' })
+    const message = await build().then(
+      () => 'built',
+      (error: unknown) => String(error),
+    )
+    expect(message).toMatch(/op one: .* refused .*one__b\.cu:[\s\S]*one__b\.cu:1:[\s\S]*missing_name/)
+    expect(message).not.toContain('one__a')
+    await project.write('generated/cuda/one__b.cu', instance('short'))
+    expect(await build()).toMatchObject({ linked: true })
+  })
 })
 
 test('editors are told how each file is compiled', async () => {

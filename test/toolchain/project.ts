@@ -13,12 +13,13 @@ export interface TestProject {
   script(name: string, text: string): Promise<string>
 }
 
-const entry = (op: string, text: string): Manifest['kernels'][number] => ({
-  key: `${op}__f32`,
-  op,
+/** What stands before `__` in a file's name is the op it is of. */
+const entry = (file: string, text: string): Manifest['kernels'][number] => ({
+  key: `${file}__f32`,
+  op: file.replace(/__.*/, ''),
   types: { T: 'f32' },
   fixedDims: {},
-  file: `cuda/${op}.cu`,
+  file: `cuda/${file}.cu`,
   digest: sha256(text),
   buffers: [],
   dims: [],

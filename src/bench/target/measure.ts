@@ -9,14 +9,15 @@ import type { Layouts } from '../../runtime/layouts.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
-import { openSession, type Session } from '../../runtime/session.js'
+import { openSession } from '../../runtime/session.js'
 import { type Arithmetic, type Ceilings, type Floor, floorOf } from '../floor.js'
 import type { StepTime } from '../result.js'
 import { cacheOf, chain, chained, type Rotation, rotationOf } from '../rotation.js'
 import { type Summary, summarise } from '../statistics.js'
 import { stepTimes } from '../step_times.js'
-import { type TargetProgram, targetProgram, typesOf, weightNames } from './graph_steps.js'
-import type { Form, Subject } from './subject.js'
+import { targetProgram, typesOf, weightNames } from './graph_steps.js'
+import { readyProgram } from './program_steps.js'
+import type { Form, ProgramForm, Subject } from './subject.js'
 
 export interface TargetBench {
   readonly device: NativeDevice
@@ -56,12 +57,14 @@ const rounds = 5
 const warmup = 3
 
 interface Ready {
-  readonly form: Form
-  readonly target: TargetProgram
+  readonly plan: string
+  /** Bytes of what is read and returned: each once. */
+  readonly bytes: number
+  readonly zeros: readonly string[]
   readonly rotation: Rotation
-  readonly session: Session
   readonly program: Program
   readonly samples: number[]
+  release(): void
 }
 
 /** @throws usage `graph.dim`, `bench.shape`, `bind.*`; environment for a lack of memory or a kernel that cannot be made */
@@ -76,7 +79,7 @@ export async function measure(
   try {
     for (const form of subject.forms) {
       onStage?.(`building ${form.plan}`)
-      ready.push(await prepare(bench, form, dims))
+      ready.push('graph' in form ? await prepare(bench, form, dims) : await prepareProgram(bench, form, dims))
     }
     const perRound = Math.ceil(repeats / rounds)
     for (let round = 0; round * perRound < repeats; round++) {
@@ -87,14 +90,14 @@ export async function measure(
         samples.push(...times.map((milliseconds) => milliseconds / rotation.passes))
       }
     }
-    const bytes = Math.min(...ready.map(({ target }) => target.bytes))
+    const bytes = Math.min(...ready.map((each) => each.bytes))
     const results: TargetTimes[] = []
     for (const each of ready) results.push(await describe(bench, subject, dims, each, bytes))
     return results
   } finally {
-    for (const { program, session } of ready) {
+    for (const { program, release } of ready) {
       program.release()
-      session.release()
+      release()
     }
   }
 }
@@ -102,15 +105,17 @@ export async function measure(
 /** Every dimension: what is given, what the subject usually has, and as many packed rows as full sequences have. */
 function completed({ name, forms, typical }: Subject, given: Readonly<Record<string, number>>): Record<string, number> {
   const dims: Record<string, number> = { ...typical, ...given }
-  for (const { graph } of forms) {
-    const { packing } = graph
+  for (const form of forms) {
+    const { packing } = 'graph' in form ? form.graph : {}
     const [tokens, batch, seq] = [packing?.tokens, packing?.batch, packing?.seq].map((extent) => extent?.dims[0])
     if (tokens === undefined || dims[tokens] !== undefined || batch === undefined || seq === undefined) continue
     const [sequences, places] = [dims[batch], dims[seq]]
     if (sequences !== undefined && places !== undefined) dims[tokens] = sequences * places
   }
   const needed = new Set(
-    forms.flatMap(({ graph }) => graph.values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims))),
+    forms.flatMap((form) =>
+      ('graph' in form ? form.graph : form.inlined).values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)),
+    ),
   )
   const missing = [...needed].filter((dim) => dims[dim] === undefined)
   const unknown = Object.keys(given).find((dim) => !needed.has(dim))
@@ -149,7 +154,8 @@ async function prepare(bench: TargetBench, form: Form, dims: Readonly<Record<str
         chained(passes, () => Object.fromEntries(Object.entries(target.inputs).map(([name, { data }]) => [name, data]))),
       )
       await program.capture()
-      return { form, target, rotation, session, program, samples: [] }
+      const { bytes, zeros } = target
+      return { plan: form.plan, bytes, zeros, rotation, program, samples: [], release: () => session.release() }
     } catch (error) {
       program.release()
       throw error
@@ -160,23 +166,31 @@ async function prepare(bench: TargetBench, form: Form, dims: Readonly<Record<str
   }
 }
 
+/** A whole program, timed where it is: its weights are read once a pass. */
+async function prepareProgram(bench: TargetBench, form: ProgramForm, dims: Readonly<Record<string, number>>): Promise<Ready> {
+  const { program, bytes, zeros, release } = await readyProgram(bench, form, dims)
+  const cache = cacheOf(bench.device.info())
+  const rotation = { passes: 1, bytes, evicts: cache === undefined ? undefined : bytes >= 2 * cache }
+  return { plan: form.plan, bytes, zeros, rotation, program, samples: [], release }
+}
+
 const isArithmetic = (dtype: DType): dtype is Arithmetic => dtype !== 'i32' && dtype !== 'u8'
 
 async function describe(
   { ceilings, dtype, repeats, onStage }: TargetBench,
   { flops: arithmetic }: Subject,
   dims: Readonly<Record<string, number>>,
-  { form, target, rotation, program, samples }: Ready,
+  { plan, zeros, rotation, program, samples }: Ready,
   bytes: number,
 ): Promise<TargetTimes> {
-  onStage?.(`profiling ${form.plan}`)
+  onStage?.(`profiling ${plan}`)
   const profile = stepTimes(program, await program.profile(Math.min(repeats, 10)), rotation.passes)
   const flops = arithmetic(dims)
   const milliseconds = summarise(samples)
   const floor =
     ceilings === undefined ? undefined : floorOf({ flops: flops ?? 0, bytes }, ceilings, isArithmetic(dtype) ? dtype : 'f32')
   return {
-    plan: form.plan,
+    plan,
     dims,
     samples,
     milliseconds,
@@ -186,7 +200,7 @@ async function describe(
     workload: { bytes, flops },
     floor,
     fraction: floor === undefined ? undefined : floor.milliseconds / milliseconds.median,
-    zeros: target.zeros,
+    zeros,
     profile,
   }
 }

@@ -1,12 +1,16 @@
 /**
- * What `heddle bench NAME` times: a graph under plans, or one kernel, which is a graph of one node. With the arithmetic that is asked
+ * What `heddle bench NAME` times: a graph or a program under plans, or one kernel, which is a graph of one node. With the arithmetic that is asked
  * for, whatever a plan makes of it, for the floor.
  */
 import type { KernelEntry, Manifest } from '../../emit/manifest.js'
-import { usageError } from '../../errors.js'
+import { HeddleError, usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
-import type { Graph, GraphValue, NodeOf } from '../../ir/graph.js'
+import { type Graph, type GraphValue, isQuantised, type NodeOf } from '../../ir/graph.js'
+import type { Program } from '../../ir/program.js'
 import { evaluateExtent } from '../../ir/shape.js'
+import type { Conversion } from '../../lang/conversion.js'
+import { type CompiledProgram, compileProgram, findPlan, planNames } from '../../program/index.js'
+import { inlineProgram } from '../../program/inline.js'
 
 type Dims = Readonly<Record<string, number>>
 
@@ -17,10 +21,17 @@ export interface Form {
   readonly graph: Graph
 }
 
+/** A program under a plan, and the one graph that it is without any. */
+export interface ProgramForm {
+  readonly plan: string
+  readonly compiled: CompiledProgram
+  readonly inlined: Graph
+}
+
 export interface Subject {
-  readonly kind: 'graph' | 'kernel'
+  readonly kind: 'graph' | 'kernel' | 'program'
   readonly name: string
-  readonly forms: readonly Form[]
+  readonly forms: readonly (Form | ProgramForm)[]
   /** Multiplications and additions of its products; undefined where they cannot be told from its signature. */
   readonly flops: (dims: Dims) => number | undefined
   readonly typical: Dims
@@ -54,6 +65,46 @@ export function graphSubject(declared: Graph, manifest: Manifest, plans: readonl
     flops: (dims) => graphFlops(declared, dims),
     typical: declared.typical ?? {},
   }
+}
+
+/**
+ * A program under the named plans: by default all that are for it and compute the same, and none.
+ * @throws usage `plan.unknown` for a plan that is not for it, `bench.plans` for one that computes with int8, `plan.*` for one that cannot hold it
+ */
+export function programSubject(
+  program: Program,
+  manifest: Manifest,
+  plans: readonly string[] | undefined,
+  conversions: readonly Conversion[],
+): Subject {
+  const { plans: planned = {} } = manifest
+  const inlined = inlineProgram(program)
+  const compile = (plan: string): ProgramForm => ({
+    plan,
+    compiled: compileProgram(program, findPlan(plan, planned), { conversions, asDeclared: true }),
+    inlined,
+  })
+  const isInt8 = ({ compiled }: ProgramForm): boolean =>
+    Object.values(compiled.graphs).some((graph) => isQuantised(graph) || Object.keys(graph.scales ?? {}).length > 0)
+  const fitting = (): ProgramForm[] =>
+    planNames(planned).flatMap((plan) => {
+      try {
+        const form = compile(plan)
+        return isInt8(form) ? [] : [form]
+      } catch (error) {
+        // One that is for other programs is none of this one's.
+        if (error instanceof HeddleError && error.code.startsWith('plan.')) return []
+        throw error
+      }
+    })
+  const forms = plans?.map(compile) ?? fitting()
+  const int8 = forms.find(isInt8)
+  if (int8 !== undefined) {
+    throw usageError('bench.plans', `plan ${int8.plan} computes with int8, whose scales nobody gives here`, {
+      hint: 'time a graph of it, or a shipped model with heddle bench encoder',
+    })
+  }
+  return { kind: 'program', name: program.name, forms, flops: (dims) => graphFlops(inlined, dims), typical: program.dims }
 }
 
 function graphFlops(graph: Graph, dims: Dims): number {

@@ -1,20 +1,24 @@
 /**
- * Groups with two products of which one feeds the other: attention. Which main loop runs it follows from the extents: one query, or another
- * number of queries than keys, are few queries over places in memory; as many queries as keys are a sequence that attends itself. What one
- * loop cannot take, the other may.
+ * Groups with two products of which one feeds the other: attention. Which main loop runs it follows from the extents and the mask: as many
+ * queries as keys are a sequence that attends itself, and so are queries of which each attends further than the one before, as the tokens
+ * of a prompt over a cache do; one query, or any others, are few queries over places in memory. What one loop cannot take, the other may.
  */
 import { HeddleError } from '../../errors.js'
 import { dim } from '../../ir/build.js'
 import { type Graph, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import { sameExtent } from '../../ir/shape.js'
 import type { AttentionKernel, DecodeAttentionKernel } from '../../ir/template.js'
+import { freeNames } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { illegal, type Member } from '../space/space.js'
 import { deriveAttention } from './attention.js'
 import { deriveDecodeAttention } from './decode_attention.js'
+import type { AttentionGroup } from './elements.js'
+import type { Masked } from './masks.js'
 import { Surroundings } from './parts.js'
 import { NoRoles, type Roles, rolesOf } from './roles.js'
+import { scoreOf } from './score.js'
 import { AttentionSlots } from './slots.js'
 
 type Matmul = NodeOf<'matmul'>
@@ -39,11 +43,15 @@ export function deriveAttentionGroup(
   const derive = (how: typeof deriveAttention | typeof deriveDecodeAttention) => {
     const slots = new AttentionSlots(graph)
     const roles = named(name, scores, context, () => rolesOf(graph, scores, context, weights, (extent) => dim(slots.dim(extent))))
-    return { roles, run: () => how(graph, name, scores, context, members, layouts, roles, slots) }
+    const around = new Surroundings(graph, members)
+    const group: AttentionGroup = { graph, name, scores, context, layouts, roles, around, slots: new AttentionSlots(graph) }
+    return { roles, scored: () => scoreOf(group), run: () => how(graph, name, scores, context, members, layouts, roles, slots) }
   }
   const sequence = derive(deriveAttention)
   const { queries, keys } = sequence.roles
-  const loops = queries !== undefined && sameExtent(queries, keys) ? [sequence] : [derive(deriveDecodeAttention), sequence]
+  const isSequence = queries !== undefined && sameExtent(queries, keys)
+  const few = isSequence ? [] : [derive(deriveDecodeAttention)]
+  const loops = isSequence || attendsFurther(sequence.scored) ? [sequence, ...few] : [...few, sequence]
   const reasons: HeddleError[] = []
   for (const { run } of loops) {
     try {
@@ -55,6 +63,16 @@ export function deriveAttentionGroup(
   }
   const [first] = reasons
   throw first ?? new Error('internal: no main loop was tried')
+}
+
+/** Whether the last key that a query attends depends on which query it is. @param scored may refuse the group, as the loops will */
+function attendsFurther(scored: () => Pick<Masked, 'upper'>): boolean {
+  try {
+    return scored().upper.some((bound) => freeNames(bound).has('i'))
+  } catch (error) {
+    if (error instanceof HeddleError) return false
+    throw error
+  }
 }
 
 function named(name: string, scores: Matmul, context: Matmul, make: () => Roles): Roles {

@@ -70,10 +70,16 @@ export class IntegerWays {
   #movedFrom(id: ValueId): ValueId | undefined {
     const node = this.#graph.nodes.find((candidate) => outputsOf(candidate).includes(id))
     if (node?.kind === 'view') return node.input
-    const kernel = node?.kind === 'op' ? this.#ops.get(node.op) : undefined
-    if (node?.kind !== 'op' || kernel === undefined || !movesOnly(kernel)) return undefined
+    const moved = node?.kind === 'op' ? this.moveOf(node)?.moved : undefined
+    return node?.kind !== 'op' || moved === undefined ? undefined : node.inputs[moved]
+  }
+
+  /** The kernel of a node that only moves elements of one of its inputs, and the name of that input. */
+  moveOf({ op }: NodeOf<'op'>): { readonly kernel: Kernel; readonly moved: string } | undefined {
+    const kernel = this.#ops.get(op)
+    if (kernel === undefined || !movesOnly(kernel)) return undefined
     const moved = kernel.tensors.find(({ access, dtype }) => access === 'in' && typeof dtype !== 'string')
-    return moved === undefined ? undefined : node.inputs[moved.name]
+    return moved === undefined ? undefined : { kernel, moved: moved.name }
   }
 
   /** The name of the weight a value is. */

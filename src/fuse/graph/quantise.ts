@@ -1,7 +1,8 @@
 /**
  * Quantises a graph: the values a plan names get an int8 form, and matmuls that read nothing but such values and weights multiply
- * integers. What lies between a value and its matmul and only moves elements moves int8 instead. Runs after padding is removed and
- * nodes are stacked, before edges and groups, so that the steps it adds can be named by both.
+ * integers. What lies between a value and its matmul and only moves elements moves int8 instead. The scale of a value is an attribute, or a
+ * tensor that is made as the value is, with an element for each row. A product may also take its weight alone as int8. Runs after padding
+ * is removed and nodes are stacked, before edges and groups, so that the steps it adds can be named by both.
  */
 import { usageError } from '../../errors.js'
 import {
@@ -18,10 +19,21 @@ import type { DTypeRef, Kernel } from '../../ir/kernel.js'
 import { multiplyExtents, printShape, type Shape } from '../../ir/shape.js'
 import { isNodeOf, opNode } from '../../lang/op_node.js'
 import type { PlanDecl, QuantisedDecl } from '../../lang/plan.js'
-import { floatName, int8Name, inverseName, stepName, stepsName } from '../../lang/step_names.js'
-import { dequantize, dequantizeChannels, dequantizeProduct, packRows, quantize } from '../../std/index.js'
-import { mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { floatName, int8Name, inverseName, stepName } from '../../lang/step_names.js'
+import {
+  dequantize,
+  dequantizeChannels,
+  dequantizeProduct,
+  dequantizeRows,
+  packRows,
+  quantize,
+  quantizeRows,
+  scaleChannels,
+} from '../../std/index.js'
+import { findNode, mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { Int8Weights } from './int8_weights.js'
 import { IntegerWays } from './integer_ways.js'
+import { RowSteps, rowAxes } from './row_steps.js'
 
 /** What calibration knows a node's result or an input as: packed rows are known as what they were packed from. */
 function siteOf({ nodes }: Graph, name: string): string {
@@ -35,7 +47,8 @@ function siteOf({ nodes }: Graph, name: string): string {
 
 /**
  * @param ops kernels of the graph's ops, by name
- * @throws usage `plan.quantised` for a name the graph lacks or `values` does, and for a value that is both moved as int8 and read as floats
+ * @throws usage `plan.quantised` for a name the graph lacks or `values` does, for a value that is both moved as int8 and read as floats,
+ * and for a product that the scales of what it multiplies do not fit
  */
 export function quantiseGraph(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string, Kernel>): Graph {
   return plan.quantised === undefined ? graph : new Quantiser(graph, plan.name, plan.quantised, ops).run()
@@ -49,9 +62,11 @@ class Quantiser {
   readonly #values: GraphValue[]
   readonly #nodes: GraphNode[] = []
   readonly #inputs: Record<string, ValueId>
-  readonly #weights: Record<string, ValueId>
+  readonly #weights: Int8Weights
+  readonly #rows: RowSteps
+  /** Products that take their weight alone as int8. */
+  readonly #weightOnly: ReadonlySet<GraphNode>
   readonly #outputs: Record<string, ValueId>
-  readonly #steps: Record<string, { readonly weight: string; readonly times: string }> = {}
   readonly #attrs: Set<string>
   readonly #forms: { readonly inputs: Record<string, string>; readonly outputs: Record<string, string> }
   readonly #scales: Record<string, Scale>
@@ -66,22 +81,27 @@ class Quantiser {
     this.#config = config
     this.#values = [...graph.values]
     this.#inputs = { ...graph.inputs }
-    this.#weights = { ...graph.weights }
     this.#outputs = { ...graph.outputs }
     this.#attrs = new Set(graph.attrs)
     this.#forms = { inputs: { ...graph.int8?.inputs }, outputs: { ...graph.int8?.outputs } }
     this.#scales = { ...graph.scales }
     this.#refuseUnquantised()
-    this.#ways = new IntegerWays(graph, ops, new Map(config.values.map((name) => [this.#find(name), name])))
+    const named = [...config.values, ...config.dynamic].map((name): [ValueId, string] => [this.#find(name), name])
+    this.#ways = new IntegerWays(graph, ops, new Map(named))
+    this.#weightOnly = new Set(config.weightOnly.map((name) => this.#floatProduct(name)))
+    const reads = (node: GraphNode): boolean => this.#ways.integer.has(node) || this.#weightOnly.has(node)
+    this.#weights = new Int8Weights(graph, plan, config.weights, this.#values, reads)
+    this.#rows = new RowSteps(plan, this.#values, this.#nodes)
   }
 
   run(): Graph {
-    for (const name of this.#config.values) {
+    for (const name of [...this.#config.values, ...this.#config.dynamic]) {
       const id = this.#graph.inputs[name]
       if (id !== undefined) this.#input(name, id)
     }
     for (const node of this.#graph.nodes) {
       if (node.kind === 'matmul' && this.#ways.integer.has(node)) this.#matmul(node)
+      else if (node.kind === 'matmul' && this.#weightOnly.has(node)) this.#scaled(node)
       else if (node.kind === 'view') this.#view(node)
       else if (node.kind === 'op' && outputsOf(node).some((id) => this.#ways.traced.has(id))) this.#move(node)
       else this.#nodes.push(mapInputs(node, (id) => this.#floats.get(id) ?? id))
@@ -96,8 +116,8 @@ class Quantiser {
       values: this.#values,
       nodes: this.#nodes,
       inputs: this.#inputs,
-      weights: this.#weights,
-      steps: this.#steps,
+      weights: this.#weights.weights,
+      steps: this.#weights.steps,
       outputs: this.#outputs,
       attrs: [...this.#attrs],
       int8: this.#forms,
@@ -109,7 +129,14 @@ class Quantiser {
 
   /** What is kept or given as int8 has to be quantised. */
   #refuseUnquantised(): void {
-    const { values, only, across } = this.#config
+    const { values, only, across, dynamic } = this.#config
+    const twice = dynamic.find((name) => values.includes(name))
+    if (twice !== undefined) {
+      throw usageError('plan.quantised', `plan ${this.#plan}: ${twice} has one scale and a scale for each row`, {
+        hint: 'name it under values or under dynamic',
+        about: { path: ['dynamic', twice] },
+      })
+    }
     const other = [...only, ...across].find((name) => !values.includes(name))
     if (other === undefined) return
     throw usageError('plan.quantised', `plan ${this.#plan}: ${other} is to be int8, but is not among the quantised values`, {
@@ -129,6 +156,24 @@ class Quantiser {
       })
     }
     return id
+  }
+
+  /** A product that takes its weight alone as int8. */
+  #floatProduct(name: string): GraphNode {
+    const node = findNode(this.#graph, this.#plan, 'weightOnly', name)
+    const reason =
+      node.kind !== 'matmul'
+        ? 'is no product'
+        : this.#ways.weightName(node.b) === undefined || this.#ways.weightName(node.a) !== undefined
+          ? 'does not multiply a value by a weight'
+          : this.#ways.integer.has(node)
+            ? 'multiplies a value that is quantised, and takes both as int8'
+            : undefined
+    if (reason === undefined) return node
+    throw usageError('plan.quantised', `plan ${this.#plan}: ${name} is to take its weight as int8, but ${reason}`, {
+      hint: 'weightOnly names products of a float value and a weight',
+      about: { path: ['weightOnly', name], nodes: [name] },
+    })
   }
 
   #input(name: string, id: ValueId): void {
@@ -158,7 +203,21 @@ class Quantiser {
   }
 
   #quantise(id: ValueId, name: string): void {
-    const { dtype } = valueAt(this.#values, id)
+    const { dtype, shape } = valueAt(this.#values, id)
+    if (this.#config.dynamic.includes(name)) {
+      const flat = this.#matrixOf(id)
+      const steps = pushValue(this.#values, { dtype: 'f32', shape: flat.slice(0, 1), layout: 'row' })
+      const y = this.#elementwise(id, int8Name(name), 'i8', (made, x, out) =>
+        opNode(quantizeRows, made, { types: { T: dtype }, inputs: { x }, outputs: { y: out, steps }, attrs: {} }),
+      )
+      this.#int8.set(id, y)
+      const axes = rowAxes(flat, 1, shape)
+      if (axes !== undefined) {
+        const own = reshape(this.#values, this.#nodes, steps, shape.slice(0, axes), `${int8Name(name)}.steps`)
+        this.#rows.set(id, { axes, id: own })
+      }
+      return
+    }
     const inverse = this.#scale('inverse', name)
     const y = this.#elementwise(id, int8Name(name), 'i8', (step, x, out) =>
       opNode(quantize, step, { types: { T: dtype }, inputs: { x }, outputs: { y: out }, attrs: { inverse } }),
@@ -217,6 +276,7 @@ class Quantiser {
     const seen = this.#pushView({ ...node, input: this.#floats.get(node.input) ?? node.input })
     if (seen !== node.out) this.#floats.set(node.out, seen)
     if (!this.#ways.traced.has(node.out)) return
+    this.#rows.view(node)
     const out = pushValue(this.#values, { ...valueAt(this.#values, node.out), dtype: 'i8' })
     this.#int8.set(node.out, this.#pushView({ ...node, name: int8Name(node.name), input: this.#formOf(node.input), out }))
   }
@@ -249,61 +309,79 @@ class Quantiser {
     }
     this.#values[out] = { ...valueAt(this.#values, out), dtype: 'i8' }
     this.#int8.set(out, out)
+    const move = this.#ways.moveOf(node)
+    if (move !== undefined) this.#rows.move(node, move.moved, move.kernel)
     this.#nodes.push({ ...mapInputs(node, (id) => this.#int8.get(id) ?? id), types: { T: 'i8' } } as GraphNode)
   }
 
   #matmul(node: NodeOf<'matmul'>): void {
     const { name, a, b, out } = node
-    const float = valueAt(this.#values, out)
-    const product = pushValue(this.#values, { ...float, dtype: 'i32' })
-    const operand = (id: ValueId): ValueId => (this.#ways.weightName(id) === undefined ? this.#formOf(id) : this.#weight(id))
-    this.#nodes.push({ ...node, a: operand(a), b: operand(b), out: product })
     const [first, second] = [a, b].flatMap((id) => this.#ways.sourceOf(id) ?? [])
     const weight = this.#ways.weightName(b)
-    if (first === undefined || (weight === undefined) !== (second !== undefined)) {
-      throw usageError('plan.quantised', `plan ${this.#plan}: matmul ${name} has a weight as its first operand`, {
-        hint: 'an integer matmul multiplies an activation by a weight or by another activation',
-        about: { nodes: [name] },
-      })
-    }
+    if (first === undefined || (weight === undefined) !== (second !== undefined))
+      throw this.#refuse(name, `matmul ${name} has a weight as its first operand`)
+    const dynamic = [first, second].filter((source) => source !== undefined && this.#config.dynamic.includes(source))
+    if (weight === undefined && dynamic.length > 0)
+      throw this.#refuse(name, `${name} multiplies two activations, and rows of ${dynamic.join(' and ')} have steps of their own`)
+    const float = valueAt(this.#values, out)
     const types = { T: float.dtype }
+    const product = pushValue(this.#values, { ...float, dtype: 'i32' })
+    const multiply = (right: ValueId): void => {
+      this.#nodes.push({ ...node, a: this.#formOf(a), b: right, out: product })
+    }
     const back = (make: (made: string, x: ValueId, y: ValueId) => GraphNode) =>
       this.#elementwise(product, floatName(name), float.dtype, make, out)
-    if (weight !== undefined) {
-      const steps = this.#stepsOf(weight, name, first)
+    if (weight !== undefined && dynamic.length > 0) {
+      const channels = this.#weights.take(node, weight)
+      const steps = this.#stepsOfRows(node)
+      multiply(b)
+      back((made, x, y) => opNode(dequantizeRows, made, { types, inputs: { x, steps, channels }, outputs: { y }, attrs: {} }))
+    } else if (weight !== undefined) {
+      const steps = this.#weights.take(node, weight, this.#scale('step', first).attr)
+      multiply(b)
       back((made, x, y) => opNode(dequantizeChannels, made, { types, inputs: { x, steps }, outputs: { y }, attrs: {} }))
     } else if (second !== undefined) {
       const attrs = { step: this.#scale('step', first), otherStep: this.#scale('step', second) }
+      multiply(this.#formOf(b))
       back((made, x, y) => opNode(dequantizeProduct, made, { types, inputs: { x }, outputs: { y }, attrs }))
     }
   }
 
-  /** A weight becomes int8, in the plan's layout. */
-  #weight(id: ValueId): ValueId {
-    this.#values[id] = { ...valueAt(this.#values, id), dtype: 'i8', layout: this.#config.weights }
-    return id
+  /** Steps of the rows of a product's first operand, which are the rows of the product. */
+  #stepsOfRows({ name, a, subscripts }: NodeOf<'matmul'>): ValueId {
+    const steps = this.#rows.of(a)
+    const rows = subscripts.a.slice(0, steps?.axes ?? 0)
+    const fits =
+      rows.join() === subscripts.out.slice(0, -1).join() &&
+      subscripts.a.slice(rows.length).every((axis) => !subscripts.out.includes(axis))
+    if (steps !== undefined && fits) return this.#rows.flat(steps, floatName(name))
+    const [left, out] = [subscripts.a, subscripts.out].map((axes) => axes.join(' '))
+    const written = `"${left}" to "${out}"`
+    throw this.#refuse(name, `${name} multiplies ${written}, and its rows are not those that have a step each`)
   }
 
-  /** The steps of a weight's rows times that of an activation: a weight of its own. */
-  #stepsOf(weight: string, matmul: string, source: string): ValueId {
-    const name = stepsName(weight)
-    const { attr: times } = this.#scale('step', source)
-    const known = this.#steps[name]
-    if (known !== undefined && known.times !== times) {
-      throw usageError(
-        'plan.quantised',
-        `plan ${this.#plan}: ${matmul} multiplies ${weight} by a value of another scale than before`,
-        {
-          hint: 'multiply a weight by one quantised value only',
-        },
-      )
-    }
-    const made = this.#weights[name]
-    if (made !== undefined) return made
-    const rows = valueAt(this.#values, this.#weights[weight] ?? -1).shape.slice(0, 1)
-    const id = pushValue(this.#values, { dtype: 'f32', shape: rows, layout: 'row' })
-    this.#weights[name] = id
-    this.#steps[name] = { weight, times }
-    return id
+  /** A product that takes its weight as int8 and the other operand as it is. */
+  #scaled(node: NodeOf<'matmul'>): void {
+    const { name, a, b, out } = node
+    const float = valueAt(this.#values, out)
+    const steps = this.#weights.take(node, this.#ways.weightName(b) ?? '')
+    // Sums that are not yet scaled may be beyond what half precision holds.
+    const product = pushValue(this.#values, { ...float, dtype: 'f32' })
+    this.#nodes.push({ ...node, a: this.#floats.get(a) ?? a, out: product })
+    const types = { T: float.dtype }
+    this.#elementwise(
+      product,
+      floatName(name),
+      float.dtype,
+      (made, x, y) => opNode(scaleChannels, made, { types, inputs: { x, steps }, outputs: { y }, attrs: {} }),
+      out,
+    )
+  }
+
+  #refuse(node: string, reason: string): Error {
+    return usageError('plan.quantised', `plan ${this.#plan}: ${reason}`, {
+      hint: 'an integer matmul multiplies an activation by a weight, or activations that have a scale each',
+      about: { nodes: [node] },
+    })
   }
 }

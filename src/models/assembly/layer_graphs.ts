@@ -3,13 +3,14 @@ import { decoderLayers } from '../../../specs/graphs/decoder_layer.js'
 import { encoderLayers } from '../../../specs/graphs/encoder_layers.js'
 import { llamaLayer } from '../../../specs/graphs/llama_layer.js'
 import type { BertConfig } from '../encoder/config.js'
+import { families } from '../encoder/families/index.js'
 import type { LlamaConfig } from '../llama/config.js'
 import { flagsOf } from '../llama/programs.js'
 import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 
 /** Names of the graphs that a BERT repeats. */
-export const bertLayers = ({ activation }: Pick<BertConfig, 'activation'>): readonly string[] => [
-  encoderLayers.post[activation].name,
+export const bertLayers = ({ family, activation }: Pick<BertConfig, 'family' | 'activation'>): readonly string[] => [
+  encoderLayers[families[family].norms][activation].name,
 ]
 
 /** Names of the graphs that an encoder-decoder model repeats. */

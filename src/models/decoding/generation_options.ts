@@ -23,6 +23,11 @@ export interface GenerationOptions {
   readonly lengthPenalty?: number
   /** For rule `hf`: stop at as many finished hypotheses as beams (`true`), when no better one is likely (`false`), or possible (`never`). */
   readonly earlyStopping?: boolean | 'never'
+  /**
+   * For rule `plain`: added to the score of a word for each word of the same beam that is better, when words are compared and nowhere else
+   * (FasterTransformer's `beam_search_diversity_rate`). Below 0, words of different beams are preferred. 0 by default.
+   */
+  readonly diversityRate?: number
   /** Any of these four makes choices random. Logits are divided by it, from 1e-6 to 1e6; 1 by default. */
   readonly temperature?: number
   /**
@@ -51,6 +56,8 @@ export interface Beams {
   readonly rule: BeamRule
   readonly lengthPenalty: number
   readonly earlyStopping: boolean | 'never'
+  /** Of rule `plain`; 0 of the other. */
+  readonly diversityRate: number
 }
 
 export interface Sampling {
@@ -165,7 +172,9 @@ function choiceOf(options: GenerationOptions, limits: GenerationLimits, maxNewTo
   const { temperature, topK, topP, minP, seed } = options
   const random = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
   const width = whole('beams', options.beams ?? 1, 1, mostBeams)
-  const ruled = [options.rule, options.lengthPenalty, options.earlyStopping].some((value) => value !== undefined)
+  const ruled = [options.rule, options.lengthPenalty, options.earlyStopping, options.diversityRate].some(
+    (value) => value !== undefined,
+  )
   if (width > 1 || ruled) return beamsOf(options, { width, random, maxNewTokens }, limits)
   whole('returned', options.returned ?? 1, 1, 1, 'only beams have several results')
   return random ? samplingOf(options, limits) : { kind: 'greedy' }
@@ -189,6 +198,16 @@ function beamsOf(options: GenerationOptions, { width, random, maxNewTokens }: Be
   const steepest = Math.floor(mostPowerBits / Math.log2(maxNewTokens + 1))
   if (!(typeof lengthPenalty === 'number' && Math.abs(lengthPenalty) <= steepest))
     refuse('lengthPenalty', lengthPenalty, `a number from -${steepest} to ${steepest}`, 'length to this power must be a float32')
+  const { diversityRate = 0 } = options
+  if (!(typeof diversityRate === 'number' && Math.abs(diversityRate) <= largestFactor))
+    refuse('diversityRate', diversityRate, `a number from -${largestFactor} to ${largestFactor}`)
+  if (rule === 'hf' && diversityRate !== 0)
+    refuse(
+      'diversityRate',
+      diversityRate,
+      '0 with the hf rule',
+      'the plain rule has it: leave length penalty and early stopping out',
+    )
   if (typeof earlyStopping !== 'boolean' && earlyStopping !== 'never')
     refuse('earlyStopping', earlyStopping, 'true, false or never')
   return {
@@ -198,6 +217,7 @@ function beamsOf(options: GenerationOptions, { width, random, maxNewTokens }: Be
     rule,
     lengthPenalty,
     earlyStopping,
+    diversityRate,
   }
 }
 

@@ -28,10 +28,11 @@ const isOfEncoder = (weight: string): boolean => /^(embeddings|layer\d+)\./.test
 
 /** Checkpoint names by the program's names of weights. */
 function tensorNames(config: BertConfig): Readonly<Record<string, string>> {
-  const { embeddings, layer, pooler = {}, sequence, tokens, span } = familyOf(config)
+  const { embeddings, layer, norm = {}, pooler = {}, sequence, tokens, span } = familyOf(config)
   return Object.fromEntries([
     ...below('embeddings', embeddings),
     ...Array.from({ length: config.layers }, (_, at) => below(`layer${at}`, layer(at))).flat(),
+    ...below('norm', norm),
     ...below('pooler', pooler),
     ...below('classifier', config.kind === 'sequence-classifier' ? sequence : tokens),
     ...below('span', span),
@@ -51,8 +52,8 @@ const heads = { 'token-classifier': 'tokens', 'sequence-classifier': 'sequence',
 function programOf(config: BertConfig, pooler: boolean): Program {
   const { kind, layers, activation, eps, headDim, tokenTypes } = config
   const head = kind === 'encoder' ? (pooler ? 'pooled' : 'states') : heads[kind]
-  const { pooling } = familyOf(config)
-  return bert.of({ layers, activation, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, head, pooling })
+  const { norms, pooling } = familyOf(config)
+  return bert.of({ layers, activation, norms, eps, scale: 1 / Math.sqrt(headDim), typed: tokenTypes > 0, head, pooling })
 }
 
 /** The shape the configuration gives each tensor, by checkpoint name without prefix. */

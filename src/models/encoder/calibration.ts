@@ -15,6 +15,7 @@ import { openCheckpoint } from '../files/checkpoint.js'
 import type { FloatType } from '../files/convert.js'
 import { assembleBert, bertDims, bertInputs, bertWeights, encoderTensors, layerMatrices } from './bert.js'
 import { type BertConfig, readBertConfig } from './config.js'
+import { families } from './families/index.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
@@ -34,7 +35,8 @@ export function bertIdentity(config: BertConfig, weights: Weights, signal?: Abor
     const weight = weights[name]
     return weight === undefined ? [] : [[name, weight] as const]
   })
-  return modelIdentity({ layers, hidden, heads, inner }, Object.fromEntries(deciding), signal)
+  const norms = families[config.family].norms === 'pre' ? 'pre' : undefined
+  return modelIdentity({ layers, hidden, heads, inner, norms }, Object.fromEntries(deciding), signal)
 }
 
 /** Opens `config.json` and the weights of a folder. @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*` */
@@ -89,6 +91,7 @@ export function calibrationModel(config: BertConfig, session: Session, dtype: Fl
     session,
     applications: assembleBert(config, findPlan('unfused'), false).applications,
     layers: Array.from({ length: config.layers }, (_, layer) => `layer${layer}`),
+    norms: families[config.family].norms,
     inputs: bertInputs,
     types: { T: dtype },
     dims: (length) => bertDims(config, { batch: 1, seq: length }),

@@ -5,6 +5,8 @@ export const activations = {
   gelu_new: 'gelu_tanh',
   gelu_pytorch_tanh: 'gelu_tanh',
   relu: 'relu',
+  silu: 'silu',
+  swish: 'silu',
 } as const
 
 /** Name of an activation's op. */

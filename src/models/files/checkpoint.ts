@@ -74,6 +74,41 @@ export function takeTensor(
   dtype: FloatType,
   { allowed, rows }: Taken = {},
 ): DeferredTensor {
+  const [stored, tensor] = expectTensor(found, name, shape)
+  if (rows === undefined) return convertTensor(stored, tensor, dtype, allowed)
+  return convertTensor(nameOfRows(stored, rows), rowsOf(tensor, ...rows), dtype, allowed)
+}
+
+const nameOfRows = (name: string, [from, to]: readonly [number, number]): string => `${name}, rows ${from} to ${to - 1},`
+
+/**
+ * A tensor of int8 as it is stored, or some of its rows.
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`
+ */
+export function takeInt8(
+  found: readonly [string, CheckpointTensor] | undefined,
+  name: string,
+  shape: readonly number[],
+  rows: readonly [number, number] = [0, shape[0] ?? 0],
+): DeferredTensor {
+  const [stored, tensor] = expectTensor(found, name, shape)
+  if (tensor.dtype !== 'I8') throw usageError('weights.dtype', `tensor ${shown(stored)} is ${tensor.dtype}, expected I8`)
+  const taken = rowsOf(tensor, ...rows)
+  return {
+    ...{ dtype: 'i8', shape: taken.shape, bytes: taken.shape.reduce((product, extent) => product * extent, 1) },
+    async *pieces(signal) {
+      if ('data' in taken) yield taken.data
+      else yield* taken.pieces(signal)
+    },
+  }
+}
+
+/** @throws usage `weights.missing`, `weights.shape` */
+function expectTensor(
+  found: readonly [string, CheckpointTensor] | undefined,
+  name: string,
+  shape: readonly number[],
+): readonly [string, CheckpointTensor] {
   if (found === undefined) {
     throw usageError('weights.missing', `tensor ${name} [${shape.join(', ')}] is missing`, {
       hint: 'the weights may belong to another architecture than config.json states',
@@ -86,8 +121,7 @@ export function takeTensor(
       `tensor ${shown(stored)} has shape [${tensor.shape.join(', ')}], the configuration expects [${shape.join(', ')}]`,
     )
   }
-  if (rows === undefined) return convertTensor(stored, tensor, dtype, allowed)
-  return convertTensor(`${stored}, rows ${rows[0]} to ${rows[1] - 1},`, rowsOf(tensor, ...rows), dtype, allowed)
+  return found
 }
 
 /** Rows of a tensor, from and to. */

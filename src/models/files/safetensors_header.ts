@@ -6,7 +6,7 @@ import { usageError } from '../../errors.js'
 import { duplicateKey } from './duplicate_key.js'
 
 /** Element types read here, with their sizes. */
-export const elementBytes = { F32: 4, F16: 2, BF16: 2, I32: 4, I64: 8 } as const
+export const elementBytes = { F32: 4, F16: 2, BF16: 2, I8: 1, I32: 4, I64: 8 } as const
 
 export type ElementType = keyof typeof elementBytes
 

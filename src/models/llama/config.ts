@@ -10,6 +10,7 @@ import type { FloatType } from '../files/convert.js'
 import { shown } from '../files/safetensors_header.js'
 import { dtypes, type Fields, type GenerationFields, generationSchema, schema } from './config_fields.js'
 import { type Family, families, type LlamaType } from './families.js'
+import { type LlamaQuantization, parseQuantization } from './quantization.js'
 import { parseRotary, type RotaryConfig } from './rotary_config.js'
 
 export interface LlamaConfig {
@@ -42,7 +43,9 @@ export interface LlamaConfig {
   readonly rotary: RotaryConfig
   /** Whether the checkpoint has queries, keys and values in one tensor, and gate and up in one. */
   readonly fusedRows: boolean
-  /** What the checkpoint's weights are, where the file says it. */
+  /** What the products of the layers are stored as; floats where undefined. */
+  readonly quantization: LlamaQuantization | undefined
+  /** What the checkpoint's floats are, where the file says it. */
   readonly dtype: FloatType | undefined
   /** The token in front of a text. */
   readonly bos: number | undefined
@@ -98,6 +101,7 @@ export function parseLlamaConfig(value: unknown, name: string, generation: unkno
     ...windowOf(config, family, name),
     rotary,
     fusedRows: family.fusedRows,
+    quantization: parseQuantization(config.quantization_config ?? config.compression_config, name),
     dtype: dtypeOf(config, name),
     ...tokensOf(config, settings, family, name),
   }
@@ -124,17 +128,6 @@ function checkFamily(config: Fields, { architecture, stated, biases, window }: F
   }
   if (window === 'none' && config.sliding_window != null) {
     throw usageError('config.window', `${name}: sliding_window is ${config.sliding_window}, models of type ${type} have none`)
-  }
-  const quantization = config.quantization_config ?? config.compression_config
-  if (quantization != null) {
-    const { quant_method: method } = quantization as { readonly quant_method?: unknown }
-    throw usageError(
-      'config.quantization',
-      `${name}: quantization_config has quant_method ${shown(JSON.stringify(method) ?? 'none')}`,
-      {
-        hint: 'supported: none, weights are float32, float16 or bfloat16',
-      },
-    )
   }
 }
 

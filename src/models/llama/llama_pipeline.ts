@@ -13,11 +13,12 @@ import { openSession } from '../../runtime/session.js'
 import { beforeEnd } from '../decoding/beam_trace.js'
 import { endsOf } from '../decoding/decoding_states.js'
 import { type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
-import { openCheckpoint } from '../files/checkpoint.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
 import { lruCache } from '../lru_cache.js'
-import { type LlamaConfig, readLlamaConfig } from './config.js'
+import type { LlamaConfig } from './config.js'
+import { openLlamaFiles } from './open_files.js'
+import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf } from './programs.js'
 import { openRows, type Rows, type RowsShape, startStates } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
@@ -48,7 +49,17 @@ interface RunOptions {
   readonly progress?: (done: number, total: number) => void
 }
 
-export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {}
+export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {
+  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
+  readonly capacity?: number
+  /**
+   * Whether prompts that begin as the texts of the run before, in the same rows of caches of the same shape, are read from where they
+   * differ. What is read in other pieces may differ in its last bits.
+   */
+  readonly reuse?: boolean
+  /** Told before each batch how many tokens of its prompts were found in the caches. */
+  readonly reused?: (tokens: number) => void
+}
 
 export interface LlamaResult {
   /** Generated ids, without an end id. */
@@ -61,6 +72,8 @@ export interface LlamaResult {
 export interface LlamaTokens {
   readonly index: number
   readonly ids: readonly number[]
+  /** What ended the text, with its last tokens. */
+  readonly finish?: LlamaResult['finish']
 }
 
 export interface ScoreOptions extends RunOptions {
@@ -104,7 +117,7 @@ const usualChunk = 512
 const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
 
 /**
- * Loads the folder of a LLaMA-like model.
+ * Loads a LLaMA-like model: a folder, or one GGUF file.
  * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
  */
 export async function loadLlama(dir: string, options: LlamaOptions): Promise<Llama> {
@@ -116,8 +129,8 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   if (!rotations.includes(rotation)) {
     throw usageError('run.rotation', `unknown rotation ${JSON.stringify(rotation)}`, { hint: `known: ${rotations.join(', ')}` })
   }
-  const config = await readLlamaConfig(dir)
-  const weights = llamaWeights(config, await openCheckpoint(dir, signal), dtype, rotation)
+  const { config, checkpoint } = await openLlamaFiles(dir, signal)
+  const weights = llamaWeights(config, checkpoint, dtype, rotation)
   const applications = (['short', 'long'] as const)
     .filter((reach) => reach === 'short' || config.rotary.type === 'longrope')
     .flatMap((reach) => [
@@ -151,6 +164,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       throw error
     })
 
+  const prefixes = heldPrefixes()
   let queue: Promise<unknown> = Promise.resolve()
   /** Waits for the runs before, and lets the next wait for `release`. */
   async function turn(): Promise<() => void> {
@@ -173,18 +187,23 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.eos }
       const generation = resolveGeneration(limited(config, cases, given), limits)
       formOf(generation)
-      checkCapacity(config, cases, generation)
+      checkCapacity(config, cases, generation, given.capacity)
       for (let first = 0; first < cases.length; first += batch) {
         signal?.throwIfAborted()
         const prompts = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
-        const rows = await rowsFor(generation, shapeOf(config, prompts, generation))
+        const rows = await rowsFor(generation, shapeOf(config, prompts, generation, given.capacity))
+        const found = prefixes.take(rows, prompts)
+        const cached = given.reuse === true ? found : found.map(() => 0)
+        given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
         await rows.read(
-          prompts.map((ids, row) => ({ row, first: 0, ids: ids.slice(0, -1) })),
+          prompts
+            .map((ids, row) => ({ row, first: cached[row] ?? 0, ids: ids.slice(cached[row], -1) }))
+            .filter(({ ids }) => ids.length > 0),
           chunk,
           signal,
         )
         await rows.write(startStates(config, generation, rows.shape, { prompts, cases: prompts.map((_, i) => first + i) }))
-        yield { rows, generation, first }
+        yield { rows, generation, first, prompts }
         progress?.(first + prompts.length, cases.length)
       }
     } finally {
@@ -200,12 +219,13 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     weightBytes: session.weightBytes,
     async generate(cases, given = {}) {
       const results: LlamaResult[] = []
-      for await (const { rows, generation, first } of batches(cases, given)) {
+      for await (const { rows, generation, first, prompts } of batches(cases, given)) {
         const { maxNewTokens } = generation
         for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
           ended = await rows.advance(given.signal)
         }
         const texts = await orForget(textsOf(config, rows, maxNewTokens, first))
+        prefixes.keep(rows, prompts, texts)
         for (const ids of texts) {
           const kept = beforeEnd(ids, config.eos)
           results.push({ ids: kept, finish: kept.length < ids.length ? 'end' : 'limit' })
@@ -214,17 +234,14 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       return results
     },
     async *stream(cases, given = {}) {
-      for await (const { rows, generation, first } of batches(cases, given)) {
+      for await (const { rows, generation, first, prompts } of batches(cases, given)) {
         const sent: number[] = Array.from({ length: rows.shape.rows }, () => 0)
         const { maxNewTokens } = generation
         for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
           ended = await rows.advance(given.signal)
           const texts = await orForget(textsOf(config, rows, Math.min(steps + stepsPerRun, maxNewTokens), first))
-          yield* newTokens(
-            texts.map((ids) => beforeEnd(ids, config.eos)),
-            sent,
-            first,
-          )
+          prefixes.keep(rows, prompts, texts)
+          yield* newTokens(texts, { eos: config.eos, maxNewTokens }, sent, first)
         }
       }
     },
@@ -239,6 +256,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           signal?.throwIfAborted()
           const texts = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
           const rows = await rowsFor(anyGeneration, shapeOf(config, texts, undefined))
+          prefixes.take(rows, texts)
           scores.push(...(await orForget(scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
           progress?.(first + texts.length, cases.length)
         }
@@ -272,8 +290,16 @@ function limited({ positions }: LlamaConfig, cases: readonly TokenCase[], given:
 /** Tokens of a text where nothing says how many: what `resolveGeneration` takes. */
 const usualTokens = 128
 
-/** @throws usage `run.capacity` for a case that has no room for the tokens asked for */
-function checkCapacity({ positions }: LlamaConfig, cases: readonly TokenCase[], { maxNewTokens }: Generation): void {
+/** @throws usage `run.capacity` for a case that has no room for the tokens asked for, and for caches that no text could fill */
+function checkCapacity(
+  { positions }: LlamaConfig,
+  cases: readonly TokenCase[],
+  { maxNewTokens }: Generation,
+  capacity: number | undefined,
+): void {
+  if (capacity !== undefined && !(Number.isInteger(capacity) && capacity >= 1 && capacity <= positions)) {
+    throw usageError('run.capacity', `capacity is ${capacity}, expected an integer from 1 to ${positions}, the model's positions`)
+  }
   const at = cases.findIndex(({ inputIds }) => inputIds.length + maxNewTokens > positions)
   if (at < 0) return
   const length = cases[at]?.inputIds.length ?? 0
@@ -297,12 +323,13 @@ function shapeOf(
   config: LlamaConfig,
   prompts: readonly (readonly number[])[],
   generation: Pick<Generation, 'maxNewTokens'> | undefined,
+  capacity = 0,
 ): RowsShape {
   const longest = prompts.reduce((most, { length }) => Math.max(most, length), 0)
   const length = longest + (generation?.maxNewTokens ?? 0)
   return {
     rows: prompts.length,
-    capacity: capacityFor(length, config.positions),
+    capacity: capacityFor(Math.max(length, capacity), config.positions),
     steps: Math.ceil((generation?.maxNewTokens ?? 1) / stepsPerRun) * stepsPerRun,
     ends: endsOf(config.eos),
     reach: reachOf(config, length),
@@ -331,10 +358,19 @@ async function textsOf({ eos }: LlamaConfig, rows: Rows, steps: number, first: n
 }
 
 /** Tokens that rows have beyond those sent before, by case. */
-function* newTokens(rows: readonly (readonly number[])[], sent: number[], first: number): Generator<LlamaTokens> {
-  for (const [row, ids] of rows.entries()) {
+function* newTokens(
+  rows: readonly (readonly number[])[],
+  { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
+  sent: number[],
+  first: number,
+): Generator<LlamaTokens> {
+  for (const [row, chosen] of rows.entries()) {
     const before = sent[row] ?? 0
-    if (ids.length > before) yield { index: first + row, ids: ids.slice(before) }
-    sent[row] = ids.length
+    // A row that has ended was sent with its end id.
+    if (chosen.length === before) continue
+    const ids = beforeEnd(chosen, eos)
+    const finish = ids.length < chosen.length ? 'end' : chosen.length >= maxNewTokens ? 'limit' : undefined
+    yield { index: first + row, ids: ids.slice(before), ...(finish === undefined ? {} : { finish }) }
+    sent[row] = chosen.length
   }
 }

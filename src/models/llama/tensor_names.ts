@@ -3,9 +3,12 @@
  * and values in one, and gate and up in another) are read by their rows, so that every model has the same weights.
  */
 import { usageError } from '../../errors.js'
-import type { DeferredTensor } from '../../runtime/weight.js'
-import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
-import type { FloatType } from '../files/convert.js'
+import { decode, encode } from '../../runtime/buffer.js'
+import { tensorBytes } from '../../runtime/session.js'
+import { type DeferredTensor, inMemory } from '../../runtime/weight.js'
+import { type Checkpoint, expectCount, findTensor, takeInt8, takeTensor } from '../files/checkpoint.js'
+import { convertTensor, type FloatType } from '../files/convert.js'
+import type { FileTensor } from '../files/safetensors.js'
 import { shown } from '../files/safetensors_header.js'
 import type { LlamaConfig } from './config.js'
 
@@ -17,6 +20,8 @@ export interface LlamaTensor {
   readonly shape: readonly number[]
   /** The rows of it that are the weight, from and to; all where undefined. */
   readonly rows?: readonly [number, number]
+  /** Where it is int8: the tensor `[rows, 1]` of its steps, by which each row is multiplied. */
+  readonly steps?: string
 }
 
 /** Weights of a layer. Matrices are `[outputs, inputs]`; biases and norms of heads are there where the model has them. */
@@ -61,10 +66,14 @@ const head = 'lm_head.weight'
 /** The weights of a model by what they are. */
 export function llamaTensors(config: LlamaConfig): LlamaTensors {
   const { vocab, hidden, tied } = config
+  const layer = (index: number): LlamaLayerTensors => {
+    const tensors = layerTensors(config, `layers.${index}`)
+    return config.quantization === undefined ? tensors : { ...tensors, ...quantised(tensors) }
+  }
   const embedding = { name: 'embed_tokens.weight', shape: [vocab, hidden] }
   return {
     embedding,
-    layers: Array.from({ length: config.layers }, (_, layer) => layerTensors(config, `layers.${layer}`)),
+    layers: Array.from({ length: config.layers }, (_, index) => layer(index)),
     norm: { name: 'norm.weight', shape: [hidden] },
     head: tied ? embedding : { name: head, shape: [vocab, hidden] },
   }
@@ -94,6 +103,12 @@ function layerTensors(config: LlamaConfig, at: string): LlamaLayerTensors {
   }
 }
 
+const products = ['query', 'key', 'value', 'output', 'gate', 'up', 'down'] as const
+
+/** The products of a layer with the steps that their int8 weights have. */
+const quantised = (layer: LlamaLayerTensors): Partial<LlamaLayerTensors> =>
+  Object.fromEntries(products.map((what) => [what, { ...layer[what], steps: `${layer[what].name}_scale` }]))
+
 type Products = Pick<LlamaLayerTensors, 'query' | 'key' | 'value' | 'gate' | 'up'>
 
 const separate = ({ hidden, heads, kvHeads, headDim, inner }: LlamaConfig, at: string): Products => ({
@@ -122,12 +137,68 @@ function fused({ hidden, heads, kvHeads, headDim, inner }: LlamaConfig, at: stri
 /** Names a checkpoint may have for a tensor: one of the model without its head has no prefix. */
 const namesOf = (name: string): readonly string[] => (name === head ? [name] : [`model.${name}`, name])
 
+/** A tensor's name in messages: as checkpoints usually have it. */
+const usualName = (name: string): string => namesOf(name)[0] ?? name
+
+const find = (file: Checkpoint, name: string) => findTensor(file, namesOf(name))
+
 /**
- * A weight in storage type `dtype`, read when it is uploaded; of a fused tensor its rows alone.
+ * A weight in storage type `dtype`, read when it is uploaded; of a fused tensor its rows alone. An int8 weight is multiplied by its steps:
+ * a model of int8 weights runs under every plan, and with float activations more exactly than it was meant to.
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype` naming the tensor, the shape expected and what was found
  */
-export function takeLlamaTensor(file: Checkpoint, { name, shape, rows }: LlamaTensor, dtype: FloatType): DeferredTensor {
-  return takeTensor(findTensor(file, namesOf(name)), `model.${name}`.replace(`model.${head}`, head), shape, dtype, { rows })
+export function takeLlamaTensor(file: Checkpoint, tensor: LlamaTensor, dtype: FloatType): DeferredTensor {
+  const { name, shape, rows } = tensor
+  if (tensor.steps !== undefined) {
+    const { values, steps } = takeLlamaInt8(file, { ...tensor, steps: tensor.steps })
+    return convertTensor(usualName(name), multiplied(values, steps), dtype)
+  }
+  return takeTensor(find(file, name), usualName(name), shape, dtype, { rows })
+}
+
+/** An int8 weight and the step of each of its rows, in float32. */
+export interface Int8Tensor {
+  /** int8 `[outputs, inputs]` */
+  readonly values: DeferredTensor
+  /** float32 `[outputs]` */
+  readonly steps: DeferredTensor
+}
+
+/**
+ * An int8 weight as the checkpoint has it.
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`
+ */
+export function takeLlamaInt8(
+  file: Checkpoint,
+  { name, shape, rows, steps }: LlamaTensor & { readonly steps: string },
+): Int8Tensor {
+  const values = takeInt8(find(file, name), usualName(name), shape, rows)
+  const [count = 0] = shape
+  const taken = takeTensor(find(file, steps), usualName(steps), [count, 1], 'f32', { rows })
+  return { values, steps: { ...taken, shape: [values.shape[0] ?? 0] } }
+}
+
+/** The floats that int8 rows times their steps are. */
+function multiplied(values: DeferredTensor, steps: DeferredTensor): FileTensor {
+  const { shape } = values
+  const columns = shape[1] ?? 1
+  return {
+    ...{ dtype: 'F32', shape, bytes: tensorBytes('f32', shape) },
+    async *pieces(signal) {
+      const scale = decode('f32', (await inMemory(steps, signal)).data)
+      let first = 0
+      for await (const piece of values.pieces(signal)) {
+        const integers = new Int8Array(piece.buffer, piece.byteOffset, piece.byteLength)
+        const floats = new Float32Array(integers.length)
+        for (let i = 0; i < floats.length; i++) floats[i] = (integers[i] ?? 0) * (scale[Math.floor((first + i) / columns)] ?? 0)
+        first += floats.length
+        yield encode('f32', floats)
+      }
+    },
+    rows: () => {
+      throw new Error('internal: rows of int8 weights are taken before they are multiplied')
+    },
+  }
 }
 
 /** What old checkpoints hold besides weights: numbers that the configuration gives. */
@@ -143,7 +214,10 @@ export function checkLlamaTensors(config: LlamaConfig, file: Checkpoint): void {
   const { embedding, layers, norm, head: own } = llamaTensors(config)
   const known = [embedding, norm, own, ...layers.flatMap((layer): LlamaTensor[] => Object.values(layer))]
   // Files of a tied model may have the embeddings twice.
-  const names = new Set([head, ...known.flatMap(({ name }) => namesOf(name))])
+  const names = new Set([
+    head,
+    ...known.flatMap(({ name, steps }) => [...namesOf(name), ...(steps === undefined ? [] : namesOf(steps))]),
+  ])
   const unknown = [...file.tensors.keys()].filter((name) => !names.has(name) && !computed.test(name))
   const [first] = unknown
   if (first === undefined) return

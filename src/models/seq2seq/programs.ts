@@ -49,13 +49,7 @@ export const decoderSizes = ({ decoder, vocab, positions }: Seq2seqConfig) => ({
   u: positions,
 })
 
-const common = ({ activation, preNorm, finalNorm, eps, embedScale: factor }: Seq2seqConfig) => ({
-  activation,
-  preNorm,
-  finalNorm,
-  eps,
-  factor,
-})
+const common = ({ activation, preNorm, finalNorm, eps }: Seq2seqConfig) => ({ activation, preNorm, finalNorm, eps })
 
 const scaleOf = ({ headDim }: Seq2seqConfig['encoder']): number => 1 / Math.sqrt(headDim)
 
@@ -66,6 +60,7 @@ export function encoderProgram(config: Seq2seqConfig): Program {
     layers: encoder.layers,
     decoderLayers: decoder.layers,
     scale: scaleOf(encoder),
+    factor: encoder.embedScale,
   })
 }
 
@@ -73,7 +68,8 @@ export function encoderProgram(config: Seq2seqConfig): Program {
 export function decoderProgram(config: Seq2seqConfig, headBias: boolean, generation: Generation, steps: number): Program {
   const { decoder } = config
   const choice = choiceOf(generation)
-  return seq2seqDecoder.of({ ...common(config), layers: decoder.layers, scale: scaleOf(decoder), headBias, steps, choice })
+  const { layers, embedScale: factor } = decoder
+  return seq2seqDecoder.of({ ...common(config), layers, scale: scaleOf(decoder), factor, headBias, steps, choice })
 }
 
 /** The encoder under a plan. @throws usage `plan.model` for a plan without the model's layers */
@@ -99,8 +95,8 @@ const stoppingOf = { false: 0, true: 1, never: 2 } as const
 
 function choiceOf({ choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation): Seq2seqDecoderProgram['choice'] {
   if (choice.kind === 'beams') {
-    const { rule, lengthPenalty, earlyStopping } = choice
-    if (rule === 'plain') return { kind: 'beams', maxSteps: maxNewTokens }
+    const { rule, lengthPenalty, earlyStopping, diversityRate } = choice
+    if (rule === 'plain') return { kind: 'beams', maxSteps: maxNewTokens, diversityRate }
     return { kind: 'beams_hf', maxSteps: maxNewTokens, lengthPenalty, earlyStopping: stoppingOf[`${earlyStopping}`] }
   }
   const kind = choice.kind === 'greedy' ? 'greedy' : candidatesOf(choice) === undefined ? 'sample' : 'sample_top'

@@ -5,12 +5,9 @@
 import { join } from 'node:path'
 import { z } from 'zod'
 import { usageError } from '../../errors.js'
-import { activations as bertActivations } from '../files/activations.js'
+import { type Activation, activations } from '../files/activations.js'
 import { checkFields, keysOf, readConfigFile, readOptionalConfigFile, size } from '../files/config_file.js'
 import { shown } from '../files/safetensors_header.js'
-
-/** Activations of the inner networks, by their names in HF configurations, and the op each one is. */
-const activations = { ...bertActivations, silu: 'silu', swish: 'silu' } as const
 
 /** What sets the model types apart, and the token ids of one that states none. */
 const kinds = {
@@ -32,6 +29,8 @@ const schema = z.looseObject({
   architectures: z.array(z.string()).min(1).optional(),
   vocab_size: size,
   d_model: size,
+  /** Width of the encoder, whose states are what decoder layers attend to; that of the decoder where it is left out. */
+  cross_attention_hidden_size: size.nullish(),
   encoder_layers: size,
   decoder_layers: size,
   encoder_attention_heads: size,
@@ -42,7 +41,7 @@ const schema = z.looseObject({
   activation_function: z.enum(keysOf(activations)).default('gelu'),
   scale_embedding: z.boolean().default(false),
   tie_word_embeddings: z.boolean().default(true),
-  share_encoder_decoder_embeddings: z.literal(true).default(true),
+  share_encoder_decoder_embeddings: z.boolean().default(true),
   decoder_vocab_size: size.nullish(),
   decoder_start_token_id: token.nullish(),
   eos_token_id: tokens.nullish(),
@@ -62,6 +61,10 @@ const generationSchema = z.looseObject({
 
 /** One of the two stacks of layers. */
 export interface StackConfig {
+  /** Width of its states. */
+  readonly hidden: number
+  /** What embeddings are multiplied by: sqrt(hidden) or 1. */
+  readonly embedScale: number
   readonly layers: number
   readonly heads: number
   readonly headDim: number
@@ -71,21 +74,20 @@ export interface StackConfig {
 export interface Seq2seqConfig {
   readonly kind: Kind
   readonly vocab: number
-  readonly hidden: number
   readonly encoder: StackConfig
   readonly decoder: StackConfig
   /** Rows of both position tables. */
   readonly positions: number
   /** Name of the activation op. */
-  readonly activation: (typeof activations)[keyof typeof activations]
-  /** What embeddings are multiplied by: sqrt(hidden) or 1. */
-  readonly embedScale: number
+  readonly activation: Activation
   /** Whether norms stand in front of attention and inner networks. */
   readonly preNorm: boolean
   /** Whether a norm follows the last layer of each stack. */
   readonly finalNorm: boolean
   readonly eps: number
-  /** Whether the logits' weights are the embeddings. */
+  /** Whether encoder and decoder have one table of embeddings; else each has its own, of one vocabulary. */
+  readonly sharedEmbeddings: boolean
+  /** Whether the logits' weights are the decoder's embeddings. */
   readonly tied: boolean
   readonly startToken: number
   /** Tokens that end a result; empty where the model has none. */
@@ -128,31 +130,42 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
   const { vocab_size: vocab, decoder_vocab_size: decoderVocab } = config
   if (decoderVocab != null && decoderVocab !== vocab) {
     throw usageError('config.vocab', `${name}: decoder_vocab_size ${decoderVocab} differs from vocab_size ${vocab}`, {
-      hint: 'encoder and decoder must share one vocabulary',
+      hint: 'encoder and decoder must have one vocabulary',
     })
   }
+  const { cross_attention_hidden_size: stated, share_encoder_decoder_embeddings: sharedEmbeddings } = config
+  const memory = stated ?? config.d_model
+  if (memory !== config.d_model && sharedEmbeddings) {
+    throw usageError(
+      'config.field',
+      `${name}: cross_attention_hidden_size ${memory} differs from d_model ${config.d_model}, and the embeddings are shared`,
+      { hint: 'encoders of another width have embeddings of their own: share_encoder_decoder_embeddings is false' },
+    )
+  }
+  const widthOf = (hidden: number) => ({ hidden, embedScale: config.scale_embedding ? Math.sqrt(hidden) : 1 })
   const ends = settings.eos_token_id ?? (config.eos_token_id === undefined ? kind.end : config.eos_token_id)
   const checked = (what: string, id: number): number => checkToken(name, what, id, vocab)
   return {
     kind: config.model_type,
     vocab,
-    hidden: config.d_model,
-    encoder: stackOf(name, 'encoder', config.d_model, {
+    encoder: stackOf(name, 'encoder', {
+      ...widthOf(memory),
       layers: config.encoder_layers,
       heads: config.encoder_attention_heads,
       inner: config.encoder_ffn_dim,
     }),
-    decoder: stackOf(name, 'decoder', config.d_model, {
+    decoder: stackOf(name, 'decoder', {
+      ...widthOf(config.d_model),
       layers: config.decoder_layers,
       heads: config.decoder_attention_heads,
       inner: config.decoder_ffn_dim,
     }),
     positions: config.max_position_embeddings,
     activation: activations[config.activation_function],
-    embedScale: config.scale_embedding ? Math.sqrt(config.d_model) : 1,
     preNorm: kind.preNorm,
     finalNorm: kind.preNorm,
     eps,
+    sharedEmbeddings,
     tied: config.tie_word_embeddings,
     startToken: checked('decoder_start_token_id', settings.decoder_start_token_id ?? config.decoder_start_token_id ?? kind.start),
     endTokens: (typeof ends === 'number' ? [ends] : (ends ?? [])).map((id) => checked('eos_token_id', id)),
@@ -165,14 +178,10 @@ export function parseSeq2seqConfig(value: unknown, name: string, generation: unk
   }
 }
 
-function stackOf(
-  name: string,
-  stack: 'encoder' | 'decoder',
-  hidden: number,
-  { layers, heads, inner }: Omit<StackConfig, 'headDim'>,
-): StackConfig {
-  if (hidden % heads === 0) return { layers, heads, headDim: hidden / heads, inner }
-  throw usageError('config.heads', `${name}: d_model ${hidden} is not a multiple of ${stack}_attention_heads ${heads}`)
+function stackOf(name: string, stack: 'encoder' | 'decoder', sizes: Omit<StackConfig, 'headDim'>): StackConfig {
+  const { hidden, heads } = sizes
+  if (hidden % heads === 0) return { ...sizes, headDim: hidden / heads }
+  throw usageError('config.heads', `${name}: a width of ${hidden} is not a multiple of ${stack}_attention_heads ${heads}`)
 }
 
 /** @throws usage `config.bad_words` for a sequence of tokens, and where no token is left to choose */

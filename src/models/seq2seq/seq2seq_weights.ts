@@ -12,7 +12,7 @@ import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/c
 import type { FloatType } from '../files/convert.js'
 import { decoderProgram, decoderSizes, encoderProgram, seq2seqEncoderDims } from './programs.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
-import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, shared } from './tensor_names.js'
+import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, wordsOf } from './tensor_names.js'
 
 type Shapes = Readonly<Record<string, readonly number[]>>
 
@@ -36,11 +36,11 @@ export function seq2seqShapes(config: Seq2seqConfig): Shapes {
 }
 
 /** Names a checkpoint may have for a tensor. Of tied embeddings it may hold any one. */
-function namesOf(name: string, { tied }: Seq2seqConfig): string[] {
-  const either = (name: string): string[] => [`model.${name}`, name]
-  if (name !== shared) return either(name)
-  const copies = [shared, 'encoder.embed_tokens.weight', 'decoder.embed_tokens.weight', ...(tied ? [ownHead] : [])]
-  return copies.flatMap(either)
+function namesOf(name: string, config: Seq2seqConfig): string[] {
+  const sides = (['encoder', 'decoder'] as const).filter((side) => wordsOf(side, config) === name)
+  const copies = sides.map((side) => `${side}.embed_tokens.weight`)
+  const head = config.tied && sides.includes('decoder') ? [ownHead] : []
+  return [...new Set([name, ...copies, ...head])].flatMap((copy) => [`model.${copy}`, copy])
 }
 
 /**
@@ -53,11 +53,14 @@ export function seq2seqWeights(config: Seq2seqConfig, file: Checkpoint, dtype: F
   expectCount(file, 'decoder_layers', config.decoder.layers)
   const find = (name: string) => findTensor(file, namesOf(name, config))
   const weights: Record<string, DeferredTensor> = {}
-  const tables = [positionsOf('encoder'), positionsOf('decoder')]
+  const sides = ['encoder', 'decoder'] as const
   for (const [name, shape] of Object.entries(seq2seqShapes(config))) {
     const found = find(name)
-    const left = found === undefined && tables.includes(name)
-    weights[name] = left ? sinusoids(config, dtype) : takeTensor(found, name, shape, dtype)
+    const side = found === undefined ? sides.find((each) => positionsOf(each) === name) : undefined
+    weights[name] =
+      side === undefined
+        ? takeTensor(found, name, shape, dtype)
+        : sinusoids({ positions: config.positions, hidden: config[side].hidden }, dtype)
   }
   const bias = find(logitsBias)
   if (bias !== undefined) {
@@ -89,7 +92,10 @@ const mostPositions = 2 ** 17
  * k, one more of them where `hidden` is odd, and then the cosines.
  * @throws usage `config.count` for more positions than any model has
  */
-function sinusoids({ positions, hidden }: Seq2seqConfig, dtype: FloatType): DeferredTensor {
+function sinusoids(
+  { positions, hidden }: { readonly positions: number; readonly hidden: number },
+  dtype: FloatType,
+): DeferredTensor {
   if (positions > mostPositions) {
     throw usageError('config.count', `max_position_embeddings is ${positions}, and the checkpoint has no table of positions`, {
       hint: `tables of at most ${mostPositions} positions are computed`,

@@ -10,10 +10,13 @@ type Names = Readonly<Record<string, string>>
 export const shared = 'shared.weight'
 export const ownHead = 'lm_head.weight'
 export const logitsBias = 'final_logits_bias'
+/** The table a stack embeds tokens with. */
+export const wordsOf = (side: Side, { sharedEmbeddings }: Pick<Seq2seqConfig, 'sharedEmbeddings'>): string =>
+  sharedEmbeddings ? shared : `${side}.embed_tokens.weight`
 export const positionsOf = (side: Side): string => `${side}.embed_positions.weight`
 
 /** What a stack embeds tokens with. */
-const embeddings = (side: Side) => ({ words: shared, positions: positionsOf(side) })
+const embeddings = (side: Side, config: Seq2seqConfig) => ({ words: wordsOf(side, config), positions: positionsOf(side) })
 
 /** The norm behind a stack of pre-LN layers. */
 const finalNorm = (side: Side) => ({
@@ -22,7 +25,10 @@ const finalNorm = (side: Side) => ({
 })
 
 /** The logits' weight and, where the checkpoint has one, their bias. */
-export const seq2seqHead = ({ tied }: Seq2seqConfig) => ({ weight: tied ? shared : ownHead, bias: logitsBias })
+export const seq2seqHead = (config: Seq2seqConfig) => ({
+  weight: config.tied ? wordsOf('decoder', config) : ownHead,
+  bias: logitsBias,
+})
 
 /** Self-attention, inner network and their norms. */
 const layerNames = (side: Side, layer: number) => {
@@ -82,18 +88,18 @@ const layersOf = (count: number, of: (layer: number) => [string, string][]): [st
   Array.from({ length: count }, (_, layer) => of(layer)).flat()
 
 /** Tensors by the names that the encoder's program has for its weights. */
-export const encoderTensors = ({ encoder, decoder }: Seq2seqConfig): Names =>
+export const encoderTensors = (config: Seq2seqConfig): Names =>
   Object.fromEntries([
-    ...below('embeddings', embeddings('encoder')),
-    ...layersOf(encoder.layers, (layer) => below(`layer${layer}`, encoderLayerNames(layer))),
+    ...below('embeddings', embeddings('encoder', config)),
+    ...layersOf(config.encoder.layers, (layer) => below(`layer${layer}`, encoderLayerNames(layer))),
     ...below('norm', finalNorm('encoder')),
-    ...layersOf(decoder.layers, (layer) => below(`memory${layer}`, memoryNames(layer))),
+    ...layersOf(config.decoder.layers, (layer) => below(`memory${layer}`, memoryNames(layer))),
   ])
 
 /** Tensors by the names that the decoder's program has for its weights. */
 export const decoderTensors = (config: Seq2seqConfig): Names =>
   Object.fromEntries([
-    ...below('embeddings', embeddings('decoder')),
+    ...below('embeddings', embeddings('decoder', config)),
     ...layersOf(config.decoder.layers, (layer) => below(`layer${layer}`, decoderLayerNames(layer))),
     ...below('norm', finalNorm('decoder')),
     ...below('head', seq2seqHead(config)),

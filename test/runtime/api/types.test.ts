@@ -8,7 +8,9 @@ import { embeddingLookup } from '../../../specs/ops/embedding_lookup.js'
 import { layerNorm } from '../../../specs/ops/layer_norm.js'
 import { tensor as declare, op } from '../../../src/lang/index.js'
 import { type Device, type DeviceTensor, type Tensor, tensor } from '../../../src/runtime/api/index.js'
+import { tagger } from '../../projects/program/specs/index.js'
 import { feedForward, fused, remember } from '../../projects/runtime/specs/index.js'
+import { stack } from '../../projects/stack/specs/index.js'
 
 const mixed = op('mixed', {
   dims: ['m', 'n', 'k'],
@@ -134,6 +136,43 @@ async function models(device: Device): Promise<void> {
   await stateful.states.cache.read()
 }
 
+/** Never called: only compiled. */
+async function programs(device: Device): Promise<void> {
+  const weights = { 'layer0.weight': f32 }
+  const model = await device.load(stack, {
+    plan: 'fused',
+    config: { layers: 1 },
+    weights,
+    dims: { m: 2 },
+    states: { memory: f32 },
+  })
+  const { y } = await model.run({ x: f32 })
+  expectTypeOf(y).toEqualTypeOf<Tensor>()
+  expectTypeOf((await model.run({ x: y }, { keep: true })).y).toEqualTypeOf<DeviceTensor>()
+  await model.states.memory.write(f32)
+  const words = await device.load(tagger, { weights, packed: true, scales: { layer0: { x: 1 } } })
+  await words.run({ ids, lengths: ids })
+
+  // @ts-expect-error ids are i32
+  await words.run({ ids: f32, lengths: ids })
+  // @ts-expect-error there is no input z
+  await model.run({ x: f32, z: f32 })
+  // @ts-expect-error x is missing
+  await model.run({})
+  // @ts-expect-error there is no output z
+  await model.run({ x: f32 }).then(({ z }) => z)
+  // @ts-expect-error there is no state memry
+  await model.states.memry.read()
+  // @ts-expect-error the configuration has no layer
+  await device.load(stack, { weights, config: { layer: 2 } })
+  // @ts-expect-error there is no option plans
+  await device.load(stack, { weights, plans: 'fused' })
+  // @ts-expect-error there is no state memry
+  await device.load(stack, { weights, states: { memry: f32 } })
+  // @ts-expect-error attributes are of graphs
+  await device.load(stack, { weights, attrs: { eps: 1 } })
+}
+
 test('storage types of results follow from what is given', () => {
-  expect([typeof calls, typeof models]).toEqual(['function', 'function'])
+  expect([typeof calls, typeof models, typeof programs]).toEqual(['function', 'function', 'function'])
 })

@@ -62,6 +62,7 @@ export const bert: EncoderFamily = {
     }
   },
   pooler: linear('pooler.dense'),
+  norms: 'post',
   pooling: 'tanh',
   sequence: { ...linearAs('pooler', 'pooler.dense'), ...linear('classifier') },
   tokens: linear('classifier'),

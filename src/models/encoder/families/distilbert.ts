@@ -56,6 +56,7 @@ export const distilbert: EncoderFamily = {
       ...normAs('output', `${at}.output_layer_norm`),
     }
   },
+  norms: 'post',
   pooling: 'relu',
   sequence: { ...linearAs('pooler', 'pre_classifier'), ...linear('classifier') },
   tokens: linear('classifier'),

@@ -35,6 +35,10 @@ export interface EncoderFamily {
   readonly prefix: string
   readonly embeddings: TensorNames
   layer(layer: number): TensorNames
+  /** Where norms of layers stand. */
+  readonly norms: BertProgram['norms']
+  /** The norm behind the last layer, where those of layers stand in front. */
+  readonly norm?: TensorNames
   /** Where a bare encoder may have a pooler. */
   readonly pooler?: TensorNames
   /** What follows the first dense layer of a classifier of sequences. */

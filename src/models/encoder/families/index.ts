@@ -2,8 +2,9 @@
 import { bert } from './bert.js'
 import { distilbert } from './distilbert.js'
 import type { EncoderFamily } from './family.js'
+import { prelayernorm } from './prelayernorm.js'
 import { roberta } from './roberta.js'
 
-export const families = { bert, distilbert, roberta } as const satisfies Readonly<Record<string, EncoderFamily>>
+export const families = { bert, distilbert, prelayernorm, roberta } as const satisfies Readonly<Record<string, EncoderFamily>>
 
 export type FamilyName = keyof typeof families

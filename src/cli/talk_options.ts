@@ -1,0 +1,63 @@
+/** Options of texts that are continued and of conversations, and what they ask for together with a model's own settings. */
+import type { Command } from '@commander-js/extra-typings'
+import type { GenerationOptions } from '../models/decoding/generation_options.js'
+import type { LlamaText } from '../models/llama/open_files.js'
+import { flagNames, type GenerationFlags, generationOf } from './generate.js'
+import { positive } from './options.js'
+
+/** Options of texts that are continued. */
+export interface TalkOptions {
+  /** Texts that end a continuation. */
+  readonly stop?: readonly string[] | undefined
+  /** False leaves the model's own settings out. */
+  readonly settings?: boolean | undefined
+  /** Whether results begin with their prompts. */
+  readonly withPrompt?: boolean | undefined
+  /** What is said before a conversation. */
+  readonly system?: string | undefined
+  /** Whether lines of the standard input are answered one after the other. */
+  readonly chat?: boolean | undefined
+  /** Places of a conversation's caches. */
+  readonly capacity?: number | undefined
+}
+
+/** A command with these options. */
+export const talkOptions = <A extends unknown[], O extends Record<string, unknown>>(command: Command<A, O>) =>
+  command
+    .option('--stop <text>', 'end a text where this comes; may be given several times', (text: string, before: string[] = []) => [
+      ...before,
+      text,
+    ])
+    .option('--no-settings', "leave the model's generation_config.json out")
+    .option('--with-prompt', 'begin results with their prompts')
+    .option('--chat', 'answer lines of the standard input, one after the other')
+    .option('--system <text>', 'what is said before a conversation')
+    .option(
+      '--capacity <tokens>',
+      'tokens that a conversation has room for; default: the positions of the model, at most 4096',
+      positive,
+    )
+
+/** What options of a run, and the model's own settings where they are wanted, ask for together. */
+export function settingsOf(
+  flags: GenerationFlags & Pick<TalkOptions, 'stop' | 'settings'>,
+  { settings }: LlamaText,
+  log: (text: string) => void,
+): { readonly options: GenerationOptions; readonly stop: readonly string[] } {
+  const given = generationOf(Object.fromEntries(flagNames.map((name) => [name, flags[name]])))
+  if (flags.settings === false) return { options: given, stop: flags.stop ?? [] }
+  for (const line of settings.ignored) log(`${line}\n`)
+  const without = (names: readonly (keyof GenerationOptions)[]): GenerationOptions =>
+    Object.fromEntries(Object.entries(settings.options).filter(([name]) => !names.some((each) => each === name)))
+  const has = (names: readonly (keyof GenerationOptions)[]): boolean => names.some((name) => given[name] !== undefined)
+  // Whoever asks for beams asks for no draws, and the other way round.
+  const own = has(ofBeams)
+    ? without([...ofDraws, 'repetitionPenalty', 'minNewTokens'])
+    : has(ofDraws)
+      ? without(ofBeams)
+      : settings.options
+  return { options: { ...own, ...given }, stop: [...settings.stop, ...(flags.stop ?? [])] }
+}
+
+const ofBeams = ['beams', 'returned', 'rule', 'lengthPenalty', 'earlyStopping'] as const
+const ofDraws = ['temperature', 'topK', 'topP', 'minP', 'seed'] as const

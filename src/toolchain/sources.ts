@@ -1,0 +1,43 @@
+/** Files of generated text, and what their objects are found by: the text, the headers it reaches, the flags and the compiler. */
+import { readFile } from 'node:fs/promises'
+import { usageError } from '../errors.js'
+import { canonicalJson, sha256 } from './hash.js'
+import { type HeaderCache, headerDigests } from './includes.js'
+import type { Recipe } from './recipe.js'
+
+/** A file of generated text. */
+export interface SourceFile {
+  /** As reports name it: `cuda/softmax__f32.cu`. */
+  readonly source: string
+  readonly path: string
+  /** The op it is of; none of the registry. */
+  readonly op?: string | undefined
+}
+
+/** A file with what its object is found by. */
+export interface KeyedFile extends SourceFile {
+  readonly key: string
+  /** Names of the headers it reaches. */
+  readonly headers: readonly string[]
+}
+
+/** The keys of files, in their order. @throws usage `build.generated` for a file that is missing */
+export async function keyFiles(recipe: Recipe, files: readonly SourceFile[]): Promise<readonly KeyedFile[]> {
+  const cache: HeaderCache = new Map()
+  return Promise.all(
+    files.map(async (file) => {
+      const text = await readFile(file.path, 'utf8').catch(() => undefined)
+      if (text === undefined) {
+        throw usageError('build.generated', `${file.path} is named by the manifest but missing`, {
+          hint: 'run `heddle gen` again',
+        })
+      }
+      const digests = await headerDigests(text, recipe.include, cache)
+      const headers = Object.keys(digests)
+      const flags = recipe.compileFlags(headers)
+      const { target, compiler } = recipe
+      const parts = { text, source: file.source, headers: digests, flags, target, compiler: compiler.version }
+      return { ...file, headers, key: sha256(canonicalJson(parts)) }
+    }),
+  )
+}

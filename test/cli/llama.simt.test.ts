@@ -1,0 +1,71 @@
+/** `heddle run` and `heddle score` of LLaMA-like models: their lines, and what they say about options and cases they cannot use. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { folderOf, goldenOf } from '../models/llama_host.js'
+import { heddle, punctuationModel } from './host.js'
+
+const model = folderOf('smollm')
+let work: string
+let cases: string
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), 'heddle-llama-'))
+  cases = join(work, 'cases.jsonl')
+  const { text } = goldenOf('smollm')
+  const lines = [{ input_ids: text.input_ids.slice(0, 20) }, { input_ids: text.input_ids.slice(5, 9) }]
+  await writeFile(cases, lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+})
+afterAll(() => rm(work, { recursive: true }))
+
+const simt = ['--device', 'simt', '--cases']
+
+describe('heddle run', () => {
+  it('prints ids and what ended each text, and says which inverse frequencies it takes', async () => {
+    const { exitCode, out, log } = await heddle(['run', model, ...simt, cases, '--max-new-tokens', '3', '--chunk', '8'])
+    expect(exitCode).toBe(0)
+    const lines = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines).toMatchObject([{ finish: 'limit' }, { finish: 'limit' }])
+    expect(lines.map(({ ids }) => ids.length)).toEqual([3, 3])
+    expect(log).toContain('inverse frequencies are rounded to bf16')
+  })
+
+  it('refuses what it cannot run, and options of these models for others', async () => {
+    const refused = async (argv: readonly string[], code: string, message: RegExp) => {
+      const { exitCode, out, log } = await heddle(argv)
+      expect({ exitCode, out }).toEqual({ exitCode: 2, out: '' })
+      expect(log).toContain(`error[${code}]: `)
+      expect(log).toMatch(message)
+    }
+    await refused(['run', model, ...simt, cases, '--beam', '3'], 'generate.beams', /beams is 3/)
+    await refused(['run', model, ...simt, cases, '--max-new-tokens', '1005'], 'run.capacity', /20 tokens and may get 1005 more/)
+    await refused(['run', punctuationModel, '--text', 'x', '--chunk', '3'], 'run.option', /--chunk is of LLaMA-like models/)
+    await refused(['run', punctuationModel, '--text', 'x', '--rotation', 'float32'], 'run.option', /--rotation/)
+    await refused(['score', punctuationModel, '--cases', cases], 'score.model', /no model that continues texts/)
+    await refused(['score', model, ...simt, cases, '--places', '4'], 'run.place', /case 1 has 4 tokens, and no place 4/)
+  })
+})
+
+describe('heddle score', () => {
+  it('prints losses that are those of the logits', async () => {
+    const argv = ['score', model, ...simt, cases, '--rotation', 'float32']
+    const { exitCode, out } = await heddle([...argv, '--json', '--places', '0,1,2'])
+    expect(exitCode).toBe(0)
+    const [, second] = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const ids = goldenOf('smollm').text.input_ids.slice(5, 9)
+    const losses = (second.logits as { logits: number[] }[]).map(({ logits }, place) => {
+      const top = Math.max(...logits)
+      const total = logits.reduce((sum, value) => sum + Math.exp(value - top), 0)
+      return Math.log(total) + top - (logits[ids[place + 1] ?? 0] ?? 0)
+    })
+    expect(second.tokens).toBe(3)
+    expect(second.mean_nll).toBeCloseTo(losses.reduce((sum, loss) => sum + loss, 0) / 3, 4)
+    expect((await heddle(argv)).out).toMatch(/^case 0: \d+\.\d{5} over 19 tokens\ncase 1: .*\nmean negative log-likelihood /)
+  })
+})

@@ -1,0 +1,72 @@
+/** Calibrating and quantising a model whose norms stand in front, with SiLU, on the CPU device: what it costs beside HF's labels. */
+import { beforeAll, expect, it } from 'vitest'
+import { openCalibration, readCheckpoint } from '../../src/models/encoder/calibration.js'
+import { collect } from '../../src/quant/collect.js'
+import { checkScales, formatScales, parseScales, type Scales } from '../../src/quant/scales.js'
+import { perSite } from '../../src/quant/sites.js'
+import { threshold } from '../../src/quant/thresholds.js'
+import { argmax, ignoredLabel, microF1 } from '../../src/verify/score.js'
+import { quantisedF1Drop } from '../../src/verify/tolerance.js'
+import { familyCases, familyFolder } from '../models/family.js'
+import { openSimtKernels, simtEncoders } from '../models/simt.js'
+
+const name = 'prelayernorm-tokens'
+const classes = 4
+
+let scales: Scales
+let load: Awaited<ReturnType<typeof simtEncoders>>
+const cases = (await familyCases(name)).filter(({ refused }) => refused === undefined)
+const given = cases.map(({ input_ids: inputIds = [] }) => ({ inputIds }))
+
+/** Labels of a model with random weights, but for tokens of which it is as unsure as no trained one is: those are not counted. */
+const wanted = cases.flatMap(({ logits = [] }) => {
+  const spread = Math.sqrt(logits.reduce((sum, value) => sum + value * value, 0) / logits.length)
+  return Array.from({ length: logits.length / classes }, (_, token) => {
+    const row = logits.slice(token * classes, (token + 1) * classes)
+    const [first = 0, second = 0] = row.toSorted((a, b) => b - a)
+    return first - second < spread / 2 ? ignoredLabel : argmax(row)
+  })
+})
+
+beforeAll(async () => {
+  load = await simtEncoders()
+  const checkpoint = await readCheckpoint(familyFolder(name))
+  const model = await openCalibration(checkpoint, { ...(await openSimtKernels()), dtype: 'f32' })
+  const histograms = await collect(model, given).finally(() => model.session.release())
+  const layers = histograms.map((layer) => perSite((site) => threshold(layer[site], { name: 'max' })))
+  scales = checkScales({ model: checkpoint.identity, method: { name: 'max' }, layers }, 'scales')
+})
+
+it('counts most tokens', () => {
+  expect(wanted.filter((label) => label !== ignoredLabel).length).toBeGreaterThan(wanted.length / 2)
+})
+
+it('observes what enters each layer, which is no norm of the layer before, and says so in the file', () => {
+  const [first, second] = scales.layers
+  expect(second?.x).toBeGreaterThan(0)
+  expect(second?.x).not.toBe(first?.outputNorm)
+  expect(scales.model.norms).toBe('pre')
+  expect(parseScales(formatScales(scales), 'scales')).toEqual(scales)
+  // The same numbers of a model with norms behind are refused: there both names are of one activation.
+  expect(() => checkScales({ ...scales, model: { ...scales.model, norms: undefined } }, 'scales')).toThrow(
+    expect.objectContaining({ code: 'scales.chain' }),
+  )
+})
+
+it.each(['int8-row', 'best-encoder-int8', 'ft-v3-mode1', 'ft-v3-mode1-packed'])('%s has the labels of HF', async (plan) => {
+  const labelsOf = async (of: Scales): Promise<number[]> => {
+    const encoder = await load(familyFolder(name), { plan, scales: of })
+    const results = await encoder.run(given)
+    encoder.release()
+    return results.flatMap((result) => (result.kind === 'token-classifier' ? result.labelIds : []))
+  }
+  const score = microF1(await labelsOf(scales), wanted)
+  expect(score).toBeGreaterThanOrEqual(1 - quantisedF1Drop.int8)
+  // Scales that cut most of what they quantise cost labels.
+  const narrow = scales.layers.map((layer) => perSite((site) => layer[site] / 20))
+  expect(microF1(await labelsOf({ ...scales, layers: narrow }), wanted)).toBeLessThan(1 - quantisedF1Drop.int8)
+})
+
+it('has no plan with an int8 residual, and says which layer is missing', async () => {
+  await expect(load(familyFolder(name), { plan: 'ft-v3-mode2', scales })).rejects.toMatchObject({ code: 'plan.model' })
+})

@@ -1,0 +1,81 @@
+/** Which files are compiled together, as which text, and whose kernels are whose afterwards. */
+import { expect, test } from 'vitest'
+import type { KernelResources } from '../../src/toolchain/ptxas.js'
+import type { Recipe } from '../../src/toolchain/recipe.js'
+import type { KeyedFile } from '../../src/toolchain/sources.js'
+import { readableNames } from '../../src/toolchain/symbol.js'
+import { resourcesByFile, unitKey, unitsOf, unitText } from '../../src/toolchain/units.js'
+
+const file = (name: string, op: string | undefined, headers: readonly string[] = []): KeyedFile => ({
+  source: `cuda/${name}.cu`,
+  path: `/generated/cuda/${name}.cu`,
+  op,
+  key: `key of ${name}`,
+  headers,
+})
+
+const recipe: Recipe = {
+  target: 'cuda',
+  compiler: { path: '/bin/true', version: '1' },
+  include: [],
+  compileFlags: (headers) => headers.filter((header) => header.startsWith('special')),
+  linkFlags: [],
+  portable: [],
+}
+
+const namesOf = (units: readonly (readonly KeyedFile[])[]) => units.map((unit) => unit.map(({ source }) => source.slice(5, -3)))
+
+test('a unit holds instances of one op with the same flags, and eight at most', () => {
+  const many = Array.from({ length: 9 }, (_, i) => file(`b__${i}`, 'b'))
+  const files = [
+    file('a__1', 'a'),
+    file('a__2', 'a', ['special.cuh']),
+    file('a__3', 'a', ['other.cuh']),
+    file('r', undefined),
+    ...many,
+  ]
+  expect(namesOf(unitsOf(recipe, files))).toEqual([
+    ['a__1', 'a__3'],
+    ['a__2'],
+    ['r'],
+    ['b__0', 'b__2', 'b__4', 'b__6', 'b__8'],
+    ['b__1', 'b__3', 'b__5', 'b__7'],
+  ])
+})
+
+test('a unit is found by what its files are found by, and a file alone by its own key', () => {
+  const [a, b, c] = [file('a__1', 'a'), file('a__2', 'a'), file('a__3', 'a')]
+  expect(unitKey([a])).toBe(a.key)
+  expect(unitKey([a, b])).not.toBe(unitKey([a, c]))
+  expect(unitKey([a, b])).not.toBe(unitKey([a, { ...b, key: 'another' }]))
+})
+
+test('headers stand in front, texts in scopes of their own with their lines', () => {
+  const text = (type: string) => `// ${type}\n#include "kernel.cuh"\nusing T = ${type};\n`
+  expect(unitText([file('a__1', 'a'), file('a__2', 'a')], [text('int'), text('char')])).toBe(
+    [
+      '#include "kernel.cuh"',
+      'namespace instance_of_a__1 {\n#line 1 "/generated/cuda/a__1.cu"\n// int\n\nusing T = int;\n\n}',
+      'namespace instance_of_a__2 {\n#line 1 "/generated/cuda/a__2.cu"\n// char\n\nusing T = char;\n\n}\n',
+    ].join('\n'),
+  )
+})
+
+test('kernels are those of the file whose scope their symbol names, and readers see no scope', async () => {
+  const files = [file('a__k1', 'a'), file('a__k16', 'a')]
+  const kernel = (symbol: string): KernelResources => ({
+    kernel: symbol,
+    arch: 'sm_90',
+    registers: 1,
+    spillStoreBytes: 0,
+    spillLoadBytes: 0,
+    stackBytes: 0,
+    sharedBytes: 0,
+  })
+  const first = '_ZN17instance_of_a__k112_GLOBAL__N_14keptEv'
+  const second = '_ZN18instance_of_a__k1612_GLOBAL__N_15otherEv'
+  const [one, two] = resourcesByFile(files, [first, second, '_Z6sharedv'].map(kernel))
+  expect(one?.map((each) => each.kernel)).toEqual([first, '_Z6sharedv'])
+  expect(two?.map((each) => each.kernel)).toEqual([second])
+  expect([...(await readableNames([first, second])).values()]).toEqual(['kept', 'other'])
+})
