@@ -164,9 +164,10 @@ function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Ker
 function checkConvex(graph: Graph, group: string, members: readonly GroupNode[]): void {
   const inside = new Set<GraphNode>(members)
   // By value: the member that made it, and the member whose result has since been through a node outside.
-  const made = new Map<ValueId, string>()
-  const left = new Map<ValueId, string>()
-  const first = (node: GraphNode, of: ReadonlyMap<ValueId, string>): string | undefined =>
+  type Origins = Map<ValueId, string | undefined>
+  const made: Origins = new Map()
+  const left: Origins = new Map()
+  const first = (node: GraphNode, of: Origins): string | undefined =>
     inputsOf(node)
       .map((id) => of.get(id))
       .find((name) => name !== undefined)
@@ -179,12 +180,9 @@ function checkConvex(graph: Graph, group: string, members: readonly GroupNode[])
     for (const id of outputsOf(node)) {
       if (inside.has(node)) made.set(id, node.name)
       else if (node.kind === 'view') {
-        if (own !== undefined) made.set(id, own)
-        if (gone !== undefined) left.set(id, gone)
-      } else {
-        const origin = gone ?? own
-        if (origin !== undefined) left.set(id, origin)
-      }
+        made.set(id, own)
+        left.set(id, gone)
+      } else left.set(id, gone ?? own)
     }
   }
 }

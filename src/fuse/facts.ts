@@ -249,9 +249,8 @@ class Composition {
       extent ??= shape[axis]
       const param = this.#input(id)
       const bound = this.#derived.inputs.find((each) => each.param === param)
-      const own = this.#derived.kernel.tensors.find((each) => each.name === param)?.dims
-      if (bound === undefined || own === undefined || bound.shape.length !== shape.length) continue
-      const dim = own[axis]
+      if (bound?.shape.length !== shape.length) continue
+      const dim = this.#derived.kernel.tensors.find((each) => each.name === param)?.dims[axis]
       if (dim !== undefined && !dim.includes('*')) return dim
     }
     return this.#extent(extent)

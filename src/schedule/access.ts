@@ -39,14 +39,14 @@ function extentsOf(tensor: TensorParam, fixed: Readonly<Record<string, number>>)
 }
 
 interface Motion {
-  /** What one step of the index adds; undefined when that is not one known number. */
-  readonly step: number | undefined
+  /** What one step of the index adds; NaN when that is not one known number. */
+  readonly step: number
   /** The step holds within runs of this many indices, each beginning at a multiple of it. */
   readonly run: number
 }
 
 const still: Motion = { step: 0, run: Number.POSITIVE_INFINITY }
-const unknown: Motion = { step: undefined, run: 1 }
+const unknown: Motion = { step: Number.NaN, run: 1 }
 
 /** Classifies an offset by what one step of the loop index adds to it. */
 export function classify(offset: Expr, index: string): Access {
@@ -70,13 +70,12 @@ function motion(e: Expr, index: string): Motion {
   if (a === undefined || b === undefined || ma === undefined || mb === undefined) return unknown
   switch (e.fn) {
     case 'add':
-      return ma.step === undefined || mb.step === undefined ? unknown : { step: ma.step + mb.step, run }
+      return { step: ma.step + mb.step, run }
     case 'sub':
-      return ma.step === undefined || mb.step === undefined ? unknown : { step: ma.step - mb.step, run }
+      return { step: ma.step - mb.step, run }
     case 'mul': {
-      const factor = numberOf(b) ?? numberOf(a)
-      const step = numberOf(b) === undefined ? mb.step : ma.step
-      return factor === undefined || step === undefined ? unknown : { step: step * factor, run }
+      const factor = numberOf(b)
+      return { step: factor === undefined ? mb.step * (numberOf(a) ?? Number.NaN) : ma.step * factor, run }
     }
     case 'idiv':
       return blocked(a, index, numberOf(b), 0)

@@ -51,9 +51,9 @@ function chunkOf(load: ExprOf<'load'>, path: Path, loop: Loop, context: Context)
   const guard = first === undefined ? undefined : more.reduce((all, next) => call('and', all, next), first)
   const safe = guard === undefined ? load : guarded(load, guard, loop)
   if (safe === undefined) return undefined
+  // The load has the index of its loop, and no two loops share one.
   const same = [...context.rows.values()].find(
-    (row) =>
-      row.kind === 'loaded' && row.loop === loop && sameExpr(row.load, safe) && keyOfGuard(row.guard) === keyOfGuard(guard),
+    (row) => row.kind === 'loaded' && sameExpr(row.load, safe) && keyOfGuard(row.guard) === keyOfGuard(guard),
   )
   const name = same?.name ?? freshName(`${load.tensor}_${loop.index}`, context.taken)
   if (same === undefined) addLoadedRow(name, safe, { loop, run, guard }, context)

@@ -39,11 +39,11 @@ export type Step = RowStmt | { readonly kind: 'pass'; readonly pass: Pass }
 export function planSteps(kernel: NormalKernel, keep: boolean): Step[] {
   const groups = groupByLevel(kernel)
   const passes = groups.flatMap((group) => [...group.passes.values()])
-  const { needed, kept } = placeRows(kernel, passes, keep)
+  const kept = placeRows(kernel, passes, keep)
   return groups.flatMap((group): Step[] => [
     ...group.scalars,
     ...[...group.passes.values()].map((pass): Step => {
-      const rows = (needed.get(pass) ?? []).map((row) => ({ ...row, keep: kept.has(row.name) }))
+      const rows = pass.rows.map((row) => ({ ...row, keep: kept.has(row.name) }))
       return { kind: 'pass', pass: { loop: pass.loop, rows, statements: inPassOrder(pass.statements) } }
     }),
   ])
@@ -51,6 +51,7 @@ export function planSteps(kernel: NormalKernel, keep: boolean): Step[] {
 
 interface DraftPass {
   readonly loop: Loop
+  readonly rows: RowDef[]
   readonly statements: PassStmt[]
 }
 
@@ -81,7 +82,7 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   }
   const passAt = (level: number, loop: Loop): DraftPass => {
     const { passes } = at(level)
-    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, statements: [] }
+    const pass: DraftPass = passes.get(keyOf(loop.length)) ?? { loop, rows: [], statements: [] }
     passes.set(keyOf(loop.length), pass)
     return pass
   }
@@ -97,17 +98,12 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
 
 const definitionOf = (row: RowDef): Expr => (row.kind === 'loaded' ? row.load : row.value)
 
-/** Finds the pass that computes each row, and the rows that later passes read again. */
-function placeRows(
-  kernel: NormalKernel,
-  passes: readonly DraftPass[],
-  keep: boolean,
-): { needed: Map<DraftPass, RowDef[]>; kept: Set<string> } {
-  const needed = new Map<DraftPass, RowDef[]>()
+/** Puts each row into the pass that computes it. Returns the rows that later passes read again. */
+function placeRows(kernel: NormalKernel, passes: readonly DraftPass[], keep: boolean): Set<string> {
   const kept = new Set<string>()
   const done = new Set<string>()
   for (const pass of passes) {
-    const here: RowDef[] = []
+    const here = pass.rows
     const need = (name: string): void => {
       if (here.some((row) => row.name === name)) return
       if (keep && done.has(name)) {
@@ -124,9 +120,8 @@ function placeRows(
       })
     for (const value of passValues(pass)) needAll(value)
     for (const row of here) done.add(row.name)
-    needed.set(pass, here)
   }
-  return { needed, kept }
+  return kept
 }
 
 function rowNamed(kernel: NormalKernel, name: string): RowDef {

@@ -12,14 +12,17 @@ import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedKernel } from '../../src/fuse/apply.js'
 import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
+import { call, index, toFloat } from '../../src/ir/build.js'
 import type { AttrValue, Graph } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { printExpr } from '../../src/ir/print.js'
 import { printTemplate } from '../../src/ir/print_template.js'
 import type { AttentionKernel } from '../../src/ir/template.js'
+import { mapStmt, rewrite } from '../../src/ir/walk.js'
 import type { GraphDecl } from '../../src/lang/graph.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 import { quantize } from '../../src/std/index.js'
+import { refusal as refused } from '../refusal.js'
 import { exactly, reordered } from './compare.js'
 import { runGraph } from './host.js'
 
@@ -176,6 +179,22 @@ describe('a group is refused', () => {
     expect(error.message).toContain('context')
     expect(error.message).toContain(behind[0])
     expect(error.message).toContain(words)
+  })
+
+  it('where what is behind the packing changes elements by their places', () => {
+    const plan = plans.find((each) => each.name === 'best-encoder-int8' && each.graph === encoderLayerGelu.name)
+    const kernel = ops.get(quantize.name)
+    if (plan === undefined || kernel === undefined) throw new Error('no plan')
+    const body = kernel.body.map((stmt) => {
+      if (stmt.kind !== 'storeRow') return stmt
+      const place = toFloat(index(stmt.index))
+      return mapStmt(stmt, (expr) => rewrite(expr, (node) => (node.kind === 'load' ? call('mul', node, place) : node)))
+    })
+    const other = new Map([...ops, [quantize.name, { ...kernel, body }]])
+    expect(refused(() => applyPlan(encoderLayerGelu.graph, plan, other, layouts))).toMatchObject({
+      code: 'plan.illegal',
+      message: expect.stringContaining('an element is stored as a function of itself and attributes alone'),
+    })
   })
 
   it('where a part of the chain is needed, and not where the chain forks and joins', () => {

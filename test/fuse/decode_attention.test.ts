@@ -272,6 +272,29 @@ describe('a group', () => {
     for (const text of [...nodes, reason]) expect(message).toContain(text)
   })
 
+  /** Attention of one query, whose `relu` sees it as `rows`. */
+  const queried = (name: string, rows: string) =>
+    graph(`query_${name}`, {
+      inputs: { query: tensor('T', 'r h d'), keys: tensor('T', 'r s h d'), values: tensor('T', 'r s h d') },
+      weights: {},
+      build: (g, { query, keys, values }) => {
+        const made = g.apply(relu, { x: g.view(query, rows) }).y
+        const scores = g.matmul('r h d, r s h d -> r h s', g.view(made, 'r h d'), keys)
+        const probabilities = g.apply(softmax, { x: g.view(scores, 'r*h s') }).y
+        const context = g.matmul('r h s, r s h d -> r h d', g.view(probabilities, 'r h s'), values)
+        return { nodes: { made, scores, probabilities, context }, outputs: { context } }
+      },
+    })
+
+  it('takes queries of heads from rows of all heads, and from no others', () => {
+    const kernel = apply(queried('rows', 'r h*d')).templates.get('made')
+    if (kernel?.kind !== 'decode attention') throw new Error('no decode attention')
+    expect(printExpr(kernel.query)).toBe('maximum(x[b, h, c], 0.0)')
+    expect(refusal(queried('heads', 'r*h d')).message).toBe(
+      'group made: nodes made and scores cannot be one kernel: its elements are not seen as rows of heads',
+    )
+  })
+
   it('whose keys and values are read through different tables is a loop that looks every element up', () => {
     const decl = stepOf('tables', (g, { keys, values, beams, other }) => {
       const key = g.apply(gatherBeams, { cache: keys, beams }).y

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { applyPlan, sameKernel } from '../../src/fuse/apply.js'
 import { checkMeaning } from '../../src/fuse/check/meaning.js'
-import { Candidates } from '../../src/fuse/search/candidates.js'
+import { searchPlan } from '../../src/fuse/search/auto.js'
+import { type Candidate, Candidates } from '../../src/fuse/search/candidates.js'
 import { costDevice } from '../../src/fuse/search/cost.js'
 import { diffReports, explainPlan } from '../../src/fuse/search/explain.js'
 import { call, dim, f32, i32, index, toFloat } from '../../src/ir/build.js'
@@ -13,13 +14,11 @@ import { isTemplate } from '../../src/ir/template.js'
 import { mapStmt, rewrite } from '../../src/ir/walk.js'
 import type { PlanDecl } from '../../src/lang/plan.js'
 import { refusal } from '../refusal.js'
-import { type At, Draft } from './random/draft.js'
+import { at, attention } from './attention_draft.js'
+import { Draft } from './random/draft.js'
 
 const axes = ['m', 'n'] as const
 const extents = { m: 'm', n: 'n' }
-const at = (given: At | undefined, ...indices: readonly (Expr | undefined)[]): Expr =>
-  given === undefined ? f32(0) : given(...indices.map((each) => each ?? i32(0)))
-
 /** An elementwise op over `m n`. */
 const step = (draft: Draft, x: ValueId, value: (element: Expr, column: Expr) => Expr): ValueId =>
   draft.each(axes, extents, { x: { value: x, dims: axes } }, ({ x: given }, { m, n }) => value(at(given, m, n), n ?? i32(0)))
@@ -89,42 +88,6 @@ describe('a row program', () => {
 })
 
 describe('attention', () => {
-  interface Around {
-    readonly query?: (draft: Draft, x: ValueId) => ValueId
-    readonly behind?: (draft: Draft, x: ValueId) => ValueId
-  }
-
-  /** Plain attention of one head over `s d`, with ops in front of its query and behind its result. */
-  function attention({ query = (_, x) => x, behind = (_, x) => x }: Around): Draft {
-    const draft = new Draft()
-    const [q, k, v] = [query(draft, draft.input('s d')), draft.input('s d'), draft.input('s d')]
-    const scores = draft.matmul('i c, j c -> i j', q, k)
-    const weights = draft.op({
-      over: ['i', 'j'],
-      extents: { i: 's', j: 's' },
-      reads: { x: { value: scores, dims: ['i', 'j'] } },
-      body: ({ x }, { i }) => {
-        const top: Expr = { kind: 'local', type: 'f32', name: 'top' }
-        const total: Expr = { kind: 'local', type: 'f32', name: 'total' }
-        const exponential = (c: Expr): Expr => call('exp', call('sub', at(x, i, c), top))
-        const over = { length: dim('j'), type: 'f32' } as const
-        return [
-          { kind: 'reduce', name: 'top', monoid: 'max', ...over, index: 'c', value: at(x, i, index('c')) },
-          { kind: 'reduce', name: 'total', monoid: 'sum', ...over, index: 'c2', value: exponential(index('c2')) },
-          {
-            kind: 'storeRow',
-            tensor: 'y',
-            rows: [i ?? i32(0)],
-            length: dim('j'),
-            index: 'c3',
-            value: call('div', exponential(index('c3')), total),
-          },
-        ]
-      },
-    })
-    draft.output(behind(draft, draft.matmul('i j, j c -> i c', weights, v)))
-    return draft
-  }
   const rows = { over: ['i', 'c'], extents: { i: 's', c: 'd' } } as const
   const reading = (x: ValueId) => ({ x: { value: x, dims: ['i', 'c'] } })
   const running = (draft: Draft, x: ValueId): ValueId =>
@@ -174,6 +137,39 @@ describe('attention', () => {
     expect(said(two, planOf(two.members()))[1]).toBe(`group k0: nodes op0 and op1 cannot be one kernel: ${reason}`)
   })
 
+  it('is told apart from pairs of other queries and keys', () => {
+    const pairs = attention({ score: (x, i, j) => call('add', at(x, i, j), at(x, j, i)) })
+    expect(said(pairs, planOf(pairs.members()))[1]).toBe(
+      'group k0: nodes mm0 and op1 cannot be one kernel: a score depends on another pair of a query and a key',
+    )
+  })
+
+  it('takes no node that is no part of it', () => {
+    const draft = attention({})
+    draft.output(changed(draft, draft.input('s d'), (element) => call('neg', element)))
+    expect(said(draft, planOf(draft.members()))[1]).toBe(
+      'group k0: nodes op3 and mm0 cannot be one kernel: it is neither before, between nor behind the two products',
+    )
+  })
+
+  it('walks keys by a stride where one index moves, and computes each element where two do', () => {
+    const keyOf = (dims: readonly string[], keys: string, ...places: readonly string[]) => {
+      const draft = attention({
+        keys,
+        key: (made, x) =>
+          made.each(['j', 'c'], { j: 's', c: 'd' }, { x: { value: x, dims } }, ({ x: given }, where) =>
+            at(given, ...places.map((place) => where[place])),
+          ),
+      })
+      const { groups } = applyPlan(draft.graph(), planOf(draft.members()), draft.kernels)
+      const [kernel] = groups.map(({ derived }) => derived.kernel)
+      if (kernel === undefined || !isTemplate(kernel) || kernel.kind !== 'attention') throw new Error('no attention')
+      return kernel.key.element === undefined
+    }
+    expect(keyOf(['j', 'c'], 's d', 'j', 'c')).toBe(true)
+    expect(keyOf(['j', 'j', 'c'], 's s d', 'j', 'j', 'c')).toBe(false)
+  })
+
   it('stores what an element and its place decide', () => {
     const draft = attention({
       behind: (made, x) => changed(made, x, (element, column) => call('mul', element, toFloat(column))),
@@ -204,6 +200,19 @@ describe('candidates and reports', () => {
     const candidates = new Candidates(draft.graph(), planOf(), draft.kernels, pricing)
     const { code, message, hint } = refusal(() => candidates.of(['op0', 'gone']))
     expect([code, message, hint]).toEqual(['plan.node', 'drawn has no node gone', 'nodes: op0, op1, op2'])
+  })
+
+  it('are not made of a product and what computes its factor, cheap as that may be: it was never measured', () => {
+    const draft = new Draft()
+    const factor = step(draft, draft.input('m n'), (element) => call('neg', element))
+    draft.output(draft.matmul('i c, j c -> i j', factor, draft.input('k n')))
+    const dims = { m: 8, n: 16, k: 8 }
+    const candidates = new Candidates(draft.graph(), planOf(), draft.kernels, { ...pricing, dims })
+    const [apart, whole] = [draft.members().map((name) => candidates.of([name])), candidates.of(draft.members())]
+    const seconds = (...groups: readonly Candidate[]) =>
+      groups.reduce((sum, group) => sum + (group.kind === 'legal' ? group.cost.seconds : Number.NaN), 0)
+    expect(seconds(whole)).toBeLessThan(0.8 * seconds(...apart))
+    expect(searchPlan('found', draft.graph(), { device: 'h200', ops: draft.kernels, dims }).groups).toEqual([])
   })
 
   it('differ in the smallest sets of steps that cover the same nodes', () => {

@@ -9,6 +9,9 @@ import { scale } from '../../specs/ops/scale.js'
 import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan } from '../../src/fuse/apply.js'
+import { planGroups } from '../../src/fuse/search/auto.js'
+import { Candidates } from '../../src/fuse/search/candidates.js'
+import { costDevice } from '../../src/fuse/search/cost.js'
 import type { Graph, NodeOf } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { rewrite } from '../../src/ir/walk.js'
@@ -171,6 +174,18 @@ describe('an epilogue of the library', () => {
     const given = chain(['bias', 'relu'])
     expect(apply(given, { library: [] }).templates.get('whole')?.kind).toBe('matmul')
   })
+})
+
+it('a group of the library is priced as its product, and refused in its own name', () => {
+  const pricing = { device: costDevice('h200'), dims: { m: 64, n: 64, k: 64 }, dtype: 'f16' } as const
+  const launched = (behind: readonly Behind[], library: readonly string[]) => {
+    const given = chain(behind)
+    const plan = planOf(given, { library })
+    return planGroups(new Candidates(given, plan, ops, pricing), plan).map(({ kernel, group }) => [kernel, group.kernel?.name])
+  }
+  expect(launched(['bias'], ['whole'])).toEqual([['whole', undefined]])
+  expect(launched(['gelu'], [])).toEqual([['whole', 'fused']])
+  expect(() => launched(['gelu'], ['whole'])).toThrow('group whole')
 })
 
 describe('the library is refused for', () => {

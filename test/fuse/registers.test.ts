@@ -1,9 +1,10 @@
 /** What the price of a row program counts: passes and kept rows of every construct, as the schedule has them. */
 import { expect, it } from 'vitest'
 import { walkOf } from '../../src/fuse/search/registers.js'
+import { call, dim, index, local } from '../../src/ir/build.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { mapKernel } from '../../src/schedule/map.js'
-import { everything } from '../schedule/fixtures.js'
+import { axis, everything, kernel, load, tensor } from '../schedule/fixtures.js'
 import { ranked } from '../schedule/ranked.js'
 
 const sizes = { dims: { m: 4, n: 64, k: 4, a: 32, b: 32, v: 8, row: 4, int: 8 }, attrs: {} }
@@ -29,4 +30,27 @@ it('counts the pass of a histogram, of a ranking and of a scan', () => {
   expect(of('', ranked)?.passes.get('x')).toBeGreaterThan(0)
   expect(of('scan_of_scan')?.passes).toEqual(new Map([['ids', 2]]))
   expect(of('scan_of_scan')?.keptBytes).toBeGreaterThan(0)
+})
+
+it('counts one pass where nothing waits for a reduction, scalars of the row included', () => {
+  const [m, c] = [index('m'), index('c')]
+  const length = dim('n')
+  const passes = (factor: 'w' | 'total') =>
+    walkOf(
+      kernel(
+        'scaled',
+        'm n',
+        [axis('m', 'm')],
+        [tensor('x', 'in', 'm n'), tensor('w', 'in', 'm'), tensor('y', 'out', 'm n'), tensor('z', 'out', 'm')],
+        [
+          { kind: 'reduce', name: 'total', type: 'f32', monoid: 'sum', length, index: 'c1', value: load('x', m, index('c1')) },
+          { kind: 'let', name: 'by', type: 'f32', value: factor === 'w' ? load('w', m) : local('total') },
+          { kind: 'storeRow', tensor: 'y', rows: [m], length, index: 'c', value: call('mul', load('x', m, c), local('by')) },
+          { kind: 'store', tensor: 'z', indices: [m], value: local('total') },
+        ],
+      ),
+      { T: 'f16' },
+      sizes,
+    ).passes.get('x')
+  expect([passes('w'), passes('total')]).toEqual([1, 2])
 })

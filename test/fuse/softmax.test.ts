@@ -105,6 +105,10 @@ describe('no softmax', () => {
       [top, reduce('total', 'sum', x), store(call('div', shifted(c), local('total')))],
     ],
     [
+      'a row of scores is reduced by sum of something that is neither a score nor its exponential',
+      [reduce('total', 'sum', (at) => call('abs', x(at))), store(call('div', call('exp', x(c)), local('total')))],
+    ],
+    [
       'it sums other exponentials than those it weighs values by',
       [
         top,

@@ -24,6 +24,12 @@ describe('the schedule a plan asks for', () => {
     expect(names(warp, fixtures.softmax, 'f32')[0]).toContain(`${32 * 3 * 4}`)
   })
 
+  it('makes the width of chunks an argument of the kernel where it asks for another than the rules', () => {
+    const isGeneric = (schedule: Schedule) =>
+      mapKernel({ kernel: fixtures.softmax, types: { T: 'f16' }, dims: {} }, undefined, schedule).generic
+    expect([{ ...warp, vec: 4 } as const, { ...warp, vec: 8 } as const, warp].map(isGeneric)).toEqual([true, false, false])
+  })
+
   it('stands alone where it takes any row', () => {
     expect(names({ kind: 'rows', team: { kind: 'block', lanes: 256 }, chunks: 'reread' })).toEqual([
       'softmax__f16_planned: otherwise: the plan asks for it',

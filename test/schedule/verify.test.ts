@@ -1,6 +1,7 @@
 /** A fault planted behind each pass of the schedule is caught there, under the name of the pass; without one, every kernel passes. */
 import { describe, expect, it } from 'vitest'
-import { f32, i32, index, local } from '../../src/ir/build.js'
+import { call, f32, i32, index, local } from '../../src/ir/build.js'
+import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
 import type { MappedKernel, RowProgram, Variant } from '../../src/schedule/mapped.js'
@@ -124,6 +125,13 @@ describe.each(['ordering passes', 'simplifying'])('%s', (pass) => {
     )(after)
   })
 
+  it('loads behind conditions alone', () => {
+    const guard = (value: Expr) =>
+      passes(({ rows }) => ({ rows: rows.map((row) => (row.kind === 'loaded' ? { ...row, guard: value } : row)) }))
+    plant(guard(i32(1)))('its guard is no boolean')
+    plant(guard(call('gt', local('k', 'i32'), i32(0))))('local k is not in scope')
+  })
+
   it('runs over a loop of the kernel, and does something', () => {
     plant(passes(({ loop }) => ({ loop: { ...loop } })))('runs over no loop of the kernel')
     plant(passes(() => ({ statements: [] })))(`${after}the pass over c computes nothing`)
@@ -176,6 +184,7 @@ describe('choosing variants', () => {
     plant(variants(() => ({ name: 'same' })))('two variants have one name')
     plant(variants(({ limit }) => ({ limit: { ...limit, length: (limit.length ?? 0) * 2 } })))(after)
     plant(variants(() => ({ team: { kind: 'block', lanes: 48 } })))('has 48 threads a block')
+    plant(variants(() => ({ team: { kind: 'block', lanes: 2048 } })))('has 2048 threads a block')
     plant(
       variants(() => ({ team: { kind: 'thread', rowsPerBlock: 128 } })),
       ranked,

@@ -7,7 +7,7 @@ import type { Expr } from '../../ir/expr.js'
 import { rowMajor } from '../../ir/layout.js'
 import type { Extent } from '../../ir/shape.js'
 import { rewrite } from '../../ir/walk.js'
-import { valueAt } from '../graph/edit.js'
+import { runsBetween, valueAt } from '../graph/edit.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
 import { type AttentionGroup, elementOf } from './elements.js'
@@ -29,7 +29,9 @@ export function elementOfHeads(group: AttentionGroup, members: readonly Member[]
   }
   const [heads, headDim] = seen.slice(-2)
   const last = members.at(-1)?.node.name ?? ''
-  if (rank !== seen.length - 1 || heads === undefined || headDim === undefined)
+  // The view takes the last axis apart and no other.
+  const runs = runsBetween(valueAt(graph.values, made).shape, seen)
+  if (runs?.length !== seen.length - 1 || runs.at(-1) !== 2 || heads === undefined || headDim === undefined)
     throw illegal(group.name, last, group.scores.name, 'its elements are not seen as rows of heads')
   const [head, element] = axes.slice(-2)
   if (!equalExprs(head, index('h')) || !equalExprs(element, index('c')))
@@ -66,8 +68,9 @@ function splitColumns({ derived, value }: Piece, parts: readonly [Extent, Extent
   const places = [index('h'), index('c')]
   const element = rewrite(value, (node) => {
     if (node.kind === 'dim' && node.name === width) return call('mul', dim(names[0]), dim(names[1]))
-    const axis = node.kind === 'load' ? axisOf(node.tensor) : -1
-    if (node.kind !== 'load' || axis < 0) return node
+    if (node.kind !== 'load') return node
+    const axis = axisOf(node.tensor)
+    if (axis < 0) return node
     if (!equalExprs(node.indices[axis], index(column))) throw refuse()
     return { ...node, indices: split(node.indices, axis, places) }
   })

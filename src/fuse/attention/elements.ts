@@ -9,7 +9,7 @@ import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
 import type { Shape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
-import { freeNames, rewrite, substitute } from '../../ir/walk.js'
+import { freeNames, substitute } from '../../ir/walk.js'
 import { type LayoutsByName, runsBetween } from '../graph/edit.js'
 import { type Derived, deriveKernel } from '../rows/derive.js'
 import { innerViews } from '../space/members.js'
@@ -18,6 +18,7 @@ import { illegal, type Member } from '../space/space.js'
 import type { Surroundings } from './parts.js'
 import type { Roles } from './roles.js'
 import type { AttentionSlots, Piece } from './slots.js'
+import { Written } from './written.js'
 
 /** An attention group while it is derived: `scores` and `context` are its two products, the slots grow as they are read off. */
 export interface AttentionGroup {
@@ -52,23 +53,17 @@ export function storeOf(
 
 /** A kernel as one stored element: reductions become loops inside of it. Undefined where another construct is in the way. */
 function asElement(kernel: Kernel): StmtOf<'storeRow'> | undefined {
-  const rows = new Map<string, { readonly index: string; readonly value: Expr }>()
-  const scalars = new Map<string, Expr>()
-  const expand = (expr: Expr): Expr =>
-    rewrite(substitute(expr, scalars), (node) => {
-      const row = node.kind === 'element' ? rows.get(node.row) : undefined
-      return row === undefined || node.kind !== 'element' ? node : substitute(row.value, new Map([[row.index, node.index]]))
-    })
+  const written = new Written()
   for (const stmt of kernel.body) {
-    if (stmt.kind === 'let') scalars.set(stmt.name, expand(stmt.value))
-    else if (stmt.kind === 'row') rows.set(stmt.name, { index: stmt.index, value: expand(stmt.value) })
+    if (stmt.kind === 'let') written.scalar(stmt.name, written.out(stmt.value))
+    else if (stmt.kind === 'row') written.row(stmt)
     else if (stmt.kind === 'reduce') {
       const { type, monoid, length, index: at } = stmt
       // Its index gets a name of its own: the stored row's may be the same.
-      scalars.set(stmt.name, renameFolds({ kind: 'fold', type, monoid, length, index: at, value: expand(stmt.value) }))
+      written.scalar(stmt.name, renameFolds({ kind: 'fold', type, monoid, length, index: at, value: written.out(stmt.value) }))
     } else if (stmt.kind === 'storeRow' && stmt.when === undefined) {
       if (stmt !== kernel.body.at(-1)) return undefined
-      return { ...stmt, value: expand(stmt.value) }
+      return { ...stmt, value: written.out(stmt.value) }
     } else return undefined
   }
   return undefined

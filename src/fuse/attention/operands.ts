@@ -62,11 +62,12 @@ function rowOrElement({ slots }: AttentionGroup, element: Expr, position: string
 
 /** Whether rows of neighbouring positions lie equally far apart, and the elements of a row side by side. */
 function isStrided({ indices }: RowAccess, position: string, layout: Layout): boolean {
-  const axes = indices.flatMap((place, axis) => (freeNames(place).has(position) ? [axis] : []))
-  const [axis, ...more] = axes
-  if (more.length > 0 || !isAffineAlong(layout, indices.length - 1)) return false
-  const place = axis === undefined ? undefined : indices[axis]
-  if (axis === undefined || place === undefined) return true
-  const moving = [...linearOf(place).terms.values()].filter(({ expr }) => freeNames(expr).has(position))
-  return moving.every(({ expr }) => expr.kind === 'index') && isAffineAlong(layout, axis)
+  const moves = (expr: Expr): boolean => freeNames(expr).has(position)
+  const isSteady = (place: Expr, axis: number): boolean =>
+    isAffineAlong(layout, axis) && [...linearOf(place).terms.values()].every(({ expr }) => expr.kind === 'index' || !moves(expr))
+  return (
+    isAffineAlong(layout, indices.length - 1) &&
+    indices.filter(moves).length <= 1 &&
+    indices.every((place, axis) => !moves(place) || isSteady(place, axis))
+  )
 }

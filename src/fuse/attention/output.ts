@@ -118,11 +118,9 @@ function laidOut(group: AttentionGroup, members: readonly Member[], value: Value
   if (axes === undefined) throw refusal(group, members, "it sees the result along axes that are not the result's")
   if (!loads.every((load) => load.indices.every((place, at) => equalExprs(place, first.indices[at]))))
     throw refusal(group, members, 'what is stored of a result depends on another result')
-  const names = new Map<string, Expr>()
-  first.indices.forEach((place, at) => {
-    const role = axes[at]
-    if (place.kind === 'index' && role !== undefined) names.set(place.name, role)
-  })
+  const names = new Map(
+    first.indices.flatMap((place, at) => (place.kind === 'index' ? [[place.name, axes[at] ?? place] as const] : [])),
+  )
   const inRoles = (expr: Expr): Expr => {
     const made = substitute(
       rewrite(renameFolds(expr), (node) => (node.kind === 'load' && node.tensor === product ? local('result') : node)),

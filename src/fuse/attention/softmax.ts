@@ -11,6 +11,7 @@ import { isSameForm } from '../../ir/canonical.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
 import { freeNames, rewrite, substitute } from '../../ir/walk.js'
+import { Written } from './written.js'
 
 export interface Softmax {
   /** A score as an expression of the row's indices and of the index `loop`, with loads of the product. */
@@ -54,25 +55,19 @@ function writtenOut(
   kernel: Kernel,
   store: StmtOf<'storeRow'>,
 ): { readonly reductions: readonly Reduction[]; readonly weight: Expr } {
-  const rows = new Map<string, { readonly index: string; readonly value: Expr }>()
-  const scalars = new Map<string, Expr>()
+  const written = new Written()
   const reductions: Reduction[] = []
-  const expand = (expr: Expr): Expr =>
-    rewrite(substitute(expr, scalars), (node) => {
-      const row = node.kind === 'element' ? rows.get(node.row) : undefined
-      return row === undefined || node.kind !== 'element' ? node : substitute(row.value, new Map([[row.index, node.index]]))
-    })
   for (const stmt of kernel.body) {
     switch (stmt.kind) {
       case 'let':
-        scalars.set(stmt.name, expand(stmt.value))
+        written.scalar(stmt.name, written.out(stmt.value))
         break
       case 'row':
-        rows.set(stmt.name, { index: stmt.index, value: expand(stmt.value) })
+        written.row(stmt)
         break
       case 'reduce': {
         if (!isSameForm(stmt.length, store.length)) throw new NoSoftmax('it reduces another axis than that of the keys')
-        const value = expand(substitute(stmt.value, new Map([[stmt.index, index(store.index)]])))
+        const value = written.out(substitute(stmt.value, new Map([[stmt.index, index(store.index)]])))
         reductions.push({ name: stmt.name, monoid: stmt.monoid, value })
         break
       }
@@ -83,7 +78,7 @@ function writtenOut(
         throw new NoSoftmax(`a row of scores goes through a ${stmt.kind}, which cannot be carried over tiles of keys`)
     }
   }
-  return { reductions, weight: expand(store.value) }
+  return { reductions, weight: written.out(store.value) }
 }
 
 const dependsOn = (expr: Expr, loop: string): boolean => freeNames(expr).has(loop)

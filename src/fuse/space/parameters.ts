@@ -105,7 +105,7 @@ export class Parameters {
     for (const { node, kernel } of members) {
       for (const [param, choices] of Object.entries(kernel.types)) {
         const ref = node.types[param]
-        if (ref === undefined || typeof ref === 'string') continue
+        if (typeof ref !== 'object') continue
         types[ref.param] = types[ref.param]?.filter((choice) => choices.includes(choice)) ?? choices
       }
     }
@@ -127,10 +127,7 @@ export class Parameters {
     const atoms = param.dims.flatMap((dim) => [...this.#space.atomsOf(member, dim)])
     const dims = atoms.map(this.#names.atom)
     const shape = atoms.map((atom) => this.#space.axes.extent(atom))
-    dims.forEach((dim, i) => {
-      const extent = shape[i]
-      if (extent !== undefined) this.#extents.set(dim, extent)
-    })
+    for (const atom of atoms) this.#extents.set(this.#names.atom(atom), this.#space.axes.extent(atom))
     const name = this.#names.fresh(param.name)
     const dtype = this.#graph.values[value]?.dtype ?? param.dtype
     const layout = this.#layoutOf(member, param, value, shape, dims)

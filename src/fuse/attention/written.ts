@@ -1,0 +1,30 @@
+/**
+ * What a row program computes on its way, written out: where attention reads elements or a softmax off a body, scalars and elements of rows
+ * become the expressions they stand for.
+ */
+import type { Expr } from '../../ir/expr.js'
+import type { StmtOf } from '../../ir/kernel.js'
+import { rewrite, substitute } from '../../ir/walk.js'
+
+export class Written {
+  readonly #rows = new Map<string, { readonly index: string; readonly value: Expr }>()
+  readonly #scalars = new Map<string, Expr>()
+
+  /** Takes up what a name stands for, in expressions from now on. */
+  scalar(name: string, value: Expr): void {
+    this.#scalars.set(name, value)
+  }
+
+  row({ name, index, value }: StmtOf<'row'>): void {
+    this.#rows.set(name, { index, value: this.out(value) })
+  }
+
+  /** An expression of the body without what was taken up so far. */
+  out(expr: Expr): Expr {
+    return rewrite(substitute(expr, this.#scalars), (node) => {
+      if (node.kind !== 'element') return node
+      const row = this.#rows.get(node.row)
+      return row === undefined ? node : substitute(row.value, new Map([[row.index, node.index]]))
+    })
+  }
+}
