@@ -65,7 +65,9 @@ test('a graph that does not say how large it is, and a dimension it does not hav
   const wrong = await bench('mixer', ...small, '--shape', 'b=2')
   expect(wrong.log).toMatch(/error\[bench\.shape\]: mixer has no dimension b\nhint: dimensions are /)
   const unknown = await bench('mixture')
-  expect(unknown.log).toMatch(/error\[bench\.unknown\]: there is no graph or program mixture, and no kernel mixture in f32\nhint: .*mixer/)
+  expect(unknown.log).toMatch(
+    /error\[bench\.unknown\]: there is no graph or program mixture, and no kernel mixture in f32\nhint: .*mixer/,
+  )
   const plan = await bench('mixer', '--plans', 'inside,auto')
   expect(plan.log).toMatch(/error\[plan\.unknown\]: no plan auto says anything of mixer\nhint: .*folded, inside/)
   for (const { exitCode } of [unsaid, wrong, unknown, plan]) expect(exitCode).toBe(2)
