@@ -20,26 +20,28 @@ export default defineConfig({
     reporters: ['default', 'json'],
     // Oracles run in Node and kernels beside it, so that two files keep two cores busy.
     maxWorkers: 2,
-    // Modules stay from file to file, since the TypeScript compiler and all of src take seconds to load. What a module keeps is found by
-    // content or by identity, and a test that sets a variable of the environment unsets it.
-    isolate: false,
     outputFile: { json: '.heddle/vitest.json' },
     projects: [
       {
         extends: true,
         test: {
           name: 'nothing',
+          // Modules stay from file to file, since the TypeScript compiler and all of src take seconds to load. What a module keeps is
+          // found by content or by identity, and a test that sets a variable of the environment unsets it.
+          isolate: false,
           include: ['test/**/*.test.ts'],
           exclude: [...groups.map((group) => `test/**/*.${group}.test.ts`), faulty],
-          testTimeout: minutes,
-          hookTimeout: minutes,
+          testTimeout: 4 * minutes,
+          hookTimeout: 4 * minutes,
         },
       },
-      { extends: true, test: { name: 'faults', include: [faulty], isolate: true, testTimeout: minutes, hookTimeout: minutes } },
+      { extends: true, test: { name: 'faults', include: [faulty], testTimeout: 4 * minutes, hookTimeout: 4 * minutes } },
+      // A process has room for the thread-local variables of few kernel libraries: files that load them have one each.
       ...groups.map((group) => ({
         extends: true as const,
         test: {
           name: group,
+          isolate: true,
           include: [`test/**/*.${group}.test.ts`],
           globalSetup: setups[group] ?? 'test/toolchain/native_setup.ts',
           testTimeout: 10 * minutes,

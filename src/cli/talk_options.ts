@@ -21,13 +21,23 @@ export interface TalkOptions {
   readonly capacity?: number | undefined
 }
 
+/** What Commander makes of the options below. Said, since types that it infers of so many are too long for declarations. */
+export interface TalkFlags {
+  readonly stop?: string[] | undefined
+  readonly settings: boolean
+  readonly withPrompt?: true | undefined
+  readonly chat?: true | undefined
+  readonly system?: string | undefined
+  readonly capacity?: number | undefined
+}
+
 /** A command with these options. */
-export const talkOptions = <A extends unknown[], O extends Record<string, unknown>>(command: Command<A, O>) =>
+export function talkOptions<A extends unknown[], O extends Record<string, unknown>>(
+  command: Command<A, O>,
+): Command<A, O & TalkFlags> {
+  const stop = (text: string, before: string[] = []): string[] => [...before, text]
   command
-    .option('--stop <text>', 'end a text where this comes; may be given several times', (text: string, before: string[] = []) => [
-      ...before,
-      text,
-    ])
+    .option('--stop <text>', 'end a text where this comes; may be given several times', stop)
     .option('--no-settings', "leave the model's generation_config.json out")
     .option('--with-prompt', 'begin results with their prompts')
     .option('--chat', 'answer lines of the standard input, one after the other')
@@ -37,6 +47,8 @@ export const talkOptions = <A extends unknown[], O extends Record<string, unknow
       'tokens that a conversation has room for; default: the positions of the model, at most 4096',
       positive,
     )
+  return command as unknown as Command<A, O & TalkFlags>
+}
 
 /** What options of a run, and the model's own settings where they are wanted, ask for together. */
 export function settingsOf(

@@ -7,9 +7,9 @@ import { join } from 'node:path'
 import { layouts, ops } from '../../specs/index.js'
 import type { Manifest } from '../emit/manifest.js'
 import { findingError } from '../errors.js'
+import { bertPlans } from '../models/assembly/layer_graphs.js'
 import { loadEncoder } from '../models/encoder/encoder_pipeline.js'
 import type { FloatType } from '../models/files/convert.js'
-import { planNames } from '../program/plans.js'
 import type { KernelSource } from '../runtime/library.js'
 import type { NativeDevice } from '../runtime/native.js'
 import { checkAbuse } from './abuse.js'
@@ -92,7 +92,7 @@ function allGroups(config: SelftestConfig): Group[] {
   }
   const models = config.models.flatMap(({ name, dir }) =>
     config.dtypes.flatMap((dtype) =>
-      planNames(manifest.plans)
+      bertPlans(manifest.plans)
         .filter((plan) => !quantised.includes(plan))
         .map((plan): Group => {
           const group = `model ${name} ${dtype} ${plan}`

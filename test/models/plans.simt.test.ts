@@ -6,10 +6,10 @@ import { rm } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { readManifest } from '../../src/cli/pipeline.js'
+import { bertPlans } from '../../src/models/assembly/layer_graphs.js'
 import { readCheckpoint } from '../../src/models/encoder/calibration.js'
 import type { EncoderResult } from '../../src/models/encoder/encoder_pipeline.js'
 import { floatTypes } from '../../src/models/files/convert.js'
-import { planNames } from '../../src/program/plans.js'
 import type { Scales } from '../../src/quant/scales.js'
 import { perSite } from '../../src/quant/sites.js'
 import { compare } from '../../src/verify/compare.js'
@@ -45,7 +45,7 @@ const models = [
 ]
 
 /** Plans of floats; those of int8 have tests of their own, and `best-decoder` has the layers of `best-encoder`. */
-const floatPlans = planNames(plans).filter((plan) => !quantisedPlans({ plans }).includes(plan) && plan !== 'best-decoder')
+const floatPlans = bertPlans(plans).filter((plan) => !quantisedPlans({ plans }).includes(plan) && plan !== 'best-decoder')
 
 describe.each(models)('%o', (changes) => {
   it.each(floatPlans)('%s computes the model', async (plan) => {

@@ -106,7 +106,7 @@ export const matrixBias = op('matrix_bias', {
     (b, m, c) => ({ y: x(b, m, c) * 2 + bias(b, c) }),
 })
 
-export const rmsNorm = op('rms_norm', {
+export const rmsNorm = op('root_mean_square_norm', {
   dims: ['m', 'n'],
   types: floats,
   inputs: { x: tensor('T', 'm n'), gamma: tensor('T', 'n') },

@@ -8,7 +8,6 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['decode_attention_kernel.ts', ['query', 'top', 'total'], 'functions and statistics that the text of decode attention defines'],
   ['attention_kernel.ts', ['top', 'total'], "a softmax's statistics, as the text of attention calls them"],
   ['softmax.ts', ['top', 'total'], 'the same'],
-  ['score.ts', ['further'], 'what a score is given besides its product'],
   ['inputs.ts', ['lengths', 'starts', 'sequences', 'positions'], 'fields of what a graph says of its packing'],
   [
     'conversions.ts',
@@ -22,7 +21,7 @@ const allowed: readonly (readonly [file: string, texts: readonly string[], what:
   ['attention.ts', ['key', 'value'], 'operands of the template, in the words of a refusal'],
   [
     'slots.ts',
-    ['x', 'y', 'z', 'top', 'total', 'further'],
+    ['x', 'y', 'z', 'top', 'total'],
     'what parameters of a derived kernel are called, a range of letters, and statistics',
   ],
   ['library.ts', ['x', 'bias'], 'a local of its own, and the fields of an epilogue'],

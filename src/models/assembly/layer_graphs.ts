@@ -2,6 +2,8 @@
 import { decoderLayers } from '../../../specs/graphs/decoder_layer.js'
 import { encoderLayers } from '../../../specs/graphs/encoder_layers.js'
 import { llamaLayer } from '../../../specs/graphs/llama_layer.js'
+import type { PlannedGraphs } from '../../emit/graphs.js'
+import { findPlan, planNames } from '../../program/plans.js'
 import type { BertConfig } from '../encoder/config.js'
 import { families } from '../encoder/families/index.js'
 import type { LlamaConfig } from '../llama/config.js'
@@ -12,6 +14,15 @@ import type { Seq2seqConfig } from '../seq2seq/seq2seq_config.js'
 export const bertLayers = ({ family, activation }: Pick<BertConfig, 'family' | 'activation'>): readonly string[] => [
   encoderLayers[families[family].norms][activation].name,
 ]
+
+/** Names of the plans that say something about a layer of BERTs; others are for other models. */
+export function bertPlans(planned: PlannedGraphs = {}): readonly string[] {
+  const layers = Object.values(encoderLayers).flatMap((form) => Object.values(form))
+  return planNames(planned).filter((plan) => {
+    const { covers } = findPlan(plan, planned)
+    return layers.some(({ name }) => covers(name))
+  })
+}
 
 /** Names of the graphs that an encoder-decoder model repeats. */
 export function seq2seqLayers({ preNorm, activation }: Pick<Seq2seqConfig, 'preNorm' | 'activation'>): readonly string[] {
