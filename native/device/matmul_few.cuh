@@ -24,9 +24,10 @@ struct FewTile {
   static constexpr int chunks = rows * columns / 8;             // of eight columns that the epilogue is given, to a thread each
 };
 
-/// A block for each `columns` columns. Rows are aligned to 16 bytes.
+/// A block for each `columns` columns. Rows are aligned to 16 bytes. Two blocks share a multiprocessor; the steps of rows and columns that
+/// epilogues of int8 read take more registers than that leaves.
 template <class T, int Tiles, bool Whole, class Epilogue>
-__global__ void __launch_bounds__(FewTile<T, Tiles>::threads, 2)
+__global__ void __launch_bounds__(FewTile<T, Tiles>::threads, sizeof(T) == 1 ? 1 : 2)
     matmul_few(const int m, const int64_t n, const int k, const bool constant_b, const In<T> a, const In<T> b, const Epilogue epilogue) {
   using Tile = FewTile<T, Tiles>;
   using Call = EpilogueCall<Epilogue>;

@@ -96,8 +96,8 @@ describe('refused is', () => {
 
   it('a plan that has nothing for the layers, or for any graph', () => {
     const relu = bert.of({ activation: 'relu' })
-    expect(failure(() => compileProgram(relu, findPlan('ft-v3-mode1', plans)))).toBe(
-      'plan.model: plan ft-v3-mode1 has nothing to say about encoder_layer_relu, the layers of bert',
+    expect(failure(() => compileProgram(relu, findPlan('best-llama', plans)))).toBe(
+      'plan.model: plan best-llama has nothing to say about encoder_layer_relu, the layers of bert',
     )
     const plan = { ...findPlan('unfused'), name: 'other', covers: () => false }
     expect(failure(() => compileProgram(twice(true), plan))).toBe(
