@@ -95,7 +95,7 @@ describe('check of heddle/testing', () => {
   it('says what it cannot check', async () => {
     await expect(check(block, { ...options(), plan: 'none' })).rejects.toThrow('nothing is selected by block, plan none')
     await expect(check({ ...rmsNorm, name: 'unheard_of' }, options())).rejects.toThrow(
-      'there is no op, derived kernel or graph unheard_of',
+      'there is no op, derived kernel, graph or program unheard_of',
     )
     await expect(check(shift, { ...options(), plan: 'rows' })).rejects.toThrow('shift is an op, which no plan is for')
   })
