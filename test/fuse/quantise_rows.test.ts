@@ -19,13 +19,19 @@ import type { PlanDecl, QuantisedDecl } from '../../src/lang/plan.js'
 import { integer, random, uniform } from '../../src/verify/random.js'
 import { refusal } from '../refusal.js'
 import { runGraph } from './host.js'
+import { eitherRow, shrink } from './quantise_ops.js'
 
 type Given = Readonly<Record<string, GraphTensor>>
 type Numbers = readonly number[]
 
 let ops: ReadonlyMap<string, Kernel>
 beforeAll(() => {
-  ops = new Map(readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] }).kernels.map((kernel) => [kernel.name, kernel]))
+  ops = new Map(
+    readSpecsOrThrow({ root: process.cwd(), specs: ['specs', 'test/fuse/quantise_ops.ts'] }).kernels.map((kernel) => [
+      kernel.name,
+      kernel,
+    ]),
+  )
 })
 
 const dims = { m: 5, k: 6, n: 6, h: 2, d: 3, b: 2, s: 3, t: 4, v: 7 }
@@ -247,6 +253,33 @@ describe('weights alone as int8', () => {
   })
 })
 
+describe('what depends on how large elements are, or is of two tensors, is computed in floats', () => {
+  const shrunk = made('shrunk', { x: tensor('T', 'm k') }, { w: tensor('T', 'n k') }, (g, x) => {
+    const large = g.apply(shrink, { x: of(x, 'x') }).y
+    return { large, sums: g.matmul(linear, large, of(x, 'w')) }
+  })
+  const either = made(
+    'either',
+    { x: tensor('T', 'm k'), z: tensor('T', 'm k'), flags: tensor('i32', 'm') },
+    { w: tensor('T', 'n k') },
+    (g, x) => {
+      const rows = g.apply(eitherRow, { x: of(x, 'x'), z: of(x, 'z'), flags: of(x, 'flags') }).y
+      return { rows, sums: g.matmul(linear, rows, of(x, 'w')) }
+    },
+  )
+
+  it.each([
+    ['elements that are stored where they are large', shrunk, { values: ['x'] }],
+    ['the same of rows', shrunk, { dynamic: ['x'] }],
+    ['rows of one tensor or of another', either, { values: ['x', 'z'] }],
+    ['the same with a step for each row', either, { dynamic: ['x', 'z'] }],
+  ] as const)('%s', (_, graphOf, asked) => {
+    const { nodes, values } = prepared(graphOf, asked)
+    const product = nodes.find((node) => node.kind === 'matmul')
+    expect([product?.a, product?.b].map((id) => values[id ?? -1]?.dtype)).toEqual([{ param: 'T' }, { param: 'T' }])
+  })
+})
+
 describe('what the scales do not fit is refused', () => {
   const regrouped = made('regrouped', { x: tensor('T', 'm h*d') }, { w: tensor('T', 'n d'), u: tensor('T', 'n h*d') }, (g, x) => {
     const doubled = g.apply(add, { x: of(x, 'x'), y: of(x, 'x') }).z
@@ -270,7 +303,6 @@ describe('what the scales do not fit is refused', () => {
     const rows = g.apply(mergeHeads, { x: of(x, 'x') }).y
     return { rows, sums: g.matmul(linear, g.view(rows, 'b*s h*d'), of(x, 'w')) }
   })
-
   it.each([
     ['a view that regroups rows', regrouped, { dynamic: ['doubled'] }, 'regroups rows, which have a step each'],
     ['rows that are summed over', turned, { dynamic: ['x'] }, 'its rows are not those that have a step each'],

@@ -5,6 +5,7 @@
 import type { Expr } from '../../ir/expr.js'
 import { type Graph, type GraphNode, inputsOf, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
+import { operands } from '../../ir/walk.js'
 import { aliasesOf } from './edit.js'
 
 export class IntegerWays {
@@ -77,9 +78,8 @@ export class IntegerWays {
   /** The kernel of a node that only moves elements of one of its inputs, and the name of that input. */
   moveOf({ op }: NodeOf<'op'>): { readonly kernel: Kernel; readonly moved: string } | undefined {
     const kernel = this.#ops.get(op)
-    if (kernel === undefined || !movesOnly(kernel)) return undefined
-    const moved = kernel.tensors.find(({ access, dtype }) => access === 'in' && typeof dtype !== 'string')
-    return moved === undefined ? undefined : { kernel, moved: moved.name }
+    const moved = kernel === undefined ? undefined : movedBy(kernel)
+    return kernel === undefined || moved === undefined ? undefined : { kernel, moved }
   }
 
   /** The name of the weight a value is. */
@@ -88,13 +88,21 @@ export class IntegerWays {
   }
 }
 
-/** True when a body only moves elements: each result is an element of a tensor of the op's storage type, or zero. */
-function movesOnly({ body, tensors }: Kernel): boolean {
+/**
+ * The tensor of the op's storage type that a body only moves elements of: each result is one of its elements, or zero. Undefined for a body
+ * that reads several such tensors, whose scales may differ, and for one whose choices depend on how large elements are: int8 does not say.
+ */
+function movedBy({ body, tensors }: Kernel): string | undefined {
+  const stored = tensors.filter(({ access, dtype }) => access === 'in' && typeof dtype !== 'string')
+  const [moved] = stored
+  if (moved === undefined || stored.length > 1 || body.length === 0) return undefined
+  const reads = (expr: Expr): boolean => (expr.kind === 'load' && expr.tensor === moved.name) || operands(expr).some(reads)
   const moves = (expr: Expr): boolean => {
-    if (expr.kind === 'load') return typeof tensors.find(({ name }) => name === expr.tensor)?.dtype !== 'string'
+    if (expr.kind === 'load') return expr.tensor === moved.name
     if (expr.kind === 'const') return expr.value === 0
-    const [, left, right] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
-    return left !== undefined && right !== undefined && moves(left) && moves(right)
+    const [when, left, right] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
+    return when !== undefined && left !== undefined && right !== undefined && !reads(when) && moves(left) && moves(right)
   }
-  return body.length > 0 && body.every((stmt) => (stmt.kind === 'store' || stmt.kind === 'storeRow') && moves(stmt.value))
+  const isMove = body.every((stmt) => (stmt.kind === 'store' || stmt.kind === 'storeRow') && moves(stmt.value))
+  return isMove ? moved.name : undefined
 }

@@ -1,0 +1,24 @@
+/** Ops that look as if they only moved elements, and do not: what they store depends on how large elements are, or is of two tensors. */
+import { op, tensor } from 'heddle'
+
+/** Small elements are left out: which ones those are, int8 does not say. */
+export const shrink = op('shrink', {
+  dims: ['m', 'k'],
+  types: { T: ['f32', 'f16', 'bf16', 'i8'] },
+  inputs: { x: tensor('T', 'm k') },
+  outputs: { y: tensor('T', 'm k') },
+  body:
+    ({ x }) =>
+    (m, c) => ({ y: x(m, c) > 0.5 ? x(m, c) : 0 }),
+})
+
+/** Rows of one tensor or of another, whose scales may differ. */
+export const eitherRow = op('either_row', {
+  dims: ['m', 'k'],
+  types: { T: ['f32', 'f16', 'bf16', 'i8'] },
+  inputs: { x: tensor('T', 'm k'), z: tensor('T', 'm k'), flags: tensor('i32', 'm') },
+  outputs: { y: tensor('T', 'm k') },
+  body:
+    ({ x, z, flags }) =>
+    (m, c) => ({ y: flags(m) > 0 ? x(m, c) : z(m, c) }),
+})
