@@ -17,6 +17,7 @@ import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
 import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { lruCache } from '../lru_cache.js'
+import { turns } from '../turns.js'
 import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
@@ -169,17 +170,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     })
 
   const prefixes = heldPrefixes()
-  let queue: Promise<unknown> = Promise.resolve()
-  /** Waits for the runs before, and lets the next wait for `release`. */
-  async function turn(): Promise<() => void> {
-    const before = queue
-    let release = (): void => {}
-    queue = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    await before
-    return release
-  }
+  const turn = turns()
 
   /** Batches of prompts, each with its first tokens cached and the first step not yet taken. */
   async function* batches(cases: readonly TokenCase[], given: LlamaGenerateOptions) {

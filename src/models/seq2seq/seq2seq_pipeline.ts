@@ -19,6 +19,7 @@ import { openCheckpoint } from '../files/checkpoint.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { lruCache } from '../lru_cache.js'
+import { turns } from '../turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
 import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
@@ -129,17 +130,7 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
       throw error
     })
 
-  let queue: Promise<unknown> = Promise.resolve()
-  /** Waits for the runs before, and lets the next wait for `release`. */
-  async function turn(): Promise<() => void> {
-    const before = queue
-    let release = (): void => {}
-    queue = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    await before
-    return release
-  }
+  const turn = turns()
 
   async function* batches(cases: readonly TokenCase[], given: GenerateOptions) {
     const { batch = 8, signal, progress } = given
