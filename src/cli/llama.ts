@@ -4,10 +4,12 @@ import { type Command, Option } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
+import { searchesBeams } from '../models/decoding/generation_options.js'
 import { readConfigFile } from '../models/files/config_file.js'
 import { isLlamaType } from '../models/llama/families.js'
-import { type Llama, type LlamaGenerateOptions, type LlamaResult, loadLlama } from '../models/llama/llama_pipeline.js'
+import { type Llama, type LlamaGenerateOptions, loadLlama } from '../models/llama/llama_pipeline.js'
 import { isGguf, type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
+import type { LlamaResult } from '../models/llama/results.js'
 import { type Rotation, rotations } from '../models/llama/weights.js'
 import { type Prompt, promptIds } from '../models/text/prompts.js'
 import { shownText } from '../models/text/shown_text.js'
@@ -16,7 +18,7 @@ import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
-import type { GenerateVerbOptions } from './generate.js'
+import { beamsShown, type GenerateVerbOptions } from './generate.js'
 import { positive } from './options.js'
 import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
 import { settingsOf, type TalkOptions } from './talk_options.js'
@@ -154,6 +156,7 @@ interface Continued {
   readonly text: string | undefined
   readonly finish: LlamaResult['finish'] | 'stop'
   readonly stop?: string | undefined
+  readonly beams?: LlamaResult['beams']
 }
 
 /** Continues prompts; what a stop string ends is not waited for. */
@@ -167,6 +170,18 @@ async function continuations(
   if (tokenizer === undefined) {
     if (stop.length > 0) promptIds({ text: stop[0] ?? '' }, text)
     return (await model.generate(cases, options)).map((result) => ({ ...result, text: undefined }))
+  }
+  if (searchesBeams(options)) {
+    const results = await model.generate(cases, options)
+    return results.map(({ ids, finish, beams }) => {
+      const shown = shownText(tokenizer, stop)
+      const begun = shown.push(ids)
+      return {
+        ...{ ids: shown.ids, text: begun + shown.finish(), finish: shown.stop === undefined ? finish : ('stop' as const) },
+        ...(shown.stop === undefined ? {} : { stop: shown.stop }),
+        ...(beams === undefined ? {} : { beams }),
+      }
+    })
   }
   const shown = prompts.map(() => ({ ids: shownText(tokenizer, stop), text: '', finish: 'limit' as Continued['finish'] }))
   for await (const { index, ids, finish } of model.stream(cases, options)) {
@@ -218,4 +233,7 @@ export async function continueTexts(
   })
 }
 
-const rest = ({ finish, stop }: Omit<Continued, 'text'>) => ({ finish, ...(stop === undefined ? {} : { stop }) })
+const rest = ({ finish, stop, beams }: Omit<Continued, 'text'>) => ({
+  ...{ finish, ...(stop === undefined ? {} : { stop }) },
+  ...(beams === undefined ? {} : { beams: beamsShown(beams) }),
+})

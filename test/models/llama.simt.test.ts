@@ -170,7 +170,7 @@ describe('what cannot be run is refused, and the next call works', () => {
         'run.capacity',
         /case 0 has 3 tokens and may get 1022 more.*1024/,
       )
-      await refused(model.generate([one], { beams: 2 }), 'generate.beams', /beams is 2/)
+      await refused(model.generate([one], { beams: 65 }), 'generate.beams', /beams is 65, expected an integer from 1 to 64/)
       await refused(model.generate([one], { chunk: 0 }), 'run.chunk', /chunk is 0/)
       await refused(model.generate([one], { topP: 0 }), 'generate.topP', /topP is 0/)
       await refused(model.score([{ inputIds: [1] }]), 'run.sequence', /one token/)
