@@ -21,9 +21,9 @@ import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf } from './programs.js'
 import { beamResults, type LlamaResult, type LlamaTokens, newTokens, resultOf, textsOf } from './results.js'
-import { openRows, type Rows, type RowsShape } from './rows.js'
+import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
-import { checkCapacity, limited, shapeOf, stepsPerRun } from './shapes.js'
+import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf, stepsPerRun } from './shapes.js'
 import { startStates } from './start.js'
 import { llamaWeights, type Rotation, rotations, usualRotation } from './weights.js'
 
@@ -47,14 +47,21 @@ interface RunOptions {
   readonly batch?: number
   /** Tokens of prompts that are read at once. 512 by default. */
   readonly chunk?: number
+  /**
+   * Rows that everything is computed for, whatever there is of them: caches have `capacity` places, at most 4,096 by default, and prompts
+   * are read in passes of one sequence and at most 512 tokens. Then no choice can be made by how many cases there are, how long they are, how they
+   * are ordered or chunked, or what is cached: a result is the same bit for bit. It may change with the number given here, and with the
+   * capacity.
+   */
+  readonly invariant?: number
+  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
+  readonly capacity?: number
   readonly signal?: AbortSignal | undefined
   /** Called after each batch. */
   readonly progress?: (done: number, total: number) => void
 }
 
 export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {
-  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
-  readonly capacity?: number
   /**
    * Whether prompts that begin as the texts of the run before, in the same rows of caches of the same shape, are read from where they
    * differ. What is read in other pieces may differ in its last bits.
@@ -166,11 +173,14 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.eos }
       const generation = resolveGeneration(limited(config, cases, given), limits)
       checkCapacity(config, cases, generation, given.capacity)
-      for (let first = 0; first < cases.length; first += batch) {
+      checkInvariant(config, cases, given, generation.maxNewTokens)
+      const most = Math.min(batch, given.invariant ?? batch)
+      for (const [first, end] of batchesOf(config, cases, generation.maxNewTokens, most)) {
         signal?.throwIfAborted()
-        const prompts = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
-        const rows = await rowsFor(generation, shapeOf(config, prompts, generation, given.capacity))
-        const found = prefixes.take(rows, prompts)
+        const prompts = cases.slice(first, end).map(({ inputIds }) => inputIds)
+        const rows = await rowsFor(generation, shapeOf(config, prompts, generation, given))
+        const { pass = 1 } = rows.shape
+        const found = prefixes.take(rows, prompts).map((tokens) => tokens - (tokens % pass))
         const cached = given.reuse === true ? found : found.map(() => 0)
         given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
         await rows.read(
@@ -196,9 +206,20 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     choice: Beams,
     { prompts, ...rest }: { readonly most: number; readonly first: number; readonly prompts: readonly (readonly number[])[] },
   ): Promise<LlamaResult[]> {
-    const found = await orForget(beamResults(config, rows, choice, rest))
+    const found = await orForget(beamResults(config, rows, choice, { ...rest, texts: prompts.length }))
     prefixes.keep(rows, prompts, [])
     return found
+  }
+
+  /** The words of each text so far, which their caches hold now. What steps have cached is no bit like what passes would have. */
+  async function chosen(
+    rows: Rows,
+    prompts: readonly (readonly number[])[],
+    { steps, first }: { readonly steps: number; readonly first: number },
+  ): Promise<number[][]> {
+    const texts = await orForget(textsOf(config, rows, { steps, first, texts: prompts.length }))
+    prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
+    return texts
   }
 
   return {
@@ -218,8 +239,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           results.push(...(await searched(rows, choice, { most: maxNewTokens, first, prompts })))
           continue
         }
-        const texts = await orForget(textsOf(config, rows, maxNewTokens, first))
-        prefixes.keep(rows, prompts, texts)
+        const texts = await chosen(rows, prompts, { steps: maxNewTokens, first })
         results.push(...texts.map((ids) => resultOf(ids, config.eos)))
       }
       return results
@@ -231,8 +251,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
           ended = await rows.advance(given.signal)
           if (choice.kind === 'beams') continue
-          const texts = await orForget(textsOf(config, rows, Math.min(steps + stepsPerRun, maxNewTokens), first))
-          prefixes.keep(rows, prompts, texts)
+          const texts = await chosen(rows, prompts, { steps: Math.min(steps + stepsPerRun, maxNewTokens), first })
           yield* newTokens(texts, { eos: config.eos, maxNewTokens }, sent, first)
         }
         if (choice.kind !== 'beams') continue
@@ -240,17 +259,19 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         for (const [i, { ids, finish }] of found.entries()) yield { index: first + i, ids, finish }
       }
     },
-    async score(cases, { batch = usualBatch, chunk = usualChunk, places = [], signal, progress } = {}) {
+    async score(cases, given = {}) {
+      const { batch = usualBatch, chunk = usualChunk, places = [], signal, progress } = given
       const done = await turn()
       try {
         checkCases(config, cases, batch)
         checkChunk(chunk)
         checkPlaces(cases, places)
+        checkInvariant(config, cases, given, 0)
         const scores: Score[] = []
-        for (let first = 0; first < cases.length; first += batch) {
+        for (const [first, end] of batchesOf(config, cases, 0, Math.min(batch, given.invariant ?? batch))) {
           signal?.throwIfAborted()
-          const texts = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
-          const rows = await rowsFor(anyGeneration, shapeOf(config, texts, undefined))
+          const texts = cases.slice(first, end).map(({ inputIds }) => inputIds)
+          const rows = await rowsFor(anyGeneration, shapeOf(config, texts, undefined, given))
           prefixes.take(rows, texts)
           scores.push(...(await orForget(scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
           progress?.(first + texts.length, cases.length)

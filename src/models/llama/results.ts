@@ -22,11 +22,15 @@ export interface LlamaTokens {
   readonly finish?: LlamaResult['finish']
 }
 
-/** The words of each row so far. @throws finding `run.value` for a word that was chosen by what is no number */
-export async function textsOf({ eos }: LlamaConfig, rows: Rows, steps: number, first: number): Promise<number[][]> {
+/** The words of the first `texts` rows so far. @throws finding `run.value` for a word that was chosen by what is no number */
+export async function textsOf(
+  { eos }: LlamaConfig,
+  rows: Rows,
+  { steps, first, texts }: { readonly steps: number; readonly first: number; readonly texts: number },
+): Promise<number[][]> {
   const history = await rows.state('history')
   const { rows: count } = rows.shape
-  return Array.from({ length: count }, (_, row) => {
+  return Array.from({ length: texts }, (_, row) => {
     const ids: number[] = []
     for (let step = 0; step < steps; step++) {
       const id = history[step * count + row] ?? -1
@@ -73,16 +77,16 @@ export async function beamResults(
   { eos }: LlamaConfig,
   rows: Rows,
   choice: Beams,
-  { most, first }: { readonly most: number; readonly first: number },
+  { most, first, texts }: { readonly most: number; readonly first: number; readonly texts: number },
 ): Promise<LlamaResult[]> {
   const { rows: count, width } = rows.shape
   const history = await rows.state('history')
   const [done = 0] = await rows.state('step')
-  const wrong = history.subarray(0, Math.min(done, most) * count).findIndex((id) => id < 0)
+  const wrong = history.subarray(0, Math.min(done, most) * count).findIndex((id, at) => id < 0 && at % count < texts * width)
   if (wrong >= 0) throw noNumbers(first + Math.floor((wrong % count) / width), Math.floor(wrong / count))
   const states = { read: (name: string) => rows.state(name) }
   const found = await foundBeams(states, choice, { batch: count / width, ends: eos, most })
-  return found.map((beams) => {
+  return found.slice(0, texts).map((beams) => {
     const ids = beams[0]?.ids ?? []
     return { ids, finish: ids.length < most ? 'end' : 'limit', beams }
   })

@@ -17,24 +17,10 @@ import { candidatesOf, type Generation } from '../decoding/generation_options.js
 import type { FloatType } from '../files/convert.js'
 import { lruCache } from '../lru_cache.js'
 import type { LlamaConfig } from './config.js'
-import { type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
+import { fixedPasses, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
 import { type Assembly, assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
+import type { RowsShape } from './shapes.js'
 import { startStates } from './start.js'
-import type { Reach } from './weights.js'
-
-export interface RowsShape {
-  /** Rows of the caches: sequences times beams. */
-  readonly rows: number
-  /** Beams of each sequence, whose rows lie side by side; 1 where one text is followed. */
-  readonly width: number
-  /** Places of the caches. */
-  readonly capacity: number
-  /** Steps there is room for. */
-  readonly steps: number
-  /** How many end ids there are; at least 1. */
-  readonly ends: number
-  readonly reach: Reach
-}
 
 export interface RowsConfig {
   readonly session: Session
@@ -60,7 +46,9 @@ export interface Rows {
   readonly stateBytes: number
   /** The program of the steps, for inspection and timing. */
   readonly steps: Program
-  /** Reads tokens into the caches, in passes of at most `most`. @throws the signal's reason when it aborts, between two passes at the latest */
+  /** The passes in which tokens are read: of at most `most` tokens, or of those that the shape says. */
+  passes(unread: readonly Unread[], most: number): Iterable<readonly Run[]>
+  /** Reads tokens into the caches. @throws the signal's reason when it aborts, between two passes at the latest */
   read(unread: readonly Unread[], most: number, signal?: AbortSignal): Promise<void>
   /** Reads one pass and returns what is asked of it, in order: logits of each token, or a number for each. */
   ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
@@ -88,23 +76,24 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     states.release()
     throw error
   })
-  const passes = lruCache<Promise<Program>>(keptPasses, (evicted) =>
+  const programs = lruCache<Promise<Program>>(keptPasses, (evicted) =>
     evicted.then(
       (program) => program.release(),
       () => {},
     ),
   )
   const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> =>
-    passes.get(JSON.stringify([pass, gives, wanted]), () =>
+    programs.get(JSON.stringify([pass, gives, wanted]), () =>
       build(assemblePrompt(config, plan, gives, shape.reach), {
         ...modelDims(config),
         ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
       }),
     )
   async function run(pass: readonly Run[], most: number, asked: Asked | undefined, signal: AbortSignal | undefined) {
-    const extents = passShape(pass, most)
+    const fixed = shape.pass
+    const extents = fixed === undefined ? passShape(pass, most) : { tokens: fixed, sequences: 1, longest: fixed }
     const gives = asked === undefined ? 'nothing' : asked.targets === undefined ? 'logits' : 'losses'
-    const count = 2 ** Math.ceil(Math.log2(asked?.wanted.length ?? 1))
+    const count = fixed === undefined || asked === undefined ? 2 ** Math.ceil(Math.log2(asked?.wanted.length ?? 1)) : fixed
     const program = await programFor(extents, gives, count)
     const padded = (values: readonly number[] = []): Int32Array => Int32Array.from({ length: count }, (_, i) => values[i] ?? 0)
     const given = { ...passInputs(pass, extents, shape.rows), wanted: padded(asked?.wanted), targets: padded(asked?.targets) }
@@ -113,6 +102,8 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     )
     return abortable(program, signal, () => program.run(inputs))
   }
+  const passes = (unread: readonly Unread[], most: number): Iterable<readonly Run[]> =>
+    shape.pass === undefined ? passesOf(unread, most) : fixedPasses(unread, shape.pass)
   if (session.device.info().kind === 'cuda') {
     // Steps run once before they are recorded, and nothing they look up may come from a state that was never written.
     await states.writeAll(idle(made))
@@ -122,8 +113,9 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     shape,
     stateBytes: states.bytes,
     steps,
+    passes,
     async read(unread, most, signal) {
-      for (const pass of passesOf(unread, most)) {
+      for (const pass of passes(unread, most)) {
         signal?.throwIfAborted()
         await run(pass, most, undefined, signal)
       }
@@ -145,7 +137,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     },
     state: (name) => states.read(name),
     release() {
-      void passes.clear()
+      void programs.clear()
       steps.release()
       states.release()
     },

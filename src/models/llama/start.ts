@@ -2,7 +2,7 @@
 import { type BeamRule, emptyPool, initialScores } from '../decoding/beam_search.js'
 import type { Generation } from '../decoding/generation_options.js'
 import type { LlamaConfig } from './config.js'
-import type { RowsShape } from './rows.js'
+import type { RowsShape } from './shapes.js'
 
 type Values = Readonly<Record<string, Int32Array | Float32Array>>
 
@@ -10,7 +10,7 @@ type Values = Readonly<Record<string, Int32Array | Float32Array>>
 const noEnd = -1
 
 export interface Start {
-  /** Ids of each sequence; all but the last are cached. */
+  /** Ids of each sequence; all but the last are cached. There may be rows for more. */
   readonly prompts: readonly (readonly number[])[]
   /** The cases' places in the whole run, for their seeds. */
   readonly cases: readonly number[]
@@ -28,17 +28,19 @@ export function startStates(
   const { rows } = shape
   const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
   const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
+  const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
   const values: Record<string, Int32Array | Float32Array> = {
     step: new Int32Array(1),
-    words: Int32Array.from(prompts, (ids) => ids.at(-1) ?? 0),
-    places: Int32Array.from(prompts, ({ length }) => length - 1),
-    finished: integers(0),
+    words: ofRows((row) => prompts[row]?.at(-1) ?? 0),
+    places: ofRows((row) => (prompts[row]?.length ?? 1) - 1),
+    // Rows without a prompt have ended before they begin.
+    finished: ofRows((row) => (row < prompts.length ? 0 : 1)),
     ends: ids,
     limit: integers(maxNewTokens),
   }
   if (minNewTokens > 0) values.minimum = integers(minNewTokens)
   if (repetitionPenalty !== 1) {
-    values.seen = seenIn(prompts, vocab)
+    values.seen = seenIn(prompts, rows, vocab)
     values.penalty = floats(repetitionPenalty)
   }
   if (choice.kind !== 'sampling') return values
@@ -47,14 +49,14 @@ export function startStates(
   return {
     ...values,
     ...{ temperature: floats(temperature), topP: floats(topP), minP: floats(minP), topK: integers(topK) },
-    seedsLow: Int32Array.from(cases, (at) => seedOf(at) | 0),
-    seedsHigh: Int32Array.from(cases, (at) => Math.floor(seedOf(at) / 2 ** 32)),
+    seedsLow: ofRows((row) => seedOf(cases[row] ?? 0) | 0),
+    seedsHigh: ofRows((row) => Math.floor(seedOf(cases[row] ?? 0) / 2 ** 32)),
   }
 }
 
 /** Words of the prompts count as seen. */
-function seenIn(prompts: readonly (readonly number[])[], vocab: number): Int32Array {
-  const seen = new Int32Array(prompts.length * vocab)
+function seenIn(prompts: readonly (readonly number[])[], rows: number, vocab: number): Int32Array {
+  const seen = new Int32Array(rows * vocab)
   for (const [row, ids] of prompts.entries()) for (const id of ids) seen[row * vocab + id] = 1
   return seen
 }
@@ -69,8 +71,9 @@ function beamStates(
   prompts: Start['prompts'],
 ): Values {
   const first = prompts.reduce((most, { length }) => Math.max(most, length - 1), 0)
-  const promptOf = (row: number): readonly number[] => prompts[Math.floor(row / width)] ?? []
+  const promptOf = (row: number): readonly number[] => prompts[Math.floor(row / width)] ?? [0]
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
+  const sequences = rows / width
   const beams = new Int32Array(rows * capacity)
   for (let row = 0; row < rows; row++) {
     beams.fill(row - (row % width), row * capacity, row * capacity + first)
@@ -85,10 +88,12 @@ function beamStates(
     places: cached,
     cached,
     beams,
-    cumulative: initialScores(prompts.length, width, rule),
+    cumulative: initialScores(sequences, width, rule),
   }
-  if (rule === 'plain') return { ...values, finished: new Int32Array(rows) }
-  const pool = emptyPool(prompts.length, width)
+  // Sequences without a prompt have ended before they begin.
+  if (rule === 'plain') return { ...values, finished: ofRows((row) => (row < prompts.length * width ? 0 : 1)) }
+  const pool = emptyPool(sequences, width)
   const places = { poolScores: pool.scores, poolSteps: pool.steps, poolRows: pool.rows, poolWords: pool.words }
-  return { ...values, finished: new Int32Array(prompts.length), ...places }
+  const finished = Int32Array.from({ length: sequences }, (_, at) => (at < prompts.length ? 0 : 1))
+  return { ...values, finished, ...places }
 }
