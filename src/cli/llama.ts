@@ -28,12 +28,22 @@ export interface LlamaFlagOptions {
   /** Tokens of prompts that are read at once. */
   readonly chunk?: number | undefined
   readonly rotation?: Rotation | undefined
+  /** Rows that everything is computed for, so that results depend on nothing else that is run, bit for bit. */
+  readonly invariant?: number | undefined
 }
 
 /** A command with these options. */
 export const llamaOptions = <A extends unknown[], O extends Record<string, unknown>>(command: Command<A, O>) =>
   command
     .option('--chunk <tokens>', 'tokens of prompts that are read at once', positive)
+    .addOption(
+      new Option(
+        '--invariant [rows]',
+        'compute everything for so many rows (8), so that each result is the same bit for bit whatever else is run',
+      )
+        .preset('8')
+        .argParser(positive),
+    )
     .addOption(
       new Option('--rotation <how>', 'inverse frequencies in float32, or rounded to the type the model is stored in').choices(
         rotations,
@@ -51,7 +61,7 @@ export async function continuesText(folder: string): Promise<boolean> {
 
 /** @throws usage `run.option` for an option of LLaMA-like models given to another */
 export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): void {
-  const names = ['chunk', 'rotation', 'stop', 'withPrompt', 'chat', 'system', 'capacity'] as const
+  const names = ['chunk', 'rotation', 'invariant', 'stop', 'withPrompt', 'chat', 'system', 'capacity'] as const
   const given = options.settings === false ? 'noSettings' : names.find((name) => options[name] !== undefined)
   if (given !== undefined) throw usageError('run.option', `${flagOf(given)} is of LLaMA-like models, and this one is none`)
 }
@@ -142,10 +152,17 @@ export async function withLlama<T>(
 
 /** Options of a run that a verb may leave out. */
 export const runOptionsOf = (
-  { batch, chunk }: { readonly batch?: number | undefined; readonly chunk?: number | undefined },
+  {
+    batch,
+    chunk,
+    invariant,
+    capacity,
+  }: { readonly batch?: number | undefined } & LlamaFlagOptions & Pick<TalkOptions, 'capacity'>,
   signal: AbortSignal,
 ) => ({
   signal,
+  ...(invariant === undefined ? {} : { invariant }),
+  ...(capacity === undefined ? {} : { capacity }),
   ...(batch === undefined ? {} : { batch }),
   ...(chunk === undefined ? {} : { chunk }),
 })
