@@ -15,6 +15,7 @@ import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
 import { inMemory } from '../../src/runtime/weight.js'
 import { int8Likelihood, logitTolerance } from '../../src/verify/tolerance.js'
 import { writeModel } from './fixtures.js'
+import { w8a8 } from './llama_fixtures.js'
 import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
 import { openSimtKernels } from './simt.js'
 
@@ -33,8 +34,12 @@ async function withFolder<T>(dir: string, plan: string, use: (model: Llama) => P
 /** A matrix of a checkpoint or a vector, by its name: what becomes of it. */
 type Change = (name: string, values: Float32Array, shape: readonly number[]) => Float32Array
 
-/** Loads a model whose tensors were changed in float32, and uses it. */
-async function withChanged<T>(family: FamilyName, change: Change, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
+type Json = Readonly<Record<string, unknown>>
+/** What becomes of a whole folder: its tensors in place, and its configuration. */
+type Folder = (json: Json, tensors: Map<string, StoredTensor>) => Json
+
+/** Writes a model whose tensors were changed in float32. */
+async function changedFolder(family: FamilyName, change: Change, folder: Folder = (json) => json): Promise<string> {
   const file = await openCheckpoint(folderOf(family))
   const tensors = new Map<string, StoredTensor>()
   for (const [name, tensor] of file.tensors) {
@@ -42,8 +47,13 @@ async function withChanged<T>(family: FamilyName, change: Change, plan: string, 
     const changed = change(name, decode('f32', data), tensor.shape)
     tensors.set(name, { dtype: 'F32', shape: tensor.shape, data: new Uint8Array(Float32Array.from(changed).buffer) })
   }
-  const json = JSON.parse(await readFile(`${folderOf(family)}/config.json`, 'utf8')) as Record<string, unknown>
-  const dir = await writeModel({ json, tensors })
+  const json = JSON.parse(await readFile(`${folderOf(family)}/config.json`, 'utf8')) as Json
+  return writeModel({ json: folder(json, tensors), tensors })
+}
+
+/** Loads such a model, and uses it. */
+async function withChanged<T>(family: FamilyName, change: Change, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
+  const dir = await changedFolder(family, change)
   try {
     return await withFolder(dir, plan, use)
   } finally {
@@ -91,6 +101,54 @@ describe('int8 weights alone', () => {
     const found = await underPlan('llama3', 'best-llama-int8w')
     const wrong = await withChanged('llama3', rounded('tensor'), 'unfused', scoreOf('llama3'))
     expect(distance(found, wrong)).toBeGreaterThan(10 * logitTolerance.relative)
+  })
+})
+
+describe('a folder of int8 weights', () => {
+  /** Integers that do not fill their range: made of the floats they stand for, they would be others. */
+  const most = 90
+  const int8Folder: Folder = (json, tensors) => {
+    for (const [name, { shape, data }] of [...tensors]) {
+      if (!/layers.*_proj\.weight$/.test(name)) continue
+      const [rows = 1, columns = 1] = shape
+      const values = new Float32Array(data.buffer)
+      const { scales } = quantiseWeights({ name, values, rows, columns })
+      const steps = scales.map((step) => (step * 127) / most)
+      const ints = Int8Array.from(values, (value, i) => Math.round(value / (steps[Math.floor(i / columns)] ?? 1)))
+      tensors.set(name, { dtype: 'I8', shape, data: new Uint8Array(ints.buffer) })
+      tensors.set(`${name}_scale`, { dtype: 'F32', shape: [rows, 1], data: new Uint8Array(steps.buffer) })
+    }
+    return { ...json, quantization_config: w8a8 }
+  }
+  const floatsOf: Change = (name, values, [rows = 1, columns = 1]) => {
+    if (!/layers.*_proj\.weight$/.test(name)) return values
+    const steps = quantiseWeights({ name, values, rows, columns }).scales.map((step) => (step * 127) / most)
+    return values.map((value, i) => {
+      const step = steps[Math.floor(i / columns)] ?? 1
+      return Math.round(value / step) * step
+    })
+  }
+
+  it('is multiplied as it comes by plans of int8, and as the floats it stands for by others', async () => {
+    const score = scoreOf('phi3')
+    const floats = await withChanged('phi3', floatsOf, 'unfused', score)
+    const dir = await changedFolder('phi3', (_, values) => values, int8Folder)
+    try {
+      const found = async (plan: string) =>
+        withFolder(dir, plan, async (model) => ({ bytes: model.weightBytes, ...(await score(model)) }))
+      const [plain, weights, both] = [await found('unfused'), await found('best-llama-int8w'), await found('best-llama-w8a8')]
+      expect(distance(plain, floats)).toBeLessThan(logitTolerance.relative)
+      expect(distance(weights, floats)).toBeLessThan(logitTolerance.relative)
+      expect(weights.bytes).toBeLessThan(plain.bytes)
+      expect(spread(both, floats)).toBeLessThan(1)
+      expect(distance(both, floats)).toBeGreaterThan(10 * logitTolerance.relative)
+      expect(spread(await found('fasterllama-v1'), both)).toBeLessThan(int8Likelihood.activations)
+      // The twin: int8 made of the same floats has other integers.
+      const again = await withChanged('phi3', floatsOf, 'best-llama-int8w', score)
+      expect(distance(again, weights)).toBeGreaterThan(10 * logitTolerance.relative)
+    } finally {
+      await rm(dir, { recursive: true })
+    }
   })
 })
 

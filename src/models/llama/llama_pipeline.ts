@@ -24,7 +24,7 @@ import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf } from './programs.js'
 import { openRows, type Rows, type RowsShape, startStates } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
-import { llamaWeights, type Rotation, reachOf, rotations, usualRotation } from './weights.js'
+import { llamaInt8, llamaWeights, type Rotation, reachOf, rotations, usualRotation } from './weights.js'
 
 export interface LlamaOptions {
   readonly device: NativeDevice
@@ -142,7 +142,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
   // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
   const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', rotation)
-  const prepared = prepareWeights(applications, weights, layouts, exact)
+  const prepared = prepareWeights(applications, weights, layouts, exact, llamaInt8(config, checkpoint))
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const kept = lruCache<Promise<Rows>>(keptShapes, (evicted) =>
