@@ -69,13 +69,18 @@ export interface RecipeOptions {
   readonly architecture?: string | undefined
   /** Lets profilers and checkers name lines of the generated text, which doubles a library. */
   readonly lineInfo?: boolean | undefined
+  /** Machine code of the one architecture and nothing to launch it with: what a check of texts looks at. */
+  readonly codeOnly?: boolean | undefined
 }
+
+/** In the place of `-c`. */
+const machineCode = '-cubin'
 
 /**
  * Host code only launches, and is optimised accordingly. A library for all architectures is stored as it is: an archive compresses
  * what its kernels have in common, which compressed parts would hide.
  */
-function cudaFlags({ architecture, lineInfo = false }: RecipeOptions): Recipe['compileFlags'] {
+function cudaFlags({ architecture, lineInfo = false, codeOnly = false }: RecipeOptions): Recipe['compileFlags'] {
   const one = architecture === undefined ? undefined : codeFor(architecture)
   return (headers) => [
     '-std=c++17',
@@ -85,6 +90,7 @@ function cudaFlags({ architecture, lineInfo = false }: RecipeOptions): Recipe['c
     ...['-Xcompiler', '-fPIC,-O1'],
     ...['-Xptxas', '-v'],
     ...['-Werror', 'all-warnings'],
+    ...(codeOnly ? [machineCode] : []),
   ]
 }
 
@@ -124,15 +130,18 @@ export async function recipeFor(target: Target, packageRoot: string, options: Re
 }
 
 /** Arguments that compile `source` (generated text, or the C++ registry), which reaches `headers`, into `object`. */
-export const compileArguments = (recipe: Recipe, source: string, headers: readonly string[], object: string): string[] => [
-  ...(recipe.target === 'simt' ? ['-x', 'c++'] : []),
-  ...recipe.compileFlags(headers),
-  ...recipe.include.flatMap((folder) => ['-I', folder]),
-  '-c',
-  source,
-  '-o',
-  object,
-]
+export function compileArguments(recipe: Recipe, source: string, headers: readonly string[], object: string): string[] {
+  const flags = recipe.compileFlags(headers)
+  return [
+    ...(recipe.target === 'simt' ? ['-x', 'c++'] : []),
+    ...flags,
+    ...recipe.include.flatMap((folder) => ['-I', folder]),
+    ...(flags.includes(machineCode) ? [] : ['-c']),
+    source,
+    '-o',
+    object,
+  ]
+}
 
 export const linkArguments = (recipe: Recipe, objects: readonly string[], library: string): string[] => [
   ...recipe.linkFlags,
