@@ -33,6 +33,14 @@ const includeFolders = (native: string, target: Target): string[] => [
  */
 const simtFlags = ['-std=c++17', '-O1', '-DHEDDLE_SIMT=1', '-ffp-contract=off', '-fPIC']
 
+/**
+ * How kernels on the CPU device find their thread's data: by descriptors, which cost as much as fixed places while a process has room for
+ * those (some sixty libraries) and go on working beyond. Elsewhere this is the default, or a call of the general kind does it: softmax of long rows
+ * takes a quarter longer with that.
+ */
+const threadData = ({ version }: Compiler): string[] =>
+  process.arch === 'x64' && !/clang/i.test(version) ? ['-mtls-dialect=gnu2'] : []
+
 /** What only code for 90a may say: bodies written for that GPU include it, and no other file differs between 90a and 90. */
 const hopperHeader = 'hopper.cuh'
 
@@ -110,23 +118,26 @@ export async function recipeFor(target: Target, packageRoot: string, options: Re
     '-O2',
     `-DHEDDLE_PORTABLE_GLIBC=0x${sha256(await readFile(shim).catch(() => new Uint8Array())).slice(0, 8)}`,
   ]
-  return target === 'simt'
-    ? {
-        target,
-        compiler: await requireCxx(),
-        include,
-        compileFlags: () => simtFlags,
-        linkFlags: ['-shared', ...hostRuntime],
-        portable: [...portable, '-fPIC'],
-      }
-    : {
-        target,
-        compiler: await requireNvcc(),
-        include,
-        compileFlags: cudaFlags(options),
-        linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
-        portable: [...portable, '-Xcompiler', '-fPIC'],
-      }
+  if (target === 'simt') {
+    const compiler = await requireCxx()
+    const flags = [...simtFlags, ...threadData(compiler)]
+    return {
+      target,
+      compiler,
+      include,
+      compileFlags: () => flags,
+      linkFlags: ['-shared', ...hostRuntime],
+      portable: [...portable, '-fPIC'],
+    }
+  }
+  return {
+    target,
+    compiler: await requireNvcc(),
+    include,
+    compileFlags: cudaFlags(options),
+    linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
+    portable: [...portable, '-Xcompiler', '-fPIC'],
+  }
 }
 
 /** Arguments that compile `source` (generated text, or the C++ registry), which reaches `headers`, into `object`. */
