@@ -14,7 +14,7 @@ import type { Schedule } from '../lang/plan.js'
 import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { type MappedKernel, stepsOf } from '../schedule/mapped.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
@@ -117,7 +117,8 @@ const isTuned = ({ generic, program }: MappedKernel): boolean =>
 function headers(mapped: MappedKernel): string[] {
   const { program, instance } = mapped
   return [
-    ...headersOf(program.kind === 'rows' ? program.kept : program.steps),
+    ...headersOf(stepsOf(mapped)),
+    ...(program.kind === 'columns' ? ['columns.cuh'] : []),
     ...(isTuned(mapped) ? ['tuned.cuh'] : []),
     ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
   ].sort()
