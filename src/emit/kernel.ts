@@ -21,6 +21,8 @@ import { operandText, type Scope } from './expression.js'
 import { soonLines } from './loads.js'
 import { createNames, handleText, type Names, scalarText } from './names.js'
 import { wholeRows } from './offsets.js'
+import { structTexts } from './own_monoid.js'
+import { ownName } from './own_monoids.js'
 import { writePass } from './pass.js'
 import { meets } from './stages.js'
 import { render } from './templates.js'
@@ -70,7 +72,8 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
   }
   const work = { elementwise: 'work', rows: 'rows', columns: undefined }[program.kind]
   const list = parameterList(parameters, work, createNames(mapped))
-  return { text: bodies.map((body) => render('kernel', { ...body, parameters: list })).join('\n'), parameters }
+  const texts = [...structTexts(instance.kernel), ...bodies.map((body) => render('kernel', { ...body, parameters: list }))]
+  return { text: texts.join('\n'), parameters }
 }
 
 function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
@@ -218,6 +221,7 @@ function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: 
     elements: new Map(),
     shared: new Map(),
     starts: [],
+    ownName: (monoid) => ownName(monoid, kernel),
     soon: new Map(),
   }
 }

@@ -69,7 +69,7 @@ function rowText(row: PassRow): string {
     case 'computed':
       return printExpr(row.value)
     case 'scanned':
-      return `scan ${row.monoid} of ${printExpr(row.value)}`
+      return `scan ${typeof row.monoid === 'string' ? row.monoid : `field ${row.field}`} of ${row.values.map(printExpr).join(', ')}`
   }
 }
 
