@@ -4,7 +4,7 @@ import { argmax, max, op, row, sum, tensor } from 'heddle'
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
 /** The sum of every column: what a bias gets back. */
-export const columnSum = op('column_sum', {
+export const columnSum = op('column_total', {
   dims: ['m', 'n'],
   types,
   inputs: { x: tensor('T', 'm n') },
