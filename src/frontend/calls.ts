@@ -36,6 +36,13 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
     return reject('arity', node, `row ${row.name} takes 1 index, ${args.length} given`, `write ${row.name}(c)`)
   const at = argumentAt(node, 0)
   const index = asIndex(arg, at, `index of row ${row.name}:`)
+  if (row.length.kind === 'const' && index.kind === 'const' && Number(index.value) >= Number(row.length.value))
+    reject(
+      'shape',
+      at,
+      `row ${row.name} has ${row.length.value} elements, there is no element ${index.value}`,
+      'indices count from 0',
+    )
   const loop = index.kind === 'index' ? lowering.loops.get(index.name) : undefined
   if (row.own === true && (loop === undefined || !sameExpr(loop, row.length)))
     reject(

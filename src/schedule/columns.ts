@@ -79,6 +79,13 @@ export const columnProgramNames = ({ sequence }: Pick<ColumnProgram, 'sequence'>
 const packBytes = 16
 const mostColumns = 8
 const fewestColumns = 4
+/**
+ * The axes of columns and of the matrices they are of. Where there are more (windows of a convolution), elements are many and what each
+ * combines is few: a thread an element reads neighbours together as well, and nobody waits.
+ */
+const mostAxes = 2
+/** Fewer rows, where that is known, are not worth dividing. */
+const fewestRows = 64
 /** Partial results that a thread may hold in registers, and the most parts. */
 const heldValues = 64
 const mostParts = 8
@@ -96,6 +103,8 @@ export function columnsOf({ kernel: given, dims, types }: Instance): Columns | u
   const [first] = reductions
   if (first === undefined || body.length !== kernel.body.length || !isHostExpr(first.length)) return undefined
   if (reductions.some(({ length }) => !sameExpr(length, first.length))) return undefined
+  if (kernel.rows.length > mostAxes || (first.length.kind === 'const' && Number(first.length.value) < fewestRows))
+    return undefined
   const loop: Loop = { index: first.index, length: first.length }
   for (const column of [...kernel.rows].reverse()) {
     const made = programOver(column, loop, body, kernel, { dims, types })

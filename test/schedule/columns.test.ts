@@ -89,6 +89,14 @@ describe('column programs', () => {
     ['one of the reads is scattered', reduced(call('mul', load('x', r, c), load('t', c, r)))],
     ['only the column itself knows how many rows it has', reduced(load('x', r, c), call('toInt', load('w', c)))],
     ['some elements alone need the reduction', folded(call('select', call('lt', c, i32(3)), fold(load('x', r, c)), f32(0)))],
+    ['rows are few', reduced(load('x', r, c), i32(4))],
+    [
+      'each element of a window has a sum of its own',
+      {
+        ...reduced(load('x', r, c)),
+        rows: [axis('i', 'm'), axis('j', 'm'), axis('c', 'n')],
+      },
+    ],
   ])('are none where %s', (_, subject) => {
     expect(columnsOf(instance(subject))).toBeUndefined()
   })
