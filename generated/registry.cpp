@@ -750,7 +750,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"col32_from_rows__bf16", "31aba48330e589df6dc9dc71c02e7eb00495271421680a5f6a5921e5eb7fc94f", 2, 2, 0, heddle_launch_col32_from_rows__bf16, "rw"},
       {"col32_from_rows__f16", "69db08d4707c77d04d9368f289d8c134ebdb9f8acd528f4f524d63f24bfa12fe", 2, 2, 0, heddle_launch_col32_from_rows__f16, "rw"},
       {"col32_from_rows__f32", "fb9d86a38d61d0c9f5aa9675f74776be2f0d8bc00c347efc5bc13923d491e868", 2, 2, 0, heddle_launch_col32_from_rows__f32, "rw"},
-      {"column_sum", "8d7255eac204141efa21efe55dc0ddabffa520e1910e39cffe3a88d65436444c", 2, 2, 0, heddle_launch_column_sum, "rw"},
+      {"column_sum", "7675a8de7583e1eece4c2e424d06d21a8357b09331f9f2ec7e5820158560a9ad", 2, 2, 0, heddle_launch_column_sum, "rw"},
       {"cross_attention__bf16", "8cc42ee1af09f560f4a3bacf2b000f930ad5c13930f7aa84507a16f0fd72fecb", 5, 5, 1, heddle_launch_cross_attention__bf16, "rrrrw"},
       {"cross_attention__f16", "d03f3f7991bd8a9fe08a678a85c8f546f9e239815ed38f4ea5af7408d5c4bc58", 5, 5, 1, heddle_launch_cross_attention__f16, "rrrrw"},
       {"cross_attention__f32", "87cef261e82f342687eee4f4b6f95f58d8e000fa87150801eb0ac6e88dcc2b3b", 5, 5, 1, heddle_launch_cross_attention__f32, "rrrrw"},

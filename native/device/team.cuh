@@ -25,13 +25,28 @@ __device__ __forceinline__ Placed<T> exchange(Placed<T> placed, unsigned int lan
   return {exchange(placed.value, lanes, distance), exchange(placed.index, lanes, distance)};
 }
 
+template <int Count>
+struct Fields;
+
+/// Whether `combine` is an author's, which may give other bits the other way round.
+template <class Value>
+struct IsFields : std::false_type {};
+template <int Count>
+struct IsFields<Fields<Count>> : std::true_type {};
+
 /// Combines the values of Count neighbouring lanes, whose mask is `lanes`, as a butterfly: each of them ends with the same
-/// bits, because `combine` is commutative.
+/// bits, because `combine` is commutative, or because the lower lanes come first.
 template <class Monoid, int Count>
 __device__ __forceinline__ typename Monoid::Value combine_lanes(typename Monoid::Value value, unsigned int lanes) {
   HEDDLE_UNROLL
   for (int distance = Count / 2; distance > 0; distance /= 2) {
-    value = Monoid::combine(value, exchange(value, lanes, distance));
+    const auto other = exchange(value, lanes, distance);
+    if constexpr (IsFields<typename Monoid::Value>::value) {
+      const bool isUpper = (static_cast<int>(threadIdx.x) & distance) != 0;
+      value = isUpper ? Monoid::combine(other, value) : Monoid::combine(value, other);
+    } else {
+      value = Monoid::combine(value, other);
+    }
   }
   return value;
 }

@@ -1,5 +1,6 @@
 /** The state of emission of one program: the kind of loop over a row, the offsets declared so far, and which loads were issued early. */
 import type CodeBlockWriter from 'code-block-writer'
+import type { OwnMonoid } from '../ir/own_monoid.js'
 import type { PassRow } from '../schedule/passes.js'
 import type { Scope } from './expression.js'
 import type { RowStarts, WholeRows } from './offsets.js'
@@ -11,6 +12,8 @@ export interface PassContext extends Scope {
   readonly writer: CodeBlockWriter
   readonly walk: Walk
   readonly starts: RowStarts
+  /** The name of the struct of a monoid of the author's. */
+  readonly ownName: (monoid: OwnMonoid) => string
   /** The accesses that need no check of their own in a whole row; absent where a thread has one chunk only. */
   readonly whole?: WholeRows
   /** Rows of later passes that are loaded before the first, and the variables that hold them. */

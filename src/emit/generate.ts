@@ -14,7 +14,7 @@ import type { Schedule } from '../lang/plan.js'
 import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { type MappedKernel, stepsOf } from '../schedule/mapped.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
@@ -28,6 +28,7 @@ import { launcherBody } from './launcher.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
+import { ownMonoids } from './own_monoids.js'
 import { registryText } from './registry.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { placeText, render } from './templates.js'
@@ -117,7 +118,8 @@ const isTuned = ({ generic, program }: MappedKernel): boolean =>
 function headers(mapped: MappedKernel): string[] {
   const { program, instance } = mapped
   return [
-    ...headersOf(program.kind === 'rows' ? program.kept : program.steps),
+    ...new Set([...headersOf(stepsOf(mapped)), ...(ownMonoids(instance.kernel).length > 0 ? ['fields.cuh'] : [])]),
+    ...(program.kind === 'columns' ? ['columns.cuh'] : []),
     ...(isTuned(mapped) ? ['tuned.cuh'] : []),
     ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
   ].sort()

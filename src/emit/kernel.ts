@@ -7,9 +7,13 @@ import { dtypeInfo } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
 import type { Kernel, RowAxis, TensorParam } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
+import { placeUpdates } from '../ir/update.js'
+import { visitKernel } from '../ir/walk.js'
+import type { ColumnProgram } from '../schedule/columns.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
+import { writeColumns } from './columns.js'
 import { rowLine } from './constructs/index.js'
 import { isAlone } from './constructs/shared_row.js'
 import type { PassContext, Walk } from './context.js'
@@ -17,11 +21,13 @@ import { operandText, type Scope } from './expression.js'
 import { soonLines } from './loads.js'
 import { createNames, handleText, type Names, scalarText } from './names.js'
 import { wholeRows } from './offsets.js'
+import { structTexts } from './own_monoid.js'
+import { ownName } from './own_monoids.js'
 import { writePass } from './pass.js'
 import { meets } from './stages.js'
 import { render } from './templates.js'
 
-/** A kernel's parameters besides the amount of work, which is always the first. */
+/** A kernel's parameters besides the amount of work, which is the first where there is one. */
 export interface Parameters {
   readonly dims: readonly string[]
   readonly attrs: readonly { readonly name: string; readonly type: 'f32' | 'i32' }[]
@@ -33,9 +39,15 @@ export interface KernelTexts {
   readonly parameters: Parameters
 }
 
-/** The tensors a kernel reads and writes: one that is updated is the memory of the output. */
-const usedTensors = ({ tensors }: Pick<Kernel, 'tensors'>): readonly TensorParam[] =>
-  tensors.filter(({ name }) => tensors.every(({ updates }) => updates !== name))
+/** The tensors a kernel reads and writes: one that is updated and not read is the memory of the output alone. */
+function usedTensors(kernel: Kernel): readonly TensorParam[] {
+  const { tensors } = kernel
+  const read = new Set<string>()
+  visitKernel(placeUpdates(kernel), (node) => {
+    if (node.kind === 'load') read.add(node.tensor)
+  })
+  return tensors.filter(({ name }) => read.has(name) || tensors.every(({ updates }) => updates !== name))
+}
 
 /** A writer for the body of a function. */
 export function bodyWriter(level = 1): CodeBlockWriter {
@@ -45,21 +57,35 @@ export function bodyWriter(level = 1): CodeBlockWriter {
 }
 
 /** Names of the kernel functions in a file. */
-export const functionName = (mapped: MappedKernel, walk: Walk): string =>
+export const functionName = (mapped: MappedKernel, walk: Walk | 'columns'): string =>
   `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
 /** All kernels of one file. */
 export function kernelTexts(mapped: MappedKernel): KernelTexts {
   const { program, instance } = mapped
   const used: Scope['used'] = { dims: new Set(), attrs: new Set(), indices: new Set() }
-  const bodies = program.kind === 'elementwise' ? [elementwiseBody(mapped, program, used)] : rowBodies(mapped, program, used)
+  const bodies = bodiesOf(mapped, used)
   const parameters: Parameters = {
     dims: instance.kernel.dims.filter((dim) => used.dims.has(dim)),
     attrs: instance.kernel.attrs.filter((attr) => used.attrs.has(attr.name)),
     tensors: usedTensors(instance.kernel),
   }
-  const list = parameterList(parameters, program.kind === 'elementwise' ? 'work' : 'rows', createNames(mapped))
-  return { text: bodies.map((body) => render('kernel', { ...body, parameters: list })).join('\n'), parameters }
+  const work = { elementwise: 'work', rows: 'rows', columns: undefined }[program.kind]
+  const list = parameterList(parameters, work, createNames(mapped))
+  const texts = [...structTexts(instance.kernel), ...bodies.map((body) => render('kernel', { ...body, parameters: list }))]
+  return { text: texts.join('\n'), parameters }
+}
+
+function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
+  const { program } = mapped
+  switch (program.kind) {
+    case 'elementwise':
+      return [elementwiseBody(mapped, program, used)]
+    case 'rows':
+      return rowBodies(mapped, program, used)
+    case 'columns':
+      return [columnBody(mapped, program, used)]
+  }
 }
 
 /** What was written, ending with a line end. */
@@ -128,6 +154,18 @@ function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used:
   return whole === undefined ? start : start + render('whole', { condition: whole.condition, body: lines(body.writer) })
 }
 
+function columnBody(mapped: MappedKernel, program: ColumnProgram, used: Scope['used']): Body {
+  const writers = { frame: bodyWriter(), body: bodyWriter(2) }
+  const condition = writeColumns(mapped, program, used, writers, (writer, names) => writeIndices(mapped, writer, names, used))
+  return {
+    comment: 'A thread reduces VEC neighbouring columns of its rows.',
+    template: 'template <class Team>',
+    bounds: 'Team::threads, 1',
+    name: functionName(mapped, 'columns'),
+    body: lines(writers.frame) + render('whole', { condition, body: lines(writers.body) }),
+  }
+}
+
 function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used: Scope['used']): Body {
   const names = createNames(mapped)
   const pass = onlyPass(program)
@@ -183,6 +221,7 @@ function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: 
     elements: new Map(),
     shared: new Map(),
     starts: [],
+    ownName: (monoid) => ownName(monoid, kernel),
     soon: new Map(),
   }
 }
@@ -215,9 +254,9 @@ function writeStep(step: Step, context: PassContext): void {
   else context.writer.writeLine(rowLine(step, context))
 }
 
-function parameterList({ dims, attrs, tensors }: Parameters, work: string, names: Names): string {
+function parameterList({ dims, attrs, tensors }: Parameters, work: string | undefined, names: Names): string {
   return [
-    `const int64_t ${work}`,
+    ...(work === undefined ? [] : [`const int64_t ${work}`]),
     ...dims.map((dim) => `const int ${names.dim(dim)}`),
     ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
     ...tensors.map((tensor) => `const ${handleText(tensor, names)} ${names.tensor(tensor.name)}`),

@@ -4,7 +4,9 @@ import { dim as dimVar, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { own } from '../ir/own.js'
 import { sizeOf } from '../schedule/access.js'
+import type { ColumnProgram } from '../schedule/columns.js'
 import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
+import { sharedText } from './columns.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass, type Parameters } from './kernel.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
@@ -88,6 +90,10 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     writer.writeLine(`return heddle::launch_elements(launch, error, "${key}", work, ${threads}, ${kernel}, work, ${args});`)
     return
   }
+  if (program.kind === 'columns') {
+    writeColumnLaunch(mapped, program, args, extents, scope, writer)
+    return
+  }
   writer.writeLine(`const int64_t rows = arguments.work(${productText(extents)}, 1);`)
   writer.writeLine('if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;')
   writer.write('const auto run = [&](auto team, const char* name, auto kernel) ').inlineBlock(() => {
@@ -95,6 +101,27 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   })
   writer.write(';').newLine()
   writeChoice(mapped, program, scope, writer)
+}
+
+/** Tiles of columns differ in width, and their rows in who reduces them: the header chooses. */
+function writeColumnLaunch(
+  mapped: MappedKernel,
+  program: ColumnProgram,
+  args: string,
+  extents: readonly string[],
+  scope: Scope,
+  writer: CodeBlockWriter,
+): void {
+  const columns = expressionText(program.length, scope)
+  writer.write('const auto run = [&](auto team, int64_t tiles) -> int32_t ').inlineBlock(() => {
+    writer.writeLine('using Team = decltype(team);')
+    writer.writeLine(`constexpr uint32_t shared = ${sharedText(program, 'Team')};`)
+    const kernel = `${functionName(mapped, 'columns')}<Team>`
+    writer.writeLine(`return heddle::launch_columns<Team>(launch, error, "${mapped.key}", tiles, shared, ${kernel}, ${args});`)
+  })
+  writer.write(';').newLine()
+  const outer = productText(extents)
+  writer.writeLine(`return heddle::choose_columns<VEC, ${program.parts}>(${outer}, ${columns}, arguments, run);`)
 }
 
 /** Elementwise variants differ in how many chunks there are, so each counts its own. */

@@ -5,9 +5,11 @@
 import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { TensorParam } from '../ir/kernel.js'
+import { columnProgramNames } from '../schedule/columns.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
+import { ownMonoids } from './own_monoids.js'
 
 export interface Names {
   dim(name: string): string
@@ -40,6 +42,9 @@ const frame =
   'measured name operands position prefetch product row rows run team threads valid whole width work THREADS ' +
   'Element PARTS PRODUCTS Row0 Row1 Row2 Row3 Row4 Sum chunk_of copies copy_of keep_parts row_of whole_chunks whole_rows'
 
+/** What the text around a column program has besides. */
+const columnFrame = 'j round shared tile tiles'
+
 /** Names of one capital letter (and digits) are left to types: others may be a type of the C library or of CUDA. */
 const isTypeName = (name: string): boolean => /^[A-Z][0-9]*$/.test(name)
 
@@ -63,7 +68,8 @@ export function createNames(
   { instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>,
   reserved = '',
 ): Names {
-  const taken = new Set(`${keywords} ${library} ${frame} ${reserved}`.split(' '))
+  const own = [program.kind === 'columns' ? columnFrame : '', ...ownMonoids(kernel).map((_, i) => `Own${i}`)].join(' ')
+  const taken = new Set(`${keywords} ${library} ${frame} ${own} ${reserved}`.split(' '))
   const scopes = {
     value: new Map<string, string>(),
     first: new Map(),
@@ -94,7 +100,12 @@ export function createNames(
     fresh: (wanted) => freshName(plainName(wanted), taken),
   }
   for (const axis of axes) names.value(axis.index)
-  for (const step of program.kind === 'rows' ? [...program.kept, ...program.reread] : program.steps) {
+  if (program.kind === 'columns') {
+    names.first(program.column.index)
+    for (const name of columnProgramNames(program)) names.value(name)
+  }
+  const steps = program.kind === 'rows' ? [...program.kept, ...program.reread] : program.kind === 'columns' ? [] : program.steps
+  for (const step of steps) {
     if (step.kind === 'pass') {
       names.first(step.pass.loop.index)
       for (const { name: given } of [...step.pass.rows, ...step.pass.statements.flatMap((s) => passStatementOf(s).defines(s))])

@@ -14,6 +14,7 @@ import { mayFault } from './faults.js'
 import * as loads from './loads.js'
 import { scalarText } from './names.js'
 import { chunkAccesses, declareStart } from './offsets.js'
+import { elementText, fieldText } from './own_monoid.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
 
 /** Names and decisions of the pass being written. */
@@ -37,7 +38,12 @@ export function writePass(pass: Pass, given: PassContext): void {
   const context = whole === undefined || meets(pass) ? checked : given
   const first = names.first(pass.loop.index)
   const length = operandText(pass.loop.length, context)
-  const prefixes = new Map(stages.scans.map((row) => [row, names.fresh(`${names.value(row.name)}_lanes`)]))
+  const prefixes = new Map<ScannedRow, string>()
+  for (const row of stages.scans) {
+    // The fields of one scan are made together.
+    const twin = typeof row.monoid === 'string' ? undefined : [...prefixes].find(([other]) => other.monoid === row.monoid)
+    prefixes.set(row, twin?.[1] ?? names.fresh(`${names.value(row.name)}_lanes`))
+  }
   const guarded = mayFault(pass, given.shared) || stages.scans.length > 0
   const about: PartFrame = { context, pass, first, guarded }
   const parts = pass.statements.map((stmt) => partsOf(stmt, about))
@@ -68,12 +74,12 @@ function declareRow(row: PassRow, frame: Frame): void {
     return
   }
   const prefix = isScanned(row) ? frame.prefixes.get(row) : undefined
-  if (isScanned(row)) writer.writeLine(`heddle::Prefix<${monoidText(row.monoid, row.value.type)}, VEC> ${prefix};`)
+  if (isScanned(row) && isFirst(row, frame)) writer.writeLine(`heddle::Prefix<${scanText(row, frame)}, VEC> ${prefix};`)
   if (row.kind !== 'loaded' && row.keep) {
     writer.writeLine(`${scalarText[row.type]} ${name}[CHUNKS][VEC];`)
     elements.set(row.name, `${name}[chunk][i]`)
   } else if (prefix !== undefined) {
-    elements.set(row.name, `${prefix}[i]`)
+    elements.set(row.name, isScanned(row) ? scannedText(row, prefix) : prefix)
   } else {
     elements.set(row.name, row.kind === 'loaded' || frame.stages.outlives(row) ? `${name}[i]` : name)
   }
@@ -123,7 +129,7 @@ function writeChunk(frame: Frame): void {
       writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];`)
   }
   for (let stage = 0; stage < stages.last; stage++) {
-    const finished = [...prefixes].filter(([row]) => stages.known(row) === stage + 1)
+    const finished = [...prefixes].filter(([row]) => stages.known(row) === stage + 1 && isFirst(row, frame))
     writeElements(frame, stage, () => ({ collect: finished.map((scan) => addLine(...scan, frame)), leave: [] }))
     for (const [, prefix] of finished) writer.writeLine(`team.scan(${prefix});`)
   }
@@ -173,11 +179,25 @@ const elementLines = ({ context, pass, stages, prefixes }: Frame, stage: number)
   pass.rows.flatMap((row) => {
     if (row.kind === 'loaded' || stages.known(row) !== stage) return []
     const name = context.names.value(row.name)
-    if (isScanned(row)) return row.keep ? [`${name}[chunk][i] = ${prefixes.get(row)}[i];`] : []
+    if (isScanned(row)) return row.keep ? [`${name}[chunk][i] = ${scannedText(row, prefixes.get(row) ?? '')};`] : []
     const value = expressionText(row.value, context)
     if (row.keep) return [`${name}[chunk][i] = ${value};`]
     return [stages.outlives(row) ? `${name}[i] = ${value};` : `const ${scalarText[row.type]} ${name} = ${value};`]
   })
 
-const addLine = (row: ScannedRow, prefix: string, { context, first }: Frame): string =>
-  `${prefix}.add(i, ${expressionText(row.value, context)}, ${first} + i);`
+function addLine({ monoid, values }: ScannedRow, prefix: string, { context, first }: Frame): string {
+  const texts = values.map((value) => expressionText(value, context))
+  return `${prefix}.add(i, ${typeof monoid === 'string' ? texts.join() : elementText(texts)}, ${first} + i);`
+}
+
+/** Whether a row is the first of those that one variable makes. */
+const isFirst = (row: ScannedRow, { prefixes }: Frame): boolean =>
+  [...prefixes].find(([, prefix]) => prefix === prefixes.get(row))?.[0] === row
+
+/** The functor of a scan. */
+const scanText = ({ monoid, values }: ScannedRow, { context }: Frame): string =>
+  typeof monoid === 'string' ? monoidText(monoid, values[0]?.type ?? 'f32') : context.ownName(monoid)
+
+/** An element of a scan. */
+const scannedText = ({ monoid, field }: ScannedRow, prefix: string): string =>
+  typeof monoid === 'string' ? `${prefix}[i]` : fieldText(monoid, field, `${prefix}[i]`)

@@ -6,6 +6,7 @@
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
 import { passStatementOf } from '../schedule/constructs/index.js'
+import { rowExprs } from '../schedule/normal.js'
 import { type Pass, type PassRow, passValues } from '../schedule/passes.js'
 
 export type ScannedRow = PassRow & { readonly kind: 'scanned' }
@@ -44,8 +45,9 @@ export function stagesOf(pass: Pass): Stages {
     })
   }
   for (const row of rows) {
-    const stage = row.kind === 'loaded' ? 0 : stageOf(row.value)
-    if (row.kind !== 'loaded') use(row.value, stage)
+    const values = row.kind === 'loaded' ? [] : rowExprs(row)
+    const stage = Math.max(0, ...values.map(stageOf))
+    for (const value of values) use(value, stage)
     known.set(row.name, isScanned(row) ? stage + 1 : stage)
   }
   const last = Math.max(0, ...known.values())

@@ -1,9 +1,11 @@
 /** Calls: one dispatch over what can be called, and the accesses of tensors and rows. */
 import { Node } from 'ts-morph'
 import { isIntrinsicName } from '../ir/intrinsics.js'
+import { sameExpr } from '../ir/keys.js'
 import { isMonoidName } from '../ir/monoids.js'
 import { quote, reject } from './diagnostics.js'
 import { callFunction } from './functions.js'
+import { ownMonoid } from './monoid.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
 import { applyIntrinsic, argumentAt, asIndex, asScalar, checkSpan } from './scalars.js'
 import { topK } from './top_k.js'
@@ -34,6 +36,21 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
     return reject('arity', node, `row ${row.name} takes 1 index, ${args.length} given`, `write ${row.name}(c)`)
   const at = argumentAt(node, 0)
   const index = asIndex(arg, at, `index of row ${row.name}:`)
+  if (row.length.kind === 'const' && index.kind === 'const' && Number(index.value) >= Number(row.length.value))
+    reject(
+      'shape',
+      at,
+      `row ${row.name} has ${row.length.value} elements, there is no element ${index.value}`,
+      'indices count from 0',
+    )
+  const loop = index.kind === 'index' ? lowering.loops.get(index.name) : undefined
+  if (row.own === true && (loop === undefined || !sameExpr(loop, row.length)))
+    reject(
+      'row',
+      at,
+      `${row.name} is a scan by a monoid of its own, read at ${quote(at)}`,
+      'read it at the index of a loop over the row: row(n, (c) => h.b(c)); all elements combined are a reduce, or the last of a row',
+    )
   if (row.length.kind === 'dim' && row.prefix !== true) checkSpan(index, row.length.name, at, `row ${row.name}`, lowering)
   return scalar({ kind: 'element', type: row.type, row: row.name, index })
 }
@@ -54,6 +71,8 @@ export function callValue(
       return load(callee, args, node, lowering)
     case 'row':
       return element(callee, args, node, lowering)
+    case 'monoid':
+      return ownMonoid(callee, args, node, place, lowering, wanted)
     case 'pendingRow':
       return callValue(callee.element, args, node, place, lowering)
     case 'brand': {

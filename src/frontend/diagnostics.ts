@@ -39,6 +39,7 @@ export const codes = {
   range: 'HED135',
   typeScript: 'HED136',
   fact: 'HED137',
+  monoid: 'HED138',
 } as const
 
 export type Refusal = keyof typeof codes

@@ -42,6 +42,7 @@ export function lowering(body: Stmt[], root: Node, taken: Iterable<string> = [])
     },
     unique: uniqueNames(taken),
     spans: new Map(),
+    loops: new Map(),
     stack: [],
     mark: () => {
       const [depth, calls] = [path.length, self.stack.length]

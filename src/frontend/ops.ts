@@ -60,7 +60,7 @@ function checkSize(kernel: Kernel, values: ReadonlyMap<string, Node>, nameNode: 
       .map(oversize)
       .find((each) => each !== undefined)
     if (reason === undefined) continue
-    const what = 'tensor' in stmt ? `output ${stmt.tensor}` : stmt.name
+    const what = 'tensor' in stmt ? `output ${stmt.tensor}` : 'names' in stmt ? stmt.names.join(', ') : stmt.name
     const node = 'tensor' in stmt ? (values.get(stmt.tensor) ?? nameNode) : nameNode
     reject('size', node, `${what} is too large: ${reason}`, 'keep parts of it in a row or a const at row level')
   }

@@ -181,6 +181,9 @@ export function resolveProperty(node: PropertyAccessExpression, place: Place, lo
       return moduleValue(target(member), node, lowering)
     }
   }
+  const brand = readBrand(node)
+  if (brand?.kind === 'monoid' && (brand.name === 'reduce' || brand.name === 'scan'))
+    return { kind: 'monoid', definition: object, does: brand.name }
   const value = lowering.evaluate(object, place)
   const field = value.kind === 'record' ? value.fields.get(node.getName()) : undefined
   if (field !== undefined) return field

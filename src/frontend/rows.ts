@@ -23,6 +23,7 @@ export function loop(
   const parameters = of.kind === 'function' ? of.node.getParameters() : undefined
   const index = lowering.unique(parameters?.[0]?.getName() ?? 'i')
   if (length.kind === 'dim') lowering.spans.set(index, length.name)
+  lowering.loops.set(index, length)
   const args: Value[] = parameters?.length === 0 ? [] : [scalar({ kind: 'index', type: 'i32', name: index })]
   return { index, value: asScalar(lowering.call(of, args, node, { ...place, level: 'element' }), node) }
 }

@@ -1,5 +1,6 @@
 /** The largest elements of a row in a body: one statement of the kernel, of which two rows can be read. */
 import type { Node } from 'ts-morph'
+import { rankedCounts } from '../ir/top_k.js'
 import { quote, reject } from './diagnostics.js'
 import { expectRow, expectRowLevel, loop } from './rows.js'
 import { argumentAt, asIndex } from './scalars.js'
@@ -15,10 +16,13 @@ export function topK(args: readonly Value[], node: Node, place: Place, lowering:
   expectRowLevel('a topK', node, place)
   const counted = argumentAt(node, 0)
   const count = asIndex(k, counted, 'k of topK:')
-  if (count.kind !== 'dim') {
+  if (count.kind !== 'dim' && count.kind !== 'const') {
     const hint = 'make it a dimension of the op, which an output spans: kernels are compiled for the counts it may have'
-    return reject('shape', counted, `k of topK is a dimension, ${quote(counted)} is none`, hint)
+    return reject('shape', counted, `k of topK is a dimension or a number, ${quote(counted)} is neither`, hint)
   }
+  const most = rankedCounts.at(-1) ?? 0
+  if (count.kind === 'const' && !(Number(count.value) >= 1 && Number(count.value) <= most))
+    return reject('range', counted, `topK(${quote(counted)}, ...) ranks ${quote(counted)} elements`, `ranked are 1 to ${most}`)
   const at = argumentAt(node, 2)
   expectRow('topK', of, at, example)
   const extent = asIndex(length, argumentAt(node, 1), 'length of topK:')

@@ -20,8 +20,20 @@ export type Value =
   | { readonly kind: 'scalar'; readonly expr: Expr }
   /** An input, indexed by its logical indices. */
   | { readonly kind: 'access'; readonly tensor: string; readonly dims: readonly string[]; readonly type: 'f32' | 'i32' }
-  /** A row value the kernel computes. `prefix`: a loop over another dimension may read its first elements. */
-  | { readonly kind: 'row'; readonly name: string; readonly type: ScalarType; readonly length: Expr; readonly prefix?: boolean }
+  /**
+   * A row value the kernel computes. `prefix`: a loop over another dimension may read its first elements. `own`: a scan by a monoid of
+   * the author's, read at the index of a loop over the row.
+   */
+  | {
+      readonly kind: 'row'
+      readonly name: string
+      readonly type: ScalarType
+      readonly length: Expr
+      readonly prefix?: boolean
+      readonly own?: boolean
+    }
+  /** A method of a monoid that an author declared. */
+  | { readonly kind: 'monoid'; readonly definition: Node; readonly does: 'reduce' | 'scan' }
   /** `row(length, element)` before a place has been chosen for it: a named row, or an output. */
   | { readonly kind: 'pendingRow'; readonly length: Expr; readonly element: Value; readonly node: Node }
   /** Counts of a row's integers, which only an output can hold. */
@@ -69,6 +81,8 @@ export interface Lowering {
   readonly unique: Unique
   /** Dimension each loop and row index runs over, where that is known. */
   readonly spans: Map<string, string>
+  /** Length of each loop over a row, by its index. */
+  readonly loops: Map<string, Expr>
   /** Where the lowering stands; what is returned takes it back there after a refusal that is not passed on. */
   readonly mark: () => () => void
   /** Functions being inlined, outermost first. */
@@ -96,6 +110,7 @@ export function describe(value: Value): string {
     case 'histogram':
       return 'a histogram'
     case 'function':
+    case 'monoid':
     case 'brand':
       return 'a function'
     case 'record':

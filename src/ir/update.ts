@@ -2,28 +2,19 @@
  * In-place updates: an output that is one of the inputs but for some elements, such as a cache of keys with one more step. Its body
  * defines every element, as any body does; the kernel that runs replaces elements in the input's memory and leaves the others alone.
  * Where the condition is one place of an axis, the kernel does not run over that axis; under any other condition, such as an interval of
- * places, it asks at every element, and stores where the condition holds. Derived when an op or a group is read, to refuse what cannot be
- * derived, and again when a kernel is scheduled.
+ * places, it asks at every element, and stores where the condition holds. A kernel that computes every element by itself may replace all
+ * of them, and read what it replaces: weights and moments of an optimiser (src/ir/update_whole.ts). Derived when an op or a group is
+ * read, to refuse what cannot be derived, and again when a kernel is scheduled.
  */
 import { call, dim, i32, index } from './build.js'
 import type { Expr, ExprOf } from './expr.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from './kernel.js'
 import { keyOf } from './keys.js'
 import { freshName } from './names.js'
+import { isUpdating, replacesWhole, UpdateConflict } from './update_whole.js'
 import { freeNames, introducedNames, mapStmt, stmtExprs, substitute, visit } from './walk.js'
 
-/** Why an output cannot be replaced in place. */
-export class UpdateConflict extends Error {
-  readonly tensor: string
-
-  constructor(tensor: string, message: string) {
-    super(message)
-    this.tensor = tensor
-  }
-}
-
-/** Whether a kernel replaces elements of its inputs. */
-export const isUpdating = ({ tensors }: Pick<Kernel, 'tensors'>): boolean => tensors.some(({ updates }) => updates !== undefined)
+export { isUpdating, UpdateConflict } from './update_whole.js'
 
 type Store = StmtOf<'store'> | StmtOf<'storeRow'>
 
@@ -45,16 +36,29 @@ interface Update extends Choice {
 
 /**
  * The kernel that stores what is new and leaves the rest alone: over all axes but the one of the places, or over all of them where a
- * condition is no place. It does not read what it updates. A kernel that updates nothing is returned as it is.
+ * condition is no place. It does not read what it updates, unless it replaces each element by what is computed of that element. A kernel
+ * that updates nothing is returned as it is.
  * @throws UpdateConflict naming the output and the reason
  */
 export function placeUpdates(kernel: Kernel): Kernel {
   if (!isUpdating(kernel)) return kernel
+  try {
+    return placeChoices(kernel)
+  } catch (error) {
+    if (!(error instanceof UpdateConflict)) throw error
+    const whole = replacesWhole(kernel)
+    if (whole === 'whole') return kernel
+    throw whole ?? error
+  }
+}
+
+/** The kernel that stores what is chosen, where every output is a choice. */
+function placeChoices(kernel: Kernel): Kernel {
   const choices = kernel.body.flatMap((stmt) => ('tensor' in stmt ? [choiceOf(stmt, kernel)] : []))
   const updates = choices.flatMap((choice) => placeOf(choice) ?? [])
   if (updates.length < choices.length) return { ...kernel, body: kernel.body.map((stmt) => whereChosen(stmt, choices)) }
   if (updates.some(({ stmt, place }) => stmt.kind === 'storeRow' && freeNames(place).has(stmt.index)))
-    return placeUpdates(overElements(kernel))
+    return placeChoices(overElements(kernel))
   const rowAxis = updates.map(({ axis }) => axis).find((axis) => kernel.rows.some((row) => row.index === axis))
   const other = updates.find(({ axis }) => rowAxis !== undefined && axis !== rowAxis)
   if (other !== undefined) throw new UpdateConflict(other.param.name, 'outputs of one kernel are replaced along the same axis')

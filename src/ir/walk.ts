@@ -5,42 +5,9 @@
 import { constructOf } from './constructs/index.js'
 import type { Expr } from './expr.js'
 import type { Kernel, Stmt } from './kernel.js'
+import { mapOperands, operands } from './map_operands.js'
 
-/** The direct operands of an expression, in evaluation order. */
-export function operands(expr: Expr): readonly Expr[] {
-  switch (expr.kind) {
-    case 'element':
-      return [expr.index]
-    case 'load':
-      return expr.indices
-    case 'call':
-      return expr.args
-    case 'fold':
-      return [expr.length, expr.value]
-    default:
-      return []
-  }
-}
-
-/** The expression with its direct operands replaced; the same object when none changes. */
-export function mapOperands(expr: Expr, map: (operand: Expr) => Expr): Expr {
-  const before = operands(expr)
-  const after = before.map(map)
-  if (after.every((operand, i) => operand === before[i])) return expr
-  const [first, second] = after
-  switch (expr.kind) {
-    case 'element':
-      return { ...expr, index: first ?? expr.index }
-    case 'load':
-      return { ...expr, indices: after }
-    case 'call':
-      return { ...expr, args: after }
-    case 'fold':
-      return { ...expr, length: first ?? expr.length, value: second ?? expr.value }
-    default:
-      return expr
-  }
-}
+export { mapOperands, operands } from './map_operands.js'
 
 /** Calls `see` on each node once, an expression after its operands. Nothing calls itself, so that no depth is too deep. */
 export function visitUp(expr: Expr, see: (expr: Expr) => void): void {

@@ -51,7 +51,7 @@ export function choiceName(choice: ScheduleChoice | TileChoice): string {
 /** Why a kernel cannot have a choice for rows of `length` elements, in words; undefined when it can. */
 export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel, length: number): string | undefined {
   if (choice.kind !== program.kind)
-    return `the kernel has ${program.kind === 'rows' ? 'row programs' : 'elementwise programs'} only`
+    return `the kernel has ${program.kind === 'elementwise' ? 'elementwise programs' : program.kind === 'rows' ? 'row programs' : 'column programs, whose schedule follows from their sizes,'} only`
   if (!isPowerOfTwo(choice.vec) || choice.vec > vec) return `vec is ${choice.vec}, allowed are powers of two up to ${vec}`
   if (choice.kind === 'elementwise') {
     const { threads } = choice

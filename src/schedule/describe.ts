@@ -1,7 +1,8 @@
 /** A schedule in words, for `heddle inspect`, the manifest and the head of a generated file. */
-import { printExpr } from '../ir/print.js'
+import { printExpr, printStmt } from '../ir/print.js'
+import type { ColumnStep } from './columns.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import type { MappedKernel, Team, Variant } from './mapped.js'
+import { type MappedKernel, stepsOf, type Team, type Variant } from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
 
 /** One line a variant: its name, who computes what, and when. */
@@ -19,6 +20,10 @@ export function variantLines(
     }))
     return [...tuned, { name: key, schedule: text(vec, program.threads), when: tuned.length === 0 ? 'always' : 'otherwise' }]
   }
+  if (program.kind === 'columns') {
+    const schedule = `${vec} columns a thread, 32 threads a chunk, rows in ${program.parts} parts`
+    return [{ name: key, schedule, when: 'always; the blocks of a cluster take a part each where tiles of columns are few' }]
+  }
   return program.variants.map((v) => ({
     name: `${key}_${v.name}`,
     schedule: variantText(v, v.vec ?? vec),
@@ -30,16 +35,26 @@ export function variantLines(
 export function describeSchedule(mapped: MappedKernel): string {
   const { program, axes, vec } = mapped
   const rows = axes.length === 0 ? 'one row' : `rows over (${axes.map((axis) => `${axis.index} < ${axis.dim}`).join(', ')})`
-  const steps = program.kind === 'rows' ? program.kept : program.steps
+  const what = { rows: 'row program', elementwise: 'elementwise', columns: 'column program' }[program.kind]
   return [
-    `${mapped.key}: ${program.kind === 'rows' ? 'row program' : 'elementwise'}, ${rows}, chunks of ${vec}`,
-    ...steps.flatMap(stepLines),
+    `${mapped.key}: ${what}, ${rows}, chunks of ${vec}`,
+    ...stepsOf(mapped).flatMap(stepLines),
+    ...(program.kind === 'columns' ? program.sequence.flatMap(columnLines) : []),
     ...variantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
   ].join('\n')
 }
 
 const stepLines = (step: Step): string[] =>
   step.kind === 'pass' ? passLines(step.pass) : [`  once a row: ${rowStatementOf(step).describe(step)}`]
+
+const columnLines = (step: ColumnStep): string[] => {
+  if (step.kind !== 'pass') return [`  once a column: ${printStmt(step)}`]
+  return [
+    `  walk over ${step.loop.index} < ${printExpr(step.loop.length)}:`,
+    ...step.loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
+    ...step.reductions.map(({ name, monoid, value }) => `    ${name} = ${monoid} of ${printExpr(value)}`),
+  ]
+}
 
 const passLines = ({ loop, rows, statements }: Pass): string[] => [
   `  pass over ${loop.index} < ${printExpr(loop.length)}:`,
@@ -54,7 +69,7 @@ function rowText(row: PassRow): string {
     case 'computed':
       return printExpr(row.value)
     case 'scanned':
-      return `scan ${row.monoid} of ${printExpr(row.value)}`
+      return `scan ${typeof row.monoid === 'string' ? row.monoid : `field ${row.field}`} of ${row.values.map(printExpr).join(', ')}`
   }
 }
 

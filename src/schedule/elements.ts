@@ -84,8 +84,11 @@ export const inlineElements = (e: Expr, loop: Loop | undefined, context: Context
 function elementAt(row: RowDef, at: Expr, context: Context): Expr {
   if (row.kind === 'loaded') return substituteIndex(row.load, row.loop.index, at)
   if (row.kind === 'computed') return substituteIndex(row.value, row.loop.index, at)
+  const [element] = row.values
+  if (typeof row.monoid !== 'string' || element === undefined)
+    throw new Error(`internal: ${context.kernel.name} reads ${row.name} at another place than its own`)
   const index = freshName(row.loop.index, context.taken)
-  const value = substituteIndex(row.value, row.loop.index, indexVar(index))
+  const value = substituteIndex(element, row.loop.index, indexVar(index))
   return { kind: 'fold', type: row.type, monoid: row.monoid, length: call('add', at, i32(1)), index, value }
 }
 

@@ -2,11 +2,12 @@
 
 import type { Expr } from '../ir/expr.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
-import { intrinsic } from '../ir/intrinsics.js'
 import type { Kernel } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
+import { columnsOf } from './columns.js'
+import { isHostExpr } from './host_expr.js'
 import type { MappedKernel } from './mapped.js'
 import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
@@ -21,6 +22,7 @@ import { verifyMapped } from './verify_mapped.js'
 /** The passes of the schedule, in order. Each is verified where it ends; a test puts a faulty one in the place of each. */
 export const schedulePasses = {
   placeUpdates,
+  columnsOf,
   normalise,
   planSteps,
   simplifySteps,
@@ -66,6 +68,12 @@ function mapByRules(
   const placed: Instance = { ...instance, kernel: passes.placeUpdates(instance.kernel) }
   if (placed.kernel !== instance.kernel) verifyKernel(placed.kernel, 'placing updates')
   see('placing updates', { kernel: placed.kernel })
+  const columns = passes.columnsOf(placed)
+  if (columns !== undefined) {
+    const { kernel, axes, vec, program } = columns
+    verifyKernel(kernel, 'finding columns')
+    return { instance, key: keyOf(instance), axes, vec, program }
+  }
   const kernel = passes.normalise(placed)
   verifyNormal(kernel, placed, 'normalising')
   const steps = (keep: boolean): Step[] => {
@@ -80,12 +88,14 @@ function mapByRules(
   return passes.chooseVariants(instance, kernel, steps)
 }
 
+const keyOf = ({ kernel, types, dims }: Instance): string => instanceKey(kernel.name, types, dims)
+
 /** The widths, teams and variants of a kernel by the rules. */
 function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: boolean) => readonly Step[]): MappedKernel {
   const vec = vectorWidth(instance, kernel)
   const base = {
     instance,
-    key: instanceKey(instance.kernel.name, instance.types, instance.dims),
+    key: keyOf(instance),
     axes: kernel.axes,
     across: kernel.across,
     vec,
@@ -109,9 +119,4 @@ function hostLengths(kernel: NormalKernel): readonly Expr[] | undefined {
 function hostBound(length: Expr): Expr | undefined {
   if (isHostExpr(length)) return length
   return length.kind === 'call' && length.fn === 'minimum' ? length.args.find(isHostExpr) : undefined
-}
-
-const isHostExpr = (e: Expr): boolean => {
-  if (e.kind === 'const' || e.kind === 'dim' || e.kind === 'attr') return true
-  return e.kind === 'call' && e.type === 'i32' && intrinsic(e.fn).symbol !== undefined && e.args.every(isHostExpr)
 }

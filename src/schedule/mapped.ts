@@ -2,6 +2,7 @@
 import type { Expr } from '../ir/expr.js'
 import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
+import type { ColumnProgram } from './columns.js'
 import type { Step } from './passes.js'
 
 /** The threads that compute one row together. */
@@ -75,6 +76,10 @@ export interface RowProgram {
   readonly variants: readonly Variant[]
 }
 
+/** The steps of a program that names are taken from; those of columns are of a kind of their own. */
+export const stepsOf = ({ program }: Pick<MappedKernel, 'program'>): readonly Step[] =>
+  program.kind === 'rows' ? program.kept : program.kind === 'elementwise' ? program.steps : []
+
 export interface MappedKernel {
   readonly instance: Instance
   /** Names the generated file, the launcher and the manifest entry. */
@@ -87,5 +92,5 @@ export interface MappedKernel {
   readonly vec: number
   /** Kernels take their width (elementwise: their block size too) as a template argument, since variants differ in it. */
   readonly generic?: boolean
-  readonly program: ElementwiseProgram | RowProgram
+  readonly program: ElementwiseProgram | RowProgram | ColumnProgram
 }

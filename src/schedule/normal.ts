@@ -4,6 +4,7 @@ import type { DType, ScalarType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { RowAxis, Stmt, StmtOf } from '../ir/kernel.js'
 import { freshName as fresh } from '../ir/names.js'
+import type { OwnMonoid } from '../ir/own_monoid.js'
 
 /** The index all constructs of one length share. */
 export interface Loop {
@@ -30,10 +31,19 @@ export type RowDef =
       readonly kind: 'scanned'
       readonly name: string
       readonly type: ScalarType
-      readonly monoid: StmtOf<'scan'>['monoid']
+      readonly monoid: StmtOf<'scan'>['monoid'] | OwnMonoid
       readonly loop: Loop
-      readonly value: Expr
+      /** Of an element; by a monoid of the author's, one for each field. */
+      readonly values: readonly Expr[]
+      /** The field that the row is of. */
+      readonly field: number
     }
+
+/** What a row's elements are computed of. */
+export function rowExprs(row: RowDef): readonly Expr[] {
+  if (row.kind === 'scanned') return row.values
+  return [row.kind === 'loaded' ? row.load : row.value]
+}
 
 export interface Reduction {
   readonly kind: 'reduce'
@@ -42,6 +52,15 @@ export interface Reduction {
   readonly monoid: StmtOf<'reduce'>['monoid']
   readonly loop: Loop
   readonly value: Expr
+}
+
+/** A reduction by a monoid of the author's. */
+export interface Merged {
+  readonly kind: 'merge'
+  readonly names: readonly string[]
+  readonly monoid: OwnMonoid
+  readonly loop: Loop
+  readonly values: readonly Expr[]
 }
 
 /** A store of one element for every loop index. */
@@ -114,7 +133,7 @@ export type Statement = Stmt | WrittenStore
 export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold
 
 /** What runs in a pass over its loop. */
-export type PassStmt = Reduction | Histogram | Ranking | SharedRow | LoopStore
+export type PassStmt = Reduction | Merged | Histogram | Ranking | SharedRow | LoopStore
 
 export type NormalStmt = RowStmt | PassStmt
 

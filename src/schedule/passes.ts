@@ -11,7 +11,7 @@
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
 import { inPassOrder, isPassStmt, passStatementOf, scheduledOf } from './constructs/index.js'
-import type { Loop, NormalKernel, PassStmt, RowDef, RowStmt } from './normal.js'
+import { type Loop, type NormalKernel, type PassStmt, type RowDef, type RowStmt, rowExprs } from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {
@@ -32,6 +32,12 @@ export const statementsOf = <K extends PassStmt['kind']>({ statements }: Pick<Pa
 
 /** A row value within a pass; `keep` when a later pass uses it too and finds it in registers. */
 export type PassRow = RowDef & { readonly keep: boolean }
+
+/** A row with the expressions its elements are computed of replaced; one that is loaded stays. */
+export function mapRow(row: PassRow, f: (e: Expr) => Expr): PassRow {
+  if (row.kind === 'loaded') return row
+  return row.kind === 'scanned' ? { ...row, values: row.values.map(f) } : { ...row, value: f(row.value) }
+}
 
 export type Step = RowStmt | { readonly kind: 'pass'; readonly pass: Pass }
 
@@ -70,7 +76,8 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
       if (node.kind === 'local') level = Math.max(level, levels.get(node.name) ?? 0)
       if (node.kind !== 'element') return
       const shared = kernel.shared.has(node.row)
-      level = Math.max(level, shared ? (levels.get(node.row) ?? 0) : levelOf(definitionOf(rowNamed(kernel, node.row))))
+      const ofRow = (): number => Math.max(0, ...rowExprs(rowNamed(kernel, node.row)).map(levelOf))
+      level = Math.max(level, shared ? (levels.get(node.row) ?? 0) : ofRow())
     })
     return level
   }
@@ -96,8 +103,6 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
   return [...drafts.entries()].sort(([a], [b]) => a - b).map(([, group]) => group)
 }
 
-const definitionOf = (row: RowDef): Expr => (row.kind === 'loaded' ? row.load : row.value)
-
 /** Puts each row into the pass that computes it. Returns the rows that later passes read again. */
 function placeRows(kernel: NormalKernel, passes: readonly DraftPass[], keep: boolean): Set<string> {
   const kept = new Set<string>()
@@ -111,7 +116,7 @@ function placeRows(kernel: NormalKernel, passes: readonly DraftPass[], keep: boo
         return
       }
       const row = rowNamed(kernel, name)
-      if (row.kind !== 'loaded') needAll(row.value)
+      if (row.kind !== 'loaded') for (const value of rowExprs(row)) needAll(value)
       here.push(row)
     }
     const needAll = (e: Expr): void =>

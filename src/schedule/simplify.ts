@@ -13,8 +13,8 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { mapOperands } from '../ir/walk.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import { freshName, type NormalKernel, type RowStmt } from './normal.js'
-import { type Pass, type PassRow, passValues, type Step } from './passes.js'
+import { freshName, type NormalKernel, type RowStmt, rowExprs } from './normal.js'
+import { mapRow, type Pass, type PassRow, passValues, type Step } from './passes.js'
 import { contains, keyOf, rewriteDown, rewritePaths } from './rewrite.js'
 
 export function simplifySteps(kernel: NormalKernel, steps: readonly Step[]): Step[] {
@@ -51,7 +51,7 @@ export function mayDivideByZero(e: Expr): boolean {
 
 const mapPass = (pass: Pass, f: (e: Expr) => Expr): Pass => ({
   ...pass,
-  rows: pass.rows.map((row) => (row.kind === 'loaded' ? row : { ...row, value: f(row.value) })),
+  rows: pass.rows.map((row) => mapRow(row, f)),
   statements: pass.statements.map((s) => passStatementOf(s).mapValues(s, f)),
 })
 
@@ -84,7 +84,7 @@ const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
 
 /** Common subexpressions of a pass get a name right before their first use. */
 function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass {
-  const computed = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [] : [row.value]))
+  const computed = pass.rows.flatMap((row) => (row.kind === 'loaded' ? [] : rowExprs(row)))
   const rows: PassRow[] = []
   const conditional = new Set(
     pass.statements.flatMap((s) => (passStatementOf(s).isConditional(s) ? passStatementOf(s).values(s) : [])),
@@ -94,7 +94,7 @@ function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass
     rows.push({ kind: 'computed', name, type: value.type, loop: pass.loop, value, keep: false })
     return { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) }
   })
-  for (const row of pass.rows) rows.push(row.kind === 'loaded' ? row : { ...row, value: share(row.value) })
+  for (const row of pass.rows) rows.push(mapRow(row, share))
   const statements = pass.statements.map((s) => passStatementOf(s).mapValues(s, share))
   return { ...pass, rows, statements }
 }

@@ -147,6 +147,7 @@ export function applyTuning(mapped: MappedKernel, tuning: Tuning): MappedKernel 
     )
     return { ...mapped, generic: true, program: { ...program, tuned: [...tuned, ...(program.tuned ?? [])] } }
   }
+  if (program.kind === 'columns') throw new Error(`internal: ${mapped.key} reduces columns and has no ${first.v.choice.kind}`)
   const tuned = about.flatMap(({ choice, ...rest }) => (choice.kind === 'rows' ? [rowVariant(choice, rest)] : []))
   const generic = mapped.generic === true || tuned.some((variant) => variant.vec !== vec)
   return { ...mapped, generic, program: { ...program, variants: [...tuned, ...program.variants] } }

@@ -23,7 +23,7 @@ import { printExpr } from '../ir/print.js'
 import { visit } from '../ir/walk.js'
 import { classify, offsetOf } from './access.js'
 import { isPassStmt, scheduledOf } from './constructs/index.js'
-import type { Loop, NormalKernel, NormalStmt, RowDef } from './normal.js'
+import { type Loop, type NormalKernel, type NormalStmt, type RowDef, rowExprs } from './normal.js'
 import type { Pass, Step } from './passes.js'
 import { keyOf, sameExpr } from './rewrite.js'
 
@@ -134,10 +134,11 @@ function checkReads(exprs: readonly Expr[], loop: Loop | undefined, normal: Norm
         scope.fail(`${printExpr(node)} is read at another place than the index of its loop`)
       if (done.has(node.row)) return
       done.add(node.row)
-      const value = row.kind === 'loaded' ? row.load : row.value
-      const type = checkExpr(value, bindIndex(scope, row.loop.index))
-      if (row.kind !== 'scanned' && type !== row.type) scope.fail(`row ${row.name} is ${type}, but says ${row.type}`)
-      check(value)
+      for (const value of rowExprs(row)) {
+        const type = checkExpr(value, bindIndex(scope, row.loop.index))
+        if (row.kind !== 'scanned' && type !== row.type) scope.fail(`row ${row.name} is ${type}, but says ${row.type}`)
+        check(value)
+      }
     })
   for (const expr of exprs) check(expr)
 }
@@ -193,8 +194,12 @@ function checkPass(pass: Pass, kept: readonly RowDef[], normal: NormalKernel, in
     if (row.kind === 'loaded' && row.guard !== undefined && checkExpr(row.guard, here) !== 'bool')
       here.fail('its guard is no boolean')
     const check = checkIn(here)
-    const type = check.element(loop.index, row.kind === 'loaded' ? row.load : row.value)
-    check.says(name, row.type, row.kind === 'scanned' ? check.combined(row.monoid, type) : type)
+    rowExprs(row).forEach((value, i) => {
+      const type = check.element(loop.index, value)
+      if (row.kind !== 'scanned') check.says(name, row.type, type)
+      else if (typeof row.monoid === 'string') check.says(name, row.type, check.combined(row.monoid, type))
+      else check.says(name, row.monoid.fields[i]?.type ?? 'bool', type)
+    })
     scope = withRows([row], scope)
   }
   for (const s of statements) {
@@ -204,7 +209,7 @@ function checkPass(pass: Pass, kept: readonly RowDef[], normal: NormalKernel, in
     checkReadsInPass(scheduled.values(s), loop, normal, here)
     scheduled.verify(s, checkIn(here))
   }
-  for (const row of rows) if (row.kind !== 'loaded') checkReadsInPass([row.value], loop, normal, failingWith(scope, outer.fail))
+  for (const row of rows) if (row.kind !== 'loaded') checkReadsInPass(rowExprs(row), loop, normal, failingWith(scope, outer.fail))
 }
 
 /** The same rule in a pass, whose rows may be ones that a pass made: any row that is not shared is read at the loop's own index. */

@@ -3,6 +3,8 @@
  * every row, and no variant is one that the kernel cannot have.
  */
 import type { Fail } from '../ir/check.js'
+import { visit } from '../ir/walk.js'
+import type { ColumnProgram } from './columns.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram, Variant } from './mapped.js'
 import { type Pass, type Step, statementsOf } from './passes.js'
 import { maxVec, mayHave } from './rules.js'
@@ -17,6 +19,10 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   const fail = failAfter(pass, instance)
   checkWidth(vec, maxVec, fail)
   if (across !== undefined && !axes.includes(across)) fail(`neighbours run along ${across.index}, which is none of its axes`)
+  if (program.kind === 'columns') {
+    checkColumns(program, vec, fail)
+    return
+  }
   const walks = program.kind === 'rows' ? [program.kept, program.reread] : [program.steps]
   for (const runs of walks.flatMap(passesOf).map(runsOf))
     for (const [what, run] of runs)
@@ -24,6 +30,22 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
         fail(`chunks of ${vec} do not divide the runs of ${run} of ${what}`)
   if (program.kind === 'rows') checkRows(program, mapped, fail)
   else checkElementwise(program, vec, fail)
+}
+
+/** Chunks of whole packs; every walk reduces something, and reads of rows no chunks but those it loads. */
+function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fail): void {
+  if (vec < 4) fail(`chunks of ${vec} columns do not fill packs of results`)
+  if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are dealt out to ${parts} parts`)
+  const walks = sequence.filter((step) => step.kind === 'pass')
+  if (walks.length === 0) fail('a column program walks over no rows')
+  for (const { reductions, loads } of walks) {
+    if (reductions.length === 0) fail('a walk over rows reduces nothing')
+    for (const { value, name } of reductions)
+      visit(value, (node) => {
+        if (node.kind === 'element' && !loads.some((load) => load.name === node.row))
+          fail(`${name} reads ${node.row}, which is not loaded`)
+      })
+  }
 }
 
 function checkElementwise(program: ElementwiseProgram, vec: number, fail: Fail): void {

@@ -1,6 +1,6 @@
 /** Every refusal about outputs that replace elements of an input in place. */
-import { describe, it } from 'vitest'
-import { refuses } from './refuse.js'
+import { describe, expect, it } from 'vitest'
+import { read, refuses } from './refuse.js'
 
 const hint = 'write s === place ? new : cache(..., s, ...), with a place that does not depend on s'
 
@@ -24,31 +24,53 @@ const cannot = (reason: string) => ({
 })
 
 describe('bodies of outputs that update', () => {
-  it('refuses what is no choice', () =>
-    refuses(
-      update('«cache(s, r) + x(s, r) + at(r)»'),
-      cannot('it is not written as condition ? new : the same element of cache'),
-    ))
-  it('refuses another element of what is updated', () =>
-    refuses(
-      update('«s === at(r) ? x(s, r) : cache(0, r)»'),
-      cannot('it is not written as condition ? new : the same element of cache'),
-    ))
-  it('refuses conditions that read what is replaced', () =>
-    refuses(
-      update('«cache(s, r) > x(s, r) + at(r) ? x(s, r) : cache(s, r)»'),
-      cannot('what replaces elements reads cache, which is being replaced'),
-    ))
-  it('refuses new values that read what is replaced', () =>
-    refuses(
-      update('«s === at(r) ? x(s, r) + cache(s, r) : cache(s, r)»'),
-      cannot('what replaces elements reads cache, which is being replaced'),
-    ))
-  it('refuses an output besides', () =>
+  it.each([
+    'cache(s, r) + x(s, r) + at(r)',
+    'cache(s, r) > x(s, r) + at(r) ? x(s, r) : cache(s, r)',
+    's === at(r) ? x(s, r) + cache(s, r) : cache(s, r)',
+  ])('takes %s, which is of each element by itself', (value) =>
+    expect(read(update(value)).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([]),
+  )
+  it('refuses another element of what is updated', () => {
+    const elsewhere = cannot('another element of cache than the one that is replaced is read')
+    refuses(update('«s === at(r) ? x(s, r) : cache(0, r)»'), elsewhere)
+    refuses(update('«cache(s, r) + cache(at(r), r) + x(s, r)»'), elsewhere)
+  })
+  it('refuses a reduction of what is replaced', () =>
     refuses(
       update('', {
-        outputs: "{ y: tensor('f32', 's r'), z: tensor('f32', 's r') }",
-        body: '({ cache, x, at }) => (s, r) => ({ y: s === at(r) ? x(s, r) : cache(s, r), z: «x(s, r)» })',
+        body: `({ cache, x, at }, { r: n }) => (s) => {
+    const total = sum(n, (c) => cache(s, c) + x(s, c) + at(c))
+    return { y: «row(n, (c) => cache(s, c) / total)» }
+  }`,
+      }),
+      cannot('it is not written as condition ? new : the same element of cache'),
+    ))
+  it('refuses several tensors of a layout that need not keep their elements together', () =>
+    refuses(
+      `import { layout, op, tensor } from 'heddle'
+export const columns = layout('by_columns', ['i', 'j'], { offset: (at, of) => at.j * of.i + at.i })
+export const t = op('t', {
+  dims: ['s', 'r'],
+  inputs: { a: tensor('f32', 's r', columns), b: tensor('f32', 's r', columns) },
+  outputs: { y: tensor('f32', 's r', columns), z: tensor('f32', 's r', columns) },
+  updates: { y: 'a', z: 'b' },
+  body: ({ a, b }) => (s, r) => ({ y: «a(s, r) + b(s, r)», z: a(s, r) - b(s, r) }),
+})
+`,
+      {
+        ...cannot('several tensors are replaced together where each of them is row-major, and this one is not'),
+        hint: hint.replace('cache', 'a'),
+      },
+    ))
+  it('refuses an output besides, of rows that are reduced', () =>
+    refuses(
+      update('', {
+        outputs: "{ y: tensor('f32', 's r'), z: tensor('f32', 's') }",
+        body: `({ cache, x, at }, { r: n }) => (s) => ({
+    y: row(n, (c) => (s === at(c) ? x(s, c) : cache(s, c))),
+    z: «sum(n, (c) => x(s, c))»,
+  })`,
       }),
       {
         ...cannot(''),

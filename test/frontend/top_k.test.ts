@@ -50,12 +50,31 @@ describe('topK', () => {
       hint: 'write topK(k, n, (c) => x(m, c))',
     }))
 
-  it('takes a dimension as its count', () =>
-    refuses(body(`const best = topK(«4», n, (c) => x(m, c))\n    return { y: ${rest} }`), {
+  it('may have a number as its count, of which elements are read by number', () => {
+    const three = (at: string): string =>
+      body(`const best = topK(3, n, (c) => x(m, c))\n return { y: row(k, (i) => best.values(${at}) + z(m, i) + ids(m, 0) + w) }`)
+    expect(lowered(three('2').replace('z(m, i)', 'z(m, 0 + i)'))).toContain(
+      'rows bestValues, bestIndices = top 3(c < n: x[m1, c])',
+    )
+    refuses(three('«3»').replace('z(m, i)', 'z(m, 0 + i)'), {
       code: 'shape',
-      message: 'k of topK is a dimension, 4 is none',
+      message: 'row bestValues has 3 elements, there is no element 3',
+      hint: 'indices count from 0',
+    })
+  })
+
+  it('takes a dimension or a number as its count', () => {
+    refuses(body(`const best = topK(«n - 1», n, (c) => x(m, c))\n    return { y: ${rest} }`), {
+      code: 'shape',
+      message: 'k of topK is a dimension or a number, n - 1 is neither',
       hint: 'make it a dimension of the op, which an output spans: kernels are compiled for the counts it may have',
-    }))
+    })
+    refuses(body(`const best = topK(«65», n, (c) => x(m, c))\n    return { y: ${rest} }`), {
+      code: 'range',
+      message: 'topK(65, ...) ranks 65 elements',
+      hint: 'ranked are 1 to 64',
+    })
+  })
 
   it('ranks floats', () =>
     refuses(body(`const best = topK(k, n, «(c) => ids(m, c)»)\n    return { y: ${rest} }`), {

@@ -133,7 +133,7 @@ describe('registers', () => {
   /** Whether the schedule takes the variant that reads rows again, on a device full of rows. */
   const scheduled = (kernel: Kernel, length: number): boolean => {
     const { program } = mapKernel({ kernel, types: { T: 'f16' }, dims: {} })
-    if (program.kind === 'elementwise') return false
+    if (program.kind !== 'rows') return false
     const fits = program.variants.find(
       ({ limit }) => limit.rows === undefined && length <= (limit.length ?? Number.POSITIVE_INFINITY),
     )

@@ -1,7 +1,7 @@
 /** What every row construct must keep, asked of one statement of each kind; and what its traits make of an op. */
 import { describe, expect, it } from 'vitest'
 import { isElementwise } from '../../src/fuse/space/space.js'
-import { constant, dim, f32, i32, index } from '../../src/ir/build.js'
+import { call, constant, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import { constructOf, constructs } from '../../src/ir/constructs/index.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Stmt, StmtOf } from '../../src/ir/kernel.js'
@@ -12,11 +12,30 @@ import { centre, load } from './kernels.js'
 const n = dim('n')
 const looped = { length: n, index: 'c', value: load('x', index('r'), index('c')) } as const
 
+const monoid: StmtOf<'merge'>['monoid'] = {
+  fields: [
+    { name: 'p', type: 'f32', identity: 0 },
+    { name: 'q', type: 'i32', identity: 0 },
+  ],
+  left: ['x_p', 'x_q'],
+  right: ['y_p', 'y_q'],
+  combine: [call('add', local('x_p'), local('y_p')), call('add', local('x_q', 'i32'), local('y_q', 'i32'))],
+}
+const merged = {
+  names: ['a', 'b'],
+  monoid,
+  length: n,
+  index: 'c',
+  values: [load('x', index('r'), index('c')), index('c')],
+} as const
+
 const samples: { readonly [K in Stmt['kind']]: StmtOf<K> } = {
   let: { kind: 'let', name: 'a', type: 'f32', value: load('x', index('r'), i32(0)) },
   row: { kind: 'row', name: 'a', type: 'f32', ...looped },
   reduce: { kind: 'reduce', name: 'a', type: 'f32', monoid: 'sum', ...looped },
   scan: { kind: 'scan', name: 'a', type: 'f32', monoid: 'sum', ...looped },
+  merge: { kind: 'merge', ...merged },
+  mergeScan: { kind: 'mergeScan', ...merged },
   threshold: { kind: 'threshold', name: 'a', target: f32(2), key: f32(1), ...looped },
   topK: { kind: 'topK', name: 'a', indices: 'b', count: dim('k'), ...looped },
   storeRow: { kind: 'storeRow', tensor: 'y', rows: [index('r')], when: constant('bool', true), ...looped },

@@ -5,6 +5,7 @@ import type { PassContext } from '../context.js'
 import type { Frame, PassText, RowText, Written } from './construct.js'
 import { histogramText } from './histogram.js'
 import { letText } from './let.js'
+import { mergeText } from './merge.js'
 import { reductionText } from './reduce.js'
 import { sharedRowText } from './shared_row.js'
 import { storeText } from './store.js'
@@ -20,6 +21,7 @@ const rowTexts: { readonly [K in RowStmt['kind']]: RowText<Extract<RowStmt, { ki
 
 const passTexts: { readonly [K in PassStmt['kind']]: PassText<Extract<PassStmt, { kind: K }>> } = {
   reduce: reductionText,
+  merge: mergeText,
   histogram: histogramText,
   sharedRow: sharedRowText,
   topK: rankingText,

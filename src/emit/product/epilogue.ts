@@ -3,6 +3,7 @@
  * pass reads besides the products is loaded by a function of its own, so that the main loop can have these loads under way before it
  * ends, and those of weights even before it begins. Scalars of the row are read there too, once for each chunk.
  */
+
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
 import { resolveDType } from '../../ir/instance.js'
@@ -11,12 +12,13 @@ import { proveLayout } from '../../ir/layout_proof.js'
 import { type MatmulKernel, sumsIntegers } from '../../ir/product.js'
 import { freeNames, rewrite, substitute } from '../../ir/walk.js'
 import type { ElementwiseProgram } from '../../schedule/mapped.js'
-import { type Pass, type PassRow, statementsOf } from '../../schedule/passes.js'
+import { mapRow, type Pass, type PassRow, statementsOf } from '../../schedule/passes.js'
 import { contains } from '../../schedule/rewrite.js'
 import { expressionText, offsetText, type Scope, tensorOf } from '../expression.js'
 import { bodyWriter, lines, onlyPass } from '../kernel.js'
 import { guardedText } from '../loads.js'
 import { scalarText, storageText } from '../names.js'
+import { noMonoid } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { renamed } from './frame.js'
@@ -59,7 +61,7 @@ export function epilogueBody(
   }
   const rest: Pass = { ...whole, rows: whole.rows.filter((row) => row.kind !== 'loaded') }
   const all = { covers: () => true, condition: '' }
-  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], soon: new Map(), whole: all })
+  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], ownName: noMonoid, soon: new Map(), whole: all })
 
   const writer = bodyWriter()
   const write = (comment: string, head: string, body: readonly string[]): void => {
@@ -155,7 +157,7 @@ function withPartners(
       texts.set(text, text)
       return { kind: 'local', type: node.type, name: text }
     })
-  const rows = pass.rows.map((row) => (row.kind === 'loaded' ? row : { ...row, value: replace(row.value) }))
+  const rows = pass.rows.map((row) => mapRow(row, replace))
   const statements = pass.statements.map((stmt) =>
     stmt.kind === 'loopStore'
       ? { ...stmt, value: replace(stmt.value), ...(stmt.when === undefined ? {} : { when: replace(stmt.when) }) }

@@ -2,18 +2,21 @@
  * The factors of products as CUDA text: for each, what is known of one of its rows, and eight neighbours of the row along k. A factor
  * that is a tensor is read; one that is computed runs its row program on the chunk, with what the program folds over the row found once.
  */
+
 import { index as indexVar } from '../../ir/build.js'
 import type { StmtOf, TensorParam } from '../../ir/kernel.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
 import { freeNames, visit } from '../../ir/walk.js'
 import { classify, offsetOf } from '../../schedule/access.js'
 import { mapKernel } from '../../schedule/map.js'
+import { rowExprs } from '../../schedule/normal.js'
 import { type Pass, passValues, type Step, statementsOf } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
 import { expressionText, offsetText, type Scope } from '../expression.js'
 import { bodyWriter, lines } from '../kernel.js'
 import { type Names, scalarText, storageText } from '../names.js'
 import { type ChunkAccess, chunkAccesses } from '../offsets.js'
+import { ownName } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { type IndexText, indexTexts, placed, renamed } from './frame.js'
@@ -159,6 +162,7 @@ function computedFactor(
 ): FactorText {
   if (prologue === undefined) throw new Error(`internal: ${tensor} is not computed`)
   const { program, across } = mapKernel({ kernel: prologue, types, dims: {} })
+  if (program.kind === 'columns') throw new Error(`internal: ${kernel.name} computes ${tensor} across rows`)
   const steps = program.kind === 'elementwise' ? program.steps : program.reread
   const last = steps.at(-1)
   if (across !== undefined || last?.kind !== 'pass' || statementsOf(last.pass, 'loopStore').length !== 1)
@@ -179,6 +183,7 @@ function computedFactor(
     writer,
     walk,
     starts: [],
+    ownName: (monoid) => ownName(monoid, prologue),
     soon: new Map(),
   })
   const rowNames = placed(kept, texts, scope.used)
@@ -226,7 +231,7 @@ const knownOf = (steps: readonly Step[]): readonly Known[] =>
 /** The names a pass reads. */
 function usedBy(pass: Pass): ReadonlySet<string> {
   const places = pass.rows.flatMap((row) =>
-    row.kind === 'loaded' ? [row.load, ...(row.guard === undefined ? [] : [row.guard])] : [row.value],
+    row.kind === 'loaded' ? [row.load, ...(row.guard === undefined ? [] : [row.guard])] : rowExprs(row),
   )
   const used = new Set<string>()
   for (const expr of [...places, ...passValues(pass), pass.loop.length]) {

@@ -2,6 +2,7 @@
  * What a matmul keeps of each group of columns, as CUDA text: the elements of a chunk are computed once more as the folds want them, and
  * combined by the four threads that hold the group.
  */
+
 import { column, groupedOf } from '../../fuse/product/partials.js'
 import { dim, index as indexVar } from '../../ir/build.js'
 import type { Kernel, StmtOf, TensorParam } from '../../ir/kernel.js'
@@ -14,6 +15,7 @@ import type { PassContext } from '../context.js'
 import { expressionText, monoidText, offsetText, type Scope } from '../expression.js'
 import { bodyWriter, lines, onlyPass } from '../kernel.js'
 import { type Names, scalarText } from '../names.js'
+import { noMonoid } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { inWholeChunks, productText, sumText } from './epilogue.js'
@@ -54,6 +56,7 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     writer,
     walk: 'single',
     starts: [],
+    ownName: noMonoid,
     soon: new Map(),
   }
   const isProduct = (row: Pass['rows'][number]) => row.kind === 'loaded' && accumulators.includes(row.load.tensor)

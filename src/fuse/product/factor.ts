@@ -24,6 +24,8 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   reduce: true,
   storeRow: true,
   scan: false,
+  merge: false,
+  mergeScan: false,
   threshold: false,
   topK: false,
   histogram: false,

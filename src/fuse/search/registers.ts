@@ -42,7 +42,7 @@ export function walkOf(kernel: Kernel, types: Instance['types'], sizes: Sizes): 
   return { keptBytes, rereads: keptBytes > 0 && !fits, passes: walk.passes() }
 }
 
-type LoopedStmt = Extract<Stmt, Looped>
+type LoopedStmt = Extract<Stmt, Pick<Looped, 'length' | 'index'>>
 
 /** A kernel's constructs, ordered into passes by what each waits for. */
 class Walk {
@@ -83,9 +83,12 @@ class Walk {
             need(loadKey(node, index), dtypeInfo[this.#dtypes.get(node.tensor) ?? 'f32'].bytes, () => undefined)
           }
           const row = node.kind === 'element' ? this.#rows.get(node.row) : undefined
-          if (row?.value.kind === 'load') needAll(row.value, row.index)
-          else if (node.kind === 'element' && row !== undefined)
-            need(`row ${node.row}`, registerBytes, () => needAll(row.value, row.index))
+          const values = row === undefined ? [] : constructOf(row).elementExprs(row)
+          const all = (): void => {
+            if (row !== undefined) for (const value of values) needAll(value, row.index)
+          }
+          if (values.length === 1 && values[0]?.kind === 'load') all()
+          else if (node.kind === 'element' && row !== undefined) need(`row ${node.row}`, registerBytes, all)
         })
       for (const stmt of statements) for (const expr of constructOf(stmt).elementExprs(stmt)) needAll(expr, stmt.index)
       for (const key of here) done.add(key)
@@ -102,7 +105,7 @@ class Walk {
         visit(expr, (node) => {
           if (node.kind === 'load') tensors.add(node.tensor)
           const row = node.kind === 'element' ? this.#rows.get(node.row) : undefined
-          if (row !== undefined) needAll(row.value)
+          if (row !== undefined) for (const value of constructOf(row).elementExprs(row)) needAll(value)
         })
       for (const expr of statements.flatMap((stmt) => constructOf(stmt).elementExprs(stmt))) needAll(expr)
       for (const tensor of tensors) counts.set(tensor, (counts.get(tensor) ?? 0) + 1)
@@ -119,7 +122,8 @@ class Walk {
         if (node.kind === 'local') level = Math.max(level, levels.get(node.name) ?? 0)
         if (node.kind !== 'element') return
         const row = this.#rows.get(node.row)
-        level = Math.max(level, row === undefined ? (levels.get(node.row) ?? 0) : levelOf(row.value))
+        const ofRow = (): number => Math.max(0, ...(row === undefined ? [] : constructOf(row).elementExprs(row).map(levelOf)))
+        level = Math.max(level, row === undefined ? (levels.get(node.row) ?? 0) : ofRow())
       })
       return level
     }

@@ -5,6 +5,8 @@
 import type { Construct } from './construct.js'
 import { type Histogram, histogramConstruct } from './histogram.js'
 import { type Let, letConstruct } from './let.js'
+import { type Merge, mergeConstruct } from './merge.js'
+import { type MergeScan, mergeScanConstruct } from './merge_scan.js'
 import { type Reduce, reduceConstruct } from './reduce.js'
 import { type Row, rowConstruct } from './row.js'
 import { type Scan, scanConstruct } from './scan.js'
@@ -13,7 +15,7 @@ import { type StoreRow, storeRowConstruct } from './store_row.js'
 import { type Threshold, thresholdConstruct } from './threshold.js'
 import { type TopK, topKConstruct } from './top_k.js'
 
-export type Stmt = Let | Row | Reduce | Scan | Threshold | TopK | StoreRow | Histogram | Store
+export type Stmt = Let | Row | Reduce | Scan | Merge | MergeScan | Threshold | TopK | StoreRow | Histogram | Store
 
 export type StmtOf<K extends Stmt['kind']> = Extract<Stmt, { kind: K }>
 
@@ -22,6 +24,8 @@ export const constructs: { readonly [K in Stmt['kind']]: Construct<StmtOf<K>> } 
   row: rowConstruct,
   reduce: reduceConstruct,
   scan: scanConstruct,
+  merge: mergeConstruct,
+  mergeScan: mergeScanConstruct,
   threshold: thresholdConstruct,
   topK: topKConstruct,
   storeRow: storeRowConstruct,

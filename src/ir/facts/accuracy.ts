@@ -3,7 +3,7 @@
  * operations, nothing at all), the length of sums, the size of what cancels, and whether small integers stay exact. The table of
  * tolerances says what that allows (src/verify/tolerance.ts).
  */
-import type { Stmt } from '../constructs/index.js'
+import type { Stmt, StmtOf } from '../constructs/index.js'
 import { dtypeInfo } from '../dtype.js'
 import type { Expr } from '../expr.js'
 import type { Kernel, TensorParam } from '../kernel.js'
@@ -145,6 +145,7 @@ class Program {
   }
 
   #statement(stmt: Stmt): Value {
+    if (stmt.kind === 'merge' || stmt.kind === 'mergeScan') return this.#merged(stmt)
     const value = this.#value(stmt.value)
     switch (stmt.kind) {
       case 'let':
@@ -172,6 +173,21 @@ class Program {
       default:
         return value
     }
+  }
+
+  /** A field errs as a sum of the whole row does, of terms of either sign, through functions. An integer is right or wrong. */
+  #merged({ names, monoid, length, values }: StmtOf<'merge'> | StmtOf<'mergeScan'>): Value {
+    const elements = values.map((value) => this.#value(value))
+    const count = countOf(length, this.#locals) ?? longestDim(this.#kernel)
+    const [first = constant(0), ...others] = elements
+    const any = {
+      ...summed({ ...others.reduce(either, first), isPositive: false }, count),
+      calls: true,
+      exact: undefined,
+      isStored: false,
+    }
+    for (const [i, name] of names.entries()) this.#named.set(name, monoid.fields[i]?.type === 'i32' ? decided(elements) : any)
+    return any
   }
 
   #reduced(monoid: string, length: Expr, value: Value): Value {

@@ -3,6 +3,7 @@ import type { NormalStmt, PassStmt, RowStmt, Statement } from '../normal.js'
 import type { Normalise, PassStatement, RowStatement, Scheduled } from './construct.js'
 import { histogramStatement, normaliseHistogram } from './histogram.js'
 import { letStatement, normaliseLet } from './let.js'
+import { mergeStatement, normaliseMerge, normaliseMergeScan } from './merge.js'
 import { normaliseReduce, reductionStatement } from './reduce.js'
 import { normaliseRow } from './row.js'
 import { normaliseScan } from './scan.js'
@@ -19,6 +20,8 @@ export const normalisers: { readonly [K in Statement['kind']]: Normalise<Of<Stat
   row: normaliseRow,
   reduce: normaliseReduce,
   scan: normaliseScan,
+  merge: normaliseMerge,
+  mergeScan: normaliseMergeScan,
   threshold: normaliseThreshold,
   topK: normaliseTopK,
   histogram: normaliseHistogram,
@@ -36,6 +39,7 @@ const rowStatements: { readonly [K in RowStmt['kind']]: RowStatement<Of<RowStmt,
 /** In the order in which the statements of one pass are written. */
 const passStatements: { readonly [K in PassStmt['kind']]: PassStatement<Of<PassStmt, K>> } = {
   reduce: reductionStatement,
+  merge: mergeStatement,
   histogram: histogramStatement,
   sharedRow: sharedRowStatement,
   topK: rankingStatement,

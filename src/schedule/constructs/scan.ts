@@ -7,6 +7,6 @@ import type { Normalise } from './construct.js'
 export const normaliseScan: Normalise<StmtOf<'scan'>> = (s, context) => {
   const loop = rowLoop(s, context)
   const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
-  context.rows.set(s.name, { kind: 'scanned', name: s.name, type: s.type, monoid: s.monoid, loop, value })
+  context.rows.set(s.name, { kind: 'scanned', name: s.name, type: s.type, monoid: s.monoid, loop, values: [value], field: 0 })
   return []
 }

@@ -1,0 +1,170 @@
+/**
+ * A column program as CUDA text: a template over the team, which walks the rows once for each level of reductions. Chunks of a round are all
+ * asked for before the first is needed; what is computed once a column is an array of a thread's columns.
+ */
+import type CodeBlockWriter from 'code-block-writer'
+import type { ColumnLoad, ColumnPass, ColumnProgram, ColumnReduction } from '../schedule/columns.js'
+import type { MappedKernel } from '../schedule/mapped.js'
+import { expressionText, monoidText, offsetText, operandText, type Scope, tensorOf } from './expression.js'
+import { createNames, type Names, scalarText, storageText } from './names.js'
+import { beforeStore } from './stored.js'
+
+const passesOf = ({ sequence }: ColumnProgram): ColumnPass[] => sequence.flatMap((step) => (step.kind === 'pass' ? [step] : []))
+
+const monoidsOf = ({ reductions }: ColumnPass): string =>
+  reductions.map(({ monoid, value }) => monoidText(monoid, value.type)).join(', ')
+
+/** Bytes of shared memory of all walks, as a constant of a team. */
+export const sharedText = (program: ColumnProgram, team: string): string =>
+  passesOf(program)
+    .map((pass) => `heddle::bytes_of_walk<${team}, VEC, ${monoidsOf(pass)}>`)
+    .join(' + ')
+
+/** Names what is computed once a column: an array of a thread's columns, read at column `i`. */
+function columnNames(names: Names, { sequence }: ColumnProgram): Names {
+  const arrays = new Set(
+    sequence.flatMap((step) =>
+      step.kind === 'pass' ? step.reductions.map(({ name }) => name) : step.kind === 'let' ? [step.name] : [],
+    ),
+  )
+  return { ...names, value: (name) => (arrays.has(name) ? `${names.value(name)}[i]` : names.value(name)) }
+}
+
+/**
+ * Writes a column program: into `frame` what stands in front, into `body` what has a version for whole chunks. `writeIndices` writes the
+ * indices of its outer axes, once it is known which are read. Returns the condition under which all chunks are whole.
+ */
+export function writeColumns(
+  mapped: MappedKernel,
+  program: ColumnProgram,
+  used: Scope['used'],
+  writers: { readonly frame: CodeBlockWriter; readonly body: CodeBlockWriter },
+  writeIndices: (writer: CodeBlockWriter, names: Names) => void,
+): string {
+  const names = createNames(mapped)
+  const { kernel, dims: fixed } = mapped.instance
+  const scope: Scope = { names: columnNames(names, program), used, tensors: kernel.tensors, fixed, elements: new Map() }
+  const { column, sequence: steps } = program
+  const { frame, body: writer } = writers
+  const first = names.first(column.index)
+  const within: Frame = { names, scope, writer, column: column.index, first, c: names.value(column.index) }
+  const length = operandText(program.length, scope)
+  const passes = passesOf(program)
+  for (const step of steps) {
+    if (step.kind === 'pass') writePass(step, within, shareOf(passes, passes.indexOf(step)))
+    else if (step.kind === 'let') {
+      writer.writeLine(`${scalarText[step.type]} ${names.value(step.name)}[VEC] = {};`)
+      eachColumn(within, () => [`${names.value(step.name)}[i] = ${expressionText(step.value, scope)};`])
+    } else {
+      const value = (): string => expressionText(beforeStore(step.value, tensorOf(step.tensor, scope).dtype), scope)
+      const at = (): string => offsetText(step.tensor, step.indices, scope)
+      writer.write('if (team.stores())').block(() => {
+        eachColumn(within, () => [`heddle::write(${names.tensor(step.tensor)}, ${at()}, ${value()});`])
+      })
+    }
+  }
+  frame.writeLine('heddle::begin_kernel();')
+  frame.writeLine('HEDDLE_DYNAMIC_SHARED(shared);')
+  frame.writeLine('Team team;')
+  frame.writeLine('int64_t position = team.tile();')
+  frame.writeLine(`const int tile = heddle::peel(position, heddle::column_tiles<Team, VEC>(${length}));`)
+  frame.writeLine(`const int valid = heddle::columns_left<Team, VEC>(team, tile, ${length});`)
+  frame.writeLine(`const int ${first} = ${length} - valid;`)
+  writeIndices(frame, names)
+  const whole = passes.flatMap(({ loads }) => loads).filter(({ isWhole }) => isWhole)
+  const tensors = [...new Set(whole.map(({ load }) => names.tensor(load.tensor)))]
+  return [`${length} % VEC == 0`, ...tensors.map((tensor) => `heddle::is_aligned<VEC>(${tensor}, 0)`)].join(' &&\n      ')
+}
+
+/** Where the results of a walk lie in shared memory: behind those of the walks before it. */
+const shareOf = (passes: readonly ColumnPass[], at: number): string =>
+  passes
+    .slice(0, at)
+    .map((pass) => ` + heddle::bytes_of_walk<Team, VEC, ${monoidsOf(pass)}>`)
+    .join('')
+
+interface Frame {
+  readonly names: Names
+  readonly scope: Scope
+  readonly writer: CodeBlockWriter
+  /** The index of the column axis. */
+  readonly column: string
+  /** Texts of the first column of the thread's chunk, and of column `i` of it. */
+  readonly first: string
+  readonly c: string
+}
+
+/** A loop over the columns of a thread's chunk that exist. */
+function eachColumn({ writer, scope, column, first, c }: Frame, lines: () => readonly string[]): void {
+  const { used } = scope
+  used.indices.delete(column)
+  const written = lines()
+  writer.writeLine('HEDDLE_UNROLL')
+  writer.write('for (int i = 0; i < VEC; ++i)').block(() => {
+    writer.write('if (WHOLE ? valid > 0 : i < valid)').block(() => {
+      if (used.indices.has(column)) writer.writeLine(`const int ${c} = ${first} + i;`)
+      for (const line of written) writer.writeLine(line)
+    })
+  })
+}
+
+function writePass(pass: ColumnPass, frame: Frame, before: string): void {
+  const { names, scope, writer, first } = frame
+  const { loop, loads, reductions } = pass
+  const sums = reductions.map((reduction) => names.fresh(`${names.value(reduction.name)}_sums`))
+  const totals = names.fresh('totals')
+  const row = names.value(loop.index)
+  const rows = operandText(loop.length, scope)
+  writer.writeLine(`const heddle::ColumnTotals<Team, VEC> ${totals}(shared${before});`)
+  writer.writeLine(`${totals}.announce(heddle::bytes_of_column<${monoidsOf(pass)}>);`)
+  reductions.forEach(({ monoid, value }, i) => {
+    writer.writeLine(`heddle::ColumnSums<${monoidText(monoid, value.type)}, Team, VEC> ${sums[i]};`)
+  })
+  writer.write(`for (int64_t round = team.first_row(); valid > 0 && round < ${rows}; round += Team::round)`).block(() => {
+    const each = (lines: () => void): void => {
+      writer.writeLine('HEDDLE_UNROLL')
+      writer.write('for (int j = 0; j < Team::loads; ++j)').block(() => {
+        writer.writeLine(`if (round + Team::rows_before(j) >= ${rows}) break;`)
+        writer.writeLine(`const int ${row} = static_cast<int>(round) + Team::rows_before(j);`)
+        lines()
+      })
+    }
+    for (const each of loads) {
+      const storage = storageText(tensorOf(each.load.tensor, scope), names)
+      writer.writeLine(`heddle::Chunk<${storage}, VEC> ${names.value(each.name)}[Team::loads];`)
+    }
+    each(() => {
+      for (const load of loads) writer.writeLine(loadLine(load, first, frame))
+    })
+    each(() => {
+      for (const { name } of loads) scope.elements.set(name, `${names.value(name)}[j][i]`)
+      writeSums(reductions, sums, row, frame)
+    })
+  })
+  writer.writeLine(`${totals}.ready();`)
+  const sent: string[] = []
+  const bytes = (i: number): string => (i === 0 ? '0' : `heddle::bytes_of_column<${sent.slice(0, i).join(', ')}>`)
+  reductions.forEach(({ monoid, value }, i) => {
+    writer.writeLine(`${totals}.template send<${monoidText(monoid, value.type)}>(team, ${bytes(i)}, ${sums[i]});`)
+    sent.push(monoidText(monoid, value.type))
+  })
+  writer.writeLine(`${totals}.receive();`)
+  reductions.forEach(({ monoid, value, name, type }, i) => {
+    writer.writeLine(`${scalarText[type]} ${names.value(name)}[VEC];`)
+    writer.writeLine(`${totals}.template total<${monoidText(monoid, value.type)}>(team, ${bytes(i)}, ${names.value(name)});`)
+  })
+}
+
+/** Reads the chunk of one row. */
+function loadLine({ name, load, isWhole }: ColumnLoad, first: string, { names, scope, c }: Frame): string {
+  // The column of a chunk is its first.
+  const value = (wanted: string): string => (names.value(wanted) === c ? first : scope.names.value(wanted))
+  const offset = offsetText(load.tensor, load.indices, { ...scope, names: { ...scope.names, value } })
+  return `${names.value(name)}[j] = heddle::load_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>(${names.tensor(load.tensor)}, ${offset}, valid);`
+}
+
+/** Takes the elements of one row in. */
+function writeSums(reductions: readonly ColumnReduction[], sums: readonly string[], row: string, frame: Frame): void {
+  const { scope } = frame
+  eachColumn(frame, () => reductions.map(({ value }, i) => `${sums[i]}.add(j, i, ${expressionText(value, scope)}, ${row});`))
+}

@@ -1,0 +1,28 @@
+/** A reduction by a monoid of the author's as CUDA text: an accumulator a lane, whose total the fields are taken from. */
+import type { Merged } from '../../schedule/normal.js'
+import { expressionText } from '../expression.js'
+import { scalarText } from '../names.js'
+import { elementText, fieldText } from '../own_monoid.js'
+import type { PassText } from './construct.js'
+
+export const mergeText: PassText<Merged> = {
+  header: 'fields.cuh',
+  write(merged, { context, first }) {
+    const { names, ownName } = context
+    const { monoid, values } = merged
+    const lanes = names.fresh('merged_lanes')
+    const all = names.fresh('merged')
+    return {
+      declare: () => [`heddle::Accumulator<${ownName(monoid)}> ${lanes};`],
+      element: () => [`${lanes}.add(${elementText(values.map((value) => expressionText(value, context)))}, ${first} + i);`],
+      closeChunk: () => [`${lanes}.end_chunk();`],
+      finish: () => [
+        `const auto ${all} = team.reduce(${lanes});`,
+        ...merged.names.map((name, i) => {
+          const type = scalarText[monoid.fields[i]?.type ?? 'f32']
+          return `[[maybe_unused]] const ${type} ${names.value(name)} = ${fieldText(monoid, i, all)};`
+        }),
+      ],
+    }
+  },
+}

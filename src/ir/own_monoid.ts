@@ -1,0 +1,118 @@
+/**
+ * Monoids that authors declare: several fields, their identity, and how the left and the right of two neighbouring parts of a row combine.
+ * What makes one is held to its laws by samples where it is used: elements are drawn as the body makes them, its inputs anything.
+ */
+import { constant } from './build.js'
+import { emptyEnv, evaluateExpr } from './evaluate_expr.js'
+import type { Expr } from './expr.js'
+import { mapOperands } from './map_operands.js'
+
+export interface OwnField {
+  readonly name: string
+  readonly type: 'f32' | 'i32'
+  /** What combines with any value to that value. */
+  readonly identity: number
+}
+
+export interface OwnMonoid {
+  readonly fields: readonly OwnField[]
+  /** Names of the fields of the left and of the right part in `combine`: locals that mean nothing elsewhere. */
+  readonly left: readonly string[]
+  readonly right: readonly string[]
+  /** A field each, over those locals and constants. */
+  readonly combine: readonly Expr[]
+}
+
+export type Fields = readonly number[]
+
+export const identityOf = ({ fields }: OwnMonoid): Fields => fields.map(({ identity }) => identity)
+
+/** What two neighbouring parts combine to, in double precision. */
+export function combined({ left, right, combine }: OwnMonoid, a: Fields, b: Fields): Fields {
+  const env = emptyEnv({})
+  for (const [i, name] of left.entries()) env.values.set(name, a[i] ?? Number.NaN)
+  for (const [i, name] of right.entries()) env.values.set(name, b[i] ?? Number.NaN)
+  return combine.map((expr) => Number(evaluateExpr(expr, env)))
+}
+
+/** All elements of a row combined, and what the elements up to each combine to. */
+export function scanFields(monoid: OwnMonoid, length: number, element: (at: number) => Fields): readonly Fields[] {
+  let total = identityOf(monoid)
+  return Array.from({ length }, (_, at) => {
+    total = combined(monoid, total, element(at))
+    return total
+  })
+}
+
+/** Where results of laws count as one: 16 roundings of float32, which the computation on a device makes in any case. */
+const lawError = 2 ** -20
+const samples = 200
+
+/**
+ * Which law a monoid breaks over elements of a body, with an example; undefined where samples break none. `values` are the fields of the
+ * element at `index`; `isOrdered` where the order of elements is kept.
+ */
+export function brokenLaw(monoid: OwnMonoid, values: readonly Expr[], index: string, isOrdered: boolean): string | undefined {
+  const random = generator()
+  let at = 0
+  const draw = (): Fields => drawn(values, index, at++, random)
+  const empty = identityOf(monoid)
+  const join = (a: Fields, b: Fields): Fields => combined(monoid, a, b)
+  for (let i = 0; i < samples; i++) {
+    const [a, b, c, d] = [draw(), draw(), draw(), draw()]
+    const pair = join(a, b)
+    if (!same(join(empty, pair), pair) || !same(join(pair, empty), pair))
+      return `${text(monoid, empty)} is no identity: with ${text(monoid, pair)} it makes ${text(monoid, join(empty, pair))} and ${text(monoid, join(pair, empty))}`
+    const [early, late] = [join(join(pair, c), d), join(pair, join(c, d))]
+    if (!same(early, late))
+      return `it is not associative: of four elements, combined from the left and by pairs, it makes ${text(monoid, early)} and ${text(monoid, late)}`
+    if (!isOrdered && !same(pair, join(b, a)))
+      return `it is not commutative: ${text(monoid, a)} and ${text(monoid, b)} make ${text(monoid, pair)}, the other way round ${text(monoid, join(b, a))}`
+  }
+  return undefined
+}
+
+const text = ({ fields }: OwnMonoid, values: Fields): string =>
+  `{ ${fields.map(({ name }, i) => `${name}: ${Number((values[i] ?? Number.NaN).toPrecision(6))}`).join(', ')} }`
+
+const same = (a: Fields, b: Fields): boolean =>
+  a.every((value, i) => {
+    const other = b[i] ?? Number.NaN
+    if (Object.is(value, other) || value === other) return true
+    const size = Math.max(1, ...[...a, ...b].filter(Number.isFinite).map(Math.abs))
+    return Math.abs(value - other) <= lawError * size
+  })
+
+/** An element as a body makes it, of inputs drawn at random: what is the same in it is drawn once. */
+function drawn(values: readonly Expr[], index: string, at: number, random: () => number): Fields {
+  const env = emptyEnv({})
+  const known = new Map<string, Expr>()
+  const leaf = (expr: Expr): Expr => {
+    const key = JSON.stringify(expr)
+    const made = known.get(key) ?? constant(expr.type, sample(expr.type, random))
+    known.set(key, made)
+    return made
+  }
+  const filled = (expr: Expr): Expr => {
+    if (expr.kind === 'const') return expr
+    if (expr.kind === 'index' && expr.name === index) return constant('i32', at)
+    return expr.kind === 'call' ? mapOperands(expr, filled) : leaf(expr)
+  }
+  return values.map((value) => Number(evaluateExpr(filled(value), env)))
+}
+
+function sample(type: Expr['type'], random: () => number): number | boolean {
+  if (type === 'bool') return random() < 0.5
+  // Equal values come up often, so that ties are seen.
+  if (type === 'i32') return Math.floor(random() * 8)
+  return Math.floor(random() * 17 - 8) / 4
+}
+
+/** Numbers in [0, 1), the same in every run. */
+function generator(): () => number {
+  let state = 12345
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return state / 2 ** 32
+  }
+}

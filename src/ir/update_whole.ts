@@ -1,0 +1,68 @@
+/**
+ * Outputs that replace all of what they update, each element by what is computed of that element: `p2(c) = p(c) - rate * m(c)`, several
+ * tensors in one kernel. A thread reads an element before it writes it and nobody else reads it, so old and new may share memory.
+ * Asked where an output is no choice between something new and the element as it was (src/ir/update.ts).
+ */
+import type { Expr } from './expr.js'
+import type { Kernel, Stmt, StmtOf } from './kernel.js'
+import { stmtExprs, visit } from './walk.js'
+
+/** Why an output cannot be replaced in place. */
+export class UpdateConflict extends Error {
+  readonly tensor: string
+
+  constructor(tensor: string, message: string) {
+    super(message)
+    this.tensor = tensor
+  }
+}
+
+/** Whether a kernel replaces elements of its inputs. */
+export const isUpdating = ({ tensors }: Pick<Kernel, 'tensors'>): boolean => tensors.some(({ updates }) => updates !== undefined)
+
+/**
+ * `whole` where every element is computed by itself and what is replaced is read at no other place. Where all is computed so but
+ * something is read elsewhere, why it cannot be; undefined where the kernel computes otherwise.
+ */
+export function replacesWhole(kernel: Kernel): 'whole' | UpdateConflict | undefined {
+  const { body, tensors, rows } = kernel
+  const stores = body.filter((s): s is StmtOf<'store'> | StmtOf<'storeRow'> => s.kind === 'store' || s.kind === 'storeRow')
+  const [first] = stores
+  if (first === undefined || stores.length + body.filter(({ kind }) => kind === 'let').length !== body.length) return undefined
+  if (stores.some((s) => s.kind !== first.kind || s.when !== undefined || !runsOver(s, first, rows))) return undefined
+  const updated = tensors.flatMap(({ name, updates }) => (updates === undefined ? [] : [{ name, updates }]))
+  for (const { name, updates } of updated) {
+    const own = tensors.find((tensor) => tensor.name === name)
+    if (updated.length > 1 && own?.layout.name !== 'row')
+      return new UpdateConflict(
+        name,
+        'several tensors are replaced together where each of them is row-major, and this one is not',
+      )
+    const elsewhere = body.some((s) => readsElsewhere(s, updates, kernel))
+    if (elsewhere) return new UpdateConflict(name, `another element of ${updates} than the one that is replaced is read`)
+  }
+  return 'whole'
+}
+
+/** Whether a store runs over the same elements as another: all row indices as the kernel has them, and a row of one length. */
+function runsOver(s: StmtOf<'store'> | StmtOf<'storeRow'>, first: typeof s, rows: Kernel['rows']): boolean {
+  const places = s.kind === 'store' ? s.indices : s.rows
+  if (places.length !== rows.length || !places.every((at, i) => at.kind === 'index' && at.name === rows[i]?.index)) return false
+  if (s.kind === 'store') return rows.length > 0
+  return (
+    first.kind === 'storeRow' && s.length.kind === 'dim' && first.length.kind === 'dim' && s.length.name === first.length.name
+  )
+}
+
+/** Whether a statement reads a tensor at another place than the element that its elements are of. */
+function readsElsewhere(s: Stmt, tensor: string, { rows }: Kernel): boolean {
+  const own = [...rows.map(({ index }) => index), ...(s.kind === 'storeRow' ? [s.index] : [])]
+  let found = false
+  const see = (node: Expr): void => {
+    if (node.kind !== 'load' || node.tensor !== tensor) return
+    const same = node.indices.length === own.length && node.indices.every((at, i) => at.kind === 'index' && at.name === own[i])
+    found ||= !same
+  }
+  for (const expr of stmtExprs(s)) visit(expr, see)
+  return found
+}

@@ -1,0 +1,97 @@
+/** Monoids that authors declare: what they become, and every refusal of them. */
+import { describe, expect, it } from 'vitest'
+import { printKernel } from '../../src/ir/print.js'
+import { read, refuses } from './refuse.js'
+
+const linear = 'identity: { a: 1, b: 0 }, combine: (x, y) => ({ a: x.a * y.a, b: x.b * y.a + y.b })'
+
+/** An op that uses a monoid, by its declaration and what the body does. */
+const op = (
+  config: string,
+  body: string,
+  result = 'row(n, (c) => h.b(c))',
+): string => `import { int, monoid, op, row, tensor } from 'heddle'
+const own = monoid({ ${config} })
+export const t = op('t', {
+  dims: ['m', 'n'],
+  inputs: { x: tensor('f32', 'm n'), k: tensor('i32', 'm n') },
+  outputs: { y: tensor('f32', 'm n') },
+  body: ({ x, k }, { n }) => (m) => {
+    const h = ${body}
+    return { y: ${result} }
+  },
+})
+export const used = { int, row }
+`
+const scanned = 'own.scan(n, (c) => ({ a: x(m, c) + k(m, c), b: x(m, c) }))'
+const scalar = 'row(n, (c) => h.b + x(m, c) + k(m, c))'
+
+describe('a monoid of several fields', () => {
+  it('becomes one statement with a name for each field', () => {
+    const { kernels, diagnostics } = read(op(linear, scanned))
+    expect(diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([])
+    const [kernel] = kernels
+    expect(kernel === undefined ? '' : printKernel(kernel)).toContain(
+      'scan (h_a, h_b) = (c < n: x[m1, c] + toFloat(k[m1, c]), x[m1, c])',
+    )
+  })
+
+  it('is refused as a scan where it is not associative', () => {
+    const minus = 'identity: { a: 0, b: 0 }, combine: (x, y) => ({ a: x.a - y.a, b: x.b + y.b })'
+    refuses(op(minus, `«${scanned}»`), {
+      code: 'monoid',
+      message:
+        'own is no monoid over these elements: { a: 0, b: 0 } is no identity: with { a: -7.25, b: -1.75 } it makes { a: 7.25, b: -1.75 } and { a: -7.25, b: -1.75 }',
+      hint: 'a scan combines parts of a row in any grouping: (a b) c and a (b c) must be the same',
+    })
+    const mean =
+      'identity: { a: 0, b: 0 }, combine: (x, y) => ({ a: x.a + y.a, b: x.a === 0 ? y.b : y.a === 0 ? x.b : (x.b + y.b) / 2 })'
+    const { diagnostics } = read(op(mean, 'own.scan(n, (c) => ({ a: 1, b: x(m, c) + k(m, c) }))'))
+    expect(diagnostics.map(({ message }) => message).join()).toContain('it is not associative: of four elements')
+  })
+
+  it('is refused as a reduction where the order of elements counts, which a scan keeps', () =>
+    refuses(op(linear, `«${scanned.replace('scan', 'reduce')}»`, scalar), {
+      code: 'monoid',
+      message:
+        'own is no monoid over these elements: it is not commutative: { a: -2, b: -2 } and { a: 5.25, b: 0.25 } make { a: -10.5, b: -10.25 }, the other way round { a: -10.5, b: -2.5 }',
+      hint: 'a reduction combines elements in any order and grouping; where the order counts, take a scan',
+    }))
+
+  it('is read at the index of a loop over its row', () =>
+    refuses(op(linear, scanned, 'row(n, (c) => h.b(«n - 1 - c»))'), {
+      code: 'row',
+      message: 'h_b is a scan by a monoid of its own, read at n - 1 - c',
+      hint: 'read it at the index of a loop over the row: row(n, (c) => h.b(c)); all elements combined are a reduce, or the last of a row',
+    }))
+
+  it('has elements of its fields', () => {
+    refuses(
+      op(
+        linear,
+        'own.scan(n, «(c) => ({ a: x(m, c) > 0, b: x(m, c) + k(m, c) })»)'.replace(
+          'x(m, c) > 0',
+          '(x(m, c) > 0) as unknown as number',
+        ),
+      ),
+      {
+        code: 'dtype',
+        message: 'field a is a float, an element has a boolean',
+        hint: 'declare the identity as int(...)',
+      },
+    )
+    const counted = 'identity: { a: int(0), b: 0 }, combine: (x, y) => ({ a: x.a + y.a, b: x.b + y.b })'
+    refuses(op(counted, 'own.scan(n, «(c) => ({ a: x(m, c), b: x(m, c) + k(m, c) })»)'), {
+      code: 'dtype',
+      message: 'field a is an integer, an element has a float',
+      hint: 'use toInt, or declare the identity without int',
+    })
+  })
+
+  it('stands at row level', () =>
+    refuses(op(linear, 'x(m, 0) + k(m, 0)', 'row(n, (c) => «own.reduce(n, (j) => ({ a: h, b: x(m, j) }))».b + x(m, c))'), {
+      code: 'row',
+      message: 'a reduction by a monoid of its own cannot be made inside an element or a branch',
+      hint: 'make it a const at row level, before the row that uses it',
+    }))
+})

@@ -1,0 +1,118 @@
+/** Reductions across rows become column programs where neighbours of an axis lie together, and only there. */
+import { describe, expect, it } from 'vitest'
+import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { columnsOf } from '../../src/schedule/columns.js'
+import { describeSchedule } from '../../src/schedule/describe.js'
+import { mapKernel } from '../../src/schedule/map.js'
+import type { MappedKernel } from '../../src/schedule/mapped.js'
+import { verifyMapped } from '../../src/schedule/verify_mapped.js'
+import { axis, kernel, load, tensor } from './fixtures.js'
+
+const [r, c] = [index('r'), index('c')]
+const fold = (value: Expr, length: Expr = dim('m'), name = 'r'): Expr => ({
+  kind: 'fold',
+  type: 'f32',
+  monoid: 'sum',
+  length,
+  index: name,
+  value,
+})
+
+/** For each column, the sum of `value` over the rows. */
+const reduced = (value: Expr, length: Expr = dim('m')): Kernel =>
+  kernel(
+    'reduced',
+    'm n',
+    [axis('c', 'n')],
+    [tensor('x', 'in', 'm n'), tensor('t', 'in', 'n m'), tensor('w', 'in', 'm'), tensor('y', 'out', 'n')],
+    [
+      { kind: 'reduce', name: 'total', type: 'f32', monoid: 'sum', length, index: 'r', value },
+      { kind: 'store', tensor: 'y', indices: [c], value: local('total') },
+    ],
+  )
+
+/** The same, an element of a row each. */
+const folded = (value: Expr): Kernel => ({
+  ...reduced(value),
+  rows: [],
+  body: [{ kind: 'storeRow', tensor: 'y', rows: [], length: dim('n'), index: 'c', value }],
+})
+
+const instance = (subject: Kernel, T: 'f32' | 'f16' = 'f32') => ({ kernel: subject, types: { T }, dims: {} })
+
+describe('column programs', () => {
+  it('take chunks of columns, as many as fill 16 bytes, and parts that registers hold', () => {
+    const f32 = columnsOf(instance(reduced(load('x', r, c))))
+    expect(f32).toMatchObject({ vec: 4, axes: [], program: { parts: 8, column: { index: 'c', dim: 'n' } } })
+    const f16 = columnsOf(instance(reduced(call('mul', load('x', r, c), load('w', r))), 'f16'))
+    expect(f16).toMatchObject({ vec: 8, program: { parts: 8 } })
+    const two = columnsOf(instance(folded(call('add', fold(load('x', r, c)), fold(call('square', load('x', r, c))))), 'f16'))
+    expect(two?.program).toMatchObject({ parts: 4 })
+    expect(two?.program.sequence[0]).toMatchObject({ loads: [{ isWhole: true }], reductions: [{}, {}] })
+  })
+
+  it('compute once what several elements ask for alike', () => {
+    const twice = columnsOf(instance(folded(call('mul', fold(load('x', r, c)), fold(load('x', r, c))))))
+    expect(twice?.program.sequence[0]).toMatchObject({ reductions: [{ monoid: 'sum' }] })
+  })
+
+  it('walk the rows again where a reduction needs another', () => {
+    const mean = fold(load('x', r, c))
+    const deviation = fold(call('sub', load('x', index('q'), c), mean), dim('m'), 'q')
+    expect(columnsOf(instance(folded(deviation)))).toMatchObject({ program: { sequence: [{ kind: 'pass' }, {}] } })
+    const subject = reduced(load('x', r, c))
+    const again: Kernel = {
+      ...subject,
+      body: [
+        ...subject.body.slice(0, 1),
+        {
+          kind: 'reduce',
+          name: 'squares',
+          type: 'f32',
+          monoid: 'sum',
+          length: dim('m'),
+          index: 'q',
+          value: call('square', call('sub', load('x', index('q'), c), local('total'))),
+        },
+        { kind: 'store', tensor: 'y', indices: [c], value: local('squares') },
+      ],
+    }
+    expect(describeSchedule(mapKernel(instance(again)))).toContain('squares = sum of square(x_c[c] - total)')
+    expect(columnsOf(instance(again))?.program.sequence.map(({ kind }) => kind)).toEqual(['pass', 'pass', 'store'])
+  })
+
+  it.each<[string, Kernel]>([
+    ['columns are rows in memory', reduced(load('t', c, r))],
+    ['nothing lies along the columns', reduced(load('w', r))],
+    ['one of the reads is scattered', reduced(call('mul', load('x', r, c), load('t', c, r)))],
+    ['only the column itself knows how many rows it has', reduced(load('x', r, c), call('toInt', load('w', c)))],
+    ['some elements alone need the reduction', folded(call('select', call('lt', c, i32(3)), fold(load('x', r, c)), f32(0)))],
+    ['rows are few', reduced(load('x', r, c), i32(4))],
+    [
+      'each element of a window has a sum of its own',
+      {
+        ...reduced(load('x', r, c)),
+        rows: [axis('i', 'm'), axis('j', 'm'), axis('c', 'n')],
+      },
+    ],
+  ])('are none where %s', (_, subject) => {
+    expect(columnsOf(instance(subject))).toBeUndefined()
+  })
+
+  it('are refused by their verifier where a walk reads what it does not load', () => {
+    const mapped = mapKernel(instance(reduced(load('x', r, c))))
+    const { program } = mapped
+    if (program.kind !== 'columns') throw new Error('no column program')
+    const without = (changes: object): MappedKernel => ({
+      ...mapped,
+      program: { ...program, sequence: program.sequence.map((s) => (s.kind === 'pass' ? { ...s, ...changes } : s)) },
+    })
+    verifyMapped(mapped, 'mapping')
+    expect(() => verifyMapped(without({ loads: [] }), 'mapping')).toThrow('total reads x_c, which is not loaded')
+    expect(() => verifyMapped(without({ reductions: [] }), 'mapping')).toThrow('a walk over rows reduces nothing')
+    expect(() => verifyMapped({ ...mapped, program: { ...program, parts: 3 } }, 'mapping')).toThrow('3 parts')
+    expect(() => verifyMapped({ ...mapped, vec: 2 }, 'mapping')).toThrow('chunks of 2 columns')
+  })
+})

@@ -1,0 +1,62 @@
+/** Ops that authors ask for beyond rows, in a project of its own: each held against its body, and against what it must not be. */
+import { rm } from 'node:fs/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openDevice, tensor, toNumbers } from '../../src/runtime/api/index.js'
+import { compare } from '../../src/verify/compare.js'
+import { check } from '../../src/verify/testing.js'
+import { tolerance } from '../../src/verify/tolerance.js'
+import { columnSum } from '../projects/workshop/specs/columns.js'
+import { adam } from '../projects/workshop/specs/optimisers.js'
+import { heddleIn, ownProject } from './own_project.js'
+
+let root: string
+
+beforeAll(async () => {
+  root = await ownProject('workshop')
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const options = () => ({ root, device: 'simt' as const, dtypes: ['f32' as const] })
+
+describe('the workshop', () => {
+  it('computes what its bodies say', async () => {
+    const { code, out } = await heddleIn(root, 'check', '--device', 'simt', '--dtype', 'f32', '--json')
+    const report = JSON.parse(out)
+    expect(report.groups.flatMap((group: { failures: readonly unknown[] }) => group.failures)).toEqual([])
+    expect(code).toBe(0)
+    expect(report.passed).toBeGreaterThan(4000)
+  })
+
+  it('finds bodies that its kernels do not compute', async () => {
+    const nothing = { ...columnSum, body: () => (_c: number) => ({ y: 0 }) }
+    expect((await check(nothing, options())).failed).toBeGreaterThan(100)
+    const still = { ...adam, body: () => (_c: number) => ({ p2: 0, m2: 0, v2: 0, stored: 0 }) }
+    expect((await check(still, options())).failed).toBeGreaterThan(50)
+  })
+})
+
+describe('sums of long columns', () => {
+  it('equal plain JavaScript, and do not depend on how many columns there are', async () => {
+    expect((await heddleIn(root, 'gen')).code).toBe(0)
+    await using device = await openDevice('simt', { root })
+    const [m, wide] = [2311, 100]
+    const value = (row: number, column: number): number => Math.fround(Math.sin(row * 0.37 + column * 1.9) * 10 ** (row % 4))
+    const run = async (n: number): Promise<number[]> => {
+      const x = Float32Array.from({ length: m * n }, (_, i) => value(Math.floor(i / n), i % n))
+      return Array.from(toNumbers((await device.call(columnSum, { x: tensor('f32', [m, n], x) })).y))
+    }
+    const [many, few] = [await run(wide), await run(5)]
+    expect(few).toEqual(many.slice(0, 5))
+    const sumOf = (column: number): number => Array.from({ length: m }, (_, row) => value(row, column)).reduce((a, b) => a + b, 0)
+    const exact = Array.from({ length: wide }, (_, column) => sumOf(column))
+    const bound = tolerance({ dtype: 'f32', class: 'reduction', length: m, scale: 1000 })
+    expect(compare(many, exact, bound)).toMatchObject({ passed: true })
+    expect(
+      compare(
+        many,
+        exact.map((sum) => -sum),
+        bound,
+      ),
+    ).toMatchObject({ passed: false })
+  })
+})
