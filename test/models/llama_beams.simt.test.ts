@@ -35,7 +35,7 @@ const promptsOf = (name: FamilyName): readonly (readonly number[])[] => {
   return [ids.slice(0, 2), ids.slice(5, 62), ids.slice(70, 79)]
 }
 
-const steps = 8
+const steps = 10
 const width = 3
 
 /** An end id that texts of the model come to, beside its own. */
