@@ -179,25 +179,8 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   }
   if (rank != 0) return;
   exchange.receive();
-  const int received = sums + (attends_fresh ? 1 : 0), columns4 = (extents.value_dim + 3) / 4;
-  const int threads = static_cast<int>(blockDim.x) / decode_chains, own = static_cast<int>(threadIdx.x) / decode_chains;
-  // Warps go through the loop together, since lanes exchange what they have.
-  for (int at = 0; at < columns4 * heads; at += threads) {
-    const int place = min(at + own, columns4 * heads - 1), r = place / columns4, c = place % columns4 * 4;
-    const DecodeTotals all = put_together(received, Shape::size, c, [&](int slot, int column) {
-      return load_shared_16<float>(slot_of(slot, r) + static_cast<uint32_t>(column) * 4);
-    });
-    if (at + own != place || threadIdx.x % decode_chains != 0) continue;
-    const int head = first_head + r;
-    if (split.count == 1) {
-      store_decoded<Whole>(out, slots, all, b, head, i, c, extents.value_dim);
-      continue;
-    }
-    const int64_t row = (static_cast<int64_t>(b) * extents.queries + i) * extents.heads + head;
-    const int64_t start = DecodeSums<Shape>::rows(row, extents.segments) + segment * DecodeSums<Shape>::floats;
-    parts.set_pack(start + c, Pack<float, 4>{{all.sums[0], all.sums[1], all.sums[2], all.sums[3]}});
-    if (c == 0) parts.set_pack(start + Shape::size, Pack<float, 4>{{all.top, all.total, all.peak, 0.0f}});
-  }
+  const DecodeItem item_of = {b, i, first_head, heads, segment, split.count};
+  finish_decode<Shape, Whole>(extents, item_of, sums + (attends_fresh ? 1 : 0), slot_of, out, parts, slots);
 }
 
 }  // namespace heddle

@@ -94,6 +94,37 @@ __device__ __forceinline__ void store_decoded(const Out<O>& out, const Slots& sl
   store_chunk<4, Whole>(out, slots.out_row(b, i, head) + c, value_dim - c, results);
 }
 
+/// What a block, or a cluster, has the sums of: a segment of some neighbouring heads of a query row.
+struct DecodeItem {
+  int b, i, first_head, heads, segment, segments;
+};
+
+/// Puts the sums of `received` workers together, those of row r in `slot_of(worker, r)`: results of a row that has one segment, else what
+/// attention_decode_join takes up.
+template <class Shape, bool Whole, class SlotOf, class O, class Slots>
+__device__ __forceinline__ void finish_decode(const DecodeExtents& extents, const DecodeItem& item, int received, SlotOf slot_of,
+                                              const Out<O>& out, const Out<float>& parts, const Slots& slots) {
+  const int columns4 = (extents.value_dim + 3) / 4;
+  const int threads = static_cast<int>(blockDim.x) / decode_chains, own = static_cast<int>(threadIdx.x) / decode_chains;
+  // Warps go through the loop together, since lanes exchange what they have.
+  for (int at = 0; at < columns4 * item.heads; at += threads) {
+    const int place = min(at + own, columns4 * item.heads - 1), r = place / columns4, c = place % columns4 * 4;
+    const DecodeTotals all = put_together(received, Shape::size, c, [&](int slot, int column) {
+      return load_shared_16<float>(slot_of(slot, r) + static_cast<uint32_t>(column) * 4);
+    });
+    if (at + own != place || threadIdx.x % decode_chains != 0) continue;
+    const int head = item.first_head + r;
+    if (item.segments == 1) {
+      store_decoded<Whole>(out, slots, all, item.b, head, item.i, c, extents.value_dim);
+      continue;
+    }
+    const int64_t row = (static_cast<int64_t>(item.b) * extents.queries + item.i) * extents.heads + head;
+    const int64_t start = DecodeSums<Shape>::rows(row, extents.segments) + item.segment * DecodeSums<Shape>::floats;
+    parts.set_pack(start + c, Pack<float, 4>{{all.sums[0], all.sums[1], all.sums[2], all.sums[3]}});
+    if (c == 0) parts.set_pack(start + Shape::size, Pack<float, 4>{{all.top, all.total, all.peak, 0.0f}});
+  }
+}
+
 /// Puts the segments of rows together that have several: one block for each query row of each head.
 template <class O, class Shape, bool Whole, class Slots>
 __global__ void __launch_bounds__(256) attention_decode_join(const DecodeExtents extents, const In<float> sums, const Out<O> out, const Slots slots) {
