@@ -19,12 +19,13 @@ import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { lruCache } from '../lru_cache.js'
 import { turns } from '../turns.js'
 import type { LlamaConfig } from './config.js'
+import { firstLeg, type Leg, nextLeg, takeAlike } from './legs.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf } from './programs.js'
 import { openRows, type Rows, type RowsShape, startStates } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
-import { llamaWeights, type Rotation, reachOf, rotations, usualRotation } from './weights.js'
+import { llamaWeights, type Rotation, rotations, usualRotation } from './weights.js'
 
 export interface LlamaOptions {
   readonly device: NativeDevice
@@ -108,6 +109,15 @@ export interface Llama {
   release(): void
 }
 
+/** Legs that run together. */
+interface LegsRun {
+  readonly rows: Rows
+  readonly generation: Generation
+  readonly legs: readonly Leg[]
+  /** What each has chosen so far. */
+  words: readonly (readonly number[])[]
+}
+
 /** Steps between two looks at what has ended. */
 const stepsPerRun = 8
 /** Shapes whose states are kept. */
@@ -183,26 +193,51 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const generation = resolveGeneration(limited(config, cases, given), limits)
       formOf(generation)
       checkCapacity(config, cases, generation, given.capacity)
+      const { maxNewTokens } = generation
       for (let first = 0; first < cases.length; first += batch) {
-        signal?.throwIfAborted()
-        const prompts = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
-        const rows = await rowsFor(generation, shapeOf(config, prompts, generation, given.capacity))
-        const found = prefixes.take(rows, prompts)
-        const cached = given.reuse === true ? found : found.map(() => 0)
-        given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
-        await rows.read(
-          prompts
-            .map((ids, row) => ({ row, first: cached[row] ?? 0, ids: ids.slice(cached[row], -1) }))
-            .filter(({ ids }) => ids.length > 0),
-          chunk,
-          signal,
-        )
-        await rows.write(startStates(config, generation, rows.shape, { prompts, cases: prompts.map((_, i) => first + i) }))
-        yield { rows, generation, first, prompts }
-        progress?.(first + prompts.length, cases.length)
+        const group = cases.slice(first, first + batch)
+        let waiting: readonly Leg[] = group.map(({ inputIds }, i) => firstLeg(config, first + i, inputIds, maxNewTokens))
+        while (waiting.length > 0) {
+          signal?.throwIfAborted()
+          const { taken: legs, left } = takeAlike(waiting)
+          const prompts = legs.map(({ prompt }) => prompt)
+          const rows = await rowsFor(generation, shapeOf(config, legs, given.capacity))
+          const found = prefixes.take(rows, prompts)
+          const cached = given.reuse === true ? found : found.map(() => 0)
+          given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
+          await rows.read(
+            prompts
+              .map((ids, row) => ({ row, first: cached[row] ?? 0, ids: ids.slice(cached[row], -1) }))
+              .filter(({ ids }) => ids.length > 0),
+            chunk,
+            signal,
+          )
+          await rows.write(startStates(config, generation, rows.shape, legs))
+          const run: LegsRun = { rows, generation, legs, words: [] }
+          yield run
+          const next = legs.map((leg, row) => nextLeg(config, leg, run.words[row] ?? [], maxNewTokens, config.eos))
+          waiting = [...left, ...next.filter((leg) => leg !== undefined)]
+        }
+        progress?.(first + group.length, cases.length)
       }
     } finally {
       done()
+    }
+  }
+
+  /** Takes the steps of legs, and tells after each run what they have chosen. */
+  async function* steps({ rows, legs }: LegsRun, signal: AbortSignal | undefined) {
+    const [first] = legs
+    const most = Math.max(...legs.map(({ limit }) => limit))
+    for (let ended = false, step = first?.chosen ?? 0; !ended && step < most; step += stepsPerRun) {
+      ended = await rows.advance(signal)
+      const texts = await orForget(textsOf(config, rows, legs, step + stepsPerRun))
+      prefixes.keep(
+        rows,
+        legs.map(({ prompt }) => prompt),
+        texts,
+      )
+      yield texts
     }
   }
 
@@ -213,30 +248,23 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     rotation,
     weightBytes: session.weightBytes,
     async generate(cases, given = {}) {
-      const results: LlamaResult[] = []
-      for await (const { rows, generation, first, prompts } of batches(cases, given)) {
-        const { maxNewTokens } = generation
-        for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
-          ended = await rows.advance(given.signal)
-        }
-        const texts = await orForget(textsOf(config, rows, maxNewTokens, first))
-        prefixes.keep(rows, prompts, texts)
-        for (const ids of texts) {
-          const kept = beforeEnd(ids, config.eos)
-          results.push({ ids: kept, finish: kept.length < ids.length ? 'end' : 'limit' })
-        }
+      const results: number[][] = cases.map(() => [])
+      for await (const run of batches(cases, given)) {
+        for await (const texts of steps(run, given.signal)) run.words = texts
+        for (const [row, { index }] of run.legs.entries()) results[index]?.push(...(run.words[row] ?? []))
       }
-      return results
+      return results.map((ids) => {
+        const kept = beforeEnd(ids, config.eos)
+        return { ids: kept, finish: kept.length < ids.length ? 'end' : 'limit' }
+      })
     },
     async *stream(cases, given = {}) {
-      for await (const { rows, generation, first, prompts } of batches(cases, given)) {
-        const sent: number[] = Array.from({ length: rows.shape.rows }, () => 0)
-        const { maxNewTokens } = generation
-        for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
-          ended = await rows.advance(given.signal)
-          const texts = await orForget(textsOf(config, rows, Math.min(steps + stepsPerRun, maxNewTokens), first))
-          prefixes.keep(rows, prompts, texts)
-          yield* newTokens(texts, { eos: config.eos, maxNewTokens }, sent, first)
+      const sent: number[] = cases.map(() => 0)
+      for await (const run of batches(cases, given)) {
+        const { maxNewTokens } = run.generation
+        for await (const texts of steps(run, given.signal)) {
+          run.words = texts
+          yield* newTokens(run, { eos: config.eos, maxNewTokens }, sent)
         }
       }
     },
@@ -248,12 +276,20 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         checkPlaces(cases, places)
         const scores: Score[] = []
         for (let first = 0; first < cases.length; first += batch) {
-          signal?.throwIfAborted()
-          const texts = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
-          const rows = await rowsFor(anyGeneration, shapeOf(config, texts, undefined))
-          prefixes.take(rows, texts)
-          scores.push(...(await orForget(scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
-          progress?.(first + texts.length, cases.length)
+          const group = cases.slice(first, first + batch)
+          let waiting: readonly Leg[] = group.map(({ inputIds }, i) => firstLeg(config, first + i, inputIds, 0))
+          while (waiting.length > 0) {
+            signal?.throwIfAborted()
+            const { taken: legs, left } = takeAlike(waiting)
+            const texts = legs.map(({ prompt }) => prompt)
+            const rows = await rowsFor(anyGeneration, shapeOf(config, legs))
+            prefixes.take(rows, texts)
+            const numbers = legs.map(({ index }) => index)
+            const found = await orForget(scoreRows(rows, texts, { chunk, places, numbers, vocab: config.vocab }, signal))
+            for (const [row, score] of found.entries()) scores[numbers[row] ?? 0] = score
+            waiting = left
+          }
+          progress?.(first + group.length, cases.length)
         }
         return scores
       } finally {
@@ -314,33 +350,29 @@ export function capacityFor(length: number, positions: number): number {
   return Math.min(Math.ceil(length / step) * step, positions)
 }
 
-function shapeOf(
-  config: LlamaConfig,
-  prompts: readonly (readonly number[])[],
-  generation: Pick<Generation, 'maxNewTokens'> | undefined,
-  capacity = 0,
-): RowsShape {
-  const longest = prompts.reduce((most, { length }) => Math.max(most, length), 0)
-  const length = longest + (generation?.maxNewTokens ?? 0)
+function shapeOf(config: LlamaConfig, legs: readonly Leg[], capacity = 0): RowsShape {
+  const length = Math.max(...legs.map(({ prompt, chosen, limit }) => prompt.length + limit - chosen))
+  const [first] = legs
+  const chosen = first?.chosen ?? 0
+  const steps = Math.max(...legs.map(({ limit }) => limit)) - chosen
   return {
-    rows: prompts.length,
+    rows: legs.length,
     capacity: capacityFor(Math.max(length, capacity), config.positions),
-    steps: Math.ceil((generation?.maxNewTokens ?? 1) / stepsPerRun) * stepsPerRun,
+    steps: chosen + Math.max(Math.ceil(steps / stepsPerRun), 1) * stepsPerRun,
     ends: endsOf(config.eos),
-    reach: reachOf(config, length),
+    reach: first?.reach ?? 'short',
   }
 }
 
-/** The words of each row so far. @throws finding `run.value` for a word that was chosen by what is no number */
-async function textsOf({ eos }: LlamaConfig, rows: Rows, steps: number, first: number): Promise<number[][]> {
+/** The words of each leg until a step. @throws finding `run.value` for a word that was chosen by what is no number */
+async function textsOf({ eos }: LlamaConfig, rows: Rows, legs: readonly Leg[], until: number): Promise<number[][]> {
   const history = await rows.state('history')
-  const { rows: count } = rows.shape
-  return Array.from({ length: count }, (_, row) => {
+  return legs.map(({ index, chosen, limit }, row) => {
     const ids: number[] = []
-    for (let step = 0; step < steps; step++) {
-      const id = history[step * count + row] ?? -1
+    for (let step = chosen; step < Math.min(until, limit); step++) {
+      const id = history[step * legs.length + row] ?? -1
       if (id < 0) {
-        throw findingError('run.value', `case ${first + row}: logits of token ${step} are no numbers`, {
+        throw findingError('run.value', `case ${index}: logits of token ${step} are no numbers`, {
           hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
         })
       }
@@ -354,18 +386,19 @@ async function textsOf({ eos }: LlamaConfig, rows: Rows, steps: number, first: n
 
 /** Tokens that rows have beyond those sent before, by case. */
 function* newTokens(
-  rows: readonly (readonly number[])[],
+  { legs, words }: LegsRun,
   { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
   sent: number[],
-  first: number,
 ): Generator<LlamaTokens> {
-  for (const [row, chosen] of rows.entries()) {
-    const before = sent[row] ?? 0
+  for (const [row, { index, chosen }] of legs.entries()) {
+    const text = words[row] ?? []
+    const before = sent[index] ?? 0
+    const now = chosen + text.length
     // A row that has ended was sent with its end id.
-    if (chosen.length === before) continue
-    const ids = beforeEnd(chosen, eos)
-    const finish = ids.length < chosen.length ? 'end' : chosen.length >= maxNewTokens ? 'limit' : undefined
-    yield { index: first + row, ids: ids.slice(before), ...(finish === undefined ? {} : { finish }) }
-    sent[row] = chosen.length
+    if (now === before) continue
+    const ids = beforeEnd(text, eos)
+    const finish = ids.length < text.length ? 'end' : now >= maxNewTokens ? 'limit' : undefined
+    yield { index, ids: ids.slice(before - chosen), ...(finish === undefined ? {} : { finish }) }
+    sent[index] = now
   }
 }

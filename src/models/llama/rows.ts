@@ -17,6 +17,7 @@ import { candidatesOf, type Generation } from '../decoding/generation_options.js
 import type { FloatType } from '../files/convert.js'
 import { lruCache } from '../lru_cache.js'
 import type { LlamaConfig } from './config.js'
+import type { Leg } from './legs.js'
 import { type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
 import { type Assembly, assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
 import type { Reach } from './weights.js'
@@ -179,37 +180,30 @@ const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
 
 /** States of rows that have ended, at the first place. */
 function idle({ config, generation, shape }: RowsConfig): Readonly<Record<string, Int32Array | Float32Array>> {
-  const prompts = Array.from({ length: shape.rows }, () => [0])
-  const cases = prompts.map((_, row) => row)
-  return startStates(config, generation, shape, { prompts, cases })
+  const legs = Array.from({ length: shape.rows }, (_, index) => ({ index, prompt: [0], chosen: 0, limit: 1 }))
+  return startStates(config, generation, shape, legs)
 }
 
 /** An end id no word has: what stands for the end of a model without one. */
 const noEnd = -1
 
-export interface Start {
-  /** Ids of each row; all but the last are cached. */
-  readonly prompts: readonly (readonly number[])[]
-  /** The cases' places in the whole run, for their seeds. */
-  readonly cases: readonly number[]
-}
-
-/** What states hold before the first step behind prompts. The first step takes up the last token of each. */
+/** What states hold before the first step behind the prompts of legs, all as many tokens into their texts. The first step takes up the last token of each. */
 export function startStates(
   { vocab, eos }: Pick<LlamaConfig, 'vocab' | 'eos'>,
-  { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,
+  { choice, repetitionPenalty, minNewTokens }: Generation,
   { rows }: Pick<RowsShape, 'rows'>,
-  { prompts, cases }: Start,
+  legs: readonly Pick<Leg, 'index' | 'prompt' | 'chosen' | 'limit'>[],
 ): Readonly<Record<string, Int32Array | Float32Array>> {
   const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
   const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
+  const prompts = legs.map(({ prompt }) => prompt)
   const values: Record<string, Int32Array | Float32Array> = {
-    step: new Int32Array(1),
+    step: Int32Array.of(legs[0]?.chosen ?? 0),
     words: Int32Array.from(prompts, (ids) => ids.at(-1) ?? 0),
     places: Int32Array.from(prompts, ({ length }) => length - 1),
     finished: integers(0),
     ends: Int32Array.from(eos.length === 0 ? [noEnd] : eos),
-    limit: integers(maxNewTokens),
+    limit: Int32Array.from(legs, ({ limit }) => limit),
   }
   if (minNewTokens > 0) values.minimum = integers(minNewTokens)
   if (repetitionPenalty !== 1) {
@@ -222,8 +216,8 @@ export function startStates(
   return {
     ...values,
     ...{ temperature: floats(temperature), topP: floats(topP), minP: floats(minP), topK: integers(topK) },
-    seedsLow: Int32Array.from(cases, (at) => seedOf(at) | 0),
-    seedsHigh: Int32Array.from(cases, (at) => Math.floor(seedOf(at) / 2 ** 32)),
+    seedsLow: Int32Array.from(legs, ({ index }) => seedOf(index) | 0),
+    seedsHigh: Int32Array.from(legs, ({ index }) => Math.floor(seedOf(index) / 2 ** 32)),
   }
 }
 

@@ -30,8 +30,8 @@ export function checkPlaces(cases: readonly TokenCase[], places: readonly number
 export interface Scoring {
   readonly chunk: number
   readonly places: readonly number[]
-  /** Number of the first text, for messages. */
-  readonly first: number
+  /** Numbers of the texts, for messages. */
+  readonly numbers: readonly number[]
   readonly vocab: number
 }
 
@@ -48,7 +48,7 @@ const tokensOf = (pass: readonly Run[]): Read[] =>
 export async function scoreRows(
   rows: Rows,
   texts: readonly (readonly number[])[],
-  { chunk, places, first, vocab }: Scoring,
+  { chunk, places, numbers, vocab }: Scoring,
   signal?: AbortSignal,
 ): Promise<Score[]> {
   const losses = texts.map((): number[] => [])
@@ -63,7 +63,7 @@ export async function scoreRows(
       const found = await rows.ask(pass, asked, signal)
       for (const [i, { row, place }] of followed.entries()) {
         const loss = found[i] ?? Number.NaN
-        if (!Number.isFinite(loss)) throw noNumber(first + row, place, loss)
+        if (!Number.isFinite(loss)) throw noNumber(numbers[row] ?? row, place, loss)
         losses[row]?.push(loss)
       }
     }
