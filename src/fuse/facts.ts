@@ -13,6 +13,7 @@ import { factorsOf, sumsIntegers } from '../ir/product.js'
 import { type Extent, printExtent, sameExtent } from '../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { aliasesOf } from './graph/edit.js'
+import { packingOf } from './graph/pack.js'
 import type { Derived } from './rows/derive.js'
 
 /** Elements of a head that attention takes at most. */
@@ -277,7 +278,7 @@ class Composition {
       ([, value]) => typeof value === 'object' && 'dim' in value && value.dim === given,
     )
     if (attr !== undefined) return attr[0]
-    const { packing } = this.#graph
+    const packing = packingOf(this.#graph)
     return packing !== undefined && printExtent(packing.seq) === printExtent(extent) ? longestSequence : undefined
   }
 }
