@@ -59,11 +59,14 @@ describe.each(Object.entries(environments))('in %s order', (_, env) => {
     expect(check?.values[0]).toBeGreaterThan(0)
   })
 
-  test.each(['divisions_f16', 'divisions_f32', 'divisions_split'])('%s: no bit depends on how many warps divide the places', (name) => {
-    const check = results.get(name)
-    expect(check).toMatchObject({ status: status.ok, message: '', values: [expect.any(Number), 0, 0] })
-    expect(check?.values[0]).toBeGreaterThan(0)
-  })
+  test.each(['divisions_f16', 'divisions_f32', 'divisions_split'])(
+    '%s: no bit depends on how many warps divide the places',
+    (name) => {
+      const check = results.get(name)
+      expect(check).toMatchObject({ status: status.ok, message: '', values: [expect.any(Number), 0, 0] })
+      expect(check?.values[0]).toBeGreaterThan(0)
+    },
+  )
 
   test.each(['one_step_less', 'table_ignored', 'own_fresh_row', 'one_place_more'])('%s is found', (name) => {
     const check = results.get(name)
