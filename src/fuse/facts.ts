@@ -155,14 +155,12 @@ class Composition {
   }
 
   #packed(member: Member, { role, batch, rows, seq }: Packed): Packed | undefined {
-    const [here, where, longest] = [batch, rows, seq ?? 0].map((count) => this.#count(member, count))
+    const [here, where] = [batch, rows].map((count) => this.#count(member, count))
     if (here === undefined) return undefined
-    const packing = {
-      role,
-      batch: here,
-      rows: where ?? 0,
-      ...(seq === undefined || longest === undefined ? {} : { seq: longest }),
-    }
+    // Where an author packs, ops beside take the same rows with padding: no sequence is longer than that.
+    const padded = this.#graph.packing === undefined ? packingOf(this.#graph)?.seq : undefined
+    const longest = seq === undefined ? this.#extent(padded) : this.#count(member, seq)
+    const packing = { role, batch: here, rows: where ?? 0, ...(longest === undefined ? {} : { seq: longest }) }
     // Dimensions of the kernel that are one extent of the graph are one number here, where tables of rows refer to them.
     for (const count of [here, where, longest]) if (typeof count === 'string') this.#unify(count)
     return packing
