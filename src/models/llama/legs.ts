@@ -2,8 +2,9 @@
  * Where a text changes its rotation on the way. Longrope turns a text of more tokens than the original positions by other angles than a
  * shorter one, all of it: when a text outgrows them, what was cached is of no use and is read again, as Hugging Face's `generate` does.
  * Such a text is generated in two legs, the second of which has the words of the first in its prompt. A leg belongs to its case alone: what
- * else is in a batch changes nothing.
+ * else is in a batch changes nothing. Beams are turned by what their longest text needs.
  */
+import type { Generation } from '../decoding/generation_options.js'
 import type { LlamaConfig } from './config.js'
 import { type Reach, reachOf } from './weights.js'
 
@@ -21,6 +22,7 @@ export interface Leg {
 }
 
 type Rotated = Pick<LlamaConfig, 'rotary'>
+type Choice = Pick<Generation, 'maxNewTokens' | 'choice'>
 
 /** The leg that follows a prompt and the tokens chosen behind it. @param most tokens that may be chosen in all */
 function legBehind(config: Rotated, index: number, prompt: readonly number[], chosen: number, most: number): Leg {
@@ -32,9 +34,12 @@ function legBehind(config: Rotated, index: number, prompt: readonly number[], ch
   return { index, prompt, chosen, limit, reach }
 }
 
-/** How a case begins, which is all of it as a rule. @param most tokens that may be chosen */
-export const firstLeg = (config: Rotated, index: number, prompt: readonly number[], most: number): Leg =>
-  legBehind(config, index, prompt, 0, most)
+/** How a case begins, which is all of it as a rule. @param generation undefined where nothing is chosen */
+export function firstLeg(config: Rotated, index: number, prompt: readonly number[], generation: Choice | undefined): Leg {
+  const most = generation?.maxNewTokens ?? 0
+  if (generation?.choice.kind !== 'beams') return legBehind(config, index, prompt, 0, most)
+  return { index, prompt, chosen: 0, limit: most, reach: reachOf(config, prompt.length + most) }
+}
 
 /** What follows a leg in which `words` were chosen; undefined where the text is over. */
 export function nextLeg(
@@ -47,11 +52,4 @@ export function nextLeg(
   const chosen = leg.chosen + words.length
   if (chosen < leg.limit || chosen >= most || ends.includes(words.at(-1) ?? -1)) return undefined
   return legBehind(config, leg.index, [...leg.prompt, ...words], chosen, most)
-}
-
-/** The first of the legs with all that can run beside it: those turned by the same tables, as many tokens into their texts. */
-export function takeAlike(legs: readonly Leg[]): { readonly taken: readonly Leg[]; readonly left: readonly Leg[] } {
-  const [first] = legs
-  const isAlike = ({ reach, chosen }: Leg): boolean => reach === first?.reach && chosen === first.chosen
-  return { taken: legs.filter(isAlike), left: legs.filter((leg) => !isAlike(leg)) }
 }

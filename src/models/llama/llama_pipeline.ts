@@ -4,27 +4,28 @@
  */
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
-import { findingError, HeddleError, usageError } from '../../errors.js'
+import { HeddleError, usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
-import { beforeEnd } from '../decoding/beam_trace.js'
-import { endsOf } from '../decoding/decoding_states.js'
-import { type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
-import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
+import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { lruCache } from '../lru_cache.js'
 import { turns } from '../turns.js'
 import type { LlamaConfig } from './config.js'
-import { firstLeg, type Leg, nextLeg, takeAlike } from './legs.js'
+import { firstLeg, type Leg, nextLeg } from './legs.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf } from './programs.js'
-import { openRows, type Rows, type RowsShape, startStates } from './rows.js'
+import { beamResults, type LlamaResult, type LlamaTokens, newTokens, resultOf, textsOf } from './results.js'
+import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
+import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf, stepsPerRun } from './shapes.js'
+import { startStates } from './start.js'
 import { llamaWeights, type Rotation, rotations, usualRotation } from './weights.js'
 
 export interface LlamaOptions {
@@ -47,14 +48,21 @@ interface RunOptions {
   readonly batch?: number
   /** Tokens of prompts that are read at once. 512 by default. */
   readonly chunk?: number
+  /**
+   * Rows that everything is computed for, whatever there is of them: caches have `capacity` places, at most 4,096 by default, and prompts
+   * are read in passes of one sequence and at most 512 tokens. Then no choice can be made by how many cases there are, how long they are, how they
+   * are ordered or chunked, or what is cached: a result is the same bit for bit. It may change with the number given here, and with the
+   * capacity.
+   */
+  readonly invariant?: number
+  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
+  readonly capacity?: number
   readonly signal?: AbortSignal | undefined
   /** Called after each batch. */
   readonly progress?: (done: number, total: number) => void
 }
 
 export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {
-  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
-  readonly capacity?: number
   /**
    * Whether prompts that begin as the texts of the run before, in the same rows of caches of the same shape, are read from where they
    * differ. What is read in other pieces may differ in its last bits.
@@ -62,21 +70,6 @@ export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {
   readonly reuse?: boolean
   /** Told before each batch how many tokens of its prompts were found in the caches. */
   readonly reused?: (tokens: number) => void
-}
-
-export interface LlamaResult {
-  /** Generated ids, without an end id. */
-  readonly ids: readonly number[]
-  /** What ended the text: an end id, or the limit of tokens. */
-  readonly finish: 'end' | 'limit'
-}
-
-/** Tokens of a case that have just been chosen. */
-export interface LlamaTokens {
-  readonly index: number
-  readonly ids: readonly number[]
-  /** What ended the text, with its last tokens. */
-  readonly finish?: LlamaResult['finish']
 }
 
 export interface ScoreOptions extends RunOptions {
@@ -98,7 +91,7 @@ export interface Llama {
    * the run held is freed or used again, and the next run is not affected
    */
   generate(cases: readonly TokenCase[], options?: LlamaGenerateOptions): Promise<LlamaResult[]>
-  /** The same, token by token as the device chooses them. Leaving the loop early ends the run. */
+  /** The same, token by token as the device chooses them; the best of beams comes whole. Leaving the loop early ends the run. */
   stream(cases: readonly TokenCase[], options?: LlamaGenerateOptions): AsyncGenerator<LlamaTokens, void>
   /**
    * How likely the model finds each case.
@@ -113,13 +106,14 @@ export interface Llama {
 interface LegsRun {
   readonly rows: Rows
   readonly generation: Generation
+  /** The number of the first case. */
+  readonly first: number
   readonly legs: readonly Leg[]
-  /** What each has chosen so far. */
+  readonly prompts: readonly (readonly number[])[]
+  /** What each has chosen, none where beams do. */
   words: readonly (readonly number[])[]
 }
 
-/** Steps between two looks at what has ended. */
-const stepsPerRun = 8
 /** Shapes whose states are kept. */
 const keptShapes = 4
 const usualBatch = 8
@@ -191,52 +185,67 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       checkChunk(chunk)
       const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.eos }
       const generation = resolveGeneration(limited(config, cases, given), limits)
-      formOf(generation)
       checkCapacity(config, cases, generation, given.capacity)
-      const { maxNewTokens } = generation
-      for (let first = 0; first < cases.length; first += batch) {
-        const group = cases.slice(first, first + batch)
-        let waiting: readonly Leg[] = group.map(({ inputIds }, i) => firstLeg(config, first + i, inputIds, maxNewTokens))
-        while (waiting.length > 0) {
-          signal?.throwIfAborted()
-          const { taken: legs, left } = takeAlike(waiting)
-          const prompts = legs.map(({ prompt }) => prompt)
-          const rows = await rowsFor(generation, shapeOf(config, legs, given.capacity))
-          const found = prefixes.take(rows, prompts)
-          const cached = given.reuse === true ? found : found.map(() => 0)
-          given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
-          await rows.read(
-            prompts
-              .map((ids, row) => ({ row, first: cached[row] ?? 0, ids: ids.slice(cached[row], -1) }))
-              .filter(({ ids }) => ids.length > 0),
-            chunk,
-            signal,
-          )
-          await rows.write(startStates(config, generation, rows.shape, legs))
-          const run: LegsRun = { rows, generation, legs, words: [] }
-          yield run
-          const next = legs.map((leg, row) => nextLeg(config, leg, run.words[row] ?? [], maxNewTokens, config.eos))
-          waiting = [...left, ...next.filter((leg) => leg !== undefined)]
-        }
-        progress?.(first + group.length, cases.length)
+      checkInvariant(config, cases, given, generation.maxNewTokens)
+      const most = Math.min(batch, given.invariant ?? batch)
+      const waiting = batchesOf(
+        cases.map(({ inputIds }, at) => firstLeg(config, at, inputIds, generation)),
+        most,
+      )
+      let over = 0
+      for (let legs = waiting.shift(); legs !== undefined; legs = waiting.shift()) {
+        signal?.throwIfAborted()
+        const prompts = legs.map(({ prompt }) => prompt)
+        const rows = await rowsFor(generation, shapeOf(config, legs, generation, given))
+        const { pass = 1 } = rows.shape
+        const found = prefixes.take(rows, prompts).map((tokens) => tokens - (tokens % pass))
+        const cached = given.reuse === true ? found : found.map(() => 0)
+        given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
+        await rows.read(
+          prompts
+            // Beams of a sequence share what its first one reads.
+            .map((ids, i) => ({ row: i * rows.shape.width, first: cached[i] ?? 0, ids: ids.slice(cached[i], -1) }))
+            .filter(({ ids }) => ids.length > 0),
+          chunk,
+          signal,
+        )
+        const [numbers, limits] = [legs.map(({ index }) => index), legs.map(({ limit }) => limit)]
+        await rows.write(
+          startStates(config, generation, rows.shape, { prompts, cases: numbers, limits, chosen: legs[0]?.chosen ?? 0 }),
+        )
+        const run: LegsRun = { rows, generation, first: numbers[0] ?? 0, legs, prompts, words: [] }
+        yield run
+        const { words } = run
+        const next = legs.flatMap((leg, row) => nextLeg(config, leg, words[row] ?? [], generation.maxNewTokens, config.eos) ?? [])
+        // Each by itself: they are seldom as many tokens into their texts.
+        waiting.unshift(...next.map((leg) => [leg]))
+        over += legs.length - next.length
+        progress?.(over, cases.length)
       }
     } finally {
       done()
     }
   }
 
-  /** Takes the steps of legs, and tells after each run what they have chosen. */
-  async function* steps({ rows, legs }: LegsRun, signal: AbortSignal | undefined) {
-    const [first] = legs
+  /** The best of beams that have ended. Their own tokens lie between those of others: of the caches, the prompts are kept. */
+  async function searched(
+    rows: Rows,
+    choice: Beams,
+    { prompts, ...rest }: { readonly most: number; readonly first: number; readonly prompts: readonly (readonly number[])[] },
+  ): Promise<LlamaResult[]> {
+    const found = await orForget(beamResults(config, rows, choice, { ...rest, texts: prompts.length }))
+    prefixes.keep(rows, prompts, [])
+    return found
+  }
+
+  /** Takes the steps of legs. What their texts are after each run, their caches hold; but steps cache no bit like passes. */
+  async function* steps({ rows, generation, legs, prompts }: LegsRun, signal: AbortSignal | undefined) {
     const most = Math.max(...legs.map(({ limit }) => limit))
-    for (let ended = false, step = first?.chosen ?? 0; !ended && step < most; step += stepsPerRun) {
+    for (let ended = false, step = legs[0]?.chosen ?? 0; !ended && step < most; step += stepsPerRun) {
       ended = await rows.advance(signal)
+      if (generation.choice.kind === 'beams') continue
       const texts = await orForget(textsOf(config, rows, legs, step + stepsPerRun))
-      prefixes.keep(
-        rows,
-        legs.map(({ prompt }) => prompt),
-        texts,
-      )
+      prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
       yield texts
     }
   }
@@ -248,48 +257,46 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     rotation,
     weightBytes: session.weightBytes,
     async generate(cases, given = {}) {
-      const results: number[][] = cases.map(() => [])
+      const texts: number[][] = cases.map(() => [])
+      const searches: LlamaResult[] = []
       for await (const run of batches(cases, given)) {
-        for await (const texts of steps(run, given.signal)) run.words = texts
-        for (const [row, { index }] of run.legs.entries()) results[index]?.push(...(run.words[row] ?? []))
+        for await (const words of steps(run, given.signal)) run.words = words
+        for (const [row, { index }] of run.legs.entries()) texts[index]?.push(...(run.words[row] ?? []))
+        const { choice, maxNewTokens } = run.generation
+        if (choice.kind === 'beams') searches.push(...(await searched(run.rows, choice, { most: maxNewTokens, ...run })))
       }
-      return results.map((ids) => {
-        const kept = beforeEnd(ids, config.eos)
-        return { ids: kept, finish: kept.length < ids.length ? 'end' : 'limit' }
-      })
+      return searches.length > 0 ? searches : texts.map((ids) => resultOf(ids, config.eos))
     },
     async *stream(cases, given = {}) {
       const sent: number[] = cases.map(() => 0)
       for await (const run of batches(cases, given)) {
-        const { maxNewTokens } = run.generation
-        for await (const texts of steps(run, given.signal)) {
-          run.words = texts
-          yield* newTokens(run, { eos: config.eos, maxNewTokens }, sent)
+        const { maxNewTokens, choice } = run.generation
+        for await (const words of steps(run, given.signal)) {
+          run.words = words
+          yield* newTokens(run.legs, words, { eos: config.eos, maxNewTokens }, sent)
         }
+        if (choice.kind !== 'beams') continue
+        const found = await searched(run.rows, choice, { most: maxNewTokens, ...run })
+        for (const [i, { ids, finish }] of found.entries()) yield { index: run.first + i, ids, finish }
       }
     },
-    async score(cases, { batch = usualBatch, chunk = usualChunk, places = [], signal, progress } = {}) {
+    async score(cases, given = {}) {
+      const { batch = usualBatch, chunk = usualChunk, places = [], signal, progress } = given
       const done = await turn()
       try {
         checkCases(config, cases, batch)
         checkChunk(chunk)
         checkPlaces(cases, places)
+        checkInvariant(config, cases, given, 0)
         const scores: Score[] = []
-        for (let first = 0; first < cases.length; first += batch) {
-          const group = cases.slice(first, first + batch)
-          let waiting: readonly Leg[] = group.map(({ inputIds }, i) => firstLeg(config, first + i, inputIds, 0))
-          while (waiting.length > 0) {
-            signal?.throwIfAborted()
-            const { taken: legs, left } = takeAlike(waiting)
-            const texts = legs.map(({ prompt }) => prompt)
-            const rows = await rowsFor(anyGeneration, shapeOf(config, legs))
-            prefixes.take(rows, texts)
-            const numbers = legs.map(({ index }) => index)
-            const found = await orForget(scoreRows(rows, texts, { chunk, places, numbers, vocab: config.vocab }, signal))
-            for (const [row, score] of found.entries()) scores[numbers[row] ?? 0] = score
-            waiting = left
-          }
-          progress?.(first + group.length, cases.length)
+        const all = cases.map(({ inputIds }, at) => firstLeg(config, at, inputIds, undefined))
+        for (const legs of batchesOf(all, Math.min(batch, given.invariant ?? batch))) {
+          signal?.throwIfAborted()
+          const [texts, first] = [legs.map(({ prompt }) => prompt), scores.length]
+          const rows = await rowsFor(anyGeneration, shapeOf(config, legs, undefined, given))
+          prefixes.take(rows, texts)
+          scores.push(...(await orForget(scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
+          progress?.(scores.length, cases.length)
         }
         return scores
       } finally {
@@ -309,96 +316,4 @@ const isOutOfMemory = (error: unknown): boolean =>
 function checkChunk(chunk: number): void {
   if (Number.isSafeInteger(chunk) && chunk >= 1) return
   throw usageError('run.chunk', `chunk is ${chunk}, expected a positive integer`)
-}
-
-/** Without a limit of its own, a text ends where the model's positions do. */
-function limited({ positions }: LlamaConfig, cases: readonly TokenCase[], given: GenerationOptions): GenerationOptions {
-  if (given.maxNewTokens !== undefined) return given
-  const room = positions - longestOf(cases)
-  return room > 0 && room < usualTokens ? { ...given, maxNewTokens: room } : given
-}
-
-/** Tokens of a text where nothing says how many: what `resolveGeneration` takes. */
-const usualTokens = 128
-
-/** @throws usage `run.capacity` for a case that has no room for the tokens asked for, and for caches that no text could fill */
-function checkCapacity(
-  { positions }: LlamaConfig,
-  cases: readonly TokenCase[],
-  { maxNewTokens }: Generation,
-  capacity: number | undefined,
-): void {
-  if (capacity !== undefined && !(Number.isInteger(capacity) && capacity >= 1 && capacity <= positions)) {
-    throw usageError('run.capacity', `capacity is ${capacity}, expected an integer from 1 to ${positions}, the model's positions`)
-  }
-  const at = cases.findIndex(({ inputIds }) => inputIds.length + maxNewTokens > positions)
-  if (at < 0) return
-  const length = cases[at]?.inputIds.length ?? 0
-  throw usageError(
-    'run.capacity',
-    `case ${at} has ${length} tokens and may get ${maxNewTokens} more, the model has ${positions} positions`,
-    { hint: length < positions ? `ask for at most ${positions - length} new tokens` : 'the text leaves no room for a token' },
-  )
-}
-
-/** Caches have room for at least so many places, and grow in steps of an eighth of the next power of two, so that shapes recur. */
-const leastCapacity = 32
-
-/** Places of caches for texts of at most `length` tokens. */
-export function capacityFor(length: number, positions: number): number {
-  const step = Math.max(2 ** Math.ceil(Math.log2(length)) / 8, leastCapacity)
-  return Math.min(Math.ceil(length / step) * step, positions)
-}
-
-function shapeOf(config: LlamaConfig, legs: readonly Leg[], capacity = 0): RowsShape {
-  const length = Math.max(...legs.map(({ prompt, chosen, limit }) => prompt.length + limit - chosen))
-  const [first] = legs
-  const chosen = first?.chosen ?? 0
-  const steps = Math.max(...legs.map(({ limit }) => limit)) - chosen
-  return {
-    rows: legs.length,
-    capacity: capacityFor(Math.max(length, capacity), config.positions),
-    steps: chosen + Math.max(Math.ceil(steps / stepsPerRun), 1) * stepsPerRun,
-    ends: endsOf(config.eos),
-    reach: first?.reach ?? 'short',
-  }
-}
-
-/** The words of each leg until a step. @throws finding `run.value` for a word that was chosen by what is no number */
-async function textsOf({ eos }: LlamaConfig, rows: Rows, legs: readonly Leg[], until: number): Promise<number[][]> {
-  const history = await rows.state('history')
-  return legs.map(({ index, chosen, limit }, row) => {
-    const ids: number[] = []
-    for (let step = chosen; step < Math.min(until, limit); step++) {
-      const id = history[step * legs.length + row] ?? -1
-      if (id < 0) {
-        throw findingError('run.value', `case ${index}: logits of token ${step} are no numbers`, {
-          hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-        })
-      }
-      ids.push(id)
-      // What stands behind an end was not asked for, and may not have been computed.
-      if (eos.includes(id)) break
-    }
-    return ids
-  })
-}
-
-/** Tokens that rows have beyond those sent before, by case. */
-function* newTokens(
-  { legs, words }: LegsRun,
-  { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
-  sent: number[],
-): Generator<LlamaTokens> {
-  for (const [row, { index, chosen }] of legs.entries()) {
-    const text = words[row] ?? []
-    const before = sent[index] ?? 0
-    const now = chosen + text.length
-    // A row that has ended was sent with its end id.
-    if (now === before) continue
-    const ids = beforeEnd(text, eos)
-    const finish = ids.length < text.length ? 'end' : now >= maxNewTokens ? 'limit' : undefined
-    yield { index, ids: ids.slice(before - chosen), ...(finish === undefined ? {} : { finish }) }
-    sent[index] = now
-  }
 }

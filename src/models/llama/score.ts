@@ -1,7 +1,7 @@
 /** How likely a model finds texts: of each token but the first its negative log-likelihood behind those before it, and logits at some places. */
 import { findingError, usageError } from '../../errors.js'
 import type { TokenCase } from '../files/token_cases.js'
-import { passesOf, type Run } from './passes.js'
+import type { Run } from './passes.js'
 import type { Rows } from './rows.js'
 
 export interface Score {
@@ -30,8 +30,8 @@ export function checkPlaces(cases: readonly TokenCase[], places: readonly number
 export interface Scoring {
   readonly chunk: number
   readonly places: readonly number[]
-  /** Numbers of the texts, for messages. */
-  readonly numbers: readonly number[]
+  /** Number of the first text, for messages. */
+  readonly first: number
   readonly vocab: number
 }
 
@@ -48,13 +48,13 @@ const tokensOf = (pass: readonly Run[]): Read[] =>
 export async function scoreRows(
   rows: Rows,
   texts: readonly (readonly number[])[],
-  { chunk, places, numbers, vocab }: Scoring,
+  { chunk, places, first, vocab }: Scoring,
   signal?: AbortSignal,
 ): Promise<Score[]> {
   const losses = texts.map((): number[] => [])
   const logits = texts.map((): Map<number, Float32Array> => new Map())
   const unread = texts.map((ids, row) => ({ row, first: 0, ids }))
-  for (const pass of passesOf(unread, chunk)) {
+  for (const pass of rows.passes(unread, chunk)) {
     signal?.throwIfAborted()
     const tokens = tokensOf(pass).map((read, at) => ({ ...read, at, target: texts[read.row]?.[read.place + 1] }))
     const followed = tokens.flatMap(({ target, ...token }) => (target === undefined ? [] : [{ ...token, target }]))
@@ -63,7 +63,7 @@ export async function scoreRows(
       const found = await rows.ask(pass, asked, signal)
       for (const [i, { row, place }] of followed.entries()) {
         const loss = found[i] ?? Number.NaN
-        if (!Number.isFinite(loss)) throw noNumber(numbers[row] ?? row, place, loss)
+        if (!Number.isFinite(loss)) throw noNumber(first + row, place, loss)
         losses[row]?.push(loss)
       }
     }
