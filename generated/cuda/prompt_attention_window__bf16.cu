@@ -10,7 +10,8 @@ using T = __nv_bfloat16;
 
 // Where rows lie, which count, and what a score is.
 struct Slots {
-  int s_extent;
+  int b_extent;
+  int t_extent;
   int h_extent;
   int d_extent;
   int u_extent;
@@ -18,35 +19,37 @@ struct Slots {
   int size;
   float factor;
   heddle::In<int> first;
+  heddle::In<int> starts;
+  heddle::In<int> lengths;
   heddle::In<int> slots;
   /// A score depends on its product alone.
   static constexpr bool plain_score = true;
   __device__ __forceinline__ int lower(int b, int, int i_value) const { return ((heddle::read(first, b) + i_value) + 1) - size; }
   __device__ __forceinline__ int upper(int b, int, int i_value) const { return (heddle::read(first, b) + i_value) + 1; }
-  __device__ __forceinline__ int queries(int) const { return s_extent; }
-  __device__ __forceinline__ int owned(int) const { return s_extent; }
-  __device__ __forceinline__ int64_t query_row(int b, int h, int i_value) const { return ((((static_cast<int64_t>(b) * s_extent) + i_value) * h_extent) + h) * d_extent; }
+  __device__ __forceinline__ int queries(int b) const { return heddle::read(lengths, b); }
+  __device__ __forceinline__ int owned(int b) const { return (((b + 1) < b_extent) ? heddle::read(starts, static_cast<int64_t>(b) + 1) : t_extent) - heddle::read(starts, b); }
+  __device__ __forceinline__ int64_t query_row(int b, int h, int i_value) const { return (((static_cast<int64_t>(heddle::read(starts, b)) + i_value) * h_extent) + h) * d_extent; }
   __device__ __forceinline__ int64_t query_stride() const { return static_cast<int64_t>(h_extent) * d_extent; }
   __device__ __forceinline__ int64_t key_row(int b, int h, int j) const { return ((((static_cast<int64_t>(heddle::read(slots, b)) * g_extent) + heddle::quotient(h, heddle::quotient(h_extent, g_extent))) * u_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t key_stride() const { return d_extent; }
   __device__ __forceinline__ int64_t value_row(int b, int h, int j) const { return ((((static_cast<int64_t>(heddle::read(slots, b)) * g_extent) + heddle::quotient(h, heddle::quotient(h_extent, g_extent))) * u_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t value_stride() const { return d_extent; }
-  __device__ __forceinline__ int64_t out_row(int b, int h, int i_value) const { return ((((static_cast<int64_t>(b) * s_extent) + i_value) * h_extent) + h) * d_extent; }
+  __device__ __forceinline__ int64_t out_row(int b, int h, int i_value) const { return (((static_cast<int64_t>(heddle::read(starts, b)) + i_value) * h_extent) + h) * d_extent; }
   __device__ __forceinline__ float score(float raw, int, int, int, int, float, float, float, float) const { return raw * factor; }
   /// A score is this multiple of its product.
   __device__ __forceinline__ float score_factor() const { return factor; }
   bool rises() const { return factor > 0.0f; }
   /// Whether rows begin at multiples of 8 elements.
-  bool aligned() const { return ((static_cast<int64_t>(s_extent) * h_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0; }
+  bool aligned() const { return (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0; }
 };
 
 }  // namespace slots_of_prompt_attention_window__bf16
 
 extern "C" int32_t heddle_launch_prompt_attention_window__bf16(const heddle_launch* launch, heddle_error* error) {
   using namespace slots_of_prompt_attention_window__bf16;
-  heddle::Arguments arguments(launch, error, {"prompt_attention_window__bf16", 6, 7, 2});
+  heddle::Arguments arguments(launch, error, {"prompt_attention_window__bf16", 8, 7, 3});
   const int64_t b_extent = arguments.dim(0, "b_extent");
-  const int64_t s_extent = arguments.dim(1, "s_extent");
+  const int64_t t_extent = arguments.dim(1, "t_extent");
   const int64_t h_extent = arguments.dim(2, "h_extent");
   const int64_t d_extent = arguments.dim(3, "d_extent");
   const int64_t r_extent = arguments.dim(4, "r_extent");
@@ -54,13 +57,16 @@ extern "C" int32_t heddle_launch_prompt_attention_window__bf16(const heddle_laun
   const int64_t g_extent = arguments.dim(6, "g_extent");
   const int size = arguments.i32_attr(0, "size");
   const float factor = arguments.f32_attr(1, "factor");
+  const int s_extent = arguments.i32_attr(2, "s_extent");
   const auto first = arguments.in<int>(0, "first", b_extent);
-  const auto x = arguments.in<T>(1, "x", ((heddle::Count(b_extent) * s_extent) * h_extent) * d_extent);
-  const auto slots = arguments.in<int>(2, "slots", b_extent);
-  const auto x2 = arguments.in<T>(3, "x2", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
-  const auto x3 = arguments.in<T>(4, "x3", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
-  const auto y = arguments.out<T>(5, "y", ((heddle::Count(b_extent) * s_extent) * h_extent) * d_extent);
+  const auto starts = arguments.in<int>(1, "starts", b_extent);
+  const auto x = arguments.in<T>(2, "x", (heddle::Count(t_extent) * h_extent) * d_extent);
+  const auto lengths = arguments.in<int>(3, "lengths", b_extent);
+  const auto slots = arguments.in<int>(4, "slots", b_extent);
+  const auto x2 = arguments.in<T>(5, "x2", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
+  const auto x3 = arguments.in<T>(6, "x3", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
+  const auto y = arguments.out<T>(7, "y", (heddle::Count(t_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention<T>(launch, error, "prompt_attention_window__bf16", {b_extent, h_extent, s_extent, u_extent, d_extent, d_extent}, x, x2, x3, y, Slots{static_cast<int>(s_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(u_extent), static_cast<int>(g_extent), size, factor, first, slots});
+  return heddle::launch_attention<T>(launch, error, "prompt_attention_window__bf16", {b_extent, h_extent, s_extent, u_extent, d_extent, d_extent}, x, x2, x3, y, Slots{static_cast<int>(b_extent), static_cast<int>(t_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(u_extent), static_cast<int>(g_extent), size, factor, first, starts, lengths, slots});
 }
 

@@ -29,7 +29,8 @@
 #ifndef HEDDLE_ATTENTION_DECODE_CUH
 #define HEDDLE_ATTENTION_DECODE_CUH
 
-#include "attention_decode_kernel.cuh"
+#include "attention_decode_heads.cuh"
+#include "scratch.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
@@ -40,7 +41,7 @@ namespace heddle {
 /// How a launch is divided, which no result depends on.
 struct DecodeGrid {
   int warps;    // of a block
-  int cluster;  // blocks that share a query row's places
+  int cluster;  // blocks that share a segment's places
 };
 
 /// `items`: query rows times heads. Of the places only the most there can be are known, so a block may find that it has none.
@@ -54,29 +55,51 @@ DecodeGrid decode_grid(int64_t items, int64_t places) {
   const bool has_clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
 #endif
   // A warp has the registers to keep two pieces under way. A multiprocessor holds some 32 such warps; blocks beyond that wait.
-  constexpr int64_t most_warps = 8, resident = 32, most_cluster = 8, worthwhile = 4;
-  const int64_t pieces = (places + Shape::piece - 1) / Shape::piece, useful = pieces < Shape::workers ? pieces : Shape::workers;
+  constexpr int64_t most_warps = Shape::warps, resident = 32, most_cluster = 8, worthwhile = 4;
+  const int64_t segments = DecodeSplit::most_of(places), blocks = items * segments;
+  const int64_t pieces = (DecodeSplit::longest_of(places) + Shape::piece - 1) / Shape::piece;
+  const int64_t useful = pieces < Shape::workers ? pieces : Shape::workers;
   DecodeGrid grid = {1, 1};
-  while (grid.warps < most_warps && grid.warps < useful && items * grid.warps < resident * multiprocessors) grid.warps *= 2;
+  // Rows with segments are long ones, and most of their blocks may have none: those that have one are not made smaller for the others.
+  while (grid.warps < most_warps && grid.warps < useful && (segments > 1 || items * grid.warps < resident * multiprocessors)) grid.warps *= 2;
   // Another block of a cluster costs a microsecond, about what four pieces one after the other take.
   while (has_clusters && grid.cluster < most_cluster && grid.cluster * grid.warps * 2 <= useful &&
-         items * grid.cluster * 2 <= multiprocessors && pieces >= worthwhile * grid.warps * grid.cluster) {
+         blocks * grid.cluster * 2 <= multiprocessors && pieces >= worthwhile * grid.warps * grid.cluster) {
     grid.cluster *= 2;
   }
   return grid;
 }
 
-/// Enqueues `attention_decode` with one shape, for `items` query rows times heads.
+/// Enqueues a kernel of one shape for `items` query rows times heads that go together, and what puts segments together, for `rows` query
+/// rows times heads.
 template <class Shape, bool Whole, class T, class O, class Slots, class... Caches>
-int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, DecodeGrid grid,
-                            DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
+int32_t launch_decode_kernel(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, DecodeGrid grid,
+                             uint32_t shared_bytes, void (*kernel)(DecodeExtents, In<T>, In<T>, Out<O>, Out<float>, Slots, Caches...),
+                             DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
   extents.cluster = grid.cluster;
-  LaunchConfig config{name, dim3(static_cast<unsigned int>(items * grid.cluster)), dim3(static_cast<unsigned int>(32 * grid.warps)),
-                      Shape::shared_bytes(extents.places), Sync::block, true};
+  extents.segments = static_cast<int>(DecodeSplit::most_of(extents.places));
+  const bool is_split = extents.segments > 1;
+  const Scratch scratch(queue, error, name, is_split ? DecodeSums<Shape>::rows(rows, extents.segments) : 0);
+  if (scratch.status != HEDDLE_OK) return scratch.status;
+  LaunchConfig config{name, dim3(static_cast<unsigned int>(items * grid.cluster), static_cast<unsigned int>(extents.segments)),
+                      dim3(static_cast<unsigned int>(32 * grid.warps)), shared_bytes, Sync::block, true};
   config.cluster = static_cast<uint32_t>(grid.cluster);
-  void (*const kernel)(DecodeExtents, In<T>, In<T>, Out<O>, Slots, Caches...) =
-      attention_decode<T, O, Shape, Whole, Slots, Caches...>;
-  return launch(queue, error, config, kernel, extents, key, value, out, slots, caches...);
+  const int32_t status = launch(queue, error, config, kernel, extents, key, value, out, scratch.out(), slots, caches...);
+  if (status != HEDDLE_OK || !is_split) return status;
+  constexpr int64_t most_threads = 256;
+  const int64_t threads = (extents.value_dim + 3) / 4 * decode_chains, warps = (threads + warp_lanes - 1) / warp_lanes;
+  const unsigned int block = static_cast<unsigned int>(warps * warp_lanes < most_threads ? warps * warp_lanes : most_threads);
+  const LaunchConfig join{name, dim3(static_cast<unsigned int>(rows)), dim3(block), 0, Sync::warp, true};
+  return launch(queue, error, join, attention_decode_join<O, Shape, Whole, Slots>, extents, scratch.in(), out, slots);
+}
+
+/// Enqueues `attention_decode` with one shape.
+template <class Shape, bool Whole, class T, class O, class Slots, class... Caches>
+int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, const char* name, int64_t items, int64_t rows, DecodeGrid grid,
+                            DecodeExtents extents, In<T> key, In<T> value, Out<O> out, Slots slots, Caches... caches) {
+  return launch_decode_kernel<Shape, Whole, T, O, Slots, Caches...>(queue, error, name, items, rows, grid, Shape::shared_bytes(extents.places),
+                                                                   attention_decode<T, O, Shape, Whole, Slots, Caches...>, extents, key, value,
+                                                                   out, slots, caches...);
 }
 
 /// Extents of a launch: `shared` neighbouring heads have the same keys and values, `places` is how many each sequence has in memory.
@@ -110,28 +133,41 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   }
   const DecodeExtents extents = {static_cast<int>(given.heads),     static_cast<int>(given.shared),
                                  static_cast<int>(given.queries),   static_cast<int>(given.head_dim),
-                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1};
+                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1, 1};
   const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16)) &&
                        slots.aligned();
+  const bool alike = aligned && given.head_dim == given.value_dim;
+  if constexpr (tensor_core_type<T> && sizeof(T) == 2 && Slots::shared_rows > 1) {
+    // By what heads are alone, so that a row's bits do not depend on how many there are.
+    const auto start_heads = [&](auto size) {
+      using Shape = DecodeHeads<T, decltype(size)::value>;
+      const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
+      return launch_decode_kernel<Shape, true, T, O, Slots, Caches...>(
+          launch, error, name, groups, items.value, decode_grid<Shape>(groups, given.places), Shape::shared_bytes(given.places, extents.shared),
+          attention_decode_heads<T, O, Shape, Slots, Caches...>, extents, key, value, out, slots, caches...);
+    };
+    if (alike && given.shared > 1 && given.head_dim == 64) return start_heads(Integer<64>{});
+    if (alike && given.shared > 1 && given.head_dim == 128) return start_heads(Integer<128>{});
+  }
   // Few groups would leave multiprocessors idle: their heads go apart then, and read what lies in the L2 cache by now.
   constexpr int64_t few_groups = 32;
   const auto start_rows = [&](auto lanes, auto chunks, auto whole, auto rows) {
     using Shape = DecodeShape<T, decltype(lanes)::value, decltype(chunks)::value, decltype(rows)::value>;
     const int64_t groups = items.value / given.shared * ((given.shared + Shape::rows - 1) / Shape::rows);
-    return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, groups, decode_grid<Shape>(groups, given.places),
+    return launch_decode_shape<Shape, decltype(whole)::value>(launch, error, name, groups, items.value, decode_grid<Shape>(groups, given.places),
                                                               extents, key, value, out, slots, caches...);
   };
   const auto start = [&](auto lanes, auto chunks, auto whole) {
     constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
     constexpr int rows = decode_rows(Slots::shared_rows, size);
     if constexpr (rows > 1) {
-      if (items.value / given.shared >= few_groups) return start_rows(lanes, chunks, whole, Integer<rows>{});
+      if (items.value / given.shared * DecodeSplit::most_of(given.places) >= few_groups) return start_rows(lanes, chunks, whole, Integer<rows>{});
     }
     return start_rows(lanes, chunks, whole, Integer<1>{});
   };
   constexpr int vec = 16 / static_cast<int>(sizeof(T));
   const int64_t wider = given.head_dim > given.value_dim ? given.head_dim : given.value_dim;
-  if (aligned && given.head_dim == given.value_dim) {
+  if (alike) {
     if (wider == 32) return start(Integer<32 / vec>{}, Integer<1>{}, Constant<true>{});
     if (wider == 64) return start(Integer<64 / vec>{}, Integer<1>{}, Constant<true>{});
     if (wider == 128) return start(Integer<128 / vec>{}, Integer<1>{}, Constant<true>{});

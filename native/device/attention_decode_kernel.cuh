@@ -5,20 +5,13 @@
 #ifndef HEDDLE_ATTENTION_DECODE_KERNEL_CUH
 #define HEDDLE_ATTENTION_DECODE_KERNEL_CUH
 
-#include "attention_decode_output.cuh"
+#include "attention_decode_split.cuh"
 
 #if defined(HEDDLE_SIMT)
 #pragma GCC visibility push(hidden)
 #endif
 
 namespace heddle {
-
-struct DecodeExtents {
-  int heads, shared;  // query heads, and how many neighbours share keys and values
-  int queries, head_dim, value_dim;
-  int places;   // of a sequence in memory
-  int cluster;  // blocks for each query row and Shape::rows of the heads that share keys, neighbours along x
-};
 
 /// The pieces a warp computes, in order: those of its first worker, then those of the next.
 template <class Shape>
@@ -40,8 +33,8 @@ struct DecodeWalk {
 /// Lanes of a group read one place together; a piece is a few places for each group.
 template <class T, class O, class Shape, bool Whole, class Slots, class... Caches>
 __global__ void __launch_bounds__(256, decode_resident<Shape>)
-    attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Slots slots,
-                     Caches... caches) {
+    attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
+                     const Slots slots, Caches... caches) {
   begin_kernel();
   using Sums = DecodeSum<Shape, has_denominator<Slots>>;
   constexpr int vec = Shape::vec, unroll = Shape::unroll;
@@ -72,30 +65,25 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   if constexpr (Slots::has_fresh) {
     if (takes_fresh) fresh.read(slots, columns, value_columns, b, h);
   }
-  // The places that some of the rows attend: those of one row, unless heads differ.
-  int begin = lower_of(slots, b, head_of(0), i), end = upper_of(slots, b, head_of(0), i, extents.places);
-  HEDDLE_UNROLL
-  for (int r = 1; r < Shape::rows; ++r) {
-    begin = min(begin, lower_of(slots, b, head_of(r), i));
-    end = max(end, upper_of(slots, b, head_of(r), i, extents.places));
-  }
-  end = max(end, begin);
+  const DecodeRange range = DecodeRange::of<Shape::rows>(slots, extents.places, b, first_head, heads, i);
+  const DecodeSplit split = DecodeSplit::of(range.stored - range.begin);
+  const int segment = static_cast<int>(blockIdx.y);
+  if (segment >= split.count) return;
+  // The last segment attends what is not in memory yet.
+  const bool is_last = segment + 1 == split.count;
+  const int begin = range.begin + segment * split.length, fresh_at = range.fresh_at;
+  const int stored = is_last ? range.stored : begin + split.length;
   const auto is_in_range = [&](int r, int j) {
     return Shape::rows == 1 ||
            (j >= lower_of(slots, b, head_of(r), i) && j < upper_of(slots, b, head_of(r), i, extents.places));
   };
-  int stored = end, fresh_at = -1;  // the end of places in memory, and one among them that is not
-  if constexpr (Slots::has_fresh) {
-    fresh_at = slots.fresh_place(b);
-    if (fresh_at == end - 1 && fresh_at >= begin) stored = fresh_at;
-  }
   const int pieces = (stored - begin + Shape::piece - 1) / Shape::piece;
 
   HEDDLE_DYNAMIC_SHARED(memory);
   const uint32_t barrier_at = Shape::shared_bytes(extents.places) - ClusterExchange::barrier_bytes;
   const ClusterExchange exchange(memory + barrier_at, extents.cluster);
   const int sums = min(pieces, Shape::workers);
-  const bool attends_fresh = fresh_at >= begin && fresh_at < end;
+  const bool attends_fresh = is_last && fresh_at >= range.begin && fresh_at < range.end;
   exchange.announce(rank == 0 ? static_cast<uint32_t>(sums + (attends_fresh ? 1 : 0)) * Shape::slot_bytes : 0);
 
   const auto place_of = [&](const DecodeWalk<Shape>& at, int u) { return begin + at.piece * Shape::piece + u * Shape::groups + group; };
@@ -138,7 +126,7 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   if constexpr (Slots::has_fresh) {
     if (takes_fresh) {
       // Of the blocks that share the place, one stores it.
-      const bool stores = part == 0 && fresh_at >= 0 && fresh_at < extents.places;
+      const bool stores = is_last && part == 0 && fresh_at >= 0 && fresh_at < extents.places;
       if (stores) fresh.store(slots, columns, value_columns, b, h, fresh_at, lane, caches...);
       if (attends_fresh) {
         const int owner = slots.owner(b, fresh_at);
@@ -191,22 +179,8 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   }
   if (rank != 0) return;
   exchange.receive();
-  const int received = sums + (attends_fresh ? 1 : 0), columns4 = (extents.value_dim + 3) / 4;
-  const int threads = static_cast<int>(blockDim.x) / decode_chains, own = static_cast<int>(threadIdx.x) / decode_chains;
-  // Warps go through the loop together, since lanes exchange what they have.
-  for (int at = 0; at < columns4 * heads; at += threads) {
-    const int place = min(at + own, columns4 * heads - 1), r = place / columns4, c = place % columns4 * 4;
-    const DecodeTotals all = put_together<Shape>(memory, received, r, c);
-    if (at + own != place || threadIdx.x % decode_chains != 0) continue;
-    const int head = first_head + r;
-    const Quotient quotient = quotient_of(slots, all.total, all.top, all.peak, b, head, i);
-    float results[4];
-    HEDDLE_UNROLL
-    for (int e = 0; e < 4; ++e) {
-      results[e] = Whole || c + e < extents.value_dim ? stored_of(slots, quotient(all.sums[e]), b, head, i, c + e) : 0.0f;
-    }
-    store_chunk<4, Whole>(out, slots.out_row(b, i, head) + c, extents.value_dim - c, results);
-  }
+  const DecodeItem item_of = {b, i, first_head, heads, segment, split.count};
+  finish_decode<Shape, Whole>(extents, item_of, sums + (attends_fresh ? 1 : 0), slot_of, out, parts, slots);
 }
 
 }  // namespace heddle

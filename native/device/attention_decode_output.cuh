@@ -19,18 +19,15 @@ struct DecodeTotals {
   float top, total, peak, sums[4];
 };
 
-/// Lane l of each decode_chains takes every decode_chains-th slot; then they are added up in a butterfly, so that all end alike. All lanes
-/// of a warp take part.
-template <class Shape>
-__device__ __forceinline__ DecodeTotals put_together(Shared16 slots, int count, int row, int c) {
-  const auto at = [&](int slot, int place) {
-    return load_shared_16<float>(slots + (static_cast<uint32_t>(slot) * Shape::slot_bytes +
-                                          static_cast<uint32_t>(row) * Shape::row_bytes + static_cast<uint32_t>(place) * 4));
-  };
+/// Of slots 0 to `count` - 1, `at(slot, place)` gives four floats from `place` on: sums of columns, and behind `size` of them the rest. Lane l
+/// of each decode_chains takes every decode_chains-th slot; then they are added up in a butterfly, so that all end alike. All lanes of a
+/// warp take part.
+template <class At>
+__device__ __forceinline__ DecodeTotals put_together(int count, int size, int c, At at) {
   const int chain = static_cast<int>(threadIdx.x) % decode_chains;
   DecodeTotals all = {OnlineSoftmax::hidden, 0.0f, -INFINITY, {}};
   for (int slot = chain; slot < count; slot += decode_chains) {
-    const Pack<float, 4> head = at(slot, Shape::size);
+    const Pack<float, 4> head = at(slot, size);
     all.top = fmaxf(all.top, head.v[0]);
     all.peak = fmaxf(all.peak, head.v[2]);
   }
@@ -45,7 +42,7 @@ __device__ __forceinline__ DecodeTotals put_together(Shared16 slots, int count, 
   across(largest, all.top);
   across(largest, all.peak);
   for (int slot = chain; slot < count; slot += decode_chains) {
-    const Pack<float, 4> head = at(slot, Shape::size), part = at(slot, c);
+    const Pack<float, 4> head = at(slot, size), part = at(slot, c);
     const float factor = exp2_flushed((head.v[0] - all.top) * OnlineSoftmax::log2_e);
     all.total = fmaf(head.v[1], factor, all.total);
     HEDDLE_UNROLL

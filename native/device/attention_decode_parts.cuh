@@ -23,6 +23,7 @@ struct DecodeShape {
   static constexpr int piece = groups * unroll;          // places
   static constexpr int workers = size <= 128 ? 32 : 8;   // a power of two, at least the warps of a block
   static constexpr int rows = Rows;
+  static constexpr int warps = 8;                        // of a block at most
   static constexpr bool loads_ahead = Chunks < 8;        // registers hold the next piece, too
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // a sum, then what it is relative to, its total and the largest score
   static constexpr uint32_t slot_bytes = rows * row_bytes;

@@ -20,7 +20,7 @@ const stepAttention = [
   ...weighing,
   'context',
 ] as const
-const promptAttention = ['keyPast', 'valuePast', 'queryHeads', ...weighing, 'attended', 'merged'] as const
+const promptAttention = ['keyPast', 'valuePast', 'queryRuns', 'queryHeads', ...weighing, 'attended', 'merged', 'context'] as const
 
 type Stacks = Readonly<Record<string, readonly string[]>>
 

@@ -13,6 +13,7 @@ import { factorsOf, sumsIntegers } from '../ir/product.js'
 import { type Extent, printExtent, sameExtent } from '../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { aliasesOf } from './graph/edit.js'
+import { packingOf } from './graph/pack.js'
 import type { Derived } from './rows/derive.js'
 
 /** Elements of a head that attention takes at most. */
@@ -154,14 +155,12 @@ class Composition {
   }
 
   #packed(member: Member, { role, batch, rows, seq }: Packed): Packed | undefined {
-    const [here, where, longest] = [batch, rows, seq ?? 0].map((count) => this.#count(member, count))
+    const [here, where] = [batch, rows].map((count) => this.#count(member, count))
     if (here === undefined) return undefined
-    const packing = {
-      role,
-      batch: here,
-      rows: where ?? 0,
-      ...(seq === undefined || longest === undefined ? {} : { seq: longest }),
-    }
+    // Where an author packs, ops beside take the same rows with padding: no sequence is longer than that.
+    const padded = this.#graph.packing === undefined ? packingOf(this.#graph)?.seq : undefined
+    const longest = seq === undefined ? this.#extent(padded) : this.#count(member, seq)
+    const packing = { role, batch: here, rows: where ?? 0, ...(longest === undefined ? {} : { seq: longest }) }
     // Dimensions of the kernel that are one extent of the graph are one number here, where tables of rows refer to them.
     for (const count of [here, where, longest]) if (typeof count === 'string') this.#unify(count)
     return packing
@@ -277,7 +276,7 @@ class Composition {
       ([, value]) => typeof value === 'object' && 'dim' in value && value.dim === given,
     )
     if (attr !== undefined) return attr[0]
-    const { packing } = this.#graph
+    const packing = packingOf(this.#graph)
     return packing !== undefined && printExtent(packing.seq) === printExtent(extent) ? longestSequence : undefined
   }
 }

@@ -197,6 +197,12 @@ describe.each(types)('emitted decode attention in %s', (dtype) => {
     expect(complaints.filter((text) => text !== '')).toEqual([])
   })
 
+  // Places are divided into segments then, whose sums another kernel puts together.
+  it.each([kernels[1], kernels[4]])('beyond 1,024 places', async (kernel) => {
+    if (kernel === undefined) throw new Error('no kernel')
+    expect(await complaint(kernel, dtype, { b: 1, t: 1100, d: 8 })).toBe('')
+  })
+
   it.each([2, 17])('a step of %i sequences that heads share is stored once, and attended by all', async (sequences) => {
     const kernel = stepKernel()
     const dims = { b: sequences, s: 1, t: 70, h: 4, g: 2, d: 64, e: 64 }

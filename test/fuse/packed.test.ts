@@ -7,10 +7,12 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { embeddings } from '../../specs/graphs/embeddings.js'
 import { encoderLayerGelu } from '../../specs/graphs/encoder_layer.js'
 import { hiddenStates, pooler, tokenClassifier } from '../../specs/graphs/heads.js'
+import { llamaLayer } from '../../specs/graphs/llama_layer.js'
 import { plans } from '../../specs/index.js'
 import { HeddleError } from '../../src/errors.js'
 import { readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedKernel } from '../../src/fuse/apply.js'
+import { packingOf } from '../../src/fuse/graph/pack.js'
 import type { Graph } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { parseExtent, parseShape } from '../../src/ir/shape.js'
@@ -198,5 +200,28 @@ describe('random groupings of the packed, stacked layer', () => {
       { numRuns: 120, seed: 11 },
     )
     expect(legal).toBeGreaterThanOrEqual(100)
+  })
+})
+
+describe('rows that an author packs', () => {
+  const { graph } = llamaLayer('prompt', { bias: 'none', norm: false, window: false })
+  const renamed = (name: string, inputs: Readonly<Record<string, number>>): Graph => ({
+    ...graph,
+    nodes: graph.nodes.map((node) =>
+      node.kind === 'op' && node.name === name ? { ...node, inputs: { ...node.inputs, ...inputs } } : node,
+    ),
+  })
+  const { starts, lengths, sequences, positions, first = -1, writers = -1 } = graph.inputs
+
+  it('lie as its inputs say', () => {
+    expect(packingOf(graph)).toMatchObject({ starts, lengths, sequences, positions, tokens: parseExtent('t') })
+    expect(packingOf({ ...graph, nodes: graph.nodes.filter(({ name }) => name !== 'context') })).toBeUndefined()
+    expect(packingOf({ ...graph, nodes: graph.nodes.filter(({ name }) => name !== 'queryRuns') })).toBeUndefined()
+  })
+
+  it('are unknown where two nodes speak of different ones, or of what the graph computes', () => {
+    const both = [...graph.nodes, ...renamed('queryRuns', { starts: first }).nodes]
+    expect(packingOf({ ...graph, nodes: both })).toBeUndefined()
+    expect(packingOf({ ...graph, inputs: { ...graph.inputs, starts: writers } })).toBeUndefined()
   })
 })

@@ -1,13 +1,18 @@
 /** LLaMA-like models on simt in float32 against HF: words, logits, and how likely texts are. */
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
 import { convertTensor } from '../../src/models/files/convert.js'
 import { openSafetensors } from '../../src/models/files/safetensors.js'
+import { type Llama, loadLlama } from '../../src/models/llama/llama_pipeline.js'
 import type { Score } from '../../src/models/llama/score.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { inMemory } from '../../src/runtime/weight.js'
 import { logitTolerance } from '../../src/verify/tolerance.js'
 import { families, farthest, folderOf, goldenOf, withLlama } from './llama_host.js'
+import { openSimtKernels } from './simt.js'
 
 describe('families', () => {
   it.each(families)('%s chooses the words of HF, and gives its logits', async (name) => {
@@ -106,6 +111,67 @@ describe('how prompts are read does not matter', () => {
         const best = score?.logits.map((row) => row.indexOf(Math.max(...row)))
         expect(best).toEqual([first?.ids[0], first?.ids[1], first?.ids[4]])
       }
+    })
+  })
+})
+
+describe('texts that outgrow the original positions of longrope', () => {
+  const original = 24
+  /** Phi-3 with factors for texts of more than so many tokens. */
+  async function withLongrope<T>(positions: number, use: (model: Llama) => Promise<T>): Promise<T> {
+    const folder = await mkdtemp(join(tmpdir(), 'heddle-longrope-'))
+    try {
+      const config = JSON.parse(await readFile(join(folderOf('phi3'), 'config.json'), 'utf8'))
+      const factors = (of: (k: number) => number) => Array.from({ length: 48 }, (_, k) => of(k))
+      const rope = {
+        rope_type: 'longrope',
+        attention_factor: 1.1,
+        short_factor: factors(() => 1),
+        long_factor: factors((k) => 2 + k / 8),
+      }
+      await copyFile(join(folderOf('phi3'), 'model.safetensors'), join(folder, 'model.safetensors'))
+      await writeFile(
+        join(folder, 'config.json'),
+        JSON.stringify({
+          ...{ ...config, eos_token_id: null, original_max_position_embeddings: positions },
+          rope_parameters: { ...config.rope_parameters, ...rope },
+        }),
+      )
+      const model = await loadLlama(folder, { rotation: 'float32', ...(await openSimtKernels()) })
+      try {
+        return await use(model)
+      } finally {
+        model.release()
+      }
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  }
+  const { text } = goldenOf('phi3')
+  const cases = [10, 20, original, original + 1].map((length) => ({ inputIds: text.input_ids.slice(0, length) }))
+  const options = { maxNewTokens: 10 }
+
+  it('are turned anew from there on, whatever the batch, and no others are', async () => {
+    await withLongrope(original, async (model) => {
+      const found = await model.generate(cases, options)
+      for (const [i, inputs] of cases.entries()) {
+        expect(await model.generate([inputs], options)).toEqual([found[i]])
+        // Each word is the likeliest behind a text that is read at once.
+        for (const [n, id] of (found[i]?.ids ?? []).entries()) {
+          const inputIds = [...inputs.inputIds, ...(found[i]?.ids.slice(0, n) ?? [])]
+          const [score] = await model.score([{ inputIds }], { places: [inputIds.length - 1] })
+          const [logits = new Float32Array()] = score?.logits ?? []
+          expect([i, n, logits.indexOf(Math.max(...logits))]).toEqual([i, n, id])
+        }
+      }
+      const streamed = cases.map((): number[] => [])
+      for await (const { index, ids } of model.stream(cases, options)) streamed[index]?.push(...ids)
+      expect(streamed).toEqual(found.map(({ ids }) => ids))
+      const drawn = { ...options, temperature: 1.5, seed: 5 }
+      expect(await model.generate(cases.slice(1, 2), drawn)).toEqual((await model.generate(cases, drawn)).slice(1, 2))
+      // Without the change of tables, words are others behind it and the same before.
+      const short = await withLongrope(1024, (other) => other.generate(cases, options))
+      expect(short.map(({ ids }, i) => ids.every((id, n) => id === found[i]?.ids[n]))).toEqual([true, false, false, false])
     })
   })
 })

@@ -32,7 +32,7 @@ const names = [
       [...[0, 1, 7, 8, 31, 99].map((step) => `step_${step}`), 'queries_1', 'queries_3'].map((rows) => `${type}_${size}_${rows}`),
     ),
   ),
-  ...['unaligned_64', 'long_64'],
+  ...['unaligned_64', 'long_64', 'longest_whole_64', 'shortest_split_64', 'long_80', 'long_memory_32'],
 ]
 
 const environments: Record<string, Record<string, string>> = {
@@ -53,11 +53,20 @@ describe.each(Object.entries(environments))('in %s order', (_, env) => {
     expect(check?.values[0]).toBeGreaterThan(0)
   })
 
-  test.each(['divisions_f16', 'divisions_f32'])('%s: no bit depends on how many warps divide the places', (name) => {
+  test.each(['capacities_whole', 'capacities_split'])('%s: no bit depends on how large the caches are', (name) => {
     const check = results.get(name)
     expect(check).toMatchObject({ status: status.ok, message: '', values: [expect.any(Number), 0, 0] })
     expect(check?.values[0]).toBeGreaterThan(0)
   })
+
+  test.each(['divisions_f16', 'divisions_f32', 'divisions_split'])(
+    '%s: no bit depends on how many warps divide the places',
+    (name) => {
+      const check = results.get(name)
+      expect(check).toMatchObject({ status: status.ok, message: '', values: [expect.any(Number), 0, 0] })
+      expect(check?.values[0]).toBeGreaterThan(0)
+    },
+  )
 
   test.each(['one_step_less', 'table_ignored', 'own_fresh_row', 'one_place_more'])('%s is found', (name) => {
     const check = results.get(name)

@@ -10,7 +10,7 @@ import type { Shape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
 import { freeNames, rewrite, substitute, visit } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
-import { isPackStep } from '../graph/pack.js'
+import { isPackStep, packingOf } from '../graph/pack.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, type Member } from '../space/space.js'
 import { type AttentionGroup, placesOf, rowAt, seenAxes, storeOf } from './elements.js'
@@ -71,7 +71,7 @@ function packed(group: AttentionGroup, members: readonly Member[], packing: numb
   const stored = changedBy(group, changing, rows, value)
   const [tokens] = valueAt(graph.values, value).shape
   const [, , heads, headDim] = laid.shape
-  const starts = graph.packing?.starts
+  const starts = packingOf(graph)?.starts
   if (tokens === undefined || heads === undefined || headDim === undefined || starts === undefined) {
     const reason = 'its result is not packed from "batch seq heads headDim"'
     throw illegal(name, pack[0]?.node.name ?? '', context.name, reason)

@@ -7,6 +7,7 @@ import type { Expr, ExprOf } from '../../ir/expr.js'
 import { type Graph, type GraphNode, inputsOf, outputsOf, type PackedRows, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { visitKernel } from '../../ir/walk.js'
+import { packingOf } from '../graph/pack.js'
 import { shapeOf } from './compose.js'
 
 type Numbers = Record<string, number>
@@ -79,7 +80,8 @@ export function drawValues(
 ): Map<ValueId, Float64Array> {
   const made = new Set(nodes.flatMap(outputsOf))
   const read = [...new Set(nodes.flatMap(inputsOf))].filter((id) => !made.has(id))
-  const values = graph.packing === undefined ? new Map<ValueId, Float64Array>() : drawPacking(graph.packing, dims, random)
+  const packing = packingOf(graph)
+  const values = packing === undefined ? new Map<ValueId, Float64Array>() : drawPacking(packing, dims, random)
   for (const id of read) {
     if (values.has(id)) continue
     const size = shapeOf(graph, id, dims).reduce((product, extent) => product * extent, 1)

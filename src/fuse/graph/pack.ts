@@ -30,10 +30,48 @@ export function packGraph(graph: Graph, packing: Packing): Graph {
   return new Packer(graph, packing).run()
 }
 
+/**
+ * How the rows of a graph without padding lie: as a plan packed it, or as its author did. An author's nodes that pack and restore padding between
+ * the same extents speak of the same rows where the graph is given each part of that once: this is what the facts of those ops promise.
+ */
+export function packingOf(graph: Graph): PackedRows | undefined {
+  return graph.packing ?? ownPacking(graph)
+}
+
 /** Whether a node removes the padding of the graph's own sequences: where its rows lie, the graph's inputs say. */
-export function isPackStep({ packing }: Graph, node: GraphNode): boolean {
-  if (packing?.sequences === undefined || !isNodeOf(packRows, node)) return false
+export function isPackStep(graph: Graph, node: GraphNode): boolean {
+  if (!isNodeOf(packRows, node)) return false
+  const packing = packingOf(graph)
+  if (packing?.sequences === undefined) return false
   return node.inputs.sequences === packing.sequences && node.inputs.positions === packing.positions
+}
+
+function ownPacking({ nodes, inputs, values }: Graph): PackedRows | undefined {
+  const given = new Set(Object.values(inputs))
+  const packs = nodes.filter((node) => isNodeOf(packRows, node))
+  const unpacks = nodes.filter((node) => isNodeOf(unpackRows, node))
+  const one = (ids: readonly ValueId[]): ValueId | undefined => {
+    const [id] = new Set(ids)
+    return id !== undefined && given.has(id) && ids.every((other) => other === id) ? id : undefined
+  }
+  const [starts, lengths] = [one(unpacks.map((node) => node.inputs.starts)), one(unpacks.map((node) => node.inputs.lengths))]
+  const sequences = one(packs.map((node) => node.inputs.sequences))
+  const positions = one(packs.map((node) => node.inputs.positions))
+  const padded = [...packs.map((node) => node.inputs.x), ...unpacks.map((node) => node.outputs.y)]
+  const rows = [...packs.map((node) => node.outputs.y), ...unpacks.map((node) => node.inputs.x)]
+  const [first, row] = [padded[0], rows[0]]
+  if (first === undefined || row === undefined) return undefined
+  const [batch, seq] = valueAt(values, first).shape
+  const [tokens] = valueAt(values, row).shape
+  if (batch === undefined || seq === undefined || tokens === undefined) return undefined
+  const isAlike = (id: ValueId, wanted: Shape): boolean =>
+    wanted.every((extent, at) => {
+      const own = valueAt(values, id).shape[at]
+      return own !== undefined && sameExtent(own, extent)
+    })
+  const isOne = padded.every((id) => isAlike(id, [batch, seq])) && rows.every((id) => isAlike(id, [tokens]))
+  const all = { starts, lengths, sequences, positions }
+  return isOne && Object.values(all).every((id) => id !== undefined) ? { batch, seq, tokens, ...all } : undefined
 }
 
 class Packer {

@@ -20,6 +20,7 @@ import { lruCache } from '../lru_cache.js'
 import { turns } from '../turns.js'
 import { llamaIdentity } from './calibration.js'
 import type { LlamaConfig } from './config.js'
+import { firstLeg, type Leg, nextLeg } from './legs.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf, modelDims } from './programs.js'
@@ -106,6 +107,18 @@ export interface Llama {
   release(): void
 }
 
+/** Legs that run together. */
+interface LegsRun {
+  readonly rows: Rows
+  readonly generation: Generation
+  /** The number of the first case. */
+  readonly first: number
+  readonly legs: readonly Leg[]
+  readonly prompts: readonly (readonly number[])[]
+  /** What each has chosen, none where beams do. */
+  words: readonly (readonly number[])[]
+}
+
 /** Shapes whose states are kept. */
 const keptShapes = 4
 const usualBatch = 8
@@ -185,10 +198,15 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       checkCapacity(config, cases, generation, given.capacity)
       checkInvariant(config, cases, given, generation.maxNewTokens)
       const most = Math.min(batch, given.invariant ?? batch)
-      for (const [first, end] of batchesOf(config, cases, generation.maxNewTokens, most)) {
+      const waiting = batchesOf(
+        cases.map(({ inputIds }, at) => firstLeg(config, at, inputIds, generation)),
+        most,
+      )
+      let over = 0
+      for (let legs = waiting.shift(); legs !== undefined; legs = waiting.shift()) {
         signal?.throwIfAborted()
-        const prompts = cases.slice(first, end).map(({ inputIds }) => inputIds)
-        const rows = await rowsFor(generation, shapeOf(config, prompts, generation, given))
+        const prompts = legs.map(({ prompt }) => prompt)
+        const rows = await rowsFor(generation, shapeOf(config, legs, generation, given))
         const { pass = 1 } = rows.shape
         const found = prefixes.take(rows, prompts).map((tokens) => tokens - (tokens % pass))
         const cached = given.reuse === true ? found : found.map(() => 0)
@@ -201,9 +219,18 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           chunk,
           signal,
         )
-        await rows.write(startStates(config, generation, rows.shape, { prompts, cases: prompts.map((_, i) => first + i) }))
-        yield { rows, generation, first, prompts }
-        progress?.(first + prompts.length, cases.length)
+        const [numbers, limits] = [legs.map(({ index }) => index), legs.map(({ limit }) => limit)]
+        await rows.write(
+          startStates(config, generation, rows.shape, { prompts, cases: numbers, limits, chosen: legs[0]?.chosen ?? 0 }),
+        )
+        const run: LegsRun = { rows, generation, first: numbers[0] ?? 0, legs, prompts, words: [] }
+        yield run
+        const { words } = run
+        const next = legs.flatMap((leg, row) => nextLeg(config, leg, words[row] ?? [], generation.maxNewTokens, config.eos) ?? [])
+        // Each by itself: they are seldom as many tokens into their texts.
+        waiting.unshift(...next.map((leg) => [leg]))
+        over += legs.length - next.length
+        progress?.(over, cases.length)
       }
     } finally {
       done()
@@ -221,15 +248,16 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     return found
   }
 
-  /** The words of each text so far, which their caches hold now. What steps have cached is no bit like what passes would have. */
-  async function chosen(
-    rows: Rows,
-    prompts: readonly (readonly number[])[],
-    { steps, first }: { readonly steps: number; readonly first: number },
-  ): Promise<number[][]> {
-    const texts = await orForget(textsOf(config, rows, { steps, first, texts: prompts.length }))
-    prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
-    return texts
+  /** Takes the steps of legs. What their texts are after each run, their caches hold; but steps cache no bit like passes. */
+  async function* steps({ rows, generation, legs, prompts }: LegsRun, signal: AbortSignal | undefined) {
+    const most = Math.max(...legs.map(({ limit }) => limit))
+    for (let ended = false, step = legs[0]?.chosen ?? 0; !ended && step < most; step += stepsPerRun) {
+      ended = await rows.advance(signal)
+      if (generation.choice.kind === 'beams') continue
+      const texts = await orForget(textsOf(config, rows, legs, step + stepsPerRun))
+      prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
+      yield texts
+    }
   }
 
   return {
@@ -239,34 +267,27 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     rotation,
     weightBytes: session.weightBytes,
     async generate(cases, given = {}) {
-      const results: LlamaResult[] = []
-      for await (const { rows, generation, first, prompts } of batches(cases, given)) {
-        const { maxNewTokens, choice } = generation
-        for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
-          ended = await rows.advance(given.signal)
-        }
-        if (choice.kind === 'beams') {
-          results.push(...(await searched(rows, choice, { most: maxNewTokens, first, prompts })))
-          continue
-        }
-        const texts = await chosen(rows, prompts, { steps: maxNewTokens, first })
-        results.push(...texts.map((ids) => resultOf(ids, config.eos)))
+      const texts: number[][] = cases.map(() => [])
+      const searches: LlamaResult[] = []
+      for await (const run of batches(cases, given)) {
+        for await (const words of steps(run, given.signal)) run.words = words
+        for (const [row, { index }] of run.legs.entries()) texts[index]?.push(...(run.words[row] ?? []))
+        const { choice, maxNewTokens } = run.generation
+        if (choice.kind === 'beams') searches.push(...(await searched(run.rows, choice, { most: maxNewTokens, ...run })))
       }
-      return results
+      return searches.length > 0 ? searches : texts.map((ids) => resultOf(ids, config.eos))
     },
     async *stream(cases, given = {}) {
-      for await (const { rows, generation, first, prompts } of batches(cases, given)) {
-        const sent: number[] = Array.from({ length: rows.shape.rows }, () => 0)
-        const { maxNewTokens, choice } = generation
-        for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
-          ended = await rows.advance(given.signal)
-          if (choice.kind === 'beams') continue
-          const texts = await chosen(rows, prompts, { steps: Math.min(steps + stepsPerRun, maxNewTokens), first })
-          yield* newTokens(texts, { eos: config.eos, maxNewTokens }, sent, first)
+      const sent: number[] = cases.map(() => 0)
+      for await (const run of batches(cases, given)) {
+        const { maxNewTokens, choice } = run.generation
+        for await (const words of steps(run, given.signal)) {
+          run.words = words
+          yield* newTokens(run.legs, words, { eos: config.eos, maxNewTokens }, sent)
         }
         if (choice.kind !== 'beams') continue
-        const found = await searched(rows, choice, { most: maxNewTokens, first, prompts })
-        for (const [i, { ids, finish }] of found.entries()) yield { index: first + i, ids, finish }
+        const found = await searched(run.rows, choice, { most: maxNewTokens, ...run })
+        for (const [i, { ids, finish }] of found.entries()) yield { index: run.first + i, ids, finish }
       }
     },
     async score(cases, given = {}) {
@@ -278,13 +299,14 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         checkPlaces(cases, places)
         checkInvariant(config, cases, given, 0)
         const scores: Score[] = []
-        for (const [first, end] of batchesOf(config, cases, 0, Math.min(batch, given.invariant ?? batch))) {
+        const all = cases.map(({ inputIds }, at) => firstLeg(config, at, inputIds, undefined))
+        for (const legs of batchesOf(all, Math.min(batch, given.invariant ?? batch))) {
           signal?.throwIfAborted()
-          const texts = cases.slice(first, end).map(({ inputIds }) => inputIds)
-          const rows = await rowsFor(anyGeneration, shapeOf(config, texts, undefined, given))
+          const [texts, first] = [legs.map(({ prompt }) => prompt), scores.length]
+          const rows = await rowsFor(anyGeneration, shapeOf(config, legs, undefined, given))
           prefixes.take(rows, texts)
           scores.push(...(await orForget(scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
-          progress?.(first + texts.length, cases.length)
+          progress?.(scores.length, cases.length)
         }
         return scores
       } finally {

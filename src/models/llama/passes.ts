@@ -94,5 +94,7 @@ export function passInputs(pass: readonly Run[], { tokens, sequences: count }: P
     writers[run.row] = sequence
     start += run.ids.length
   }
+  // Sequences without tokens lie behind the others, as packed rows are to.
+  starts.fill(start, pass.length)
   return { ids, places, sequences, positions, starts, lengths, first, slots, writers }
 }

@@ -3,6 +3,7 @@ import { findingError } from '../../errors.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import type { Beams } from '../decoding/generation_options.js'
 import type { LlamaConfig } from './config.js'
+import type { Leg } from './legs.js'
 import type { Rows } from './rows.js'
 
 export interface LlamaResult {
@@ -22,19 +23,15 @@ export interface LlamaTokens {
   readonly finish?: LlamaResult['finish']
 }
 
-/** The words of the first `texts` rows so far. @throws finding `run.value` for a word that was chosen by what is no number */
-export async function textsOf(
-  { eos }: LlamaConfig,
-  rows: Rows,
-  { steps, first, texts }: { readonly steps: number; readonly first: number; readonly texts: number },
-): Promise<number[][]> {
+/** The words of each leg until a step. @throws finding `run.value` for a word that was chosen by what is no number */
+export async function textsOf({ eos }: LlamaConfig, rows: Rows, legs: readonly Leg[], until: number): Promise<number[][]> {
   const history = await rows.state('history')
   const { rows: count } = rows.shape
-  return Array.from({ length: texts }, (_, row) => {
+  return legs.map(({ index, chosen, limit }, row) => {
     const ids: number[] = []
-    for (let step = 0; step < steps; step++) {
+    for (let step = chosen; step < Math.min(until, limit); step++) {
       const id = history[step * count + row] ?? -1
-      if (id < 0) throw noNumbers(first + row, step)
+      if (id < 0) throw noNumbers(index, step)
       ids.push(id)
       // What stands behind an end was not asked for, and may not have been computed.
       if (eos.includes(id)) break
@@ -43,21 +40,23 @@ export async function textsOf(
   })
 }
 
-/** Tokens that rows have beyond those sent before, by case. */
+/** Tokens that texts have beyond those sent before, by case: what legs have chosen. */
 export function* newTokens(
-  rows: readonly (readonly number[])[],
+  legs: readonly Leg[],
+  words: readonly (readonly number[])[],
   { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
   sent: number[],
-  first: number,
 ): Generator<LlamaTokens> {
-  for (const [row, chosen] of rows.entries()) {
-    const before = sent[row] ?? 0
+  for (const [row, { index, chosen }] of legs.entries()) {
+    const text = words[row] ?? []
+    const before = sent[index] ?? 0
+    const now = chosen + text.length
     // A row that has ended was sent with its end id.
-    if (chosen.length === before) continue
-    const ids = beforeEnd(chosen, eos)
-    const finish = ids.length < chosen.length ? 'end' : chosen.length >= maxNewTokens ? 'limit' : undefined
-    yield { index: first + row, ids: ids.slice(before), ...(finish === undefined ? {} : { finish }) }
-    sent[row] = chosen.length
+    if (now === before) continue
+    const ids = beforeEnd(text, eos)
+    const finish = ids.length < text.length ? 'end' : now >= maxNewTokens ? 'limit' : undefined
+    yield { index, ids: ids.slice(before - chosen), ...(finish === undefined ? {} : { finish }) }
+    sent[index] = now
   }
 }
 

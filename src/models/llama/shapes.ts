@@ -4,7 +4,8 @@ import { endsOf } from '../decoding/decoding_states.js'
 import type { Generation, GenerationOptions } from '../decoding/generation_options.js'
 import { longestOf, type TokenCase } from '../files/token_cases.js'
 import type { LlamaConfig } from './config.js'
-import { type Reach, reachOf } from './weights.js'
+import type { Leg } from './legs.js'
+import type { Reach } from './weights.js'
 
 export interface RowsShape {
   /** Rows of the caches: sequences times beams. */
@@ -68,24 +69,27 @@ export function capacityFor(length: number, positions: number): number {
   return Math.min(Math.ceil(length / step) * step, positions)
 }
 
+/** The shape that legs run in together, which are turned by the same tables and as many tokens into their texts. */
 export function shapeOf(
   config: LlamaConfig,
-  prompts: readonly (readonly number[])[],
-  generation: Pick<Generation, 'maxNewTokens' | 'choice'> | undefined,
+  legs: readonly Leg[],
+  generation: Pick<Generation, 'choice'> | undefined,
   { capacity = 0, invariant }: { readonly capacity?: number | undefined; readonly invariant?: number | undefined } = {},
 ): RowsShape {
-  const longest = prompts.reduce((most, { length }) => Math.max(most, length), 0)
-  const length = longest + (generation?.maxNewTokens ?? 0)
+  const length = Math.max(...legs.map(({ prompt, chosen, limit }) => prompt.length + limit - chosen))
+  const [first] = legs
+  const chosen = first?.chosen ?? 0
+  const steps = Math.max(...legs.map(({ limit }) => limit)) - chosen
   const width = generation?.choice.kind === 'beams' ? generation.choice.width : 1
   const places =
     invariant === undefined ? capacityFor(Math.max(length, capacity), config.positions) : fixedCapacity(config, capacity)
   return {
-    rows: (invariant ?? prompts.length) * width,
+    rows: (invariant ?? legs.length) * width,
     width,
     capacity: places,
-    steps: Math.ceil((generation?.maxNewTokens ?? 1) / stepsPerRun) * stepsPerRun,
+    steps: chosen + Math.max(Math.ceil(steps / stepsPerRun), 1) * stepsPerRun,
     ends: endsOf(config.eos),
-    reach: reachOf(config, length),
+    reach: first?.reach ?? 'short',
     pass: invariant === undefined ? undefined : Math.min(places, mostFixedTokens),
   }
 }
@@ -125,20 +129,13 @@ export function checkInvariant(
   )
 }
 
-/**
- * Cases that are run together: at most `most`, one behind the other, and all turned by the same tables, so that no text is turned by
- * those of a longer one.
- * @returns numbers of the first of each batch, and behind the last
- */
-export function batchesOf(config: LlamaConfig, cases: readonly TokenCase[], newTokens: number, most: number): [number, number][] {
-  const reach = ({ inputIds }: TokenCase): Reach => reachOf(config, inputIds.length + newTokens)
-  const found: [number, number][] = []
-  let first = 0
-  for (const [at, item] of cases.entries()) {
-    const begun = cases[first]
-    if (begun === undefined || (at - first < most && reach(item) === reach(begun))) continue
-    found.push([first, at])
-    first = at
+/** Legs that run together: at most `most`, one behind the other, and all turned by the same tables. */
+export function batchesOf(legs: readonly Leg[], most: number): Leg[][] {
+  const found: Leg[][] = []
+  for (const leg of legs) {
+    const last = found.at(-1)
+    if (last !== undefined && last.length < most && last[0]?.reach === leg.reach) last.push(leg)
+    else found.push([leg])
   }
-  return [...found, [first, cases.length]]
+  return found
 }

@@ -14,6 +14,9 @@ export interface Start {
   readonly prompts: readonly (readonly number[])[]
   /** The cases' places in the whole run, for their seeds. */
   readonly cases: readonly number[]
+  /** Tokens that were chosen before, 0 by default, and how many each text may have, `maxNewTokens` by default. */
+  readonly chosen?: number
+  readonly limits?: readonly number[]
 }
 
 /** What states hold before the first step behind prompts. The first step takes up the last token of each. */
@@ -21,7 +24,7 @@ export function startStates(
   { vocab, eos }: Pick<LlamaConfig, 'vocab' | 'eos'>,
   { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,
   shape: Pick<RowsShape, 'rows' | 'width' | 'capacity'>,
-  { prompts, cases }: Start,
+  { prompts, cases, chosen = 0, limits = [] }: Start,
 ): Values {
   const ids = Int32Array.from(eos.length === 0 ? [noEnd] : eos)
   if (choice.kind === 'beams') return { ends: ids, ...beamStates(choice.rule, shape, prompts) }
@@ -30,13 +33,13 @@ export function startStates(
   const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
   const ofRows = (value: (row: number) => number): Int32Array => Int32Array.from({ length: rows }, (_, row) => value(row))
   const values: Record<string, Int32Array | Float32Array> = {
-    step: new Int32Array(1),
+    step: Int32Array.of(chosen),
     words: ofRows((row) => prompts[row]?.at(-1) ?? 0),
     places: ofRows((row) => (prompts[row]?.length ?? 1) - 1),
     // Rows without a prompt have ended before they begin.
     finished: ofRows((row) => (row < prompts.length ? 0 : 1)),
     ends: ids,
-    limit: integers(maxNewTokens),
+    limit: ofRows((row) => limits[row] ?? maxNewTokens),
   }
   if (minNewTokens > 0) values.minimum = integers(minNewTokens)
   if (repetitionPenalty !== 1) {

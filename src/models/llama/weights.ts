@@ -69,8 +69,8 @@ export type Reach = 'short' | 'long'
 const tableName = (table: (typeof tables)[number], reach: Reach): string => `rotation.${reach}.${table}`
 const reachesOf = ({ rotary }: LlamaConfig): readonly Reach[] => (rotary.type === 'longrope' ? ['short', 'long'] : ['short'])
 
-/** Which tables a text of at most `length` tokens is turned by. All of it is turned by the same ones, as they are cached together. */
-export const reachOf = ({ rotary }: LlamaConfig, length: number): Reach =>
+/** Which tables a text of `length` tokens is turned by. All of it is turned by the same ones, as they are cached together. */
+export const reachOf = ({ rotary }: Pick<LlamaConfig, 'rotary'>, length: number): Reach =>
   rotary.type === 'longrope' && length > rotary.originalPositions ? 'long' : 'short'
 
 /** The session's tensors by the names that the programs have for weights. */

@@ -1,0 +1,350 @@
+// Decode attention of heads that share keys and values, on tensor cores: up to 8 heads of 64 or 128 elements of a 16-bit type are one factor of
+// products with 16 places at a time. Keys and values go from memory to registers as they lie there, since a product may take the elements
+// of a row, and the columns of a result, in any order that both factors agree on. Sums are divided among workers, segments and blocks as in
+// attention_decode_kernel.cuh.
+#ifndef HEDDLE_ATTENTION_DECODE_HEADS_CUH
+#define HEDDLE_ATTENTION_DECODE_HEADS_CUH
+
+#include "attention_decode_kernel.cuh"
+#include "attention_tiles.cuh"
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+/// Lane l has, with g = l / 4 and p = l % 4: of queries head g and of keys place g, elements 32 m + 8 p to 32 m + 8 p + 7; of values places
+/// 2 p and 2 p + 1, elements 64 m + 8 g to 64 m + 8 g + 7.
+template <class T, int HeadDim>
+struct DecodeHeads {
+  static_assert(sizeof(T) == 2 && HeadDim % 64 == 0, "whole fragments of a type of 16 bits");
+  static constexpr int size = HeadDim, rows = 8, piece = 16;
+  static constexpr int workers = 16, warps = 4;            // of a segment and of a block at most
+  static constexpr int resident = HeadDim <= 64 ? 3 : 2;  // blocks a multiprocessor has registers for
+  static constexpr int key_chunks = HeadDim / 32, value_chunks = HeadDim / 64;
+  static constexpr uint32_t row_bytes = (size + 4) * 4;  // as in DecodeShape
+
+  static __host__ __device__ __forceinline__ uint32_t slot_bytes(int shared) { return static_cast<uint32_t>(shared < rows ? shared : rows) * row_bytes; }
+  /// Room for the sums of every worker with a piece and of the fresh place, and for the exchange.
+  static __host__ __device__ __forceinline__ uint32_t shared_bytes(int64_t places, int shared) {
+    const int64_t pieces = (places + piece - 1) / piece;
+    return (static_cast<uint32_t>(pieces < workers ? pieces : workers) + 1) * slot_bytes(shared) + ClusterExchange::barrier_bytes;
+  }
+};
+
+/// Eight elements as the registers of a fragment.
+struct DecodeWords {
+  uint32_t v[4];
+};
+
+template <class T>
+__device__ __forceinline__ DecodeWords words_of(const Pack<T, 8>& pack) {
+  DecodeWords words;
+  memcpy(&words, &pack, sizeof words);
+  return words;
+}
+
+template <class T>
+__device__ __forceinline__ DecodeWords rounded_words(const float (&elements)[8]) {
+  Pack<T, 8> pack;
+  round_into(pack, elements);
+  return words_of(pack);
+}
+
+/// A lane's part of a piece.
+template <class Shape>
+struct HeadsKeys {
+  DecodeWords at[2][Shape::key_chunks] = {};  // of places g and g + 8
+};
+template <class Shape>
+struct HeadsValues {
+  DecodeWords at[4][Shape::value_chunks] = {};  // of places 2 p, 2 p + 1, 2 p + 8 and 2 p + 9
+};
+
+/// Weighted values of some places for all heads, and the softmax of head g, which its quad shares.
+template <class T, class Shape, bool KeepsPeak>
+struct HeadsSum {
+  OnlineSoftmax softmax;
+  float peak = -INFINITY;
+  float output[Shape::value_chunks][4][4] = {};  // heads 2 p and 2 p + 1 of elements 64 m + 8 g + 2 i, then of the next
+
+  /// Takes a piece's keys: `score(raw, place)` is what softmax is taken of for one of its 16 places, -INFINITY where nothing is attended.
+  /// Gives weights as a factor of the product with values.
+  template <class Score>
+  __device__ __forceinline__ void weigh(const DecodeWords (&query)[Shape::key_chunks], const HeadsKeys<Shape>& keys, Score score, int lane,
+                                        uint32_t (&weights)[2]) {
+    float raw[2][4] = {};
+    HEDDLE_UNROLL
+    for (int m = 0; m < Shape::key_chunks; ++m) {
+      HEDDLE_UNROLL
+      for (int k = 0; k < 4; k += 2) {
+        const uint32_t left[4] = {query[m].v[k], 0, query[m].v[k + 1], 0};
+        HEDDLE_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const uint32_t right[2] = {keys.at[half][m].v[k], keys.at[half][m].v[k + 1]};
+          mma_m16n8k16<T>(raw[half], left, right);
+        }
+      }
+    }
+    float scores[4], largest = -INFINITY;
+    HEDDLE_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      scores[e] = score(raw[e / 2][e % 2], e / 2 * 8 + lane % 4 * 2 + e % 2);
+      largest = fmaxf(largest, scores[e]);
+    }
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+    largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+    if constexpr (KeepsPeak) peak = fmaxf(peak, largest);
+    const float factor = softmax.admit(largest);
+    if (__any_sync(0xffffffffu, factor != 1.0f)) {
+      HEDDLE_UNROLL
+      for (int e = 0; e < 2; ++e) {
+        const float own = __shfl_sync(0xffffffffu, factor, (lane % 4 * 2 + e) * 4);
+        HEDDLE_UNROLL
+        for (int m = 0; m < Shape::value_chunks; ++m) {
+          HEDDLE_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            output[m][i][e] *= own;
+            output[m][i][2 + e] *= own;
+          }
+        }
+      }
+    }
+    HEDDLE_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      scores[e] = softmax.weight(scores[e]);
+      softmax.total += scores[e];
+    }
+    weights[0] = round_pair<T>(scores[0], scores[1]);
+    weights[1] = round_pair<T>(scores[2], scores[3]);
+  }
+
+  /// Adds the piece's values.
+  __device__ __forceinline__ void add(const uint32_t (&weights)[2], const HeadsValues<Shape>& values) {
+    HEDDLE_UNROLL
+    for (int m = 0; m < Shape::value_chunks; ++m) {
+      HEDDLE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const auto low = [&](int e) { return (values.at[e][m].v[i] & 0xffffu) | values.at[e + 1][m].v[i] << 16; };
+        const auto high = [&](int e) { return values.at[e][m].v[i] >> 16 | (values.at[e + 1][m].v[i] & 0xffff0000u); };
+        const uint32_t left[4] = {low(0), high(0), low(2), high(2)};
+        mma_m16n8k16<T>(output[m][i], left, weights);
+      }
+    }
+  }
+
+  /// Sends the sums of the first `heads` heads to a slot of the cluster's first block.
+  __device__ __forceinline__ void send(const ClusterExchange& exchange, bool is_clustered, Shared16 slot, int heads, int lane) const {
+    const auto to = exchange.destination(slot, 0);
+    const auto give = [&](int head, int place, const Pack<float, 4>& pack) {
+      const uint32_t bytes = static_cast<uint32_t>(head) * Shape::row_bytes + static_cast<uint32_t>(place) * 4;
+      if (is_clustered) {
+        exchange.send<true>(to, bytes, pack);
+      } else {
+        exchange.send<false>(to, bytes, pack);
+      }
+    };
+    float total = softmax.total;
+    total += __shfl_xor_sync(0xffffffffu, total, 1);
+    total += __shfl_xor_sync(0xffffffffu, total, 2);
+    const int g = lane / 4, p = lane % 4;
+    if (p == 0 && g < heads) give(g, Shape::size, {{softmax.top, total, peak, 0.0f}});
+    HEDDLE_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      if (2 * p + e >= heads) continue;
+      HEDDLE_UNROLL
+      for (int m = 0; m < Shape::value_chunks; ++m) {
+        HEDDLE_UNROLL
+        for (int i = 0; i < 4; i += 2) {
+          give(2 * p + e, m * 64 + g * 8 + i * 2, {{output[m][i][e], output[m][i][2 + e], output[m][i + 1][e], output[m][i + 1][2 + e]}});
+        }
+      }
+    }
+  }
+};
+
+/// The key and the value of the place that is not in memory yet, as the first of a piece.
+template <class T, class Shape>
+struct HeadsFresh {
+  HeadsKeys<Shape> keys;
+  HeadsValues<Shape> values;
+
+  /// What sequence b has there.
+  template <class Slots>
+  __device__ __forceinline__ void read(const Slots& slots, int b, int h, int lane) {
+    const int g = lane / 4, p = lane % 4;
+    HEDDLE_UNROLL
+    for (int m = 0; m < Shape::key_chunks; ++m) {
+      float elements[8] = {};
+      if (g == 0) slots.template fresh_key<8, true>(b, h, m * 32 + p * 8, 8, elements);
+      keys.at[0][m] = rounded_words<T>(elements);
+    }
+    HEDDLE_UNROLL
+    for (int m = 0; m < Shape::value_chunks; ++m) {
+      float elements[8] = {};
+      if (p == 0) slots.template fresh_value<8, true>(b, h, m * 64 + g * 8, 8, elements);
+      values.at[0][m] = rounded_words<T>(elements);
+    }
+  }
+
+  /// Stores both at place j of sequence b.
+  template <class Slots>
+  __device__ __forceinline__ void store(const Slots& slots, int b, int h, int j, int lane, const Out<T>& key_cache,
+                                        const Out<T>& value_cache) const {
+    const int g = lane / 4, p = lane % 4;
+    const auto give = [](const Out<T>& cache, int64_t at, const DecodeWords& words) {
+      Pack<T, 8> pack;
+      memcpy(&pack, &words, sizeof pack);
+      cache.set_pack(at, pack);
+    };
+    if (g == 0) {
+      const int64_t row = slots.fresh_key_row(b, h, j);
+      HEDDLE_UNROLL
+      for (int m = 0; m < Shape::key_chunks; ++m) give(key_cache, row + m * 32 + p * 8, keys.at[0][m]);
+    }
+    if (p == 0) {
+      const int64_t row = slots.fresh_value_row(b, h, j);
+      HEDDLE_UNROLL
+      for (int m = 0; m < Shape::value_chunks; ++m) give(value_cache, row + m * 64 + g * 8, values.at[0][m]);
+    }
+  }
+};
+
+/// A block, or a cluster of blocks, for each segment of a query row and up to 8 heads that share its keys. Rows are whole and aligned.
+template <class T, class O, class Shape, class Slots, class... Caches>
+__global__ void __launch_bounds__(32 * Shape::warps, Shape::resident)
+    attention_decode_heads(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
+                           const Slots slots, Caches... caches) {
+  begin_kernel();
+  using Sums = HeadsSum<T, Shape, has_denominator<Slots>>;
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, p = lane % 4;
+  const int own_warps = static_cast<int>(blockDim.x) / 32;
+  const int rank = static_cast<int>(blockIdx.x) % extents.cluster;
+  const int warp = rank * own_warps + static_cast<int>(threadIdx.x) / 32, warps = own_warps * extents.cluster;
+  int64_t item = static_cast<int>(blockIdx.x) / extents.cluster;
+  const int i = peel(item, extents.queries), part = peel(item, (extents.shared + Shape::rows - 1) / Shape::rows) * Shape::rows;
+  const int h = peel(item, extents.heads / extents.shared), b = static_cast<int>(item);
+  // Rows beyond the last head are computed as copies of it and dropped.
+  const int first_head = h * extents.shared + part, heads = min(extents.shared - part, Shape::rows);
+  const int head = first_head + min(g, heads - 1);
+
+  const DecodeRange range = DecodeRange::of<Shape::rows>(slots, extents.places, b, first_head, heads, i);
+  const DecodeSplit split = DecodeSplit::of(range.stored - range.begin);
+  const int segment = static_cast<int>(blockIdx.y);
+  if (segment >= split.count) return;
+  // The last segment attends what is not in memory yet.
+  const bool is_last = segment + 1 == split.count;
+  const int begin = range.begin + segment * split.length, fresh_at = range.fresh_at;
+  const int stored = is_last ? range.stored : begin + split.length;
+  const int pieces = (stored - begin + Shape::piece - 1) / Shape::piece;
+
+  const auto load_keys = [&](const DecodeWalk<Shape>& at, HeadsKeys<Shape>& keys) {
+    HEDDLE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int j = begin + at.piece * Shape::piece + half * 8 + g;
+      const bool attended = !at.is_done() && j < stored && j != fresh_at;
+      const int64_t row = attended ? slots.key_row(slots.owner(b, j), h, j) + p * 8 : 0;
+      HEDDLE_UNROLL
+      for (int m = 0; m < Shape::key_chunks; ++m) {
+        keys.at[half][m] = {};
+        if (attended) keys.at[half][m] = words_of(key.template get_pack<8>(row + m * 32));
+      }
+    }
+  };
+  const auto load_values = [&](const DecodeWalk<Shape>& at, HeadsValues<Shape>& values) {
+    HEDDLE_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      const int j = begin + at.piece * Shape::piece + e / 2 * 8 + p * 2 + e % 2;
+      const bool attended = !at.is_done() && j < stored && j != fresh_at;
+      const int64_t row = attended ? slots.value_row(slots.owner(b, j), h, j) + g * 8 : 0;
+      HEDDLE_UNROLL
+      for (int m = 0; m < Shape::value_chunks; ++m) {
+        values.at[e][m] = {};
+        if (attended) values.at[e][m] = words_of(value.template get_pack<8>(row + m * 64));
+      }
+    }
+  };
+  DecodeWalk<Shape> here(warp, warps, pieces);
+  HeadsKeys<Shape> keys;
+  HeadsValues<Shape> values;
+  load_keys(here, keys);
+  load_values(here, values);
+  DecodeWords query[Shape::key_chunks];
+  HEDDLE_UNROLL
+  for (int m = 0; m < Shape::key_chunks; ++m) {
+    float elements[8];
+    slots.template query<8, true>(b, i, head, m * 32 + p * 8, 8, elements);
+    query[m] = rounded_words<T>(elements);
+  }
+
+  HEDDLE_DYNAMIC_SHARED(memory);
+  const uint32_t slot_bytes = Shape::slot_bytes(extents.shared);
+  const ClusterExchange exchange(memory + (Shape::shared_bytes(extents.places, extents.shared) - ClusterExchange::barrier_bytes), extents.cluster);
+  const int sums = min(pieces, Shape::workers);
+  const bool attends_fresh = is_last && fresh_at >= range.begin && fresh_at < range.end;
+  const int slots_used = sums + (attends_fresh ? 1 : 0);
+  exchange.announce(rank == 0 ? static_cast<uint32_t>(slots_used * heads) * Shape::row_bytes : 0);
+  const auto slot_of = [&](int slot, int r) {
+    return memory + (static_cast<uint32_t>(slot) * slot_bytes + static_cast<uint32_t>(r) * Shape::row_bytes);
+  };
+  const int own_begin = lower_of(slots, b, head, i), own_end = upper_of(slots, b, head, i, extents.places);
+  const auto score_at = [&](float raw, int j) {
+    return j >= own_begin && j < own_end ? slots.score(raw, b, i, head, j) : -INFINITY;
+  };
+  exchange.ready();
+  if constexpr (Slots::has_fresh) {
+    if (is_last && warp == own_warps - 1) {
+      HeadsFresh<T, Shape> fresh;
+      fresh.read(slots, b, h, lane);
+      // Of the blocks that share the place, one stores it.
+      if (part == 0 && fresh_at >= 0 && fresh_at < extents.places) fresh.store(slots, b, h, fresh_at, lane, caches...);
+      if (attends_fresh) {
+        const int owner = slots.owner(b, fresh_at);
+        if (owner != b) fresh.read(slots, owner, h, lane);
+        Sums sum;
+        uint32_t weights[2];
+        sum.weigh(
+            query, fresh.keys, [&](float raw, int place) { return place == 0 ? score_at(raw, fresh_at) : -INFINITY; }, lane, weights);
+        sum.add(weights, fresh.values);
+        sum.send(exchange, extents.cluster > 1, slot_of(sums, 0), heads, lane);
+      }
+    }
+  }
+
+  Sums sum;
+  while (!here.is_done()) {
+    DecodeWalk<Shape> next = here;
+    next.advance();
+    const int first = begin + here.piece * Shape::piece;
+    uint32_t weights[2];
+    sum.weigh(
+        query, keys,
+        [&](float raw, int place) {
+          const int j = first + place;
+          return j < stored && j != fresh_at ? score_at(raw, j) : -INFINITY;
+        },
+        lane, weights);
+    // What the next piece needs first is on its way while this one's values are multiplied.
+    load_keys(next, keys);
+    sum.add(weights, values);
+    load_values(next, values);
+    if (next.worker != here.worker) {
+      sum.send(exchange, extents.cluster > 1, slot_of(here.worker, 0), heads, lane);
+      sum = Sums();
+    }
+    here = next;
+  }
+  if (rank != 0) return;
+  exchange.receive();
+  const DecodeItem item_of = {b, i, first_head, heads, segment, split.count};
+  finish_decode<Shape, true>(extents, item_of, slots_used, slot_of, out, parts, slots);
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,129 @@
+// Device memory in which the blocks of one launch leave what the next launch of the same launcher puts together: sums of a row that
+// is divided over blocks. It belongs to the queue, whose launches follow one another, so nothing outlives the launcher that asked.
+#ifndef HEDDLE_SCRATCH_CUH
+#define HEDDLE_SCRATCH_CUH
+
+#include "launcher.cuh"
+
+#if defined(HEDDLE_SIMT)
+#include <cstdlib>
+#else
+#include <mutex>
+#include <vector>
+#endif
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+#if defined(HEDDLE_SIMT)
+
+/// Room for `floats` floats. Launches are over when they return here, so it is a launcher's own; it holds NaN at first.
+class Scratch {
+ public:
+  Scratch(const heddle_launch*, heddle_error* error, const char* name, int64_t floats) {
+    const size_t bytes = static_cast<size_t>(floats) * sizeof(float);
+    if (bytes == 0) return;
+    data_ = static_cast<float*>(aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
+    if (data_ == nullptr) {
+      status = fail(error, HEDDLE_MEMORY, "kernel %s: no memory for %zu bytes of sums", name, bytes);
+      return;
+    }
+    memset(static_cast<void*>(data_), 0xff, bytes);
+    buffer_.data = reinterpret_cast<char*>(data_);
+    buffer_.count = static_cast<uint64_t>(floats);
+  }
+  ~Scratch() { ::free(data_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  int32_t status = HEDDLE_OK;
+  In<float> in() const { return In<float>(named()); }
+  Out<float> out() const { return Out<float>(named()); }
+
+ private:
+  static constexpr size_t alignment = 256;
+  simt::Buffer named() const {
+    simt::Buffer buffer = buffer_;
+    buffer.name = "sums";
+    buffer.given = true;
+    return buffer;
+  }
+
+  float* data_ = nullptr;
+  simt::Buffer buffer_;
+};
+
+#else
+
+/// Memory of each queue of each device. It grows by doubling and is kept as long as the process lives: captured graphs refer to it, and
+/// queues that are made later at the same address find it.
+class QueueMemory {
+ public:
+  /// At least `bytes`, aligned to 256. A run outside of a capture comes first, as for loading kernels: allocating cannot be captured.
+  cudaError_t get(int device, void* queue, uint64_t bytes, void** data) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    uint64_t size = least;
+    for (const Piece& piece : pieces_) {
+      if (piece.device != device || piece.queue != queue) continue;
+      *data = piece.data;
+      if (piece.bytes >= bytes) return cudaSuccess;
+      size = piece.bytes;
+    }
+    while (size < bytes) size *= 2;
+    const cudaError_t status = cudaMalloc(data, size);
+    // Later pieces of a queue are larger ones.
+    if (status == cudaSuccess) pieces_.push_back({device, queue, *data, size});
+    return status;
+  }
+
+ private:
+  static constexpr uint64_t least = uint64_t{1} << 20;
+  struct Piece {
+    int device;
+    void* queue;
+    void* data;
+    uint64_t bytes;
+  };
+
+  std::mutex mutex_;
+  std::vector<Piece> pieces_;
+};
+
+inline QueueMemory& queue_memory() {
+  static QueueMemory* const memory = new QueueMemory;  // never destroyed: the driver may be gone before it
+  return *memory;
+}
+
+/// Room for `floats` floats, which hold anything at first.
+class Scratch {
+ public:
+  Scratch(const heddle_launch* launch, heddle_error* error, const char* name, int64_t floats) {
+    if (floats == 0) return;
+    const uint64_t bytes = static_cast<uint64_t>(floats) * sizeof(float);
+    const cudaError_t got = queue_memory().get(current_device(), launch->queue, bytes, &data_);
+    if (got == cudaSuccess) return;
+    cudaGetLastError();  // so that whoever asks next does not meet this one
+    status = fail(error, got == cudaErrorMemoryAllocation ? HEDDLE_MEMORY : HEDDLE_DEVICE, "kernel %s: %llu bytes for sums: %s", name,
+                  static_cast<unsigned long long>(bytes), cudaGetErrorString(got));
+  }
+
+  int32_t status = HEDDLE_OK;
+  In<float> in() const { return {static_cast<const float*>(data_)}; }
+  Out<float> out() const { return {static_cast<float*>(data_)}; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+#endif
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

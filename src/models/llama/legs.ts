@@ -1,0 +1,55 @@
+/**
+ * Where a text changes its rotation on the way. Longrope turns a text of more tokens than the original positions by other angles than a
+ * shorter one, all of it: when a text outgrows them, what was cached is of no use and is read again, as Hugging Face's `generate` does.
+ * Such a text is generated in two legs, the second of which has the words of the first in its prompt. A leg belongs to its case alone: what
+ * else is in a batch changes nothing. Beams are turned by what their longest text needs.
+ */
+import type { Generation } from '../decoding/generation_options.js'
+import type { LlamaConfig } from './config.js'
+import { type Reach, reachOf } from './weights.js'
+
+/** A part of a text that one table turns. */
+export interface Leg {
+  /** The number of the case. */
+  readonly index: number
+  /** What is read before the first step, words of the leg before included. */
+  readonly prompt: readonly number[]
+  /** Tokens that were chosen before. */
+  readonly chosen: number
+  /** Tokens that are chosen when the leg is over, those before included. */
+  readonly limit: number
+  readonly reach: Reach
+}
+
+type Rotated = Pick<LlamaConfig, 'rotary'>
+type Choice = Pick<Generation, 'maxNewTokens' | 'choice'>
+
+/** The leg that follows a prompt and the tokens chosen behind it. @param most tokens that may be chosen in all */
+function legBehind(config: Rotated, index: number, prompt: readonly number[], chosen: number, most: number): Leg {
+  const { rotary } = config
+  const reach = reachOf(config, prompt.length)
+  // A token is chosen by all before it: the one behind the last original position is the last that short texts have.
+  const isShort = rotary.type === 'longrope' && reach === 'short'
+  const limit = isShort ? Math.min(most, chosen + rotary.originalPositions - prompt.length + 1) : most
+  return { index, prompt, chosen, limit, reach }
+}
+
+/** How a case begins, which is all of it as a rule. @param generation undefined where nothing is chosen */
+export function firstLeg(config: Rotated, index: number, prompt: readonly number[], generation: Choice | undefined): Leg {
+  const most = generation?.maxNewTokens ?? 0
+  if (generation?.choice.kind !== 'beams') return legBehind(config, index, prompt, 0, most)
+  return { index, prompt, chosen: 0, limit: most, reach: reachOf(config, prompt.length + most) }
+}
+
+/** What follows a leg in which `words` were chosen; undefined where the text is over. */
+export function nextLeg(
+  config: Rotated,
+  leg: Leg,
+  words: readonly number[],
+  most: number,
+  ends: readonly number[],
+): Leg | undefined {
+  const chosen = leg.chosen + words.length
+  if (chosen < leg.limit || chosen >= most || ends.includes(words.at(-1) ?? -1)) return undefined
+  return legBehind(config, leg.index, [...leg.prompt, ...words], chosen, most)
+}
