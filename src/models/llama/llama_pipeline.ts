@@ -109,11 +109,11 @@ export interface Llama {
 }
 
 /** Steps between two looks at what has ended. */
-const stepsPerRun = 8
+export const stepsPerRun = 8
 /** Shapes whose states are kept. */
 const keptShapes = 4
 const usualBatch = 8
-const usualChunk = 512
+export const usualChunk = 512
 
 /** Any program over the layers has their weights. */
 const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }

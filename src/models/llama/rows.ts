@@ -11,6 +11,7 @@ import { buildProgram, type Program } from '../../runtime/program.js'
 import type { ProgramStates } from '../../runtime/program_states.js'
 import { stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
+import { type SharedArena, sharedArena } from '../../runtime/shared_arena.js'
 import { openStates, type States } from '../../runtime/states.js'
 import { type BeamSizes, beamParts } from '../decoding/beam_search.js'
 import { candidatesOf, type Generation } from '../decoding/generation_options.js'
@@ -54,6 +55,8 @@ export interface Rows {
   readonly shape: RowsShape
   /** Device memory of the states. */
   readonly stateBytes: number
+  /** Device memory of what lives during a run alone: of steps, and of the largest pass so far. */
+  readonly arenaBytes: number
   /** The program of the steps, for inspection and timing. */
   readonly steps: Program
   /** Reads tokens into the caches, in passes of at most `most`. @throws the signal's reason when it aborts, between two passes at the latest */
@@ -78,8 +81,8 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   const decoder = assembleSteps(config, plan, generation, stepsPerRun, shape.reach)
   const sizes = stepDims(made)
   const states = await openStates({ device: session.device, layouts }, stateDecls(decoder.compiled, sizes, { T: dtype }))
-  const build = (assembly: Assembly, dims: Readonly<Record<string, number>>): Promise<Program> =>
-    buildProgram({ session, ...assembly.wired, states: statesOf(assembly, states), dims, types: { T: dtype } })
+  const build = (assembly: Assembly, dims: Readonly<Record<string, number>>, arena?: SharedArena): Promise<Program> =>
+    buildProgram({ session, ...assembly.wired, states: statesOf(assembly, states), dims, types: { T: dtype }, arena })
   const steps = await build(decoder, sizes).catch((error: unknown) => {
     states.release()
     throw error
@@ -90,13 +93,20 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
       () => {},
     ),
   )
-  const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> =>
-    passes.get(JSON.stringify([pass, gives, wanted]), () =>
-      build(assemblePrompt(config, plan, gives, shape.reach), {
-        ...modelDims(config),
-        ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
-      }),
+  const arena = sharedArena(session.device)
+  const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> => {
+    const key = JSON.stringify([pass, gives, wanted])
+    return passes.get(key, () =>
+      build(
+        assemblePrompt(config, plan, gives, shape.reach),
+        {
+          ...modelDims(config),
+          ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
+        },
+        arena.for(() => passes.clear(key)),
+      ),
     )
+  }
   async function run(pass: readonly Run[], most: number, asked: Asked | undefined, signal: AbortSignal | undefined) {
     const extents = passShape(pass, most)
     const gives = asked === undefined ? 'nothing' : asked.targets === undefined ? 'logits' : 'losses'
@@ -117,6 +127,9 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   return {
     shape,
     stateBytes: states.bytes,
+    get arenaBytes() {
+      return steps.memory.arenaBytes + arena.bytes
+    },
     steps,
     async read(unread, most, signal) {
       for (const pass of passesOf(unread, most)) {
@@ -142,6 +155,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     state: (name) => states.read(name),
     release() {
       void passes.clear()
+      arena.release()
       steps.release()
       states.release()
     },
