@@ -5,8 +5,10 @@
  */
 import { usageError } from '../../errors.js'
 import { capacityFor, stepsPerRun, usualChunk } from '../../models/llama/llama_pipeline.js'
+import { passesOf } from '../../models/llama/passes.js'
 import { openRows, type Rows, startStates } from '../../models/llama/rows.js'
 import { reachOf } from '../../models/llama/weights.js'
+import type { Program } from '../../runtime/program.js'
 import { integer, random } from '../../verify/random.js'
 import type { Ceilings } from '../floor.js'
 import { type Shape, shapeName } from '../result.js'
@@ -30,7 +32,7 @@ export interface LlamaBench extends LlamaModelSource {
   readonly window: number
   /** Windows, and times that prompts are read. */
   readonly repeats: number
-  /** Also times every kernel by itself. */
+  /** Also times every kernel of a step, and of the first pass over prompts, by itself. */
   readonly profile: boolean
 }
 
@@ -150,7 +152,7 @@ async function timeSteps(timed: Timed, shape: Shape): Promise<LlamaTimes> {
       ...{ what: 'step', ...shape, profile },
       ...describe(timed, rows, samples, work, shape.batch),
       device: summarise(replays.map((milliseconds) => milliseconds / stepsPerRun)),
-      launches: rows.steps.steps.filter(({ kind }) => kind !== 'copy').length / stepsPerRun,
+      launches: launchesOf(rows.steps) / stepsPerRun,
       captured: rows.steps.captured,
       evicts: cache === undefined ? undefined : work.bytes > 2 * cache,
     }
@@ -172,15 +174,31 @@ async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
       await rows.read(unread, chunk, signal)
       if (round >= warmup) samples.push(performance.now() - began)
     }
+    const [pass = []] = passesOf(unread, chunk)
+    const reader = await rows.reader(pass, chunk)
+    // What it is timed with is what it reads now.
+    await rows.read(pass, chunk, signal)
+    const profile = bench.profile ? stepTimes(reader, await reader.profile(1)) : undefined
     const work = promptWork(config, dtype, model.products, shape.batch, shape.seq)
     return {
-      ...{ what: 'prompt', ...shape, device: undefined, launches: 0, captured: false, evicts: undefined, profile: undefined },
+      ...{
+        what: 'prompt',
+        ...shape,
+        device: undefined,
+        launches: launchesOf(reader),
+        captured: false,
+        evicts: undefined,
+        profile,
+      },
       ...describe(timed, rows, samples, work, shape.batch * shape.seq),
     }
   } finally {
     rows.release()
   }
 }
+
+/** Kernels and matmuls. */
+const launchesOf = ({ steps }: Program): number => steps.filter(({ kind }) => kind !== 'copy').length
 
 /** @param tokens that a sample is of */
 function describe(

@@ -33,7 +33,7 @@ export interface LlamaTimes extends Shape {
   /** Undefined where the device's ceilings are not known, and then so is `fraction`. */
   readonly floor: Floor | undefined
   readonly fraction: number | undefined
-  /** Kernels and matmuls of a step; of prompts, 0. */
+  /** Kernels and matmuls of a step, or of the first pass over prompts. */
   readonly launches: number
   readonly captured: boolean
   readonly capacity: number

@@ -36,7 +36,8 @@ function timesTable({ plans, peers }: BenchLlamaResult, what: LlamaTimes['what']
     head: [
       ...(isStep ? ['plan', 'batch x context', 'ms a step'] : ['plan', 'prompts', 'ms']),
       ...['half within', 'tok/s', 'floor ms', 'of floor'],
-      ...(isStep ? ['device ms', 'launches'] : ['chunk']),
+      ...(isStep ? ['device ms'] : ['chunk']),
+      'launches',
       ...(peers === undefined ? [] : ['peer ms', 'times as fast']),
     ],
     style,
@@ -49,16 +50,15 @@ function timesTable({ plans, peers }: BenchLlamaResult, what: LlamaTimes['what']
       spread(times.milliseconds),
       perSecond(times.tokensPerSecond),
       ...floorText(times),
-      ...(isStep
-        ? [times.device === undefined ? unknown : milliseconds(times.device.median), times.launches.toFixed(0)]
-        : [times.chunk]),
+      isStep ? (times.device === undefined ? unknown : milliseconds(times.device.median)) : times.chunk,
+      times.launches.toFixed(0),
       ...beside(times, plan, peers),
     ])
   }
   return [table.toString()]
 }
 
-function memoryTable({ plans }: BenchLlamaResult): string {
+function memoryTable({ plans, device }: BenchLlamaResult): string {
   const head = ['plan', 'shape', 'capacity', 'weights', 'states', 'arena', 'expected', 'ratio', 'device', 'load s', 'load GB/s']
   const table = new Table({ head, style })
   for (const { loading, times } of plans) {
@@ -70,7 +70,7 @@ function memoryTable({ plans }: BenchLlamaResult): string {
         capacity,
         ...[weightBytes, stateBytes, arenaBytes, expectedBytes].map(mebibytes),
         ratio.toFixed(3),
-        mebibytes(usedBytes),
+        device.kind === 'simt' ? unknown : mebibytes(usedBytes),
         (loading.milliseconds / 1000).toPrecision(3),
         (loading.bytes / loading.milliseconds / 1e6).toPrecision(3),
       ])
@@ -102,9 +102,12 @@ function peersTable({ framework, about, times, problem }: LlamaPeers): string[] 
 function profileTables({ plans }: BenchLlamaResult): string[] {
   return plans
     .flatMap(({ times }) => times)
-    .flatMap(({ plan, profile, ...shape }) => {
+    .flatMap(({ plan, what, profile, ...shape }) => {
       if (profile === undefined) return []
-      const table = new Table({ head: [`${plan}, step ${shapeName(shape)}`, 'a step', 'us a step', 'us each'], style })
+      const table = new Table({
+        head: [`${plan}, ${what} ${shapeName(shape)}`, `a ${what === 'step' ? what : 'pass'}`, 'us together', 'us each'],
+        style,
+      })
       for (const { kernel, count, milliseconds: time } of profile) {
         table.push([kernel, count.toFixed(0), (1000 * time).toFixed(1), ((1000 * time) / count).toFixed(2)])
       }

@@ -44,7 +44,7 @@ export interface LlamaOptions {
 interface RunOptions {
   /** Cases run together. 8 by default. */
   readonly batch?: number
-  /** Tokens of prompts that are read at once. 512 by default. */
+  /** Tokens of prompts that are read at once. 2,048 by default; 512 where likelihoods are asked for, which take logits of each. */
   readonly chunk?: number
   readonly signal?: AbortSignal | undefined
   /** Called after each batch. */
@@ -113,7 +113,8 @@ export const stepsPerRun = 8
 /** Shapes whose states are kept. */
 const keptShapes = 4
 const usualBatch = 8
-export const usualChunk = 512
+export const usualChunk = 2048
+const usualScoredChunk = 512
 
 /** Any program over the layers has their weights. */
 const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
@@ -240,7 +241,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         }
       }
     },
-    async score(cases, { batch = usualBatch, chunk = usualChunk, places = [], signal, progress } = {}) {
+    async score(cases, { batch = usualBatch, chunk = usualScoredChunk, places = [], signal, progress } = {}) {
       const done = await turn()
       try {
         checkCases(config, cases, batch)

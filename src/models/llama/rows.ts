@@ -61,6 +61,8 @@ export interface Rows {
   readonly steps: Program
   /** Reads tokens into the caches, in passes of at most `most`. @throws the signal's reason when it aborts, between two passes at the latest */
   read(unread: readonly Unread[], most: number, signal?: AbortSignal): Promise<void>
+  /** The program that reads a pass, for inspection, and for timing behind `read` of the same pass. */
+  reader(pass: readonly Run[], most: number): Promise<Program>
   /** Reads one pass and returns what is asked of it, in order: logits of each token, or a number for each. */
   ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
   /** Sets states that steps go on from. */
@@ -73,7 +75,7 @@ export interface Rows {
 }
 
 /** Programs over passes of different shapes that are kept. */
-const keptPasses = 24
+const keptPasses = 48
 
 /** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what programs are refused for */
 export async function openRows(made: RowsConfig): Promise<Rows> {
@@ -94,11 +96,17 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     ),
   )
   const arena = sharedArena(session.device)
+  const assemblies = new Map<Given, Assembly>()
+  const assemblyOf = (gives: Given): Assembly => {
+    const made = assemblies.get(gives) ?? assemblePrompt(config, plan, gives, shape.reach)
+    assemblies.set(gives, made)
+    return made
+  }
   const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> => {
     const key = JSON.stringify([pass, gives, wanted])
     return passes.get(key, () =>
       build(
-        assemblePrompt(config, plan, gives, shape.reach),
+        assemblyOf(gives),
         {
           ...modelDims(config),
           ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
@@ -137,6 +145,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
         await run(pass, most, undefined, signal)
       }
     },
+    reader: (pass, most) => programFor(passShape(pass, most), 'nothing', 1),
     async ask(pass, asked, signal) {
       const tokens = pass.reduce((sum, { ids }) => sum + ids.length, 0)
       const results = Object.values(await run(pass, tokens, asked, signal))
