@@ -60,6 +60,11 @@ export async function timeLlamaTorch(
 ): Promise<LlamaPeers> {
   const { signal } = bench
   signal?.throwIfAborted()
+  const lacking = whatPeerLacks(bench)
+  if (lacking !== undefined) {
+    onLine(`torch: ${lacking}`)
+    return { framework: 'torch', about: {}, times: [], problem: lacking }
+  }
   const child = execa(file, args, {
     reject: false,
     input: JSON.stringify(requestOf(bench)),
@@ -90,6 +95,13 @@ export async function timeLlamaTorch(
 function describeLlamaPeer({ what, way, products, milliseconds, error, ...shape }: LlamaPeerTimes): string {
   const time = milliseconds === undefined ? error : `${milliseconds.median.toPrecision(4)} ms`
   return `torch ${way}, ${products}, ${what} ${shapeName(shape)}: ${time}`
+}
+
+/** What sets a model apart from those that the script has. */
+function whatPeerLacks({ config: { window, qkNorm, qkvBias } }: LlamaPeerBench): string | undefined {
+  const found = Object.entries({ 'a window': window !== undefined, 'norms of heads': qkNorm, biases: qkvBias })
+  const [lacking] = found.find(([, has]) => has) ?? []
+  return lacking === undefined ? undefined : `not timed: the model has ${lacking}, the script's models have none`
 }
 
 /** What the script reads from stdin. */
