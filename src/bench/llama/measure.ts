@@ -120,7 +120,9 @@ async function timeSteps(timed: Timed, shape: Shape): Promise<LlamaTimes> {
   const { config, dtype, window, repeats, signal, chunk = usualChunk } = bench
   const { first, last } = windowAround(shape.seq, window)
   observer.onStage?.(`${model.plan.name}: filling caches of ${shapeName(shape)}`)
+  const opened = performance.now()
   const rows = await openTimedRows(timed, shape.batch, last, window)
+  const setup = performance.now() - opened
   try {
     const prompts = idsOf(config, shape.batch, first)
     const unread = prompts.map((ids, row) => ({ row, first: 0, ids: ids.slice(0, -1) }))
@@ -149,7 +151,7 @@ async function timeSteps(timed: Timed, shape: Shape): Promise<LlamaTimes> {
     const work = stepWork(config, dtype, model.products, shape.batch, shape.seq)
     const cache = cacheOf(bench.device.info())
     return {
-      ...{ what: 'step', ...shape, profile },
+      ...{ what: 'step', ...shape, setup, profile },
       ...describe(timed, rows, samples, work, shape.batch),
       device: summarise(replays.map((milliseconds) => milliseconds / stepsPerRun)),
       launches: launchesOf(rows.steps) / stepsPerRun,
@@ -168,6 +170,9 @@ async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
   const rows = await openTimedRows(timed, shape.batch, shape.seq + stepsPerRun, stepsPerRun)
   try {
     const unread = idsOf(config, shape.batch, shape.seq).map((ids, row) => ({ row, first: 0, ids }))
+    const opened = performance.now()
+    for (const pass of passesOf(unread, chunk)) await rows.reader(pass, chunk)
+    const setup = performance.now() - opened
     const samples: number[] = []
     for (let round = 0; round < repeats + warmup; round++) {
       const began = performance.now()
@@ -188,6 +193,7 @@ async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
         launches: launchesOf(reader),
         captured: false,
         evicts: undefined,
+        setup,
         profile,
       },
       ...describe(timed, rows, samples, work, shape.batch * shape.seq),

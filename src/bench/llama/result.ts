@@ -36,6 +36,8 @@ export interface LlamaTimes extends Shape {
   /** Kernels and matmuls of a step, or of the first pass over prompts. */
   readonly launches: number
   readonly captured: boolean
+  /** Milliseconds until programs for the shape were made, recorded where the device records, and memory was there. */
+  readonly setup: number
   readonly capacity: number
   /** Tokens that are read at once. */
   readonly chunk: number

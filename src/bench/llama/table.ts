@@ -59,10 +59,23 @@ function timesTable({ plans, peers }: BenchLlamaResult, what: LlamaTimes['what']
 }
 
 function memoryTable({ plans, device }: BenchLlamaResult): string {
-  const head = ['plan', 'shape', 'capacity', 'weights', 'states', 'arena', 'expected', 'ratio', 'device', 'load s', 'load GB/s']
+  const head = [
+    'plan',
+    'shape',
+    'capacity',
+    'weights',
+    'states',
+    'arena',
+    'expected',
+    'ratio',
+    'device',
+    'setup s',
+    'load s',
+    'load GB/s',
+  ]
   const table = new Table({ head, style })
   for (const { loading, times } of plans) {
-    for (const { plan, what, capacity, memory, ...shape } of times) {
+    for (const { plan, what, capacity, memory, setup, ...shape } of times) {
       const { weightBytes, stateBytes, arenaBytes, expectedBytes, ratio, usedBytes } = memory
       table.push([
         plan,
@@ -71,6 +84,7 @@ function memoryTable({ plans, device }: BenchLlamaResult): string {
         ...[weightBytes, stateBytes, arenaBytes, expectedBytes].map(mebibytes),
         ratio.toFixed(3),
         device.kind === 'simt' ? unknown : mebibytes(usedBytes),
+        (setup / 1000).toPrecision(3),
         (loading.milliseconds / 1000).toPrecision(3),
         (loading.bytes / loading.milliseconds / 1e6).toPrecision(3),
       ])
