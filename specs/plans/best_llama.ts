@@ -47,14 +47,14 @@ function common({ bias }: LlamaFlags) {
   }
 }
 
-const over = (form: 'step' | 'prompt', flags: LlamaFlags) => {
+const over = (form: 'step' | 'beams' | 'prompt', flags: LlamaFlags) => {
   const { stacked, groups } = common(flags)
   // What is normed is no part of a stack, and a window has an end of its own.
   const ofHeads = flags.norm ? '_of_norms' : ''
   const ofPlaces = flags.window ? '_window' : ''
   const own: Readonly<Record<string, readonly string[]>> =
-    form === 'step'
-      ? { [`past_attention${ofHeads}${ofPlaces}`]: stepAttention }
+    form === 'step' || form === 'beams'
+      ? { [`${form === 'beams' ? 'beam' : 'past'}_attention${ofHeads}${ofPlaces}`]: stepAttention }
       : {
           [`prompt_attention${ofPlaces}`]: promptAttention,
           [`rotate_append${ofHeads}`]: ['keyTurned', 'keyCache', 'valueCache'],
@@ -64,7 +64,7 @@ const over = (form: 'step' | 'prompt', flags: LlamaFlags) => {
 }
 
 export const bestLlama = [
-  ...everyFlags.flatMap((flags) => [over('step', flags), over('prompt', flags)]),
+  ...everyFlags.flatMap((flags) => [over('step', flags), over('beams', flags), over('prompt', flags)]),
   plan('best-llama', llamaWords, { groups: {} }),
   plan('best-llama', llamaHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
   plan('best-llama', llamaSomeLogits, { groups: { matmul_cast_f32: ['product', 'logits'] } }),

@@ -27,6 +27,7 @@ export interface BenchLlamaOptions {
   readonly steps?: readonly Shape[] | undefined
   readonly prompts?: readonly Shape[] | undefined
   readonly chunk?: number | undefined
+  readonly invariant?: number | undefined
   readonly window: number
   readonly dtype?: (typeof dtypes)[number] | undefined
   readonly device?: DeviceKind | undefined
@@ -60,7 +61,7 @@ export async function runBenchLlama(
   context: CliContext,
 ): Promise<BenchLlamaResult> {
   const { root, log, signal } = context
-  const { repeats, chunk, window, peer } = options
+  const { repeats, chunk, invariant, window, peer } = options
   const shape = nameOf(name, options)
   const config = await benchLlamaConfig(shape, root)
   const folder = options.weights === 'checkpoint' ? folderOf(shape, root) : undefined
@@ -84,7 +85,7 @@ export async function runBenchLlama(
       onResult: (times) => log(`${describeLlama(times)}\n`),
     }
     const profile = options.profile ?? false
-    const results = await benchLlama({ ...kernels, ...sizes, ceilings, plans, chunk, profile, folder }, observer)
+    const results = await benchLlama({ ...kernels, ...sizes, ceilings, plans, chunk, invariant, profile, folder }, observer)
     const products = [...new Set(results.map((each) => each.products))]
     const ways = options.peerWays
     const peers = peer === undefined ? undefined : await timeLlamaTorch({ ...sizes, products, ways }, (line) => log(`${line}\n`))
@@ -135,6 +136,7 @@ export const llamaCommand = (context: () => CliContext) =>
     .option('--steps <shapes>', 'batch x context, separated by commas; 1x512 where no prompts are given either', shapesOf)
     .option('--prompts <shapes>', 'prompts x tokens, separated by commas', shapesOf)
     .option('--chunk <tokens>', 'tokens of prompts that are read at once', positive)
+    .option('--invariant <rows>', 'compute everything for so many rows, so that results are the same bit for bit', positive)
     .option('--window <steps>', 'steps of a sample, a multiple of 8', positive, 64)
     .addOption(new Option('--dtype <dtype>', 'storage type; default: that of the configuration').choices(dtypes))
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))

@@ -4,10 +4,10 @@
  * context says, filled by reading tokens. No text ends before its steps are done.
  */
 import { usageError } from '../../errors.js'
-import { capacityFor, stepsPerRun, usualChunk } from '../../models/llama/llama_pipeline.js'
-import { passesOf } from '../../models/llama/passes.js'
-import { openRows, type Rows, startStates } from '../../models/llama/rows.js'
-import { reachOf } from '../../models/llama/weights.js'
+import { usualChunk } from '../../models/llama/llama_pipeline.js'
+import { openRows, type Rows } from '../../models/llama/rows.js'
+import { capacityFor, checkInvariant, shapeOf, stepsPerRun } from '../../models/llama/shapes.js'
+import { startStates } from '../../models/llama/start.js'
 import type { Program } from '../../runtime/program.js'
 import { integer, random } from '../../verify/random.js'
 import type { Ceilings } from '../floor.js'
@@ -28,6 +28,8 @@ export interface LlamaBench extends LlamaModelSource {
   readonly prompts: readonly Shape[]
   /** Tokens of prompts that are read at once; what the pipeline takes where undefined. */
   readonly chunk?: number | undefined
+  /** Rows that everything is computed for, so that results are the same bit for bit. */
+  readonly invariant?: number | undefined
   /** Steps of a window, the middle one of which has the context asked for. A multiple of the steps of a replay. */
   readonly window: number
   /** Windows, and times that prompts are read. */
@@ -83,7 +85,12 @@ const windowAround = (context: number, window: number) => {
   return { first, last: first + window }
 }
 
-function check({ config, steps, prompts, window }: LlamaBench): void {
+function check({ config, steps, prompts, window, invariant }: LlamaBench): void {
+  checkInvariant(config, [], { invariant }, 0)
+  const large = [...steps, ...prompts].find(({ batch }) => batch > (invariant ?? batch))
+  if (large !== undefined) {
+    throw usageError('bench.invariant', `there are ${invariant} rows, and no room for ${shapeName(large)}`)
+  }
   if (window % stepsPerRun !== 0) {
     throw usageError('bench.window', `a window of ${window} steps is no whole number of replays`, {
       hint: `a replay is of ${stepsPerRun} steps`,
@@ -97,16 +104,17 @@ function check({ config, steps, prompts, window }: LlamaBench): void {
   })
 }
 
-/** Rows of caches with room for `length` tokens. */
+/** Rows of caches with room for these texts and so many tokens more. */
 function openTimedRows(
-  { bench: { config, dtype }, model: { session, plan } }: Timed,
-  rows: number,
-  length: number,
-  window: number,
+  { bench: { config, dtype, invariant }, model: { session, plan } }: Timed,
+  prompts: readonly (readonly number[])[],
+  more: number,
 ) {
-  const capacity = capacityFor(length, config.positions)
-  const shape = { rows, capacity, steps: window, ends: 1, reach: reachOf(config, length) }
-  return openRows({ session, config, plan, generation: generationOf(config, window), shape, dtype, stepsPerRun })
+  const generation = generationOf(config, more)
+  const places = Math.max(...prompts.map(({ length }) => length)) + more
+  const capacity = invariant === undefined ? undefined : capacityFor(places, config.positions)
+  const shape = shapeOf(config, prompts, generation, { capacity, invariant })
+  return openRows({ session, config, plan, generation, shape, dtype, stepsPerRun })
 }
 
 /** Random ids, others for each row. */
@@ -118,13 +126,13 @@ function idsOf({ vocab }: LlamaBench['config'], rows: number, length: number): n
 async function timeSteps(timed: Timed, shape: Shape): Promise<LlamaTimes> {
   const { bench, model, observer } = timed
   const { config, dtype, window, repeats, signal, chunk = usualChunk } = bench
-  const { first, last } = windowAround(shape.seq, window)
+  const { first } = windowAround(shape.seq, window)
   observer.onStage?.(`${model.plan.name}: filling caches of ${shapeName(shape)}`)
+  const prompts = idsOf(config, shape.batch, first)
   const opened = performance.now()
-  const rows = await openTimedRows(timed, shape.batch, last, window)
+  const rows = await openTimedRows(timed, prompts, window)
   const setup = performance.now() - opened
   try {
-    const prompts = idsOf(config, shape.batch, first)
     const unread = prompts.map((ids, row) => ({ row, first: 0, ids: ids.slice(0, -1) }))
     await rows.read(
       unread.filter(({ ids }) => ids.length > 0),
@@ -167,11 +175,12 @@ async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
   const { bench, model, observer } = timed
   const { config, dtype, repeats, signal, chunk = usualChunk } = bench
   observer.onStage?.(`${model.plan.name}: timing prompts of ${shapeName(shape)}`)
-  const rows = await openTimedRows(timed, shape.batch, shape.seq + stepsPerRun, stepsPerRun)
+  const prompts = idsOf(config, shape.batch, shape.seq)
+  const rows = await openTimedRows(timed, prompts, stepsPerRun)
   try {
-    const unread = idsOf(config, shape.batch, shape.seq).map((ids, row) => ({ row, first: 0, ids }))
+    const unread = prompts.map((ids, row) => ({ row, first: 0, ids }))
     const opened = performance.now()
-    for (const pass of passesOf(unread, chunk)) await rows.reader(pass, chunk)
+    for (const pass of rows.passes(unread, chunk)) await rows.reader(pass, chunk)
     const setup = performance.now() - opened
     const samples: number[] = []
     for (let round = 0; round < repeats + warmup; round++) {
@@ -179,7 +188,7 @@ async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
       await rows.read(unread, chunk, signal)
       if (round >= warmup) samples.push(performance.now() - began)
     }
-    const [pass = []] = passesOf(unread, chunk)
+    const [pass = []] = rows.passes(unread, chunk)
     const reader = await rows.reader(pass, chunk)
     // What it is timed with is what it reads now.
     await rows.read(pass, chunk, signal)
@@ -227,7 +236,7 @@ function describe(
     floor,
     fraction: floor === undefined ? undefined : floor.milliseconds / milliseconds.median,
     capacity: shape.capacity,
-    chunk,
+    chunk: shape.pass ?? chunk,
     memory: {
       ...{ weightBytes: session.weightBytes, stateBytes, arenaBytes, expectedBytes },
       usedBytes: free - device.info().memoryFreeBytes,
