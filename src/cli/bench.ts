@@ -1,7 +1,7 @@
 /** `heddle bench encoder`: how long the plans of an encoder take on a device, beside the physical floor and beside its peers. */
 import { access, constants, writeFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { Command, Option } from '@commander-js/extra-typings'
 import type { EncoderBench } from '../bench/candidates.js'
 import { type BenchObserver, benchEncoder } from '../bench/encoder.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
@@ -17,6 +17,8 @@ import { defaultPlan } from '../program/plans.js'
 import { choosePlan } from '../runtime/default_plan.js'
 import { openKernels } from '../runtime/open.js'
 import { decodingCommand } from './bench_decoding.js'
+import { llamaCommand } from './bench_llama.js'
+import { shapesOf } from './bench_options.js'
 import { addTarget } from './bench_target.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
@@ -38,15 +40,6 @@ export interface BenchEncoderOptions {
   readonly peer?: 'torch' | undefined
   /** Where to write an HTML report, which holds a profile. */
   readonly report?: string | undefined
-}
-
-/** `1x128,32x128` as shapes. */
-export function shapesOf(text: string): Shape[] {
-  return text.split(',').map((part) => {
-    const match = /^([1-9]\d*)x([1-9]\d*)$/.exec(part)
-    if (match === null) throw new InvalidArgumentError(`"${part}" is not a shape: expected batch x seq, such as 32x128.`)
-    return { batch: Number(match[1]), seq: Number(match[2]) }
-  })
 }
 
 /** Stages and results on stderr, as they come. */
@@ -133,3 +126,4 @@ export const benchCommand = (context: () => CliContext) =>
     .enablePositionalOptions()
     .addCommand(encoderCommand(context))
     .addCommand(decodingCommand(context))
+    .addCommand(llamaCommand(context))

@@ -1,30 +1,23 @@
 /** `heddle bench NAME`: times any kernel, graph or program of the project, or a shipped one, under its plans, beside its floor. */
 import { resolve } from 'node:path'
-import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { type Command, Option } from '@commander-js/extra-typings'
 import { conversions, layouts, graphs as shipped, programs as shippedPrograms } from '../../specs/index.js'
 import { costOf } from '../bench/facts/cost.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import type { Ceilings } from '../bench/floor.js'
-import {
-  baselineOf,
-  type Comparison,
-  compare,
-  deviceName,
-  fewestSamples,
-  readBaseline,
-  saveBaseline,
-} from '../bench/target/baseline.js'
+import { baselineOf, type Comparison, compare, deviceName, readBaseline, saveBaseline } from '../bench/target/baseline.js'
 import { measure, type TargetTimes } from '../bench/target/measure.js'
 import { findEntry, graphSubject, kernelSubject, programSubject, type Subject } from '../bench/target/subject.js'
 import { comparisonText, describeTarget, sizeText, targetTable } from '../bench/target/text.js'
 import type { Manifest } from '../emit/manifest.js'
-import { findingError, usageError } from '../errors.js'
+import { usageError } from '../errors.js'
 import type { CostDevice } from '../fuse/search/cost.js'
 import type { Graph } from '../ir/graph.js'
 import type { ProgramDecl } from '../lang/program.js'
 import type { NativeDeviceInfo } from '../runtime/native.js'
 import { openKernels } from '../runtime/open.js'
 import { installation } from '../toolchain/index.js'
+import { expectNotSlower, expectSamples, ratioOf, usualRatio } from './bench_options.js'
 import { type CliContext, json } from './context.js'
 import { dimensions, jsonObject, positive } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
@@ -60,8 +53,6 @@ export interface BenchTargetResult {
   readonly comparisons: readonly Comparison[] | undefined
 }
 
-const usualRatio = 1.05
-
 /**
  * @throws usage `bench.unknown`, `bench.shape`, `bench.baseline`, `plan.unknown`, `graph.dim`; environment for what the machine lacks;
  * finding `bench.slower` when a form takes longer than the baseline allows
@@ -69,11 +60,7 @@ const usualRatio = 1.05
 export async function runBenchTarget(name: string, options: BenchTargetOptions, context: CliContext): Promise<BenchTargetResult> {
   const { root, signal, log } = context
   const { dtype, repeats } = options
-  if (options.baseline !== undefined && repeats < fewestSamples) {
-    throw usageError('bench.repeats', `of ${repeats} times no test can tell a difference to ${options.baseline}`, {
-      hint: `--repeats ${fewestSamples} or more`,
-    })
-  }
+  expectSamples(options)
   const opened = await openKernels(options.device, openOptions(context))
   const { device, manifest } = opened
   try {
@@ -192,12 +179,6 @@ function predicted(
 
 const shapes = (text: string, before: readonly Dims[] = []): readonly Dims[] => [...before, dimensions(text)]
 
-function ratioOf(text: string): number {
-  const value = Number(text)
-  if (!(value > 1)) throw new InvalidArgumentError('Expected a ratio above 1, such as 1.05.')
-  return value
-}
-
 /** Adds the options and the action for a named kernel or graph to `heddle bench`. */
 export const addTarget = (command: Command, context: () => CliContext) =>
   command
@@ -222,19 +203,12 @@ export const addTarget = (command: Command, context: () => CliContext) =>
     .option('--json', 'print the results as JSON')
     .action(async (name, options) => {
       if (name === undefined) {
-        throw usageError('bench.name', 'nothing to time', { hint: 'give a kernel or a graph, or one of: encoder, decoding' })
+        throw usageError('bench.name', 'nothing to time', {
+          hint: 'give a kernel or a graph, or one of: encoder, decoding, llama',
+        })
       }
       const result = await runBenchTarget(name, options, context())
       const { comparisons } = result
       context().out(options.json ? json(result) : `${targetTable(result.sizes, result)}${comparisonText(comparisons ?? [])}`)
-      const slower = comparisons?.filter(({ verdict }) => verdict === 'slower') ?? []
-      if (slower.length > 0) {
-        throw findingError(
-          'bench.slower',
-          `slower than ${options.baseline}: ${slower.map(({ plan, dims }) => `${plan} ${sizeText(dims)}`).join('; ')}`,
-          {
-            hint: `more than ${options.ratio} times the median, and not by chance`,
-          },
-        )
-      }
+      expectNotSlower(comparisons, options)
     })

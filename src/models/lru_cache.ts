@@ -2,8 +2,8 @@
 
 export interface Cache<T> {
   get(key: string, make: () => T): T
-  /** Evicts all values. Resolves when they are gone. */
-  clear(): Promise<void>
+  /** Evicts all values, or all but one. Resolves when they are gone. */
+  clear(but?: string): Promise<void>
 }
 
 /** Keeps the most recently used values. A promise that rejects is not kept. */
@@ -24,10 +24,10 @@ export function lruCache<T extends Promise<unknown>>(capacity: number, evict: (v
       }
       return value
     },
-    async clear() {
-      const values = [...entries.values()]
-      entries.clear()
-      await Promise.all(values.map(evict))
+    async clear(but) {
+      const evicted = [...entries].filter(([key]) => key !== but)
+      for (const [key] of evicted) entries.delete(key)
+      await Promise.all(evicted.map(([, value]) => evict(value)))
     },
   }
 }

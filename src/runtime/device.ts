@@ -17,6 +17,7 @@ import type {
   NativeSlice,
   NativeStep,
 } from './native.js'
+import { transferBytes } from './upload.js'
 
 export const deviceKinds = ['simt', 'cuda'] as const
 export type DeviceKind = (typeof deviceKinds)[number]
@@ -35,9 +36,6 @@ export interface Device extends NativeDevice {
 export type DeviceReport =
   | { readonly kind: DeviceKind; readonly available: true; readonly info: NativeDeviceInfo }
   | { readonly kind: DeviceKind; readonly available: false; readonly reason: string; readonly hint: string | undefined }
-
-/** The most bytes one native call copies on the JavaScript thread: about a millisecond. */
-const transferBytes = 8 * 2 ** 20
 
 /**
  * Opens a device.

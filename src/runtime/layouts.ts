@@ -91,6 +91,24 @@ export function layoutStrides(layout: LayoutDecl, extents: readonly number[]): r
   return indicesToCheck(extents).every(linear) ? strides : undefined
 }
 
+/** What strides of tensors were found to be, by layout and extents: models multiply the same shapes layer after layer. */
+const known = new WeakMap<Layouts, Map<string, readonly number[] | undefined>>()
+
+/**
+ * `layoutStrides` of a tensor by the name of its layout. Those of rows are what rows are by definition; of others, they are looked for once.
+ * @throws usage `layout.unknown`, `layout.rank`
+ */
+export function stridesOf(layouts: Layouts, text: string, extents: readonly number[]): readonly number[] | undefined {
+  if (text === 'row') {
+    return extents.map((extent, axis) => (extent > 1 ? extents.slice(axis + 1).reduce((product, more) => product * more, 1) : 0))
+  }
+  const found = known.get(layouts) ?? new Map<string, readonly number[] | undefined>()
+  known.set(layouts, found)
+  const key = `${text} ${extents.join()}`
+  if (!found.has(key)) found.set(key, layoutStrides(findLayout(layouts, text, extents.length), extents))
+  return found.get(key)
+}
+
 function indicesToCheck(extents: readonly number[]): number[][] {
   const total = extents.reduce((product, extent) => product * extent, 1)
   const unflatten = (flat: number): number[] => {

@@ -93,7 +93,7 @@ export type NativeStep = NativeKernelStep | NativeMatmul | NativeFill | NativeCo
 
 export interface NativeBuffer {
   readonly bytes: number
-  /** Copies host bytes in. Resolves when the copy is done. */
+  /** Copies host bytes in. Resolves when the copy is done; the bytes may be overwritten as soon as the call returns, up to `transferBytes` of them. */
   write(offset: number, data: Uint8Array): Promise<void>
   read(offset: number, bytes: number): Promise<Uint8Array>
   /** Frees the memory. Using the buffer afterwards rejects with CLOSED; steps that hold it keep it alive. */

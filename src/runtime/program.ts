@@ -15,12 +15,17 @@ import { describeStep, ensureKernels, nativeStep, type ProgramStep } from './pro
 import type { ProgramStates } from './program_states.js'
 import { moveSlices } from './program_transfers.js'
 import { contextOf, type Session, type SessionContext, tensorBytes } from './session.js'
+import type { SharedArena } from './shared_arena.js'
 
 export type { GraphApplication } from './application.js'
 export type { ProgramState, ProgramStates } from './program_states.js'
 
 /** Everything but what the session holds. */
-export type ProgramConfig = Omit<FlattenConfig, SessionContext> & { readonly session: Session }
+export type ProgramConfig = Omit<FlattenConfig, SessionContext> & {
+  readonly session: Session
+  /** Memory for what lives during a run alone, shared with programs that never run at the same time; its own where undefined. */
+  readonly arena?: SharedArena | undefined
+}
 
 export interface Program {
   readonly steps: readonly ProgramStep[]
@@ -76,7 +81,12 @@ export async function buildProgram(config: ProgramConfig): Promise<Program> {
 
   const inArena = flat.storages.map((storage) => (isInArena(storage) ? storage : { ...storage, bytes: 0 }))
   const memory = planMemory(inArena)
-  const arena = session.device.allocate(Math.max(memory.bytes, 1))
+  const bytes = Math.max(memory.bytes, 1)
+  const arena = (await config.arena?.take(bytes)) ?? session.device.allocate(bytes)
+  /** Shared memory is freed by whoever shares it. */
+  const free = (): void => {
+    if (config.arena === undefined) arena.release()
+  }
   try {
     const home = { session, states: config.states ?? {}, arena }
     const slices = flat.storages.map((storage, i) => place(home, storage, memory.offsets[i] ?? 0))
@@ -85,9 +95,9 @@ export async function buildProgram(config: ProgramConfig): Promise<Program> {
       arena,
       Object.values(flat.inputs).flatMap(({ storage }) => slices[storage] ?? []),
     )
-    return assemble(session, flat, arena, slices, memory)
+    return assemble(session, flat, slices, memory, free)
   } catch (error) {
-    arena.release()
+    free()
     throw error
   }
 }
@@ -95,9 +105,9 @@ export async function buildProgram(config: ProgramConfig): Promise<Program> {
 function assemble(
   session: Session,
   flat: FlatProgram,
-  arena: NativeBuffer,
   slices: readonly NativeSlice[],
   memory: { readonly bytes: number; readonly lowerBound: number },
+  free: () => void,
 ): Program {
   const slice = (id: StorageId): NativeSlice => {
     const found = slices[id]
@@ -154,7 +164,7 @@ function assemble(
     profile: (repeats) => native.profile(repeats),
     release() {
       native.release()
-      arena.release()
+      free()
     },
   }
 }

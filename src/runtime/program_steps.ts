@@ -4,7 +4,7 @@ import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { type Binding, type BoundKernel, valueInfo } from './bind.js'
-import { findLayout, type Layouts, layoutStrides } from './layouts.js'
+import { type Layouts, stridesOf } from './layouts.js'
 import { lowerMatmul, type StridedMatmul, type StridedOperand } from './matmul.js'
 import type { StorageId } from './program_memory.js'
 
@@ -65,7 +65,7 @@ export function matmulStep(
   const dtype = (id: ValueId): DType => valueInfo(graph, id, binding).dtype
   const operand = (id: ValueId, axes: readonly string[]): StridedOperand => {
     const { shape, layout } = valueInfo(graph, id, binding)
-    return { axes, extents: shape, strides: layoutStrides(findLayout(context.layouts, layout, shape.length), shape) }
+    return { axes, extents: shape, strides: stridesOf(context.layouts, layout, shape) }
   }
   const { a, b, out, subscripts, epilogue } = node
   const dtypes = [dtype(a), dtype(b), dtype(out)] as const

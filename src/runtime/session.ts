@@ -6,6 +6,7 @@ import type { Layouts } from './layouts.js'
 import type { KernelSource } from './library.js'
 import type { NativeDevice, NativeSlice } from './native.js'
 import { arenaAlignment } from './planner.js'
+import { uploadTo } from './upload.js'
 import { piecesOf, type Weight, weightBytes } from './weight.js'
 
 export type { WeightTensor } from './weight.js'
@@ -53,8 +54,8 @@ export const tensorBytes = (dtype: DType, shape: readonly number[]): number =>
   shape.reduce((product, extent) => product * extent, dtypeInfo[dtype].bytes)
 
 /**
- * Uploads the weights into one device buffer, one after the other and each piece by piece: of deferred weights, host memory holds a
- * piece at a time.
+ * Uploads the weights into one device buffer, one after the other and each piece by piece: of deferred weights, host memory holds a few
+ * pieces at a time.
  * @throws whatever the device rejects with, such as a lack of memory; what reading a weight throws; the signal's reason when it aborts
  */
 export async function openSession(config: SessionConfig, signal?: AbortSignal): Promise<Session> {
@@ -67,19 +68,21 @@ export async function openSession(config: SessionConfig, signal?: AbortSignal): 
   })
   const buffer = config.device.allocate(Math.max(bytes, arenaAlignment))
   const weights = new Map<string, DeviceTensor>()
+  const upload = uploadTo(buffer)
   try {
     for (const [i, [name, weight]] of tensors.entries()) {
       const offset = offsets[i] ?? 0
       let at = offset
       for await (const piece of piecesOf(weight, signal)) {
         signal?.throwIfAborted()
-        await buffer.write(at, piece)
+        await upload.add(at, piece)
         at += piece.byteLength
       }
       const { dtype, shape, layout } = weight
       const slice = { buffer, offset, bytes: weightBytes(weight) }
       weights.set(name, { dtype, shape, ...(layout === undefined ? {} : { layout }), slice })
     }
+    await upload.done()
   } catch (error) {
     buffer.release()
     throw error

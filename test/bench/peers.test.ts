@@ -1,8 +1,12 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { lengthsOf } from '../../src/bench/lengths.js'
+import { llamaTorchCommand, timeLlamaTorch } from '../../src/bench/llama/peers.js'
+import { fastestLlamaPeer } from '../../src/bench/llama/result.js'
 import { type PeerBench, timeTorch, torchCommand } from '../../src/bench/peers.js'
 import { fastestPeer, type PeerTimes, ratiosOf } from '../../src/bench/result.js'
+import { parseLlamaConfig } from '../../src/models/llama/config.js'
+import { smallLlama, smallMistral } from '../models/llama_fixtures.js'
 import { planTimes, tinyConfig } from './results.js'
 
 const bench: PeerBench = {
@@ -81,7 +85,64 @@ describe('timeTorch', () => {
   })
 })
 
-it('the script travels with the sources', () => {
-  const [, file] = torchCommand()
-  expect(existsSync(file ?? '')).toBe(true)
+describe('timeLlamaTorch', () => {
+  const config = parseLlamaConfig(smallLlama, 'config.json')
+  const shape = { batch: 1, seq: 16 }
+  const asked = { config, dtype: 'f16', products: ['float', 'int8'], steps: [shape], prompts: [], window: 8, repeats: 3 } as const
+  const step = { what: 'step', products: 'float', ...shape }
+
+  it('takes times, floors and failures, and says which is the fastest of the same products', async () => {
+    const lines = [
+      { about: { gpu: 'G', torch: '2' } },
+      { ...step, way: 'compile', samples: [3, 1, 2], floor: 0.5, peakBytes: 100 },
+      { ...step, way: 'flex', samples: [1.5] },
+      { ...step, way: 'max-autotune', error: 'RuntimeError: no' },
+      { ...step, products: 'int8', way: 'compile', samples: [0.1] },
+    ].map((line) => JSON.stringify(line))
+    const heard: string[] = []
+    const peers = await timeLlamaTorch(asked, (line) => heard.push(line), script(print('a warning', ...lines)))
+    expect(peers).toMatchObject({ about: { gpu: 'G' }, problem: undefined })
+    expect(peers.times.map(({ way, milliseconds, error }) => [way, milliseconds?.median, error])).toEqual([
+      ['compile', 2, undefined],
+      ['flex', 1.5, undefined],
+      ['max-autotune', undefined, 'RuntimeError: no'],
+      ['compile', 0.1, undefined],
+    ])
+    expect(heard[0]).toBe('torch compile, float, step 1x16: 2.000 ms')
+    expect(fastestLlamaPeer(peers, { what: 'step', ...shape }, 'float')?.way).toBe('flex')
+    expect(fastestLlamaPeer(peers, { what: 'prompt', ...shape }, 'float')).toBeUndefined()
+    expect(fastestLlamaPeer(peers, { what: 'step', ...shape }, 'int8 weights')).toBeUndefined()
+  })
+
+  it('sends sizes, shapes and products, and refuses what the script does not have', async () => {
+    const echo =
+      'let text = ""; process.stdin.on("data", (d) => { text += d }).on("end", () => console.log(JSON.stringify({ about: { text } })))'
+    const { about } = await timeLlamaTorch({ ...asked, ways: ['flex'] }, undefined, script(echo))
+    expect(JSON.parse(about.text ?? '')).toEqual({
+      config: {
+        layers: 2,
+        hidden: 48,
+        heads: 6,
+        kvHeads: 2,
+        headDim: 8,
+        inner: 40,
+        vocab: 96,
+        eps: 1e-6,
+        tied: false,
+        theta: 10_000,
+      },
+      ...{ dtype: 'f16', products: ['float', 'int8'], steps: [shape], prompts: [], window: 8, repeats: 3, ways: ['flex'] },
+    })
+    const windowed = { ...asked, config: parseLlamaConfig(smallMistral, 'config.json') }
+    expect(await timeLlamaTorch(windowed, undefined, script(echo))).toMatchObject({
+      times: [],
+      problem: expect.stringMatching(/window/),
+    })
+    const broken = script('console.error("Traceback\\nImportError: nothing"); process.exitCode = 1')
+    expect((await timeLlamaTorch(asked, undefined, broken)).problem).toContain('ImportError: nothing')
+  })
+})
+
+it('the scripts travel with the sources', () => {
+  for (const [, file] of [torchCommand(), llamaTorchCommand()]) expect(existsSync(file ?? '')).toBe(true)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { splitHeads } from '../../specs/layouts/split_heads.js'
 import { layout } from '../../src/lang/layout.js'
-import { findLayout, layoutSize, layoutStrides } from '../../src/runtime/layouts.js'
+import { findLayout, layoutSize, layoutStrides, stridesOf } from '../../src/runtime/layouts.js'
 
 const layouts = { split_heads: splitHeads }
 
@@ -28,6 +28,29 @@ describe('layoutStrides', () => {
       [256, 512],
     ])
       expect(layoutStrides(tricky, extents)).toBeUndefined()
+  })
+})
+
+describe('stridesOf', () => {
+  it('gives what is found by looking, for any extents of a layout', () => {
+    const shapes = [
+      [2, 7, 3, 4],
+      [1, 7, 1, 4],
+      [2, 7, 3, 5],
+    ]
+    for (const extents of [...shapes, ...shapes]) {
+      for (const name of ['row', 'split_heads']) {
+        expect(stridesOf(layouts, name, extents)).toEqual(layoutStrides(findLayout(layouts, name, 4), extents))
+      }
+    }
+    expect(stridesOf(layouts, 'row', [])).toEqual([])
+  })
+
+  it('keeps layouts of one name apart, and knows again that one has none', () => {
+    const tiles = { split_heads: { ...splitHeads, offset: (i: Readonly<Record<string, number>>) => (i.b ?? 0) + 1 } }
+    for (const _ of [1, 2]) expect(stridesOf(tiles, 'split_heads', [2, 7, 3, 4])).toBeUndefined()
+    expect(stridesOf(layouts, 'split_heads', [2, 7, 3, 4])).toEqual([84, 4, 28, 1])
+    expect(() => stridesOf(layouts, 'none', [2])).toThrow('unknown layout none')
   })
 })
 

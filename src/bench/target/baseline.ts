@@ -28,15 +28,13 @@ const schema = z.strictObject({
 
 export type Baseline = z.infer<typeof schema>
 
+/** What baselines hold of times. */
+type Timed = Pick<TargetTimes, 'plan' | 'dims' | 'samples'>
+
 /** Which device times are of: of the same make, since no two machines have the same GPU. */
 export const deviceName = ({ kind, name }: Pick<NativeDeviceInfo, 'kind' | 'name'>): string => `${kind} ${name}`
 
-export function baselineOf(
-  subject: string,
-  info: NativeDeviceInfo,
-  dtype: Baseline['dtype'],
-  times: readonly TargetTimes[],
-): Baseline {
+export function baselineOf(subject: string, info: NativeDeviceInfo, dtype: Baseline['dtype'], times: readonly Timed[]): Baseline {
   const results = times.map(({ plan, dims, samples }) => ({ plan, dims: { ...dims }, samples: [...samples] }))
   return { version: 1, subject, device: deviceName(info), dtype, results }
 }
@@ -85,7 +83,7 @@ const significant = 0.01
 export const fewestSamples = 5
 
 /** @param limit the ratio that is no difference yet, such as 1.05 */
-export function compare(before: Baseline, times: readonly TargetTimes[], limit: number): Comparison[] {
+export function compare(before: Baseline, times: readonly Timed[], limit: number): Comparison[] {
   return times.flatMap(({ plan, dims, samples }): Comparison[] => {
     const old = before.results.find((each) => each.plan === plan && sameDims(each.dims, dims))
     if (old === undefined) return []

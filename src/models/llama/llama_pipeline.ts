@@ -51,7 +51,7 @@ export interface LlamaOptions {
 interface RunOptions {
   /** Cases run together. 8 by default. */
   readonly batch?: number
-  /** Tokens of prompts that are read at once. 512 by default. */
+  /** Tokens of prompts that are read at once. 2,048 by default; 512 where likelihoods are asked for, which take logits of each. */
   readonly chunk?: number
   /**
    * Rows that everything is computed for, whatever there is of them: caches have `capacity` places, at most 4,096 by default, and prompts
@@ -122,7 +122,8 @@ interface LegsRun {
 /** Shapes whose states are kept. */
 const keptShapes = 4
 const usualBatch = 8
-const usualChunk = 512
+export const usualChunk = 2048
+const usualScoredChunk = 512
 
 /** Any program over the layers has their weights. */
 const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }
@@ -291,7 +292,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       }
     },
     async score(cases, given = {}) {
-      const { batch = usualBatch, chunk = usualChunk, places = [], signal, progress } = given
+      const { batch = usualBatch, chunk = usualScoredChunk, places = [], signal, progress } = given
       const done = await turn()
       try {
         checkCases(config, cases, batch)

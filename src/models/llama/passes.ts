@@ -46,7 +46,10 @@ export function* fixedPasses(unread: readonly Unread[], tokens: number): Generat
   }
 }
 
-/** Extents that a pass is computed with: powers of two, so that few programs serve all passes. */
+/**
+ * Extents that a pass is computed with: powers of two, so that few programs serve all passes, and eighths of one for its tokens, of which
+ * every one that is no token's is computed for nothing.
+ */
 export interface PassShape {
   readonly tokens: number
   readonly sequences: number
@@ -54,6 +57,10 @@ export interface PassShape {
 }
 
 const powerOf2 = (least: number): number => 2 ** Math.ceil(Math.log2(least))
+const eighths = (least: number): number => {
+  const step = Math.max(powerOf2(least) / 8, leastTokens)
+  return Math.ceil(least / step) * step
+}
 /** Rows of a pass at least: matmuls compute as many at once. */
 const leastTokens = 8
 
@@ -61,7 +68,7 @@ export function passShape(pass: readonly Run[], most: number): PassShape {
   const lengths = pass.map(({ ids }) => ids.length)
   const tokens = lengths.reduce((sum, length) => sum + length, 0)
   return {
-    tokens: Math.max(Math.min(powerOf2(tokens), Math.max(most, tokens)), leastTokens),
+    tokens: Math.max(Math.min(eighths(tokens), Math.max(most, tokens)), leastTokens),
     sequences: powerOf2(pass.length),
     longest: Math.min(powerOf2(Math.max(...lengths)), Math.max(most, ...lengths)),
   }

@@ -11,6 +11,7 @@ import { buildProgram, type Program } from '../../runtime/program.js'
 import type { ProgramStates } from '../../runtime/program_states.js'
 import { stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
+import { type SharedArena, sharedArena } from '../../runtime/shared_arena.js'
 import { openStates, type States } from '../../runtime/states.js'
 import { type BeamSizes, beamParts, beamSizes } from '../decoding/beam_search.js'
 import { candidatesOf, type Generation } from '../decoding/generation_options.js'
@@ -44,12 +45,16 @@ export interface Rows {
   readonly shape: RowsShape
   /** Device memory of the states. */
   readonly stateBytes: number
+  /** Device memory of what lives during a run alone: of steps, and of the largest pass so far. */
+  readonly arenaBytes: number
   /** The program of the steps, for inspection and timing. */
   readonly steps: Program
   /** The passes in which tokens are read: of at most `most` tokens, or of those that the shape says. */
   passes(unread: readonly Unread[], most: number): Iterable<readonly Run[]>
   /** Reads tokens into the caches. @throws the signal's reason when it aborts, between two passes at the latest */
   read(unread: readonly Unread[], most: number, signal?: AbortSignal): Promise<void>
+  /** The program that reads a pass, for inspection, and for timing behind `read` of the same pass. */
+  reader(pass: readonly Run[], most: number): Promise<Program>
   /** Reads one pass and returns what is asked of it, in order: logits of each token, or a number for each. */
   ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
   /** Sets states that steps go on from. */
@@ -62,7 +67,7 @@ export interface Rows {
 }
 
 /** Programs over passes of different shapes that are kept. */
-const keptPasses = 24
+const keptPasses = 48
 
 /** @throws environment `states.memory` and what the device rejects with; usage `plan.model` and what programs are refused for */
 export async function openRows(made: RowsConfig): Promise<Rows> {
@@ -70,8 +75,8 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   const decoder = assembleSteps(config, plan, generation, stepsPerRun, shape.reach)
   const sizes = stepDims(made)
   const states = await openStates({ device: session.device, layouts }, stateDecls(decoder.compiled, sizes, { T: dtype }))
-  const build = (assembly: Assembly, dims: Readonly<Record<string, number>>): Promise<Program> =>
-    buildProgram({ session, ...assembly.wired, states: statesOf(assembly, states), dims, types: { T: dtype } })
+  const build = (assembly: Assembly, dims: Readonly<Record<string, number>>, arena?: SharedArena): Promise<Program> =>
+    buildProgram({ session, ...assembly.wired, states: statesOf(assembly, states), dims, types: { T: dtype }, arena })
   const steps = await build(decoder, sizes).catch((error: unknown) => {
     states.release()
     throw error
@@ -82,16 +87,31 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
       () => {},
     ),
   )
-  const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> =>
-    programs.get(JSON.stringify([pass, gives, wanted]), () =>
-      build(assemblePrompt(config, plan, gives, shape.reach), {
-        ...modelDims(config),
-        ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
-      }),
+  const arena = sharedArena(session.device)
+  const assemblies = new Map<Given, Assembly>()
+  const assemblyOf = (gives: Given): Assembly => {
+    const made = assemblies.get(gives) ?? assemblePrompt(config, plan, gives, shape.reach)
+    assemblies.set(gives, made)
+    return made
+  }
+  const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> => {
+    const key = JSON.stringify([pass, gives, wanted])
+    return programs.get(key, () =>
+      build(
+        assemblyOf(gives),
+        {
+          ...modelDims(config),
+          ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
+        },
+        arena.for(() => programs.clear(key)),
+      ),
     )
+  }
+  const extentsOf = (pass: readonly Run[], most: number): PassShape =>
+    shape.pass === undefined ? passShape(pass, most) : { tokens: shape.pass, sequences: 1, longest: shape.pass }
   async function run(pass: readonly Run[], most: number, asked: Asked | undefined, signal: AbortSignal | undefined) {
     const fixed = shape.pass
-    const extents = fixed === undefined ? passShape(pass, most) : { tokens: fixed, sequences: 1, longest: fixed }
+    const extents = extentsOf(pass, most)
     const gives = asked === undefined ? 'nothing' : asked.targets === undefined ? 'logits' : 'losses'
     const count = fixed === undefined || asked === undefined ? 2 ** Math.ceil(Math.log2(asked?.wanted.length ?? 1)) : fixed
     const program = await programFor(extents, gives, count)
@@ -112,6 +132,9 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
   return {
     shape,
     stateBytes: states.bytes,
+    get arenaBytes() {
+      return steps.memory.arenaBytes + arena.bytes
+    },
     steps,
     passes,
     async read(unread, most, signal) {
@@ -120,6 +143,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
         await run(pass, most, undefined, signal)
       }
     },
+    reader: (pass, most) => programFor(extentsOf(pass, most), 'nothing', 1),
     async ask(pass, asked, signal) {
       const tokens = pass.reduce((sum, { ids }) => sum + ids.length, 0)
       const results = Object.values(await run(pass, tokens, asked, signal))
@@ -138,6 +162,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     state: (name) => states.read(name),
     release() {
       void programs.clear()
+      arena.release()
       steps.release()
       states.release()
     },

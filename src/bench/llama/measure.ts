@@ -1,0 +1,246 @@
+/**
+ * Times LLaMA-like models as a caller of the pipeline meets them: prompts are read in its passes, and steps are whole turns of its loop,
+ * eight steps to a replay, words chosen on the device, and a look at what has ended behind each replay. Caches hold as many places as the
+ * context says, filled by reading tokens. No text ends before its steps are done.
+ */
+import { usageError } from '../../errors.js'
+import { usualChunk } from '../../models/llama/llama_pipeline.js'
+import { openRows, type Rows } from '../../models/llama/rows.js'
+import { capacityFor, checkInvariant, shapeOf, stepsPerRun } from '../../models/llama/shapes.js'
+import { startStates } from '../../models/llama/start.js'
+import type { Program } from '../../runtime/program.js'
+import { integer, random } from '../../verify/random.js'
+import type { Ceilings } from '../floor.js'
+import { type Shape, shapeName } from '../result.js'
+import { cacheOf } from '../rotation.js'
+import { summarise } from '../statistics.js'
+import { stepTimes } from '../step_times.js'
+import { generationOf, type LlamaModelSource, openTimedModel, type TimedModel } from './model.js'
+import type { LlamaPlanTimes, LlamaTimes } from './result.js'
+import { cacheBytes, floorOf, promptWork, stepWork, weightBytes } from './work.js'
+
+export interface LlamaBench extends LlamaModelSource {
+  readonly ceilings: Ceilings | undefined
+  readonly plans: readonly string[]
+  /** Batch x context of steps. */
+  readonly steps: readonly Shape[]
+  /** Batch x tokens of prompts. */
+  readonly prompts: readonly Shape[]
+  /** Tokens of prompts that are read at once; what the pipeline takes where undefined. */
+  readonly chunk?: number | undefined
+  /** Rows that everything is computed for, so that results are the same bit for bit. */
+  readonly invariant?: number | undefined
+  /** Steps of a window, the middle one of which has the context asked for. A multiple of the steps of a replay. */
+  readonly window: number
+  /** Windows, and times that prompts are read. */
+  readonly repeats: number
+  /** Also times every kernel of a step, and of the first pass over prompts, by itself. */
+  readonly profile: boolean
+}
+
+export interface LlamaObserver {
+  readonly onStage?: (stage: string) => void
+  readonly onResult?: (times: LlamaTimes) => void
+}
+
+const warmup = 2
+
+/** @throws usage `bench.shape`, `bench.window`, `plan.*`; environment `states.memory`, `device.*`; the signal's reason */
+export async function benchLlama(bench: LlamaBench, observer: LlamaObserver = {}): Promise<LlamaPlanTimes[]> {
+  check(bench)
+  const results: LlamaPlanTimes[] = []
+  for (const name of bench.plans) {
+    observer.onStage?.(`loading the weights of ${name}`)
+    const free = bench.device.info().memoryFreeBytes
+    const model = await openTimedModel(bench, name)
+    const { plan, products, loading } = model
+    const times: LlamaTimes[] = []
+    const timed: Timed = { bench, model, free, observer }
+    const add = (result: LlamaTimes): void => {
+      observer.onResult?.(result)
+      times.push(result)
+    }
+    try {
+      for (const shape of bench.steps) add(await timeSteps(timed, shape))
+      for (const shape of bench.prompts) add(await timePrompts(timed, shape))
+    } finally {
+      model.session.release()
+    }
+    results.push({ plan: plan.name, products, loading, times })
+  }
+  return results
+}
+
+interface Timed {
+  readonly bench: LlamaBench
+  readonly model: TimedModel
+  /** The device's free memory before the weights were there. */
+  readonly free: number
+  readonly observer: LlamaObserver
+}
+
+/** Tokens in the caches when a window begins, and when it has ended. */
+const windowAround = (context: number, window: number) => {
+  const first = Math.max(context - window / 2, 1)
+  return { first, last: first + window }
+}
+
+function check({ config, steps, prompts, window, invariant }: LlamaBench): void {
+  checkInvariant(config, [], { invariant }, 0)
+  const large = [...steps, ...prompts].find(({ batch }) => batch > (invariant ?? batch))
+  if (large !== undefined) {
+    throw usageError('bench.invariant', `there are ${invariant} rows, and no room for ${shapeName(large)}`)
+  }
+  if (window % stepsPerRun !== 0) {
+    throw usageError('bench.window', `a window of ${window} steps is no whole number of replays`, {
+      hint: `a replay is of ${stepsPerRun} steps`,
+    })
+  }
+  const longest = [...steps.map(({ seq }) => windowAround(seq, window).last), ...prompts.map(({ seq }) => seq + stepsPerRun)]
+  const most = Math.max(...longest)
+  if (most <= config.positions) return
+  throw usageError('bench.shape', `texts of ${most} tokens are longer than the model's ${config.positions} positions`, {
+    hint: `steps reach ${window / 2} places beyond their context`,
+  })
+}
+
+/** Rows of caches with room for these texts and so many tokens more. */
+function openTimedRows(
+  { bench: { config, dtype, invariant }, model: { session, plan } }: Timed,
+  prompts: readonly (readonly number[])[],
+  more: number,
+) {
+  const generation = generationOf(config, more)
+  const places = Math.max(...prompts.map(({ length }) => length)) + more
+  const capacity = invariant === undefined ? undefined : capacityFor(places, config.positions)
+  const shape = shapeOf(config, prompts, generation, { capacity, invariant })
+  return openRows({ session, config, plan, generation, shape, dtype, stepsPerRun })
+}
+
+/** Random ids, others for each row. */
+function idsOf({ vocab }: LlamaBench['config'], rows: number, length: number): number[][] {
+  const next = random(`ids ${rows}x${length}`)
+  return Array.from({ length: rows }, () => Array.from({ length }, () => integer(next, 0, vocab - 1)))
+}
+
+async function timeSteps(timed: Timed, shape: Shape): Promise<LlamaTimes> {
+  const { bench, model, observer } = timed
+  const { config, dtype, window, repeats, signal, chunk = usualChunk } = bench
+  const { first } = windowAround(shape.seq, window)
+  observer.onStage?.(`${model.plan.name}: filling caches of ${shapeName(shape)}`)
+  const prompts = idsOf(config, shape.batch, first)
+  const opened = performance.now()
+  const rows = await openTimedRows(timed, prompts, window)
+  const setup = performance.now() - opened
+  try {
+    const unread = prompts.map((ids, row) => ({ row, first: 0, ids: ids.slice(0, -1) }))
+    await rows.read(
+      unread.filter(({ ids }) => ids.length > 0),
+      chunk,
+      signal,
+    )
+    const begin = startStates(config, generationOf(config, window), rows.shape, { prompts, cases: prompts.map((_, row) => row) })
+    observer.onStage?.(`${model.plan.name}: timing steps of ${shapeName(shape)}`)
+    const samples: number[] = []
+    for (let round = 0; round < repeats + warmup; round++) {
+      await rows.write(begin)
+      const began = performance.now()
+      for (let step = 0; step < window; step += stepsPerRun) await rows.advance(signal)
+      if (round >= warmup) samples.push((performance.now() - began) / window)
+    }
+    const replays: number[] = []
+    for (let round = 0; round < repeats; round++) {
+      signal?.throwIfAborted()
+      await rows.write(begin)
+      replays.push(...(await rows.steps.time(window / stepsPerRun, 0)))
+    }
+    await rows.write(begin)
+    const profile = bench.profile ? stepTimes(rows.steps, await rows.steps.profile(1), stepsPerRun) : undefined
+    const work = stepWork(config, dtype, model.products, shape.batch, shape.seq)
+    const cache = cacheOf(bench.device.info())
+    return {
+      ...{ what: 'step', ...shape, setup, profile },
+      ...describe(timed, rows, samples, work, shape.batch),
+      device: summarise(replays.map((milliseconds) => milliseconds / stepsPerRun)),
+      launches: launchesOf(rows.steps) / stepsPerRun,
+      captured: rows.steps.captured,
+      evicts: cache === undefined ? undefined : work.bytes > 2 * cache,
+    }
+  } finally {
+    rows.release()
+  }
+}
+
+async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
+  const { bench, model, observer } = timed
+  const { config, dtype, repeats, signal, chunk = usualChunk } = bench
+  observer.onStage?.(`${model.plan.name}: timing prompts of ${shapeName(shape)}`)
+  const prompts = idsOf(config, shape.batch, shape.seq)
+  const rows = await openTimedRows(timed, prompts, stepsPerRun)
+  try {
+    const unread = prompts.map((ids, row) => ({ row, first: 0, ids }))
+    const opened = performance.now()
+    for (const pass of rows.passes(unread, chunk)) await rows.reader(pass, chunk)
+    const setup = performance.now() - opened
+    const samples: number[] = []
+    for (let round = 0; round < repeats + warmup; round++) {
+      const began = performance.now()
+      await rows.read(unread, chunk, signal)
+      if (round >= warmup) samples.push(performance.now() - began)
+    }
+    const [pass = []] = rows.passes(unread, chunk)
+    const reader = await rows.reader(pass, chunk)
+    // What it is timed with is what it reads now.
+    await rows.read(pass, chunk, signal)
+    const profile = bench.profile ? stepTimes(reader, await reader.profile(1)) : undefined
+    const work = promptWork(config, dtype, model.products, shape.batch, shape.seq)
+    return {
+      ...{
+        what: 'prompt',
+        ...shape,
+        device: undefined,
+        launches: launchesOf(reader),
+        captured: false,
+        evicts: undefined,
+        setup,
+        profile,
+      },
+      ...describe(timed, rows, samples, work, shape.batch * shape.seq),
+    }
+  } finally {
+    rows.release()
+  }
+}
+
+/** Kernels and matmuls. */
+const launchesOf = ({ steps }: Program): number => steps.filter(({ kind }) => kind !== 'copy').length
+
+/** @param tokens that a sample is of */
+function describe(
+  { bench, model: { plan, products, session }, free }: Timed,
+  rows: Rows,
+  samples: readonly number[],
+  work: Parameters<typeof floorOf>[0],
+  tokens: number,
+) {
+  const { config, dtype, ceilings, device, chunk = usualChunk } = bench
+  const milliseconds = summarise(samples)
+  const floor = ceilings === undefined ? undefined : floorOf(work, ceilings, dtype, products)
+  const { stateBytes, arenaBytes, shape } = rows
+  const expectedBytes = weightBytes(config, dtype, products) + cacheBytes(config, dtype, shape) + arenaBytes
+  return {
+    plan: plan.name,
+    milliseconds,
+    samples,
+    tokensPerSecond: (1e3 * tokens) / milliseconds.median,
+    floor,
+    fraction: floor === undefined ? undefined : floor.milliseconds / milliseconds.median,
+    capacity: shape.capacity,
+    chunk: shape.pass ?? chunk,
+    memory: {
+      ...{ weightBytes: session.weightBytes, stateBytes, arenaBytes, expectedBytes },
+      usedBytes: free - device.info().memoryFreeBytes,
+      ratio: (session.weightBytes + stateBytes + arenaBytes) / expectedBytes,
+    },
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * What a LLaMA-like model cannot do without: bytes of weights and caches, and arithmetic, for one step and for reading prompts; and what it
+ * has to hold. By the configuration alone, whatever a plan does.
+ */
+import { dtypeInfo } from '../../ir/dtype.js'
+import type { FloatType } from '../../models/files/convert.js'
+import type { LlamaConfig } from '../../models/llama/config.js'
+import { rotaryDims } from '../../models/llama/rotary_config.js'
+import { llamaTensors } from '../../models/llama/tensor_names.js'
+import type { Ceilings, Floor } from '../floor.js'
+
+/** How the products of layers are stored and multiplied. */
+export type Products = 'float' | 'int8 weights' | 'int8'
+
+const count = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1)
+const f32 = dtypeInfo.f32.bytes
+
+/** Elements of the matrices of all layers, and their rows, each of which has a step of its own in int8. */
+function layerMatrices(config: LlamaConfig): { readonly elements: number; readonly rows: number } {
+  const matrices = llamaTensors({ ...config, quantization: undefined, fusedRows: false })
+    .layers.flatMap((layer) => Object.values(layer))
+    .filter(({ shape }) => shape.length === 2)
+  return {
+    elements: matrices.reduce((sum, { shape }) => sum + count(shape), 0),
+    rows: matrices.reduce((sum, { shape: [rows = 0] }) => sum + rows, 0),
+  }
+}
+
+const matrixBytes = (config: LlamaConfig, dtype: FloatType, products: Products): number => {
+  const { elements, rows } = layerMatrices(config)
+  return products === 'float' ? elements * dtypeInfo[dtype].bytes : elements + rows * f32
+}
+
+/** Device memory of all weights: every tensor once, tied ones too, and the tables of the rotation. */
+export function weightBytes(config: LlamaConfig, dtype: FloatType, products: Products): number {
+  const { vocab, hidden, tied, positions, rotary, headDim } = config
+  const size = dtypeInfo[dtype].bytes
+  const vectors = llamaTensors(config)
+    .layers.flatMap((layer) => Object.values(layer))
+    .filter(({ shape }) => shape.length === 1)
+    .reduce((sum, { shape }) => sum + count(shape), 0)
+  const words = (tied ? 1 : 2) * vocab * hidden
+  const reaches = rotary.type === 'longrope' ? 2 : 1
+  const tables = reaches * positions * rotaryDims(rotary, headDim) * f32
+  return matrixBytes(config, dtype, products) + (vectors + hidden + words) * size + tables
+}
+
+/** Device memory of the caches: 2 x layers x heads of keys x channels of a head x places x rows. */
+export const cacheBytes = (
+  { layers, kvHeads, headDim }: LlamaConfig,
+  dtype: FloatType,
+  { rows, capacity }: { readonly rows: number; readonly capacity: number },
+): number => 2 * layers * kvHeads * headDim * capacity * rows * dtypeInfo[dtype].bytes
+
+/** Places that the layers of a step read together, where each row attends `context` of them. */
+const placesRead = ({ windowLayers, window }: LlamaConfig, context: number): number =>
+  windowLayers.reduce((sum, has) => sum + Math.min(context, has && window !== undefined ? window : context), 0)
+
+/** Keys that the tokens of a text see together, over all layers: each its own and those before it, of a window at most. */
+function pairsSeen({ windowLayers, window }: LlamaConfig, length: number): number {
+  return windowLayers.reduce((sum, has) => {
+    const most = has && window !== undefined ? Math.min(window, length) : length
+    return sum + (most * (most + 1)) / 2 + (length - most) * most
+  }, 0)
+}
+
+/** Work of one kind. */
+interface Work {
+  readonly bytes: number
+  /** Multiplications and additions of products with weights of layers, of the rest of the products, and of attention. */
+  readonly flops: { readonly layers: number; readonly head: number; readonly attention: number }
+}
+
+/** One step of `rows` texts, each with `context` places to attend. */
+export function stepWork(config: LlamaConfig, dtype: FloatType, products: Products, rows: number, context: number): Work {
+  const { vocab, hidden, heads, kvHeads, headDim } = config
+  const size = dtypeInfo[dtype].bytes
+  const places = placesRead(config, context)
+  return {
+    bytes: matrixBytes(config, dtype, products) + vocab * hidden * size + 2 * rows * places * kvHeads * headDim * size,
+    flops: {
+      layers: 2 * rows * layerMatrices(config).elements,
+      head: 2 * rows * vocab * hidden,
+      attention: 4 * rows * places * heads * headDim,
+    },
+  }
+}
+
+/** Reading `rows` prompts of `length` tokens. Logits are not part of it: the first step gives those of the last token. */
+export function promptWork(config: LlamaConfig, dtype: FloatType, products: Products, rows: number, length: number): Work {
+  const { heads, kvHeads, headDim, layers } = config
+  const written = 2 * layers * kvHeads * headDim * length * rows * dtypeInfo[dtype].bytes
+  return {
+    bytes: matrixBytes(config, dtype, products) + written,
+    flops: {
+      layers: 2 * rows * length * layerMatrices(config).elements,
+      head: 0,
+      attention: 4 * rows * pairsSeen(config, length) * heads * headDim,
+    },
+  }
+}
+
+/**
+ * The least time of some work: its bytes at the device's bandwidth, or its products each at the peak of their type, whichever takes
+ * longer. Arithmetic whose peak is not known counts as none.
+ */
+export function floorOf({ bytes, flops }: Work, { peak, bandwidth }: Ceilings, dtype: FloatType, products: Products): Floor {
+  const at = (type: FloatType | 'i8', operations: number): number => (1e3 * operations) / (peak[type] ?? Number.POSITIVE_INFINITY)
+  const arithmetic = at(products === 'int8' ? 'i8' : dtype, flops.layers) + at(dtype, flops.head + flops.attention)
+  const memory = (1e3 * bytes) / bandwidth
+  return arithmetic >= memory ? { milliseconds: arithmetic, bound: 'arithmetic' } : { milliseconds: memory, bound: 'bandwidth' }
+}

@@ -1,0 +1,49 @@
+/** What the verbs that measure have in common: shapes, and times held against earlier ones. */
+import { InvalidArgumentError } from '@commander-js/extra-typings'
+import type { Shape } from '../bench/result.js'
+import { type Comparison, fewestSamples } from '../bench/target/baseline.js'
+import { sizeText } from '../bench/target/text.js'
+import { findingError, usageError } from '../errors.js'
+
+/** `1x128,32x128` as shapes. */
+export function shapesOf(text: string): Shape[] {
+  return text.split(',').map((part) => {
+    const match = /^([1-9]\d*)x([1-9]\d*)$/.exec(part)
+    if (match === null) throw new InvalidArgumentError(`"${part}" is not a shape: expected batch x seq, such as 32x128.`)
+    return { batch: Number(match[1]), seq: Number(match[2]) }
+  })
+}
+
+/** Medians that differ by less are no difference. */
+export const usualRatio = 1.05
+
+/** A ratio above 1 from the command line. */
+export function ratioOf(text: string): number {
+  const value = Number(text)
+  if (!(value > 1)) throw new InvalidArgumentError('Expected a ratio above 1, such as 1.05.')
+  return value
+}
+
+export interface BaselineOptions {
+  readonly baseline?: string | undefined
+  readonly repeats: number
+  readonly ratio?: number | undefined
+}
+
+/** @throws usage `bench.repeats` for times too few to be held against others */
+export function expectSamples({ baseline, repeats }: BaselineOptions): void {
+  if (baseline === undefined || repeats >= fewestSamples) return
+  throw usageError('bench.repeats', `of ${repeats} times no test can tell a difference to ${baseline}`, {
+    hint: `--repeats ${fewestSamples} or more`,
+  })
+}
+
+/** @throws finding `bench.slower` naming what became slower */
+export function expectNotSlower(comparisons: readonly Comparison[] | undefined, { baseline, ratio }: BaselineOptions): void {
+  const slower = comparisons?.filter(({ verdict }) => verdict === 'slower') ?? []
+  if (slower.length === 0) return
+  const which = slower.map(({ plan, dims }) => `${plan} ${sizeText(dims)}`).join('; ')
+  throw findingError('bench.slower', `slower than ${baseline}: ${which}`, {
+    hint: `more than ${ratio ?? usualRatio} times the median, and not by chance`,
+  })
+}
