@@ -1,72 +1,13 @@
 /**
  * LLaMA-like models with int8 weights on simt. What int8 weights stand for can be written as a checkpoint of floats, which has to give the
- * same; plans that quantise activations give what each other do; steps choose the words that reading the same tokens puts first; and
- * channels that are far larger than others, which floats do not notice, cost what they must cost.
+ * same; channels that are far larger than others, which floats do not notice, cost int8 activations what they must cost; and steps choose
+ * the words that reading the same tokens puts first.
  */
-import { readFile, rm } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { openCheckpoint } from '../../src/models/files/checkpoint.js'
-import { convertTensor } from '../../src/models/files/convert.js'
-import type { StoredTensor } from '../../src/models/files/safetensors.js'
-import { type Llama, loadLlama } from '../../src/models/llama/llama_pipeline.js'
-import type { Score } from '../../src/models/llama/score.js'
-import { decode } from '../../src/runtime/buffer.js'
 import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
-import { inMemory } from '../../src/runtime/weight.js'
 import { int8Likelihood, logitTolerance } from '../../src/verify/tolerance.js'
-import { writeModel } from './fixtures.js'
-import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
-import { openSimtKernels } from './simt.js'
-
-/** One library for all models: a process can load only so many. */
-const kernels = openSimtKernels()
-
-async function withFolder<T>(dir: string, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
-  const model = await loadLlama(dir, { rotation: 'float32', ...(await kernels), plan })
-  try {
-    return await use(model)
-  } finally {
-    model.release()
-  }
-}
-
-/** A matrix of a checkpoint or a vector, by its name: what becomes of it. */
-type Change = (name: string, values: Float32Array, shape: readonly number[]) => Float32Array
-
-/** Loads a model whose tensors were changed in float32, and uses it. */
-async function withChanged<T>(family: FamilyName, change: Change, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
-  const file = await openCheckpoint(folderOf(family))
-  const tensors = new Map<string, StoredTensor>()
-  for (const [name, tensor] of file.tensors) {
-    const { data } = await inMemory(convertTensor(name, tensor, 'f32'))
-    const changed = change(name, decode('f32', data), tensor.shape)
-    tensors.set(name, { dtype: 'F32', shape: tensor.shape, data: new Uint8Array(Float32Array.from(changed).buffer) })
-  }
-  const json = JSON.parse(await readFile(`${folderOf(family)}/config.json`, 'utf8')) as Record<string, unknown>
-  const dir = await writeModel({ json, tensors })
-  try {
-    return await withFolder(dir, plan, use)
-  } finally {
-    await rm(dir, { recursive: true })
-  }
-}
-
-const places = [3, 40, 63]
-const textOf = (family: FamilyName) => ({ inputIds: goldenOf(family).text.input_ids.slice(0, 64) })
-const scoreOf =
-  (family: FamilyName) =>
-  async (model: Llama): Promise<Score> => {
-    const [score] = await model.score([textOf(family)], { places })
-    if (score === undefined) throw new Error('no score')
-    return score
-  }
-const underPlan = (family: FamilyName, plan: string): Promise<Score> => withFolder(folderOf(family), plan, scoreOf(family))
-
-const distance = (found: Score, wanted: Score): number =>
-  Math.max(...wanted.logits.map((row, i) => farthest(found.logits[i] ?? [], Array.from(row))))
-/** How far the likelihoods of single tokens lie from each other: the root of their mean square. */
-const spread = ({ losses: found }: Score, { losses }: Score): number =>
-  Math.sqrt(losses.reduce((sum, loss, i) => sum + (loss - (found[i] ?? Number.NaN)) ** 2, 0) / losses.length)
+import { type Change, distance, scoreOf, spread, textOf, underPlan, withChanged, withFolder } from './llama_changed.js'
+import { folderOf } from './llama_host.js'
 
 describe('int8 weights alone', () => {
   const rounded =
@@ -95,15 +36,6 @@ describe('int8 weights alone', () => {
 })
 
 describe('int8 activations', () => {
-  it.each(['llama3', 'mistral', 'qwen2', 'qwen3'] as const)('%s gives the same with few kernels as with many', async (family) => {
-    const [few, many] = [await underPlan(family, 'best-llama-w8a8'), await underPlan(family, 'fasterllama-v1')]
-    // Another order of float32 sums may tip a rounding of an activation now and then.
-    expect(spread(few, many)).toBeLessThan(int8Likelihood.activations)
-    const weights = await underPlan(family, 'best-llama-int8w')
-    expect(distance(few, weights)).toBeGreaterThan(10 * logitTolerance.relative)
-    expect(spread(few, weights)).toBeLessThan(1)
-  })
-
   it('lose channels beside others that are far larger, which floats do not notice', async () => {
     const large = [1, 17, 60]
     const outlying: Change = (name, values, [, columns = 1]) => {
