@@ -3,16 +3,16 @@
  * it refuses, with a located diagnostic; everything later may rely on the IR's rules.
  */
 import { join, relative } from 'node:path'
-import { type CallExpression, Node, type SourceFile, SyntaxKind, type Symbol as TsSymbol, ts } from 'ts-morph'
+import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
+import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
 import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
 import { lowerLayout } from './layouts.js'
 import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, openProject, type SpecProject, specFiles, standardFiles } from './project.js'
-import { type Declarators, declares } from './static.js'
 
 export interface ReadOptions {
   /** The project's folder; paths in diagnostics and kernels are relative to it. */
@@ -35,34 +35,6 @@ export interface Specs {
   readonly layouts: readonly Layout[]
   /** In the order of their places; nothing may be built while there are any. */
   readonly diagnostics: readonly Diagnostic[]
-}
-
-interface Declaration {
-  readonly kind: 'op' | 'layout'
-  readonly call: CallExpression
-  readonly isExported: boolean
-}
-
-const exportsOf = (file: SourceFile): readonly TsSymbol[] =>
-  file.getExportSymbols().map((symbol) => symbol.getAliasedSymbol() ?? symbol)
-
-/** Every op and layout a file declares. A declaration's functions declare nothing, so they are not searched. */
-function declarationsIn(file: SourceFile, declarators: Declarators): Declaration[] {
-  const exported = new Set(exportsOf(file).map(({ compilerSymbol }) => compilerSymbol))
-  const found: Declaration[] = []
-  file.forEachDescendant((node, traversal) => {
-    const kind = declares(node, declarators)
-    if (!Node.isCallExpression(node) || kind === undefined || kind === 'tensor') return
-    traversal.skip()
-    const parent = node.getParent()
-    const symbol = Node.isVariableDeclaration(parent) ? parent.getSymbol()?.compilerSymbol : undefined
-    found.push({
-      kind,
-      call: node,
-      isExported: Node.isExportAssignment(parent) || (symbol !== undefined && exported.has(symbol)),
-    })
-  })
-  return found
 }
 
 /** What TypeScript itself says about a file, where the front end has not said it better. */
@@ -106,11 +78,7 @@ interface Rejected {
   readonly diagnostic: Diagnostic
 }
 
-/** The name an op is declared with, where it is written there. */
-function nameIn(call: CallExpression): string {
-  const [name] = call.getArguments()
-  return Node.isStringLiteral(name) ? name.getLiteralValue() : ''
-}
+const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
 
 const uniqueHint = 'names are unique in the project'
 
@@ -138,48 +106,59 @@ export function readProject(
     layouts.set(call, layout)
     return layout
   }
-  const lower = (call: CallExpression, file: string, isStandard: boolean) => {
+  const placeOf = (call: CallExpression, file = project.fileName(call.getSourceFile())): SourceSpan => {
     const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
-    const source: SourceSpan = { file, line, column }
-    return lowerOp(call, source, { declarators, layoutOf, isStandard })
+    return { file, line, column }
   }
-  const readOp = (call: CallExpression): void => {
-    const { kernel, nameNode } = lower(call, project.fileName(call.getSourceFile()), false)
+  const readOp = ({ call, made }: Declaration): void => {
+    const { kernel, nameNode } = lowerOp(call, placeOf(made?.at ?? call), { declarators, layoutOf, isStandard: false })
     if (kernels.has(kernel.name)) reject('duplicate', nameNode, `op ${kernel.name} is declared twice`, uniqueHint)
     kernels.set(kernel.name, kernel)
   }
-  const read = ({ kind, call, isExported }: Declaration): void => {
+  const returned = new Set<CallExpression>()
+  const read = (declaration: Declaration): void => {
+    const { kind, call, isExported } = declaration
+    // What functions return is read where they are called.
+    if (!isExported && returned.has(call)) return
     if (!isExported) {
-      reject('notExported', call, `this ${kind} is not the value of an exported const`, `write export const name = ${kind}(...)`)
+      const isInside = call.getFirstAncestor(isFunctionLike) !== undefined
+      const hint = isInside
+        ? 'export what the function makes: export const name = make(...)'
+        : `write export const name = ${kind}(...)`
+      reject('notExported', call, `this ${kind} is not the value of an exported const`, hint)
     }
     if (kind === 'layout') layoutOf(call)
-    else readOp(call)
+    else whileReading(declaration, placeOf, () => readOp(declaration))
+  }
+  const refuse = (node: Node, action: () => void): void => {
+    const refusal = refusalOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
+    if (refusal !== undefined) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
   }
 
   const reexported = new Set(sources.flatMap(exportsOf).map(({ compilerSymbol }) => compilerSymbol))
   const standard: Kernel[] = []
-  const isWanted = ({ kind, call }: Declaration): boolean => only === undefined || (kind === 'op' && only.has(nameIn(call)))
+  const isWanted = (declaration: Declaration): boolean =>
+    only === undefined || (declaration.kind === 'op' && only.has(nameOf(declaration)))
   const seen = new Set<SourceFile>()
   for (const file of only === undefined ? library : []) {
     for (const { kind, call } of declarationsIn(file, declarators)) {
       if (kind !== 'op') throw new Error(`internal: the standard library declares a ${kind}`)
-      const { kernel } = lower(call, `src/std/${file.getBaseName()}`, true)
+      const { kernel } = lowerOp(call, placeOf(call, `src/std/${file.getBaseName()}`), {
+        declarators,
+        layoutOf,
+        isStandard: true,
+      })
       const symbol = call.getParentIfKind(SyntaxKind.VariableDeclaration)?.getSymbol()?.compilerSymbol
       if (symbol !== undefined && reexported.has(symbol)) kernels.set(kernel.name, kernel)
       else standard.push(kernel)
     }
   }
+  const made = new Map(sources.map((file) => [file, madeIn(file, declarators, refuse)]))
+  for (const { call } of [...made.values()].flat()) returned.add(call)
   for (const file of sources) {
-    for (const declaration of declarationsIn(file, declarators).filter(isWanted)) {
+    for (const declaration of [...declarationsIn(file, declarators), ...(made.get(file) ?? [])].filter(isWanted)) {
       seen.add(file)
-      const refusal = refusalOf(() =>
-        guarded(
-          () => read(declaration),
-          (failure) => reject('typeScript', declaration.call, failure, failureHint),
-        ),
-      )
-      if (refusal !== undefined)
-        rejected.push({ declaration: declaration.call, diagnostic: toDiagnostic(refusal, project.fileName) })
+      refuse(declaration.made?.at ?? declaration.call, () => read(declaration))
     }
   }
   const distinct = new Map(rejected.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
@@ -220,14 +199,19 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
     layouts.set(call, layout)
     return layout
   }
+  const placeOf = (call: CallExpression): SourceSpan => {
+    const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
+    return { file: relative(folder, call.getSourceFile().getFilePath()).replaceAll('\\', '/'), line, column }
+  }
   const kernels: Kernel[] = []
   for (const file of files) {
-    for (const { kind, call } of declarationsIn(file, declarators)) {
+    for (const declaration of [...declarationsIn(file, declarators), ...madeIn(file, declarators, (_, action) => action())]) {
+      const { kind, call, made } = declaration
       if (kind === 'layout') layoutOf(call)
-      if (kind !== 'op' || !names.has(nameIn(call))) continue
-      const { line, column } = file.getLineAndColumnAtPos(call.getStart())
-      const source = { file: relative(folder, file.getFilePath()).replaceAll('\\', '/'), line, column }
-      kernels.push(lowerOp(call, source, { declarators, layoutOf, isStandard: false }).kernel)
+      if (kind !== 'op' || !names.has(nameOf(declaration))) continue
+      whileReading(declaration, placeOf, () => {
+        kernels.push(lowerOp(call, placeOf(made?.at ?? call), { declarators, layoutOf, isStandard: false }).kernel)
+      })
     }
   }
   return { kernels, layouts: [...layouts.values()] }

@@ -8,6 +8,7 @@ import { isIntrinsicName } from '../ir/intrinsics.js'
 import { own } from '../ir/own.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, Rejection, reject } from './diagnostics.js'
+import { givenFor, isMakersBlock } from './making.js'
 import { type Brand, describe, innerScope, type Lowering, lookUp, type Place, scalar, type Value } from './values.js'
 
 /** Reads the brand of src/lang/intrinsics.ts from the type of an expression. */
@@ -56,6 +57,8 @@ function refuseGlobalMember(node: PropertyAccessExpression): never {
 function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
   const name = quote(node)
   const declaration = symbol.getValueDeclaration()
+  const argument = givenFor(symbol)
+  if (argument !== undefined) return knownValue(argument, node, lowering)
   if (Node.isFunctionDeclaration(declaration) && Node.isSourceFile(declaration.getParent())) {
     if (declaration.getBody() === undefined) {
       return reject(
@@ -85,7 +88,8 @@ function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
     )
   }
   const initializer = declaration.getInitializer()
-  if (statement === undefined || !Node.isSourceFile(statement.getParent()) || initializer === undefined) {
+  const isKnown = Node.isSourceFile(statement?.getParent()) || isMakersBlock(statement?.getParent())
+  if (!isKnown || initializer === undefined) {
     return reject(
       'runtimeValue',
       node,
@@ -93,16 +97,20 @@ function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
       'pass it as an attribute of the op, or make it a module-level const',
     )
   }
-  const value = constantOf(initializer, lowering)
-  if (value === undefined) {
-    return reject(
+  return knownValue(initializer, node, lowering)
+}
+
+/** The value that `node` has by what is written for it. @throws Rejection where that takes running the module */
+function knownValue(written: Node, node: Node, lowering: Lowering): Value {
+  return (
+    constantOf(written, lowering) ??
+    reject(
       'runtimeValue',
       node,
-      `${name} is not a constant known at compile time: it is ${quote(initializer)}`,
+      `${quote(node)} is not a constant known at compile time: it is ${quote(written)}`,
       'pass it as an attribute of the op, or write a number',
     )
-  }
-  return value
+  )
 }
 
 /** The value of a module-level initializer; undefined if it takes running the module to know it. */

@@ -5,6 +5,7 @@
 import { Node, type NumericLiteral, type ts, VariableDeclarationKind } from 'ts-morph'
 import { limits } from '../ir/size.js'
 import { quote, reject } from './diagnostics.js'
+import { givenFor } from './making.js'
 import { readBrand } from './resolve.js'
 
 /** A field of an object literal: where its name and its value are written. */
@@ -22,9 +23,10 @@ function refuse(node: Node, wanted: string): never {
   )
 }
 
-/** The declaration of a module-level const that a name stands for, wherever it is. */
-function constantInitializer(node: Node): Node | undefined {
-  const symbol = node.getSymbol()
+/** What a name stands for: the value of a module-level const, wherever it is, or what is written for a parameter. */
+function constantInitializer(node: Node, symbol = node.getSymbol()): Node | undefined {
+  const argument = givenFor(symbol)
+  if (argument !== undefined) return argument
   const declaration = (symbol?.getAliasedSymbol() ?? symbol)?.getValueDeclaration()
   if (!Node.isVariableDeclaration(declaration)) return undefined
   const statement = declaration.getVariableStatement()
@@ -61,7 +63,15 @@ export function follow(node: Node, trail: Trail = []): Node {
 export function staticString(node: Node): string {
   const value = follow(node)
   if (Node.isStringLiteral(value) || Node.isNoSubstitutionTemplateLiteral(value)) return value.getLiteralValue()
-  return refuse(node, 'a text')
+  if (!Node.isTemplateExpression(value)) return refuse(node, 'a text')
+  const parts = value.getTemplateSpans().map((span) => textOf(span.getExpression()) + span.getLiteral().getLiteralText())
+  return value.getHead().getLiteralText() + parts.join('')
+}
+
+/** A text or a number as a template writes it. */
+function textOf(node: Node): string {
+  const value = follow(node)
+  return Node.isNumericLiteral(value) ? String(literalNumber(value)) : staticString(value)
 }
 
 /** ts-morph's own literal value stops at an exponent (`1e-12` gives 1), so the text is read instead. */
@@ -139,9 +149,7 @@ export function staticFields(node: Node, trail: Trail = []): Map<string, Field> 
       const name = Node.isStringLiteral(key) ? key.getLiteralValue() : key.getText()
       fields.set(name, { key, value: property.getInitializer() ?? key })
     } else if (Node.isShorthandPropertyAssignment(property)) {
-      const initializer = property.getValueSymbol()?.getAliasedSymbol() ?? property.getValueSymbol()
-      const declaration = initializer?.getValueDeclaration()
-      const value = Node.isVariableDeclaration(declaration) ? declaration.getInitializer() : undefined
+      const value = constantInitializer(property.getNameNode(), property.getValueSymbol())
       fields.set(property.getName(), { key: property.getNameNode(), value: value ?? property.getNameNode() })
     } else if (Node.isSpreadAssignment(property)) {
       for (const [name, field] of staticFields(property.getExpression(), onward(trail, object))) fields.set(name, field)

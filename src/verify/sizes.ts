@@ -10,6 +10,8 @@ export type Sequences = 'ragged' | { readonly rows: number }
 
 /** Rows of a table that nothing but its indices bounds: a prime, and more than a warp. */
 const tableRows = 61
+/** Of one whose rows are tensors themselves, so that many cases stay small. */
+const tablesOfTensors = 7
 /** By how much an extent exceeds its least. */
 const spare = 3
 /** The most a dimension that is only bounded above is given: bodies of such ops compare each with each. */
@@ -42,7 +44,7 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
   const packed = Object.values(facts.inputs).flatMap((domain) => domain.packed ?? [])
   const packedNames = packed.flatMap(({ rows, seq = 0 }) => [...namesOf(rows), ...namesOf(seq)])
   const bounds = Object.values(facts.inputs).flatMap(({ to = [] }) => to.flatMap((count) => dimsIn(entry, count)))
-  for (const name of bounds) if (isFree(name) && !packedNames.includes(name)) set(name, () => tableRows)
+  for (const name of bounds) if (isFree(name) && !packedNames.includes(name)) set(name, () => rowsOfTable(entry, name))
   for (const { batch, rows, seq } of packed) {
     const count = (known: Extents) => evaluateCount(batch, known) ?? 1
     if (typeof rows === 'string' && entry.dims.includes(rows)) set(rows, (known) => rowsOf(count(known), sequences))
@@ -67,6 +69,9 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
     },
   }
 }
+
+const rowsOfTable = ({ buffers }: KernelEntry, name: string): number =>
+  buffers.some(({ dims }) => dims.includes(name) && dims.length > 2) ? tablesOfTensors : tableRows
 
 const rowsOf = (batch: number, sequences: Sequences): number =>
   sequences === 'ragged' ? raggedRows(batch) : sequences.rows * batch

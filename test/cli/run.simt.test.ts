@@ -150,7 +150,7 @@ describe('config', () => {
   test('an unknown kind of model', async () => {
     const path = join(model, 'config.json')
     const config: object = JSON.parse(await readFile(path, 'utf8'))
-    await writeFile(path, JSON.stringify({ ...config, model_type: 'llama' }))
+    await writeFile(path, JSON.stringify({ ...config, model_type: 't5' }))
     await expectRefusal(['--text', 'x'], 2, /model_type/)
   })
 

@@ -6,8 +6,12 @@ import { casesOf } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
 
-/** Declares a test for every kernel that is chosen. @param largest elements a buffer may have, by default what a body computes in a moment */
-export async function holdKernels(chosen: (entry: KernelEntry) => boolean, largest?: number): Promise<void> {
+/**
+ * Declares a test for every kernel that is chosen.
+ * @param largest elements a buffer may have, by default what a body computes in a moment
+ * @param least cases that every kernel has more of, but for those whose rows have one length, and a long one
+ */
+export async function holdKernels(chosen: (entry: KernelEntry) => boolean, largest?: number, least = 100): Promise<void> {
   const manifest = await readManifest(root)
   let subject: OpenSubject
   beforeAll(async () => {
@@ -22,8 +26,7 @@ export async function holdKernels(chosen: (entry: KernelEntry) => boolean, large
       const result = await runCase(subject, test)
       if (!result.passed) failures.push(`${result.name}: ${result.detail}`)
     }
-    // Where rows have one length, and a long one, fewer cases are small enough.
-    expect(cases.length).toBeGreaterThan(Object.keys(entry.fixedDims).length > 0 ? 20 : 100)
+    expect(cases.length).toBeGreaterThan(Object.keys(entry.fixedDims).length > 0 ? 20 : least)
     expect(failures.slice(0, 5), `${failures.length} of ${cases.length} cases`).toEqual([])
   })
 }

@@ -194,11 +194,11 @@ describe('modules', () => {
       message: 'this op is not the value of an exported const',
       hint: 'write export const name = op(...)',
     }))
-  it('refuses an op made by a function: its signature would be a run-time value', () =>
+  it('refuses an op of a function that nothing exported calls', () =>
     refuses("import { op } from 'heddle'\nexport const make = (name: string) => «op(name, {} as never)»", {
       code: 'notExported',
       message: 'this op is not the value of an exported const',
-      hint: 'write export const name = op(...)',
+      hint: 'export what the function makes: export const name = make(...)',
     }))
   it("reports TypeScript's own errors", () => {
     const { diagnostics, kernels } = read(`${a}\nexport const wrong: string = 1`)

@@ -223,8 +223,8 @@ class Program {
     const attr = this.#kernel.attrs.find((each) => each.name === name)
     if (attr?.type === 'i32') return integer(2 ** 14, 1)
     // It is chosen with one place behind the point, and brings results to the size of an int8.
-    if (this.#facts.attrs[name] !== undefined) return leaf([127.5], 1)
-    return leaf([attr?.default ?? 1], Math.abs(attr?.default ?? 1), (attr?.default ?? 0) > 0)
+    if (this.#facts.attrs[name] !== undefined) return { ...leaf([127.5], 1), factors: 0 }
+    return { ...leaf([attr?.default ?? 1], Math.abs(attr?.default ?? 1), (attr?.default ?? 0) > 0), factors: 0 }
   }
 }
 

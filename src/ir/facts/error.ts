@@ -21,6 +21,8 @@ export interface Value {
   readonly sums: readonly Count[]
   readonly products: readonly Count[]
   readonly magnitude: number
+  /** How many random numbers were multiplied to make it. */
+  readonly factors: number
   /** Size of what cancelled on the way, by which errors are absolute; 0 where none did. */
   readonly absolute: number
   readonly isPositive: boolean
@@ -61,6 +63,7 @@ export function leaf(values: readonly number[], magnitude: number, isPositive = 
     sums: [],
     products: [],
     magnitude,
+    factors: 1,
     absolute: 0,
     isPositive: isPositive || values.every((value) => value > 0),
     steep: false,
@@ -81,7 +84,7 @@ const unique = (a: readonly Count[], b: readonly Count[]): readonly Count[] => [
 /** A number that is written in a body; NaN and infinities, which mark what has no value, say nothing of how large others are. */
 export function constant(value: number): Value {
   const size = Number.isFinite(value) ? value : 0
-  return { ...leaf([size], Math.abs(size)), isConstant: true }
+  return { ...leaf([size], Math.abs(size)), factors: 0, isConstant: true }
 }
 
 /** What two values have in common with everything made of them. */
@@ -90,6 +93,7 @@ const joined = (a: Value, b: Value) => ({
   calls: a.calls || b.calls,
   sums: unique(a.sums, b.sums),
   products: unique(a.products, b.products),
+  factors: Math.max(a.factors, b.factors),
   steep: a.steep || b.steep,
   isMoved: false,
   open: undefined,
@@ -113,6 +117,12 @@ export function either(a: Value, b: Value): Value {
   }
 }
 
+/**
+ * The size of the largest of many such values, over that of a product of two, which is what the bounds of elementwise results are for: of
+ * ten thousand normal numbers the largest is 3.9, of products of two, three and four of them 7.6, 13 and 19.
+ */
+const tailOf = ({ factors }: Value): number => 2 ** Math.max(0, factors - 2)
+
 function plus(a: Value, b: Value): Value {
   const exact = a.exact && b.exact && fits(Math.max(a.exact.bits, b.exact.bits), a.exact.size + b.exact.size)
   const isPositive = a.isPositive && b.isPositive
@@ -124,7 +134,7 @@ function plus(a: Value, b: Value): Value {
     isStored: exact !== undefined,
     roundings: Math.max(a.roundings, b.roundings) + 1,
     magnitude,
-    absolute: isPositive ? kept : Math.max(kept, magnitude),
+    absolute: isPositive ? kept : Math.max(kept, a.magnitude * tailOf(a), b.magnitude * tailOf(b)),
     isPositive,
   }
 }
@@ -137,6 +147,7 @@ function times(a: Value, b: Value, isSquare = false): Value {
     isStored: exact !== undefined,
     roundings: a.roundings + b.roundings + 1,
     magnitude: a.magnitude * b.magnitude,
+    factors: isSquare ? a.factors : a.factors + b.factors,
     absolute: Math.max(a.absolute * b.magnitude, b.absolute * a.magnitude),
     isPositive: isSquare || (a.isPositive && b.isPositive),
   }
@@ -265,8 +276,9 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
 /** The sum of so many values. */
 export function summed(a: Value, length: Count): Value {
   const exact = a.exact && fits(a.exact.bits, a.exact.size * longSum)
-  const base = { ...a, exact, isStored: exact !== undefined, isMoved: false, isConstant: false, roundings: 0 }
-  if (a.isPositive) return { ...base, sums: unique(a.sums, [length]), open: undefined }
+  // A sum of many products is a normal number again, and one of positive terms is about the same in every row.
+  const base = { ...a, exact, factors: 1, isStored: exact !== undefined, isMoved: false, isConstant: false, roundings: 0 }
+  if (a.isPositive) return { ...base, factors: 0, sums: unique(a.sums, [length]), open: undefined }
   return { ...base, products: unique(a.products, [length]), absolute: Math.max(a.absolute, a.magnitude), open: length }
 }
 
@@ -276,5 +288,5 @@ export function mean(a: Value): Value {
   const inexact = { exact: undefined, isStored: false, isMoved: false, roundings: a.roundings + 1 }
   if (open === undefined) return { ...a, ...inexact }
   const products = a.products.filter((count) => JSON.stringify(count) !== JSON.stringify(open))
-  return { ...a, ...inexact, products, sums: unique(a.sums, [open]), open: undefined }
+  return { ...a, ...inexact, factors: 0, products, sums: unique(a.sums, [open]), open: undefined }
 }

@@ -1,0 +1,99 @@
+/** Which ops and layouts spec modules declare: by `op(...)` and `layout(...)` themselves, and by functions that return `op(...)`. */
+import { type CallExpression, Node, type SourceFile, type Symbol as TsSymbol, type ts } from 'ts-morph'
+import type { SourceSpan } from '../ir/kernel.js'
+import { quote, Rejection, reject } from './diagnostics.js'
+import { type Made, madeBy } from './makers.js'
+import { nothingMade, whileMaking } from './making.js'
+import { type Declarators, declares, staticString } from './static.js'
+
+export interface Declaration {
+  readonly kind: 'op' | 'layout'
+  /** `op(...)` or `layout(...)`. */
+  readonly call: CallExpression
+  readonly isExported: boolean
+  /** How a function makes it, where one does. */
+  readonly made?: Made
+}
+
+export const exportsOf = (file: SourceFile): readonly TsSymbol[] =>
+  file.getExportSymbols().map((symbol) => symbol.getAliasedSymbol() ?? symbol)
+
+const isExported = (call: Node, exported: ReadonlySet<ts.Symbol>): boolean => {
+  const parent = call.getParent()
+  const symbol = Node.isVariableDeclaration(parent) ? parent.getSymbol()?.compilerSymbol : undefined
+  return Node.isExportAssignment(parent) || (symbol !== undefined && exported.has(symbol))
+}
+
+/** Every op and layout a file declares by itself. A declaration's functions declare nothing, so they are not searched. */
+export function declarationsIn(file: SourceFile, declarators: Declarators): Declaration[] {
+  const exported = new Set(exportsOf(file).map(({ compilerSymbol }) => compilerSymbol))
+  const found: Declaration[] = []
+  file.forEachDescendant((node, traversal) => {
+    const kind = declares(node, declarators)
+    if (!Node.isCallExpression(node) || kind === undefined || kind === 'tensor') return
+    traversal.skip()
+    found.push({ kind, call: node, isExported: isExported(node, exported) })
+  })
+  return found
+}
+
+/**
+ * What calls of functions in a file declare: those that are the value of an exported const.
+ * @param attempt runs what may refuse a call
+ */
+export function madeIn(
+  file: SourceFile,
+  declarators: Declarators,
+  attempt: (call: CallExpression, action: () => void) => void,
+): Declaration[] {
+  const exported = new Set(exportsOf(file).map(({ compilerSymbol }) => compilerSymbol))
+  const found: Declaration[] = []
+  for (const variable of file.getVariableDeclarations()) {
+    const call = variable.getInitializer()
+    if (!Node.isCallExpression(call) || !isExported(call, exported) || declares(call, declarators) !== undefined) continue
+    attempt(call, () => {
+      const made = madeBy(call, declarators)
+      if (made !== undefined) found.push({ kind: 'op', call: made.declaration, isExported: true, made })
+      else if (isOp(call)) refuseMaker(call)
+    })
+  }
+  return found
+}
+
+const refuseMaker = (call: CallExpression): never =>
+  reject(
+    'notExported',
+    call,
+    `${quote(call.getExpression())} gives an op, but does not return op(...)`,
+    'a function that makes ops declares constants and returns op(...)',
+  )
+
+/** By the type that `op` returns, which nothing else has all fields of. */
+function isOp(call: CallExpression): boolean {
+  const type = call.getType()
+  return ['name', 'dims', 'inputs', 'outputs', 'updates', 'attrs', 'body'].every((field) => type.getProperty(field) !== undefined)
+}
+
+/** Reads what is declared, the parameters of functions that make it standing for their arguments. A refusal says which op it is of. */
+export function whileReading<T>({ made }: Declaration, place: (call: CallExpression) => SourceSpan, action: () => T): T {
+  if (made === undefined) return action()
+  try {
+    return whileMaking(made.making, action)
+  } catch (error) {
+    if (!(error instanceof Rejection)) throw error
+    const { file, line } = place(made.at)
+    throw new Rejection(error.refusal, error.node, `${error.message}, in the op made at ${file}:${line}`, error.hint)
+  }
+}
+
+/** The name an op is declared with, where it is written out. */
+export function nameOf({ call, made }: Declaration): string {
+  const [name] = call.getArguments()
+  if (name === undefined) return ''
+  try {
+    return whileMaking(made?.making ?? nothingMade, () => staticString(name))
+  } catch (error) {
+    if (error instanceof Rejection) return ''
+    throw error
+  }
+}

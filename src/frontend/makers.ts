@@ -1,0 +1,111 @@
+/**
+ * Functions that make ops: `const scaled = (name: string, by: number) => op(name, { ... })`, and `export const half = scaled('half', 0.5)`.
+ * Such a function declares constants and returns `op(...)`, or calls another one; it is not run. What its parameters stand for is what is
+ * written at the call that makes an op, for as long as that op is read.
+ */
+import {
+  type ArrowFunction,
+  type CallExpression,
+  type FunctionDeclaration,
+  Node,
+  type ParameterDeclaration,
+  type Symbol as TsSymbol,
+  type ts,
+} from 'ts-morph'
+import { quote, reject } from './diagnostics.js'
+import { type Making, nothingMade, whileMaking } from './making.js'
+import { type Declarators, declares, follow, staticFields } from './static.js'
+
+type Maker = ArrowFunction | FunctionDeclaration
+
+/** An op as a call makes it. */
+export interface Made {
+  /** Where the author asks for it. */
+  readonly at: CallExpression
+  /** `op(...)` in the function. */
+  readonly declaration: CallExpression
+  readonly making: Making
+}
+
+/** The function that is called, where its text is at hand. */
+function functionOf(callee: Node): Maker | undefined {
+  const found = follow(callee)
+  if (Node.isArrowFunction(found)) return found
+  const symbol = found.getSymbol()
+  const declaration = (symbol?.getAliasedSymbol() ?? symbol)?.getValueDeclaration()
+  return Node.isFunctionDeclaration(declaration) ? declaration : undefined
+}
+
+/** The call whose value a function returns; undefined where it is none, or where more is done than declaring constants. */
+function returnedBy(maker: Maker): CallExpression | undefined {
+  const body = maker.getBody()
+  if (!Node.isBlock(body)) return plainCall(body)
+  const statements = body.getStatements()
+  const last = statements.at(-1)
+  const isPlain = statements.slice(0, -1).every((statement) => Node.isVariableStatement(statement))
+  return isPlain && Node.isReturnStatement(last) ? plainCall(last.getExpression()) : undefined
+}
+
+function plainCall(node: Node | undefined): CallExpression | undefined {
+  if (Node.isParenthesizedExpression(node) || Node.isAsExpression(node) || Node.isSatisfiesExpression(node))
+    return plainCall(node.getExpression())
+  return Node.isCallExpression(node) ? node : undefined
+}
+
+/**
+ * The op that a call makes by way of functions; undefined for a call that makes none.
+ * @throws Rejection for functions that call each other in a circle, and for arguments that are not written out
+ */
+export function madeBy(at: CallExpression, declarators: Declarators): Made | undefined {
+  let call = at
+  let making = nothingMade
+  while (declares(call, declarators) !== 'op') {
+    const maker = functionOf(call.getExpression())
+    const returned = maker === undefined ? undefined : returnedBy(maker)
+    if (maker === undefined || returned === undefined) return undefined
+    if (making.makers.has(maker))
+      reject(
+        'recursion',
+        at,
+        `${quote(at.getExpression())} calls itself before it returns op(...)`,
+        'return op(...) at some point',
+      )
+    making = bound(maker, call, making)
+    call = returned
+  }
+  return call === at ? undefined : { at, declaration: call, making }
+}
+
+/** What the parameters of a function stand for in a call, besides what those of the functions around it do. */
+function bound(maker: Maker, call: CallExpression, outer: Making): Making {
+  const given = new Map(outer.given)
+  const args = call.getArguments()
+  maker.getParameters().forEach((parameter, at) => {
+    const argument = args[at] ?? parameter.getInitializer()
+    if (argument !== undefined) whileMaking(outer, () => bind(parameter, argument, given))
+  })
+  return { given, makers: new Set([...outer.makers, maker]) }
+}
+
+function bind(parameter: ParameterDeclaration, argument: Node, given: Map<ts.Symbol, Node>): void {
+  const name = parameter.getNameNode()
+  if (parameter.isRestParameter() || Node.isSpreadElement(argument)) {
+    const what = Node.isSpreadElement(argument) ? argument : parameter
+    reject('parameter', what, `${quote(what)} does not say what each parameter is`, 'write one argument for each parameter')
+  }
+  const set = (symbol: TsSymbol | undefined, value: Node): void => {
+    if (symbol !== undefined) given.set(symbol.compilerSymbol, value)
+  }
+  if (Node.isIdentifier(name)) {
+    set(name.getSymbol(), argument)
+    return
+  }
+  if (!Node.isObjectBindingPattern(name))
+    reject('parameter', name, `${quote(name)} takes a list apart`, 'take fields by name: ({ name, factor }) => op(...)')
+  const fields = staticFields(argument)
+  for (const element of name.getElements()) {
+    const field = element.getPropertyNameNode() ?? element.getNameNode()
+    const value = fields.get(field.getText())?.value ?? element.getInitializer()
+    if (value !== undefined) set(element.getNameNode().getSymbol(), value)
+  }
+}

@@ -1,0 +1,37 @@
+/**
+ * What is being made: while an op that a function makes is read, the function's parameters stand for the arguments of the call. Reading is
+ * synchronous, so that one place holds it, and no pass over a signature or a body has to hand it on.
+ */
+import type { Node, Symbol as TsSymbol, ts } from 'ts-morph'
+
+export interface Making {
+  /** What is written for each parameter. */
+  readonly given: ReadonlyMap<ts.Symbol, Node>
+  /** The functions that take part, whose constants count as those of a module do. */
+  readonly makers: ReadonlySet<Node>
+}
+
+export const nothingMade: Making = { given: new Map(), makers: new Set() }
+
+let current = nothingMade
+
+/** Runs an action while parameters stand for what `making` says. */
+export function whileMaking<T>(making: Making, action: () => T): T {
+  const before = current
+  current = making
+  try {
+    return action()
+  } finally {
+    current = before
+  }
+}
+
+/** What is written for a parameter of the function that makes what is being read; undefined for any other symbol. */
+export const givenFor = (symbol: TsSymbol | undefined): Node | undefined =>
+  symbol === undefined ? undefined : current.given.get(symbol.compilerSymbol)
+
+/** Whether a block is that of a function which makes what is being read. */
+export const isMakersBlock = (block: Node | undefined): boolean => {
+  const owner = block?.getParent()
+  return owner !== undefined && current.makers.has(owner)
+}
