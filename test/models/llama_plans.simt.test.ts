@@ -2,13 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
 import { logitTolerance } from '../../src/verify/tolerance.js'
-import { type FamilyName, farthest, goldenOf, withLlama } from './llama_host.js'
-
-/** All heads apart, shared by 3, 4 and 7; a window; biases; norms; a rotation that is scaled. */
-const chosen: readonly FamilyName[] = ['mistral', 'qwen2', 'qwen3', 'smollm']
+import { families, farthest, goldenOf, withLlama } from './llama_host.js'
 
 describe('best-llama', () => {
-  it.each(chosen)('%s chooses the words of HF, and gives its logits', async (name) => {
+  it.each(families)('%s chooses the words of HF, and gives its logits', async (name) => {
     const { cases, text } = goldenOf(name)
     await withLlama(name, { plan: 'best-llama' }, async (model) => {
       const short = cases.filter(({ input_ids: { length } }) => length < 100)
