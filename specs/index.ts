@@ -13,7 +13,7 @@ import {
   encoderLayerPreSilu,
 } from './graphs/encoder_layer_pre.js'
 import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from './graphs/heads.js'
-import { keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from './graphs/llama_ends.js'
+import { keepBeamTokens, keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from './graphs/llama_ends.js'
 import { llamaLayers } from './graphs/llama_layer.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
@@ -40,10 +40,10 @@ import { firstToken } from './ops/first_token.js'
 import { swiglu } from './ops/gate.js'
 import { col32FromRows, int8Col32FromRows, rowsFromCol32, rowsFromInt8Col32 } from './ops/int8_col32.js'
 import { layerNorm } from './ops/layer_norm.js'
-import { maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from './ops/mask_past.js'
+import { maskBeams, maskBeamsWindow, maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from './ops/mask_past.js'
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
-import { appendPlaces, appendTokens, pastHeads, repeatHeads } from './ops/past.js'
+import { appendPlaces, appendTokens, beamHeads, pastHeads, repeatHeads } from './ops/past.js'
 import { markSeen, penalise } from './ops/penalise.js'
 import { record, recordBeams } from './ops/record.js'
 import { rmsNorm } from './ops/rms_norm.js'
@@ -54,7 +54,7 @@ import { scale } from './ops/scale.js'
 import { softmax } from './ops/softmax.js'
 import { splitHeads } from './ops/split_heads.js'
 import * as standard from './ops/std.js'
-import { addStepPosition, maskSteps, nextPlaces, nextStep } from './ops/steps.js'
+import { addStepPosition, maskSteps, nextBeamPlaces, nextPlaces, nextStep } from './ops/steps.js'
 import { tokenLoss } from './ops/token_loss.js'
 import { auto } from './plans/auto.js'
 import { bestDecoder } from './plans/best_decoder.js'
@@ -68,6 +68,7 @@ import { ftV3 } from './plans/ft_v3.js'
 import { bestEncoderInt8, int8Row } from './plans/int8.js'
 import { llamaInt8 } from './plans/llama_int8.js'
 import { bert } from './programs/bert.js'
+import { llamaBeams } from './programs/llama_beams.js'
 import { llamaPrompt } from './programs/llama_prompt.js'
 import { llamaStep } from './programs/llama_step.js'
 import { seq2seqDecoder } from './programs/seq2seq_decoder.js'
@@ -90,6 +91,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   appendTokens,
   argmaxRow,
   beamCandidates,
+  beamHeads,
   beamRank,
   beamSelect,
   beamSelectDiverse,
@@ -108,6 +110,8 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   layerNorm,
   magnitudeHistogram,
   markSeen,
+  maskBeams,
+  maskBeamsWindow,
   maskFuture,
   maskFutureWindow,
   maskPlaces,
@@ -115,6 +119,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   maskScores,
   maskSteps,
   mergeHeads,
+  nextBeamPlaces,
   nextPlaces,
   nextStep,
   pastHeads,
@@ -170,9 +175,11 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   greedyStep,
   hiddenStates,
   keepBeams,
+  keepBeamTokens,
   keepTokens,
   keepWords,
   languageModelHead,
+  ...Object.values(llamaLayers.beams),
   llamaHead,
   ...Object.values(llamaLayers.prompt),
   ...Object.values(llamaLayers.step),
@@ -211,4 +218,4 @@ export const plans: readonly PlanDecl[] = [
   ...auto,
 ]
 
-export const programs = { bert, llamaPrompt, llamaStep, seq2seqDecoder, seq2seqEncoder } as const
+export const programs = { bert, llamaBeams, llamaPrompt, llamaStep, seq2seqDecoder, seq2seqEncoder } as const

@@ -1,10 +1,11 @@
 /** What stands before and behind the layers of the LLaMA family, and what a step of decoding leaves to the next one. */
 import { graph, tensor } from 'heddle'
+import { followParents } from '../ops/beams.js'
 import { castF32 } from '../ops/cast_f32.js'
 import { embeddingLookup, wordLookup } from '../ops/embedding_lookup.js'
-import { record } from '../ops/record.js'
+import { record, recordBeams } from '../ops/record.js'
 import { rmsNorm } from '../ops/rms_norm.js'
-import { nextPlaces, nextStep } from '../ops/steps.js'
+import { nextBeamPlaces, nextPlaces, nextStep } from '../ops/steps.js'
 import { tokenLoss } from '../ops/token_loss.js'
 import { llamaPrompt, llamaStep, llamaVocab } from './typical.js'
 
@@ -81,5 +82,35 @@ export const keepTokens = graph('keep_tokens', {
     const next = g.apply(nextStep, { step }).y
     const ahead = g.apply(nextPlaces, { places, finished }).y
     return { nodes: { recorded, next, ahead }, outputs: { history: recorded, step: next, places: ahead } }
+  },
+})
+
+/**
+ * The same where beams were chosen anew: rows take over the past of their parents, which are kept for tracing texts back. `slot` is the
+ * place of all caches that this step's tokens are at; `beams` has the rows whose caches hold each row's past.
+ */
+export const keepBeamTokens = graph('keep_beam_tokens', {
+  inputs: {
+    words: tensor('i32', 'r'),
+    chosenParents: tensor('i32', 'r'),
+    step: tensor('i32', '1'),
+    slot: tensor('i32', '1'),
+    history: tensor('i32', 's r'),
+    parents: tensor('i32', 's r'),
+    beams: tensor('i32', 'r u'),
+    places: tensor('i32', 'r'),
+  },
+  weights: {},
+  attrs: ['maxSteps'],
+  build: (g, { words, chosenParents, step, slot, history, parents, beams, places }, _, attrs) => {
+    const made = { words: history, parents, word: words, parent: chosenParents, step }
+    const { wordsAfter, parentsAfter } = g.apply(recordBeams, made)
+    const followed = g.apply(followParents, { beams, parents: chosenParents, step: slot }).y
+    const ahead = g.apply(nextBeamPlaces, { places, step }, attrs).y
+    const next = g.apply(nextStep, { step }).y
+    const nextSlot = g.apply(nextStep, { step: slot }).y
+    const nodes = { recorded: wordsAfter, followed, ahead, next, nextSlot }
+    const outputs = { history: wordsAfter, parents: parentsAfter, beams: followed, places: ahead, step: next, slot: nextSlot }
+    return { nodes, outputs }
   },
 })

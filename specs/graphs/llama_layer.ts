@@ -1,7 +1,7 @@
 /**
  * A layer of the LLaMA family: attention to the past of each row and a gated inner network, each behind a norm and with its residual. There
- * are two forms of one layer, over the same weights and caches: a step takes one token of every row, a prompt takes runs of tokens that lie
- * one behind the other without padding. Families differ in flags: biases of query, key and value (Qwen2), norms of their heads (Qwen3), and
+ * are three forms of one layer, over the same weights and caches: a step takes one token of every row, a step of beams does so too where
+ * rows share their past, and a prompt takes runs of tokens that lie one behind the other without padding. Families differ in flags: biases of query, key and value (Qwen2), norms of their heads (Qwen3), and
  * a window of places (Mistral, Phi-3).
  */
 import { type AttrValue, type GraphBuilder, type GraphDecl, type GraphSignature, type GraphTensor, graph, tensor } from 'heddle'
@@ -9,10 +9,11 @@ import { packRows, unpackRows } from 'heddle/std'
 import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
 import { add } from '../ops/add.js'
 import { addBias } from '../ops/add_bias.js'
+import { appendStep } from '../ops/append_step.js'
 import { swiglu } from '../ops/gate.js'
-import { maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from '../ops/mask_past.js'
+import { maskBeams, maskBeamsWindow, maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from '../ops/mask_past.js'
 import { mergeHeads } from '../ops/merge_heads.js'
-import { appendPlaces, appendTokens, pastHeads, repeatHeads } from '../ops/past.js'
+import { appendPlaces, appendTokens, beamHeads, pastHeads, repeatHeads } from '../ops/past.js'
 import { rmsNorm } from '../ops/rms_norm.js'
 import { rotateHalves } from '../ops/rotate_halves.js'
 import { scale } from '../ops/scale.js'
@@ -157,6 +158,47 @@ function stepLayer(flags: LlamaFlags) {
 }
 
 /**
+ * One token of every row, where beams of a sequence share their past: `beams(r, u)` is the cache row that holds place `u` of row `r`.
+ * Prompts are at places below `cached(r)`, tokens chosen since at `first` to `slot`, this step's at `slot` of every row; `places(r)` is
+ * where it stands in its text. The rest as above.
+ */
+function beamLayer(flags: LlamaFlags) {
+  return graph(`llama_beams${suffix(flags)}`, {
+    inputs: {
+      x: tensor('T', 'r n'),
+      places: tensor('i32', 'r'),
+      beams: tensor('i32', 'r u'),
+      cached: tensor('i32', 'r'),
+      first: tensor('i32', '1'),
+      slot: tensor('i32', '1'),
+      ...caches,
+    },
+    weights: weightsOf(flags),
+    attrs: attrsOf(flags),
+    typical: llamaStep,
+    build: (g, inputs, w: Weights, { scale: factor, eps, window }) => {
+      const { x, places, beams, cached, first, slot, keys, values } = inputs
+      const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
+      const { nodes, query, key, value } = heads(g, 'r', attentionNorm, places, w, flags, eps)
+      const keyCache = g.apply(appendStep, { cache: keys, x: key, step: slot }).y
+      const valueCache = g.apply(appendStep, { cache: values, x: value, step: slot }).y
+      const keyPast = g.apply(beamHeads, { cache: keyCache, beams }, {}, { h: 'h' }).y
+      const valuePast = g.apply(beamHeads, { cache: valueCache, beams }, {}, { h: 'h' }).y
+      const scores = g.matmul('r h d, r u h d -> r h u', query, keyPast)
+      const scaled = g.apply(scale, { x: g.view(scores, 'r*h u') }, { factor }).y
+      const seen = { x: g.view(scaled, 'r h u'), cached, first, slot }
+      const masked = flags.window ? g.apply(maskBeamsWindow, seen, { size: window }).y : g.apply(maskBeams, seen).y
+      const probabilities = g.apply(softmax, { x: g.view(masked, 'r*h u') }).y
+      const context = g.matmul('r h u, r u h d -> r h d', g.view(probabilities, 'r h u'), valuePast)
+      const after = rest(g, x, g.view(context, 'r h*d'), w, flags, eps)
+      const attention = { keyCache, valueCache, keyPast, valuePast, scores, scaled, masked, probabilities, context }
+      const all: Nodes = { attentionNorm, ...nodes, ...attention, ...after }
+      return { nodes: all, outputs: { hidden: after.outputResidual, keys: keyCache, values: valueCache } }
+    },
+  })
+}
+
+/**
  * Runs of tokens, one behind the other in t rows: those of sequence `b` begin at row `starts(b)`, `lengths(b)` of them, and stand at places
  * `first(b)` and on of cache row `slots(b)`. `sequences` and `positions` say of each row whose it is and which of that run, -1 and 0 beyond
  * the last; `places` is where it stands; `writers` says of each cache row which sequence writes it, or -1. Dims besides: b sequences,
@@ -217,9 +259,10 @@ const nameOf = (flags: LlamaFlags): string => suffix(flags)
 
 /** By the flags that are set, in the order of `LlamaFlags`: `''`, `'_bias'`, `'_bias_window'`, and so on. */
 const stepLayers = Object.fromEntries(everyFlags.map((flags) => [nameOf(flags), stepLayer(flags)]))
+const beamLayers = Object.fromEntries(everyFlags.map((flags) => [nameOf(flags), beamLayer(flags)]))
 const promptLayers = Object.fromEntries(everyFlags.map((flags) => [nameOf(flags), promptLayer(flags)]))
 
-export const llamaLayers = { step: stepLayers, prompt: promptLayers } as const
+export const llamaLayers = { step: stepLayers, beams: beamLayers, prompt: promptLayers } as const
 
 /** A layer, of whatever inputs its form has. */
 interface LayerSignature extends GraphSignature {

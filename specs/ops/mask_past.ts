@@ -2,7 +2,7 @@
  * Hides scores of places that a token does not attend: those behind its own, and where there is a window those further back than it. The
  * hidden value is lower than any score and may round to minus infinity; softmax then gives exact zeros, because every token attends itself.
  */
-import { int, op, tensor } from 'heddle'
+import { int, minimum, op, tensor } from 'heddle'
 
 const floats = ['f32', 'f16', 'bf16'] as const
 
@@ -53,4 +53,40 @@ export const maskFutureWindow = op('mask_future_window', {
   body:
     ({ x, first }, { size }) =>
     (b, h, s, u) => ({ y: u <= first(b) + s && u > first(b) + s - size ? x(b, h, s, u) : -1e30 }),
+})
+
+/**
+ * Of one token for each row, where rows of a sequence share what was cached of its prompt: that is at places below `cached(r)`, and what
+ * rows have chosen since is at places `first` to `slot`, the same ones in every row. What lies in between belongs to longer prompts.
+ */
+const beams = {
+  dims: ['r', 'h', 'u', 'o'],
+  types: { T: floats },
+  inputs: { x: tensor('T', 'r h u'), cached: tensor('i32', 'r'), first: tensor('i32', 'o'), slot: tensor('i32', 'o') },
+  outputs: { y: tensor('T', 'r h u') },
+  facts: { cached: { from: 0, to: 'u' }, first: { index: 'u' }, slot: { index: 'u' }, o: 1 },
+} as const
+
+export const maskBeams = op('mask_beams', {
+  ...beams,
+  body:
+    ({ x, cached, first, slot }) =>
+    (r, h, u) => {
+      const own = u >= minimum(first(0), slot(0))
+      return { y: u <= slot(0) && (own || u < cached(r)) ? x(r, h, u) : -1e30 }
+    },
+})
+
+/** A row's own places count on from the last one that is cached. */
+export const maskBeamsWindow = op('mask_beams_window', {
+  ...beams,
+  attrs: { size: int(4) },
+  body:
+    ({ x, cached, first, slot }, { size }) =>
+    (r, h, u) => {
+      const from = minimum(first(0), slot(0))
+      const at = u < from ? u : u - from + cached(r)
+      const near = at > slot(0) - from + cached(r) - size
+      return { y: u <= slot(0) && (u >= from || u < cached(r)) && near ? x(r, h, u) : -1e30 }
+    },
 })

@@ -75,3 +75,15 @@ export const pastHeads = op('past_heads', {
     ({ cache, slots }, { g: shared, h: heads }) =>
     (b, u, h, d) => ({ y: cache(slots(b), u, idiv(h, idiv(heads, shared)), d) }),
 })
+
+/** The same of rows that share their past: place `u` of row `r` is in the cache of row `beams(r, u)`. */
+export const beamHeads = op('beam_heads', {
+  dims: ['r', 'u', 'g', 'h', 'd'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { cache: tensor('T', 'r u g d', splitHeads), beams: tensor('i32', 'r u') },
+  outputs: { y: tensor('T', 'r u h d', splitHeads) },
+  facts: { beams: { index: 'r' }, h: '3*g' },
+  body:
+    ({ cache, beams }, { g: shared, h: heads }) =>
+    (r, u, h, d) => ({ y: cache(beams(r, u), u, idiv(h, idiv(heads, shared)), d) }),
+})

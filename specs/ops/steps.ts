@@ -49,3 +49,15 @@ export const nextPlaces = op('next_places', {
     ({ places, finished }) =>
     (r) => ({ y: finished(r) === 0 ? places(r) + 1 : places(r) }),
 })
+
+/** The same of beams, which change places: all go one place further until the last step. */
+export const nextBeamPlaces = op('next_beam_places', {
+  dims: ['r', 'o'],
+  inputs: { places: tensor('i32', 'r'), step: tensor('i32', 'o') },
+  outputs: { y: tensor('i32', 'r') },
+  attrs: { maxSteps: int(3) },
+  facts: { places: { from: 0, to: 1000 }, step: { from: 0, to: 5 }, o: 1 },
+  body:
+    ({ places, step }, { maxSteps }) =>
+    (r) => ({ y: step(0) + 1 < maxSteps ? places(r) + 1 : places(r) }),
+})

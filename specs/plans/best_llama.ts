@@ -8,7 +8,7 @@ import { type GraphDecl, plan } from 'heddle'
 import { llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from '../graphs/llama_ends.js'
 import { everyFlags, type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
 
-type Form = 'step' | 'prompt'
+type Form = 'step' | 'beams' | 'prompt'
 type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
 
 /** How products of a plan are called, and what stands between their sums and what is made of them. */
@@ -47,10 +47,10 @@ function products({ multiply, behind }: Products, { bias }: LlamaFlags): Groups 
 }
 
 /** Of a step everything between products is one kernel. A norm of heads, and an end of the window, are more in it. */
-function stepAttention(flags: LlamaFlags): Groups {
+function stepAttention(form: 'step' | 'beams', flags: LlamaFlags): Groups {
   const turned = ['queryTurned', 'keyTurned', 'keyCache', 'valueCache', 'keyPast', 'valuePast']
   const normed = flags.norm ? ['queryNorm', 'keyNorm'] : []
-  const name = `past_attention${flags.norm ? '_of_norms' : ''}${flags.window ? '_window' : ''}`
+  const name = `${form === 'beams' ? 'beam' : 'past'}_attention${flags.norm ? '_of_norms' : ''}${flags.window ? '_window' : ''}`
   return { [name]: [[...parts(flags), ...normed, ...turned, ...weighing, 'context']] }
 }
 
@@ -72,7 +72,7 @@ function promptAttention(flags: LlamaFlags): Groups {
 /** Stacks and groups of a layer, whatever its products multiply. */
 export const bestLayer = (form: Form, flags: LlamaFlags, of: Products) => ({
   stacked: stacks(flags),
-  groups: { ...products(of, flags), ...(form === 'step' ? stepAttention(flags) : promptAttention(flags)) },
+  groups: { ...products(of, flags), ...(form === 'prompt' ? promptAttention(flags) : stepAttention(form, flags)) },
 })
 
 const over = (form: Form, flags: LlamaFlags) => {
@@ -81,7 +81,7 @@ const over = (form: Form, flags: LlamaFlags) => {
 }
 
 export const bestLlama = [
-  ...everyFlags.flatMap((flags) => [over('step', flags), over('prompt', flags)]),
+  ...everyFlags.flatMap((flags) => [over('step', flags), over('beams', flags), over('prompt', flags)]),
   plan('best-llama', llamaWords, { groups: {} }),
   plan('best-llama', llamaHead, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
   plan('best-llama', llamaSomeLogits, { groups: { matmul_cast_f32: ['product', 'logits'] } }),

@@ -9,7 +9,7 @@ import { llamaHead, llamaLikelihood, llamaSomeLogits } from '../graphs/llama_end
 import { everyFlags, type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
 import { bestLayer } from './best_llama.js'
 
-type Form = 'step' | 'prompt'
+type Form = 'step' | 'beams' | 'prompt'
 type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
 
 /** What products read, quantised as it is made. */
@@ -110,7 +110,7 @@ const ends = (name: string) => [
 ]
 
 const layersOf = (over: (form: Form, flags: LlamaFlags) => ReturnType<typeof bestInt8w>) =>
-  (['step', 'prompt'] as const).flatMap((form) => everyFlags.map((flags) => over(form, flags)))
+  (['step', 'beams', 'prompt'] as const).flatMap((form) => everyFlags.map((flags) => over(form, flags)))
 
 export const llamaInt8 = [
   ...[...layersOf(fasterllama), ...ends('fasterllama-v1')],

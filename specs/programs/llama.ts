@@ -32,10 +32,15 @@ export const llamaSizes = { r: 8, u: 1024, n: 4096, h: 32, g: 8, d: 128, i: 14_3
 /** The caches of a layer. */
 const cacheNames = (layer: number) => ({ keys: `keys${layer}`, values: `values${layer}` })
 
-/** The caches of all layers, as states. Places that no token was written to are read too, without weight, and must be numbers. */
-export function cacheStates(p: Programming, layers: number): Readonly<Record<string, ProgramTensor>> {
+/**
+ * The caches of all layers, as states. Places that no token was written to are read too, without weight, and must be numbers.
+ * @param rows what rows of them are called
+ */
+export function cacheStates(p: Programming, layers: number, rows: 'r' | 'b*w' = 'r'): Readonly<Record<string, ProgramTensor>> {
   const names = Array.from({ length: layers }, (_, layer) => Object.values(cacheNames(layer))).flat()
-  return Object.fromEntries(names.map((name) => [name, p.state(name, tensor('T', 'r u g d', splitHeads), { cleared: true })]))
+  return Object.fromEntries(
+    names.map((name) => [name, p.state(name, tensor('T', `${rows} u g d`, splitHeads), { cleared: true })]),
+  )
 }
 
 function stateOf(caches: Readonly<Record<string, ProgramTensor>>, name: string): ProgramTensor {
@@ -79,7 +84,7 @@ function weightsOf({ prefix }: ProgramWeights, { bias, norm }: LlamaFlags): Read
  */
 export function llamaStack(
   p: Programming,
-  form: 'step' | 'prompt',
+  form: 'step' | 'beams' | 'prompt',
   x: ProgramTensor,
   caches: Readonly<Record<string, ProgramTensor>>,
   inputs: Readonly<Record<string, ProgramTensor>>,

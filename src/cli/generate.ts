@@ -4,6 +4,7 @@ import { Command, InvalidArgumentError, Option } from '@commander-js/extra-typin
 import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { seq2seqLayers } from '../models/assembly/layer_graphs.js'
+import type { Hypothesis } from '../models/decoding/beam_trace.js'
 import type { GenerationOptions } from '../models/decoding/generation_options.js'
 import { readConfigFile } from '../models/files/config_file.js'
 import { loadTokenizer, type Tokenizer } from '../models/files/tokenizer.js'
@@ -51,7 +52,7 @@ const stopping = { false: false, true: true, never: 'never' } as const
 /** A command with the options of generation. */
 export const generationCommand = (name: string) =>
   new Command(name)
-    .option('--beam <count>', 'hypotheses followed side by side', number)
+    .option('--beams, --beam <count>', 'hypotheses followed side by side', number)
     .option('--return <count>', 'hypotheses returned of each case', number)
     .option('--length-penalty <x>', 'finished beams compare by sum / length^x, as Hugging Face has it', number)
     .addOption(
@@ -111,13 +112,14 @@ export function generationOf(flags: GenerationFlags): GenerationOptions {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
+/** Hypotheses as a JSON line has them. */
+export const beamsShown = (beams: readonly Hypothesis[]) =>
+  beams.map(({ ids, cumLogProb }) => ({ ids, cumLogProb: Number(cumLogProb.toPrecision(7)) }))
+
 /** One result as a JSON line: ids without start and end ids. */
 export function generationLine({ ids, beams }: GenerationResult, tokenizer: Tokenizer | undefined): string {
   const text = tokenizer === undefined ? {} : { text: tokenizer.decode(ids) }
-  const hypotheses =
-    beams === undefined
-      ? {}
-      : { beams: beams.map(({ ids, cumLogProb }) => ({ ids, cumLogProb: Number(cumLogProb.toPrecision(7)) })) }
+  const hypotheses = beams === undefined ? {} : { beams: beamsShown(beams) }
   return `${JSON.stringify({ ids, ...text, ...hypotheses })}\n`
 }
 

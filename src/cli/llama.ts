@@ -4,10 +4,12 @@ import { type Command, Option } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
+import { searchesBeams } from '../models/decoding/generation_options.js'
 import { readConfigFile } from '../models/files/config_file.js'
 import { isLlamaType } from '../models/llama/families.js'
-import { type Llama, type LlamaGenerateOptions, type LlamaResult, loadLlama } from '../models/llama/llama_pipeline.js'
+import { type Llama, type LlamaGenerateOptions, loadLlama } from '../models/llama/llama_pipeline.js'
 import { isGguf, type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
+import type { LlamaResult } from '../models/llama/results.js'
 import { type Rotation, rotations } from '../models/llama/weights.js'
 import { type Prompt, promptIds } from '../models/text/prompts.js'
 import { shownText } from '../models/text/shown_text.js'
@@ -16,7 +18,7 @@ import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
-import type { GenerateVerbOptions } from './generate.js'
+import { beamsShown, type GenerateVerbOptions } from './generate.js'
 import { positive } from './options.js'
 import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
 import { settingsOf, type TalkOptions } from './talk_options.js'
@@ -26,12 +28,22 @@ export interface LlamaFlagOptions {
   /** Tokens of prompts that are read at once. */
   readonly chunk?: number | undefined
   readonly rotation?: Rotation | undefined
+  /** Rows that everything is computed for, so that results depend on nothing else that is run, bit for bit. */
+  readonly invariant?: number | undefined
 }
 
 /** A command with these options. */
 export const llamaOptions = <A extends unknown[], O extends Record<string, unknown>>(command: Command<A, O>) =>
   command
     .option('--chunk <tokens>', 'tokens of prompts that are read at once', positive)
+    .addOption(
+      new Option(
+        '--invariant [rows]',
+        'compute everything for so many rows (8), so that each result is the same bit for bit whatever else is run',
+      )
+        .preset('8')
+        .argParser(positive),
+    )
     .addOption(
       new Option('--rotation <how>', 'inverse frequencies in float32, or rounded to the type the model is stored in').choices(
         rotations,
@@ -49,7 +61,7 @@ export async function continuesText(folder: string): Promise<boolean> {
 
 /** @throws usage `run.option` for an option of LLaMA-like models given to another */
 export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): void {
-  const names = ['chunk', 'rotation', 'stop', 'withPrompt', 'chat', 'system', 'capacity'] as const
+  const names = ['chunk', 'rotation', 'invariant', 'stop', 'withPrompt', 'chat', 'system', 'capacity'] as const
   const given = options.settings === false ? 'noSettings' : names.find((name) => options[name] !== undefined)
   if (given !== undefined) throw usageError('run.option', `${flagOf(given)} is of LLaMA-like models, and this one is none`)
 }
@@ -140,10 +152,17 @@ export async function withLlama<T>(
 
 /** Options of a run that a verb may leave out. */
 export const runOptionsOf = (
-  { batch, chunk }: { readonly batch?: number | undefined; readonly chunk?: number | undefined },
+  {
+    batch,
+    chunk,
+    invariant,
+    capacity,
+  }: { readonly batch?: number | undefined } & LlamaFlagOptions & Pick<TalkOptions, 'capacity'>,
   signal: AbortSignal,
 ) => ({
   signal,
+  ...(invariant === undefined ? {} : { invariant }),
+  ...(capacity === undefined ? {} : { capacity }),
   ...(batch === undefined ? {} : { batch }),
   ...(chunk === undefined ? {} : { chunk }),
 })
@@ -154,6 +173,7 @@ interface Continued {
   readonly text: string | undefined
   readonly finish: LlamaResult['finish'] | 'stop'
   readonly stop?: string | undefined
+  readonly beams?: LlamaResult['beams']
 }
 
 /** Continues prompts; what a stop string ends is not waited for. */
@@ -167,6 +187,18 @@ async function continuations(
   if (tokenizer === undefined) {
     if (stop.length > 0) promptIds({ text: stop[0] ?? '' }, text)
     return (await model.generate(cases, options)).map((result) => ({ ...result, text: undefined }))
+  }
+  if (searchesBeams(options)) {
+    const results = await model.generate(cases, options)
+    return results.map(({ ids, finish, beams }) => {
+      const shown = shownText(tokenizer, stop)
+      const begun = shown.push(ids)
+      return {
+        ...{ ids: shown.ids, text: begun + shown.finish(), finish: shown.stop === undefined ? finish : ('stop' as const) },
+        ...(shown.stop === undefined ? {} : { stop: shown.stop }),
+        ...(beams === undefined ? {} : { beams }),
+      }
+    })
   }
   const shown = prompts.map(() => ({ ids: shownText(tokenizer, stop), text: '', finish: 'limit' as Continued['finish'] }))
   for await (const { index, ids, finish } of model.stream(cases, options)) {
@@ -218,4 +250,7 @@ export async function continueTexts(
   })
 }
 
-const rest = ({ finish, stop }: Omit<Continued, 'text'>) => ({ finish, ...(stop === undefined ? {} : { stop }) })
+const rest = ({ finish, stop, beams }: Omit<Continued, 'text'>) => ({
+  ...{ finish, ...(stop === undefined ? {} : { stop }) },
+  ...(beams === undefined ? {} : { beams: beamsShown(beams) }),
+})

@@ -12,6 +12,7 @@ import { doctorCommand } from './doctor.js'
 import { describeFailure, failureJson } from './failure.js'
 import { genCommand } from './gen.js'
 import { closingHelp, helpCommand } from './help.js'
+import { initCommand } from './init.js'
 import { inspectCommand } from './inspect.js'
 import { useNativeOf } from './pipeline.js'
 import { planCommand } from './plan.js'
@@ -41,6 +42,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     // Options behind a verb are that verb's, also where another has one of the name.
     .enablePositionalOptions()
   const verbs = [
+    initCommand,
     genCommand,
     buildCommand,
     runCommand,

@@ -17,7 +17,7 @@ export interface TalkOptions {
   readonly system?: string | undefined
   /** Whether lines of the standard input are answered one after the other. */
   readonly chat?: boolean | undefined
-  /** Places of a conversation's caches. */
+  /** Places of a conversation's caches, and of others. */
   readonly capacity?: number | undefined
 }
 
@@ -44,7 +44,7 @@ export function talkOptions<A extends unknown[], O extends Record<string, unknow
     .option('--system <text>', 'what is said before a conversation')
     .option(
       '--capacity <tokens>',
-      'tokens that a conversation has room for; default: the positions of the model, at most 4096',
+      'tokens that a conversation, or every text of --invariant, has room for; default: the positions of the model, at most 4096',
       positive,
     )
   return command as unknown as Command<A, O & TalkFlags>

@@ -8,5 +8,6 @@ export { readManifestOf, type SearchedManifest, searchManifests } from './manife
 export { buildNative, ensureNative, hasCudaDevice, type NativeResult } from './native.js'
 export type { BuildProgress } from './objects.js'
 export { cacheFolder, outputs, packageRoot, type Target, targets } from './paths.js'
+export { runTool } from './process.js'
 export { architectureOn } from './recipe.js'
 export { type BuildReport, readBuildReport } from './report.js'

@@ -33,6 +33,17 @@ describe('heddle run', () => {
     expect(log).toContain('inverse frequencies are rounded to bf16')
   })
 
+  it('prints hypotheses of beams, and computes in one shape where that is asked for', async () => {
+    const argv = ['run', model, ...simt, cases, '--max-new-tokens', '2', '--beams', '2', '--return', '2']
+    const { exitCode, out } = await heddle([...argv, '--invariant', '2', '--capacity', '32'])
+    expect(exitCode).toBe(0)
+    const lines = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines.map(({ beams }) => [beams.length, beams[0].ids])).toEqual(lines.map(({ ids }) => [2, ids]))
+  })
+
   it('refuses what it cannot run, and options of these models for others', async () => {
     const refused = async (argv: readonly string[], code: string, message: RegExp) => {
       const { exitCode, out, log } = await heddle(argv)
@@ -40,7 +51,7 @@ describe('heddle run', () => {
       expect(log).toContain(`error[${code}]: `)
       expect(log).toMatch(message)
     }
-    await refused(['run', model, ...simt, cases, '--beam', '3'], 'generate.beams', /beams is 3/)
+    await refused(['run', model, ...simt, cases, '--beams', '65'], 'generate.beams', /beams is 65/)
     await refused(['run', model, ...simt, cases, '--max-new-tokens', '1005'], 'run.capacity', /20 tokens and may get 1005 more/)
     await refused(['run', punctuationModel, '--text', 'x', '--chunk', '3'], 'run.option', /--chunk is of LLaMA-like models/)
     await refused(['run', punctuationModel, '--text', 'x', '--rotation', 'float32'], 'run.option', /--rotation/)

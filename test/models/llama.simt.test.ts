@@ -61,8 +61,8 @@ const farthestLoss = (found: readonly Score[], wanted: readonly Score[]): number
   )
 
 describe('how prompts are read does not matter', () => {
-  const lengths = [1, 2, 7, 64, 129]
-  const ragged = (ids: readonly number[]) => lengths.map((length) => ({ inputIds: ids.slice(0, length) }))
+  const lengths = [1, 2, 7, 64, 129, 500]
+  const ragged = (ids: readonly number[]) => lengths.map((length) => ({ inputIds: [...ids, ...ids, ...ids].slice(0, length) }))
 
   it('batches of any lengths give what each case gives alone', async () => {
     const { text } = goldenOf('llama3')
@@ -73,6 +73,10 @@ describe('how prompts are read does not matter', () => {
       for (const [i, inputIds] of cases.entries()) expect(await model.generate([inputIds], options)).toEqual([together[i]])
       const turned = await model.generate([...cases].reverse(), { ...options, batch: 3 })
       expect(turned.reverse()).toEqual(together)
+      const short = cases.slice(0, 4)
+      const many = Array.from({ length: 64 }, (_, i) => short[i % 4] ?? { inputIds: [1] })
+      const found = await model.generate(many, { ...options, batch: 64 })
+      expect(found).toEqual(many.map((_, i) => together[i % 4]))
     })
   })
 
@@ -170,8 +174,12 @@ describe('what cannot be run is refused, and the next call works', () => {
         'run.capacity',
         /case 0 has 3 tokens and may get 1022 more.*1024/,
       )
-      await refused(model.generate([one], { beams: 2 }), 'generate.beams', /beams is 2/)
+      await refused(model.generate([one], { beams: 65 }), 'generate.beams', /beams is 65, expected an integer from 1 to 64/)
       await refused(model.generate([one], { chunk: 0 }), 'run.chunk', /chunk is 0/)
+      await refused(model.generate([one], { capacity: 1025 }), 'run.capacity', /capacity is 1025.*1 to 1024/)
+      await refused(model.generate([one], { invariant: 0 }), 'run.invariant', /invariant is 0.*1 to 1024/)
+      const fixed = { invariant: 2, capacity: 32, maxNewTokens: 30 }
+      await refused(model.generate([one], fixed), 'run.capacity', /3 tokens and may get 30 more.*32 places/)
       await refused(model.generate([one], { topP: 0 }), 'generate.topP', /topP is 0/)
       await refused(model.score([{ inputIds: [1] }]), 'run.sequence', /one token/)
       await refused(model.score([one], { places: [3] }), 'run.place', /no place 3/)

@@ -1,5 +1,8 @@
 /** LLaMA-like models of the test data on simt, what HF makes of them, and how results are held against it. */
 import { readFileSync } from 'node:fs'
+import { cp, mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { type Llama, type LlamaOptions, loadLlama } from '../../src/models/llama/llama_pipeline.js'
@@ -21,13 +24,25 @@ const goldenSchema = z.object({
 export const goldenOf = (name: FamilyName) =>
   goldenSchema.parse(JSON.parse(readFileSync(`${folderOf(name)}/golden.json`, 'utf8')))
 
-/** Loads a model whose inverse frequencies are those of HF, uses it, and frees it. */
+/** A copy of a model that says that its texts end at other ids. */
+export async function withEnds(name: FamilyName, ends: readonly number[]): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-ends-'))
+  await cp(folderOf(name), folder, { recursive: true })
+  for (const file of ['config.json', 'generation_config.json']) {
+    const path = `${folder}/${file}`
+    const said = z.looseObject({}).parse(JSON.parse(await readFile(path, 'utf8')))
+    await writeFile(path, JSON.stringify({ ...said, eos_token_id: ends }))
+  }
+  return folder
+}
+
+/** Loads a model whose inverse frequencies are those of HF, uses it, and frees it. `dir`: where a changed copy of it is. */
 export async function withLlama<T>(
   name: FamilyName,
-  options: Partial<LlamaOptions>,
+  { dir = folderOf(name), ...options }: Partial<LlamaOptions> & { readonly dir?: string },
   use: (model: Llama) => Promise<T>,
 ): Promise<T> {
-  const model = await loadLlama(folderOf(name), { rotation: 'float32', ...(await openSimtKernels()), ...options })
+  const model = await loadLlama(dir, { rotation: 'float32', ...(await openSimtKernels()), ...options })
   try {
     return await use(model)
   } finally {

@@ -3,11 +3,11 @@
  * right after each of them.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { environmentError } from '../../src/errors.js'
 import type { GenerateOptions, Seq2seq } from '../../src/models/seq2seq/seq2seq_pipeline.js'
 import type { NativeDevice } from '../../src/runtime/native.js'
 import { tinyPegasus, withSeq2seq } from './seq2seq_fixtures.js'
 import { openSimtKernels } from './simt.js'
+import { smallDevice } from './small_device.js'
 
 let opened: Awaited<ReturnType<typeof openSimtKernels>>
 /** One model for what needs no device of its own, for as long as the file runs. */
@@ -166,39 +166,12 @@ describe('a stream', () => {
   })
 })
 
-/** A device with only so much memory, and what is in use of it. */
-function smallDevice(bound: () => number) {
-  const log = { live: 0, buffers: 0 }
-  const device: NativeDevice = {
-    ...opened.device,
-    info: () => ({ ...opened.device.info(), memoryFreeBytes: bound() - log.live }),
-    allocate(bytes) {
-      if (log.live + bytes > bound()) throw environmentError('device.memory', `out of device memory: asked for ${bytes} bytes`)
-      const buffer = opened.device.allocate(bytes)
-      const free = buffer.release
-      let held = true
-      log.live += bytes
-      log.buffers++
-      const release = (): void => {
-        if (held) {
-          log.live -= bytes
-          log.buffers--
-        }
-        held = false
-        free()
-      }
-      return Object.assign(buffer, { release })
-    },
-  }
-  return { device, log }
-}
-
 const settle = () => new Promise(setImmediate)
 
 describe('memory', () => {
   it('that is short is a typed error with what is needed and free, and a smaller run works', async () => {
     let bound = Number.POSITIVE_INFINITY
-    const { device, log } = smallDevice(() => bound)
+    const { device, log } = smallDevice(opened.device, () => bound)
     await withSeq2seq({ ...opened, device }, json, { plan: 'ft-v2.1' }, async (small) => {
       const weights = log.live
       const [alone] = await small.generate(cases.slice(0, 1), options)
@@ -219,7 +192,7 @@ describe('memory', () => {
 
   it('that kept shapes hold is given to the one that needs it', async () => {
     let bound = Number.POSITIVE_INFINITY
-    const { device, log } = smallDevice(() => bound)
+    const { device, log } = smallDevice(opened.device, () => bound)
     await withSeq2seq({ ...opened, device }, json, { plan: 'ft-v2.1' }, async (small) => {
       const run = (maxNewTokens: number) => small.generate(cases, { batch: 3, maxNewTokens })
       const first = await run(8)

@@ -3,6 +3,9 @@
  * continues; the end of the search names rows, and their words are read backwards. Runs on the host, once for a search.
  */
 import { findingError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
+import type { HostArrays } from '../../runtime/buffer.js'
+import type { Beams } from './generation_options.js'
 
 /** Words and parents of each step, by row b*width + beam; parents are rows before the step. */
 export interface BeamHistory {
@@ -34,6 +37,38 @@ export interface BeamPool {
   readonly steps: ArrayLike<number>
   readonly rows: ArrayLike<number>
   readonly words: ArrayLike<number>
+}
+
+/** What a search has left in its states. */
+export interface SearchStates {
+  read(state: string): Promise<HostArrays[DType]>
+}
+
+/**
+ * The best hypotheses of each sequence of a search that has ended, by whichever rule.
+ * @param most steps that count: a search may have been asked for some more
+ * @throws finding `beam.history`, `generation.nan`
+ */
+export async function foundBeams(
+  states: SearchStates,
+  choice: Beams,
+  { batch, ends, most }: { readonly batch: number; readonly ends: readonly number[]; readonly most: number },
+): Promise<Hypothesis[][]> {
+  const { width } = choice
+  const rows = batch * width
+  const [done = 0] = await states.read('step')
+  const byStep = (values: HostArrays[DType]): ArrayLike<number>[] =>
+    Array.from({ length: Math.min(done, most) }, (_, step) => values.subarray(step * rows, (step + 1) * rows))
+  const history = { words: byStep(await states.read('history')), parents: byStep(await states.read('parents')) }
+  const options = { batch, width, ends, count: choice.returned }
+  if (choice.rule === 'plain') return traceBeams(history, await states.read('cumulative'), options)
+  const pool = {
+    scores: await states.read('poolScores'),
+    steps: await states.read('poolSteps'),
+    rows: await states.read('poolRows'),
+    words: await states.read('poolWords'),
+  }
+  return tracePool(history, pool, { ...options, lengthPenalty: choice.lengthPenalty })
 }
 
 /**

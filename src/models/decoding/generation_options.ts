@@ -60,6 +60,9 @@ export interface Beams {
   readonly diversityRate: number
 }
 
+/** How the rule of Hugging Face's `generate` numbers its ways of stopping early. */
+export const stoppingOf = { false: 0, true: 1, never: 2 } as const
+
 export interface Sampling {
   readonly kind: 'sampling'
   readonly temperature: number
@@ -168,14 +171,15 @@ export function resolveGeneration(options: GenerationOptions, limits: Generation
 const positionsHint = (positions: number | undefined): string | undefined =>
   positions === undefined ? undefined : `the model has positions for ${positions} tokens`
 
+/** Whether options ask for a search with beams: more than one, or a rule of one. */
+export const searchesBeams = ({ beams = 1, rule, lengthPenalty, earlyStopping, diversityRate }: GenerationOptions): boolean =>
+  beams > 1 || [rule, lengthPenalty, earlyStopping, diversityRate].some((value) => value !== undefined)
+
 function choiceOf(options: GenerationOptions, limits: GenerationLimits, maxNewTokens: number): Choice {
   const { temperature, topK, topP, minP, seed } = options
   const random = [temperature, topK, topP, minP, seed].some((value) => value !== undefined)
   const width = whole('beams', options.beams ?? 1, 1, mostBeams)
-  const ruled = [options.rule, options.lengthPenalty, options.earlyStopping, options.diversityRate].some(
-    (value) => value !== undefined,
-  )
-  if (width > 1 || ruled) return beamsOf(options, { width, random, maxNewTokens }, limits)
+  if (searchesBeams(options)) return beamsOf(options, { width, random, maxNewTokens }, limits)
   whole('returned', options.returned ?? 1, 1, 1, 'only beams have several results')
   return random ? samplingOf(options, limits) : { kind: 'greedy' }
 }

@@ -4,17 +4,15 @@
  */
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
-import { findingError, HeddleError, usageError } from '../../errors.js'
+import { HeddleError, usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
-import { beforeEnd } from '../decoding/beam_trace.js'
-import { endsOf } from '../decoding/decoding_states.js'
-import { type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
-import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
+import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { lruCache } from '../lru_cache.js'
 import { turns } from '../turns.js'
@@ -22,9 +20,12 @@ import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
 import { assemblePrompt, assembleSteps, formOf } from './programs.js'
-import { openRows, type Rows, type RowsShape, startStates } from './rows.js'
+import { beamResults, type LlamaResult, type LlamaTokens, newTokens, resultOf, textsOf } from './results.js'
+import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
-import { llamaWeights, type Rotation, reachOf, rotations, usualRotation } from './weights.js'
+import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf, stepsPerRun } from './shapes.js'
+import { startStates } from './start.js'
+import { llamaWeights, type Rotation, rotations, usualRotation } from './weights.js'
 
 export interface LlamaOptions {
   readonly device: NativeDevice
@@ -46,14 +47,21 @@ interface RunOptions {
   readonly batch?: number
   /** Tokens of prompts that are read at once. 512 by default. */
   readonly chunk?: number
+  /**
+   * Rows that everything is computed for, whatever there is of them: caches have `capacity` places, at most 4,096 by default, and prompts
+   * are read in passes of one sequence and at most 512 tokens. Then no choice can be made by how many cases there are, how long they are, how they
+   * are ordered or chunked, or what is cached: a result is the same bit for bit. It may change with the number given here, and with the
+   * capacity.
+   */
+  readonly invariant?: number
+  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
+  readonly capacity?: number
   readonly signal?: AbortSignal | undefined
   /** Called after each batch. */
   readonly progress?: (done: number, total: number) => void
 }
 
 export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {
-  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
-  readonly capacity?: number
   /**
    * Whether prompts that begin as the texts of the run before, in the same rows of caches of the same shape, are read from where they
    * differ. What is read in other pieces may differ in its last bits.
@@ -61,21 +69,6 @@ export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {
   readonly reuse?: boolean
   /** Told before each batch how many tokens of its prompts were found in the caches. */
   readonly reused?: (tokens: number) => void
-}
-
-export interface LlamaResult {
-  /** Generated ids, without an end id. */
-  readonly ids: readonly number[]
-  /** What ended the text: an end id, or the limit of tokens. */
-  readonly finish: 'end' | 'limit'
-}
-
-/** Tokens of a case that have just been chosen. */
-export interface LlamaTokens {
-  readonly index: number
-  readonly ids: readonly number[]
-  /** What ended the text, with its last tokens. */
-  readonly finish?: LlamaResult['finish']
 }
 
 export interface ScoreOptions extends RunOptions {
@@ -97,7 +90,7 @@ export interface Llama {
    * the run held is freed or used again, and the next run is not affected
    */
   generate(cases: readonly TokenCase[], options?: LlamaGenerateOptions): Promise<LlamaResult[]>
-  /** The same, token by token as the device chooses them. Leaving the loop early ends the run. */
+  /** The same, token by token as the device chooses them; the best of beams comes whole. Leaving the loop early ends the run. */
   stream(cases: readonly TokenCase[], options?: LlamaGenerateOptions): AsyncGenerator<LlamaTokens, void>
   /**
    * How likely the model finds each case.
@@ -108,8 +101,6 @@ export interface Llama {
   release(): void
 }
 
-/** Steps between two looks at what has ended. */
-const stepsPerRun = 8
 /** Shapes whose states are kept. */
 const keptShapes = 4
 const usualBatch = 8
@@ -181,18 +172,21 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       checkChunk(chunk)
       const limits = { vocab: config.vocab, positions: config.positions, cases: cases.length, endTokens: config.eos }
       const generation = resolveGeneration(limited(config, cases, given), limits)
-      formOf(generation)
       checkCapacity(config, cases, generation, given.capacity)
-      for (let first = 0; first < cases.length; first += batch) {
+      checkInvariant(config, cases, given, generation.maxNewTokens)
+      const most = Math.min(batch, given.invariant ?? batch)
+      for (const [first, end] of batchesOf(config, cases, generation.maxNewTokens, most)) {
         signal?.throwIfAborted()
-        const prompts = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
-        const rows = await rowsFor(generation, shapeOf(config, prompts, generation, given.capacity))
-        const found = prefixes.take(rows, prompts)
+        const prompts = cases.slice(first, end).map(({ inputIds }) => inputIds)
+        const rows = await rowsFor(generation, shapeOf(config, prompts, generation, given))
+        const { pass = 1 } = rows.shape
+        const found = prefixes.take(rows, prompts).map((tokens) => tokens - (tokens % pass))
         const cached = given.reuse === true ? found : found.map(() => 0)
         given.reused?.(cached.reduce((sum, tokens) => sum + tokens, 0))
         await rows.read(
           prompts
-            .map((ids, row) => ({ row, first: cached[row] ?? 0, ids: ids.slice(cached[row], -1) }))
+            // Beams of a sequence share what its first one reads.
+            .map((ids, i) => ({ row: i * rows.shape.width, first: cached[i] ?? 0, ids: ids.slice(cached[i], -1) }))
             .filter(({ ids }) => ids.length > 0),
           chunk,
           signal,
@@ -206,6 +200,28 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     }
   }
 
+  /** The best of beams that have ended. Their own tokens lie between those of others: of the caches, the prompts are kept. */
+  async function searched(
+    rows: Rows,
+    choice: Beams,
+    { prompts, ...rest }: { readonly most: number; readonly first: number; readonly prompts: readonly (readonly number[])[] },
+  ): Promise<LlamaResult[]> {
+    const found = await orForget(beamResults(config, rows, choice, { ...rest, texts: prompts.length }))
+    prefixes.keep(rows, prompts, [])
+    return found
+  }
+
+  /** The words of each text so far, which their caches hold now. What steps have cached is no bit like what passes would have. */
+  async function chosen(
+    rows: Rows,
+    prompts: readonly (readonly number[])[],
+    { steps, first }: { readonly steps: number; readonly first: number },
+  ): Promise<number[][]> {
+    const texts = await orForget(textsOf(config, rows, { steps, first, texts: prompts.length }))
+    prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
+    return texts
+  }
+
   return {
     config,
     dtype,
@@ -215,42 +231,47 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     async generate(cases, given = {}) {
       const results: LlamaResult[] = []
       for await (const { rows, generation, first, prompts } of batches(cases, given)) {
-        const { maxNewTokens } = generation
+        const { maxNewTokens, choice } = generation
         for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
           ended = await rows.advance(given.signal)
         }
-        const texts = await orForget(textsOf(config, rows, maxNewTokens, first))
-        prefixes.keep(rows, prompts, texts)
-        for (const ids of texts) {
-          const kept = beforeEnd(ids, config.eos)
-          results.push({ ids: kept, finish: kept.length < ids.length ? 'end' : 'limit' })
+        if (choice.kind === 'beams') {
+          results.push(...(await searched(rows, choice, { most: maxNewTokens, first, prompts })))
+          continue
         }
+        const texts = await chosen(rows, prompts, { steps: maxNewTokens, first })
+        results.push(...texts.map((ids) => resultOf(ids, config.eos)))
       }
       return results
     },
     async *stream(cases, given = {}) {
       for await (const { rows, generation, first, prompts } of batches(cases, given)) {
         const sent: number[] = Array.from({ length: rows.shape.rows }, () => 0)
-        const { maxNewTokens } = generation
+        const { maxNewTokens, choice } = generation
         for (let ended = false, steps = 0; !ended && steps < maxNewTokens; steps += stepsPerRun) {
           ended = await rows.advance(given.signal)
-          const texts = await orForget(textsOf(config, rows, Math.min(steps + stepsPerRun, maxNewTokens), first))
-          prefixes.keep(rows, prompts, texts)
+          if (choice.kind === 'beams') continue
+          const texts = await chosen(rows, prompts, { steps: Math.min(steps + stepsPerRun, maxNewTokens), first })
           yield* newTokens(texts, { eos: config.eos, maxNewTokens }, sent, first)
         }
+        if (choice.kind !== 'beams') continue
+        const found = await searched(rows, choice, { most: maxNewTokens, first, prompts })
+        for (const [i, { ids, finish }] of found.entries()) yield { index: first + i, ids, finish }
       }
     },
-    async score(cases, { batch = usualBatch, chunk = usualChunk, places = [], signal, progress } = {}) {
+    async score(cases, given = {}) {
+      const { batch = usualBatch, chunk = usualChunk, places = [], signal, progress } = given
       const done = await turn()
       try {
         checkCases(config, cases, batch)
         checkChunk(chunk)
         checkPlaces(cases, places)
+        checkInvariant(config, cases, given, 0)
         const scores: Score[] = []
-        for (let first = 0; first < cases.length; first += batch) {
+        for (const [first, end] of batchesOf(config, cases, 0, Math.min(batch, given.invariant ?? batch))) {
           signal?.throwIfAborted()
-          const texts = cases.slice(first, first + batch).map(({ inputIds }) => inputIds)
-          const rows = await rowsFor(anyGeneration, shapeOf(config, texts, undefined))
+          const texts = cases.slice(first, end).map(({ inputIds }) => inputIds)
+          const rows = await rowsFor(anyGeneration, shapeOf(config, texts, undefined, given))
           prefixes.take(rows, texts)
           scores.push(...(await orForget(scoreRows(rows, texts, { chunk, places, first, vocab: config.vocab }, signal))))
           progress?.(first + texts.length, cases.length)
@@ -273,99 +294,4 @@ const isOutOfMemory = (error: unknown): boolean =>
 function checkChunk(chunk: number): void {
   if (Number.isSafeInteger(chunk) && chunk >= 1) return
   throw usageError('run.chunk', `chunk is ${chunk}, expected a positive integer`)
-}
-
-/** Without a limit of its own, a text ends where the model's positions do. */
-function limited({ positions }: LlamaConfig, cases: readonly TokenCase[], given: GenerationOptions): GenerationOptions {
-  if (given.maxNewTokens !== undefined) return given
-  const room = positions - longestOf(cases)
-  return room > 0 && room < usualTokens ? { ...given, maxNewTokens: room } : given
-}
-
-/** Tokens of a text where nothing says how many: what `resolveGeneration` takes. */
-const usualTokens = 128
-
-/** @throws usage `run.capacity` for a case that has no room for the tokens asked for, and for caches that no text could fill */
-function checkCapacity(
-  { positions }: LlamaConfig,
-  cases: readonly TokenCase[],
-  { maxNewTokens }: Generation,
-  capacity: number | undefined,
-): void {
-  if (capacity !== undefined && !(Number.isInteger(capacity) && capacity >= 1 && capacity <= positions)) {
-    throw usageError('run.capacity', `capacity is ${capacity}, expected an integer from 1 to ${positions}, the model's positions`)
-  }
-  const at = cases.findIndex(({ inputIds }) => inputIds.length + maxNewTokens > positions)
-  if (at < 0) return
-  const length = cases[at]?.inputIds.length ?? 0
-  throw usageError(
-    'run.capacity',
-    `case ${at} has ${length} tokens and may get ${maxNewTokens} more, the model has ${positions} positions`,
-    { hint: length < positions ? `ask for at most ${positions - length} new tokens` : 'the text leaves no room for a token' },
-  )
-}
-
-/** Caches have room for at least so many places, and grow in steps of an eighth of the next power of two, so that shapes recur. */
-const leastCapacity = 32
-
-/** Places of caches for texts of at most `length` tokens. */
-export function capacityFor(length: number, positions: number): number {
-  const step = Math.max(2 ** Math.ceil(Math.log2(length)) / 8, leastCapacity)
-  return Math.min(Math.ceil(length / step) * step, positions)
-}
-
-function shapeOf(
-  config: LlamaConfig,
-  prompts: readonly (readonly number[])[],
-  generation: Pick<Generation, 'maxNewTokens'> | undefined,
-  capacity = 0,
-): RowsShape {
-  const longest = prompts.reduce((most, { length }) => Math.max(most, length), 0)
-  const length = longest + (generation?.maxNewTokens ?? 0)
-  return {
-    rows: prompts.length,
-    capacity: capacityFor(Math.max(length, capacity), config.positions),
-    steps: Math.ceil((generation?.maxNewTokens ?? 1) / stepsPerRun) * stepsPerRun,
-    ends: endsOf(config.eos),
-    reach: reachOf(config, length),
-  }
-}
-
-/** The words of each row so far. @throws finding `run.value` for a word that was chosen by what is no number */
-async function textsOf({ eos }: LlamaConfig, rows: Rows, steps: number, first: number): Promise<number[][]> {
-  const history = await rows.state('history')
-  const { rows: count } = rows.shape
-  return Array.from({ length: count }, (_, row) => {
-    const ids: number[] = []
-    for (let step = 0; step < steps; step++) {
-      const id = history[step * count + row] ?? -1
-      if (id < 0) {
-        throw findingError('run.value', `case ${first + row}: logits of token ${step} are no numbers`, {
-          hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
-        })
-      }
-      ids.push(id)
-      // What stands behind an end was not asked for, and may not have been computed.
-      if (eos.includes(id)) break
-    }
-    return ids
-  })
-}
-
-/** Tokens that rows have beyond those sent before, by case. */
-function* newTokens(
-  rows: readonly (readonly number[])[],
-  { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
-  sent: number[],
-  first: number,
-): Generator<LlamaTokens> {
-  for (const [row, chosen] of rows.entries()) {
-    const before = sent[row] ?? 0
-    // A row that has ended was sent with its end id.
-    if (chosen.length === before) continue
-    const ids = beforeEnd(chosen, eos)
-    const finish = ids.length < chosen.length ? 'end' : chosen.length >= maxNewTokens ? 'limit' : undefined
-    yield { index: first + row, ids: ids.slice(before), ...(finish === undefined ? {} : { finish }) }
-    sent[row] = chosen.length
-  }
 }

@@ -35,6 +35,17 @@ export function* passesOf(unread: readonly Unread[], most: number): Generator<re
   if (pass.length > 0) yield pass
 }
 
+/**
+ * Runs of one sequence each, cut at places that are multiples of `tokens`, where texts are read from too: what a token is read with
+ * depends on nothing but its text, not on what else is read nor on how much of the text was read before.
+ */
+export function* fixedPasses(unread: readonly Unread[], tokens: number): Generator<readonly [Run]> {
+  for (const { row, first, ids } of unread) {
+    if (first % tokens !== 0) throw new Error(`internal: a text is read from place ${first}, no multiple of ${tokens}`)
+    for (let at = 0; at < ids.length; at += tokens) yield [{ row, first: first + at, ids: ids.slice(at, at + tokens) }]
+  }
+}
+
 /** Extents that a pass is computed with: powers of two, so that few programs serve all passes. */
 export interface PassShape {
   readonly tokens: number

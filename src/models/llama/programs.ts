@@ -5,13 +5,13 @@
 import { conversions } from '../../../specs/conversions.js'
 import type { LlamaFlags } from '../../../specs/graphs/llama_layer.js'
 import type { LlamaProgram } from '../../../specs/programs/llama.js'
+import { type LlamaBeamsProgram, llamaBeams } from '../../../specs/programs/llama_beams.js'
 import { type LlamaPromptProgram, llamaPrompt } from '../../../specs/programs/llama_prompt.js'
 import { type LlamaStepProgram, llamaStep } from '../../../specs/programs/llama_step.js'
-import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import { type CompiledProgram, compileProgram, type ModelPlan } from '../../program/index.js'
 import { type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
-import { candidatesOf, type Generation } from '../decoding/generation_options.js'
+import { type Beams, type Choice, candidatesOf, type Generation, stoppingOf } from '../decoding/generation_options.js'
 import type { LlamaConfig } from './config.js'
 import { rotaryDims } from './rotary_config.js'
 import { type Reach, weightTensors } from './weights.js'
@@ -44,26 +44,29 @@ function common(config: LlamaConfig): LlamaProgram {
   }
 }
 
-/** How a step chooses words. @throws usage `generate.beams` */
-function choiceOf({
-  choice,
-  repetitionPenalty,
-  minNewTokens,
-}: Generation): Pick<LlamaStepProgram, 'choice' | 'penalised' | 'minimum'> {
-  if (choice.kind === 'beams') {
-    throw usageError('generate.beams', `beams is ${choice.width}, models of this type follow one text`, {
-      hint: 'leave it out: the likeliest word is taken, or one is drawn',
-    })
-  }
+/** How a step chooses words, where it follows one text. */
+function choiceOf(
+  choice: Exclude<Choice, Beams>,
+  { repetitionPenalty, minNewTokens }: Generation,
+): Pick<LlamaStepProgram, 'choice' | 'penalised' | 'minimum'> {
   const kind = choice.kind === 'greedy' ? 'greedy' : candidatesOf(choice) === undefined ? 'sample' : 'sample_top'
   return { choice: kind, penalised: repetitionPenalty !== 1, minimum: minNewTokens > 0 }
 }
 
 export const promptProgram = (config: LlamaConfig, gives: Given): Program => llamaPrompt.of({ ...common(config), gives })
 
-/** @throws usage `generate.beams` */
-export const stepProgram = (config: LlamaConfig, generation: Generation, steps: number): Program =>
-  llamaStep.of({ ...common(config), ...choiceOf(generation), steps })
+/** How beams are chosen. */
+const ruleOf = ({ rule, lengthPenalty, earlyStopping, diversityRate }: Beams): LlamaBeamsProgram['rule'] =>
+  rule === 'plain'
+    ? { kind: 'plain', diversityRate }
+    : { kind: 'hf', lengthPenalty, earlyStopping: stoppingOf[`${earlyStopping}`] }
+
+export function stepProgram(config: LlamaConfig, generation: Generation, steps: number): Program {
+  const { choice, maxNewTokens } = generation
+  return choice.kind === 'beams'
+    ? llamaBeams.of({ ...common(config), steps, maxSteps: maxNewTokens, rule: ruleOf(choice) })
+    : llamaStep.of({ ...common(config), ...choiceOf(choice, generation), steps })
+}
 
 function assemble(config: LlamaConfig, program: Program, plan: ModelPlan, reach: Reach): Assembly {
   const compiled = compileProgram(program, plan, { conversions })
@@ -74,7 +77,7 @@ function assemble(config: LlamaConfig, program: Program, plan: ModelPlan, reach:
 export const assemblePrompt = (config: LlamaConfig, plan: ModelPlan, gives: Given, reach: Reach = 'short'): Assembly =>
   assemble(config, promptProgram(config, gives), plan, reach)
 
-/** `steps` steps under a plan. @throws usage `plan.model` for a plan without the model's layers, `generate.beams` */
+/** `steps` steps under a plan. @throws usage `plan.model` for a plan without the model's layers */
 export const assembleSteps = (
   config: LlamaConfig,
   plan: ModelPlan,
@@ -95,11 +98,10 @@ export const modelDims = (config: LlamaConfig) => ({
   e: rotaryDims(config.rotary, config.headDim) / 2,
 })
 
-/**
- * What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with.
- * @throws usage `generate.beams`
- */
+/** What the states and steps of a generation are made for: two of one form differ in nothing but values that states start with. */
 export function formOf(generation: Generation): string {
-  const { choice } = generation
-  return JSON.stringify([choiceOf(generation), choice.kind === 'sampling' ? candidatesOf(choice) : undefined])
+  const { choice, maxNewTokens } = generation
+  return choice.kind === 'beams'
+    ? JSON.stringify([ruleOf(choice), choice.width, maxNewTokens])
+    : JSON.stringify([choiceOf(choice, generation), choice.kind === 'sampling' ? candidatesOf(choice) : undefined])
 }

@@ -12,25 +12,15 @@ import type { ProgramStates } from '../../runtime/program_states.js'
 import { stateDecls } from '../../runtime/program_wiring.js'
 import type { Session } from '../../runtime/session.js'
 import { openStates, type States } from '../../runtime/states.js'
-import { type BeamSizes, beamParts } from '../decoding/beam_search.js'
+import { type BeamSizes, beamParts, beamSizes } from '../decoding/beam_search.js'
 import { candidatesOf, type Generation } from '../decoding/generation_options.js'
 import type { FloatType } from '../files/convert.js'
 import { lruCache } from '../lru_cache.js'
 import type { LlamaConfig } from './config.js'
-import { type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
+import { fixedPasses, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
 import { type Assembly, assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
-import type { Reach } from './weights.js'
-
-export interface RowsShape {
-  readonly rows: number
-  /** Places of the caches. */
-  readonly capacity: number
-  /** Steps there is room for. */
-  readonly steps: number
-  /** How many end ids there are; at least 1. */
-  readonly ends: number
-  readonly reach: Reach
-}
+import type { RowsShape } from './shapes.js'
+import { startStates } from './start.js'
 
 export interface RowsConfig {
   readonly session: Session
@@ -56,7 +46,9 @@ export interface Rows {
   readonly stateBytes: number
   /** The program of the steps, for inspection and timing. */
   readonly steps: Program
-  /** Reads tokens into the caches, in passes of at most `most`. @throws the signal's reason when it aborts, between two passes at the latest */
+  /** The passes in which tokens are read: of at most `most` tokens, or of those that the shape says. */
+  passes(unread: readonly Unread[], most: number): Iterable<readonly Run[]>
+  /** Reads tokens into the caches. @throws the signal's reason when it aborts, between two passes at the latest */
   read(unread: readonly Unread[], most: number, signal?: AbortSignal): Promise<void>
   /** Reads one pass and returns what is asked of it, in order: logits of each token, or a number for each. */
   ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
@@ -84,23 +76,24 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     states.release()
     throw error
   })
-  const passes = lruCache<Promise<Program>>(keptPasses, (evicted) =>
+  const programs = lruCache<Promise<Program>>(keptPasses, (evicted) =>
     evicted.then(
       (program) => program.release(),
       () => {},
     ),
   )
   const programFor = (pass: PassShape, gives: Given, wanted: number): Promise<Program> =>
-    passes.get(JSON.stringify([pass, gives, wanted]), () =>
+    programs.get(JSON.stringify([pass, gives, wanted]), () =>
       build(assemblePrompt(config, plan, gives, shape.reach), {
         ...modelDims(config),
         ...{ r: shape.rows, u: shape.capacity, t: pass.tokens, b: pass.sequences, s: pass.longest, k: wanted },
       }),
     )
   async function run(pass: readonly Run[], most: number, asked: Asked | undefined, signal: AbortSignal | undefined) {
-    const extents = passShape(pass, most)
+    const fixed = shape.pass
+    const extents = fixed === undefined ? passShape(pass, most) : { tokens: fixed, sequences: 1, longest: fixed }
     const gives = asked === undefined ? 'nothing' : asked.targets === undefined ? 'logits' : 'losses'
-    const count = 2 ** Math.ceil(Math.log2(asked?.wanted.length ?? 1))
+    const count = fixed === undefined || asked === undefined ? 2 ** Math.ceil(Math.log2(asked?.wanted.length ?? 1)) : fixed
     const program = await programFor(extents, gives, count)
     const padded = (values: readonly number[] = []): Int32Array => Int32Array.from({ length: count }, (_, i) => values[i] ?? 0)
     const given = { ...passInputs(pass, extents, shape.rows), wanted: padded(asked?.wanted), targets: padded(asked?.targets) }
@@ -109,6 +102,8 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     )
     return abortable(program, signal, () => program.run(inputs))
   }
+  const passes = (unread: readonly Unread[], most: number): Iterable<readonly Run[]> =>
+    shape.pass === undefined ? passesOf(unread, most) : fixedPasses(unread, shape.pass)
   if (session.device.info().kind === 'cuda') {
     // Steps run once before they are recorded, and nothing they look up may come from a state that was never written.
     await states.writeAll(idle(made))
@@ -118,8 +113,9 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     shape,
     stateBytes: states.bytes,
     steps,
+    passes,
     async read(unread, most, signal) {
-      for (const pass of passesOf(unread, most)) {
+      for (const pass of passes(unread, most)) {
         signal?.throwIfAborted()
         await run(pass, most, undefined, signal)
       }
@@ -141,7 +137,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     },
     state: (name) => states.read(name),
     release() {
-      void passes.clear()
+      void programs.clear()
       steps.release()
       states.release()
     },
@@ -157,12 +153,21 @@ async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
 /** Extents of the dimensions of steps. */
 const stepDims = ({ config, generation: { choice }, shape }: RowsConfig) => ({
   ...modelDims(config),
-  ...{ r: shape.rows, u: shape.capacity, s: shape.steps, f: shape.ends },
-  ...candidateDims(config.vocab, choice),
+  ...(choice.kind === 'beams' ? { b: shape.rows / shape.width, w: shape.width } : { r: shape.rows }),
+  ...{ u: shape.capacity, s: shape.steps, f: shape.ends },
+  ...candidateDims(config.vocab, choice, shape),
 })
 
 /** Parts of a row of logits, and candidates of each, where words are chosen among candidates. */
-function candidateDims(vocab: number, choice: Generation['choice']): { readonly q?: number } & Partial<Pick<BeamSizes, 'k'>> {
+function candidateDims(
+  vocab: number,
+  choice: Generation['choice'],
+  { ends }: Pick<RowsShape, 'ends'>,
+): { readonly q?: number } & Partial<Pick<BeamSizes, 'k'>> {
+  if (choice.kind === 'beams') {
+    const { p, k } = beamSizes({ ...choice, vocab, ends })
+    return { q: p, k }
+  }
   const k = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
   return k === undefined ? {} : { q: beamParts(vocab), k }
 }
@@ -179,57 +184,7 @@ const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
 
 /** States of rows that have ended, at the first place. */
 function idle({ config, generation, shape }: RowsConfig): Readonly<Record<string, Int32Array | Float32Array>> {
-  const prompts = Array.from({ length: shape.rows }, () => [0])
+  const prompts = Array.from({ length: shape.rows / shape.width }, () => [0])
   const cases = prompts.map((_, row) => row)
   return startStates(config, generation, shape, { prompts, cases })
-}
-
-/** An end id no word has: what stands for the end of a model without one. */
-const noEnd = -1
-
-export interface Start {
-  /** Ids of each row; all but the last are cached. */
-  readonly prompts: readonly (readonly number[])[]
-  /** The cases' places in the whole run, for their seeds. */
-  readonly cases: readonly number[]
-}
-
-/** What states hold before the first step behind prompts. The first step takes up the last token of each. */
-export function startStates(
-  { vocab, eos }: Pick<LlamaConfig, 'vocab' | 'eos'>,
-  { choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation,
-  { rows }: Pick<RowsShape, 'rows'>,
-  { prompts, cases }: Start,
-): Readonly<Record<string, Int32Array | Float32Array>> {
-  const integers = (value: number): Int32Array => new Int32Array(rows).fill(value)
-  const floats = (value: number): Float32Array => new Float32Array(rows).fill(value)
-  const values: Record<string, Int32Array | Float32Array> = {
-    step: new Int32Array(1),
-    words: Int32Array.from(prompts, (ids) => ids.at(-1) ?? 0),
-    places: Int32Array.from(prompts, ({ length }) => length - 1),
-    finished: integers(0),
-    ends: Int32Array.from(eos.length === 0 ? [noEnd] : eos),
-    limit: integers(maxNewTokens),
-  }
-  if (minNewTokens > 0) values.minimum = integers(minNewTokens)
-  if (repetitionPenalty !== 1) {
-    values.seen = seenIn(prompts, vocab)
-    values.penalty = floats(repetitionPenalty)
-  }
-  if (choice.kind !== 'sampling') return values
-  const { temperature, topK, topP, minP, seeds } = choice
-  const seedOf = (at: number): number => seeds[seeds.length === 1 ? 0 : at] ?? 0
-  return {
-    ...values,
-    ...{ temperature: floats(temperature), topP: floats(topP), minP: floats(minP), topK: integers(topK) },
-    seedsLow: Int32Array.from(cases, (at) => seedOf(at) | 0),
-    seedsHigh: Int32Array.from(cases, (at) => Math.floor(seedOf(at) / 2 ** 32)),
-  }
-}
-
-/** Words of the prompts count as seen. */
-function seenIn(prompts: readonly (readonly number[])[], vocab: number): Int32Array {
-  const seen = new Int32Array(prompts.length * vocab)
-  for (const [row, ids] of prompts.entries()) for (const id of ids) seen[row * vocab + id] = 1
-  return seen
 }

@@ -1,7 +1,7 @@
 /** How likely a model finds texts: of each token but the first its negative log-likelihood behind those before it, and logits at some places. */
 import { findingError, usageError } from '../../errors.js'
 import type { TokenCase } from '../files/token_cases.js'
-import { passesOf, type Run } from './passes.js'
+import type { Run } from './passes.js'
 import type { Rows } from './rows.js'
 
 export interface Score {
@@ -54,7 +54,7 @@ export async function scoreRows(
   const losses = texts.map((): number[] => [])
   const logits = texts.map((): Map<number, Float32Array> => new Map())
   const unread = texts.map((ids, row) => ({ row, first: 0, ids }))
-  for (const pass of passesOf(unread, chunk)) {
+  for (const pass of rows.passes(unread, chunk)) {
     signal?.throwIfAborted()
     const tokens = tokensOf(pass).map((read, at) => ({ ...read, at, target: texts[read.row]?.[read.place + 1] }))
     const followed = tokens.flatMap(({ target, ...token }) => (target === undefined ? [] : [{ ...token, target }]))

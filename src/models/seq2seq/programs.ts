@@ -8,7 +8,7 @@ import { seq2seqEncoder } from '../../../specs/programs/seq2seq_encoder.js'
 import type { Program } from '../../ir/program.js'
 import { type CompiledProgram, compileProgram, type ModelPlan } from '../../program/index.js'
 import { type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
-import { candidatesOf, type Generation } from '../decoding/generation_options.js'
+import { candidatesOf, type Generation, stoppingOf } from '../decoding/generation_options.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { decoderTensors, encoderTensors } from './tensor_names.js'
 
@@ -89,9 +89,6 @@ export function assembleDecoder(
   const compiled = compileProgram(decoderProgram(config, headBias, generation, steps), plan, { conversions })
   return { compiled, wired: wireProgram(compiled, { tensors: decoderTensors(config) }) }
 }
-
-/** How the rule of Hugging Face's `generate` has its ways of stopping early. */
-const stoppingOf = { false: 0, true: 1, never: 2 } as const
 
 function choiceOf({ choice, repetitionPenalty, maxNewTokens, minNewTokens }: Generation): Seq2seqDecoderProgram['choice'] {
   if (choice.kind === 'beams') {

@@ -11,10 +11,10 @@ import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
-import { beforeEnd, type Hypothesis, traceBeams, tracePool } from '../decoding/beam_trace.js'
+import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
-import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
+import { type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { openCheckpoint } from '../files/checkpoint.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, type TokenCase } from '../files/token_cases.js'
@@ -233,24 +233,7 @@ async function resultsOf(config: Seq2seqConfig, decoding: Decoding, generation: 
   if (generation.choice.kind !== 'beams') {
     return (await rowsOf(config, decoding, generation.maxNewTokens)).map((ids) => ({ ids, beams: undefined }))
   }
-  const beams = await beamsOf(config, decoding, generation.choice, generation.maxNewTokens)
+  const { batch } = decoding.shape
+  const beams = await foundBeams(decoding, generation.choice, { batch, ends: config.endTokens, most: generation.maxNewTokens })
   return beams.map((hypotheses) => ({ ids: hypotheses[0]?.ids ?? [], beams: hypotheses }))
-}
-
-/** Traces the tree of beams back, as far as it was grown. */
-async function beamsOf({ endTokens: ends }: Seq2seqConfig, { shape, ...decoding }: Decoding, choice: Beams, most: number) {
-  const { batch, width } = shape
-  const [done = 0] = await decoding.read('step')
-  const byStep = (rows: ArrayLike<number> & { subarray(from: number, to: number): ArrayLike<number> }): ArrayLike<number>[] =>
-    Array.from({ length: Math.min(done, most) }, (_, step) => rows.subarray(step * batch * width, (step + 1) * batch * width))
-  const history = { words: byStep(await decoding.read('history')), parents: byStep(await decoding.read('parents')) }
-  const options = { batch, width, ends, count: choice.returned }
-  if (choice.rule === 'plain') return traceBeams(history, await decoding.read('cumulative'), options)
-  const pool = {
-    scores: await decoding.read('poolScores'),
-    steps: await decoding.read('poolSteps'),
-    rows: await decoding.read('poolRows'),
-    words: await decoding.read('poolWords'),
-  }
-  return tracePool(history, pool, { ...options, lengthPenalty: choice.lengthPenalty })
 }

@@ -1,0 +1,119 @@
+/**
+ * The LLaMA family following beams: some steps, each of one token a beam. Prompts were read once for each sequence, into the cache of its
+ * first beam; a table says whose cache holds each place of a beam's past, so that all beams read the prompt there, and what a parent chose
+ * where it lies. Tokens chosen since the prompts are at the same places of all caches, behind the longest prompt. Dims: b sequences, w
+ * beams of each, u places of the caches, s steps there is room for, n hidden, h heads, g heads of keys and values, d headDim, i inner, v
+ * vocab, p places and e pairs of the rotation's tables, f end ids, q parts of a row of logits, k candidates of each.
+ */
+import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
+import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
+import { keepBeamTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
+import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
+
+/** By which of two rules beams are chosen. */
+type Rule =
+  /** With another rate of diversity than 0, words are compared by how many of their beam are better too. */
+  | { readonly kind: 'plain'; readonly diversityRate: number }
+  | { readonly kind: 'hf'; readonly lengthPenalty: number; readonly earlyStopping: number }
+
+export interface LlamaBeamsProgram extends LlamaProgram {
+  /** Steps of a run. */
+  readonly steps: number
+  /** Tokens of a text at most. */
+  readonly maxSteps: number
+  readonly rule: Rule
+}
+
+const config: LlamaBeamsProgram = { ...llamaConfig, steps: 1, maxSteps: 128, rule: { kind: 'plain', diversityRate: 0 } }
+
+type Values = Readonly<Record<string, ProgramTensor>>
+
+const at = (values: Values, name: string): ProgramResult => {
+  const found = values[name]
+  if (found === undefined) throw new Error(`a step of beams has no value ${name}`)
+  return { value: found.value }
+}
+const pick = <const N extends string>(values: Values, names: readonly N[]): { readonly [K in N]: ProgramResult } =>
+  Object.fromEntries(names.map((name) => [name, at(values, name)])) as { readonly [K in N]: ProgramResult }
+
+const rows = tensor('i32', 'b*w')
+const one = tensor('i32', '1')
+const pool = {
+  poolScores: tensor('f32', 'b w'),
+  poolSteps: tensor('i32', 'b w'),
+  poolRows: tensor('i32', 'b w'),
+  poolWords: tensor('i32', 'b w'),
+} as const
+
+/** What steps change, and what they only read. */
+function states(p: Programming, { layers, rule }: LlamaBeamsProgram) {
+  const carried: Record<string, ProgramTensor> = {
+    step: p.state('step', one),
+    slot: p.state('slot', one),
+    words: p.state('words', rows),
+    places: p.state('places', rows),
+    finished: p.state('finished', rule.kind === 'hf' ? tensor('i32', 'b') : rows),
+    cumulative: p.state('cumulative', tensor('f32', 'b*w')),
+    beams: p.state('beams', tensor('i32', 'b*w u')),
+  }
+  if (rule.kind === 'hf') for (const [name, decl] of Object.entries(pool)) carried[name] = p.state(name, decl)
+  carried.history = p.state('history', tensor('i32', 's b*w'))
+  carried.parents = p.state('parents', tensor('i32', 's b*w'))
+  const fixed: Record<string, ProgramTensor> = {
+    ends: p.state('ends', tensor('i32', 'f')),
+    cached: p.state('cached', rows),
+    first: p.state('first', one),
+  }
+  return { carried, fixed, caches: cacheStates(p, layers, 'b*w') }
+}
+
+/** The beams of the next step. */
+function choose(p: Programming, now: Values, fixed: Values, logits: ProgramResult, settings: LlamaBeamsProgram): Values {
+  const { rule, maxSteps } = settings
+  const inputs = { logits, ...pick(now, ['cumulative', 'step', 'finished']), ends: at(fixed, 'ends') }
+  const options = { label: 'beams', dims: { p: 'q' } }
+  const chosen =
+    rule.kind === 'hf'
+      ? p.apply(
+          beamStepHf,
+          { ...inputs, ...pick(now, ['poolScores', 'poolSteps', 'poolRows', 'poolWords']) },
+          {},
+          { lengthPenalty: rule.lengthPenalty, earlyStopping: rule.earlyStopping, maxSteps },
+          options,
+        )
+      : rule.diversityRate === 0
+        ? p.apply(beamStep, inputs, {}, { maxSteps }, options)
+        : p.apply(beamStepDiverse, inputs, {}, { maxSteps, diversityRate: rule.diversityRate }, options)
+  const { parents, ...after } = chosen
+  const before = {
+    ...pick(now, ['step', 'slot', 'history', 'parents', 'beams', 'places']),
+    words: after.words,
+    chosenParents: parents,
+  }
+  return { ...after, ...p.apply(keepBeamTokens, before, {}, { maxSteps }, { label: 'keep' }) }
+}
+
+export const llamaBeams = program('llama_beams', {
+  dims: { b: 8, w: 4, ...withoutRows(llamaSizes), s: 128, f: 1, q: 63, k: 4 },
+  config,
+  inputs: {},
+  build: (p, _, settings) => {
+    const { carried, fixed, caches } = states(p, settings)
+    const all = { ...carried, ...caches }
+    const last = p.steps('step', settings.steps, all, (now: Values) => {
+      const words = p.apply(llamaWords, { ids: at(now, 'words') }, p.weights('embeddings'), {}, { label: 'embed' }).hidden
+      const where = { ...pick(now, ['places', 'beams', 'slot']), ...pick(fixed, ['cached', 'first']) }
+      const made = llamaStack(p, 'beams', words, now, where, settings)
+      const given = { x: made.hidden }
+      const { logits } = p.apply(llamaHead, given, p.weights('head'), { eps: settings.eps }, { label: 'head' })
+      return { ...now, ...made.caches, ...choose(p, now, fixed, logits, settings) }
+    })
+    for (const [name, state] of Object.entries(all)) p.next(state, at(last, name))
+    return {}
+  },
+})
+
+/** Sizes of the family, but for rows: those of beams are a product. */
+function withoutRows({ r: _, ...sizes }: typeof llamaSizes) {
+  return sizes
+}

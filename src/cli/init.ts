@@ -1,0 +1,124 @@
+/** `heddle init`: a new project that runs, with an op, a graph or a model to start from. */
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { Argument, Command, Option } from '@commander-js/extra-typings'
+import Handlebars from 'handlebars'
+import { z } from 'zod'
+import { environmentError, usageError } from '../errors.js'
+import { packageRoot, runTool } from '../toolchain/index.js'
+import type { CliContext } from './context.js'
+
+export const projectTemplates = ['op', 'graph', 'model'] as const
+export type ProjectTemplate = (typeof projectTemplates)[number]
+
+const holds: Readonly<Record<ProjectTemplate, string>> = {
+  op: 'an op: a signature and a body',
+  graph: 'two ops, a graph of them, and a plan that fuses it',
+  model: 'an op, a layer, a program that repeats it, and a plan',
+}
+
+export interface InitOptions {
+  readonly template?: ProjectTemplate | undefined
+  /** Whether `npm install` is run in the new folder; it is by default. */
+  readonly install?: boolean | undefined
+}
+
+export interface InitResult {
+  readonly folder: string
+  /** Relative to the folder. */
+  readonly files: readonly string[]
+}
+
+const manifest = z.object({ version: z.string(), devDependencies: z.record(z.string(), z.string()) })
+const lock = z.object({ packages: z.record(z.string(), z.looseObject({ resolved: z.string().optional() })) })
+
+/**
+ * Writes a project into a folder that is empty or does not exist, and installs what it needs.
+ * @throws usage `init.folder` for a folder with files in it, `init.name` for one whose name npm does not take; environment `init.install` where
+ * `npm install` fails: nothing of the project is left then
+ */
+export async function init(
+  folder: string,
+  { template = 'op', install = true }: InitOptions,
+  context: Pick<CliContext, 'root' | 'signal' | 'log'>,
+): Promise<InitResult> {
+  const target = resolve(context.root, folder)
+  const name = basename(target)
+  if (!/^[a-z0-9][a-z0-9._-]{0,213}$/.test(name)) {
+    throw usageError('init.name', `${JSON.stringify(name)} is no name of a package`, {
+      hint: 'use small letters, digits and hyphens, as in my-kernels',
+    })
+  }
+  const isThere = existsSync(target)
+  if (isThere && (await readdir(target)).length > 0)
+    throw usageError('init.folder', `${target} is not empty`, { hint: 'name a new folder' })
+  try {
+    const files = await fill(target, template, { name, holds: holds[template], ...(await versions()) })
+    if (install) await installInto(target, context)
+    context.log(`init: ${target}, ${files.length} files. Next: cd ${relative(context.root, target) || '.'} && npm test\n`)
+    return { folder: target, files }
+  } catch (error) {
+    // Only what was written here: the folder was empty.
+    for (const entry of existsSync(target) ? await readdir(target) : []) await rm(join(target, entry), { recursive: true })
+    if (!isThere) await rm(target, { recursive: true, force: true })
+    throw error
+  }
+}
+
+async function fill(target: string, template: ProjectTemplate, values: Readonly<Record<string, string>>): Promise<string[]> {
+  const written: string[] = []
+  for (const part of ['common', template]) {
+    const source = join(packageRoot(), 'templates', 'init', part)
+    for (const entry of await readdir(source, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue
+      const path = join(entry.parentPath, entry.name)
+      // npm packs no file called .gitignore.
+      const name = relative(source, path)
+        .replace(/\.hbs$/, '')
+        .replace(/^gitignore$/, '.gitignore')
+      const out = join(target, name)
+      await mkdir(dirname(out), { recursive: true })
+      await writeFile(out, Handlebars.compile(await readFile(path, 'utf8'), { noEscape: true, strict: true })(values))
+      written.push(name)
+    }
+  }
+  return written.sort()
+}
+
+/** What the new project depends on: the heddle that makes it, from where that came from, and the tools that heddle is tested with. */
+async function versions(): Promise<Readonly<Record<'heddle' | 'typescript' | 'nodeTypes', string>>> {
+  const { version, devDependencies } = manifest.parse(JSON.parse(await readFile(join(packageRoot(), 'package.json'), 'utf8')))
+  const { typescript = 'latest', '@types/node': nodeTypes = 'latest' } = devDependencies
+  return { heddle: await sourceOf(packageRoot(), version), typescript, nodeTypes }
+}
+
+/** How a package.json names an installed heddle: by its version, or by the archive or folder that it was installed from. */
+async function sourceOf(root: string, version: string): Promise<string> {
+  const modules = dirname(root)
+  if (basename(modules) !== 'node_modules') return `file:${root}`
+  const path = join(modules, '.package-lock.json')
+  const parsed = existsSync(path) ? lock.safeParse(JSON.parse(await readFile(path, 'utf8'))) : undefined
+  const resolved = parsed?.data?.packages['node_modules/heddle']?.resolved
+  return resolved?.startsWith('file:') ? `file:${resolve(dirname(modules), resolved.slice('file:'.length))}` : `^${version}`
+}
+
+async function installInto(target: string, { signal, log }: Pick<CliContext, 'signal' | 'log'>): Promise<void> {
+  log('init: npm install\n')
+  const args = ['install', '--no-audit', '--no-fund', '--prefer-offline']
+  const { exitCode, stderr } = await runTool('npm', args, { cwd: target, signal })
+  if (exitCode === 0) return
+  throw environmentError('init.install', `npm install failed: ${stderr.trim().split('\n').slice(0, 5).join('\n')}`, {
+    hint: 'heddle init --no-install leaves it to you',
+  })
+}
+
+export const initCommand = (context: () => CliContext) =>
+  new Command('init')
+    .description('start a project: kernels of your own, a check, and a call')
+    .addArgument(new Argument('<folder>', 'a new folder, whose name the package gets'))
+    .addOption(new Option('--template <what>', 'what to start from').choices(projectTemplates).default('op' as const))
+    .option('--no-install', 'do not run npm install')
+    .action(async (folder, { template, install }) => {
+      await init(folder, { template, install }, context())
+    })

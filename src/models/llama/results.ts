@@ -1,0 +1,93 @@
+/** From what steps leave on the device to texts: the words of each row so far, and the best of its beams. */
+import { findingError } from '../../errors.js'
+import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
+import type { Beams } from '../decoding/generation_options.js'
+import type { LlamaConfig } from './config.js'
+import type { Rows } from './rows.js'
+
+export interface LlamaResult {
+  /** Generated ids, without an end id. */
+  readonly ids: readonly number[]
+  /** What ended the text: an end id, or the limit of tokens. */
+  readonly finish: 'end' | 'limit'
+  /** The best hypotheses, best first, where beams were asked for. */
+  readonly beams?: readonly Hypothesis[]
+}
+
+/** Tokens of a case that have just been chosen. */
+export interface LlamaTokens {
+  readonly index: number
+  readonly ids: readonly number[]
+  /** What ended the text, with its last tokens. */
+  readonly finish?: LlamaResult['finish']
+}
+
+/** The words of the first `texts` rows so far. @throws finding `run.value` for a word that was chosen by what is no number */
+export async function textsOf(
+  { eos }: LlamaConfig,
+  rows: Rows,
+  { steps, first, texts }: { readonly steps: number; readonly first: number; readonly texts: number },
+): Promise<number[][]> {
+  const history = await rows.state('history')
+  const { rows: count } = rows.shape
+  return Array.from({ length: texts }, (_, row) => {
+    const ids: number[] = []
+    for (let step = 0; step < steps; step++) {
+      const id = history[step * count + row] ?? -1
+      if (id < 0) throw noNumbers(first + row, step)
+      ids.push(id)
+      // What stands behind an end was not asked for, and may not have been computed.
+      if (eos.includes(id)) break
+    }
+    return ids
+  })
+}
+
+/** Tokens that rows have beyond those sent before, by case. */
+export function* newTokens(
+  rows: readonly (readonly number[])[],
+  { eos, maxNewTokens }: { readonly eos: readonly number[]; readonly maxNewTokens: number },
+  sent: number[],
+  first: number,
+): Generator<LlamaTokens> {
+  for (const [row, chosen] of rows.entries()) {
+    const before = sent[row] ?? 0
+    // A row that has ended was sent with its end id.
+    if (chosen.length === before) continue
+    const ids = beforeEnd(chosen, eos)
+    const finish = ids.length < chosen.length ? 'end' : chosen.length >= maxNewTokens ? 'limit' : undefined
+    yield { index: first + row, ids: ids.slice(before), ...(finish === undefined ? {} : { finish }) }
+    sent[row] = chosen.length
+  }
+}
+
+const noNumbers = (index: number, step: number): Error =>
+  findingError('run.value', `case ${index}: logits of token ${step} are no numbers`, {
+    hint: 'an activation is too large for the dtype the model runs in, or its weights are damaged: try f32',
+  })
+
+/** A row that has ended, as a result. */
+export function resultOf(ids: readonly number[], eos: readonly number[]): LlamaResult {
+  const kept = beforeEnd(ids, eos)
+  return { ids: kept, finish: kept.length < ids.length ? 'end' : 'limit' }
+}
+
+/** The best texts of each sequence's beams. @throws finding `run.value` where beams were chosen by what is no number */
+export async function beamResults(
+  { eos }: LlamaConfig,
+  rows: Rows,
+  choice: Beams,
+  { most, first, texts }: { readonly most: number; readonly first: number; readonly texts: number },
+): Promise<LlamaResult[]> {
+  const { rows: count, width } = rows.shape
+  const history = await rows.state('history')
+  const [done = 0] = await rows.state('step')
+  const wrong = history.subarray(0, Math.min(done, most) * count).findIndex((id, at) => id < 0 && at % count < texts * width)
+  if (wrong >= 0) throw noNumbers(first + Math.floor((wrong % count) / width), Math.floor(wrong / count))
+  const states = { read: (name: string) => rows.state(name) }
+  const found = await foundBeams(states, choice, { batch: count / width, ends: eos, most })
+  return found.slice(0, texts).map((beams) => {
+    const ids = beams[0]?.ids ?? []
+    return { ids, finish: ids.length < most ? 'end' : 'limit', beams }
+  })
+}

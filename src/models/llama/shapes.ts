@@ -1,0 +1,144 @@
+/** How large what a batch needs is: whether its texts have room, and the shape of the rows they are generated in. */
+import { usageError } from '../../errors.js'
+import { endsOf } from '../decoding/decoding_states.js'
+import type { Generation, GenerationOptions } from '../decoding/generation_options.js'
+import { longestOf, type TokenCase } from '../files/token_cases.js'
+import type { LlamaConfig } from './config.js'
+import { type Reach, reachOf } from './weights.js'
+
+export interface RowsShape {
+  /** Rows of the caches: sequences times beams. */
+  readonly rows: number
+  /** Beams of each sequence, whose rows lie side by side; 1 where one text is followed. */
+  readonly width: number
+  /** Places of the caches. */
+  readonly capacity: number
+  /** Steps there is room for. */
+  readonly steps: number
+  /** How many end ids there are; at least 1. */
+  readonly ends: number
+  readonly reach: Reach
+  /** Tokens that every pass over a prompt is computed for; undefined where passes are as large as what is read. */
+  readonly pass: number | undefined
+}
+
+/** Steps between two looks at what has ended. */
+export const stepsPerRun = 8
+
+/** Without a limit of its own, a text ends where the model's positions do. */
+export function limited({ positions }: LlamaConfig, cases: readonly TokenCase[], given: GenerationOptions): GenerationOptions {
+  if (given.maxNewTokens !== undefined) return given
+  const room = positions - longestOf(cases)
+  return room > 0 && room < usualTokens ? { ...given, maxNewTokens: room } : given
+}
+
+/** Tokens of a text where nothing says how many: what `resolveGeneration` takes. */
+const usualTokens = 128
+
+/** @throws usage `run.capacity` for a capacity that is none */
+function expectCapacity(positions: number, capacity: number | undefined): void {
+  if (capacity === undefined || (Number.isInteger(capacity) && capacity >= 1 && capacity <= positions)) return
+  throw usageError('run.capacity', `capacity is ${capacity}, expected an integer from 1 to ${positions}, the model's positions`)
+}
+
+/** @throws usage `run.capacity` for a case that has no room for the tokens asked for, and for caches that no text could fill */
+export function checkCapacity(
+  { positions }: LlamaConfig,
+  cases: readonly TokenCase[],
+  { maxNewTokens }: Generation,
+  capacity: number | undefined,
+): void {
+  expectCapacity(positions, capacity)
+  const at = cases.findIndex(({ inputIds }) => inputIds.length + maxNewTokens > positions)
+  if (at < 0) return
+  const length = cases[at]?.inputIds.length ?? 0
+  throw usageError(
+    'run.capacity',
+    `case ${at} has ${length} tokens and may get ${maxNewTokens} more, the model has ${positions} positions`,
+    { hint: length < positions ? `ask for at most ${positions - length} new tokens` : 'the text leaves no room for a token' },
+  )
+}
+
+/** Caches have room for at least so many places, and grow in steps of an eighth of the next power of two, so that shapes recur. */
+const leastCapacity = 32
+
+/** Places of caches for texts of at most `length` tokens. */
+export function capacityFor(length: number, positions: number): number {
+  const step = Math.max(2 ** Math.ceil(Math.log2(length)) / 8, leastCapacity)
+  return Math.min(Math.ceil(length / step) * step, positions)
+}
+
+export function shapeOf(
+  config: LlamaConfig,
+  prompts: readonly (readonly number[])[],
+  generation: Pick<Generation, 'maxNewTokens' | 'choice'> | undefined,
+  { capacity = 0, invariant }: { readonly capacity?: number | undefined; readonly invariant?: number | undefined } = {},
+): RowsShape {
+  const longest = prompts.reduce((most, { length }) => Math.max(most, length), 0)
+  const length = longest + (generation?.maxNewTokens ?? 0)
+  const width = generation?.choice.kind === 'beams' ? generation.choice.width : 1
+  const places =
+    invariant === undefined ? capacityFor(Math.max(length, capacity), config.positions) : fixedCapacity(config, capacity)
+  return {
+    rows: (invariant ?? prompts.length) * width,
+    width,
+    capacity: places,
+    steps: Math.ceil((generation?.maxNewTokens ?? 1) / stepsPerRun) * stepsPerRun,
+    ends: endsOf(config.eos),
+    reach: reachOf(config, length),
+    pass: invariant === undefined ? undefined : Math.min(places, mostFixedTokens),
+  }
+}
+
+/** Places where nothing says how many, and tokens of a pass, of what is computed in one shape. */
+const usualFixedCapacity = 4096
+const mostFixedTokens = 512
+const mostFixedRows = 1024
+
+/** Places of caches that are the same for all texts. @param asked 0: not said */
+const fixedCapacity = ({ positions }: LlamaConfig, asked: number): number =>
+  asked > 0 ? asked : Math.min(positions, usualFixedCapacity)
+
+/** @throws usage `run.invariant`, `run.capacity` for a text that caches of one size have no room for */
+export function checkInvariant(
+  config: LlamaConfig,
+  cases: readonly TokenCase[],
+  { invariant, capacity }: { readonly invariant?: number | undefined; readonly capacity?: number | undefined },
+  newTokens: number,
+): void {
+  expectCapacity(config.positions, capacity)
+  if (invariant === undefined) return
+  if (!(Number.isInteger(invariant) && invariant >= 1 && invariant <= mostFixedRows)) {
+    throw usageError(
+      'run.invariant',
+      `invariant is ${invariant}, expected an integer from 1 to ${mostFixedRows}: rows that all runs have`,
+    )
+  }
+  const places = fixedCapacity(config, capacity ?? 0)
+  const at = cases.findIndex(({ inputIds }) => inputIds.length + newTokens > places)
+  if (at < 0) return
+  const length = cases[at]?.inputIds.length ?? 0
+  throw usageError(
+    'run.capacity',
+    `case ${at} has ${length} tokens and may get ${newTokens} more, caches of all invariant runs have ${places} places`,
+    { hint: `give a capacity of up to ${config.positions}; results of runs with another one may differ in their last bits` },
+  )
+}
+
+/**
+ * Cases that are run together: at most `most`, one behind the other, and all turned by the same tables, so that no text is turned by
+ * those of a longer one.
+ * @returns numbers of the first of each batch, and behind the last
+ */
+export function batchesOf(config: LlamaConfig, cases: readonly TokenCase[], newTokens: number, most: number): [number, number][] {
+  const reach = ({ inputIds }: TokenCase): Reach => reachOf(config, inputIds.length + newTokens)
+  const found: [number, number][] = []
+  let first = 0
+  for (const [at, item] of cases.entries()) {
+    const begun = cases[first]
+    if (begun === undefined || (at - first < most && reach(item) === reach(begun))) continue
+    found.push([first, at])
+    first = at
+  }
+  return [...found, [first, cases.length]]
+}

@@ -1,0 +1,106 @@
+/**
+ * Runs of LLaMA-like models on simt that end early: by a signal, for want of memory, and where logits are no numbers. The next run is right
+ * after each of them.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { formatSafetensors } from '../../src/models/files/safetensors.js'
+import { noise } from './fixtures.js'
+import { smallCheckpoint, smallLlama } from './llama_fixtures.js'
+import { goldenOf, withLlama } from './llama_host.js'
+import { openSimtKernels } from './simt.js'
+import { smallDevice } from './small_device.js'
+
+const { text } = goldenOf('smollm')
+const prompt = { inputIds: text.input_ids.slice(0, 40) }
+
+/** A signal that aborts when it is looked at for the `at`-th time, and how often it was. */
+function countedSignal(at: number) {
+  const controller = new AbortController()
+  const { signal } = controller
+  const looked = { times: 0 }
+  signal.throwIfAborted = () => {
+    looked.times++
+    if (looked.times === at) controller.abort(new Error('enough'))
+    AbortSignal.prototype.throwIfAborted.call(signal)
+  }
+  return { signal, looked }
+}
+
+describe('a run ends where its signal aborts, and the next one is right', () => {
+  it('between two chunks of a prompt', async () => {
+    await withLlama('smollm', {}, async (model) => {
+      const options = { maxNewTokens: 6, chunk: 8 }
+      const expected = await model.generate([prompt], options)
+      // Looked at before the batch, and before each of five chunks.
+      const { signal, looked } = countedSignal(4)
+      await expect(model.generate([prompt], { ...options, signal })).rejects.toThrow('enough')
+      expect(looked.times).toBe(4)
+      expect(await model.generate([prompt], options)).toEqual(expected)
+    })
+  })
+
+  it('between two runs of steps', async () => {
+    await withLlama('smollm', {}, async (model) => {
+      const options = { maxNewTokens: 24 }
+      const expected = await model.generate([prompt], options)
+      const controller = new AbortController()
+      const seen: number[] = []
+      const streamed = async () => {
+        for await (const { ids } of model.stream([prompt], { ...options, signal: controller.signal })) {
+          seen.push(...ids)
+          if (seen.length >= 16) controller.abort(new Error('enough'))
+        }
+      }
+      await expect(streamed()).rejects.toThrow('enough')
+      expect(seen).toEqual(expected[0]?.ids.slice(0, 16))
+      expect(await model.generate([prompt], options)).toEqual(expected)
+    })
+  })
+})
+
+it('caches that memory has no room for are a typed error, and a smaller run works', async () => {
+  let bound = Number.POSITIVE_INFINITY
+  const opened = await openSimtKernels()
+  const { device } = smallDevice(opened.device, () => bound)
+  await withLlama('smollm', { ...opened, device }, async (model) => {
+    const [expected] = await model.generate([prompt], { maxNewTokens: 2 })
+    bound = 4_000_000
+    await expect(model.generate([prompt], { maxNewTokens: 2, capacity: 1024, invariant: 64 })).rejects.toMatchObject({
+      code: 'states.memory',
+      message: expect.stringMatching(/^states need \d+ bytes of device memory, \d+ are free$/),
+    })
+    expect(await model.generate([prompt], { maxNewTokens: 2 })).toEqual([expected])
+  })
+})
+
+it('logits that are no numbers are a finding, of texts, beams and scores; another text is continued', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'heddle-nan-'))
+  const { tensors } = smallCheckpoint(smallLlama)
+  const next = noise(11)
+  const wrong = 5
+  for (const [name, { shape, data }] of tensors) {
+    const values = new Float32Array(data.buffer)
+    const scale = name.endsWith('o_proj.weight') ? 1e37 : 0.4
+    for (const [i] of values.entries()) values[i] = shape.length === 1 ? 1 : next() * scale
+    // One word is as large as float32 has numbers: what attention adds to it is none.
+    if (name.endsWith('embed_tokens.weight')) values.fill(3.3e38, wrong * 48, (wrong + 1) * 48)
+  }
+  await writeFile(join(dir, 'config.json'), JSON.stringify(smallLlama))
+  await writeFile(join(dir, 'model.safetensors'), formatSafetensors(tensors))
+  try {
+    await withLlama('smollm', { dir }, async (model) => {
+      const [good, bad] = [{ inputIds: [3, 4, 7] }, { inputIds: [3, 4, wrong] }]
+      const expected = await model.generate([good], { maxNewTokens: 3 })
+      const finding = { code: 'run.value', message: expect.stringMatching(/^case 1/) }
+      await expect(model.generate([good, bad], { maxNewTokens: 3 })).rejects.toMatchObject(finding)
+      await expect(model.generate([good, bad], { maxNewTokens: 3, beams: 2 })).rejects.toMatchObject(finding)
+      await expect(model.score([good, { inputIds: [3, wrong, 4] }])).rejects.toMatchObject(finding)
+      expect(await model.generate([good], { maxNewTokens: 3 })).toEqual(expected)
+    })
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+})
