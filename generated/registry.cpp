@@ -48,6 +48,18 @@ int32_t heddle_launch_attention_quantize__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_of_norms__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_of_norms_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_of_norms_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__bf16__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__bf16__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__bf16__k2(const heddle_launch* launch, heddle_error* error);
@@ -69,6 +81,9 @@ int32_t heddle_launch_beam_candidates__f32__k32(const heddle_launch* launch, hed
 int32_t heddle_launch_beam_candidates__f32__k4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__f32__k64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_candidates__f32__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
@@ -367,6 +382,12 @@ int32_t heddle_launch_layer_norm_to_int8__f16(const heddle_launch* launch, heddl
 int32_t heddle_launch_layer_norm_to_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_to_int8_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_layer_norm_to_int8_col32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_softmax__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_window_softmax__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_window_softmax__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_llama_beams_window_softmax__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_llama_prompt_softmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -384,6 +405,12 @@ int32_t heddle_launch_magnitude_histogram__bf16(const heddle_launch* launch, hed
 int32_t heddle_launch_magnitude_histogram__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_magnitude_histogram__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mark_seen(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_beams__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_beams__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_beams__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_beams_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_beams_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_mask_beams_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_future__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_future__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_mask_future__f32(const heddle_launch* launch, heddle_error* error);
@@ -438,6 +465,7 @@ int32_t heddle_launch_merge_heads__f32(const heddle_launch* launch, heddle_error
 int32_t heddle_launch_merge_heads_pack__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads_pack__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_merge_heads_pack__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_next_beam_places(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_next_places(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_next_step(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_pack_integers(const heddle_launch* launch, heddle_error* error);
@@ -628,6 +656,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"auto_matmul_add_bias_tanh_cast_f32__bf16", "7d7bc2d94e5bae338037a2a203f4287f67b2512e33bc3637a13b54ff3d03a988", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16, "rrrw"},
       {"auto_matmul_add_bias_tanh_cast_f32__f16", "5035d1b2c7ad0f084d9a8f874ab013134f726e29f0839994dfa5811e60be2426", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16, "rrrw"},
       {"auto_matmul_add_bias_tanh_cast_f32__f32", "95de6ebf468d5851a1c9f4de50362912a877253fe4341e52a97cfab258faf3b3", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32, "rrrw"},
+      {"beam_attention__bf16", "158715eff3adafa5ba53f9490b0f56b7028042fdc3137267a4c29f3abaa8c7ae", 13, 9, 3, heddle_launch_beam_attention__bf16, "rrrrrrrrrrwww"},
+      {"beam_attention__f16", "96ecf198ecb4ae97c705d62a57b9d17450d634b8787079ded72fb6adc4d2ecc1", 13, 9, 3, heddle_launch_beam_attention__f16, "rrrrrrrrrrwww"},
+      {"beam_attention__f32", "5f35362f4793b4b76a656ddf0b534ab720080a692516e8957653b7afac74f0b8", 13, 9, 3, heddle_launch_beam_attention__f32, "rrrrrrrrrrwww"},
+      {"beam_attention_of_norms__bf16", "67ee5895eba5c167c9b303457b94b69d50a1ed2f815d0babfeecc9e2294cc968", 15, 9, 5, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f16", "94a4a9d9b5951bebd9ea05a24544977c931703893f1b8963e53176049777812e", 15, 9, 5, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f32", "0ba1feeeb5b9b32198b04a9e9ed35d90e59cdfecfb717144bccda61e57ba5fbd", 15, 9, 5, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__bf16", "c214a88c8e391524ab1d8c63d7f1f94277ed9102e969d9bfcda183ca78e5d498", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f16", "e7b7589a0c0680b75e32c7345dfeeacac1143123843f8389fbedbbe46c87c63f", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f32", "d920ec46211889819ed895ba34a827906f86792d5b7ddcc7af61b04feedc974e", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_window__bf16", "4ffdf790df3a0a50577d8d069b303845cc68a3627146340e4cb717ceb95c6851", 13, 9, 4, heddle_launch_beam_attention_window__bf16, "rrrrrrrrrrwww"},
+      {"beam_attention_window__f16", "acda09a160748361dc3423e7443bf70ac0ab1f829102f49633704474831cd47a", 13, 9, 4, heddle_launch_beam_attention_window__f16, "rrrrrrrrrrwww"},
+      {"beam_attention_window__f32", "18873ff8050d746d1cd2124ef48d8324659d66f408da0cdb9738a13c3f391864", 13, 9, 4, heddle_launch_beam_attention_window__f32, "rrrrrrrrrrwww"},
       {"beam_candidates__bf16__k1", "fcd8a8bd314d7d13f5ca55d75ca19441ba196f44c7e7aab2c5ae31a67d1fdd2b", 5, 4, 0, heddle_launch_beam_candidates__bf16__k1, "rwwww"},
       {"beam_candidates__bf16__k16", "4197d2b2b120f57581f2f52e0af6b714188b650813a0f8e80e993e7c9e554067", 5, 4, 0, heddle_launch_beam_candidates__bf16__k16, "rwwww"},
       {"beam_candidates__bf16__k2", "e665936a7aa51128c78b21ed98348fd2a86676501221dad60348c1adc4a1ad61", 5, 4, 0, heddle_launch_beam_candidates__bf16__k2, "rwwww"},
@@ -649,6 +689,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_candidates__f32__k4", "5b0bf44da8f2f97c236ab9c2410258a303407cc5c7c6ba2b9d2b72354629931c", 5, 4, 0, heddle_launch_beam_candidates__f32__k4, "rwwww"},
       {"beam_candidates__f32__k64", "98620a9c126b524e3e6ad713138587a724f39d648dcfb0029d5eb852ee600a2c", 5, 4, 0, heddle_launch_beam_candidates__f32__k64, "rwwww"},
       {"beam_candidates__f32__k8", "3e949c0f9ec3e4b17553d8a94024a47d6ac9ffcbe3cfb93fc472381645af2585", 5, 4, 0, heddle_launch_beam_candidates__f32__k8, "rwwww"},
+      {"beam_heads__bf16", "d70dfb9b0346bcd6e6082b1e7f2f7cfa7c883152c41700edfd82d8548ea1d967", 3, 5, 0, heddle_launch_beam_heads__bf16, "rrw"},
+      {"beam_heads__f16", "9223cd0dbf5af6ccaae62c252e2dd69e903c9380ca6e31e732b0d9848210c0f1", 3, 5, 0, heddle_launch_beam_heads__f16, "rrw"},
+      {"beam_heads__f32", "dbf66d75a76a4a6336ca27519fce1ec45eac603d0a4108669f52e72e4561682a", 3, 5, 0, heddle_launch_beam_heads__f32, "rrw"},
       {"beam_rank__k1", "cb81db81b3519ad3d0d8d02ecc6ddbe49941506d8298cafe239d1c041721073f", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
       {"beam_rank__k16", "3db98938728886c50e164e2509441b6832dc899550716c60f9c28bff1d12835e", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
       {"beam_rank__k2", "6204837f2d6a84b7a74a9103268788aa2d797417d1ec20fcca4412da314c3c1a", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
@@ -947,6 +990,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"layer_norm_to_int8__f32", "b13acc9f45a51d54794af200e104fd4f93325b2633c23f9da2f493a72b1b371e", 4, 2, 2, heddle_launch_layer_norm_to_int8__f32, "rrrw"},
       {"layer_norm_to_int8_col32__f16", "b81a65c7fc373e05eb41961e1c013fc11af07f8db3c8adc3d025629243ef6004", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f16, "rrrw"},
       {"layer_norm_to_int8_col32__f32", "04c5da0fb44d6313f9ca684ac156d22093f324bd0b4042ac7e2c8a5c75bdeb48", 4, 2, 2, heddle_launch_layer_norm_to_int8_col32__f32, "rrrw"},
+      {"llama_beams_softmax__bf16", "892ccbd5ec0fd3f12f41b698743d420576b05b53fa0cc2ddb53d1a0d00306f47", 5, 4, 1, heddle_launch_llama_beams_softmax__bf16, "rrrrw"},
+      {"llama_beams_softmax__f16", "6924e6859342e278f9543e78808740bf9a14fd25a7360b8fd318f0cd0b896c84", 5, 4, 1, heddle_launch_llama_beams_softmax__f16, "rrrrw"},
+      {"llama_beams_softmax__f32", "4445c9b103789f8706200e520488759a699f5d1fc85831da3b94989a06e5d300", 5, 4, 1, heddle_launch_llama_beams_softmax__f32, "rrrrw"},
+      {"llama_beams_window_softmax__bf16", "c9a19090955b86200b1911784d822ffa22ea9b4a8be83c3df22f68a089b75c60", 5, 4, 2, heddle_launch_llama_beams_window_softmax__bf16, "rrrrw"},
+      {"llama_beams_window_softmax__f16", "bba8b4416f1cbced45410c6a4c15ebc21a1978b7bff690899300f55c1d664715", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f16, "rrrrw"},
+      {"llama_beams_window_softmax__f32", "440d1b2c8a799b6b82ce5ce4e3577a80befd610e7575e130ff54f3501f791cf5", 5, 4, 2, heddle_launch_llama_beams_window_softmax__f32, "rrrrw"},
       {"llama_prompt_softmax__bf16", "cfbf712757b0571f67ca875cf5867675e6234dfc13a0c423a5cb7d81d532884f", 3, 4, 1, heddle_launch_llama_prompt_softmax__bf16, "rrw"},
       {"llama_prompt_softmax__f16", "a423dbc34b524b04f55d1b5bc18ce8fe185e41a1dd1b299ad8515b8fc96c7897", 3, 4, 1, heddle_launch_llama_prompt_softmax__f16, "rrw"},
       {"llama_prompt_softmax__f32", "a4346b1dcd0e38f46cb8a269221dc2b189a4ebf5ef70685fdb94175063df44c9", 3, 4, 1, heddle_launch_llama_prompt_softmax__f32, "rrw"},
@@ -964,6 +1013,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"magnitude_histogram__f16", "ba853c8d95a64cb836776ca10a98341e20585e1bcc1c1782b402127a4ccdbc5e", 2, 3, 1, heddle_launch_magnitude_histogram__f16, "rw"},
       {"magnitude_histogram__f32", "3629ef0b9f3b21d644b631ec8e2865e25316ad48e76d3cbb59794bbfd3cdaf12", 2, 3, 1, heddle_launch_magnitude_histogram__f32, "rw"},
       {"mark_seen", "85b82ffee913be9cbf245db4bc2a3383a34715f14140456dbdff7689935ecec5", 3, 2, 0, heddle_launch_mark_seen, "rrw"},
+      {"mask_beams__bf16", "3fdaf3ebfb793c9b854bd2bed02361f2aa10a23cc7c46ef1d6de40c47d6caa87", 5, 4, 0, heddle_launch_mask_beams__bf16, "rrrrw"},
+      {"mask_beams__f16", "4f1c2af96e6744d8d8970270b8f4d8e9bcd828c9f7a01946300cac3272d43bff", 5, 4, 0, heddle_launch_mask_beams__f16, "rrrrw"},
+      {"mask_beams__f32", "ca02dc8edce411e382f616d358fa4c370c09494a4d5c049c30e2e1409ff8b487", 5, 4, 0, heddle_launch_mask_beams__f32, "rrrrw"},
+      {"mask_beams_window__bf16", "7afbdc83b37843b90ba8789b2696d3e460cb8f66c1f826217b9e4f9121d1bd47", 5, 4, 1, heddle_launch_mask_beams_window__bf16, "rrrrw"},
+      {"mask_beams_window__f16", "97ca0b2395ac1aac8a12f23d0b4612bbd545db805f65035cbc6e030da120c432", 5, 4, 1, heddle_launch_mask_beams_window__f16, "rrrrw"},
+      {"mask_beams_window__f32", "51aa7bc429fe2f2babd429515ec6c8ed9926a6ed0b96a99462a219f59e6dea64", 5, 4, 1, heddle_launch_mask_beams_window__f32, "rrrrw"},
       {"mask_future__bf16", "ff6aa5594c2b62b2ab0026448fa898366de3298636e7efdeb0bd84c1997ffe4f", 3, 4, 0, heddle_launch_mask_future__bf16, "rrw"},
       {"mask_future__f16", "ee5d53a564ca202beb92742267f66c2e41c8dd28862f78bfe3b35e56a5d415be", 3, 4, 0, heddle_launch_mask_future__f16, "rrw"},
       {"mask_future__f32", "0098fceaf1139dac016602933d5d224281050a66d6dd49129c65681f7bc48bce", 3, 4, 0, heddle_launch_mask_future__f32, "rrw"},
@@ -1018,6 +1073,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"merge_heads_pack__bf16", "7b312b4c933637033a4ba393ed37f4d2945224012568c613d3b532b80e06d0e2", 4, 5, 0, heddle_launch_merge_heads_pack__bf16, "rrrw"},
       {"merge_heads_pack__f16", "b4b0f3e1b5ddc4508b767cacb47f630eb4671ee27f2c11109d7334a07ca8c45e", 4, 5, 0, heddle_launch_merge_heads_pack__f16, "rrrw"},
       {"merge_heads_pack__f32", "c844de2e1b228f2f31330b8a82fed9e8021ef4c37f1128cdf31dc91a6de391aa", 4, 5, 0, heddle_launch_merge_heads_pack__f32, "rrrw"},
+      {"next_beam_places", "7c5d48e4ea92c5166214cb81cf4e98dff4b02d682fca1edefa4af35024571df2", 3, 2, 1, heddle_launch_next_beam_places, "rrw"},
       {"next_places", "61c7e6b9289ffb453aa5fb09bf35b4d7a2faa8f5b84ac18b222881aa0cd83882", 3, 1, 0, heddle_launch_next_places, "rrw"},
       {"next_step", "755b750254502b018fbad4127fac3b303c2b8d164fff8efc448e0ccf04af82dd", 2, 1, 0, heddle_launch_next_step, "rw"},
       {"pack_integers", "bd1d4da79839ab5b0793b2860888df4d8e190b083dacf5c6c0ac4302b30afacf", 4, 4, 0, heddle_launch_pack_integers, "rrrw"},
