@@ -205,7 +205,7 @@ describe('memory', () => {
   })
 
   it('of four shapes is kept, and programs of one form are shared', async () => {
-    const { device, log } = smallDevice(() => Number.POSITIVE_INFINITY)
+    const { device, log } = smallDevice(opened.device, () => Number.POSITIVE_INFINITY)
     await withSeq2seq({ ...opened, device }, json, { plan: 'ft-v2.1' }, async (small) => {
       const weights = log.buffers
       const run = async (given: GenerateOptions, limit = 8) => {
