@@ -3,7 +3,8 @@
  * `dist/portable.mjs` is the one file of the portable bundle: everything inside except the front end, whose TypeScript compiler
  * would be most of it and which a machine that only runs models does not need.
  */
-import { readdirSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type Plugin } from 'rolldown'
@@ -28,6 +29,18 @@ const withoutFrontend: Plugin = {
       : null,
 }
 
+/** The digest of the manifest that ships: its text is held against its schema by the tests, and not by every start. */
+const shippedManifest: Plugin = {
+  name: 'shipped-manifest',
+  load(id) {
+    if (id !== join(root, 'src', 'emit', 'shipped.ts')) return null
+    const digest = createHash('sha256')
+      .update(readFileSync(join(root, 'generated', 'manifest.json')))
+      .digest('hex')
+    return `export const shippedManifest = ${JSON.stringify(digest)}`
+  },
+}
+
 const common = {
   platform: 'node',
   resolve: { alias: { 'heddle/std': join(root, 'src', 'std', 'index.ts'), heddle: join(root, 'src', 'index.ts') } },
@@ -37,6 +50,7 @@ const common = {
 export default defineConfig([
   {
     ...common,
+    plugins: [shippedManifest],
     input: {
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
@@ -54,7 +68,7 @@ export default defineConfig([
   {
     ...common,
     input: 'src/cli/bin.ts',
-    plugins: [withoutFrontend],
+    plugins: [shippedManifest, withoutFrontend],
     output: { file: 'dist/portable.mjs', codeSplitting: false, minify: 'dce-only' },
   },
 ])

@@ -36,7 +36,7 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'faults', include: [faulty], testTimeout: 4 * minutes, hookTimeout: 4 * minutes } },
-      // A process has room for the thread-local variables of few kernel libraries: files that load them have one each.
+      // Kernel libraries and the addon read the environment once, when they are loaded: files that load them have a process each.
       ...groups.map((group) => ({
         extends: true as const,
         test: {

@@ -145,6 +145,9 @@ int32_t heddle_launch_bias_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_cast_f32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_cast_f32__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_channel_max__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_channel_max__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_channel_max__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_col32_from_rows__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_col32_from_rows__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_col32_from_rows__f32(const heddle_launch* launch, heddle_error* error);
@@ -753,6 +756,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"cast_f32__bf16", "0d2972d28bd15f0b75a46b518ad819b83b341cfb6757bb6f8888e74cef7664b8", 2, 2, 0, heddle_launch_cast_f32__bf16, "rw"},
       {"cast_f32__f16", "e070de33c9733a28e668b145cb1058f0450f85f855e8052d671d036a15f94812", 2, 2, 0, heddle_launch_cast_f32__f16, "rw"},
       {"cast_f32__f32", "2240c5dac17c7d792f7c8e8bda6fa340171d52ab4f4472957573a88d40cc36e6", 2, 2, 0, heddle_launch_cast_f32__f32, "rw"},
+      {"channel_max__bf16", "53a489862443481ee5368f577844a89ff2dee9117b085c9345c0cf6dd71db10f", 2, 2, 0, heddle_launch_channel_max__bf16, "rw"},
+      {"channel_max__f16", "b3942c67e01ecd3c1cb92f7702a65248810c9775f187215b17cf5393fee3fa86", 2, 2, 0, heddle_launch_channel_max__f16, "rw"},
+      {"channel_max__f32", "d42ee55b293cbfe8234e734ee716ef2cc217abf9db0e74810dafa2c8062558b8", 2, 2, 0, heddle_launch_channel_max__f32, "rw"},
       {"col32_from_rows__bf16", "31aba48330e589df6dc9dc71c02e7eb00495271421680a5f6a5921e5eb7fc94f", 2, 2, 0, heddle_launch_col32_from_rows__bf16, "rw"},
       {"col32_from_rows__f16", "69db08d4707c77d04d9368f289d8c134ebdb9f8acd528f4f524d63f24bfa12fe", 2, 2, 0, heddle_launch_col32_from_rows__f16, "rw"},
       {"col32_from_rows__f32", "fb9d86a38d61d0c9f5aa9675f74776be2f0d8bc00c347efc5bc13923d491e868", 2, 2, 0, heddle_launch_col32_from_rows__f32, "rw"},

@@ -32,7 +32,7 @@ import { beamSelect } from './ops/beam_select.js'
 import { beamSelectDiverse } from './ops/beam_select_diverse.js'
 import { beamSelectHf } from './ops/beam_select_hf.js'
 import { followParents, gatherBeams } from './ops/beams.js'
-import { absMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
+import { absMax, channelMax, columnSum, magnitudeHistogram } from './ops/calibration.js'
 import { castF32 } from './ops/cast_f32.js'
 import { embeddingLookup, wordLookup } from './ops/embedding_lookup.js'
 import { suppressEnds } from './ops/ends.js'
@@ -98,6 +98,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   beamSelectHf,
   castF32,
   col32FromRows,
+  channelMax,
   columnSum,
   embeddingLookup,
   firstToken,

@@ -50,3 +50,14 @@ export const columnSum = op('column_sum', {
     ({ x }, { m, n }) =>
     () => ({ y: row(n, (c) => sum(m, (r) => x(r, c))) }),
 })
+
+/** The largest magnitude of each column; at least 3e38 where a value is not finite. */
+export const channelMax = op('channel_max', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('f32', 'n') },
+  body:
+    ({ x }, { m, n }) =>
+    () => ({ y: row(n, (c) => max(m, (r) => magnitude(x(r, c)))) }),
+})

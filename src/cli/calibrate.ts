@@ -12,10 +12,13 @@ import { readText } from '../files.js'
 import { type BertCheckpoint, openCalibration, readCheckpoint } from '../models/encoder/calibration.js'
 import type { FloatType } from '../models/files/convert.js'
 import { checkCases } from '../models/files/token_cases.js'
+import { calibrateLlama } from '../models/llama/calibration.js'
 import {
+  type ChannelMaxima,
   collect,
   defaultPercentile,
   formatAmaxList,
+  formatChannels,
   formatScales,
   type Histogram,
   type Method,
@@ -32,6 +35,7 @@ import {
 import { openKernels } from '../runtime/open.js'
 import { readCases } from './cases.js'
 import { type CliContext, json } from './context.js'
+import { continuesText } from './llama.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { countProgress } from './progress.js'
 import { tokenIds } from './token_ids.js'
@@ -57,6 +61,50 @@ export interface CalibrateResult {
   readonly scales: Scales
   /** What was observed and chosen, by layer. For imported scales the two are the same. */
   readonly layers: readonly Thresholds[]
+}
+
+/** @throws usage `calibrate.option` for what chooses single scales, given for a model whose rows are quantised as they are made */
+function expectChannelsOnly(options: CalibrateOptions): void {
+  const names = { import: '--import', method: '--method', percentile: '--percentile', amaxList: '--amax-list' } as const
+  const given = (['import', 'method', 'percentile', 'amaxList'] as const).find((name) => options[name] !== undefined)
+  if (given === undefined) return
+  throw usageError('calibrate.option', `${names[given]} chooses scales, and rows of this model have scales of their own`, {
+    hint: 'give --cases and --out: the largest magnitudes of channels are what smoothing goes by',
+  })
+}
+
+/**
+ * The largest magnitudes of the channels of a LLaMA-like model's activations, which smoothing goes by.
+ * @throws usage `calibrate.*`, `run.*`; environment for what the machine lacks
+ */
+export async function calibrateChannels(model: string, options: CalibrateOptions, context: CliContext): Promise<ChannelMaxima> {
+  const { root, signal } = context
+  expectChannelsOnly(options)
+  const { cases: file } = options
+  if (file === undefined) throw usageError('calibrate.input', 'give cases to run', { hint: '--cases FILE.jsonl' })
+  const folder = resolve(root, model)
+  const cases = await tokenIds(folder, await readCases(file === '-' ? file : resolve(root, file), signal))
+  const { device, library, manifest } = await openKernels(options.device, openOptions(context))
+  try {
+    const count = countProgress('calibrate', context)
+    const progress = (done: number, total: number): void => count(done, total, 'channels')
+    const found = await calibrateLlama(folder, cases, { device, library, manifest, dtype: options.dtype, signal, progress })
+    await writeFileAtomic(resolve(root, options.out), formatChannels(found))
+    context.log(`written: ${resolve(root, options.out)}\n`)
+    return found
+  } finally {
+    device.close()
+  }
+}
+
+/** A line for each activation: its largest channel, and the one in the middle. */
+function channelTable({ values }: ChannelMaxima): string {
+  const table = new Table({ head: ['activation', 'largest', 'median'], style: { head: [], border: [] } })
+  for (const [name, maxima] of Object.entries(values)) {
+    const sorted = [...maxima].sort((a, b) => a - b)
+    table.push([name, magnitude(sorted.at(-1) ?? 0), magnitude(sorted[Math.floor(sorted.length / 2)] ?? 0)])
+  }
+  return `${table.toString()}\n`
 }
 
 /** @throws usage `calibrate.*`, `run.*`, `scales.*`, `amax.*`, …; environment for what the machine lacks */
@@ -169,7 +217,7 @@ function percent(text: string): number {
 
 export const calibrateCommand = (context: () => CliContext) =>
   new Command('calibrate')
-    .description('choose the scales of INT8 activations from what a float model computes')
+    .description('choose the scales of INT8 activations, or what smoothing of them goes by, from what a float model computes')
     .argument('<model>', 'a folder with config.json, model.safetensors and tokenizer.json')
     .option('--cases <file>', 'one {"input_ids":[...]}, {"text":"..."} or {"text":"...","pair":"..."} a line, or a labelled set')
     .addOption(new Option('--import <list>', "take the scales from a list in FasterTransformer v3.0's order").conflicts('cases'))
@@ -181,6 +229,12 @@ export const calibrateCommand = (context: () => CliContext) =>
     .option('--amax-list <file>', "also write a list in FasterTransformer v3.0's order")
     .option('--json', 'print the result as JSON instead of a table and a chart')
     .action(async (model, options) => {
+      const folder = resolve(context().root, model)
+      if (existsSync(folder) && (await continuesText(folder))) {
+        const found = await calibrateChannels(model, options, context())
+        context().out(options.json ? json(found) : channelTable(found))
+        return
+      }
       const result = await calibrate(model, options, context())
       if (options.json) context().out(json(result))
       else context().out(`${thresholdTable(result.layers)}${thresholdChart(result.layers)}`)

@@ -1,6 +1,6 @@
 /** `heddle run` of a LLaMA-like model: texts and ids, and how they go on. */
-import { join } from 'node:path'
-import { type Command, Option } from '@commander-js/extra-typings'
+import { join, resolve } from 'node:path'
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
@@ -13,6 +13,8 @@ import type { LlamaResult } from '../models/llama/results.js'
 import { type Rotation, rotations } from '../models/llama/weights.js'
 import { type Prompt, promptIds } from '../models/text/prompts.js'
 import { shownText } from '../models/text/shown_text.js'
+import { defaultPlan } from '../program/plans.js'
+import { readChannels, usualAlpha } from '../quant/index.js'
 import { choosePlan } from '../runtime/default_plan.js'
 import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
@@ -28,6 +30,8 @@ export interface LlamaFlagOptions {
   /** Tokens of prompts that are read at once. */
   readonly chunk?: number | undefined
   readonly rotation?: Rotation | undefined
+  /** How much of what channels of activations have more than others goes into weights, by the channels file of `scales`. */
+  readonly smooth?: number | undefined
   /** Rows that everything is computed for, so that results depend on nothing else that is run, bit for bit. */
   readonly invariant?: number | undefined
 }
@@ -49,6 +53,14 @@ export const llamaOptions = <A extends unknown[], O extends Record<string, unkno
         rotations,
       ),
     )
+    .option('--smooth <alpha>', `with --scales, from 0 to 1; default: ${usualAlpha}`, share)
+
+/** A number from 0 to 1. */
+function share(text: string): number {
+  const value = Number(text)
+  if (text.trim() !== '' && value >= 0 && value <= 1) return value
+  throw new InvalidArgumentError('Expected a number from 0 to 1.')
+}
 
 const modelType = z.looseObject({ model_type: z.string().optional() })
 
@@ -61,7 +73,7 @@ export async function continuesText(folder: string): Promise<boolean> {
 
 /** @throws usage `run.option` for an option of LLaMA-like models given to another */
 export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): void {
-  const names = ['chunk', 'rotation', 'invariant', 'stop', 'withPrompt', 'chat', 'system', 'capacity'] as const
+  const names = ['chunk', 'rotation', 'invariant', 'smooth', 'stop', 'withPrompt', 'chat', 'system', 'capacity'] as const
   const given = options.settings === false ? 'noSettings' : names.find((name) => options[name] !== undefined)
   if (given !== undefined) throw usageError('run.option', `${flagOf(given)} is of LLaMA-like models, and this one is none`)
 }
@@ -85,12 +97,17 @@ export interface OpenLlama {
  */
 export async function openLlama(
   folder: string,
-  { device, dtype, plan, scales, signal, rotation }: PipelineOptions & LlamaFlagOptions = {},
+  { device, dtype, plan, scales, signal, rotation, smooth }: PipelineOptions & LlamaFlagOptions = {},
   root: string = process.cwd(),
   opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<OpenLlama> {
-  if (scales !== undefined) throw usageError('run.option', '--scales is of quantised encoders, and this model is none')
+  if (scales === undefined && smooth !== undefined) {
+    throw usageError('run.option', '--smooth has nothing to go by', {
+      hint: 'name a channels file with --scales; `heddle calibrate` writes one',
+    })
+  }
   expectFolder(folder)
+  const channels = scales === undefined ? undefined : await readChannels(resolve(root, scales))
   const kernels = await openKernels(device, { ...opening, root })
   try {
     const chosen =
@@ -108,6 +125,7 @@ export async function openLlama(
       ...(dtype === undefined ? {} : { dtype }),
       ...(named === undefined ? {} : { plan: named }),
       ...(rotation === undefined ? {} : { rotation }),
+      ...(channels === undefined ? {} : { smooth: { channels, alpha: smooth } }),
       signal,
     })
     return {
@@ -144,6 +162,8 @@ export async function withLlama<T>(
     if (options.rotation === undefined && rotation === 'stored' && config.dtype !== undefined && config.dtype !== 'f32') {
       context.log(`inverse frequencies are rounded to ${config.dtype}, as the model is stored; --rotation float32 keeps them\n`)
     }
+    if (config.quantization !== undefined && model.plan === defaultPlan)
+      context.log('the int8 weights run as the floats they stand for; --plan best-llama-w8a8 multiplies them as they are\n')
     return await use(model)
   } finally {
     close()

@@ -21,6 +21,7 @@ import { scoreCommand } from './score.js'
 import { selftestCommand } from './selftest.js'
 import { tuneCommand } from './tune.js'
 import { version } from './version.js'
+import { watchCommand } from './watch.js'
 
 /** Where a call of `main` writes and works; the process by default. */
 export interface CliHost {
@@ -44,6 +45,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
   const verbs = [
     initCommand,
     genCommand,
+    watchCommand,
     buildCommand,
     runCommand,
     scoreCommand,

@@ -70,6 +70,7 @@ export const scoreCommand = (context: () => CliContext) =>
     .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
     .addOption(new Option('--dtype <dtype>', 'storage type of weights and activations').choices(dtypes))
     .option('--plan <name>', 'fusion plan; default: what suits the model, the device and the storage type')
+    .option('--scales <file>', 'what `heddle calibrate` wrote of the model, for quantised plans')
     .option('--batch <count>', 'cases run together', positive)
     .option('--out <file>', 'write the result to a file')
     .option('--json', 'print one JSON line per case')

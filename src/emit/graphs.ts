@@ -4,7 +4,8 @@
  */
 import { z } from 'zod'
 import { dtypes } from '../ir/dtype.js'
-import type { Graph } from '../ir/graph.js'
+import type { Expr } from '../ir/expr.js'
+import { foldChannel, type Graph } from '../ir/graph.js'
 
 const valueId = z.number().int().nonnegative()
 const dtypeRef = z.union([z.enum(dtypes), z.strictObject({ param: z.string() })])
@@ -12,6 +13,22 @@ const ids = z.record(z.string(), valueId)
 const extent = z.strictObject({ factor: z.number().int().positive(), dims: z.array(z.string()) })
 const names = z.record(z.string(), z.string())
 const axes = z.array(z.string())
+
+/** Which element of a weight a channel comes from: whole numbers of the channel and of extents. */
+const element: z.ZodType<Expr> = z.lazy(() =>
+  z.discriminatedUnion('kind', [
+    z.strictObject({ kind: z.literal('const'), type: z.literal('i32'), value: z.number().int() }),
+    z.strictObject({ kind: z.literal('dim'), type: z.literal('i32'), name: z.string() }),
+    z.strictObject({ kind: z.literal('index'), type: z.literal('i32'), name: z.literal(foldChannel) }),
+    z.strictObject({
+      kind: z.literal('call'),
+      type: z.literal('i32'),
+      fn: z.enum(['add', 'sub', 'mul', 'idiv', 'mod']),
+      args: z.array(element).length(2),
+    }),
+  ]),
+)
+const axis = { weight: z.string(), axis: z.number().int().nonnegative() }
 
 const node = z.discriminatedUnion('kind', [
   z.strictObject({
@@ -66,6 +83,16 @@ export const graphSchema = z.strictObject({
     .optional(),
   int8: z.strictObject({ inputs: names, outputs: names }).optional(),
   scales: z.record(z.string(), z.strictObject({ site: z.string(), as: z.enum(['step', 'inverse']) })).optional(),
+  folds: z
+    .array(
+      z.strictObject({
+        value: z.string(),
+        shape: z.array(extent),
+        readers: z.array(z.strictObject(axis)),
+        makers: z.array(z.strictObject({ ...axis, element })),
+      }),
+    )
+    .optional(),
 }) satisfies z.ZodType<Graph>
 
 /** Graphs by name, by plan: what each plan makes of the graphs it groups. */

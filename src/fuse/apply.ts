@@ -17,6 +17,7 @@ import type { DerivedGroup } from './check/meaning.js'
 import { withFacts } from './facts.js'
 import { commonConstants, markConstants } from './graph/constants.js'
 import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
+import { foldsOf } from './graph/folds.js'
 import { prepareGraph } from './passes.js'
 import { checkLibrary, libraryEpilogue, libraryMatmul } from './product/library.js'
 import { deriveProducts } from './product/matmul.js'
@@ -103,7 +104,8 @@ export function applyPlan(
   const templates = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [[name, kernel] as const] : [])))
   const sorted: Graph = { ...planned, nodes: sortNodes(planned.nodes, graph) }
   verifyGraph(sorted, `grouping of plan ${plan.name}`, new Map<string, PlannedKernel>([...ops, ...made]))
-  return { graph: sorted, kernels, templates, groups }
+  const folds = foldsOf(original, plan.quantised?.dynamic ?? [], ops)
+  return { graph: folds.length === 0 ? sorted : { ...sorted, folds }, kernels, templates, groups }
 }
 
 /** The kernel for fewer storage types. */

@@ -9,7 +9,7 @@ import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
 import { checkMeaning, contentOf, type Verified } from './check/meaning.js'
 import { commonConstants } from './graph/constants.js'
-import { graphOf, resolvePlans, subjectOf } from './search/resolve.js'
+import { graphOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
 
 export interface Planned {
   /** Derived row programs and templates of all plans. */
@@ -39,9 +39,9 @@ export function planAll(
   const made = new Map<string, PlannedKernel>()
   const planned: Record<string, Record<string, Graph>> = {}
   const schedules: Record<string, Schedule> = {}
-  const add = (plan: PlanDecl): void => {
+  const add = ({ plan, applied }: ResolvedPlan): void => {
     checkKernelNames(plan)
-    const result = applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
+    const result = applied ?? applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
     for (const group of result.groups) {
       const content = contentOf(group, byName)
       if (verified.has(content)) continue
@@ -65,7 +65,8 @@ export function planAll(
     const graphsOfPlan = own(planned, plan.name) ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
-  for (const plan of resolvePlans(plans, graphs, byName, layoutsByName)) concerning(subjectOf(plan), () => add(plan))
+  for (const resolved of resolveAndApply(plans, graphs, byName, layoutsByName))
+    concerning(subjectOf(resolved.plan), () => add(resolved))
   const kernels = [...made.values()]
   return {
     kernels: kernels.flatMap((kernel) => (isTemplate(kernel) ? [] : [kernel])),

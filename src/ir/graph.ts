@@ -2,6 +2,7 @@
  * A model layer as a graph: values connected by nodes, in the order they were declared (which is a topological order).
  * A graph is storage-type polymorphic like an op; a program fixes its types, dimensions and attributes.
  */
+import type { Expr } from './expr.js'
 import type { DTypeRef } from './kernel.js'
 import type { Extent, Shape } from './shape.js'
 
@@ -82,6 +83,8 @@ export interface Graph {
   readonly int8?: { readonly inputs: Names; readonly outputs: Names } | undefined
   /** Attributes that are scales of quantised values. */
   readonly scales?: Readonly<Record<string, Scale>> | undefined
+  /** Of a planned graph: where channels of values whose rows are quantised can be scaled by weights alone. */
+  readonly folds?: readonly Fold[] | undefined
 }
 
 /** Rows of tokens without padding between sequences, and the graph's inputs that say where they lie, as far as it needs them. */
@@ -106,6 +109,33 @@ export interface Scale {
   readonly site: string
   readonly as: ScaleForm
 }
+
+/** A weight, and which of its axes. */
+export interface WeightAxis {
+  readonly weight: string
+  readonly axis: number
+}
+
+/**
+ * A value whose channels may be scaled by any factors that are not 0: where channel `c` of it comes out divided by a factor because the
+ * weights that make it were divided, the weights that multiply it are multiplied by the factor, and the graph computes what it did.
+ */
+export interface Fold {
+  /** The node that makes the value. */
+  readonly value: string
+  /** The value as products read it: rows of channels. */
+  readonly shape: Shape
+  /** Weights whose element along the axis multiplies a channel: that of the channel's number. */
+  readonly readers: readonly WeightAxis[]
+  /**
+   * Weights that channels come from, and which element along the axis channel `channel` comes from. Channels of one element have one
+   * factor.
+   */
+  readonly makers: readonly (WeightAxis & { readonly element: Expr })[]
+}
+
+/** The index of a fold's elements. */
+export const foldChannel = 'channel'
 
 /** Whether a graph has int8 weights. */
 export const isQuantised = ({ steps }: Pick<Graph, 'steps'>): boolean => Object.keys(steps ?? {}).length > 0

@@ -2,8 +2,9 @@
  * Observers: a layer's graph with more outputs, which say how large its activations are and how they are distributed. What the graph
  * computed before, it computes still. Activations stay on the device; a maximum and a row of counts for each site leave it.
  */
-import { absMax, columnSum, magnitudeHistogram } from '../../specs/ops/calibration.js'
-import { type Graph, type GraphNode, outputsOf, type ValueId } from '../ir/graph.js'
+import { absMax, channelMax, columnSum, magnitudeHistogram } from '../../specs/ops/calibration.js'
+import { type Fold, type Graph, type GraphNode, outputsOf, type ValueId } from '../ir/graph.js'
+import { printShape } from '../ir/shape.js'
 import { GraphBuilder, type GraphTensor } from '../lang/graph.js'
 import { type Site, siteRows } from './sites.js'
 
@@ -24,6 +25,28 @@ export const observeHistograms = (graph: Graph, sites: readonly Site[], scaleOf:
     const ofRows = builder.apply(magnitudeHistogram, { x: rows }, { scale: scaleOf(site) }, { bins: binsDim }).counts
     return builder.apply(columnSum, { x: ofRows }).y
   })
+
+/** Observes the largest magnitude of every channel of the folds' values: float32, the output `x.channels` of node `x`. */
+export function observeChannels(graph: Graph, folds: readonly Fold[]): Graph {
+  const builder = new GraphBuilder()
+  builder.values.push(...graph.values)
+  builder.nodes.push(...graph.nodes)
+  const outputs: Record<string, number> = { ...graph.outputs }
+  for (const { value, shape } of folds) {
+    const node = graph.nodes.find(({ name }) => name === value)
+    const [id] = node === undefined ? [] : outputsOf(node)
+    if (id === undefined) throw new Error(`internal: graph ${graph.name} has no node ${value}`)
+    const known = builder.nodes.length
+    const name = channelsOf(value)
+    outputs[name] = builder.apply(channelMax, { x: builder.view(builder.adopt(id), printShape(shape)) }).y.value
+    const made = builder.nodes.splice(known)
+    builder.nodes.push(...made.map((each, i): GraphNode => ({ ...each, name: `${name}${i}` })))
+  }
+  return { ...graph, values: builder.values, nodes: builder.nodes, outputs }
+}
+
+/** What the output is called that observes the channels of a node. */
+export const channelsOf = (value: string): string => `${value}.channels`
 
 /** Extends a graph by what `measure` makes of each site's rows. */
 function observe(

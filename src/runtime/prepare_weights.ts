@@ -3,18 +3,20 @@
  * they are asked for, so that host memory holds one tensor at most.
  */
 import { usageError } from '../errors.js'
+import { own } from '../ir/own.js'
 import { decode } from './buffer.js'
 import { findLayout, type Layouts } from './layouts.js'
 import type { GraphApplication } from './program.js'
-import { channelMaxima, quantisedBytes, quantiseWeights, stepsOf, type WeightMatrix } from './quantise_weights.js'
-import { type DeferredTensor, inMemory, piecesOf, type Weight, weightBytes } from './weight.js'
+import { channelMaxima, intoLayout, quantisedBytes, quantiseWeights, stepsOf, type WeightMatrix } from './quantise_weights.js'
+import { type DeferredTensor, type Int8Tensor, inMemory, piecesOf, type Weight, weightBytes } from './weight.js'
 import { type WeightSource, weightSources } from './weight_tensors.js'
 
 type Weights = Readonly<Record<string, Weight>>
 
 /**
  * The weights the applications read, and nothing that none of them reads. `exact` holds the model's weights in float32: int8 ones
- * are made from these, so that they are rounded once. Reading an int8 weight throws usage `quant.*`.
+ * are made from these, so that they are rounded once, but for those that the model has as int8 itself: `stored`. Reading an int8 weight
+ * throws usage `quant.*`.
  * @throws usage `program.weight` for a part that does not exist, and for one whose rows are not those of the others
  */
 export function prepareWeights(
@@ -22,11 +24,16 @@ export function prepareWeights(
   weights: Weights,
   layouts: Layouts = {},
   exact: Weights = weights,
+  stored: Readonly<Record<string, Int8Tensor>> = {},
 ): Record<string, Weight> {
   const made: Record<string, Weight> = {}
   const known = new Map<string, Float32Array>()
   for (const source of applications.flatMap(weightSources)) {
     if (made[source.name] !== undefined) continue
+    if (source.made !== undefined && source.parts.some((part) => own(stored, part) !== undefined)) {
+      made[source.name] = asStored(source, stored, layouts)
+      continue
+    }
     const tensor = stack(source, source.made === undefined ? weights : exact)
     if (tensor === undefined) continue
     made[source.name] = source.made === undefined ? tensor : int8(source, tensor, layouts, known)
@@ -67,6 +74,40 @@ function int8(
       const { values, scales } = quantiseWeights(await matrix(signal), stored)
       known.set(key, scales)
       yield bytesOf(values)
+    },
+  }
+}
+
+/** Int8 that the model has itself: its integers where the plan wants them to lie, or its steps. */
+function asStored(source: WeightSource, stored: Readonly<Record<string, Int8Tensor>>, layouts: Layouts): DeferredTensor {
+  const { name, made, layout, factor = 1 } = source
+  const part = (what: keyof Int8Tensor): Weight => {
+    const tensors = Object.entries(stored).map(([key, tensor]): [string, Weight] => [key, tensor[what]])
+    const tensor = stack(source, Object.fromEntries(tensors))
+    if (tensor === undefined) throw new Error(`internal: ${name} is not stored`)
+    return tensor
+  }
+  if (made === 'steps') {
+    const steps = part('steps')
+    return {
+      ...{ dtype: 'f32', shape: steps.shape, bytes: weightBytes(steps) },
+      async *pieces(signal) {
+        const { data } = await inMemory(steps, signal)
+        yield bytesOf(decode('f32', data).map((step) => step * factor))
+      },
+    }
+  }
+  const values = part('values')
+  const [rows = 1, columns = 1] = values.shape
+  const wanted = layout === 'row' ? undefined : findLayout(layouts, layout, 2)
+  return {
+    ...{ dtype: 'i8', shape: values.shape, layout, bytes: quantisedBytes({ name, rows, columns }, wanted) },
+    async *pieces(signal) {
+      if (wanted === undefined) yield* piecesOf(values, signal)
+      else {
+        const { data } = await inMemory(values, signal)
+        yield bytesOf(intoLayout(wanted, { name, rows, columns }, new Int8Array(data.buffer, data.byteOffset, data.byteLength)))
+      }
     },
   }
 }

@@ -59,9 +59,9 @@ export function channelMaxima({ name, values, rows, columns }: WeightMatrix): Fl
  */
 export function quantiseWeights(matrix: WeightMatrix, layout?: LayoutDecl): QuantisedWeights {
   const maxima = channelMaxima(matrix)
-  const values =
-    layout === undefined || layout.name === 'row' ? quantiseRows(matrix, maxima) : quantiseInto(layout, matrix, maxima)
-  return { values, scales: stepsOf(maxima) }
+  const values = quantiseRows(matrix, maxima)
+  const plain = layout === undefined || layout.name === 'row'
+  return { values: plain ? values : intoLayout(layout, matrix, values), scales: stepsOf(maxima) }
 }
 
 /** What a step of each channel is worth, by the channels' largest magnitudes. */
@@ -95,19 +95,22 @@ function quantiseRows({ values, rows, columns }: WeightMatrix, maxima: Float32Ar
   return quantised
 }
 
-function quantiseInto(layout: LayoutDecl, { name, values, rows, columns }: WeightMatrix, maxima: Float32Array): Int8Array {
+/** Row-major integers of a matrix in a layout over (output channel, input), its padding zero. @throws usage `quant.layout` */
+export function intoLayout(
+  layout: LayoutDecl,
+  { name, rows, columns }: Omit<WeightMatrix, 'values'>,
+  values: Int8Array,
+): Int8Array {
   const [r, c] = axesOf(layout, name)
   const extent = { [r]: rows, [c]: columns }
-  const quantised = new Int8Array(layout.size(extent))
+  const stored = new Int8Array(layout.size(extent))
   const index = { [r]: 0, [c]: 0 }
   for (let row = 0; row < rows; row++) {
-    const amax = maxima[row] ?? 0
-    if (amax === 0) continue
     index[r] = row
     for (let column = 0; column < columns; column++) {
       index[c] = column
-      quantised[layout.offset(index, extent)] = quantise(values[row * columns + column] ?? 0, amax)
+      stored[layout.offset(index, extent)] = values[row * columns + column] ?? 0
     }
   }
-  return quantised
+  return stored
 }

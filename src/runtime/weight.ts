@@ -29,6 +29,12 @@ export interface DeferredTensor {
 /** A tensor that is in host memory, or comes when it is asked for. */
 export type Weight = WeightTensor | DeferredTensor
 
+/** A matrix that is int8 as a model has it: int8 `[rows, columns]`, row-major, and what a step of each row is worth, float32 `[rows]`. */
+export interface Int8Tensor {
+  readonly values: Weight
+  readonly steps: Weight
+}
+
 export const weightBytes = (weight: Weight): number => ('data' in weight ? weight.data.byteLength : weight.bytes)
 
 /** The pieces of any weight. */

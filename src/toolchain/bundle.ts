@@ -14,7 +14,10 @@ import { outputs, packageRoot, peersFolder, type Target, targets } from './paths
 import { firstLines, runTool } from './process.js'
 import { readBuildReport } from './report.js'
 
-/** The largest archive without models: what a slow link moves in a minute. Attention for seven widths of heads takes its share of it. */
+/**
+ * The largest archive without models: what a slow link moves in a minute. Node takes 21 MiB of it. Of 568 CUDA files, a tenth was compiled and packed:
+ * all of them are to take about 24 MiB, from some 330 unpacked, since an archive finds what architectures, types and epilogues have in common.
+ */
 const limitBytes = 56 * 2 ** 20
 
 const launcher = `#!/bin/sh

@@ -55,7 +55,7 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   const { files, digest, digests } = await readSources(generated)
   const recipe = await recipeFor(target, packageRoot(), options)
   const cache = cacheFolder()
-  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { cache, signal, onProgress, jobs, together: true })
+  const objects = await compileFiles(recipe, await keyFiles(recipe, files), { cache, signal, onProgress, jobs, together: 'op' })
 
   const reportPath = join(outDir, 'build.json')
   const linked = await link(recipe, objects, outDir, await readBuildReport(reportPath), signal)
@@ -79,8 +79,8 @@ export async function buildKernels(options: BuildOptions): Promise<BuildResult> 
   return { report, library: join(outDir, linked.library.file), compiled, linked: linked.made }
 }
 
-/** The files to compile: each kernel's text once, and the registry. */
-async function readSources(generated: string) {
+/** The files to compile: each kernel's text once, and the registry. @throws usage `build.generated` without a manifest */
+export async function readSources(generated: string) {
   const path = join(generated, 'manifest.json')
   const text = await readFile(path).catch(() => undefined)
   if (text === undefined) throw usageError('build.generated', `${path} is missing`, { hint: 'run `heddle gen` first' })

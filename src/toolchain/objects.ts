@@ -2,6 +2,7 @@
  * Objects of generated text: each file is compiled by itself, or with others as one unit, and its object is found in the cache by everything
  * that went into it: the text, the headers it reaches, the flags and the compiler. A file that does not compile stops no other.
  */
+import { setMaxListeners } from 'node:events'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename, join } from 'node:path'
@@ -14,7 +15,7 @@ import { compileArguments, type Recipe } from './recipe.js'
 import type { KeyedFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 import { readableNames } from './symbol.js'
-import { resourcesByFile, unitKey, unitsOf, unitText } from './units.js'
+import { resourcesByFile, type Sharing, unitKey, unitsOf, unitText } from './units.js'
 import { refuseFullDisk, writing } from './writing.js'
 
 export interface BuildProgress {
@@ -41,8 +42,8 @@ export interface CompileOptions {
   readonly onWait?: ((source: string) => void) | undefined
   /** Compilers at a time; defaults to the number of cores. */
   readonly jobs?: number | undefined
-  /** Compiles the instances of an op together, for builds of all of them; each by itself by default. */
-  readonly together?: boolean | undefined
+  /** Whose texts are compiled together, for builds of all of them; each by itself by default. */
+  readonly together?: Sharing | undefined
 }
 
 /**
@@ -60,6 +61,8 @@ export async function compileFiles(
   // What is no fault of one file stops the others: their children are ended before this function returns.
   const failure = new AbortController()
   const stop = signal === undefined ? failure.signal : AbortSignal.any([signal, failure.signal])
+  // Each compiler that runs listens, and Node warns of more than ten who do.
+  setMaxListeners(0, stop)
   const refused: HeddleError[] = []
   let done = 0
   const compileUnit = async (unit: readonly KeyedFile[]): Promise<readonly BuiltObject[]> => {
@@ -84,7 +87,7 @@ export async function compileFiles(
       return []
     }
   }
-  const units = options.together === true ? unitsOf(recipe, files) : files.map((file) => [file])
+  const units = options.together === undefined ? files.map((file) => [file]) : unitsOf(recipe, files, options.together)
   const built = (await Promise.all(units.map((unit) => limit(() => compileUnit(unit))))).flat()
   signal?.throwIfAborted()
   if (failure.signal.aborted) throw failure.signal.reason

@@ -33,6 +33,14 @@ const includeFolders = (native: string, target: Target): string[] => [
  */
 const simtFlags = ['-std=c++17', '-O1', '-DHEDDLE_SIMT=1', '-ffp-contract=off', '-fPIC']
 
+/**
+ * How kernels on the CPU device find their thread's data: by descriptors, which cost as much as fixed places while a process has room for
+ * those (some sixty libraries) and go on working beyond. Elsewhere this is the default, or a call of the general kind does it: softmax of long rows
+ * takes a quarter longer with that.
+ */
+const threadData = ({ version }: Compiler): string[] =>
+  process.arch === 'x64' && !/clang/i.test(version) ? ['-mtls-dialect=gnu2'] : []
+
 /** What only code for 90a may say: bodies written for that GPU include it, and no other file differs between 90a and 90. */
 const hopperHeader = 'hopper.cuh'
 
@@ -69,13 +77,18 @@ export interface RecipeOptions {
   readonly architecture?: string | undefined
   /** Lets profilers and checkers name lines of the generated text, which doubles a library. */
   readonly lineInfo?: boolean | undefined
+  /** Machine code of the one architecture and nothing to launch it with: what a check of texts looks at. */
+  readonly codeOnly?: boolean | undefined
 }
+
+/** In the place of `-c`. */
+const machineCode = '-cubin'
 
 /**
  * Host code only launches, and is optimised accordingly. A library for all architectures is stored as it is: an archive compresses
  * what its kernels have in common, which compressed parts would hide.
  */
-function cudaFlags({ architecture, lineInfo = false }: RecipeOptions): Recipe['compileFlags'] {
+function cudaFlags({ architecture, lineInfo = false, codeOnly = false }: RecipeOptions): Recipe['compileFlags'] {
   const one = architecture === undefined ? undefined : codeFor(architecture)
   return (headers) => [
     '-std=c++17',
@@ -85,6 +98,7 @@ function cudaFlags({ architecture, lineInfo = false }: RecipeOptions): Recipe['c
     ...['-Xcompiler', '-fPIC,-O1'],
     ...['-Xptxas', '-v'],
     ...['-Werror', 'all-warnings'],
+    ...(codeOnly ? [machineCode] : []),
   ]
 }
 
@@ -104,35 +118,41 @@ export async function recipeFor(target: Target, packageRoot: string, options: Re
     '-O2',
     `-DHEDDLE_PORTABLE_GLIBC=0x${sha256(await readFile(shim).catch(() => new Uint8Array())).slice(0, 8)}`,
   ]
-  return target === 'simt'
-    ? {
-        target,
-        compiler: await requireCxx(),
-        include,
-        compileFlags: () => simtFlags,
-        linkFlags: ['-shared', ...hostRuntime],
-        portable: [...portable, '-fPIC'],
-      }
-    : {
-        target,
-        compiler: await requireNvcc(),
-        include,
-        compileFlags: cudaFlags(options),
-        linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
-        portable: [...portable, '-Xcompiler', '-fPIC'],
-      }
+  if (target === 'simt') {
+    const compiler = await requireCxx()
+    const flags = [...simtFlags, ...threadData(compiler)]
+    return {
+      target,
+      compiler,
+      include,
+      compileFlags: () => flags,
+      linkFlags: ['-shared', ...hostRuntime],
+      portable: [...portable, '-fPIC'],
+    }
+  }
+  return {
+    target,
+    compiler: await requireNvcc(),
+    include,
+    compileFlags: cudaFlags(options),
+    linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
+    portable: [...portable, '-Xcompiler', '-fPIC'],
+  }
 }
 
 /** Arguments that compile `source` (generated text, or the C++ registry), which reaches `headers`, into `object`. */
-export const compileArguments = (recipe: Recipe, source: string, headers: readonly string[], object: string): string[] => [
-  ...(recipe.target === 'simt' ? ['-x', 'c++'] : []),
-  ...recipe.compileFlags(headers),
-  ...recipe.include.flatMap((folder) => ['-I', folder]),
-  '-c',
-  source,
-  '-o',
-  object,
-]
+export function compileArguments(recipe: Recipe, source: string, headers: readonly string[], object: string): string[] {
+  const flags = recipe.compileFlags(headers)
+  return [
+    ...(recipe.target === 'simt' ? ['-x', 'c++'] : []),
+    ...flags,
+    ...recipe.include.flatMap((folder) => ['-I', folder]),
+    ...(flags.includes(machineCode) ? [] : ['-c']),
+    source,
+    '-o',
+    object,
+  ]
+}
 
 export const linkArguments = (recipe: Recipe, objects: readonly string[], library: string): string[] => [
   ...recipe.linkFlags,

@@ -14,20 +14,30 @@ const mostFiles = 8
 
 const isInclude = (line: string): boolean => line.startsWith('#include')
 
-/** Files by the unit they are compiled in: instances of the same op that are compiled with the same flags. */
-export function unitsOf(recipe: Recipe, files: readonly KeyedFile[]): readonly (readonly KeyedFile[])[] {
+/**
+ * Whose texts share a unit: instances of an op, so that an edit of the op compiles little besides; or whatever reaches the same headers, which
+ * is the cheapest where everything is compiled once.
+ */
+export type Sharing = 'op' | 'headers'
+
+/** Files by the unit they are compiled in; in one unit, all are compiled with the same flags. Those that reach most headers come first: they take longest. */
+export function unitsOf(recipe: Recipe, files: readonly KeyedFile[], sharing: Sharing = 'op'): readonly (readonly KeyedFile[])[] {
   const alike = new Map<string, KeyedFile[]>()
   for (const file of files) {
     const { op, source, headers } = file
-    const group = op === undefined ? { source } : { op, flags: recipe.compileFlags(headers) }
+    const flags = recipe.compileFlags(headers)
+    const group = op === undefined ? { source } : sharing === 'op' ? { op, flags } : { headers: [...headers].sort(), flags }
     const key = canonicalJson(group)
     alike.set(key, [...(alike.get(key) ?? []), file])
   }
-  return [...alike.values()].flatMap((group) => {
-    const units = Math.ceil(group.length / mostFiles)
-    return Array.from({ length: units }, (_, unit) => group.filter((_, at) => at % units === unit))
+  const units = [...alike.values()].flatMap((group) => {
+    const count = Math.ceil(group.length / mostFiles)
+    return Array.from({ length: count }, (_, unit) => group.filter((_, at) => at % count === unit))
   })
+  return units.sort((a, b) => mostHeaders(b) - mostHeaders(a))
 }
+
+const mostHeaders = (unit: readonly KeyedFile[]): number => Math.max(...unit.map(({ headers }) => headers.length))
 
 /** What the object of a unit is found by. */
 export const unitKey = (files: readonly KeyedFile[]): string =>

@@ -74,37 +74,51 @@ function sweepsOf(entry: KernelEntry, { derived, swept }: OpRule): Sweep[] {
 const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>): number =>
   Math.max(...entry.buffers.map((buffer) => buffer.dims.reduce((product, name) => product * (dims[name] ?? 1), 1)))
 
+const draws: readonly Draw[] = ['integer', 'normal']
+
 /**
  * Every case of one kernel instance whose buffers have at most `largest` elements.
+ * @param drawn `each` size is tried on both draws; or `by turns`, which are half as many cases: each length and each choice of outer extents still meets both
  * @throws usage `verify.fact` for one that reads integers of which nothing is known
  */
-export function casesOf(entry: KernelEntry, largest = largestCase): KernelCase[] {
+export function casesOf(entry: KernelEntry, largest = largestCase, drawn: 'each' | 'by turns' = 'each'): KernelCase[] {
   const rule = ruleOf(entry)
   const elementBytes = Math.min(...entry.buffers.map(({ dtype }) => dtypeInfo[dtype].bytes))
   const cases = new Map<string, KernelCase>()
 
-  const add = ({ row, outer }: Sweep, outerSizes: readonly number[], length: number, draw: Draw, shift: number): void => {
+  /** Whether there is such a case. */
+  const add = ({ row, outer }: Sweep, outerSizes: readonly number[], length: number, draw: Draw, shift: number): boolean => {
     const free = Object.fromEntries(outer.map((name, i) => [name, outerSizes[i] ?? 1]))
     const given = { ...free, [row]: length, ...entry.fixedDims }
     const dims = rule.extents(given)
-    if (draw === 'normal' && (dims[row] ?? 0) < rule.normalFrom) return
-    if (elementsOf(entry, dims) > largest || length > (rule.upTo[row] ?? length)) return
+    if (draw === 'normal' && (dims[row] ?? 0) < rule.normalFrom) return false
+    if (elementsOf(entry, dims) > largest || length > (rule.upTo[row] ?? length)) return false
     const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')
     const name = `${entry.key} ${extents} ${draw}${shift > 0 ? ` shift=${shift}` : ''}`
     const chosen = rule.attrs(dims)
     const attrs = Object.fromEntries(entry.attrs.map((attr) => [attr.name, chosen[attr.name] ?? attr.default]))
     cases.set(name, { name, entry, dims, attrs, draw, shift })
+    return true
   }
 
   for (const sweep of sweepsOf(entry, rule)) {
-    for (const length of rowLengths(16 / elementBytes)) {
-      for (const sizes of outerExtents) for (const draw of ['integer', 'normal'] as const) add(sweep, sizes, length, draw, 0)
+    for (const [i, length] of rowLengths(16 / elementBytes).entries()) {
+      for (const [j, sizes] of outerExtents.entries()) {
+        if (drawn === 'each') for (const draw of draws) add(sweep, sizes, length, draw, 0)
+        else inTurn(draws, i + j).some((draw) => add(sweep, sizes, length, draw, 0))
+      }
       for (const shift of [1, 3]) add(sweep, outerExtents[1] ?? [], length, 'integer', shift)
     }
     for (const [rows, lengths] of manyRows) for (const length of lengths) add(sweep, [rows], length, 'integer', 0)
   }
   const { shared } = rule
   return [...cases.values()].filter((_, i) => i % shared === shareOf(entry.key) % shared)
+}
+
+/** All of a list, from another one first at each turn. */
+const inTurn = <T>(list: readonly T[], turn: number): readonly T[] => {
+  const first = turn % list.length
+  return [...list.slice(first), ...list.slice(0, first)]
 }
 
 /** A number that differs between the instances of an op. */

@@ -60,6 +60,28 @@ describe('heddle run', () => {
   })
 })
 
+describe('heddle calibrate', () => {
+  it('writes the largest magnitudes of channels, by which other verbs smooth', async () => {
+    const out = join(work, 'channels.json')
+    const found = await heddle(['calibrate', model, ...simt, cases, '--out', out])
+    expect(found).toMatchObject({ exitCode: 0, log: expect.stringContaining('written: ') })
+    expect(found.out).toContain('layer0/layer0.gated')
+    const score = (...more: readonly string[]) => heddle(['score', model, ...simt, cases, '--plan', 'best-llama-w8a8', ...more])
+    const [plain, smooth] = [await score(), await score('--scales', out, '--smooth', '0.4')]
+    expect([plain.exitCode, smooth.exitCode]).toEqual([0, 0])
+    expect(smooth.out).not.toBe(plain.out)
+    const refused = async (argv: readonly string[], message: RegExp) => {
+      const { exitCode, log } = await heddle(argv)
+      expect(exitCode).toBe(2)
+      expect(log).toMatch(message)
+    }
+    await refused(['score', model, ...simt, cases, '--smooth', '0.4'], /run.option.*--smooth has nothing to go by/)
+    await refused(['score', model, ...simt, cases, '--plan', 'best-llama-int8w', '--scales', out], /smooth.plan/)
+    await refused(['score', model, ...simt, cases, '--scales', cases], /channels.json/)
+    await refused(['calibrate', model, ...simt, cases, '--out', out, '--method', 'max'], /calibrate.option.*--method/)
+  })
+})
+
 describe('heddle score', () => {
   it('prints losses that are those of the logits', async () => {
     const argv = ['score', model, ...simt, cases, '--rotation', 'float32']

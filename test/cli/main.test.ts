@@ -30,6 +30,16 @@ describe('usage', () => {
     expect(log).toMatch(/^error\[cli\.usage\]: .+\n\(see --help\)\n$/)
   })
 
+  test.each([
+    [[], '--check is for CUDA texts'],
+    [['--target', 'cuda', '--architecture', 'sm_80'], '--check looks at all texts, and --architecture chooses'],
+    [['--target', 'cuda', '--filter', 'add'], '--check looks at all texts, and --filter chooses'],
+  ])('a check of texts beside %j is refused', async (options, message) => {
+    const { exitCode, log } = await heddle(['build', '--check', ...options], empty)
+    expect(exitCode).toBe(2)
+    expect(log).toBe(`error[build.check]: ${message}\nhint: heddle build --target cuda --check\n`)
+  })
+
   test('help and version are results', async () => {
     expect(await heddle(['--help'])).toMatchObject({ exitCode: 0, out: expect.stringContaining('Usage: heddle'), log: '' })
     expect(await heddle(['--version'])).toMatchObject({ exitCode: 0, out: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })

@@ -7,6 +7,7 @@ import { planAll } from '../../src/fuse/plans.js'
 import { type Device, openDevice } from '../../src/runtime/device.js'
 import { openKernels } from '../../src/runtime/open.js'
 import { buildNative } from '../../src/toolchain/index.js'
+import { readVerifiedGroups } from '../../src/verify/check/verified_groups.js'
 import type { Subject } from '../../src/verify/conformance.js'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -24,7 +25,9 @@ export type OpenSubject = Subject & { readonly device: Device }
 export async function openSubject(needed: readonly string[] = []): Promise<OpenSubject> {
   const { device, library } = await openKernels('simt', { root })
   const { kernels: read, standard, layouts: lowered } = readSpecsOrThrow({ root, specs: ['specs'] })
-  const { kernels, templates } = linkKernels(planAll(plans, graphs, read, lowered), read, standard, graphs)
+  // What `gen` has held against bodies need not be held against them here.
+  const planned = planAll(plans, graphs, read, lowered, await readVerifiedGroups(root))
+  const { kernels, templates } = linkKernels(planned, read, standard, graphs)
   const byOp = new Map([...kernels, ...templates].map((kernel) => [kernel.name, kernel]))
   // What many tests need is compiled together.
   await library.ensure(needed)

@@ -1,13 +1,93 @@
 /**
  * LLaMA-like models with int8 weights on simt. What int8 weights stand for can be written as a checkpoint of floats, which has to give the
- * same; channels that are far larger than others, which floats do not notice, cost int8 activations what they must cost; and steps choose
- * the words that reading the same tokens puts first.
+ * same; plans that quantise activations give what each other do; steps choose the words that reading the same tokens puts first; and
+ * channels that are far larger than others, which floats do not notice, cost what they must cost.
  */
+import { readFile, rm } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
+import { openCheckpoint } from '../../src/models/files/checkpoint.js'
+import { convertTensor } from '../../src/models/files/convert.js'
+import type { StoredTensor } from '../../src/models/files/safetensors.js'
+import { calibrateLlama } from '../../src/models/llama/calibration.js'
+import { type Llama, type LlamaOptions, loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import type { Score } from '../../src/models/llama/score.js'
+import { decode } from '../../src/runtime/buffer.js'
 import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
+import { inMemory } from '../../src/runtime/weight.js'
 import { int8Likelihood, logitTolerance } from '../../src/verify/tolerance.js'
-import { type Change, distance, scoreOf, spread, textOf, underPlan, withChanged, withFolder } from './llama_changed.js'
-import { folderOf } from './llama_host.js'
+import { writeModel } from './fixtures.js'
+import { w8a8 } from './llama_fixtures.js'
+import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
+import { openSimtKernels } from './simt.js'
+
+/** One library for all models: a process can load only so many. */
+const kernels = openSimtKernels()
+
+async function withFolder<T>(
+  dir: string,
+  plan: string,
+  use: (model: Llama) => Promise<T>,
+  smooth?: LlamaOptions['smooth'],
+): Promise<T> {
+  const model = await loadLlama(dir, {
+    rotation: 'float32',
+    ...(await kernels),
+    plan,
+    ...(smooth === undefined ? {} : { smooth }),
+  })
+  try {
+    return await use(model)
+  } finally {
+    model.release()
+  }
+}
+
+/** A matrix of a checkpoint or a vector, by its name: what becomes of it. */
+type Change = (name: string, values: Float32Array, shape: readonly number[]) => Float32Array
+
+type Json = Readonly<Record<string, unknown>>
+/** What becomes of a whole folder: its tensors in place, and its configuration. */
+type Folder = (json: Json, tensors: Map<string, StoredTensor>) => Json
+
+/** Writes a model whose tensors were changed in float32. */
+async function changedFolder(family: FamilyName, change: Change, folder: Folder = (json) => json): Promise<string> {
+  const file = await openCheckpoint(folderOf(family))
+  const tensors = new Map<string, StoredTensor>()
+  for (const [name, tensor] of file.tensors) {
+    const { data } = await inMemory(convertTensor(name, tensor, 'f32'))
+    const changed = change(name, decode('f32', data), tensor.shape)
+    tensors.set(name, { dtype: 'F32', shape: tensor.shape, data: new Uint8Array(Float32Array.from(changed).buffer) })
+  }
+  const json = JSON.parse(await readFile(`${folderOf(family)}/config.json`, 'utf8')) as Json
+  return writeModel({ json: folder(json, tensors), tensors })
+}
+
+/** Loads such a model, and uses it. */
+async function withChanged<T>(family: FamilyName, change: Change, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
+  const dir = await changedFolder(family, change)
+  try {
+    return await withFolder(dir, plan, use)
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+}
+
+const places = [3, 40, 63]
+const textOf = (family: FamilyName) => ({ inputIds: goldenOf(family).text.input_ids.slice(0, 64) })
+const scoreOf =
+  (family: FamilyName) =>
+  async (model: Llama): Promise<Score> => {
+    const [score] = await model.score([textOf(family)], { places })
+    if (score === undefined) throw new Error('no score')
+    return score
+  }
+const underPlan = (family: FamilyName, plan: string): Promise<Score> => withFolder(folderOf(family), plan, scoreOf(family))
+
+const distance = (found: Score, wanted: Score): number =>
+  Math.max(...wanted.logits.map((row, i) => farthest(found.logits[i] ?? [], Array.from(row))))
+/** How far the likelihoods of single tokens lie from each other: the root of their mean square. */
+const spread = ({ losses: found }: Score, { losses }: Score): number =>
+  Math.sqrt(losses.reduce((sum, loss, i) => sum + (loss - (found[i] ?? Number.NaN)) ** 2, 0) / losses.length)
 
 describe('int8 weights alone', () => {
   const rounded =
@@ -35,41 +115,128 @@ describe('int8 weights alone', () => {
   })
 })
 
-describe('int8 activations', () => {
-  it('lose channels beside others that are far larger, which floats do not notice', async () => {
-    const large = [1, 17, 60]
-    const outlying: Change = (name, values, [, columns = 1]) => {
-      if (/layers.*layernorm\.weight$/.test(name)) return values.map((value, i) => (large.includes(i) ? value * 50 : value))
-      if (!/layers.*(q|k|v|gate|up)_proj\.weight$/.test(name)) return values
-      return values.map((value, i) => (large.includes(i % columns) ? value / 50 : value))
+describe('a folder of int8 weights', () => {
+  /** Integers that do not fill their range: made of the floats they stand for, they would be others. */
+  const most = 90
+  const int8Folder: Folder = (json, tensors) => {
+    for (const [name, { shape, data }] of [...tensors]) {
+      if (!/layers.*_proj\.weight$/.test(name)) continue
+      const [rows = 1, columns = 1] = shape
+      const values = new Float32Array(data.buffer)
+      const { scales } = quantiseWeights({ name, values, rows, columns })
+      const steps = scales.map((step) => (step * 127) / most)
+      const ints = Int8Array.from(values, (value, i) => Math.round(value / (steps[Math.floor(i / columns)] ?? 1)))
+      tensors.set(name, { dtype: 'I8', shape, data: new Uint8Array(ints.buffer) })
+      tensors.set(`${name}_scale`, { dtype: 'F32', shape: [rows, 1], data: new Uint8Array(steps.buffer) })
     }
-    const floats = await underPlan('llama3', 'unfused')
-    const same = await withChanged('llama3', outlying, 'unfused', scoreOf('llama3'))
-    expect(distance(same, floats)).toBeLessThan(logitTolerance.relative)
-    const usual = spread(await underPlan('llama3', 'best-llama-w8a8'), floats)
-    const worse = spread(await withChanged('llama3', outlying, 'best-llama-w8a8', scoreOf('llama3')), floats)
-    expect(worse - usual).toBeGreaterThan(int8Likelihood.outliers)
+    return { ...json, quantization_config: w8a8 }
+  }
+  const floatsOf: Change = (name, values, [rows = 1, columns = 1]) => {
+    if (!/layers.*_proj\.weight$/.test(name)) return values
+    const steps = quantiseWeights({ name, values, rows, columns }).scales.map((step) => (step * 127) / most)
+    return values.map((value, i) => {
+      const step = steps[Math.floor(i / columns)] ?? 1
+      return Math.round(value / step) * step
+    })
+  }
+
+  it('is multiplied as it comes by plans of int8, and as the floats it stands for by others', async () => {
+    const score = scoreOf('phi3')
+    const floats = await withChanged('phi3', floatsOf, 'unfused', score)
+    const dir = await changedFolder('phi3', (_, values) => values, int8Folder)
+    try {
+      const found = async (plan: string) =>
+        withFolder(dir, plan, async (model) => ({ bytes: model.weightBytes, ...(await score(model)) }))
+      const [plain, weights, both] = [await found('unfused'), await found('best-llama-int8w'), await found('best-llama-w8a8')]
+      expect(distance(plain, floats)).toBeLessThan(logitTolerance.relative)
+      expect(distance(weights, floats)).toBeLessThan(logitTolerance.relative)
+      expect(weights.bytes).toBeLessThan(plain.bytes)
+      expect(spread(both, floats)).toBeLessThan(1)
+      expect(distance(both, floats)).toBeGreaterThan(10 * logitTolerance.relative)
+      expect(spread(await found('fasterllama-v1'), both)).toBeLessThan(int8Likelihood.activations)
+      // The twin: int8 made of the same floats has other integers.
+      const again = await withChanged('phi3', floatsOf, 'best-llama-int8w', score)
+      expect(distance(again, weights)).toBeGreaterThan(10 * logitTolerance.relative)
+    } finally {
+      await rm(dir, { recursive: true })
+    }
   })
 })
+
+describe('int8 activations', () => {
+  it('lose channels beside others that are far larger, which floats do not notice and smoothing moves into weights', async () => {
+    // Wherever rows are quantised: what leaves norms, attention and the gate, with the weights behind them the other way round.
+    const large = [1, 17, 60]
+    const channels = new Set([...large, 30, 45])
+    const outlying: Change = (name, values, [, columns = 1]) => {
+      const isRow = /(v|up)_proj\.weight$/.test(name)
+      const of = (row: number, column: number): number => (isRow && channels.has(row) ? 50 : 1) / (channels.has(column) ? 50 : 1)
+      if (/layers.*layernorm\.weight$/.test(name)) return values.map((value, i) => (channels.has(i) ? value * 50 : value))
+      if (/layers.*(q|k|v|gate|up)_proj\.weight$/.test(name))
+        return values.map((value, i) => value * of(Math.floor(i / columns), i % columns))
+      if (/layers.*down_proj\.weight$/.test(name)) return values.map((value, i) => value * of(-1, i % columns))
+      return values
+    }
+    const value: Change = (name, values, [rows = 1, columns = 1]) => {
+      // Heads of queries that share a head of values have its channels.
+      const { d, shared } = { d: 64, shared: 4 }
+      if (!/layers.*o_proj\.weight$/.test(name)) return outlying(name, values, [rows, columns])
+      const source = (column: number): number => Math.floor(Math.floor(column / d) / shared) * d + (column % d)
+      return values.map((each, i) => (channels.has(source(i % columns)) ? each / 50 : each))
+    }
+    const floats = await underPlan('llama3', 'unfused')
+    const usual = spread(await underPlan('llama3', 'best-llama-w8a8'), floats)
+    const dir = await changedFolder('llama3', value)
+    try {
+      expect(distance(await withFolder(dir, 'unfused', scoreOf('llama3')), floats)).toBeLessThan(logitTolerance.relative)
+      const under = (plan: string, smooth?: LlamaOptions['smooth'], of = dir) => withFolder(of, plan, scoreOf('llama3'), smooth)
+      const worse = await under('best-llama-w8a8')
+      expect(spread(worse, floats) - usual).toBeGreaterThan(int8Likelihood.outliers)
+      const text = { inputIds: goldenOf('llama3').text.input_ids.slice(64, 128) }
+      const calibrated = async (of: string) => calibrateLlama(of, [text], { ...(await kernels), rotation: 'float32' })
+      const [found, plain] = [await calibrated(dir), await calibrated(folderOf('llama3'))]
+      expect(Object.keys(found.values)).toContain('layer0/layer0.context')
+      // Factors of both differ by what the channels do, so that smoothed the two models are one.
+      const wanted = await under('best-llama-w8a8', { channels: plain }, folderOf('llama3'))
+      for (const plan of ['best-llama-w8a8', 'fasterllama-v1']) {
+        const smoothed = await under(plan, { channels: found })
+        expect(spread(smoothed, wanted)).toBeLessThan(int8Likelihood.activations)
+        expect(spread(worse, floats) - spread(smoothed, floats)).toBeGreaterThan(int8Likelihood.outliers)
+      }
+      expect(spread(worse, wanted)).toBeGreaterThan(int8Likelihood.outliers)
+      // Prompts and steps are over the same caches, whose values are divided.
+      await withFolder(dir, 'best-llama-w8a8', (model) => expectSteps(model, [text.inputIds.slice(0, 20)]), { channels: found })
+      await expect(under('best-llama-int8w', { channels: found })).rejects.toMatchObject({ code: 'smooth.plan' })
+      await expect(under('best-llama-w8a8', { channels: found, alpha: 2 })).rejects.toMatchObject({ code: 'smooth.alpha' })
+      const others = withFolder(folderOf('llama3'), 'best-llama-w8a8', scoreOf('llama3'), { channels: found })
+      await expect(others).rejects.toMatchObject({ code: 'scales.model' })
+    } finally {
+      await rm(dir, { recursive: true })
+    }
+  })
+})
+
+/** Steps choose words, and reading prompts with these words behind them puts the same ones first. */
+async function expectSteps(model: Llama, prompts: readonly (readonly number[])[]): Promise<void> {
+  const chosen = await model.generate(
+    prompts.map((inputIds) => ({ inputIds })),
+    { maxNewTokens: 4 },
+  )
+  for (const [i, prompt] of prompts.entries()) {
+    const words = chosen[i]?.ids ?? []
+    const asked = words.map((_, step) => prompt.length - 1 + step)
+    const [told] = await model.score([{ inputIds: [...prompt, ...words] }], { places: asked })
+    for (const [step, word] of words.entries()) {
+      const logits = told?.logits[step] ?? new Float32Array()
+      const most = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY)
+      expect(most - (logits[word] ?? Number.NaN)).toBeLessThan(int8Likelihood.activations * (1 + most))
+    }
+  }
+}
 
 describe('steps choose what prompts of the same tokens put first', () => {
   it.each(['best-llama-int8w', 'best-llama-w8a8', 'fasterllama-v1'])('%s', async (plan) => {
     const prompts = [9, 40].map((length) => textOf('qwen3').inputIds.slice(0, length))
-    await withFolder(folderOf('qwen3'), plan, async (model) => {
-      const chosen = await model.generate(
-        prompts.map((inputIds) => ({ inputIds })),
-        { maxNewTokens: 4 },
-      )
-      for (const [i, prompt] of prompts.entries()) {
-        const words = chosen[i]?.ids ?? []
-        const asked = words.map((_, step) => prompt.length - 1 + step)
-        const [told] = await model.score([{ inputIds: [...prompt, ...words] }], { places: asked })
-        for (const [step, word] of words.entries()) {
-          const logits = told?.logits[step] ?? new Float32Array()
-          const most = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY)
-          expect(most - (logits[word] ?? Number.NaN)).toBeLessThan(int8Likelihood.activations * (1 + most))
-        }
-      }
-    })
+    await withFolder(folderOf('qwen3'), plan, (model) => expectSteps(model, prompts))
   })
 })

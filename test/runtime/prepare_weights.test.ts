@@ -8,7 +8,7 @@ import { findLayout, layoutOffset } from '../../src/runtime/layouts.js'
 import { prepareWeights } from '../../src/runtime/prepare_weights.js'
 import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
 import type { WeightTensor } from '../../src/runtime/session.js'
-import { inMemory, type Weight, weightBytes } from '../../src/runtime/weight.js'
+import { type Int8Tensor, inMemory, type Weight, weightBytes } from '../../src/runtime/weight.js'
 import { normal, random } from '../../src/verify/random.js'
 
 const [rows, columns] = [5, 33]
@@ -106,6 +106,40 @@ describe('prepareWeights', () => {
       const step = (steps[Math.floor(i / columns)] ?? 0) / 0.5
       expect(Math.abs(weight - (values[i] ?? 0) * step)).toBeLessThanOrEqual(step * 0.5001)
     }
+  })
+
+  it('takes int8 that a model has as it is, with its steps, and makes the rest', async () => {
+    const ints = (first: number): Int8Array => Int8Array.from({ length: rows * columns }, (_, i) => ((first + i) % 256) - 128)
+    const stored = (first: number): Int8Tensor => ({
+      values: { dtype: 'i8', shape: [rows, columns], data: new Uint8Array(ints(first).buffer) },
+      steps: {
+        dtype: 'f32',
+        shape: [rows],
+        data: encode(
+          'f32',
+          Float32Array.from({ length: rows }, (_, row) => first + row),
+        ),
+      },
+    })
+    const given = { q: stored(0), k: stored(7) }
+    const made = prepareWeights([application], tensors('f16'), layouts, tensors('f32'), given)
+    expect(made['q+k:int8:row']).toMatchObject({ dtype: 'i8', shape: [2 * rows, columns], layout: 'row' })
+    expect(await numbers(made['q+k:int8:row'])).toEqual([...ints(0), ...ints(7)])
+    expect(await numbers(made['q+k:steps:0.5'])).toEqual([0, 1, 2, 3, 4, 7, 8, 9, 10, 11].map((step) => step / 2))
+    expect(await numbers(made['fc:int8:col32'])).toEqual(await numbers(prepare()['fc:int8:col32']))
+    // The twin: of the floats that the model has besides, the integers are others.
+    expect(await numbers(made['q+k:int8:row'])).not.toEqual(await numbers(prepare()['q+k:int8:row']))
+    // Into a layout, integers go where those made of floats go.
+    const { values, scales } = quantised('fc')
+    const again = {
+      values: { ...given.q.values, data: new Uint8Array(values.buffer) },
+      steps: { ...given.q.steps, data: encode('f32', scales) },
+    }
+    const same = prepareWeights([application], tensors('f32'), layouts, {}, { ...given, fc: again })
+    expect(await numbers(same['fc:int8:col32'])).toEqual(await numbers(prepare()['fc:int8:col32']))
+    expect(() => prepareWeights([application], tensors('f32'), layouts, tensors('f32'), { q: given.q })).toThrow(
+      'stack q+k:int8:row: there is no tensor k',
+    )
   })
 
   it.each([

@@ -36,6 +36,7 @@ describe('ops by definition', () => {
     ['tanh', { x: at([1, 3], 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY) }, {}, at([1, 3], 0, 1, -1)],
     ['abs_max', { x: matrix }, {}, at([2], 3, 6)],
     ['abs_max', { x: at([3, 2], 1, Number.NaN, Number.NEGATIVE_INFINITY, 1, 0, -0) }, {}, at([3], 3e38, 3e38, 0)],
+    ['channel_max', { x: at([3, 2], 1, -7, -3, Number.NaN, 2, 0) }, {}, at([2], 3, 3e38)],
     ['column_sum', { x: at([3, 2], 1, 2, 3, 4, 5, 6) }, {}, at([2], 9, 12)],
   ])('%s', (name, inputs, attrs, expected) => {
     expect(run(name, inputs, attrs)).toEqual(expected)

@@ -79,6 +79,25 @@ describe('the compiler', () => {
     })
   })
 
+  test('sixteen of it at a time are no leak of listeners', async () => {
+    project = await testProject(Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`k${i}`, `int k${i};\n`])))
+    const started = join(project.root, 'started')
+    // Each waits for all of them.
+    const meeting = `[ "$1" = --version ] && { echo "fake 1.0, release 1"; exit 0; }
+echo >> "${started}"; while [ $(wc -l < "${started}") -lt 16 ]; do sleep 0.05; done
+${compiler('')}`
+    vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', meeting))
+    const warnings: string[] = []
+    const warned = ({ name }: Error) => void warnings.push(name)
+    process.on('warning', warned)
+    try {
+      await buildKernels({ target: 'cuda', root: project.root, jobs: 16, signal: new AbortController().signal })
+    } finally {
+      process.off('warning', warned)
+    }
+    expect(warnings).toEqual([])
+  })
+
   test('cancelling ends it with everything it started, and leaves nothing half-made', async () => {
     project = await testProject({ one: 'int one;\n', two: 'int two;\n' })
     const pidFile = join(project.root, 'pid')

@@ -34,6 +34,7 @@ test('a unit holds instances of one op with the same flags, and eight at most', 
     file('r', undefined),
     ...many,
   ]
+  // What reaches most headers takes longest, and comes first.
   expect(namesOf(unitsOf(recipe, files))).toEqual([
     ['a__1', 'a__3'],
     ['a__2'],
@@ -41,6 +42,17 @@ test('a unit holds instances of one op with the same flags, and eight at most', 
     ['b__0', 'b__2', 'b__4', 'b__6', 'b__8'],
     ['b__1', 'b__3', 'b__5', 'b__7'],
   ])
+})
+
+test('where everything is compiled once, a unit holds what reaches the same headers', () => {
+  const files = [
+    file('a__1', 'a', ['kernel.cuh']),
+    file('b__1', 'b', ['kernel.cuh', 'special.cuh']),
+    file('c__1', 'c', ['special.cuh', 'kernel.cuh']),
+    file('d__1', 'd', ['kernel.cuh']),
+    file('r', undefined),
+  ]
+  expect(namesOf(unitsOf(recipe, files, 'headers'))).toEqual([['b__1', 'c__1'], ['a__1', 'd__1'], ['r']])
 })
 
 test('a unit is found by what its files are found by, and a file alone by its own key', () => {

@@ -27,6 +27,25 @@ describe('casesOf', () => {
     expect(new Set(cases.map(({ shift }) => shift))).toEqual(new Set([0, 1, 3]))
   })
 
+  it('meets every length and every choice of outer extents with both draws where sizes take turns', () => {
+    const halves = casesOf(entryOf('split_heads', 'f16'), undefined, 'by turns')
+    const all = casesOf(entryOf('split_heads', 'f16'))
+    expect(halves.length).toBeLessThan(0.75 * all.length)
+    expect(all.map(({ name }) => name)).toEqual(expect.arrayContaining(halves.map(({ name }) => name)))
+    for (const of of [['d'], ['b', 's', 'h']]) {
+      const met = (list: typeof all) => new Set(list.map(({ dims, draw }) => `${of.map((dim) => dims[dim])} ${draw}`))
+      expect(met(halves)).toEqual(met(all))
+    }
+    const sizes = (list: typeof all) => new Set(list.map(({ dims, shift }) => JSON.stringify({ dims, shift })))
+    expect(sizes(halves)).toEqual(sizes(all))
+  })
+
+  it('draws integers where statistics of few values would be ill-conditioned, whoever has the turn', () => {
+    const short = casesOf(entryOf('layer_norm', 'f16'), undefined, 'by turns').filter(({ dims }) => dims.n === 3)
+    expect(short.length).toBeGreaterThan(4)
+    for (const { draw } of short) expect(draw).toBe('integer')
+  })
+
   it('names every case once', () => {
     expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length)
   })

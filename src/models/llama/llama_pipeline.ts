@@ -6,26 +6,29 @@ import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
 import { HeddleError, usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
+import { type ChannelMaxima, expectChannels, type Smoothing, smoothWeights, usualAlpha } from '../../quant/index.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
+import type { Weight } from '../../runtime/weight.js'
 import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { type FloatType, floatTypes } from '../files/convert.js'
 import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { lruCache } from '../lru_cache.js'
 import { turns } from '../turns.js'
+import { llamaIdentity } from './calibration.js'
 import type { LlamaConfig } from './config.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
-import { assemblePrompt, assembleSteps, formOf } from './programs.js'
+import { assemblePrompt, assembleSteps, formOf, modelDims } from './programs.js'
 import { beamResults, type LlamaResult, type LlamaTokens, newTokens, resultOf, textsOf } from './results.js'
 import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
 import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf, stepsPerRun } from './shapes.js'
 import { startStates } from './start.js'
-import { llamaWeights, type Rotation, rotations, usualRotation } from './weights.js'
+import { llamaInt8, llamaWeights, type Rotation, rotations, usualRotation } from './weights.js'
 
 export interface LlamaOptions {
   readonly device: NativeDevice
@@ -38,6 +41,8 @@ export interface LlamaOptions {
   readonly plan?: string
   /** Inverse frequencies of the rotation: rounded to the type of the checkpoint by default. */
   readonly rotation?: Rotation
+  /** Moves what channels of activations have more than others into weights, for plans that quantise rows. */
+  readonly smooth?: { readonly channels: ChannelMaxima; readonly alpha?: number | undefined }
   /** Ends loading; runs have signals of their own. */
   readonly signal?: AbortSignal | undefined
 }
@@ -133,7 +138,12 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
   // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
   const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', rotation)
-  const prepared = prepareWeights(applications, weights, layouts, exact)
+  const stored = llamaInt8(config, checkpoint)
+  const made =
+    options.smooth === undefined
+      ? { weights, exact }
+      : await smoothed(config, { applications, plan: plan.name, dtype, ...options.smooth }, { weights, exact }, signal)
+  const prepared = prepareWeights(applications, made.weights, layouts, made.exact, stored)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const kept = lruCache<Promise<Rows>>(keptShapes, (evicted) =>
@@ -286,6 +296,24 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       session.release()
     },
   }
+}
+
+type Weights = Readonly<Record<string, Weight>>
+
+/** @throws usage `smooth.*`, `scales.model` */
+async function smoothed(
+  config: LlamaConfig,
+  { alpha = usualAlpha, ...given }: Omit<Smoothing, 'dims' | 'alpha'> & { readonly alpha?: number | undefined },
+  { weights, exact }: { readonly weights: Weights; readonly exact: Weights },
+  signal: AbortSignal | undefined,
+): Promise<{ readonly weights: Weights; readonly exact: Weights }> {
+  if (config.quantization !== undefined) {
+    throw usageError('smooth.quantised', 'the weights are int8 already, and factors would be rounded a second time', {
+      hint: 'smooth the float model that they were made of',
+    })
+  }
+  expectChannels(given.channels, await llamaIdentity(config, exact, signal))
+  return smoothWeights({ ...given, alpha, dims: modelDims(config) }, weights, exact, signal)
 }
 
 const isOutOfMemory = (error: unknown): boolean =>

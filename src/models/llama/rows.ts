@@ -173,7 +173,7 @@ function candidateDims(
 }
 
 /** The memory of a program's states, and what they hold behind it. */
-const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
+export const statesOf = ({ compiled }: Assembly, states: States): ProgramStates =>
   Object.fromEntries(
     Object.entries(compiled.states).map(([name, { next }]) => {
       const tensor = states.tensors[name]

@@ -5,7 +5,7 @@
 import { usageError } from '../../errors.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import { tensorBytes } from '../../runtime/session.js'
-import { type DeferredTensor, inMemory } from '../../runtime/weight.js'
+import { type DeferredTensor, type Int8Tensor, inMemory } from '../../runtime/weight.js'
 import { type Checkpoint, expectCount, findTensor, takeInt8, takeTensor } from '../files/checkpoint.js'
 import { convertTensor, type FloatType } from '../files/convert.js'
 import type { FileTensor } from '../files/safetensors.js'
@@ -156,14 +156,6 @@ export function takeLlamaTensor(file: Checkpoint, tensor: LlamaTensor, dtype: Fl
   return takeTensor(find(file, name), usualName(name), shape, dtype, { rows })
 }
 
-/** An int8 weight and the step of each of its rows, in float32. */
-export interface Int8Tensor {
-  /** int8 `[outputs, inputs]` */
-  readonly values: DeferredTensor
-  /** float32 `[outputs]` */
-  readonly steps: DeferredTensor
-}
-
 /**
  * An int8 weight as the checkpoint has it.
  * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`
@@ -171,7 +163,7 @@ export interface Int8Tensor {
 export function takeLlamaInt8(
   file: Checkpoint,
   { name, shape, rows, steps }: LlamaTensor & { readonly steps: string },
-): Int8Tensor {
+): Record<keyof Int8Tensor, DeferredTensor> {
   const values = takeInt8(find(file, name), usualName(name), shape, rows)
   const [count = 0] = shape
   const taken = takeTensor(find(file, steps), usualName(steps), [count, 1], 'f32', { rows })

@@ -4,13 +4,20 @@
  */
 import { encode } from '../../runtime/buffer.js'
 import { tensorBytes } from '../../runtime/session.js'
-import type { DeferredTensor, Weight } from '../../runtime/weight.js'
+import type { DeferredTensor, Int8Tensor, Weight } from '../../runtime/weight.js'
 import type { Checkpoint } from '../files/checkpoint.js'
 import type { FloatType } from '../files/convert.js'
 import type { LlamaConfig } from './config.js'
 import { type RotaryTable, rotaryTable } from './rotary.js'
 import { rotaryDims } from './rotary_config.js'
-import { checkLlamaTensors, type LlamaLayerTensors, type LlamaTensor, llamaTensors, takeLlamaTensor } from './tensor_names.js'
+import {
+  checkLlamaTensors,
+  type LlamaLayerTensors,
+  type LlamaTensor,
+  llamaTensors,
+  takeLlamaInt8,
+  takeLlamaTensor,
+} from './tensor_names.js'
 
 /** Weights of a layer's graph, by what the checkpoint's tensors are. */
 const layerWeights: Readonly<Record<keyof LlamaLayerTensors, string>> = {
@@ -92,6 +99,20 @@ export function llamaWeights(
     for (const table of tables) weights[tableName(table, reach)] = made(table)
   }
   return weights
+}
+
+/**
+ * The tensors that the checkpoint has as int8, by the session's names. A plan that multiplies int8 takes them as they are; for any other,
+ * `llamaWeights` has the floats they stand for.
+ * @throws usage `weights.missing`, `weights.shape`, `weights.dtype`
+ */
+export function llamaInt8(config: LlamaConfig, file: Checkpoint): Record<string, Int8Tensor> {
+  const stored: Record<string, Int8Tensor> = {}
+  for (const [, tensor] of checkpointWeights(config)) {
+    const { steps } = tensor
+    if (steps !== undefined) stored[sessionName(tensor)] ??= takeLlamaInt8(file, { ...tensor, steps })
+  }
+  return stored
 }
 
 /** Places of the tables, for texts of any length that the model has positions for. */

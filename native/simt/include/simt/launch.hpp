@@ -112,7 +112,7 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
   const Job& job = *static_cast<const Job*>(data);
   Worker* worker = idle_workers.take();
   if (worker == nullptr) return fail(error, HEDDLE_MEMORY, "kernel %s: no memory for a worker", job.config->kernel);
-  current = worker;
+  run_as(worker);
   worker->kernel = job.config->kernel;
   worker->sync = job.config->sync;
   worker->threads = job.config->block.x * job.config->block.y * job.config->block.z;
@@ -131,7 +131,7 @@ inline int32_t run_chunk(void* data, int64_t index, heddle_error* error) {
     status = worker->error.status;
     if (error != nullptr) *error = worker->error;
   }
-  current = nullptr;
+  run_as(nullptr);
   idle_workers.give(worker);
   return status;
 }

@@ -23,18 +23,30 @@ struct dim3 {
   constexpr dim3(unsigned int x_ = 1, unsigned int y_ = 1, unsigned int z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 
-// glibc keeps room for small static thread-local data of libraries opened at run time; elsewhere the general model is used.
-#if defined(__GLIBC__)
-#define HEDDLE_SIMT_TLS inline thread_local __attribute__((tls_model("initial-exec")))
-#else
-#define HEDDLE_SIMT_TLS inline thread_local
-#endif
+namespace heddle::simt {
 
-// The simulated thread that runs now. Every switch between fibers rewrites threadIdx.
-HEDDLE_SIMT_TLS uint3 threadIdx = {0, 0, 0};
-HEDDLE_SIMT_TLS uint3 blockIdx = {0, 0, 0};
-HEDDLE_SIMT_TLS dim3 blockDim = {};
-HEDDLE_SIMT_TLS dim3 gridDim = {};
+/// Where the simulated thread that runs now stands in its grid. Every switch between fibers rewrites `thread`.
+struct Place {
+  uint3 thread = {0, 0, 0};
+  uint3 block = {0, 0, 0};
+  dim3 threads = {};
+  dim3 blocks = {};
+};
+
+struct Worker;
+/// The worker of the block that runs on this system thread. It is all that a library keeps by thread: a process may load many libraries, and
+/// has room beside its threads' own data for a few hundred bytes of those of libraries that are opened at run time.
+inline thread_local Worker* current = nullptr;
+
+/// Of `current`, inside of kernels.
+__forceinline__ Place& place();
+
+}  // namespace heddle::simt
+
+#define threadIdx (heddle::simt::place().thread)
+#define blockIdx (heddle::simt::place().block)
+#define blockDim (heddle::simt::place().threads)
+#define gridDim (heddle::simt::place().blocks)
 
 constexpr int warpSize = 32;
 

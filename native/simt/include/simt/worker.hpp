@@ -78,11 +78,8 @@ inline uint3 coordinates(uint64_t linear, const dim3& extent) {
           static_cast<unsigned int>(rows / extent.y)};
 }
 
-struct Worker;
-// The worker of the block that runs on this system thread.
-HEDDLE_SIMT_TLS Worker* current = nullptr;
-
 struct Worker {
+  Place place;
   const char* kernel = "";
   Sync sync = Sync::none;
   uint32_t threads = 0;  // in the block
@@ -214,6 +211,12 @@ struct Worker {
   void (*invoke_)(const void*) = nullptr;
   const void* body_ = nullptr;
 };
+
+__forceinline__ Place& place() { return current->place; }
+
+/// Makes a worker that of this system thread. The first access by a thread may have its data made by calls that spoil registers, which
+/// compilers expect of an ordinary call alone: this is one, and runs before any kernel's text does.
+__attribute__((noinline)) inline void run_as(Worker* worker) { current = worker; }
 
 }  // namespace heddle::simt
 

@@ -1,0 +1,126 @@
+/** `heddle watch`: at every change of a spec, the text is generated anew, and what has changed is held against its body. */
+import { type FSWatcher, watch as watchFolder } from 'node:fs'
+import { resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { Command, Option } from '@commander-js/extra-typings'
+import { usageError } from '../errors.js'
+import { check } from './check.js'
+import type { CliContext } from './context.js'
+import { describeFailure } from './failure.js'
+import { gen } from './gen.js'
+import { type DeviceKind, deviceKinds, readManifest } from './pipeline.js'
+
+export interface WatchOptions {
+  /** Where changed kernels are checked; `simt` by default, whatever else there is. */
+  readonly device?: DeviceKind | undefined
+}
+
+/** Editors write a file in several steps; what comes so soon after a change belongs to it. In ms. */
+const settling = 40
+
+/**
+ * Generates once, then at every change, until the signal fires. Errors of specs and differences are printed, and the next change is waited for.
+ * @throws usage `watch.specs` without a folder of specs, or where the system cannot watch it
+ */
+export async function watch({ device = 'simt' }: WatchOptions, context: CliContext): Promise<void> {
+  const { root, signal, log } = context
+  const folder = resolve(root, 'specs')
+  // The watch begins before the first round, so that no change is missed.
+  const changes = changesIn(folder)
+  const end = (): void => changes.close()
+  signal.addEventListener('abort', end)
+  try {
+    await round(device, context)
+    log(`watching ${folder}; Ctrl-C ends it\n`)
+    while (await changes.next()) await round(device, context)
+  } finally {
+    signal.removeEventListener('abort', end)
+    changes.close()
+  }
+}
+
+interface Changes {
+  /** Waits for TypeScript or JSON files that have changed since the last wait; false once it is closed. */
+  next(): Promise<boolean>
+  close(): void
+}
+
+/** @throws usage `watch.specs` */
+function changesIn(folder: string): Changes {
+  let [isPending, isClosed] = [false, false]
+  let failure: unknown
+  let wake = (): void => undefined
+  const watcher = startWatching(folder)
+  watcher.on('change', (_, name) => {
+    if (name === null || /\.(ts|json)$/.test(String(name))) {
+      isPending = true
+      wake()
+    }
+  })
+  watcher.on('error', (error) => {
+    failure = error
+    wake()
+  })
+  return {
+    next: async () => {
+      while (!isPending && !isClosed && failure === undefined) {
+        await new Promise<void>((resume) => {
+          wake = resume
+        })
+      }
+      if (failure !== undefined) throw cannotWatch(folder, failure)
+      if (isClosed) return false
+      await pause(settling)
+      isPending = false
+      return true
+    },
+    close: () => {
+      isClosed = true
+      wake()
+      watcher.close()
+    },
+  }
+}
+
+function startWatching(folder: string): FSWatcher {
+  try {
+    return watchFolder(folder, { recursive: true })
+  } catch (error) {
+    throw cannotWatch(folder, error)
+  }
+}
+
+const cannotWatch = (folder: string, error: unknown) =>
+  usageError('watch.specs', `${folder} cannot be watched: ${error instanceof Error ? error.message : String(error)}`, {
+    hint: 'run it in the folder of a project, which has specs/',
+  })
+
+/** Generates, and checks the kernels whose text is new. */
+async function round(device: DeviceKind, context: CliContext): Promise<void> {
+  const { signal, log, verbose } = context
+  const begin = performance.now()
+  const took = (): string => `${((performance.now() - begin) / 1000).toFixed(1)} s`
+  try {
+    const { changed } = await gen({}, context)
+    const names = await opsOf(context.root, changed)
+    if (names.length === 0) return
+    const { passed, failed } = await check(names, { device }, context)
+    log(`${passed} passed, ${failed} failed, ${took()} after the change\n`)
+  } catch (error) {
+    if (signal.aborted) return
+    log(describeFailure(error, { verbose, cancelled: false }).text)
+  }
+}
+
+/** The ops of changed files of generated text; files of what is gone have none. */
+async function opsOf(root: string, changed: readonly string[]): Promise<string[]> {
+  if (changed.length === 0) return []
+  const { kernels } = await readManifest(root)
+  return [...new Set(kernels.filter(({ file }) => changed.includes(file)).map(({ op }) => op))]
+}
+
+export const watchCommand = (context: () => CliContext) =>
+  new Command('watch')
+    .description('generate and check at every change of a spec')
+    .addOption(new Option('--device <device>', 'where changed kernels are checked').choices(deviceKinds).default('simt' as const))
+    .action((options) => watch(options, context()))

@@ -1,0 +1,200 @@
+/**
+ * Bodies and factors: which inputs of an op have to be scaled, and where, for an element of its result to come out scaled. A factor goes
+ * through a product on one side, through sums and choices on both, and through nothing that is no multiple of what it is made of. What
+ * takes the factor must be read for nothing else: not in a condition, an index, a reduction or the other side of the product.
+ */
+
+import { index } from '../../ir/build.js'
+import { constructOf } from '../../ir/constructs/index.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import type { AttrValue } from '../../ir/graph.js'
+import type { Kernel, StmtOf } from '../../ir/kernel.js'
+import { freeNames, stmtExprs, substitute, visit } from '../../ir/walk.js'
+
+/** Where elements of a tensor are scaled: the index along each axis that a factor belongs to; undefined for an axis that it holds for whole. */
+export type At = readonly (Expr | undefined)[]
+
+/** An input that has to be scaled. */
+export interface ScaledInput {
+  readonly tensor: string
+  readonly at: At
+}
+
+/** A read that takes the factor, with what indices of rows are where it stands. */
+interface Read {
+  readonly load: ExprOf<'load'>
+  readonly named: ReadonlyMap<string, Expr>
+}
+
+type Way = readonly Read[]
+
+/**
+ * The ways in which scaled inputs make the output scaled at the given places; none where there is no such way.
+ * @param attrs those of the node, by the op's names
+ */
+export function scaledInputs(
+  kernel: Kernel,
+  output: string,
+  attrs: Readonly<Record<string, AttrValue>>,
+  at: At,
+): (readonly ScaledInput[])[] {
+  const stores = kernel.body.filter((stmt) => 'tensor' in stmt)
+  const own = stores.filter(({ tensor }) => tensor === output)
+  const [stored] = own
+  if (stored === undefined || own.length > 1 || stored.kind === 'histogram' || stored.when !== undefined) return []
+  const indices = indicesOf(stored)
+  const places = new Map<string, Expr>()
+  for (const [axis, name] of indices.entries()) {
+    if (name.kind !== 'index') return []
+    const place = at[axis]
+    if (place !== undefined) places.set(name.name, place)
+  }
+  const body = new Body(kernel, attrs)
+  const elsewhere = new Set(
+    stores.filter((stmt) => stmt !== stored).flatMap((stmt) => stmtExprs(stmt).flatMap((expr) => [...body.reads(expr)])),
+  )
+  return body
+    .ways(stored.value, new Map())
+    .flatMap((way) => {
+      if (way.some(({ load }) => elsewhere.has(load.tensor))) return []
+      const inputs = way.map(({ load, named }) => scaledAt(body, load, named, places))
+      return inputs.includes(undefined) ? [] : [merged(inputs.flatMap((each) => each ?? []))]
+    })
+    .filter((way) => way.length > 0)
+}
+
+const indicesOf = (stmt: StmtOf<'store'> | StmtOf<'storeRow'>): readonly Expr[] =>
+  stmt.kind === 'store' ? stmt.indices : [...stmt.rows, index(stmt.index)]
+
+/** The same input once; none where one is to be scaled at different places. */
+function merged(inputs: readonly ScaledInput[]): readonly ScaledInput[] {
+  const found = new Map<string, ScaledInput>()
+  for (const input of inputs) {
+    const known = found.get(input.tensor)
+    if (known !== undefined && JSON.stringify(known) !== JSON.stringify(input)) return []
+    found.set(input.tensor, input)
+  }
+  return [...found.values()]
+}
+
+/** Where a read finds its tensor: at places that follow from those of the factor, and anywhere along axes that have nothing to do with it. */
+function scaledAt(
+  body: Body,
+  load: ExprOf<'load'>,
+  named: ReadonlyMap<string, Expr>,
+  places: ReadonlyMap<string, Expr>,
+): ScaledInput | undefined {
+  const at: (Expr | undefined)[] = []
+  for (const given of load.indices) {
+    const written = body.written(substitute(given, named))
+    const names = [...freeNames(written)]
+    if (!names.some((name) => places.has(name))) at.push(undefined)
+    else if (names.every((name) => places.has(name)) && isWhole(written)) at.push(substitute(written, places))
+    else return undefined
+  }
+  return at.some((place) => place !== undefined) ? { tensor: load.tensor, at } : undefined
+}
+
+const wholeCalls: readonly string[] = ['add', 'sub', 'mul', 'idiv', 'mod']
+
+/** Whether an index is made of whole numbers alone, by what a fold may be written with. */
+const isWhole = (expr: Expr): boolean =>
+  expr.kind === 'const' ||
+  expr.kind === 'dim' ||
+  expr.kind === 'index' ||
+  (expr.kind === 'call' && wholeCalls.includes(expr.fn) && expr.args.every(isWhole))
+
+class Body {
+  readonly #lets = new Map<string, Expr>()
+  readonly #rows = new Map<string, StmtOf<'row'>>()
+  /** What is read, directly or not, to make a name. */
+  readonly #made = new Map<string, ReadonlySet<string>>()
+  readonly #constants: ReadonlyMap<string, number>
+
+  constructor({ body, attrs }: Kernel, given: Readonly<Record<string, AttrValue>>) {
+    this.#constants = new Map(
+      attrs.flatMap(({ name, default: usual }) => {
+        const value = given[name] ?? usual
+        return typeof value === 'number' ? [[name, value] as const] : []
+      }),
+    )
+    for (const stmt of body) {
+      if (stmt.kind === 'let') this.#lets.set(stmt.name, stmt.value)
+      if (stmt.kind === 'row') this.#rows.set(stmt.name, stmt)
+      const read = new Set(stmtExprs(stmt).flatMap((expr) => [...this.reads(expr)]))
+      for (const { name } of constructOf(stmt).defines(stmt)) this.#made.set(name, read)
+    }
+  }
+
+  /** Tensors that an expression reads, directly or by name. */
+  reads(expr: Expr): ReadonlySet<string> {
+    const found = new Set<string>()
+    visit(expr, (node) => {
+      if (node.kind === 'load') found.add(node.tensor)
+      const name = node.kind === 'local' ? node.name : node.kind === 'element' ? node.row : undefined
+      for (const tensor of (name === undefined ? undefined : this.#made.get(name)) ?? []) found.add(tensor)
+    })
+    return found
+  }
+
+  /** An expression with what `let` names written out. */
+  written(expr: Expr): Expr {
+    const once = substitute(expr, this.#lets)
+    return once === expr ? expr : this.written(once)
+  }
+
+  /** The ways to scale an expression. */
+  ways(expr: Expr, named: ReadonlyMap<string, Expr>): readonly Way[] {
+    switch (expr.kind) {
+      case 'const':
+        return expr.value === 0 ? [[]] : []
+      case 'attr':
+        return this.#constants.get(expr.name) === 0 ? [[]] : []
+      case 'local': {
+        const value = this.#lets.get(expr.name)
+        return value === undefined ? [] : this.ways(value, named)
+      }
+      case 'element': {
+        const row = this.#rows.get(expr.row)
+        const apart =
+          row === undefined ? [] : this.ways(row.value, new Map([...named, [row.index, substitute(expr.index, named)]]))
+        return this.#without(apart, expr.index)
+      }
+      case 'load':
+        return this.#without([[{ load: expr, named }]], ...expr.indices)
+      case 'call':
+        return this.#call(expr, named)
+      default:
+        return []
+    }
+  }
+
+  #call({ fn, args }: ExprOf<'call'>, named: ReadonlyMap<string, Expr>): readonly Way[] {
+    const [a, b, c] = args
+    if (a === undefined) return []
+    if (fn === 'neg') return this.ways(a, named)
+    if (b === undefined) return []
+    switch (fn) {
+      case 'mul':
+        return [...this.#without(this.ways(a, named), b), ...this.#without(this.ways(b, named), a)]
+      case 'div':
+        return this.#without(this.ways(a, named), b)
+      case 'add':
+      case 'sub':
+        return both(this.ways(a, named), this.ways(b, named))
+      case 'select':
+        return c === undefined ? [] : this.#without(both(this.ways(b, named), this.ways(c, named)), a)
+      default:
+        return []
+    }
+  }
+
+  /** The ways whose tensors the other expressions do not read. */
+  #without(ways: readonly Way[], ...others: readonly Expr[]): readonly Way[] {
+    const read = new Set(others.flatMap((other) => [...this.reads(other)]))
+    return ways.filter((way) => way.every(({ load }) => !read.has(load.tensor)))
+  }
+}
+
+const both = (left: readonly Way[], right: readonly Way[]): readonly Way[] =>
+  left.flatMap((one) => right.map((other) => [...one, ...other]))

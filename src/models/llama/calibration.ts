@@ -1,0 +1,135 @@
+/**
+ * Calibrating a LLaMA-like model: the float model reads texts, and of every activation that a plan quantises row by row the largest
+ * magnitude of each channel is kept. Smoothing chooses its factors by these.
+ */
+import { layouts } from '../../../specs/index.js'
+import type { Manifest } from '../../emit/manifest.js'
+import { usageError } from '../../errors.js'
+import type { Fold, Graph } from '../../ir/graph.js'
+import { own } from '../../ir/own.js'
+import { findPlan } from '../../program/plans.js'
+import { type ChannelMaxima, channelsOf, type ModelIdentity, modelIdentity, observeChannels } from '../../quant/index.js'
+import { decode, encode } from '../../runtime/buffer.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
+import { prepareWeights } from '../../runtime/prepare_weights.js'
+import { buildProgram } from '../../runtime/program.js'
+import { stateDecls } from '../../runtime/program_wiring.js'
+import { openSession } from '../../runtime/session.js'
+import { openStates } from '../../runtime/states.js'
+import type { Weight } from '../../runtime/weight.js'
+import type { FloatType } from '../files/convert.js'
+import { checkCases, type TokenCase } from '../files/token_cases.js'
+import type { LlamaConfig } from './config.js'
+import { openLlamaFiles } from './open_files.js'
+import { passesOf, passInputs } from './passes.js'
+import { assemblePrompt, modelDims } from './programs.js'
+import { statesOf } from './rows.js'
+import { llamaWeights, type Rotation, reachOf, usualRotation } from './weights.js'
+
+export interface LlamaCalibration {
+  readonly device: NativeDevice
+  readonly library: KernelSource
+  readonly manifest: Manifest
+  /** Storage type of the float model; f32 by default. */
+  readonly dtype?: FloatType | undefined
+  readonly rotation?: Rotation | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Called after each case. */
+  readonly progress?: (done: number, total: number) => void
+}
+
+/** Tokens that are read at once. */
+const chunk = 512
+/** Magnitudes from here on stand for values that are not finite; see `specs/ops/calibration.ts`. */
+const notFinite = 2.9e38
+
+/** The identity of a model by its norms and its first layer, from which every activation follows. Give float32 weights. */
+export function llamaIdentity(
+  { layers, hidden, heads, inner }: LlamaConfig,
+  weights: Readonly<Record<string, Weight>>,
+  signal?: AbortSignal,
+): Promise<ModelIdentity> {
+  const deciding = Object.entries(weights).filter(([name]) => /^layers\.0\.|norm/.test(name))
+  return modelIdentity({ layers, hidden, heads, inner }, Object.fromEntries(deciding), signal)
+}
+
+/**
+ * The largest magnitude of each channel over all cases.
+ * @throws usage `run.*` for cases that the model cannot read, `calibrate.finite` naming an activation that is not finite,
+ * `calibrate.plans` where no plan quantises rows of this model; what loading a model throws
+ */
+export async function calibrateLlama(
+  dir: string,
+  cases: readonly TokenCase[],
+  { device, library, manifest, dtype = 'f32', rotation = usualRotation, signal, progress }: LlamaCalibration,
+): Promise<ChannelMaxima> {
+  const { config, checkpoint } = await openLlamaFiles(dir, signal)
+  checkCases(config, cases, 1)
+  const exact = llamaWeights(config, checkpoint, 'f32', rotation)
+  const longest = cases.reduce((most, { inputIds }) => Math.max(most, inputIds.length), 0)
+  const assembly = assemblePrompt(config, findPlan('unfused'), 'nothing', reachOf(config, longest))
+  const outputs: string[] = []
+  const applications = assembly.wired.applications.map((application) => {
+    const folds = foldsIn(manifest, application.graph)
+    const observed = folds.map(({ value }): [string, string] => [channelsOf(value), `${application.label}.${value}`])
+    outputs.push(...observed.map(([, name]) => name))
+    return {
+      ...application,
+      graph: observeChannels(application.graph, folds),
+      outputs: { ...application.outputs, ...Object.fromEntries(observed) },
+    }
+  })
+  if (outputs.length === 0) throw usageError('calibrate.plans', `no plan quantises rows of models of type ${config.modelType}`)
+  const weights = dtype === 'f32' ? exact : llamaWeights(config, checkpoint, dtype, rotation)
+  const prepared = prepareWeights(applications, weights, layouts)
+  const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
+  const maxima = new Map<string, Float32Array>()
+  try {
+    for (const [done, { inputIds }] of cases.entries()) {
+      const dims = { ...modelDims(config), r: 1, u: inputIds.length, b: 1, k: 1 }
+      const states = await openStates({ device, layouts }, stateDecls(assembly.compiled, { ...dims, t: 1, s: 1 }, { T: dtype }))
+      try {
+        for (const pass of passesOf([{ row: 0, first: 0, ids: inputIds }], chunk)) {
+          signal?.throwIfAborted()
+          const tokens = pass.reduce((sum, { ids }) => sum + ids.length, 0)
+          const given = passInputs(pass, { tokens, sequences: 1, longest: tokens }, 1)
+          const program = await buildProgram({
+            ...{ session, applications, outputs, inputs: assembly.wired.inputs, types: { T: dtype } },
+            ...{ states: statesOf(assembly, states), dims: { ...dims, t: tokens, s: tokens } },
+          })
+          const inputs = Object.keys(program.inputs).map((name) => [name, encode('i32', given[name as keyof typeof given])])
+          const found = await program.run(Object.fromEntries(inputs)).finally(() => program.release())
+          for (const name of outputs) keep(maxima, name, decode('f32', found[name] ?? new Uint8Array()), dtype)
+        }
+      } finally {
+        states.release()
+      }
+      progress?.(done + 1, cases.length)
+    }
+  } finally {
+    session.release()
+  }
+  const tokens = cases.reduce((sum, { inputIds }) => sum + inputIds.length, 0)
+  return {
+    model: await llamaIdentity(config, exact, signal),
+    calibration: { cases: cases.length, tokens, dtype },
+    values: Object.fromEntries([...maxima].map(([name, values]) => [name, [...values]])),
+  }
+}
+
+function keep(maxima: Map<string, Float32Array>, name: string, found: Float32Array, dtype: FloatType): void {
+  const before = maxima.get(name)
+  if (found.some((value) => !(value < notFinite))) {
+    throw usageError('calibrate.finite', `${name}: an activation is not finite in ${dtype}`, {
+      hint: 'calibrate with --dtype f32; if it happens there too, the weights are wrong',
+    })
+  }
+  maxima.set(name, before === undefined ? found : before.map((value, i) => Math.max(value, found[i] ?? 0)))
+}
+
+/** What plans fold in a graph, each value once. */
+function foldsIn({ plans = {} }: Manifest, { name }: Graph): readonly Fold[] {
+  const all = Object.values(plans).flatMap((graphs) => own(graphs, name)?.folds ?? [])
+  return all.filter(({ value }, i) => all.findIndex((other) => other.value === value) === i)
+}

@@ -1,0 +1,241 @@
+/**
+ * Smoothing (SmoothQuant, Xiao et al. 2023): channels of activations that are far larger than others are divided, and the weights they are
+ * multiplied by multiplied, so that rows of int8 keep the others too. A channel's factor is `max|x|^alpha / max|w|^(1 - alpha)`. Runs when
+ * a model is loaded; what a plan says can be scaled by weights alone (`Graph.folds`) is, and nothing is computed besides.
+ */
+import { usageError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
+import { emptyEnv, evaluateExpr } from '../ir/evaluate_expr.js'
+import { type Fold, foldChannel } from '../ir/graph.js'
+import { evaluateExtent } from '../ir/shape.js'
+import type { GraphApplication } from '../runtime/application.js'
+import { decode, encode } from '../runtime/buffer.js'
+import { inMemory, type Weight } from '../runtime/weight.js'
+import type { ChannelMaxima } from './channels.js'
+
+type Weights = Readonly<Record<string, Weight>>
+type Dims = Readonly<Record<string, number>>
+
+/** How much of the difference between channels goes into the weights: half, where nothing says more. */
+export const usualAlpha = 0.5
+
+/** A tensor, one of its axes, and the element of it that each channel belongs to. */
+interface Place {
+  readonly tensor: string
+  readonly axis: number
+  readonly elements: readonly number[]
+}
+
+/** The factor of each channel at a place. */
+type Scaling = Place & { readonly factors: readonly number[] }
+
+/** A fold over the tensors of a model. */
+interface ModelFold {
+  /** `layer0.gated`. */
+  readonly name: string
+  readonly readers: readonly Place[]
+  readonly makers: readonly Place[]
+  readonly channels: number
+}
+
+export interface Smoothing {
+  /** The model's applications under its plan. */
+  readonly applications: readonly GraphApplication[]
+  readonly plan: string
+  readonly dims: Dims
+  /** Storage type of the model. */
+  readonly dtype: DType
+  readonly channels: ChannelMaxima
+  /** From 0, where channels of weights become alike, to 1, where those of activations do. */
+  readonly alpha: number
+}
+
+/**
+ * The weights with factors in them: `weights` in the type of the model, `exact` in float32. A tensor that is scaled is made from `exact`.
+ * @throws usage `smooth.alpha`, `smooth.plan` for a plan that has nothing to smooth, `smooth.channels` for an activation that was not
+ * calibrated or has other channels; what reading a weight throws
+ */
+export async function smoothWeights(
+  { applications, plan, dims, dtype, channels, alpha }: Smoothing,
+  weights: Weights,
+  exact: Weights,
+  signal?: AbortSignal,
+): Promise<{ readonly weights: Weights; readonly exact: Weights }> {
+  if (!(alpha >= 0 && alpha <= 1)) throw usageError('smooth.alpha', `alpha is ${alpha}, expected a number from 0 to 1`)
+  const folds = fromTheEnd(foldsOfModel(applications, plan, dims))
+  const scalings = new Map<string, Scaling[]>()
+  const add = (place: Place, factors: readonly number[]): void => {
+    scalings.set(place.tensor, [...(scalings.get(place.tensor) ?? []), { ...place, factors }])
+  }
+  const soFar = (name: string): Weight => times(existing(exact, name), scalings.get(name) ?? [], 'f32')
+  for (const fold of folds) {
+    const factors = await factorsOf(fold, soFar, maximaOf(fold, channels), alpha, signal)
+    for (const reader of fold.readers) add(reader, factors)
+    const inverse = factors.map((factor) => 1 / factor)
+    for (const maker of fold.makers) add(maker, inverse)
+  }
+  const scaled = { weights: { ...weights }, exact: { ...exact } }
+  for (const [name, places] of scalings) {
+    const weight = existing(exact, name)
+    scaled.exact[name] = times(weight, places, 'f32')
+    scaled.weights[name] = times(weight, places, dtype)
+  }
+  return scaled
+}
+
+/**
+ * Folds in an order in which a weight that one multiplies by was divided before, where another fold divides it: its channels are then
+ * compared as they will be.
+ */
+function fromTheEnd(folds: readonly ModelFold[]): ModelFold[] {
+  const rest = [...folds]
+  const ordered: ModelFold[] = []
+  while (rest.length > 0) {
+    const made = (fold: ModelFold): boolean =>
+      rest.some(
+        (other) => other !== fold && other.makers.some(({ tensor }) => fold.readers.some((reader) => reader.tensor === tensor)),
+      )
+    const next = rest.findIndex((fold) => !made(fold))
+    ordered.push(...rest.splice(Math.max(next, 0), 1))
+  }
+  return ordered
+}
+
+function existing(weights: Weights, name: string): Weight {
+  const found = weights[name]
+  if (found === undefined) throw new Error(`internal: there is no tensor ${name}`)
+  return found
+}
+
+/** A weight with factors along axes, computed when it is read. */
+function times(weight: Weight, places: readonly Scaling[], dtype: DType): Weight {
+  const { shape } = weight
+  const count = shape.reduce((product, extent) => product * extent, 1)
+  return {
+    ...{ dtype, shape, bytes: encode(dtype, new Float32Array(1)).byteLength * count },
+    async *pieces(signal) {
+      const values = Float64Array.from(decode('f32', (await inMemory(weight, signal)).data))
+      for (const { axis, elements, factors } of places) {
+        const along = new Float64Array(shape[axis] ?? 0).fill(1)
+        for (const [channel, element] of elements.entries()) along[element] = factors[channel] ?? 1
+        const behind = shape.slice(axis + 1).reduce((product, extent) => product * extent, 1)
+        for (let at = 0; at < values.length; at++)
+          values[at] = (values[at] ?? 0) * (along[Math.floor(at / behind) % along.length] ?? 1)
+      }
+      yield encode(dtype, Float32Array.from(values))
+    },
+  }
+}
+
+/** What calibration found of a fold's channels. @throws usage `smooth.channels` */
+function maximaOf({ name, channels }: ModelFold, { values }: ChannelMaxima): readonly number[] {
+  const found = values[name]
+  if (found?.length === channels) return found
+  const what = found === undefined ? 'was not calibrated' : `was calibrated with ${found.length} channels, and has ${channels}`
+  throw usageError('smooth.channels', `activation ${name} ${what}`, { hint: 'calibrate this model with `heddle calibrate`' })
+}
+
+/** The factor of each channel; 1 where all that is multiplied is 0. Channels that one element makes have one factor. */
+async function factorsOf(
+  { readers, makers, channels }: ModelFold,
+  weightOf: (tensor: string) => Weight,
+  maxima: readonly number[],
+  alpha: number,
+  signal: AbortSignal | undefined,
+): Promise<readonly number[]> {
+  const weights = new Float64Array(channels)
+  for (const { tensor, axis } of readers) {
+    const { data, shape } = await inMemory(weightOf(tensor), signal)
+    const behind = shape.slice(axis + 1).reduce((product, extent) => product * extent, 1)
+    for (const [at, value] of decode('f32', data).entries()) {
+      const channel = Math.floor(at / behind) % channels
+      weights[channel] = Math.max(weights[channel] ?? 0, Math.abs(value))
+    }
+  }
+  const group = groupsOf(makers, channels)
+  const most = (of: ArrayLike<number>): Map<number, number> => {
+    const found = new Map<number, number>()
+    for (const [channel, key] of group.entries()) found.set(key, Math.max(found.get(key) ?? 0, of[channel] ?? 0))
+    return found
+  }
+  const [activation, weight] = [most(maxima), most(weights)]
+  return group.map((key) => {
+    const factor = (activation.get(key) ?? 0) ** alpha / (weight.get(key) ?? 0) ** (1 - alpha)
+    return Number.isFinite(factor) && factor > 0 ? factor : 1
+  })
+}
+
+/** A number for each channel, equal where some weight makes both of one element. */
+function groupsOf(makers: readonly Place[], channels: number): number[] {
+  const group = Array.from({ length: channels }, (_, channel) => channel)
+  for (const { elements } of makers) {
+    const first = new Map<number, number>()
+    for (const [channel, element] of elements.entries()) {
+      const [key = channel, own = channel] = [group[first.get(element) ?? channel], group[channel]]
+      if (!first.has(element)) first.set(element, channel)
+      if (key !== own) for (const [other, found] of group.entries()) if (found === own) group[other] = key
+    }
+  }
+  return group
+}
+
+/**
+ * The folds over a model's tensors. Programs share tensors and caches, so what one of them folds, all that read the same tensors must.
+ * @throws usage `smooth.plan`
+ */
+function foldsOfModel(applications: readonly GraphApplication[], plan: string, dims: Dims): ModelFold[] {
+  const folds = new Map<string, ModelFold>()
+  const ofTensor = new Map<string, Set<string>>()
+  const own = applications.map((application) => {
+    const found = (application.graph.folds ?? []).map((fold): [string, ModelFold] => {
+      const made = overTensors(fold, application, dims)
+      return [JSON.stringify([made.readers, made.makers]), made]
+    })
+    for (const [key, fold] of found) {
+      if (!folds.has(key)) folds.set(key, fold)
+      for (const { tensor } of [...fold.readers, ...fold.makers])
+        ofTensor.set(tensor, (ofTensor.get(tensor) ?? new Set()).add(key))
+    }
+    return new Set(found.map(([key]) => key))
+  })
+  if (folds.size === 0) {
+    throw usageError('smooth.plan', `plan ${plan} quantises no rows of activations, so that there is nothing to smooth`, {
+      hint: 'best-llama-w8a8 and fasterllama-v1 do',
+    })
+  }
+  for (const [i, { label, weights }] of applications.entries()) {
+    for (const tensor of Object.values(weights)) {
+      if ([...(ofTensor.get(tensor) ?? [])].every((key) => own[i]?.has(key) === true)) continue
+      throw usageError(
+        'smooth.plan',
+        `plan ${plan}: ${label} reads ${tensor}, whose channels are scaled for other graphs alone`,
+        {
+          hint: 'smooth models whose plan quantises the same activations everywhere',
+        },
+      )
+    }
+  }
+  return [...folds.values()]
+}
+
+function overTensors({ value, shape, readers, makers }: Fold, application: GraphApplication, dims: Dims): ModelFold {
+  const { label, weights, dims: renamed = {} } = application
+  const sizes = {
+    ...dims,
+    ...Object.fromEntries(Object.entries(renamed).map(([name, extent]) => [name, evaluateExtent(extent, dims)])),
+  }
+  const channels = evaluateExtent(shape[1] ?? { factor: 1, dims: [] }, sizes)
+  const all = Array.from({ length: channels }, (_, channel) => channel)
+  const tensorOf = (weight: string): string => weights[weight] ?? weight
+  return {
+    name: `${label}.${value}`,
+    channels,
+    readers: readers.map(({ weight, axis }) => ({ tensor: tensorOf(weight), axis, elements: all })),
+    makers: makers.map(({ weight, axis, element }) => ({
+      ...{ tensor: tensorOf(weight), axis },
+      elements: all.map((channel) =>
+        Number(evaluateExpr(element, { ...emptyEnv(sizes), values: new Map([[foldChannel, channel]]) })),
+      ),
+    })),
+  }
+}

@@ -1,0 +1,61 @@
+/** `heddle watch`: a change is checked, a mistake is said and survived, and the signal ends it. */
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { watch } from '../../src/cli/watch.js'
+
+let root = ''
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'heddle-watch-'))
+  await mkdir(join(root, 'specs'))
+  await mkdir(join(root, 'node_modules'))
+  await symlink(process.cwd(), join(root, 'node_modules', 'heddle'))
+})
+afterEach(() => rm(root, { recursive: true, force: true }))
+
+const op = (name: string, by: string) => `export const ${name} = op('${name}', {
+  dims: ['m', 'n'],
+  inputs: { x: tensor('f32', 'm n') },
+  outputs: { y: tensor('f32', 'm n') },
+  body: ({ x }) => (m, c) => ({ y: x(m, c) * ${by} }),
+})
+`
+const specs = (by: string): string => `import { op, tensor } from 'heddle'\n${op('twice', by)}${op('other', '7')}`
+
+it('checks what a change makes new, says what is wrong with one, and goes on', async () => {
+  await writeFile(join(root, 'specs', 'ops.ts'), specs('2'))
+  const stop = new AbortController()
+  let text = ''
+  const log = (more: string): void => {
+    text += more
+  }
+  const context = { root, signal: stop.signal, verbose: false, out: () => undefined, log }
+  const said = (pattern: RegExp) => vi.waitFor(() => expect(text).toMatch(pattern), { timeout: 120_000, interval: 50 })
+  const change = async (by: string): Promise<void> => {
+    text = ''
+    await writeFile(join(root, 'specs', 'ops.ts'), specs(by))
+  }
+  const watching = watch({}, context)
+  await said(/watching/)
+  expect(text).toMatch(/ok {3}other[\s\S]*ok {3}twice[\s\S]*\d+ passed, 0 failed/)
+
+  await change('3')
+  await said(/passed, 0 failed/)
+  expect(text).toMatch(/ok {3}twice/)
+  expect(text).not.toMatch(/other/)
+
+  await change('missing')
+  await said(/error\[frontend\.rejected\][\s\S]*ops\.ts:6:46 [\s\S]*missing/)
+
+  await change('4')
+  await said(/passed, 0 failed/)
+  stop.abort(new Error('cancelled'))
+  await watching
+})
+
+it('needs a folder of specs', async () => {
+  await rm(join(root, 'specs'), { recursive: true })
+  const context = { root, signal: new AbortController().signal, verbose: false, out: () => undefined, log: () => undefined }
+  await expect(watch({}, context)).rejects.toMatchObject({ code: 'watch.specs' })
+})

@@ -1,0 +1,21 @@
+/** The manifest that ships is known by its digest and not read by its schema; any other is. */
+import { createHash } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { parseManifest } from '../../src/emit/manifest.js'
+import { shippedManifest } from '../../src/emit/shipped.js'
+
+/** What the schema refuses, which tells whether it was asked. */
+const text = JSON.stringify({ version: 1, kernels: 'none' })
+const digestOf = (of: string): string => createHash('sha256').update(of).digest('hex')
+
+test('the text of the digest is taken as it is', () => {
+  expect(parseManifest(text, 'm', undefined, digestOf(text))).toEqual({ version: 1, kernels: 'none' })
+})
+
+test.each([undefined, digestOf(`${text} `)])('another is read by its schema where %s ships', (digest) => {
+  expect(() => parseManifest(text, 'm', undefined, digest)).toThrow(expect.objectContaining({ code: 'manifest.invalid' }))
+})
+
+test('none is known where the code is not bundled', () => {
+  expect(shippedManifest).toBe(undefined)
+})
