@@ -24,6 +24,9 @@ int32_t heddle_launch_add_position__f32(const heddle_launch* launch, heddle_erro
 int32_t heddle_launch_add_step_position__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add_step_position__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_add_step_position__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_keys_values__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_keys_values__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_keys_values__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places__f32(const heddle_launch* launch, heddle_error* error);
@@ -536,12 +539,12 @@ int32_t heddle_launch_rms_norm_rotate_queries__f32(const heddle_launch* launch, 
 int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rotate_append_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rotate_append_of_norms__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_rotate_append_of_norms__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rows_from_col32__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rows_from_col32__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rows_from_col32__f32(const heddle_launch* launch, heddle_error* error);
@@ -586,6 +589,12 @@ int32_t heddle_launch_swiglu__f32(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_take__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_rotate_queries__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_rotate_queries__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_rotate_queries__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_tanh__f32(const heddle_launch* launch, heddle_error* error);
@@ -626,6 +635,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"add_step_position__bf16", "39284680e1d72231bd10f93e5134adc0419ff72b723259a03ffa1fae80d4c234", 4, 4, 1, heddle_launch_add_step_position__bf16, "rrrw"},
       {"add_step_position__f16", "06877302d9a2ae93f79f8346afba7864f47194acc7a7aee6e7456f0d0f10f2df", 4, 4, 1, heddle_launch_add_step_position__f16, "rrrw"},
       {"add_step_position__f32", "23764a74b9564bce9aaa0cef8a286391b7ce0e67f47bc40e72e5c5d8fdb829e5", 4, 4, 1, heddle_launch_add_step_position__f32, "rrrw"},
+      {"append_keys_values__bf16", "478498c32ae1221233c60654f367a090a1e153c5dc3e051cf08f3a504d6764e5", 10, 8, 1, heddle_launch_append_keys_values__bf16, "rrrrrrrrww"},
+      {"append_keys_values__f16", "8611979d43370be3b9afb930f5690928c9ea6cdfc900fbbfc03d06dcd22697dc", 10, 8, 1, heddle_launch_append_keys_values__f16, "rrrrrrrrww"},
+      {"append_keys_values__f32", "b713cf4c0090f224e30293e8b16e52ce444e1403328c7e5e6c60d077c9a1f901", 10, 8, 1, heddle_launch_append_keys_values__f32, "rrrrrrrrww"},
       {"append_places__bf16", "43ee5277754d8030e5b4eedb6d4159fd674d56aa2fafd098c956038f476688f4", 4, 4, 0, heddle_launch_append_places__bf16, "rrrw"},
       {"append_places__f16", "f6a81c33079c29beadc41d09008e17526e7f58de7953b2f6dff169d6bf25cfc1", 4, 4, 0, heddle_launch_append_places__f16, "rrrw"},
       {"append_places__f32", "a3759e39026a02457cdfdad7bf069b49aa1416e00c1fc2f49c21b1e1edd9f26d", 4, 4, 0, heddle_launch_append_places__f32, "rrrw"},
@@ -647,18 +659,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"auto_matmul_add_bias_tanh_cast_f32__bf16", "7d7bc2d94e5bae338037a2a203f4287f67b2512e33bc3637a13b54ff3d03a988", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__bf16, "rrrw"},
       {"auto_matmul_add_bias_tanh_cast_f32__f16", "5035d1b2c7ad0f084d9a8f874ab013134f726e29f0839994dfa5811e60be2426", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f16, "rrrw"},
       {"auto_matmul_add_bias_tanh_cast_f32__f32", "95de6ebf468d5851a1c9f4de50362912a877253fe4341e52a97cfab258faf3b3", 4, 3, 0, heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32, "rrrw"},
-      {"beam_attention__bf16", "5c2db0cf9566bc5985facc1ea6625b7b3f0db991dd757b615a4eab16c7720fd6", 15, 8, 1, heddle_launch_beam_attention__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention__f16", "ff35f68dbdbb17d2f1bcd15754b1026cfac7bf4ce3e17834b51c7df15e7af2eb", 15, 8, 1, heddle_launch_beam_attention__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention__f32", "3cf88d21aeab96ba1def0d3a3181d5c70de2cac9f5719de8aed86b176b529f4b", 15, 8, 1, heddle_launch_beam_attention__f32, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__bf16", "87679f05c430e84dbcc799c05b83c8277917331758b810b8730cf02c9581cbd7", 15, 8, 1, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__f16", "1a456f084f0fb476f41ffa0ff8794232a1405e9521bec3eba0bb57db9fc88c28", 15, 8, 1, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__f32", "3aa1cf52b7fa820de82b8617d8d6f34724ea28ede98b85a3f7b2b74e3c73d9e1", 15, 8, 1, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__bf16", "410f430d8c05b66cee76e199a6aa264ed67c7036465749986b1d5550f43cc908", 15, 8, 2, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__f16", "22d77c77121030fe35926375051e7c1e5e6abf6d063e87c0d84709e53dcc2ba5", 15, 8, 2, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__f32", "1edb87b3ccf43555bb292ef5b59e2130360fc7056253678ca3cbccbc0c44c33d", 15, 8, 2, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
-      {"beam_attention_window__bf16", "77b4847feed581359fac8581756909fe5c44de495ce0c24704bac7a58bada638", 15, 8, 2, heddle_launch_beam_attention_window__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_window__f16", "67c75675858409b0f92795adf7639b3d6a974f910c417adffa4a2fd1677f165d", 15, 8, 2, heddle_launch_beam_attention_window__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_window__f32", "961039f462d24f018993e08477f53e5accde7cc1c916abe4623487da0a8bb865", 15, 8, 2, heddle_launch_beam_attention_window__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention__bf16", "158715eff3adafa5ba53f9490b0f56b7028042fdc3137267a4c29f3abaa8c7ae", 13, 9, 3, heddle_launch_beam_attention__bf16, "rrrrrrrrrrwww"},
+      {"beam_attention__f16", "96ecf198ecb4ae97c705d62a57b9d17450d634b8787079ded72fb6adc4d2ecc1", 13, 9, 3, heddle_launch_beam_attention__f16, "rrrrrrrrrrwww"},
+      {"beam_attention__f32", "5f35362f4793b4b76a656ddf0b534ab720080a692516e8957653b7afac74f0b8", 13, 9, 3, heddle_launch_beam_attention__f32, "rrrrrrrrrrwww"},
+      {"beam_attention_of_norms__bf16", "67ee5895eba5c167c9b303457b94b69d50a1ed2f815d0babfeecc9e2294cc968", 15, 9, 5, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f16", "94a4a9d9b5951bebd9ea05a24544977c931703893f1b8963e53176049777812e", 15, 9, 5, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f32", "0ba1feeeb5b9b32198b04a9e9ed35d90e59cdfecfb717144bccda61e57ba5fbd", 15, 9, 5, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__bf16", "c214a88c8e391524ab1d8c63d7f1f94277ed9102e969d9bfcda183ca78e5d498", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f16", "e7b7589a0c0680b75e32c7345dfeeacac1143123843f8389fbedbbe46c87c63f", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f32", "d920ec46211889819ed895ba34a827906f86792d5b7ddcc7af61b04feedc974e", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_window__bf16", "4ffdf790df3a0a50577d8d069b303845cc68a3627146340e4cb717ceb95c6851", 13, 9, 4, heddle_launch_beam_attention_window__bf16, "rrrrrrrrrrwww"},
+      {"beam_attention_window__f16", "acda09a160748361dc3423e7443bf70ac0ab1f829102f49633704474831cd47a", 13, 9, 4, heddle_launch_beam_attention_window__f16, "rrrrrrrrrrwww"},
+      {"beam_attention_window__f32", "18873ff8050d746d1cd2124ef48d8324659d66f408da0cdb9738a13c3f391864", 13, 9, 4, heddle_launch_beam_attention_window__f32, "rrrrrrrrrrwww"},
       {"beam_candidates__bf16__k1", "fcd8a8bd314d7d13f5ca55d75ca19441ba196f44c7e7aab2c5ae31a67d1fdd2b", 5, 4, 0, heddle_launch_beam_candidates__bf16__k1, "rwwww"},
       {"beam_candidates__bf16__k16", "4197d2b2b120f57581f2f52e0af6b714188b650813a0f8e80e993e7c9e554067", 5, 4, 0, heddle_launch_beam_candidates__bf16__k16, "rwwww"},
       {"beam_candidates__bf16__k2", "e665936a7aa51128c78b21ed98348fd2a86676501221dad60348c1adc4a1ad61", 5, 4, 0, heddle_launch_beam_candidates__bf16__k2, "rwwww"},
@@ -1077,18 +1089,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"pack_rows__bf16", "52121a85dfa4c43f776ece74fc06293427fd7b4d1d6b91580422b15c3eafbf28", 4, 4, 0, heddle_launch_pack_rows__bf16, "rrrw"},
       {"pack_rows__f16", "e1116df335e3ce9fa1992dfefce9bb27ea6288e30b041c31ecb3fcaeff14f208", 4, 4, 0, heddle_launch_pack_rows__f16, "rrrw"},
       {"pack_rows__f32", "03bbfb4b915a05ad0e65cdb4512a7b74a9a12c662b66ad3a3efdd5c4e3f424dc", 4, 4, 0, heddle_launch_pack_rows__f32, "rrrw"},
-      {"past_attention__bf16", "0c611663659d491e5da0e009c5332c97de5334e6e7475e95aa8a67fe1a17b678", 11, 7, 1, heddle_launch_past_attention__bf16, "rrrrrrrrwww"},
-      {"past_attention__f16", "e0b402590b31999d53148ea86ebf7926a36577a0d1af03f82995c7cbdb966a9b", 11, 7, 1, heddle_launch_past_attention__f16, "rrrrrrrrwww"},
-      {"past_attention__f32", "f2dd12dc834b1549079f3d5cd71b505d5a21623acee61e01d59a0e67e805d10e", 11, 7, 1, heddle_launch_past_attention__f32, "rrrrrrrrwww"},
-      {"past_attention_of_norms__bf16", "cf1e9e485a5eafd8dc52d1862469096adb82cd796b55f1a2f8b8adab90b1e3ce", 11, 7, 1, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
-      {"past_attention_of_norms__f16", "3f88370d646a7998d533cbf4261ced0492f4d9f0aef6a903181b0b32562cc205", 11, 7, 1, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
-      {"past_attention_of_norms__f32", "a1ec5491d65d36446830064894646a02c769dea050d2cd41f96f4d156c89e71d", 11, 7, 1, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__bf16", "ce7d4412c626a697972c3302d720529877d18f275e0eac0a42c11da957e855f0", 11, 7, 2, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__f16", "63f2f951f7f0b4ffcd8dc8de781786b6607a28bc4d1225606e0287c7a3f8d180", 11, 7, 2, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__f32", "6f2d9de7fac6a18868a26f0cd5bc9241306fec63f98c252ac7dec7b2e910efc7", 11, 7, 2, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
-      {"past_attention_window__bf16", "7e4a4c67f49980a35840ae7eb2d4277ed57553f85b19ed4a5e48489bac06ca41", 11, 7, 2, heddle_launch_past_attention_window__bf16, "rrrrrrrrwww"},
-      {"past_attention_window__f16", "40e1e340db0d488421af0da0684aa9727dc596ea85d7a71a1167088566ea27b2", 11, 7, 2, heddle_launch_past_attention_window__f16, "rrrrrrrrwww"},
-      {"past_attention_window__f32", "f30b2875fa5ba590cbb14430af18df5820b28ec8cd75ee79a47dbdcde123e48b", 11, 7, 2, heddle_launch_past_attention_window__f32, "rrrrrrrrwww"},
+      {"past_attention__bf16", "c30d97ce3d03863236903117796866fc8229f016b739772f3eecb4540d372529", 9, 8, 3, heddle_launch_past_attention__bf16, "rrrrrrwww"},
+      {"past_attention__f16", "c0adbc5ccb61a1fed84fd60a72d53b603cea5f44973754092eb9779ae54f94e9", 9, 8, 3, heddle_launch_past_attention__f16, "rrrrrrwww"},
+      {"past_attention__f32", "8843490d1e4697290f545412e8011c35516a60c05fb60c2a6e7fd3929435076e", 9, 8, 3, heddle_launch_past_attention__f32, "rrrrrrwww"},
+      {"past_attention_of_norms__bf16", "7ffd57bb43775cc58a0caaab478d1e1067ad38c9a17f16dc1c190ad1ad5ebb76", 11, 8, 5, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f16", "422b8b8313b00eb93100c1380758cfcf3737b5fd391eae389e4e4001f268f262", 11, 8, 5, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f32", "f17569f1825a99666d34cd06a96197cee62c98cb2412881a975167902cfe1ba0", 11, 8, 5, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__bf16", "f74b19aa0d974dbcaa2f99a68fd8ed98fbe24f543bbc26b4363baa1db28ecc95", 11, 8, 6, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f16", "eddec37c69fdfab563d40cd87c209dea8cf7b6c0f01f54ef07c8212c441fe785", 11, 8, 6, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f32", "47f3858c8704931a16af4833cbf2a0b1cf2f0dc5df4cce44d838cf6a9db8ae15", 11, 8, 6, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
+      {"past_attention_window__bf16", "90e8bb215c8d715f7f4b6a6c5ea71986b99d7904ef0c997d4bd25239f5d8b9d0", 9, 8, 4, heddle_launch_past_attention_window__bf16, "rrrrrrwww"},
+      {"past_attention_window__f16", "508b77b744c1616b377df84cfef4d1ef7636b689d46f07a4b424715a98288111", 9, 8, 4, heddle_launch_past_attention_window__f16, "rrrrrrwww"},
+      {"past_attention_window__f32", "65d113260df6f0be56c8276f8af0fcd4c144e649a18436315af829c670c7e13f", 9, 8, 4, heddle_launch_past_attention_window__f32, "rrrrrrwww"},
       {"past_heads__bf16", "6bd8ce393a36fbaff2b1e1ef240769900184cbf16e0869e84d3ba55946806e15", 3, 6, 0, heddle_launch_past_heads__bf16, "rrw"},
       {"past_heads__f16", "d460e742f971bc5d83d2e70dbf6fe7db32cc0fe58e2336fd47693df3c5a95897", 3, 6, 0, heddle_launch_past_heads__f16, "rrw"},
       {"past_heads__f32", "34e765e3abb76bf21dffbeb738cf927dddf3b4be2b3118d86d3ae9f81218d0ca", 3, 6, 0, heddle_launch_past_heads__f32, "rrw"},
@@ -1104,9 +1116,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"qkv_bias_split_heads__bf16", "6becc606c0c3fc942445d3c1652fb0e1a2f6ec785b358af405cf2f9c195d3fd1", 9, 4, 0, heddle_launch_qkv_bias_split_heads__bf16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f16", "7e30a660dd274986d2d705806e1110390e27a8952b6cf4b6d3831861ccf2d8a5", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f32", "c5b3bcd5c58fb92c1ea90ad09e97459cea24b3f65a27722428e4ce65e29e2708", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f32, "rrrrrrwww"},
-      {"qkv_bias_unpack_split_heads__bf16", "d9de977e81c0966db7c38268dde4937a61a3aef4c0bd2cbfc5404b070fdef14f", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__bf16, "rrrrrrwww"},
-      {"qkv_bias_unpack_split_heads__f16", "cf50a057f4f508eecdc41f081570b45b50f4c2f3500eaec77580e2496d0f2b16", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f16, "rrrrrrwww"},
-      {"qkv_bias_unpack_split_heads__f32", "f356a0691c1322d4d6b11c2d35f54174b3e58701e4e093ae24f7945bbf440c92", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f32, "rrrrrrwww"},
+      {"qkv_bias_unpack_split_heads__bf16", "52bc017d88a7a9cca020a90f73686bebca99d92b44fe3da85c2ef436e1bef620", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__bf16, "rrrrrrwww"},
+      {"qkv_bias_unpack_split_heads__f16", "8f327838b6e4aef366a0c143cefe440dcb9c2db7f98c1b4fd401122745c318b3", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f16, "rrrrrrwww"},
+      {"qkv_bias_unpack_split_heads__f32", "4e70ce393d75a7b86c68dcb85401999e7676175bca70d146f07bdb71bd8fed89", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f32, "rrrrrrwww"},
       {"quantize__bf16", "e41d355200057a4fc5c779e66fd33dc050677c07432f61899714b09160eae670", 2, 2, 1, heddle_launch_quantize__bf16, "rw"},
       {"quantize__f16", "b2e567a64a56dae04e657e779851a25e47eaaa10e8354d9b3895127784ae3b6c", 2, 2, 1, heddle_launch_quantize__f16, "rw"},
       {"quantize__f32", "0f7e2578e2590d5c84fa261abc52cc0bcea3e4bc0c71e874d785c4c0dbfe2a95", 2, 2, 1, heddle_launch_quantize__f32, "rw"},
@@ -1135,15 +1147,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_rotate_queries__bf16", "c2bb797a846d4dabd98c003e071e7c7727752aa02c30387bc54a0ed5b6bfd807", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__bf16, "rrrrrw"},
       {"rms_norm_rotate_queries__f16", "6630175cc6c59ab25cb12e74f64ecafbcb2661f09f4a479344b8acec23366e71", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f16, "rrrrrw"},
       {"rms_norm_rotate_queries__f32", "8ba3c9d1d20a3885a09e457da9616e744e55a46e75d4f9b3a8af2d80ebe6ce1f", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f32, "rrrrrw"},
-      {"rotate_append__bf16", "15a9c460e5a2a54415d412121647278a1be306708abb9878421772e0f8a10ed9", 13, 9, 0, heddle_launch_rotate_append__bf16, "rrrrrrrrrrrww"},
-      {"rotate_append__f16", "f6e20066a475559b2f7f930099d34f5d45a78a69e4218001c14e3b84ad0485ec", 13, 9, 0, heddle_launch_rotate_append__f16, "rrrrrrrrrrrww"},
-      {"rotate_append__f32", "b850cbc4980ae78300c568b9608543acfd0e77a30d6be6c0d39ff523b6bd1427", 13, 9, 0, heddle_launch_rotate_append__f32, "rrrrrrrrrrrww"},
-      {"rotate_append_of_norms__bf16", "4119dba8aa01387942b743a7ce309446de9f884e19195514052b0fb64c1a3718", 13, 9, 0, heddle_launch_rotate_append_of_norms__bf16, "rrrrrrrrrrrww"},
-      {"rotate_append_of_norms__f16", "bc1558160795131164451d83c87362bb1b6a4054a7fbc1e857df5f5081bbfc36", 13, 9, 0, heddle_launch_rotate_append_of_norms__f16, "rrrrrrrrrrrww"},
-      {"rotate_append_of_norms__f32", "df70b698b5483bbc18988733b1c0c7c46f950311e4e5f988435fed7e6fe7c10a", 13, 9, 0, heddle_launch_rotate_append_of_norms__f32, "rrrrrrrrrrrww"},
+      {"rotate_append__bf16", "2debd157abff46193704aadedbe9550344bcef79b78f637785eb80b72f01cd3b", 12, 9, 2, heddle_launch_rotate_append__bf16, "rrrrrrrrrrww"},
+      {"rotate_append__f16", "06b5d3854ff6ecd1dad1ab6f623979698824d5989f49f1af78ee0ee13a82fa81", 12, 9, 2, heddle_launch_rotate_append__f16, "rrrrrrrrrrww"},
+      {"rotate_append__f32", "4f17915b53d97dc86f3b34d6bcd4e8e46f4580de8e3ad0baa4b73d51b41aa16c", 12, 9, 2, heddle_launch_rotate_append__f32, "rrrrrrrrrrww"},
       {"rotate_halves__bf16", "85a4d2d130e806fbb80066b648842e69e7e83e5713679a86cf471d6ce9b0d1ba", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
       {"rotate_halves__f16", "f28a63e3922b43aaf3195d5fc0ef7dd7a7b4a2abc1533af5befc27995f759e7a", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
       {"rotate_halves__f32", "1f22177dd6d6c32caf5c50bbe1812c176ed724149686589fd8225195f32ad2c8", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
+      {"rotate_queries__bf16", "cb8250f71507ae62ab7017f942b04186afcfe0979f7ce3eb75a09599cc60a07e", 5, 6, 0, heddle_launch_rotate_queries__bf16, "rrrrw"},
+      {"rotate_queries__f16", "27189470385576c372b3a880629dcb2c1c072c5feecc0c7fd5fae4574c0fd9a8", 5, 6, 0, heddle_launch_rotate_queries__f16, "rrrrw"},
+      {"rotate_queries__f32", "4011cc005edd9f69fc6f213c2cbbfe9adb314aefe2a1c1d33f73a0de8c9b388b", 5, 6, 0, heddle_launch_rotate_queries__f32, "rrrrw"},
       {"rows_from_col32__bf16", "789ebe4aa0b4b34d4c320789276be489abc12f40dc34948e6b78c3785e8bc951", 2, 2, 0, heddle_launch_rows_from_col32__bf16, "rw"},
       {"rows_from_col32__f16", "8be044c26f30863a22b220e3b8ba8bec7f27445240523896b31baf9b77f16da6", 2, 2, 0, heddle_launch_rows_from_col32__f16, "rw"},
       {"rows_from_col32__f32", "016d12d41ad6b552e0975edb5a7a0aeefcd65cc0cffb83937dd6e6473784c38c", 2, 2, 0, heddle_launch_rows_from_col32__f32, "rw"},
@@ -1185,9 +1197,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"swiglu__bf16", "7e30eccfcdaa09101b2bcfcbf1ed0764ca8c00ce3421f3d337239cd6903155ea", 3, 2, 0, heddle_launch_swiglu__bf16, "rrw"},
       {"swiglu__f16", "2bcd03acef27d25f3276213fd82e4d8f8a9936d81fed13096259fb7489e4545a", 3, 2, 0, heddle_launch_swiglu__f16, "rrw"},
       {"swiglu__f32", "1686ec404b515aa8bd21ca60bbc136ab253447fa8806508a560be6415386f0aa", 3, 2, 0, heddle_launch_swiglu__f32, "rrw"},
-      {"take__bf16", "edfbe1d41c956a6e47535852f3ac35e224656cc346d06f5cd4a7e4000a39d454", 2, 3, 1, heddle_launch_take__bf16, "rw"},
-      {"take__f16", "ed4849d805bf52352c61e1abe87c98f3d3c724f996316bc485ecd9a86cdab388", 2, 3, 1, heddle_launch_take__f16, "rw"},
-      {"take__f32", "0495400c83b917db13f38822f40131037cdd090045bf7ba93a317dc0767c6b8d", 2, 3, 1, heddle_launch_take__f32, "rw"},
+      {"take__bf16", "90028bffb07f63c5ca60d4d0b0ffd9838c8fcafebac28248101a9778faca2201", 2, 3, 1, heddle_launch_take__bf16, "rw"},
+      {"take__f16", "e266ef7ea82a6f45b6db335775caa2832cd17c1933d63747304f46b7bca8c638", 2, 3, 1, heddle_launch_take__f16, "rw"},
+      {"take__f32", "30222469c585cacf87f9813c58b80f2e28010636b2465ca3273bc6cea2553535", 2, 3, 1, heddle_launch_take__f32, "rw"},
+      {"take_rms_norm_rotate_keys__bf16", "505923186fe93d74595cbde8dd9c49612a79be3c173fbfa3740aaae2b648576d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__bf16, "rrrrrw"},
+      {"take_rms_norm_rotate_keys__f16", "2918dbbd1c49ef25f929cd2296750cc487f41429d0923decf239bb0447e5c253", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f16, "rrrrrw"},
+      {"take_rms_norm_rotate_keys__f32", "7563312be2e5f21a83b8c56e857176571b90792fa05328b34f570d44fd1eee6d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f32, "rrrrrw"},
+      {"take_rms_norm_rotate_queries__bf16", "c9b833857cb2aa2a12f76cc49a88f180039ea1c16503ca08ef25ebb3c23a3e9b", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__bf16, "rrrrrw"},
+      {"take_rms_norm_rotate_queries__f16", "a5574b91272aa5b59e16f4bc4af7b0d77d2ae779ab251d24c3412aef1a134a6f", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__f16, "rrrrrw"},
+      {"take_rms_norm_rotate_queries__f32", "83547775bc6bd10a218fd2d9058a736c0fdb391210648dbe1fec47feaf796006", 6, 6, 2, heddle_launch_take_rms_norm_rotate_queries__f32, "rrrrrw"},
       {"tanh__bf16", "fa47e87bd47bbccd4223127412eacc93c91204a95fb4f2c7abd60ec1c38f6b0a", 2, 2, 0, heddle_launch_tanh__bf16, "rw"},
       {"tanh__f16", "c52f189d39a143cb171f9b3597580298a108d8639284177137e218b9d6b2b7a0", 2, 2, 0, heddle_launch_tanh__f16, "rw"},
       {"tanh__f32", "f317c0ec3f447969cae48b2a5adf7d07901986508a0bcaae58039e98b7c9a238", 2, 2, 0, heddle_launch_tanh__f32, "rw"},
@@ -1204,9 +1222,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"unpack_split_heads__bf16", "4c4976c64c940a3d7e76f8900ef0b159ea104f77594e4ad35f13ae3ce702f0b8", 4, 5, 0, heddle_launch_unpack_split_heads__bf16, "rrrw"},
       {"unpack_split_heads__f16", "d1d63a7ec2ea20cddb73836a96b66b9d2e349f56d0cf39500a1700461a4545bc", 4, 5, 0, heddle_launch_unpack_split_heads__f16, "rrrw"},
       {"unpack_split_heads__f32", "1dc2f9c93148f65ee01f2e3ce019e5ef4fcb2870304bbb8be372ea925f18bed0", 4, 5, 0, heddle_launch_unpack_split_heads__f32, "rrrw"},
-      {"unpack_split_kv__bf16", "a2f6ceeb15276f5a89317126b7394e151fe0866c502afb3e382faa1d5d124f0e", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
-      {"unpack_split_kv__f16", "59fdb70137c284d911f1f3c0225be24999da10c74caefca4b1e20d1dd2cd05dd", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
-      {"unpack_split_kv__f32", "2e4cb639d658e363fbaa65695080e282a64826779464ac1ea2cd5f3249104173", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},
+      {"unpack_split_kv__bf16", "33161fd40e8289960fbceed137bb24e876507501ce84e86067587356d99c37d8", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
+      {"unpack_split_kv__f16", "681fb3d4b05d1bbc64a46ac42fb748043f64b16b9877f77709c81a3b674e14da", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
+      {"unpack_split_kv__f32", "45d3a9beba19631c5a9a89307c938c28da7068dc951ec387d55346b289300264", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},
       {"word_lookup__bf16", "17497fbb14a048a8adbf5d761740ff5e1a1e2d3a9b48d023e4dacb2eda7c4726", 3, 3, 0, heddle_launch_word_lookup__bf16, "rrw"},
       {"word_lookup__f16", "3800192ef28d4498c81c3db5272714c409dcef3e25991550e3b4b42dc25f86f8", 3, 3, 0, heddle_launch_word_lookup__f16, "rrw"},
       {"word_lookup__f32", "d1b2ff28b70ea4fde400f847176a6900cb2c028b38a1868a1b12e2e40f61ae90", 3, 3, 0, heddle_launch_word_lookup__f32, "rrw"},

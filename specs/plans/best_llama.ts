@@ -1,66 +1,83 @@
 /**
- * This project's own LLaMA: keys and values in one product, biases and residuals in epilogues, gate and up in one product that ends in what
- * passes. Of a step, the rotation of query and key, what joins the caches, and attention over the heads that are shared are one kernel; of
- * a prompt, attention runs in tiles over the caches, behind the kernel that rotates keys and puts them there with the values.
+ * This project's own LLaMA: queries, keys and values in one product, biases and residuals in epilogues, gate and up in one product that ends
+ * in what passes. Of a step, the norms of heads, the rotation of query and key, what joins the caches, and attention over the heads that are
+ * shared are one kernel; of a prompt, attention runs in tiles over the caches, behind the kernels that rotate queries and keys and put these
+ * into the caches with the values. `best-llama-int8w` and `best-llama-w8a8` have the same kernels around int8.
  */
 import { type GraphDecl, plan } from 'heddle'
 import { llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from '../graphs/llama_ends.js'
 import { everyFlags, type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
 
+type Form = 'step' | 'beams' | 'prompt'
+type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
+
+/** How products of a plan are called, and what stands between their sums and what is made of them. */
+interface Products {
+  readonly multiply: string
+  readonly behind: (product: string) => readonly string[]
+}
+
 /** Between the two products of attention. */
 const weighing = ['scores', 'scaled', 'masked', 'probabilities']
 
-const stepAttention = [
-  'queryTurned',
-  'keyTurned',
-  'keyCache',
-  'valueCache',
-  'keyPast',
-  'valuePast',
-  ...weighing,
-  'context',
-] as const
-const promptAttention = ['keyPast', 'valuePast', 'queryRuns', 'queryHeads', ...weighing, 'attended', 'merged', 'context'] as const
+/** Columns of the product that makes queries, keys and values: those with their biases, where the family has them. */
+const parts = ({ bias }: LlamaFlags) => ['query', 'key', 'value'].map((name) => (bias === 'none' ? name : `${name}Bias`))
 
-type Stacks = Readonly<Record<string, readonly string[]>>
+/** What is computed at once. */
+const stacks = ({ bias }: LlamaFlags): Readonly<Record<string, readonly string[]>> => ({
+  qkv: ['query', 'key', 'value'],
+  ...(bias === 'none' ? {} : { qkvBias: ['queryBias', 'keyBias', 'valueBias'] }),
+})
 
-/** What layers of both forms have in common. */
-function common({ bias }: LlamaFlags) {
-  const stacked: Stacks = { kv: ['key', 'value'], ...(bias === 'none' ? {} : { kvBias: ['keyBias', 'valueBias'] }) }
-  const down = ['down', 'outputResidual']
+/** Products with what follows them. The one of queries, keys and values is a group where anything does. */
+function products({ multiply, behind }: Products, { bias }: LlamaFlags): Groups {
+  const made = (product: string, ...more: readonly string[]) => [product, ...behind(product), ...more]
+  const qkv = made('qkv', ...(bias === 'none' ? [] : ['qkvBias']))
+  const down = made('down', 'outputResidual')
   return {
-    stacked,
-    groups: {
-      matmul_swiglu: ['gate', 'up', 'gated'],
-      ...(bias === 'none'
-        ? {}
-        : {
-            matmul_bias: [
-              ['query', 'queryBias'],
-              ['kv', 'kvBias'],
-            ],
-          }),
-      ...(bias === 'all'
-        ? { matmul_residual: down, matmul_bias_residual: ['projection', 'projectionBias', 'attentionResidual'] }
-        : { matmul_residual: [['projection', 'attentionResidual'], down] }),
-    },
+    [`${multiply}_swiglu`]: [[...made('gate'), ...made('up'), 'gated']],
+    ...(qkv.length === 1 ? {} : { [bias === 'none' ? multiply : `${multiply}_bias`]: [qkv] }),
+    ...(bias === 'all'
+      ? {
+          [`${multiply}_residual`]: [down],
+          [`${multiply}_bias_residual`]: [made('projection', 'projectionBias', 'attentionResidual')],
+        }
+      : { [`${multiply}_residual`]: [made('projection', 'attentionResidual'), down] }),
   }
 }
 
-const over = (form: 'step' | 'beams' | 'prompt', flags: LlamaFlags) => {
-  const { stacked, groups } = common(flags)
-  // What is normed is no part of a stack, and a window has an end of its own.
-  const ofHeads = flags.norm ? '_of_norms' : ''
-  const ofPlaces = flags.window ? '_window' : ''
-  const own: Readonly<Record<string, readonly string[]>> =
-    form === 'step' || form === 'beams'
-      ? { [`${form === 'beams' ? 'beam' : 'past'}_attention${ofHeads}${ofPlaces}`]: stepAttention }
-      : {
-          [`prompt_attention${ofPlaces}`]: promptAttention,
-          [`rotate_append${ofHeads}`]: ['keyTurned', 'keyCache', 'valueCache'],
-        }
+/** Of a step everything between products is one kernel. A norm of heads, and an end of the window, are more in it. */
+function stepAttention(form: 'step' | 'beams', flags: LlamaFlags): Groups {
+  const turned = ['queryTurned', 'keyTurned', 'keyCache', 'valueCache', 'keyPast', 'valuePast']
+  const normed = flags.norm ? ['queryNorm', 'keyNorm'] : []
+  const name = `${form === 'beams' ? 'beam' : 'past'}_attention${flags.norm ? '_of_norms' : ''}${flags.window ? '_window' : ''}`
+  return { [name]: [[...parts(flags), ...normed, ...turned, ...weighing, 'context']] }
+}
+
+/** Of a prompt queries are turned by one kernel, keys by the one that puts them into the cache, or before that where they are normed. */
+function promptAttention(flags: LlamaFlags): Groups {
+  const [query = '', key = '', value = ''] = parts(flags)
+  const caches = ['keyCache', 'valueCache']
+  const turned: Groups = flags.norm
+    ? {
+        take_rms_norm_rotate_queries: [[query, 'queryNorm', 'queryTurned']],
+        take_rms_norm_rotate_keys: [[key, 'keyNorm', 'keyTurned']],
+        append_keys_values: [[value, ...caches]],
+      }
+    : { rotate_queries: [[query, 'queryTurned']], rotate_append: [[key, value, 'keyTurned', ...caches]] }
+  const attention = ['keyPast', 'valuePast', 'queryRuns', 'queryHeads', ...weighing, 'attended', 'merged', 'context']
+  return { ...turned, [`prompt_attention${flags.window ? '_window' : ''}`]: [attention] }
+}
+
+/** Stacks and groups of a layer, whatever its products multiply. */
+export const bestLayer = (form: Form, flags: LlamaFlags, of: Products) => ({
+  stacked: stacks(flags),
+  groups: { ...products(of, flags), ...(form === 'prompt' ? promptAttention(flags) : stepAttention(form, flags)) },
+})
+
+const over = (form: Form, flags: LlamaFlags) => {
   const layer: GraphDecl = llamaLayer(form, flags)
-  return plan('best-llama', layer, { stacked, groups: { ...groups, ...own } })
+  return plan('best-llama', layer, bestLayer(form, flags, { multiply: 'matmul', behind: () => [] }))
 }
 
 export const bestLlama = [

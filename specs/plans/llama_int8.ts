@@ -1,12 +1,13 @@
 /**
  * Layers of the LLaMA family with int8 weights. `fasterllama-v1` is FasterLLaMA v1.0, kernel by kernel: activations are quantised row by
  * row by the kernels that make them, products are int8's, and what stands between two products is one kernel. `best-llama-w8a8` multiplies
- * the same integers, and takes steps, residuals and the gate into the products. `best-llama-int8w` keeps activations in floats: where few
- * rows are multiplied, weights are what takes time, and they are half as many bytes.
+ * the same integers with the kernels of `best-llama`, whose products bring sums back to floats first. `best-llama-int8w` has these as well
+ * and keeps activations in floats: where few rows are multiplied, weights are what takes time, and they are half as many bytes.
  */
-import { plan } from 'heddle'
+import { type GraphDecl, plan } from 'heddle'
 import { llamaHead, llamaLikelihood, llamaSomeLogits } from '../graphs/llama_ends.js'
 import { everyFlags, type LlamaFlags, llamaLayer } from '../graphs/llama_layer.js'
+import { bestLayer } from './best_llama.js'
 
 type Form = 'step' | 'beams' | 'prompt'
 type Groups = Readonly<Record<string, readonly (readonly string[])[]>>
@@ -77,45 +78,29 @@ const fasterllama = (form: Form, flags: LlamaFlags) =>
     },
   })
 
-/** Products whose epilogues bring sums back to floats, by the name of what multiplies. */
-const scaledProducts = (multiply: string, flags: LlamaFlags): Groups => ({
-  [named(multiply, hasBias(flags))]: (['query', 'key', 'value'] as const).map((node) => [
-    node,
-    `${node}.float`,
-    ...headBias(flags, node),
-  ]),
-  [named(multiply, hasLastBias(flags), 'residual')]: [
-    ['projection', 'projection.float', ...lastBias(flags), 'attentionResidual'],
-    ...(flags.bias === 'all' ? [] : [['down', 'down.float', 'outputResidual']]),
-  ],
-  ...(flags.bias === 'all' ? { [named(multiply, 'residual')]: [['down', 'down.float', 'outputResidual']] } : {}),
-  [named(multiply, 'swiglu')]: [['gate', 'gate.float', 'up', 'up.float', 'gated']],
-})
+/** What multiplies int8, and brings its sums back to floats. */
+const scaled = (multiply: string) => ({ multiply, behind: (product: string) => [`${product}.float`] })
 
-/** Heads that are normed are turned by the kernel that norms them. */
-const normedHeads = (flags: LlamaFlags): Groups =>
-  flags.norm ? { rms_norm_rotate_queries: [turned(flags, 'query')], rms_norm_rotate_keys: [turned(flags, 'key')] } : {}
-
-const bestW8a8 = (form: Form, flags: LlamaFlags) =>
-  plan('best-llama-w8a8', llamaLayer(form, flags), {
+const bestW8a8 = (form: Form, flags: LlamaFlags) => {
+  const layer: GraphDecl = llamaLayer(form, flags)
+  const { stacked, groups } = bestLayer(form, flags, scaled('int8_rows_matmul'))
+  const normed = ['attentionNorm', 'innerNorm'].map((norm) => [norm, `${norm}.int8`])
+  return plan('best-llama-w8a8', layer, {
+    stacked,
     quantised: { dynamic: activations },
-    groups: {
-      rms_norm_quantize_rows: [
-        ['attentionNorm', 'attentionNorm.int8'],
-        ['innerNorm', 'innerNorm.int8'],
-      ],
-      ...scaledProducts('int8_rows_matmul', flags),
-      ...normedHeads(flags),
-      ...softmax(form, flags),
-      ...packQuantize(form),
-    },
+    groups: { rms_norm_quantize_rows: normed, ...groups },
   })
+}
 
-const bestInt8w = (form: Form, flags: LlamaFlags) =>
-  plan('best-llama-int8w', llamaLayer(form, flags), {
-    quantised: { weightOnly: products },
-    groups: { ...scaledProducts('int8_weight_matmul', flags), ...normedHeads(flags), ...softmax(form, flags) },
+const bestInt8w = (form: Form, flags: LlamaFlags) => {
+  const layer: GraphDecl = llamaLayer(form, flags)
+  const { stacked, groups } = bestLayer(form, flags, scaled('int8_weight_matmul'))
+  return plan('best-llama-int8w', layer, {
+    stacked,
+    quantised: { weightOnly: ['qkv', 'projection', 'gate', 'up', 'down'] },
+    groups,
   })
+}
 
 /** Around the layers nothing is quantised: near ties between words are decided there. */
 const ends = (name: string) => [

@@ -3,8 +3,9 @@
  * neighbours are made as chunks, others element by element; folds that are the same for the whole row are computed once a call.
  */
 import type { Expr } from '../ir/expr.js'
+import { keyOf } from '../ir/keys.js'
 import { classify, offsetOf } from '../schedule/access.js'
-import { contains, rewritePaths, usesIndex } from '../schedule/rewrite.js'
+import { contains, foldsOnEveryPath, rewritePaths, usesIndex } from '../schedule/rewrite.js'
 import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
 import { scalarText } from './names.js'
 
@@ -39,18 +40,17 @@ export function elementStatements(
     return { kind: 'element', type, row: name, index: { kind: 'index', type: 'i32', name: column } }
   }
   const chunks = new Map<string, string>()
+  const folded = new Map<string, string>()
+  const certain = foldsOnEveryPath(value)
   const rest = rewritePaths(value, (node, always) => {
     // What only some elements evaluate may lie outside of its tensor for the others.
-    if (!always) return undefined
-    if (node.kind === 'fold' && !usesIndex(node, column)) {
+    if (node.kind === 'fold' && !usesIndex(node, column) && (always || certain.has(keyOf(node)))) {
       const text = expressionText(node, scope)
-      return rowValue(
-        node.type,
-        named((given) => `const ${scalarText[node.type]} ${given} = ${text};`, 'common'),
-        '',
-      )
+      const common = folded.get(text) ?? named((given) => `const ${scalarText[node.type]} ${given} = ${text};`, 'common')
+      folded.set(text, common)
+      return rowValue(node.type, common, '')
     }
-    if (node.kind !== 'load' || !usesIndex(node, column)) return undefined
+    if (!always || node.kind !== 'load' || !usesIndex(node, column)) return undefined
     const tensor = tensorOf(node.tensor, scope)
     const access = classify(offsetOf(tensor, node.indices, scope.fixed), column)
     if (access.kind !== 'contiguous' || access.run !== Number.POSITIVE_INFINITY) return undefined

@@ -153,11 +153,18 @@ function readClass(value: Node): Facts['results'][string] {
   )
 }
 
-/** A number, a name, or a product of such. */
-function readSize(value: Node, { dims, attrs }: Declared): Count {
+/** A number, a name, a product of such, or a sum of products. */
+function readSize(value: Node, declared: Declared): Count {
   const node = follow(value)
   if (Node.isNumericLiteral(node) || Node.isPrefixUnaryExpression(node)) return staticNumber(value)
-  const parts = staticString(value).split('*')
+  const [first = 0, ...more] = staticString(value)
+    .split('+')
+    .map((term) => readProduct(value, term, declared))
+  return more.reduce<Count>((left, right) => ['add', left, right], first)
+}
+
+function readProduct(value: Node, text: string, { dims, attrs }: Declared): Count {
+  const parts = text.split('*')
   const known = [...dims, ...attrs.flatMap(({ name, type }) => (type === 'i32' ? [name] : []))]
   const counts = parts.map((part): Count => {
     if (/^[0-9]+$/.test(part)) return Number(part)

@@ -183,7 +183,9 @@ class Composition {
       }),
     )
     const made: ExtentFact = { ...rest, ...moved }
-    if (Object.keys(made).length > 0) this.#dims[dim] = { ...this.#dims[dim], ...made }
+    const known = this.#dims[dim]
+    const least = known?.atLeast !== undefined && made.atLeast !== undefined ? { atLeast: most(known.atLeast, made.atLeast) } : {}
+    if (Object.keys(made).length > 0) this.#dims[dim] = { ...known, ...made, ...least }
   }
 
   #addAttr({ node, kernel }: Member, name: string, fills: string): void {
@@ -280,6 +282,9 @@ class Composition {
     return packing !== undefined && printExtent(packing.seq) === printExtent(extent) ? longestSequence : undefined
   }
 }
+
+/** The larger of two counts. */
+const most = (a: Count, b: Count): Count => (JSON.stringify(a) === JSON.stringify(b) ? a : ['maximum', a, b])
 
 const productOf = (factor: number, counts: readonly Count[]): Count =>
   counts.reduce<Count>((left, right) => (left === 1 ? right : ['mul', left, right]), factor)

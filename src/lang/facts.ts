@@ -20,8 +20,8 @@
  */
 import type { ErrorClass, PackedRole } from '../ir/facts/facts.js'
 
-/** A number, a dimension (or integer attribute), or a product such as `2*w`. */
-export type Size<N extends string> = number | N | `${string}*${string}`
+/** A number, a dimension (or integer attribute), a product such as `2*w`, or a sum of such. */
+export type Size<N extends string> = number | N | `${string}*${string}` | `${string}+${string}`
 
 export type InputFact<N extends string, I extends string> =
   | {

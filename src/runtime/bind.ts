@@ -8,7 +8,7 @@ import type { DType } from '../ir/dtype.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { instanceKey, resolveDType } from '../ir/instance.js'
 import { kernelName } from '../ir/op_name.js'
-import { evaluateExtent } from '../ir/shape.js'
+import { evaluateDim, evaluateExtent } from '../ir/shape.js'
 import type { GraphApplication } from './application.js'
 
 /** The numbers and storage types a graph leaves open. */
@@ -132,7 +132,8 @@ function bindDims(where: string, entry: KernelEntry, info: (name: string) => Val
 }
 
 function bindAttr(where: string, name: string, value: AttrValue, binding: Binding): number {
-  const number = typeof value === 'number' ? value : 'dim' in value ? binding.dims[value.dim] : binding.attrs[value.attr]
+  const number =
+    typeof value === 'number' ? value : 'dim' in value ? evaluateDim(value.dim, binding.dims) : binding.attrs[value.attr]
   if (number === undefined || !Number.isFinite(number)) {
     throw usageError('bind.attr', `${where}: attribute ${name} has no finite value`, {
       hint: `attributes given: ${Object.keys(binding.attrs).join(', ') || 'none'}`,

@@ -17,7 +17,7 @@ type Weights = Readonly<Record<string, Weight>>
  * The weights the applications read, and nothing that none of them reads. `exact` holds the model's weights in float32: int8 ones
  * are made from these, so that they are rounded once, but for those that the model has as int8 itself: `stored`. Reading an int8 weight
  * throws usage `quant.*`.
- * @throws usage `program.weight` for a part that does not exist or differs in type or shape from the others
+ * @throws usage `program.weight` for a part that does not exist, and for one whose rows are not those of the others
  */
 export function prepareWeights(
   applications: readonly GraphApplication[],
@@ -127,13 +127,13 @@ function stack({ name, parts }: WeightSource, weights: Weights): Weight | undefi
   const [first] = tensors
   if (first === undefined) throw new Error(`internal: stack ${name} is empty`)
   const describe = ({ dtype, shape }: Weight): string => `${dtype} [${shape.join(', ')}]`
-  const other = tensors.find((tensor) => describe(tensor) !== describe(first))
+  const rowOf = ({ dtype, shape }: Weight): string => `${dtype} of ${shape.length} [${shape.slice(1).join(', ')}]`
+  const other = tensors.find((tensor) => rowOf(tensor) !== rowOf(first))
   if (other !== undefined)
     throw usageError('program.weight', `stack ${name}: its parts are ${describe(first)} and ${describe(other)}`)
-  const [rows = 1, ...rest] = first.shape
   return {
     dtype: first.dtype,
-    shape: [rows * tensors.length, ...rest],
+    shape: [tensors.reduce((rows, { shape: [own = 1] }) => rows + own, 0), ...first.shape.slice(1)],
     bytes: tensors.reduce((bytes, tensor) => bytes + weightBytes(tensor), 0),
     async *pieces(signal) {
       for (const tensor of tensors) yield* piecesOf(tensor, signal)

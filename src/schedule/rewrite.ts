@@ -5,7 +5,8 @@
 import { constant } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import type { IntrinsicName } from '../ir/intrinsics.js'
-import { mapOperands, rewrite, visit } from '../ir/walk.js'
+import { keyOf } from '../ir/keys.js'
+import { mapOperands, operands, rewrite, visit, visitUp } from '../ir/walk.js'
 
 /** True when some node of the expression satisfies `test`. */
 export function contains(e: Expr, test: (node: Expr) => boolean): boolean {
@@ -55,6 +56,25 @@ export function rewritePaths(e: Expr, f: (node: Expr, always: boolean) => Expr |
     return { ...node, args: node.args.map((arg, i) => (i === 0 ? rewritePaths(arg, f) : sometimes(arg))) }
   })
 }
+
+/** Keys of the folds that are evaluated whichever way conditions go: a `select` evaluates those of both of its branches. */
+export function foldsOnEveryPath(e: Expr): ReadonlySet<string> {
+  const found = new Map<Expr, ReadonlySet<string>>()
+  const of = (node: Expr | undefined): ReadonlySet<string> => (node === undefined ? none : (found.get(node) ?? none))
+  visitUp(e, (node) => {
+    const parts = operands(node)
+    if (node.kind === 'fold') found.set(node, new Set([...of(node.length), keyOf(node)]))
+    else if (node.kind === 'call' && node.fn === 'select') {
+      const [condition, left, right] = node.args
+      const both = [...of(left)].filter((key) => of(right).has(key))
+      found.set(node, new Set([...of(condition), ...both]))
+    } else if (node.kind === 'call' && lazyCalls.has(node.fn)) found.set(node, of(node.args[0]))
+    else found.set(node, new Set(parts.flatMap((part) => [...of(part)])))
+  })
+  return of(e)
+}
+
+const none: ReadonlySet<string> = new Set()
 
 /** Replaces one index variable. */
 export const substituteIndex = (e: Expr, name: string, by: Expr): Expr =>

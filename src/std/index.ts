@@ -15,4 +15,4 @@ export {
 } from './int8.js'
 export { locateRows, packIntegers, packRows, unpackIntegers, unpackRows } from './padding.js'
 export { sequenceStarts } from './sequence_starts.js'
-export { take } from './take.js'
+export { take, takeRange } from './take.js'

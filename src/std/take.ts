@@ -1,6 +1,7 @@
-/** One of several matrices that lie side by side in each row, such as the query of a stacked query, key and value. */
+/** Parts of what a stack computes at once, such as the query of a stacked query, key and value. */
 import { int, op, tensor } from 'heddle'
 
+/** One of several matrices of one shape that lie side by side in each row. */
 export const take = op('std.take', {
   dims: ['m', 'j', 'n'],
   types: { T: ['f32', 'f16', 'bf16'] },
@@ -10,4 +11,17 @@ export const take = op('std.take', {
   body:
     ({ x }, { part }) =>
     (m, c) => ({ y: x(m, part, c) }),
+})
+
+/** Some of many vectors that lie side by side in each row: those from `first` on. */
+export const takeRange = op('std.take_range', {
+  dims: ['m', 'j', 'i', 'n'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { x: tensor('T', 'm j n') },
+  outputs: { y: tensor('T', 'm i n') },
+  attrs: { first: int(1) },
+  facts: { j: { atLeast: 'first+i' } },
+  body:
+    ({ x }, { first }) =>
+    (m, i, c) => ({ y: x(m, first + i, c) }),
 })

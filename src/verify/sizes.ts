@@ -50,10 +50,12 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
     if (typeof rows === 'string' && entry.dims.includes(rows)) set(rows, (known) => rowsOf(count(known), sequences))
     if (typeof seq === 'string' && entry.dims.includes(seq)) set(seq, () => longestOf(sequences))
   }
+  // Attributes that extents depend on are as they are by default.
+  const usual = Object.fromEntries(entry.attrs.map((attr) => [attr.name, attr.default]))
   for (const [name, { equal, atLeast, atMost }] of Object.entries(facts.dims)) {
     if (atMost !== undefined) set(name, (known) => Math.min(mostBounded, evaluateCount(atMost, known) ?? 1))
     if (atLeast !== undefined) {
-      const sized = { '(seq)': longestOf(sequences) }
+      const sized = { ...usual, '(seq)': longestOf(sequences) }
       if (entry.fixedDims[name] === undefined) set(name, (known) => (evaluateCount(atLeast, { ...sized, ...known }) ?? 1) + spare)
       else for (const other of dimsIn(entry, atLeast)) set(other, () => largestWithin(atLeast, other, at(entry.fixedDims, name)))
     }

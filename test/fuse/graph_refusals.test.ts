@@ -74,11 +74,11 @@ describe('a stack', () => {
     expect(refused(draft, stacked('mm0', 'mm1'))).toContain('nodes mm0 and mm0 cannot be stacked: one of their operands')
   })
 
-  it('refuses weights of other shapes, and products in other forms', () => {
+  it('takes weights with other numbers of rows, and refuses products in other forms', () => {
     const draft = new Draft()
     const [x, one, other] = [draft.input('m k'), draft.input('n k'), draft.input('q k')]
     for (const b of [one, other]) draft.output(draft.matmul('m k, n k -> m n', x, b))
-    expect(refused(draft, stacked('mm0', 'mm1'), { one, other })).toBe(`${begins}their weights have different shapes`)
+    expect(() => refused(draft, stacked('mm0', 'mm1'), { one, other })).toThrow('nothing was refused')
 
     const turned = new Draft()
     const [y, left, right] = [turned.input('m k'), turned.input('k n'), turned.input('k n')]

@@ -4,6 +4,7 @@
  * context says, filled by reading tokens. No text ends before its steps are done.
  */
 import { usageError } from '../../errors.js'
+import { firstLeg } from '../../models/llama/legs.js'
 import { usualChunk } from '../../models/llama/llama_pipeline.js'
 import { openRows, type Rows } from '../../models/llama/rows.js'
 import { capacityFor, checkInvariant, shapeOf, stepsPerRun } from '../../models/llama/shapes.js'
@@ -113,7 +114,8 @@ function openTimedRows(
   const generation = generationOf(config, more)
   const places = Math.max(...prompts.map(({ length }) => length)) + more
   const capacity = invariant === undefined ? undefined : capacityFor(places, config.positions)
-  const shape = shapeOf(config, prompts, generation, { capacity, invariant })
+  const legs = prompts.map((prompt, index) => firstLeg(config, index, prompt, generation))
+  const shape = shapeOf(config, legs, generation, { capacity, invariant })
   return openRows({ session, config, plan, generation, shape, dtype, stepsPerRun })
 }
 

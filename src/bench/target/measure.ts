@@ -5,6 +5,7 @@
 import type { Manifest } from '../../emit/manifest.js'
 import { usageError } from '../../errors.js'
 import type { DType } from '../../ir/dtype.js'
+import { dimsIn } from '../../ir/shape.js'
 import type { Layouts } from '../../runtime/layouts.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
@@ -113,9 +114,7 @@ function completed({ name, forms, typical }: Subject, given: Readonly<Record<str
     if (sequences !== undefined && places !== undefined) dims[tokens] = sequences * places
   }
   const needed = new Set(
-    forms.flatMap((form) =>
-      ('graph' in form ? form.graph : form.inlined).values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims)),
-    ),
+    forms.flatMap((form) => dimsIn(('graph' in form ? form.graph : form.inlined).values.flatMap(({ shape }) => shape))),
   )
   const missing = [...needed].filter((dim) => dims[dim] === undefined)
   const unknown = Object.keys(given).find((dim) => !needed.has(dim))

@@ -2,6 +2,7 @@
  * One element of what the ops around attention compute, as an expression: how places, scores and stored values are taken from
  * their bodies. Operands, scores and the output of an attention group are each derived apart from the others.
  */
+import { HeddleError } from '../../errors.js'
 import { call, dim, i32, index } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import { renameFolds } from '../../ir/folds.js'
@@ -9,12 +10,12 @@ import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
 import type { Shape } from '../../ir/shape.js'
 import type { RowAccess } from '../../ir/template.js'
-import { freeNames, substitute } from '../../ir/walk.js'
+import { freeNames, rewrite, substitute } from '../../ir/walk.js'
 import { type LayoutsByName, runsBetween } from '../graph/edit.js'
 import { type Derived, deriveKernel } from '../rows/derive.js'
 import { innerViews } from '../space/members.js'
 import { equalExprs } from '../space/positions.js'
-import { illegal, type Member } from '../space/space.js'
+import { illegal, isElementwise, type Member } from '../space/space.js'
 import type { Surroundings } from './parts.js'
 import type { Roles } from './roles.js'
 import type { AttentionSlots, Piece } from './slots.js'
@@ -34,11 +35,12 @@ export interface AttentionGroup {
 
 /** The only statement of ops, which stores `value`, with reductions written into it. @throws usage `plan.illegal` when there is more to them */
 export function storeOf(
-  { graph, name, context, layouts }: AttentionGroup,
+  group: AttentionGroup,
   members: readonly Member[],
   value: ValueId,
 ): { readonly derived: Derived; readonly stmt: StmtOf<'storeRow'> } {
-  const derived = deriveKernel(graph, name, members, innerViews(graph, members), new Set([value]), layouts)
+  const { name, context } = group
+  const derived = derivedOf(group, members, value)
   const stmt = asElement(derived.kernel)
   if (stmt !== undefined) return { derived, stmt }
   const [first, ...rest] = members.map(({ node }) => node.name)
@@ -49,6 +51,36 @@ export function storeOf(
     other,
     'what attention reads and stores are elements that can each be computed alone, and this is more',
   )
+}
+
+/**
+ * The row program of members. One that reduces rows makes these the program's; where what follows runs along others, as a cache does behind
+ * keys that are normed, its elements are each computed by themselves, with a loop for what they have in common.
+ */
+function derivedOf({ graph, name, layouts }: AttentionGroup, members: readonly Member[], value: ValueId): Derived {
+  const derive = (of: readonly Member[]) => deriveKernel(graph, name, of, innerViews(graph, members), new Set([value]), layouts)
+  try {
+    return derive(members)
+  } catch (error) {
+    const alone = members.flatMap((member) => alonePart(member) ?? [])
+    if (!(error instanceof HeddleError) || alone.length < members.length || members.every(({ kernel }) => isElementwise(kernel)))
+      throw error
+    return derive(alone)
+  }
+}
+
+/** A member whose elements are each computed alone. Loops inside of expressions get names that no other member has. */
+function alonePart(member: Member): Member | undefined {
+  const { kernel, node } = member
+  if (isElementwise(kernel)) return member
+  const stmt = asElement(kernel)
+  if (stmt === undefined) return undefined
+  const value = rewrite(stmt.value, (expr) => {
+    if (expr.kind !== 'fold') return expr
+    const own = `${expr.index} of ${node.name}`
+    return { ...expr, index: own, value: substitute(expr.value, new Map([[expr.index, index(own)]])) }
+  })
+  return { node, kernel: { ...kernel, body: [{ ...stmt, value }] } }
 }
 
 /** A kernel as one stored element: reductions become loops inside of it. Undefined where another construct is in the way. */

@@ -6,7 +6,7 @@ import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import type { AttrValue, Graph, GraphNode, MatmulEpilogue, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
-import { evaluateExtent } from '../../ir/shape.js'
+import { evaluateDim, evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 
 type Numbers = Readonly<Record<string, number>>
@@ -28,7 +28,7 @@ export const shapeOf = (graph: Graph, id: ValueId, dims: Numbers): number[] =>
 
 /** The number an attribute of a node has. */
 export const attrOf = (value: AttrValue, dims: Numbers, attrs: Numbers): number =>
-  typeof value === 'number' ? value : (('dim' in value ? dims[value.dim] : attrs[value.attr]) ?? Number.NaN)
+  typeof value === 'number' ? value : (('dim' in value ? evaluateDim(value.dim, dims) : attrs[value.attr]) ?? Number.NaN)
 
 /** Values that nodes compute, and those given. @throws finding `evaluate.bounds` when a body reads outside of a tensor */
 export function runNodes(graph: Graph, nodes: readonly GraphNode[], given: Given): Map<ValueId, Data> {

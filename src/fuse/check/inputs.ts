@@ -4,8 +4,10 @@
  */
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
+import { type Count, evaluateCount, type Facts } from '../../ir/facts/facts.js'
 import { type Graph, type GraphNode, inputsOf, outputsOf, type PackedRows, type ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
+import { dimsIn } from '../../ir/shape.js'
 import { visitKernel } from '../../ir/walk.js'
 import { packingOf } from '../graph/pack.js'
 import { shapeOf } from './compose.js'
@@ -33,18 +35,29 @@ const differing = 12
 
 /**
  * Extents from 2 to 7, each dimension another one while there are enough; in three draws one after the other each is 6 or 7 once. Bodies
- * that want one extent to be a multiple of another, as heads that share keys do, find such extents behind those draws.
+ * that want one extent to be a multiple of another, as heads that share keys do, find such extents behind those draws, where extents that
+ * are at least as large as others say are so.
  */
-export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number): Numbers {
+export function drawDims(graph: Graph, nodes: readonly GraphNode[], draw: number, facts: Facts): Numbers {
   const names = new Set<string>()
   for (const id of nodes.flatMap((node) => [...inputsOf(node), ...outputsOf(node)]))
-    for (const extent of graph.values[id]?.shape ?? []) for (const name of extent.dims) names.add(name)
+    for (const name of dimsIn(graph.values[id]?.shape ?? [])) names.add(name)
   for (const node of nodes) {
     if (node.kind !== 'op') continue
-    for (const value of Object.values(node.attrs)) if (typeof value === 'object' && 'dim' in value) names.add(value.dim)
+    for (const value of Object.values(node.attrs))
+      if (typeof value === 'object' && 'dim' in value)
+        for (const name of dimsIn([{ factor: 1, dims: [value.dim] }])) names.add(name)
   }
   const random = randomFrom(draw)
-  if (draw > differing) return Object.fromEntries([...names].map((name) => [name, sizes[below(random, sizes.length)] ?? 2]))
+  if (draw > differing) {
+    const dims = Object.fromEntries([...names].map((name) => [name, sizes[below(random, sizes.length)] ?? 2]))
+    for (const [name, { atLeast }] of Object.entries(facts.dims)) {
+      const least = atLeast === undefined ? undefined : evaluateCount(atLeast, dims)
+      const drawn = dims[name]
+      if (least !== undefined && drawn !== undefined) dims[name] = Math.max(least, drawn)
+    }
+    return dims
+  }
   const shift = 2 * draw + Math.floor(draw / 3)
   return Object.fromEntries([...names].map((name, at) => [name, sizes[(at + shift) % sizes.length] ?? 2]))
 }
@@ -69,7 +82,8 @@ export const drawAttrs = (
 
 /**
  * Values for everything nodes read and do not compute.
- * @param dims extents; that of packed rows is set to fit the lengths drawn
+ * @param dims extents; those of packed rows and of the longest sequence are set to fit the lengths drawn
+ * @param packing how rows lie
  */
 export function drawValues(
   graph: Graph,
@@ -77,10 +91,10 @@ export function drawValues(
   kernels: ReadonlyMap<string, Kernel>,
   dims: Numbers,
   random: Random,
+  packing = packingOf(graph),
 ): Map<ValueId, Float64Array> {
   const made = new Set(nodes.flatMap(outputsOf))
   const read = [...new Set(nodes.flatMap(inputsOf))].filter((id) => !made.has(id))
-  const packing = packingOf(graph)
   const values = packing === undefined ? new Map<ValueId, Float64Array>() : drawPacking(packing, dims, random)
   for (const id of read) {
     if (values.has(id)) continue
@@ -136,6 +150,21 @@ function limitsOf(
   return indices.flatMap((place, axis) => (isIndex(place) ? [shape[axis] ?? 0] : []))
 }
 
+/** How rows of a graph lie; where nodes do not tell, by what its inputs are stated to be, for draws that others found no data for. */
+export function drawnPacking(graph: Graph, { inputs }: Facts, draw: number): PackedRows | undefined {
+  const known = packingOf(graph)
+  if (known !== undefined || draw <= differing) return known
+  const told = Object.entries(inputs).flatMap(([name, { packed }]) => (packed === undefined ? [] : [{ name, packed }]))
+  const [first] = told
+  if (first === undefined) return undefined
+  const { batch, rows } = first.packed
+  const alike = told.filter(({ packed }) => packed.batch === batch && packed.rows === rows)
+  const seq = alike.flatMap(({ packed }) => packed.seq ?? [])[0]
+  const extent = (count: Count | undefined) => ({ factor: 1, dims: typeof count === 'string' ? [count] : [] })
+  const ids = alike.map(({ name, packed }) => [packed.role, graph.inputs[name]])
+  return { batch: extent(batch), seq: extent(seq), tokens: extent(rows), ...Object.fromEntries(ids) }
+}
+
 /** Lengths of sequences and where their rows lie, which only make sense together. */
 function drawPacking(packing: PackedRows, dims: Numbers, random: Random): Map<ValueId, Float64Array> {
   const batch = packing.batch.dims[0] ?? ''
@@ -144,6 +173,8 @@ function drawPacking(packing: PackedRows, dims: Numbers, random: Random): Map<Va
   const rows = lengths.flatMap((length, sequence) => Array.from({ length }, (_, position) => [sequence, position] as const))
   // One row more than there are tokens: the extent need not be the exact count.
   dims[packing.tokens.dims[0] ?? ''] = rows.length + 1
+  const [seq] = packing.seq.dims
+  if (seq !== undefined) dims[seq] = Math.max(dims[seq] ?? 0, ...lengths)
   const data = {
     lengths,
     starts,

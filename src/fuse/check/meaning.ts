@@ -17,10 +17,11 @@ import { evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import { visitKernel } from '../../ir/walk.js'
 import { fedOperand } from '../attention/group.js'
+import { graphFacts } from '../facts.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
 import { attrOf, runNodes } from './compose.js'
-import { drawAttrs, drawDims, drawValues, randomFrom } from './inputs.js'
+import { drawAttrs, drawDims, drawnPacking, drawValues, randomFrom } from './inputs.js'
 
 /** A group of a plan, and what was derived from it. */
 export interface DerivedGroup {
@@ -94,9 +95,10 @@ type Compared = 'numbers' | 'zeros' | 'nothing'
 function tryOnce({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>, seed: number): Compared {
   const random = randomFrom(seed)
   const inside = [...graph.nodes].filter((node) => nodes.includes(node as NodeOf<'op'>) || isInner(graph, node, nodes))
-  const dims = drawDims(graph, inside, seed)
+  const facts = graphFacts(graph, kernels)
+  const dims = drawDims(graph, inside, seed, facts)
   const attrs = drawAttrs(graph, inside, kernels, random)
-  const drawn = drawValues(graph, inside, kernels, dims, random)
+  const drawn = drawValues(graph, inside, kernels, dims, random, drawnPacking(graph, facts, seed))
   const values = viewed(graph, drawn)
   const revise = maskedRule(graph, nodes, kernels)
   const expected = runNodes(graph, inside, { values, dims, attrs, kernels, ...(revise === undefined ? {} : { revise }) })

@@ -1,18 +1,20 @@
 /**
  * Stacks nodes that do the same to different weights. Matmuls of one input become one matmul whose weights lie one behind the
- * other, and each node a `take` of its part; ops on the parts of a stack become one op on the whole. Runs after packing and
- * before a plan groups nodes, so that a group can name the stack, the takes, or both.
+ * other, and each node takes its part of that; ops on the parts of a stack become one op on the whole. Parts may have different numbers
+ * of columns, as queries have beside the keys that several of them share. Runs after packing and before a plan groups nodes, so that a
+ * group can name the stack, its parts, or both.
  */
 import { concerning, usageError } from '../../errors.js'
-import type { Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../../ir/graph.js'
+import type { AttrValue, Graph, GraphNode, GraphValue, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
-import { type Extent, printShape } from '../../ir/shape.js'
+import { commonExtent, divideExtent, type Extent, printExtent, printShape, sameExtent, sumExtents } from '../../ir/shape.js'
 import { isNodeOf, opNode } from '../../lang/op_node.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { stackedName } from '../../lang/step_names.js'
-import { take } from '../../std/index.js'
+import { take, takeRange } from '../../std/index.js'
 import { isElementwise } from '../space/space.js'
 import { findNode, prune, pushValue, valueAt } from './edit.js'
+import { joinViews } from './views.js'
 
 type Stack = NonNullable<PlanDecl['stacked']>[number]
 
@@ -26,9 +28,16 @@ export function stackGraph(graph: Graph, plan: PlanDecl, ops: ReadonlyMap<string
 
 const refuse = (stack: Stack, first: string, second: string, reason: string) =>
   usageError('plan.stack', `stack ${stack.name}: nodes ${first} and ${second} cannot be stacked: ${reason}`, {
-    hint: 'stack nodes that do the same to equally shaped weights',
+    hint: 'stack nodes that do the same to weights with rows of one length',
     about: { nodes: [first, second] },
   })
+
+/** A node's part of a stack: what it computes, which has so many columns. */
+interface Part {
+  readonly node: string
+  readonly value: ValueId
+  readonly columns: Extent
+}
 
 class Stacker {
   readonly #graph: Graph
@@ -65,10 +74,10 @@ class Stacker {
     const kept = (nodes: readonly GraphNode[]) => nodes.filter((node) => !stacked.has(node))
     const nodes = [...kept(this.#graph.nodes.slice(0, at)), ...made, ...kept(this.#graph.nodes.slice(at))]
     const whole = { ...this.#graph, values: this.#values, weights: this.#weights, stacked: this.#stacked, nodes }
-    return prune(whole, (node) => node.kind === 'view' || isNodeOf(take, node))
+    return prune(joinViews(whole), (node) => node.kind === 'view' || isNodeOf(take, node) || isNodeOf(takeRange, node))
   }
 
-  /** `m k, n k -> m n` for each becomes one product with `parts*n` columns. */
+  /** `m k, n k -> m n` for each becomes one product with the columns of all. */
   #matmuls(nodes: readonly NodeOf<'matmul'>[]): GraphNode[] {
     const [first, ...rest] = nodes
     if (first === undefined) return []
@@ -87,22 +96,12 @@ class Stacker {
       stackedName(this.#stack.name),
       nodes.map((node) => [node.name, node.b] as const),
     )
-    const [rows, columns] = valueAt(this.#values, first.out).shape
-    if (rows === undefined || columns === undefined) throw new Error('internal: a matmul result without two axes')
-    const out = pushValue(this.#values, { ...valueAt(this.#values, first.out), shape: [rows, this.#times(columns)] })
-    const whole: GraphNode = { ...first, name: this.#stack.name, b, out }
-    return [
-      whole,
-      ...this.#takes(
-        out,
-        rows,
-        columns,
-        nodes.map(({ name, out: part }) => [name, part] as const),
-      ),
-    ]
+    const { rows, parts } = this.#partsOf(nodes.map(({ name, out }) => [name, out] as const))
+    const out = pushValue(this.#values, { ...valueAt(this.#values, first.out), shape: [rows, columnsOf(parts)] })
+    return [{ ...first, name: this.#stack.name, b, out }, ...this.#takes(out, rows, parts)]
   }
 
-  /** An elementwise op over `m n` with weights over `n` becomes one over `m parts*n`. */
+  /** An elementwise op over `m n` with weights over `n` becomes one over the columns of all. */
   #elementwise(nodes: readonly NodeOf<'op'>[]): GraphNode[] {
     const [first, ...rest] = nodes
     if (first === undefined) return []
@@ -122,49 +121,76 @@ class Stacker {
     ) {
       throw refuse(this.#stack, first.name, first.name, 'only elementwise ops with one result "m n" stack')
     }
-    const [rows, columns] = valueAt(this.#values, first.outputs[output.name] ?? 0).shape
-    if (rows === undefined || columns === undefined) throw new Error('internal: a result without two axes')
+    const { rows, parts } = this.#partsOf(nodes.map(({ name, outputs: made }) => [name, made[output.name] ?? 0] as const))
     const inputs = kernel.tensors.filter(({ access }) => access === 'in')
     const bound = inputs.map(({ name, dims }) => {
       const ids = nodes.map((node) => [node.name, node.inputs[name] ?? 0] as const)
       return [
         name,
-        dims.length === 1 ? this.#weight(stackedName(this.#stack.name, name), ids) : this.#wholeOf(ids, rows, columns),
+        dims.length === 1 ? this.#weight(stackedName(this.#stack.name, name), ids) : this.#wholeOf(ids, rows, parts),
       ] as const
     })
     const y = pushValue(this.#values, {
       ...valueAt(this.#values, first.outputs[output.name] ?? 0),
-      shape: [rows, this.#times(columns)],
+      shape: [rows, columnsOf(parts)],
     })
-    const parts = nodes.map((node) => [node.name, node.outputs[output.name] ?? 0] as const)
     const whole: GraphNode = {
       ...first,
       name: this.#stack.name,
       inputs: Object.fromEntries(bound),
       outputs: { [output.name]: y },
     }
-    return [whole, ...this.#takes(y, rows, columns, parts)]
+    return [whole, ...this.#takes(y, rows, parts)]
+  }
+
+  /** What nodes compute: as many rows each, and columns of their own. */
+  #partsOf(results: readonly (readonly [node: string, value: ValueId])[]): { readonly rows: Extent; readonly parts: Part[] } {
+    const parts = results.map(([node, value]) => ({ node, value, shape: valueAt(this.#values, value).shape }))
+    const [first] = parts
+    const rows = first?.shape[0]
+    if (first === undefined || rows === undefined) throw new Error('internal: a result without rows')
+    return {
+      rows,
+      parts: parts.map(({ node, value, shape: [m, columns] }) => {
+        if (m === undefined || columns === undefined) throw new Error('internal: a result without two axes')
+        if (!sameExtent(m, rows)) throw refuse(this.#stack, first.node, node, 'their results have different rows')
+        return { node, value, columns }
+      }),
+    }
   }
 
   /** The stack whose parts, in order, the given values are. */
-  #wholeOf(parts: readonly (readonly [node: string, value: ValueId])[], rows: Extent, columns: Extent): ValueId {
-    const takes = parts.map(([name, value], part) => {
-      const taken = this.#graph.nodes.flatMap((node) => (isNodeOf(take, node) && node.outputs.y === value ? [node] : []))[0]
-      if (taken === undefined || taken.attrs.part !== part)
+  #wholeOf(values: readonly (readonly [node: string, value: ValueId])[], rows: Extent, parts: readonly Part[]): ValueId {
+    const sources = values.map(([name, value], part) => {
+      const taken = this.#takenFrom(value)
+      if (taken === undefined || JSON.stringify(taken.place) !== JSON.stringify(placeOf(parts, part)))
         throw refuse(
           this.#stack,
-          parts[0]?.[0] ?? '',
-          parts[Math.max(part, 1)]?.[0] ?? name,
+          values[0]?.[0] ?? '',
+          values[Math.max(part, 1)]?.[0] ?? name,
           'they do not read the parts of a stack in its order',
         )
-      return taken.inputs.x
+      return taken.x
     })
-    const view = this.#graph.nodes.find((node) => node.kind === 'view' && node.out === takes[0])
+    const view = this.#graph.nodes.find((node) => node.kind === 'view' && node.out === sources[0])
     const whole = view?.kind === 'view' ? view.input : undefined
-    const wanted = printShape([rows, this.#times(columns)])
-    if (whole === undefined || takes.some((x) => x !== takes[0]) || printShape(valueAt(this.#values, whole).shape) !== wanted)
-      throw refuse(this.#stack, parts[0]?.[0] ?? '', parts[1]?.[0] ?? '', 'they do not read all parts of one stack')
+    const wanted = printShape([rows, columnsOf(parts)])
+    if (whole === undefined || sources.some((x) => x !== sources[0]) || printShape(valueAt(this.#values, whole).shape) !== wanted)
+      throw refuse(this.#stack, values[0]?.[0] ?? '', values[1]?.[0] ?? '', 'they do not read all parts of one stack')
     return whole
+  }
+
+  /** What a value is a part of, and which. */
+  #takenFrom(value: ValueId): { readonly x: ValueId; readonly place: Place } | undefined {
+    const { nodes } = this.#graph
+    const shown = nodes.find((node) => node.kind === 'view' && node.out === value)
+    for (const node of nodes) {
+      if (isNodeOf(take, node) && node.outputs.y === value)
+        return { x: node.inputs.x, place: { alike: true, at: node.attrs.part ?? 0 } }
+      if (isNodeOf(takeRange, node) && shown?.kind === 'view' && node.outputs.y === shown.input)
+        return { x: node.inputs.x, place: { alike: false, at: node.attrs.first ?? 0 } }
+    }
+    return undefined
   }
 
   /** A weight that is others laid one behind the other along their first axis. */
@@ -175,30 +201,65 @@ class Stacker {
         throw refuse(this.#stack, parts[0]?.[0] ?? node, node, 'one of their operands is neither a weight nor part of a stack')
       return weight
     })
-    const shapes = parts.map(([, id]) => printShape(valueAt(this.#values, id).shape))
-    const other = shapes.findIndex((shape) => shape !== shapes[0])
-    if (other >= 0) throw refuse(this.#stack, parts[0]?.[0] ?? '', parts[other]?.[0] ?? '', 'their weights have different shapes')
+    const shapes = parts.map(([, id]) => valueAt(this.#values, id).shape)
+    const rest = shapes.map((shape) => printShape(shape.slice(1)))
+    const other = rest.findIndex((shape) => shape !== rest[0])
+    if (other >= 0)
+      throw refuse(this.#stack, parts[0]?.[0] ?? '', parts[other]?.[0] ?? '', 'rows of their weights have different shapes')
     const like = valueAt(this.#values, parts[0]?.[1] ?? 0)
-    const [first, ...rest] = like.shape
-    if (first === undefined) throw new Error('internal: a weight without axes')
-    const id = pushValue(this.#values, { ...like, shape: [this.#times(first), ...rest] })
+    const rows = sumExtents(shapes.flatMap(([extent]) => extent ?? []))
+    const id = pushValue(this.#values, { ...like, shape: [rows, ...like.shape.slice(1)] })
     this.#weights[name] = id
     this.#stacked[name] = names
     for (const part of names) delete this.#weights[part]
     return id
   }
 
-  #takes(whole: ValueId, rows: Extent, columns: Extent, parts: readonly (readonly [string, ValueId])[]): GraphNode[] {
+  /** Every part of the whole, as its node's result. */
+  #takes(whole: ValueId, rows: Extent, parts: readonly Part[]): GraphNode[] {
     const value = valueAt(this.#values, whole)
-    const sides = pushValue(this.#values, { ...value, shape: [rows, { factor: parts.length, dims: [] }, columns] })
+    const { vectors, length } = sidesOf(parts)
+    const beside = areAlike(parts) ? { factor: parts.length, dims: [] } : sumExtents(vectors)
+    const sides = pushValue(this.#values, { ...value, shape: [rows, beside, length] })
     const view: GraphNode = { kind: 'view', name: `${this.#stack.name}.parts`, input: whole, out: sides }
-    const takes = parts.map(([name, y], part) =>
-      opNode(take, name, { types: { T: value.dtype }, inputs: { x: sides }, outputs: { y }, attrs: { part } }),
-    )
+    const types = { T: value.dtype }
+    const takes = parts.flatMap(({ node, value: y }, i): GraphNode[] => {
+      const { alike, at } = placeOf(parts, i)
+      if (alike) return [opNode(take, node, { types, inputs: { x: sides }, outputs: { y }, attrs: { part: at } })]
+      const taken = pushValue(this.#values, { ...value, shape: [rows, vectors[i] ?? length, length] })
+      return [
+        opNode(takeRange, node, { types, inputs: { x: sides }, outputs: { y: taken }, attrs: { first: at } }),
+        { kind: 'view', name: `${node}.columns`, input: taken, out: y },
+      ]
+    })
     return [view, ...takes]
   }
+}
 
-  #times(extent: Extent): Extent {
-    return { ...extent, factor: extent.factor * this.#stack.nodes.length }
-  }
+/** Which part of a stack a node takes: that of a number, where parts are alike, or vectors from one on. */
+interface Place {
+  readonly alike: boolean
+  readonly at: AttrValue
+}
+
+const columnsOf = (parts: readonly Part[]): Extent => sumExtents(parts.map(({ columns }) => columns))
+
+/** Columns of parts as vectors of one length: as long as those of every part can be. */
+function sidesOf(parts: readonly Part[]): { readonly vectors: readonly Extent[]; readonly length: Extent } {
+  const length = commonExtent(parts.map(({ columns }) => columns))
+  return { length, vectors: parts.map(({ columns }) => divideExtent(columns, length)) }
+}
+
+/** Whether parts have one number of columns. */
+const areAlike = (parts: readonly Part[]): boolean =>
+  sidesOf(parts).vectors.every(({ factor, dims }) => factor === 1 && dims.length === 0)
+
+function placeOf(parts: readonly Part[], at: number): Place {
+  if (areAlike(parts)) return { alike: true, at }
+  if (at === 0) return { alike: false, at: 0 }
+  const before = sumExtents(sidesOf(parts).vectors.slice(0, at))
+  const [only, ...more] = before.dims
+  if (only === undefined) return { alike: false, at: before.factor }
+  const isDim = before.factor === 1 && more.length === 0
+  return { alike: false, at: { dim: isDim ? only : `(${printExtent(before)})` } }
 }

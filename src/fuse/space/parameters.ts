@@ -6,7 +6,7 @@ import type { AttrValue, Graph, ValueId } from '../../ir/graph.js'
 import type { AttrParam, Kernel, TensorParam } from '../../ir/kernel.js'
 import { type Layout, rowMajor } from '../../ir/layout.js'
 import { own } from '../../ir/own.js'
-import { type Extent, evaluateExtent, printShape, type Shape } from '../../ir/shape.js'
+import { dimsIn, type Extent, evaluateExtent, printShape, type Shape } from '../../ir/shape.js'
 import { parseLayoutName, splitLayout } from '../../ir/split_layout.js'
 import { aliasesOf, type LayoutsByName, runsBetween } from '../graph/edit.js'
 import type { Names } from './names.js'
@@ -116,7 +116,7 @@ export class Parameters {
   /** What the kernel's dimensions usually are, where the graph says it. */
   typical(): Readonly<Record<string, number>> {
     const known = this.#graph.typical ?? {}
-    const isKnown = ({ dims }: Extent) => dims.every((dim) => known[dim] !== undefined)
+    const isKnown = (extent: Extent) => dimsIn([extent]).every((dim) => known[dim] !== undefined)
     return Object.fromEntries(
       [...this.#extents].flatMap(([dim, extent]) => (isKnown(extent) ? [[dim, evaluateExtent(extent, known)]] : [])),
     )

@@ -1,5 +1,5 @@
 /** Which dimensions the sizes of a model depend on, and which of them only as a product. */
-import type { Extent } from '../../ir/shape.js'
+import { type Extent, termsOf } from '../../ir/shape.js'
 import { substitute } from '../../lang/program_match.js'
 import type { CompiledProgram } from '../../program/index.js'
 
@@ -8,6 +8,12 @@ export interface Dimensions {
   readonly dims: readonly string[]
   /** Those that are read only as factors of one product. */
   readonly factors: readonly string[]
+}
+
+/** An extent without its sums, and what those are sums of: each of these is read by itself. */
+function summands({ factor, dims }: Extent): readonly Extent[] {
+  const plain = dims.filter((dim) => termsOf(dim) === undefined)
+  return [{ factor, dims: plain }, ...dims.flatMap((dim) => (termsOf(dim) ?? []).flatMap(summands))]
 }
 
 export function dimensionsOf({ values, weights, steps, graphs, ragged }: CompiledProgram): Dimensions {
@@ -20,7 +26,7 @@ export function dimensionsOf({ values, weights, steps, graphs, ragged }: Compile
     const read = graph.nodes.flatMap((node) => (node.kind === 'op' ? Object.values(node.attrs) : []))
     const single = read.flatMap((attr) => (typeof attr === 'object' && 'dim' in attr ? [{ factor: 1, dims: [attr.dim] }] : []))
     const all = [...graph.values.flatMap(({ shape }) => shape), ...counted, ...single]
-    extents.push(...all.map((extent) => substitute(extent, dims)))
+    extents.push(...all.flatMap((extent) => summands(substitute(extent, dims))))
   }
   const found = [...new Set(extents.flatMap(({ dims }) => dims))]
   const axes = ragged.filter(({ tokens }) => found.includes(tokens)).flatMap(({ batch, seq }) => [batch, seq])

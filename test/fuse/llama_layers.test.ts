@@ -1,0 +1,165 @@
+/**
+ * Layers of the LLaMA family under `best-llama`: what they compute is what the graphs compute, with heads that share keys, biases, norms of
+ * heads and windows; queries, keys and values are parts of one product; and every plan launches as many kernels a layer as it should.
+ */
+import { readFileSync } from 'node:fs'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type LlamaFlags, llamaLayer } from '../../specs/graphs/llama_layer.js'
+import { plans } from '../../specs/index.js'
+import { readSpecsOrThrow } from '../../src/frontend/index.js'
+import { applyPlan, type PlannedKernel } from '../../src/fuse/apply.js'
+import { checkMeaning } from '../../src/fuse/check/meaning.js'
+import type { LayoutsByName } from '../../src/fuse/graph/edit.js'
+import { prepareGraph } from '../../src/fuse/passes.js'
+import type { AttrValue, Graph } from '../../src/ir/graph.js'
+import type { Kernel } from '../../src/ir/kernel.js'
+import { normal, random } from '../../src/verify/random.js'
+import { refusal } from '../refusal.js'
+import { exactly, reordered } from './compare.js'
+import { runGraph, shapeOf } from './host.js'
+
+type Form = 'step' | 'prompt'
+type Values = Readonly<Record<string, ArrayLike<number>>>
+
+let ops: ReadonlyMap<string, Kernel>
+let layouts: LayoutsByName
+beforeAll(() => {
+  const specs = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
+  ops = new Map([...specs.kernels, ...specs.standard].map((kernel) => [kernel.name, kernel]))
+  layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
+})
+
+const plain: LlamaFlags = { bias: 'none', norm: false, window: false }
+/** Qwen2 with a window, Qwen3, and everything at once. */
+const families: readonly LlamaFlags[] = [
+  { ...plain, bias: 'heads', window: true },
+  { ...plain, norm: true },
+  { bias: 'all', norm: true, window: true },
+]
+
+// Three heads share keys, and a fourth of a head is not rotated.
+const dims = { r: 3, u: 7, n: 5, h: 6, g: 2, d: 4, i: 5, p: 9, e: 1, t: 6, b: 2, s: 4 }
+const attrs = { scale: 0.6, eps: 1e-6, window: 3 }
+
+/** Rows at places of their own; and runs of three tokens and one behind what their cache rows hold, the rest of the rows unused. */
+const integers: Readonly<Record<Form, Values>> = {
+  step: { places: [0, 6, 3] },
+  prompt: {
+    ...{ places: [2, 3, 4, 0, 0, 0], sequences: [0, 0, 0, 1, -1, -1], positions: [0, 1, 2, 0, 0, 0] },
+    ...{ starts: [0, 3], lengths: [3, 1], first: [2, 0], slots: [2, 0], writers: [1, -1, 0] },
+  },
+}
+
+function inputsOf(form: Form, { name, inputs, weights, ...graph }: Graph): Values {
+  const next = random(name)
+  const drawn = Object.entries({ ...inputs, ...weights }).map(([key, id]) => {
+    const size = shapeOf({ name, inputs, weights, ...graph }, id, dims).reduce((a, b) => a * b, 1)
+    return [key, integers[form][key] ?? Float64Array.from({ length: size }, () => normal(next) / 2)] as const
+  })
+  return Object.fromEntries(drawn)
+}
+
+/** A graph whose weights are stacked from those given, in the order that `order` makes of theirs. */
+function run(
+  planned: Graph,
+  kernels: ReadonlyMap<string, PlannedKernel>,
+  given: Values,
+  order = (parts: readonly string[]) => parts,
+): Values {
+  const stacked = Object.entries(planned.stacked ?? {}).map(
+    ([name, parts]) => [name, order(parts).flatMap((part) => Array.from(given[part] ?? []))] as const,
+  )
+  return runGraph(planned, kernels, given, dims, attrs, { ...given, ...Object.fromEntries(stacked) })
+}
+
+const planOf = (form: Form, flags: LlamaFlags) => {
+  const layer = llamaLayer(form, flags)
+  const found = plans.find(({ name, graph }) => name === 'best-llama' && graph === layer.name)
+  if (found === undefined) throw new Error(`best-llama has no plan for ${layer.name}`)
+  return { graph: layer.graph, plan: found }
+}
+
+/** The rows that hold tokens; others hold what nobody reads. */
+const tokens = { step: dims.r, prompt: 4 } as const
+
+describe('best-llama computes what the graph does', () => {
+  const cases = families.flatMap((flags) => (['step', 'prompt'] as const).map((form) => [form, flags] as const))
+  it.each(cases)('%s of %o', (form, flags) => {
+    const { graph, plan } = planOf(form, flags)
+    const made = applyPlan(graph, plan, ops, layouts)
+    const given = inputsOf(form, graph)
+    const found = run(made.graph, new Map<string, PlannedKernel>([...ops, ...made.kernels, ...made.templates]), given)
+    const wanted = run(graph, ops, given)
+    const rows = (hidden: ArrayLike<number> = []) => Array.from(hidden).slice(0, tokens[form] * dims.n)
+    reordered(rows(found.hidden), rows(wanted.hidden))
+    reordered(Array.from(found.keys ?? []), Array.from(wanted.keys ?? []))
+    exactly(Array.from(found.values ?? []), Array.from(wanted.values ?? []))
+  })
+})
+
+describe('parts of one product with other columns each', () => {
+  const prepared = () => {
+    const { graph, plan } = planOf('step', { ...plain, bias: 'heads' })
+    const given = inputsOf('step', graph)
+    return { stacked: prepareGraph(graph, plan, ops, layouts), given, wanted: run(graph, ops, given).hidden ?? [] }
+  }
+  const differs = (found: ArrayLike<number> | undefined, wanted: ArrayLike<number>) =>
+    expect(() => exactly(Array.from(found ?? []), Array.from(wanted))).toThrow()
+
+  it('are the products by themselves, and others where weights lie in another order', () => {
+    const { stacked, given, wanted } = prepared()
+    expect(stacked.stacked).toEqual({
+      'qkv.weight': ['queryWeight', 'keyWeight', 'valueWeight'],
+      'qkvBias.bias': ['queryBias', 'keyBias', 'valueBias'],
+    })
+    exactly(Array.from(run(stacked, ops, given).hidden ?? []), Array.from(wanted))
+    differs(run(stacked, ops, given, ([query = '', key = '', value = '']) => [query, value, key]).hidden, wanted)
+  })
+
+  it.each([
+    ['keyBias', { dim: 'g' }],
+    ['valueBias', { dim: 'h' }],
+    ['queryBias', 1],
+  ] satisfies readonly (readonly [string, AttrValue])[])('are others where %s begins elsewhere', (part, first) => {
+    const { stacked, given, wanted } = prepared()
+    const nodes = stacked.nodes.map((node) => (node.name === part && node.kind === 'op' ? { ...node, attrs: { first } } : node))
+    differs(run({ ...stacked, nodes }, ops, given).hidden, wanted)
+  })
+
+  it('are held against their bodies in the kernel that reads them', () => {
+    const { graph, plan } = planOf('step', { ...plain, norm: true })
+    const group = applyPlan(graph, plan, ops, layouts).groups.find(({ name }) => name === 'past_attention_of_norms')
+    if (group === undefined) throw new Error('no group')
+    expect(() => checkMeaning(group, ops)).not.toThrow()
+    const { derived } = group
+    const wrong = Object.fromEntries(
+      Object.entries(derived.attrs).map(([name, value]): [string, AttrValue] => [
+        name,
+        typeof value === 'object' && 'dim' in value && value.dim === '(g+h)' ? { dim: 'h' } : value,
+      ]),
+    )
+    const { code } = refusal(() => checkMeaning({ ...group, derived: { ...derived, attrs: wrong } }, ops))
+    expect(code).toBe('plan.meaning')
+  })
+})
+
+describe('launches of a layer', () => {
+  const { plans: planned } = JSON.parse(readFileSync('generated/manifest.json', 'utf8')) as {
+    plans: Record<string, Record<string, Graph>>
+  }
+  const launches = (plan: string, form: Form, flags: LlamaFlags) =>
+    planned[plan]?.[llamaLayer(form, flags).name]?.nodes.filter(({ kind }) => kind !== 'view').length
+  const biased: LlamaFlags = { ...plain, bias: 'heads' }
+  const normed: LlamaFlags = { ...plain, norm: true }
+
+  it.each([
+    // A step of LLaMA, of Qwen2 and of Qwen3; a prompt of each.
+    ['best-llama', [7, 7, 7], [10, 10, 12]],
+    ['best-llama-int8w', [7, 7, 7], [10, 10, 12]],
+    ['best-llama-w8a8', [9, 9, 9], [11, 11, 13]],
+    ['fasterllama-v1', [22, 22, 24], [23, 23, 26]],
+  ] as const)('%s', (plan, steps, prompts) => {
+    const counts = (form: Form) => [plain, biased, normed].map((flags) => launches(plan, form, flags))
+    expect([counts('step'), counts('prompt')]).toEqual([steps, prompts])
+  })
+})
