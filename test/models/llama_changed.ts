@@ -3,7 +3,7 @@ import { readFile, rm } from 'node:fs/promises'
 import { openCheckpoint } from '../../src/models/files/checkpoint.js'
 import { convertTensor } from '../../src/models/files/convert.js'
 import type { StoredTensor } from '../../src/models/files/safetensors.js'
-import { type Llama, loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import { type Llama, type LlamaOptions, loadLlama } from '../../src/models/llama/llama_pipeline.js'
 import type { Score } from '../../src/models/llama/score.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { inMemory } from '../../src/runtime/weight.js'
@@ -12,10 +12,20 @@ import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
 import { openSimtKernels } from './simt.js'
 
 /** One library for all models: a process can load only so many. */
-const kernels = openSimtKernels()
+export const kernels = openSimtKernels()
 
-export async function withFolder<T>(dir: string, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
-  const model = await loadLlama(dir, { rotation: 'float32', ...(await kernels), plan })
+export async function withFolder<T>(
+  dir: string,
+  plan: string,
+  use: (model: Llama) => Promise<T>,
+  smooth?: LlamaOptions['smooth'],
+): Promise<T> {
+  const model = await loadLlama(dir, {
+    rotation: 'float32',
+    ...(await kernels),
+    plan,
+    ...(smooth === undefined ? {} : { smooth }),
+  })
   try {
     return await use(model)
   } finally {
@@ -26,13 +36,12 @@ export async function withFolder<T>(dir: string, plan: string, use: (model: Llam
 /** A matrix of a checkpoint or a vector, by its name: what becomes of it. */
 export type Change = (name: string, values: Float32Array, shape: readonly number[]) => Float32Array
 
-/** Loads a model whose tensors were changed in float32, and uses it. */
-export async function withChanged<T>(
-  family: FamilyName,
-  change: Change,
-  plan: string,
-  use: (model: Llama) => Promise<T>,
-): Promise<T> {
+type Json = Readonly<Record<string, unknown>>
+/** What becomes of a whole folder: its tensors in place, and its configuration. */
+export type Folder = (json: Json, tensors: Map<string, StoredTensor>) => Json
+
+/** Writes a model whose tensors were changed in float32. */
+export async function changedFolder(family: FamilyName, change: Change, folder: Folder = (json) => json): Promise<string> {
   const file = await openCheckpoint(folderOf(family))
   const tensors = new Map<string, StoredTensor>()
   for (const [name, tensor] of file.tensors) {
@@ -40,8 +49,18 @@ export async function withChanged<T>(
     const changed = change(name, decode('f32', data), tensor.shape)
     tensors.set(name, { dtype: 'F32', shape: tensor.shape, data: new Uint8Array(Float32Array.from(changed).buffer) })
   }
-  const json = JSON.parse(await readFile(`${folderOf(family)}/config.json`, 'utf8')) as Record<string, unknown>
-  const dir = await writeModel({ json, tensors })
+  const json = JSON.parse(await readFile(`${folderOf(family)}/config.json`, 'utf8')) as Json
+  return writeModel({ json: folder(json, tensors), tensors })
+}
+
+/** Loads such a model, and uses it. */
+export async function withChanged<T>(
+  family: FamilyName,
+  change: Change,
+  plan: string,
+  use: (model: Llama) => Promise<T>,
+): Promise<T> {
+  const dir = await changedFolder(family, change)
   try {
     return await withFolder(dir, plan, use)
   } finally {

@@ -3,91 +3,27 @@
  * same; plans that quantise activations give what each other do; steps choose the words that reading the same tokens puts first; and
  * channels that are far larger than others, which floats do not notice, cost what they must cost.
  */
-import { readFile, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { openCheckpoint } from '../../src/models/files/checkpoint.js'
-import { convertTensor } from '../../src/models/files/convert.js'
-import type { StoredTensor } from '../../src/models/files/safetensors.js'
 import { calibrateLlama } from '../../src/models/llama/calibration.js'
-import { type Llama, type LlamaOptions, loadLlama } from '../../src/models/llama/llama_pipeline.js'
-import type { Score } from '../../src/models/llama/score.js'
-import { decode } from '../../src/runtime/buffer.js'
+import type { Llama, LlamaOptions } from '../../src/models/llama/llama_pipeline.js'
 import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
-import { inMemory } from '../../src/runtime/weight.js'
 import { int8Likelihood, logitTolerance } from '../../src/verify/tolerance.js'
-import { writeModel } from './fixtures.js'
+import {
+  type Change,
+  changedFolder,
+  distance,
+  type Folder,
+  kernels,
+  scoreOf,
+  spread,
+  textOf,
+  underPlan,
+  withChanged,
+  withFolder,
+} from './llama_changed.js'
 import { w8a8 } from './llama_fixtures.js'
-import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
-import { openSimtKernels } from './simt.js'
-
-/** One library for all models: a process can load only so many. */
-const kernels = openSimtKernels()
-
-async function withFolder<T>(
-  dir: string,
-  plan: string,
-  use: (model: Llama) => Promise<T>,
-  smooth?: LlamaOptions['smooth'],
-): Promise<T> {
-  const model = await loadLlama(dir, {
-    rotation: 'float32',
-    ...(await kernels),
-    plan,
-    ...(smooth === undefined ? {} : { smooth }),
-  })
-  try {
-    return await use(model)
-  } finally {
-    model.release()
-  }
-}
-
-/** A matrix of a checkpoint or a vector, by its name: what becomes of it. */
-type Change = (name: string, values: Float32Array, shape: readonly number[]) => Float32Array
-
-type Json = Readonly<Record<string, unknown>>
-/** What becomes of a whole folder: its tensors in place, and its configuration. */
-type Folder = (json: Json, tensors: Map<string, StoredTensor>) => Json
-
-/** Writes a model whose tensors were changed in float32. */
-async function changedFolder(family: FamilyName, change: Change, folder: Folder = (json) => json): Promise<string> {
-  const file = await openCheckpoint(folderOf(family))
-  const tensors = new Map<string, StoredTensor>()
-  for (const [name, tensor] of file.tensors) {
-    const { data } = await inMemory(convertTensor(name, tensor, 'f32'))
-    const changed = change(name, decode('f32', data), tensor.shape)
-    tensors.set(name, { dtype: 'F32', shape: tensor.shape, data: new Uint8Array(Float32Array.from(changed).buffer) })
-  }
-  const json = JSON.parse(await readFile(`${folderOf(family)}/config.json`, 'utf8')) as Json
-  return writeModel({ json: folder(json, tensors), tensors })
-}
-
-/** Loads such a model, and uses it. */
-async function withChanged<T>(family: FamilyName, change: Change, plan: string, use: (model: Llama) => Promise<T>): Promise<T> {
-  const dir = await changedFolder(family, change)
-  try {
-    return await withFolder(dir, plan, use)
-  } finally {
-    await rm(dir, { recursive: true })
-  }
-}
-
-const places = [3, 40, 63]
-const textOf = (family: FamilyName) => ({ inputIds: goldenOf(family).text.input_ids.slice(0, 64) })
-const scoreOf =
-  (family: FamilyName) =>
-  async (model: Llama): Promise<Score> => {
-    const [score] = await model.score([textOf(family)], { places })
-    if (score === undefined) throw new Error('no score')
-    return score
-  }
-const underPlan = (family: FamilyName, plan: string): Promise<Score> => withFolder(folderOf(family), plan, scoreOf(family))
-
-const distance = (found: Score, wanted: Score): number =>
-  Math.max(...wanted.logits.map((row, i) => farthest(found.logits[i] ?? [], Array.from(row))))
-/** How far the likelihoods of single tokens lie from each other: the root of their mean square. */
-const spread = ({ losses: found }: Score, { losses }: Score): number =>
-  Math.sqrt(losses.reduce((sum, loss, i) => sum + (loss - (found[i] ?? Number.NaN)) ** 2, 0) / losses.length)
+import { folderOf, goldenOf } from './llama_host.js'
 
 describe('int8 weights alone', () => {
   const rounded =
