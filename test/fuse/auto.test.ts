@@ -40,7 +40,7 @@ let ops: ReadonlyMap<string, Kernel>
 
 beforeAll(() => {
   const read = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
-  kernels = read.kernels
+  kernels = [...read.kernels, ...read.standard]
   layouts = read.layouts
   ops = new Map(kernels.map((each) => [each.name, each]))
 })

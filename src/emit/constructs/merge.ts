@@ -11,7 +11,7 @@ export const mergeText: PassText<Merged> = {
     const { names, ownName } = context
     const { monoid, values } = merged
     const lanes = names.fresh('merged_lanes')
-    const all = names.fresh('merged')
+    const all = names.fresh('merged_fields')
     return {
       declare: () => [`heddle::Accumulator<${ownName(monoid)}> ${lanes};`],
       element: () => [`${lanes}.add(${elementText(values.map((value) => expressionText(value, context)))}, ${first} + i);`],
