@@ -589,6 +589,9 @@ int32_t heddle_launch_swiglu__f32(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_take__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_range__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_range__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_range__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -1200,6 +1203,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"take__bf16", "90028bffb07f63c5ca60d4d0b0ffd9838c8fcafebac28248101a9778faca2201", 2, 3, 1, heddle_launch_take__bf16, "rw"},
       {"take__f16", "e266ef7ea82a6f45b6db335775caa2832cd17c1933d63747304f46b7bca8c638", 2, 3, 1, heddle_launch_take__f16, "rw"},
       {"take__f32", "30222469c585cacf87f9813c58b80f2e28010636b2465ca3273bc6cea2553535", 2, 3, 1, heddle_launch_take__f32, "rw"},
+      {"take_range__bf16", "a383f58e3fe1e8ebbe2c949b02b2fde6ecc497c808b035d50317cf6878dda724", 2, 4, 1, heddle_launch_take_range__bf16, "rw"},
+      {"take_range__f16", "810727b1b24f91977ff0d9343daec50d597e4dcd8bb9ce7715a6f66e65b210c2", 2, 4, 1, heddle_launch_take_range__f16, "rw"},
+      {"take_range__f32", "750ff0522934d15dd114708b843ee6bde36d240b05b8f42d8f53f3073607a9e3", 2, 4, 1, heddle_launch_take_range__f32, "rw"},
       {"take_rms_norm_rotate_keys__bf16", "505923186fe93d74595cbde8dd9c49612a79be3c173fbfa3740aaae2b648576d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__bf16, "rrrrrw"},
       {"take_rms_norm_rotate_keys__f16", "2918dbbd1c49ef25f929cd2296750cc487f41429d0923decf239bb0447e5c253", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f16, "rrrrrw"},
       {"take_rms_norm_rotate_keys__f32", "7563312be2e5f21a83b8c56e857176571b90792fa05328b34f570d44fd1eee6d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f32, "rrrrrw"},

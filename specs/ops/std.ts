@@ -12,6 +12,7 @@ export {
   scaleChannels,
   sequenceStarts,
   take,
+  takeRange,
   unpackIntegers,
   unpackRows,
 } from 'heddle/std'
