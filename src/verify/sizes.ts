@@ -42,7 +42,7 @@ export function sizesOf(entry: KernelEntry, facts: Facts, sequences: Sequences, 
   const isFree = (name: string): boolean =>
     !(outputs.has(name) || facts.loops.includes(name) || facts.dims[name] !== undefined || derived.has(name))
   const packed = Object.values(facts.inputs).flatMap((domain) => domain.packed ?? [])
-  const packedNames = packed.flatMap(({ rows, seq = 0 }) => [...namesOf(rows), ...namesOf(seq)])
+  const packedNames = packed.flatMap(({ batch, rows, seq = 0 }) => [batch, rows, seq].flatMap(namesOf))
   const bounds = Object.values(facts.inputs).flatMap(({ to = [] }) => to.flatMap((count) => dimsIn(entry, count)))
   for (const name of bounds) if (isFree(name) && !packedNames.includes(name)) set(name, () => rowsOfTable(entry, name))
   for (const { batch, rows, seq } of packed) {
