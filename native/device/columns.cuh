@@ -39,9 +39,9 @@ struct ColumnTeam {
   __device__ __forceinline__ int slot() const { return static_cast<int>(threadIdx.x) / Lanes; }
   __device__ __forceinline__ int first_row() const { return rank() * row_slots + slot(); }
   /// How many rows the load j of a round is behind its first.
-  static constexpr int rows_before(int j) { return j * row_slots * (Divided ? Parts : 1); }
+  static constexpr __host__ __device__ int rows_before(int j) { return j * row_slots * (Divided ? Parts : 1); }
   /// The partial result that load j belongs to.
-  static constexpr int sum_of(int j) { return Divided ? 0 : j; }
+  static constexpr __host__ __device__ int sum_of(int j) { return Divided ? 0 : j; }
   /// The one thread a chunk that stores what is computed once a column.
   __device__ __forceinline__ bool stores() const { return slot() == 0 && rank() == 0; }
 
