@@ -9,6 +9,7 @@ import { type Programming, type ProgramResult, type ProgramTensor, program, tens
 import { beamStep, beamStepDiverse, beamStepHf } from '../graphs/beam.js'
 import { keepBeamTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
+import { at, pick, type Values } from './values.js'
 
 /** By which of two rules beams are chosen. */
 type Rule =
@@ -25,16 +26,6 @@ export interface LlamaBeamsProgram extends LlamaProgram {
 }
 
 const config: LlamaBeamsProgram = { ...llamaConfig, steps: 1, maxSteps: 128, rule: { kind: 'plain', diversityRate: 0 } }
-
-type Values = Readonly<Record<string, ProgramTensor>>
-
-const at = (values: Values, name: string): ProgramResult => {
-  const found = values[name]
-  if (found === undefined) throw new Error(`a step of beams has no value ${name}`)
-  return { value: found.value }
-}
-const pick = <const N extends string>(values: Values, names: readonly N[]): { readonly [K in N]: ProgramResult } =>
-  Object.fromEntries(names.map((name) => [name, at(values, name)])) as { readonly [K in N]: ProgramResult }
 
 const rows = tensor('i32', 'b*w')
 const one = tensor('i32', '1')

@@ -9,6 +9,7 @@ import { type Programming, type ProgramResult, type ProgramTensor, program, tens
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
+import { at, pick, type Values } from './values.js'
 
 export interface LlamaStepProgram extends LlamaProgram {
   /** Steps of a run. */
@@ -22,16 +23,6 @@ export interface LlamaStepProgram extends LlamaProgram {
 }
 
 const config: LlamaStepProgram = { ...llamaConfig, steps: 1, choice: 'greedy', penalised: false, minimum: false }
-
-type Values = Readonly<Record<string, ProgramTensor>>
-
-const at = (values: Values, name: string): ProgramResult => {
-  const found = values[name]
-  if (found === undefined) throw new Error(`a step has no value ${name}`)
-  return { value: found.value }
-}
-const pick = <const N extends string>(values: Values, names: readonly N[]): { readonly [K in N]: ProgramResult } =>
-  Object.fromEntries(names.map((name) => [name, at(values, name)])) as { readonly [K in N]: ProgramResult }
 
 const rows = { i32: tensor('i32', 'r'), f32: tensor('f32', 'r') } as const
 const request = {

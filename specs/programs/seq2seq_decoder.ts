@@ -10,6 +10,7 @@ import { decoderLayers } from '../graphs/decoder_layer.js'
 import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
 import { splitHeads } from '../layouts/split_heads.js'
 import { memoryStates } from './seq2seq_encoder.js'
+import { at, pick, type Values } from './values.js'
 
 /** How words are chosen: the likeliest, drawn from all or from a top-k, or by one of two rules of beam search. */
 type Choice =
@@ -45,17 +46,6 @@ const config: Seq2seqDecoderProgram = {
   factor: 1,
   choice: { kind: 'greedy', penalised: false, minimum: false },
 }
-
-type Values = Readonly<Record<string, ProgramTensor>>
-
-/** A value by its name. */
-const at = (values: Values, name: string): ProgramResult => {
-  const found = values[name]
-  if (found === undefined) throw new Error(`the decoder has no value ${name}`)
-  return { value: found.value }
-}
-const pick = <const N extends string>(values: Values, names: readonly N[]): { readonly [K in N]: ProgramResult } =>
-  Object.fromEntries(names.map((name) => [name, at(values, name)])) as { readonly [K in N]: ProgramResult }
 
 /** The caches of a layer. */
 const caches = (layer: number) => ({ keys: `keys${layer}`, values: `values${layer}` })

@@ -2,8 +2,8 @@
 import { type CallExpression, Node, type SourceFile, type Symbol as TsSymbol, type ts } from 'ts-morph'
 import type { SourceSpan } from '../ir/kernel.js'
 import { quote, Rejection, reject } from './diagnostics.js'
-import { type Made, madeBy } from './makers.js'
-import { nothingMade, whileMaking } from './making.js'
+import { type Made, madeBy } from './factories.js'
+import { inFactory, noFactory } from './factory_scope.js'
 import { type Declarators, declares, staticString } from './static.js'
 
 export interface Declaration {
@@ -54,13 +54,13 @@ export function madeIn(
     attempt(call, () => {
       const made = madeBy(call, declarators)
       if (made !== undefined) found.push({ kind: 'op', call: made.declaration, isExported: true, made })
-      else if (isOp(call)) refuseMaker(call)
+      else if (isOp(call)) refuseFactory(call)
     })
   }
   return found
 }
 
-const refuseMaker = (call: CallExpression): never =>
+const refuseFactory = (call: CallExpression): never =>
   reject(
     'notExported',
     call,
@@ -78,7 +78,7 @@ function isOp(call: CallExpression): boolean {
 export function whileReading<T>({ made }: Declaration, place: (call: CallExpression) => SourceSpan, action: () => T): T {
   if (made === undefined) return action()
   try {
-    return whileMaking(made.making, action)
+    return inFactory(made.scope, action)
   } catch (error) {
     if (!(error instanceof Rejection)) throw error
     const { file, line } = place(made.at)
@@ -91,7 +91,7 @@ export function nameOf({ call, made }: Declaration): string {
   const [name] = call.getArguments()
   if (name === undefined) return ''
   try {
-    return whileMaking(made?.making ?? nothingMade, () => staticString(name))
+    return inFactory(made?.scope ?? noFactory, () => staticString(name))
   } catch (error) {
     if (error instanceof Rejection) return ''
     throw error

@@ -8,7 +8,7 @@ import { isIntrinsicName } from '../ir/intrinsics.js'
 import { own } from '../ir/own.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, Rejection, reject } from './diagnostics.js'
-import { givenFor, isMakersBlock } from './making.js'
+import { givenFor, isFactoryBlock } from './factory_scope.js'
 import { type Brand, describe, innerScope, type Lowering, lookUp, type Place, scalar, type Value } from './values.js'
 
 /** Reads the brand of src/lang/intrinsics.ts from the type of an expression. */
@@ -88,7 +88,7 @@ function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
     )
   }
   const initializer = declaration.getInitializer()
-  const isKnown = Node.isSourceFile(statement?.getParent()) || isMakersBlock(statement?.getParent())
+  const isKnown = Node.isSourceFile(statement?.getParent()) || isFactoryBlock(statement?.getParent())
   if (!isKnown || initializer === undefined) {
     return reject(
       'runtimeValue',

@@ -5,7 +5,7 @@
 import { Node, type NumericLiteral, type ts, VariableDeclarationKind } from 'ts-morph'
 import { limits } from '../ir/size.js'
 import { quote, reject } from './diagnostics.js'
-import { givenFor } from './making.js'
+import { givenFor } from './factory_scope.js'
 import { readBrand } from './resolve.js'
 
 /** A field of an object literal: where its name and its value are written. */

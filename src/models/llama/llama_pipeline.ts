@@ -249,16 +249,21 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     return found
   }
 
-  /** Takes the steps of legs. What their texts are after each run, their caches hold; but steps cache no bit like passes. */
-  async function* steps({ rows, generation, legs, prompts }: LegsRun, signal: AbortSignal | undefined) {
+  /** Takes the steps of legs, and yields after each run how many tokens texts may have by then. */
+  async function* steps({ rows, legs }: LegsRun, signal: AbortSignal | undefined): AsyncGenerator<number, void> {
     const most = Math.max(...legs.map(({ limit }) => limit))
-    for (let ended = false, step = legs[0]?.chosen ?? 0; !ended && step < most; step += stepsPerRun) {
+    for (let ended = false, step = legs[0]?.chosen ?? 0; !ended && step < most; ) {
       ended = await rows.advance(signal)
-      if (generation.choice.kind === 'beams') continue
-      const texts = await orForget(textsOf(config, rows, legs, step + stepsPerRun))
-      prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
-      yield texts
+      step += stepsPerRun
+      yield step
     }
+  }
+
+  /** What legs have chosen so far, which their caches hold now; but steps cache no bit like passes. */
+  async function chosen({ rows, legs, prompts }: LegsRun, until: number): Promise<number[][]> {
+    const texts = await orForget(textsOf(config, rows, legs, until))
+    prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
+    return texts
   }
 
   return {
@@ -271,10 +276,15 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const texts: number[][] = cases.map(() => [])
       const searches: LlamaResult[] = []
       for await (const run of batches(cases, given)) {
-        for await (const words of steps(run, given.signal)) run.words = words
-        for (const [row, { index }] of run.legs.entries()) texts[index]?.push(...(run.words[row] ?? []))
+        let until = 0
+        for await (const step of steps(run, given.signal)) until = step
         const { choice, maxNewTokens } = run.generation
-        if (choice.kind === 'beams') searches.push(...(await searched(run.rows, choice, { most: maxNewTokens, ...run })))
+        if (choice.kind === 'beams') {
+          searches.push(...(await searched(run.rows, choice, { most: maxNewTokens, ...run })))
+          continue
+        }
+        run.words = await chosen(run, until)
+        for (const [row, { index }] of run.legs.entries()) texts[index]?.push(...(run.words[row] ?? []))
       }
       return searches.length > 0 ? searches : texts.map((ids) => resultOf(ids, config.eos))
     },
@@ -282,9 +292,10 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const sent: number[] = cases.map(() => 0)
       for await (const run of batches(cases, given)) {
         const { maxNewTokens, choice } = run.generation
-        for await (const words of steps(run, given.signal)) {
-          run.words = words
-          yield* newTokens(run.legs, words, { eos: config.eos, maxNewTokens }, sent)
+        for await (const step of steps(run, given.signal)) {
+          if (choice.kind === 'beams') continue
+          run.words = await chosen(run, step)
+          yield* newTokens(run.legs, run.words, { eos: config.eos, maxNewTokens }, sent)
         }
         if (choice.kind !== 'beams') continue
         const found = await searched(run.rows, choice, { most: maxNewTokens, ...run })

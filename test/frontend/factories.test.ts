@@ -5,8 +5,8 @@ import { read, refuses } from './refuse.js'
 
 const imports = "import { exp, maximum, op, tensor } from 'heddle'\n"
 
-/** A maker of ops `y = f(x) * by`. */
-const maker = `export const scaled = (name: string, by: number, f: (x: number) => number = (x) => x) =>
+/** A factory of ops `y = f(x) * by`. */
+const factory = `export const scaled = (name: string, by: number, f: (x: number) => number = (x) => x) =>
   op(name, {
     dims: ['m', 'n'],
     types: { T: ['f32', 'f16'] },
@@ -27,7 +27,7 @@ const printed = (sources: string | Readonly<Record<string, string>>): Record<str
 describe('ops made by functions', () => {
   it('are one for each call, with numbers and functions as they are given', () =>
     expect(
-      printed(`${imports}${maker}
+      printed(`${imports}${factory}
 const relu = (x: number): number => maximum(x, 0)
 export const half = scaled('half', 0.5)
 export const twiceRelu = scaled('twice_relu', 2, relu)
@@ -43,7 +43,7 @@ export const squared = scaled('squared', 1 / 4, (x) => x * x)`),
   it('come from functions of other modules, from objects taken apart, templates, defaults and functions that call them', () =>
     expect(
       printed({
-        'maker.ts': `${imports}interface Options { prefix: string; power: number; offset?: number }
+        'factory.ts': `${imports}interface Options { prefix: string; power: number; offset?: number }
 export function powered({ prefix, power: by, offset = 3 }: Options) {
   const shift = offset
   return op(\`\${prefix}_power_\${by}\`, {
@@ -53,7 +53,7 @@ export function powered({ prefix, power: by, offset = 3 }: Options) {
     body: ({ x }) => (m, c) => ({ y: x(m, c) ** by + shift }),
   })
 }`,
-        'ops.ts': `import { powered } from './maker.js'
+        'ops.ts': `import { powered } from './factory.js'
 const shifted = (prefix: string) => powered({ prefix, power: 5, offset: 7 })
 export const cube = powered({ prefix: 'plain', power: 3 })
 export const fifth = shifted('shifted')`,
@@ -64,21 +64,21 @@ export const fifth = shifted('shifted')`,
     }))
 
   it('have the place of the call', () => {
-    const { kernels } = read(`${imports}${maker}export const half = scaled('half', 0.5)`)
+    const { kernels } = read(`${imports}${factory}export const half = scaled('half', 0.5)`)
     expect(kernels[0]?.source).toEqual({ file: 'specs/memory/refused.ts', line: 10, column: 21 })
   })
 })
 
 describe('refusals of ops made by functions', () => {
   it('a number that is not written out', () =>
-    refuses(`${imports}${maker.replace('* by', '* «by»')}export const now = scaled('now', Date.now())`, {
+    refuses(`${imports}${factory.replace('* by', '* «by»')}export const now = scaled('now', Date.now())`, {
       code: 'runtimeValue',
       message: 'by is not a constant known at compile time: it is Date.now(), in the op made at specs/memory/refused.ts:10',
       hint: 'pass it as an attribute of the op, or write a number',
     }))
   it('a name that is not written out', () =>
     refuses(
-      `${imports}${maker}export const named = scaled(«String(1)», 1)`
+      `${imports}${factory}export const named = scaled(«String(1)», 1)`
         .replace('«String(1)»', 'String(1)')
         .replace('op(name', 'op(«name»'),
       {
@@ -89,7 +89,7 @@ describe('refusals of ops made by functions', () => {
     ))
   it('two calls that give one name', () =>
     refuses(
-      `${imports}${maker.replace('op(name', 'op(«name»')}export const a = scaled('same', 1)\nexport const b = scaled('same', 2)`,
+      `${imports}${factory.replace('op(name', 'op(«name»')}export const a = scaled('same', 1)\nexport const b = scaled('same', 2)`,
       {
         code: 'duplicate',
         message: 'op same is declared twice, in the op made at specs/memory/refused.ts:11',
@@ -102,7 +102,7 @@ describe('refusals of ops made by functions', () => {
   if (first) return make('a')
   return make('b')
 }
-${maker.replaceAll('scaled', 'makeScaled')}const make = (name: string) => makeScaled(name, 1)
+${factory.replaceAll('scaled', 'makeScaled')}const make = (name: string) => makeScaled(name, 1)
 export const two = make('two')
 export const one = «chosen(true)»`,
       {

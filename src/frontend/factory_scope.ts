@@ -1,24 +1,24 @@
 /**
- * What is being made: while an op that a function makes is read, the function's parameters stand for the arguments of the call. Reading is
+ * The scope of a factory: while an op that a function makes is read, the function's parameters stand for the arguments of the call. Reading is
  * synchronous, so that one place holds it, and no pass over a signature or a body has to hand it on.
  */
 import type { Node, Symbol as TsSymbol, ts } from 'ts-morph'
 
-export interface Making {
+export interface FactoryScope {
   /** What is written for each parameter. */
   readonly given: ReadonlyMap<ts.Symbol, Node>
   /** The functions that take part, whose constants count as those of a module do. */
-  readonly makers: ReadonlySet<Node>
+  readonly factories: ReadonlySet<Node>
 }
 
-export const nothingMade: Making = { given: new Map(), makers: new Set() }
+export const noFactory: FactoryScope = { given: new Map(), factories: new Set() }
 
-let current = nothingMade
+let current = noFactory
 
-/** Runs an action while parameters stand for what `making` says. */
-export function whileMaking<T>(making: Making, action: () => T): T {
+/** Runs an action while parameters stand for what `scope` says. */
+export function inFactory<T>(scope: FactoryScope, action: () => T): T {
   const before = current
-  current = making
+  current = scope
   try {
     return action()
   } finally {
@@ -31,7 +31,7 @@ export const givenFor = (symbol: TsSymbol | undefined): Node | undefined =>
   symbol === undefined ? undefined : current.given.get(symbol.compilerSymbol)
 
 /** Whether a block is that of a function which makes what is being read. */
-export const isMakersBlock = (block: Node | undefined): boolean => {
+export const isFactoryBlock = (block: Node | undefined): boolean => {
   const owner = block?.getParent()
-  return owner !== undefined && current.makers.has(owner)
+  return owner !== undefined && current.factories.has(owner)
 }

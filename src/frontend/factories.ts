@@ -1,5 +1,5 @@
 /**
- * Functions that make ops: `const scaled = (name: string, by: number) => op(name, { ... })`, and `export const half = scaled('half', 0.5)`.
+ * Factories, functions that make ops: `const scaled = (name: string, by: number) => op(name, { ... })`, and `export const half = scaled('half', 0.5)`.
  * Such a function declares constants and returns `op(...)`, or calls another one; it is not run. What its parameters stand for is what is
  * written at the call that makes an op, for as long as that op is read.
  */
@@ -13,10 +13,10 @@ import {
   type ts,
 } from 'ts-morph'
 import { quote, reject } from './diagnostics.js'
-import { type Making, nothingMade, whileMaking } from './making.js'
+import { type FactoryScope, inFactory, noFactory } from './factory_scope.js'
 import { type Declarators, declares, follow, staticFields } from './static.js'
 
-type Maker = ArrowFunction | FunctionDeclaration
+type Factory = ArrowFunction | FunctionDeclaration
 
 /** An op as a call makes it. */
 export interface Made {
@@ -24,11 +24,11 @@ export interface Made {
   readonly at: CallExpression
   /** `op(...)` in the function. */
   readonly declaration: CallExpression
-  readonly making: Making
+  readonly scope: FactoryScope
 }
 
 /** The function that is called, where its text is at hand. */
-function functionOf(callee: Node): Maker | undefined {
+function functionOf(callee: Node): Factory | undefined {
   const found = follow(callee)
   if (Node.isArrowFunction(found)) return found
   const symbol = found.getSymbol()
@@ -37,8 +37,8 @@ function functionOf(callee: Node): Maker | undefined {
 }
 
 /** The call whose value a function returns; undefined where it is none, or where more is done than declaring constants. */
-function returnedBy(maker: Maker): CallExpression | undefined {
-  const body = maker.getBody()
+function returnedBy(factory: Factory): CallExpression | undefined {
+  const body = factory.getBody()
   if (!Node.isBlock(body)) return plainCall(body)
   const statements = body.getStatements()
   const last = statements.at(-1)
@@ -58,33 +58,33 @@ function plainCall(node: Node | undefined): CallExpression | undefined {
  */
 export function madeBy(at: CallExpression, declarators: Declarators): Made | undefined {
   let call = at
-  let making = nothingMade
+  let scope = noFactory
   while (declares(call, declarators) !== 'op') {
-    const maker = functionOf(call.getExpression())
-    const returned = maker === undefined ? undefined : returnedBy(maker)
-    if (maker === undefined || returned === undefined) return undefined
-    if (making.makers.has(maker))
+    const factory = functionOf(call.getExpression())
+    const returned = factory === undefined ? undefined : returnedBy(factory)
+    if (factory === undefined || returned === undefined) return undefined
+    if (scope.factories.has(factory))
       reject(
         'recursion',
         at,
         `${quote(at.getExpression())} calls itself before it returns op(...)`,
         'return op(...) at some point',
       )
-    making = bound(maker, call, making)
+    scope = bound(factory, call, scope)
     call = returned
   }
-  return call === at ? undefined : { at, declaration: call, making }
+  return call === at ? undefined : { at, declaration: call, scope }
 }
 
 /** What the parameters of a function stand for in a call, besides what those of the functions around it do. */
-function bound(maker: Maker, call: CallExpression, outer: Making): Making {
+function bound(factory: Factory, call: CallExpression, outer: FactoryScope): FactoryScope {
   const given = new Map(outer.given)
   const args = call.getArguments()
-  maker.getParameters().forEach((parameter, at) => {
+  factory.getParameters().forEach((parameter, at) => {
     const argument = args[at] ?? parameter.getInitializer()
-    if (argument !== undefined) whileMaking(outer, () => bind(parameter, argument, given))
+    if (argument !== undefined) inFactory(outer, () => bind(parameter, argument, given))
   })
-  return { given, makers: new Set([...outer.makers, maker]) }
+  return { given, factories: new Set([...outer.factories, factory]) }
 }
 
 function bind(parameter: ParameterDeclaration, argument: Node, given: Map<ts.Symbol, Node>): void {
