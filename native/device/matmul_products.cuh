@@ -26,14 +26,16 @@
 #include "matmul_products_mma.cuh"
 #include "matmul_products_rows.cuh"
 #include "matmul_products_simple.cuh"
+#include "matmul_products_wgmma.cuh"
 
 namespace heddle {
 
 /// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. Nothing happens when one of the sizes is zero. Refuses sums of
-/// int8 that int32 might not hold, and a launch of more blocks than a grid has.
+/// int8 that int32 might not hold, and a launch of more blocks than a grid has. `constant_b`: no launch writes the right factors, so that
+/// they may be read while earlier launches run.
 template <class Slots>
 int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
-                               int64_t n, int64_t k, Slots slots) {
+                               int64_t n, int64_t k, Slots slots, [[maybe_unused]] bool constant_b = false) {
   static_assert(Slots::VEC == 8, "an epilogue takes eight columns");
   if (matrices <= 0 || m <= 0 || n <= 0 || k <= 0) return HEDDLE_OK;
   if constexpr (std::is_same_v<typename Slots::Sum, int>) {
@@ -46,6 +48,12 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
       if (matrices == 1 && m <= RowsTile::most_rows) return launch_products_rows(queue, error, name, m, n, k, slots);
     }
     if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {
+#if !defined(HEDDLE_SIMT)
+      if constexpr (multiplies_by_wgmma<Slots>) {
+        const MatmulTile tile = matrices == 1 ? choose_products_wgmma(m, n, k, slots) : MatmulTile::none;
+        if (tile != MatmulTile::none) return launch_products_wgmma(tile, queue, error, name, m, n, k, slots, constant_b);
+      }
+#endif
       return launch_products_mma(queue, error, name, matrices, m, n, k, slots);
     }
   }

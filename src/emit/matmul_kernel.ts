@@ -75,9 +75,9 @@ function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   return products(instance, kernel, scope)
 }
 
-/** Whether the right factor may be read before earlier launches are complete: the program says, at each launch. */
-const constantB = ({ tensors, products: [{ b }] }: MatmulKernel): string =>
-  `arguments.is_constant(${tensors.findIndex(({ name }) => name === b.tensor)})`
+/** Whether the right factors may be read before earlier launches are complete: the program says, at each launch. */
+const constantB = ({ tensors, products: sums }: MatmulKernel): string =>
+  sums.map(({ b }) => `arguments.is_constant(${tensors.findIndex(({ name }) => name === b.tensor)})`).join(' && ')
 
 /** Whether both factors are row-major matrices `m k` and `n k` of one type, one of each. */
 function isMatrices(kernel: MatmulKernel): boolean {
@@ -145,12 +145,14 @@ function int8Matrices(instance: TemplateInstance, kernel: MatmulKernel, scope: S
 function products(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope): MainLoop {
   const { names } = scope
   const [m, n, k] = [kernel.m, kernel.n, kernel.k].map(names.dim)
+  // Two products of one matrix have a body that reads ahead.
+  const early = kernel.products.length === 2 && kernel.batch.length === 0 ? `, ${constantB(kernel)}` : ''
   const count = kernel.batch.length === 0 ? '1' : kernel.batch.map(names.dim).join(' * ')
   return {
     include: 'matmul_products.cuh',
     slots: (inside) => factorsBody(kernel, inside, instance.types) + partsBody(kernel, inside, instance.types),
     launch: (slots, { key }) => [
-      `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots});`,
+      `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots}${early});`,
     ],
   }
 }

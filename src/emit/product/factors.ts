@@ -252,7 +252,7 @@ function writeStep(step: Step, context: PassContext): void {
 
 /**
  * How a factor's rows are copied as they are: of the element type, one row behind the other, k long. A factor that is computed, or lies in
- * memory otherwise, says so by a type.
+ * memory otherwise, says so by a type. Launchers ask too, to describe the rows to the copy engine.
  */
 function copyText(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: Place, scope: Scope): string {
   const param = factorParam(kernel, factor)
@@ -278,7 +278,7 @@ function copyText(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: 
   const offset = offsetText(param.name, zero, { ...scope, names: placed(names, texts, scope.used) })
   const type = `heddle::CopiedRows<${storageText(param, names)}>`
   writer.writeLine(
-    `${inline} ${type} copy_of(heddle::Factor<${which}>, [[maybe_unused]] int64_t ${frame.matrix}) const { return {${tensor}, ${offset}}; }`,
+    `__host__ ${inline} ${type} copy_of(heddle::Factor<${which}>, [[maybe_unused]] int64_t ${frame.matrix}) const { return {${tensor}, ${offset}}; }`,
   )
   writer.writeLine(
     `bool copies(heddle::Factor<${which}>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && ${tensor}.aligned(0, 16); }`,
