@@ -74,8 +74,8 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<0>, int64_t length) const { return length % VEC == 0 && a.aligned(0, 16); }
-  __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
-  __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
+  __host__ __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
+  __host__ __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
   bool copies(heddle::Factor<0>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && a.aligned(0, 16); }
   /// Factor 1: what is known of a row of a matrix, and its next VEC elements, of which `valid` exist.
   struct Row1 {
@@ -91,8 +91,8 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<1>, int64_t length) const { return length % VEC == 0 && b.aligned(0, 16); }
-  __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
-  __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
+  __host__ __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
+  __host__ __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
   bool copies(heddle::Factor<1>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && b.aligned(0, 16); }
   /// Factor 2: what is known of a row of a matrix, and its next VEC elements, of which `valid` exist.
   struct Row2 {
@@ -108,8 +108,8 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<2>, int64_t length) const { return length % VEC == 0 && b2.aligned(0, 16); }
-  __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
-  __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
+  __host__ __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
+  __host__ __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   bool copies(heddle::Factor<2>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && b2.aligned(0, 16); }
   static constexpr bool PARTS = false;
 };
