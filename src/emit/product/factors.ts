@@ -283,7 +283,9 @@ function copyText(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: 
   const offset = offsetText(param.name, zero, { ...scope, names: placed(names, texts, scope.used) })
   const rows = (member: string): void => {
     const type = `heddle::CopiedRows<${storageText(param, names)}>`
-    writer.writeLine(`__host__ ${inline} ${type} ${member}(heddle::Factor<${which}>, ${matrix}) const { return {${tensor}, ${offset}}; }`)
+    writer.writeLine(
+      `__host__ ${inline} ${type} ${member}(heddle::Factor<${which}>, ${matrix}) const { return {${tensor}, ${offset}}; }`,
+    )
   }
   rows('stored_of')
   if (copied) {
