@@ -55,7 +55,7 @@ function toleranceOf({ entry, dims, draw }: KernelCase, { name, dtype }: KernelE
   const result = ruleOf(entry).results[name]
   if (result === undefined) throw new Error(`internal: ${entry.key} has no output ${name}`)
   const opClass = result.integers && draw === 'integer' ? 'exact' : result.class
-  return tolerance({ dtype, class: opClass, length: result.length(dims), scale: result.scale })
+  return tolerance({ dtype, class: opClass, length: result.length(dims), scale: result.scale, rounded: result.rounded })
 }
 
 /** Values beyond the storage type's range are stored as infinities; the others are left in double precision. */
