@@ -74,7 +74,7 @@ export interface ToleranceQuery {
    * Of attention whose queries or keys are rounded to storage on the way: how far a score of `length` terms moves when each of them moves by
    * its own size. Nothing where both lie in memory.
    */
-  readonly rounded?: Size | undefined
+  readonly rounded?: Omit<Size, 'degree'> | undefined
 }
 
 /**
@@ -87,7 +87,7 @@ const scoreRounding = 3
 const fewTerms = 16
 
 /** How far roundings of what scores are made of move a result. */
-function scoreError(length: number, rounded: Size | undefined): number {
+function scoreError(length: number, rounded: ToleranceQuery['rounded']): number {
   if (rounded === undefined) return 0
   const terms = rounded.roots > 0 ? Math.max(length, fewTerms) : length
   return scoreRounding * rounded.rms * terms ** (rounded.roots / 2)

@@ -93,7 +93,7 @@ function step({
 
 /** Of the results of such a step. */
 const rounded = (parts: Parts) => step(parts).out?.rounded
-const near = (rms: number, roots: number) => ({ rms: expect.closeTo(rms, 2), roots })
+const near = (rms: number, roots: number, degree: number) => ({ rms: expect.closeTo(rms, 2), roots, degree })
 
 it('nothing is rounded where queries, keys and values are what lies in memory', () => {
   expect(step({})).toEqual({
@@ -104,10 +104,10 @@ it('nothing is rounded where queries, keys and values are what lies in memory', 
 })
 
 it('a key that is computed moves scores by their size, which grows with the root of its length', () => {
-  expect(rounded({ key: call('mul', element('k'), gain) })).toEqual(near(0.125, 1))
-  expect(rounded({ key: rotated(element('k')) })).toEqual(near(0.125 * Math.SQRT2, 1))
+  expect(rounded({ key: call('mul', element('k'), gain) })).toEqual(near(0.125, 1, 3))
+  expect(rounded({ key: rotated(element('k')) })).toEqual(near(0.125 * Math.SQRT2, 1, 3))
   // The query as well, which is rounded and of the same size.
-  expect(rounded({ query: rotated(element('q')), key: rotated(element('k')) })).toEqual(near(0.25 * Math.SQRT2, 1))
+  expect(rounded({ query: rotated(element('q')), key: rotated(element('k')) })).toEqual(near(0.25 * Math.SQRT2, 1, 4))
   // Its twin whose rows are as they were: the value alone is computed.
   expect(step({ value: call('mul', element('v'), gain) }).out).toEqual({
     class: 'attention',
@@ -120,24 +120,25 @@ it('a key that is computed moves scores by their size, which grows with the root
 it('a row that is normed is of size 1 whatever it was, and one that is not has its own', () => {
   const large: Domain = { from: [-64], to: [64] }
   const normed = { query: call('mul', overRms('q'), gain), key: call('mul', overRms('k'), gain) }
-  expect(rounded(normed)).toEqual(near(0.125 * Math.SQRT2, 1))
+  expect(rounded(normed)).toEqual(near(0.125 * Math.SQRT2, 1, 2))
   expect(rounded({ ...normed, drawn: large })).toEqual(rounded(normed))
   expect(rounded({ query: call('neg', element('q')), key: call('neg', element('k')), drawn: large })).toEqual({
     rms: Number((0.125 * Math.SQRT2 * 64 ** 2).toPrecision(3)),
     roots: 1,
+    degree: 1,
   })
   // Over its norm, the root of all squares, a query shrinks as it gets longer: scores of the keys in memory do not grow.
-  expect(rounded({ query: overNorm('q'), key: overNorm('k') })).toEqual(near(0.125 * Math.SQRT2, 0))
+  expect(rounded({ query: overNorm('q'), key: overNorm('k') })).toEqual(near(0.125 * Math.SQRT2, 0, 1))
 })
 
 it('what a score makes of its product counts: factors, caps, the root of the length', () => {
   const key = call('neg', element('k'))
-  expect(rounded({ key, score: call('mul', raw, f32(0.5)) })).toEqual(near(0.5, 1))
-  expect(rounded({ key, score: call('mul', raw, call('rsqrt', toFloat(dim('d')))) })).toEqual(near(1, 0))
+  expect(rounded({ key, score: call('mul', raw, f32(0.5)) })).toEqual(near(0.5, 1, 2))
+  expect(rounded({ key, score: call('mul', raw, call('rsqrt', toFloat(dim('d')))) })).toEqual(near(1, 0, 2))
   const capped = call('mul', f32(30), call('tanh', call('div', call('mul', raw, f32(0.125)), f32(30))))
-  expect(rounded({ key, score: capped })).toEqual(near(0.125, 1))
+  expect(rounded({ key, score: capped })).toEqual(near(0.125, 1, 2))
   const masked = call('select', call('lt', j, i32(3)), call('add', call('mul', raw, f32(0.125)), load('table', j)), f32(-1e30))
-  expect(rounded({ key, score: masked })).toEqual(near(0.125, 1))
+  expect(rounded({ key, score: masked })).toEqual(near(0.125, 1, 2))
 })
 
 it('rows that are stored on the way err as what computes them', () => {

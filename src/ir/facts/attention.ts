@@ -10,7 +10,7 @@ import { countOf } from './counts.js'
 import type { Accuracy, Size } from './facts.js'
 import { noFacts } from './facts.js'
 import { inputValue } from './interpret.js'
-import { type Known, largerSize, productSize, sizesOf } from './size.js'
+import { type Known, largerSize, productSize, sizeOf, sizesOf } from './size.js'
 
 type Attention = AttentionKernel | DecodeAttentionKernel
 
@@ -21,17 +21,14 @@ export function attentionAccuracy(kernel: Attention): Accuracy {
   const known = knownOf(kernel)
   const size = (exprs: readonly Expr[]): Size => exprs.map((expr) => sizesOf(expr, known).size).reduce(largerSize)
   const roundings = [query, keys].filter((each) => each.some(isComputed)).length
-  const moved = productSize(movement(kernel, known, productSize(size(query), size(keys))), {
-    rms: Math.sqrt(roundings),
-    roots: 0,
-  })
+  const moved = productSize(movement(kernel, known, productSize(size(query), size(keys))), sizeOf(Math.sqrt(roundings)))
   return {
     class: 'attention',
     integers: false,
     ...(length === undefined ? {} : { length }),
     // As much again where values are rounded as well as their weights.
     ...(values.some(isComputed) ? { scale: 2 } : {}),
-    ...(roundings === 0 ? {} : { rounded: { rms: Number(moved.rms.toPrecision(3)), roots: moved.roots } }),
+    ...(roundings === 0 ? {} : { rounded: { ...moved, rms: Number(moved.rms.toPrecision(3)) } }),
   }
 }
 
@@ -55,9 +52,9 @@ function operandsOf(kernel: Attention): Readonly<Record<'query' | 'keys' | 'valu
 
 /** How far scores move when each term of theirs moves by its own size: `terms` is that of a term, and they move independently. */
 function movement({ score }: Attention, known: Known, terms: Size): Size {
-  const raw = productSize(terms, { rms: 1, roots: 1 })
+  const raw = productSize(terms, sizeOf(1, 1))
   const { slope } = sizesOf(score, { ...known, local: { name: 'raw', size: raw } })
-  return productSize(slope ?? { rms: 0, roots: 0 }, raw)
+  return productSize(slope ?? sizeOf(0), raw)
 }
 
 function knownOf(kernel: Attention): Known {
@@ -65,7 +62,10 @@ function knownOf(kernel: Attention): Known {
   return {
     input: (tensor) => {
       const param = kernel.tensors.find(({ name }) => name === tensor)
-      return param === undefined ? 1 : inputValue(param, inputs[tensor]).magnitude
+      // What has a domain is drawn from it, whatever others are drawn from.
+      return param === undefined
+        ? sizeOf(1)
+        : sizeOf(inputValue(param, inputs[tensor]).magnitude, 0, inputs[tensor] === undefined ? 1 : 0)
     },
     attr: (name) => kernel.attrs.find((attr) => attr.name === name)?.default ?? 1,
     length: kernel.headDim,

@@ -69,10 +69,14 @@ export interface AttrFact {
 export const errorClasses = ['exact', 'elementwise', 'transcendental', 'reduction', 'matmul', 'attention'] as const
 export type ErrorClass = (typeof errorClasses)[number]
 
-/** The root mean square of random results: `rms` times the root of the length of their sums, as often as `roots` says. */
+/**
+ * The root mean square of results on random inputs of size 1: `rms` times the root of the length of their sums, as often as `roots` says.
+ * `degree` tells how they grow with inputs: as their size to that power.
+ */
 export interface Size {
   readonly rms: number
   readonly roots: number
+  readonly degree: number
 }
 
 /** How the results of an output err: the query of the table of tolerances (src/verify/tolerance.ts). */

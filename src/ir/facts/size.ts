@@ -18,27 +18,30 @@ interface Sized {
   readonly slope?: Size | undefined
 }
 
-const sizeOf = (rms: number, roots = 0): Size => ({ rms, roots })
+/** A size: its root mean square, the roots of the length it grows by, and its degree in what is drawn. */
+export const sizeOf = (rms: number, roots = 0, degree = 0): Size => ({ rms, roots, degree })
 const unit = sizeOf(1)
 
-export const productSize = (a: Size, b: Size): Size => sizeOf(a.rms * b.rms, a.roots + b.roots)
-const quotient = (a: Size, b: Size): Size => sizeOf(a.rms / Math.max(b.rms, 1e-30), a.roots - b.roots)
-const power = ({ rms, roots }: Size, exponent: number): Size => sizeOf(rms ** exponent, roots * exponent)
+/** Of a product of independent terms. */
+export const productSize = (a: Size, b: Size): Size => sizeOf(a.rms * b.rms, a.roots + b.roots, a.degree + b.degree)
+const quotient = (a: Size, b: Size): Size => sizeOf(a.rms / Math.max(b.rms, 1e-30), a.roots - b.roots, a.degree - b.degree)
+const power = ({ rms, roots, degree }: Size, exponent: number): Size =>
+  sizeOf(rms ** exponent, roots * exponent, degree * exponent)
 
 /** Of a sum of independent terms. Of long rows only the one that grows fastest counts. */
 function together(a: Size, b: Size): Size {
   if (a.rms === 0 || b.rms === 0) return a.rms === 0 ? b : a
-  if (a.roots === b.roots) return sizeOf(Math.hypot(a.rms, b.rms), a.roots)
+  if (a.roots === b.roots) return sizeOf(Math.hypot(a.rms, b.rms), a.roots, Math.max(a.degree, b.degree))
   return a.roots > b.roots ? a : b
 }
 
 /** Of a sum of terms that move together. */
-const added = (a: Size, b: Size): Size => (a.roots === b.roots ? sizeOf(a.rms + b.rms, a.roots) : together(a, b))
+const added = (a: Size, b: Size): Size => (a.roots === b.roots ? { ...together(a, b), rms: a.rms + b.rms } : together(a, b))
 
 /** Of either of two. */
 export function largerSize(a: Size, b: Size): Size {
   if (a.rms === 0 || b.rms === 0) return a.rms === 0 ? b : a
-  if (a.roots === b.roots) return a.rms >= b.rms ? a : b
+  if (a.roots === b.roots) return { ...(a.rms >= b.rms ? a : b), degree: Math.max(a.degree, b.degree) }
   return a.roots > b.roots ? a : b
 }
 
@@ -53,8 +56,8 @@ const levelled: ReadonlySet<IntrinsicName> = new Set(['tanh', 'erf'])
 
 /** What is known of the values an expression reads. */
 export interface Known {
-  /** Typical magnitude of an element of an input, and of an attribute. */
-  readonly input: (tensor: string) => number
+  readonly input: (tensor: string) => Size
+  /** Typical magnitude. */
   readonly attr: (name: string) => number
   /** Elements of a row. */
   readonly length: Expr
@@ -89,7 +92,7 @@ function sizedNode(expr: Expr, known: Known, of: (operand: Expr) => Sized): Size
     case 'attr':
       return plain(sizeOf(Math.abs(known.attr(expr.name))), known.attr(expr.name) >= 0)
     case 'load':
-      return plain(sizeOf(known.input(expr.tensor)))
+      return plain(known.input(expr.tensor))
     case 'local':
       return expr.name === known.local?.name ? { ...plain(known.local.size), slope: unit } : plain(unit)
     case 'fold': {
