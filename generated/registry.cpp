@@ -595,12 +595,6 @@ int32_t heddle_launch_take__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_take_range__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_range__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_range__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_keys__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_keys__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_keys__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_queries__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_queries__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_queries__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -674,12 +668,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_attention__bf16", "158715eff3adafa5ba53f9490b0f56b7028042fdc3137267a4c29f3abaa8c7ae", 13, 9, 3, heddle_launch_beam_attention__bf16, "rrrrrrrrrrwww"},
       {"beam_attention__f16", "96ecf198ecb4ae97c705d62a57b9d17450d634b8787079ded72fb6adc4d2ecc1", 13, 9, 3, heddle_launch_beam_attention__f16, "rrrrrrrrrrwww"},
       {"beam_attention__f32", "5f35362f4793b4b76a656ddf0b534ab720080a692516e8957653b7afac74f0b8", 13, 9, 3, heddle_launch_beam_attention__f32, "rrrrrrrrrrwww"},
-      {"beam_attention_of_norms__bf16", "2efbbfa443eeee224827dcbb1527a4258a93a4b990796e0455e46621298d6ec2", 15, 9, 2, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__f16", "a292f0bd3a6954b821498c1566009fcb0990e3b70a714d8c5c18726ef30a4e4d", 15, 9, 2, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__f32", "ccb46d671ada498d6f0f3020ba2d4d5132ea4f8eb1ff30168bc524edee65cebd", 15, 9, 2, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__bf16", "1b21c23d11a77b552e17f18782abfee8eaaa06884d70bc7f901320ec938a136e", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__f16", "1c0d9a5bae0948144a505a1247d705fe5da85a6de3ef48c740701d42a9536325", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__f32", "037e8d2432bb639975578fb5257b9ebf8524b567052a75f9c5c7ae597d412647", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__bf16", "67ee5895eba5c167c9b303457b94b69d50a1ed2f815d0babfeecc9e2294cc968", 15, 9, 5, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f16", "94a4a9d9b5951bebd9ea05a24544977c931703893f1b8963e53176049777812e", 15, 9, 5, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f32", "0ba1feeeb5b9b32198b04a9e9ed35d90e59cdfecfb717144bccda61e57ba5fbd", 15, 9, 5, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__bf16", "c214a88c8e391524ab1d8c63d7f1f94277ed9102e969d9bfcda183ca78e5d498", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f16", "e7b7589a0c0680b75e32c7345dfeeacac1143123843f8389fbedbbe46c87c63f", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f32", "d920ec46211889819ed895ba34a827906f86792d5b7ddcc7af61b04feedc974e", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
       {"beam_attention_window__bf16", "4ffdf790df3a0a50577d8d069b303845cc68a3627146340e4cb717ceb95c6851", 13, 9, 4, heddle_launch_beam_attention_window__bf16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f16", "acda09a160748361dc3423e7443bf70ac0ab1f829102f49633704474831cd47a", 13, 9, 4, heddle_launch_beam_attention_window__f16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f32", "18873ff8050d746d1cd2124ef48d8324659d66f408da0cdb9738a13c3f391864", 13, 9, 4, heddle_launch_beam_attention_window__f32, "rrrrrrrrrrwww"},
@@ -1107,12 +1101,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"past_attention__bf16", "c30d97ce3d03863236903117796866fc8229f016b739772f3eecb4540d372529", 9, 8, 3, heddle_launch_past_attention__bf16, "rrrrrrwww"},
       {"past_attention__f16", "c0adbc5ccb61a1fed84fd60a72d53b603cea5f44973754092eb9779ae54f94e9", 9, 8, 3, heddle_launch_past_attention__f16, "rrrrrrwww"},
       {"past_attention__f32", "8843490d1e4697290f545412e8011c35516a60c05fb60c2a6e7fd3929435076e", 9, 8, 3, heddle_launch_past_attention__f32, "rrrrrrwww"},
-      {"past_attention_of_norms__bf16", "06d51bb808abc569634c0fb680c668f0efec6406c2ca085b61af317f954abc55", 11, 8, 2, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
-      {"past_attention_of_norms__f16", "c10572d295225f56e40c7968dc5db78c928e8d41020392f650b0ee71cc0b4b04", 11, 8, 2, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
-      {"past_attention_of_norms__f32", "33a3d1936baa8d708528a5fed7635826c39257e4d2bf18e0250c52059168ba27", 11, 8, 2, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__bf16", "a5761a02653572787c40c898ff18b2314708c40b053f1b69c530967754a618af", 11, 8, 3, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__f16", "38f5c9c935b16babff9e8f736ece30cab66d0fe642693f68e33431c89c3c8c32", 11, 8, 3, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__f32", "6ea4569f87769db8caafd28e366b3bf0784951ea0199a64061870838e12e8b0e", 11, 8, 3, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms__bf16", "7ffd57bb43775cc58a0caaab478d1e1067ad38c9a17f16dc1c190ad1ad5ebb76", 11, 8, 5, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f16", "422b8b8313b00eb93100c1380758cfcf3737b5fd391eae389e4e4001f268f262", 11, 8, 5, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f32", "f17569f1825a99666d34cd06a96197cee62c98cb2412881a975167902cfe1ba0", 11, 8, 5, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__bf16", "f74b19aa0d974dbcaa2f99a68fd8ed98fbe24f543bbc26b4363baa1db28ecc95", 11, 8, 6, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f16", "eddec37c69fdfab563d40cd87c209dea8cf7b6c0f01f54ef07c8212c441fe785", 11, 8, 6, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f32", "47f3858c8704931a16af4833cbf2a0b1cf2f0dc5df4cce44d838cf6a9db8ae15", 11, 8, 6, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
       {"past_attention_window__bf16", "90e8bb215c8d715f7f4b6a6c5ea71986b99d7904ef0c997d4bd25239f5d8b9d0", 9, 8, 4, heddle_launch_past_attention_window__bf16, "rrrrrrwww"},
       {"past_attention_window__f16", "508b77b744c1616b377df84cfef4d1ef7636b689d46f07a4b424715a98288111", 9, 8, 4, heddle_launch_past_attention_window__f16, "rrrrrrwww"},
       {"past_attention_window__f32", "65d113260df6f0be56c8276f8af0fcd4c144e649a18436315af829c670c7e13f", 9, 8, 4, heddle_launch_past_attention_window__f32, "rrrrrrwww"},
@@ -1218,12 +1212,6 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"take_range__bf16", "a383f58e3fe1e8ebbe2c949b02b2fde6ecc497c808b035d50317cf6878dda724", 2, 4, 1, heddle_launch_take_range__bf16, "rw"},
       {"take_range__f16", "810727b1b24f91977ff0d9343daec50d597e4dcd8bb9ce7715a6f66e65b210c2", 2, 4, 1, heddle_launch_take_range__f16, "rw"},
       {"take_range__f32", "750ff0522934d15dd114708b843ee6bde36d240b05b8f42d8f53f3073607a9e3", 2, 4, 1, heddle_launch_take_range__f32, "rw"},
-      {"take_rms_norm_keys__bf16", "7d71bce209cf1ffe7b95a01213748243c3ecedf8a5e409f36e8525a76e589889", 3, 4, 3, heddle_launch_take_rms_norm_keys__bf16, "rrw"},
-      {"take_rms_norm_keys__f16", "2155243651735ebc72ef3e532256b18c8f181dd6834843a0b9915387bf2075d9", 3, 4, 3, heddle_launch_take_rms_norm_keys__f16, "rrw"},
-      {"take_rms_norm_keys__f32", "17f16cde4b05f3f2fdd7dc80ec9c0f1d75bc8bd2b9f9c1f1d0dd8d1e8ff4fdbb", 3, 4, 3, heddle_launch_take_rms_norm_keys__f32, "rrw"},
-      {"take_rms_norm_queries__bf16", "0c1b1028182e18c3ed1dbfef61a461320cbe6adae7276d188d003922bdf4fa18", 3, 4, 2, heddle_launch_take_rms_norm_queries__bf16, "rrw"},
-      {"take_rms_norm_queries__f16", "980f8db198f25bbf9c2e78b4cef5d1b867f4527ee961dc79735526cc86cf6af0", 3, 4, 2, heddle_launch_take_rms_norm_queries__f16, "rrw"},
-      {"take_rms_norm_queries__f32", "f2fa96240bde124a4cdff1ff65d4804568f041053c5d2329969cf53f32c06334", 3, 4, 2, heddle_launch_take_rms_norm_queries__f32, "rrw"},
       {"take_rms_norm_rotate_keys__bf16", "505923186fe93d74595cbde8dd9c49612a79be3c173fbfa3740aaae2b648576d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__bf16, "rrrrrw"},
       {"take_rms_norm_rotate_keys__f16", "2918dbbd1c49ef25f929cd2296750cc487f41429d0923decf239bb0447e5c253", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f16, "rrrrrw"},
       {"take_rms_norm_rotate_keys__f32", "7563312be2e5f21a83b8c56e857176571b90792fa05328b34f570d44fd1eee6d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f32, "rrrrrw"},

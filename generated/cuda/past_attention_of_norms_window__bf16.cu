@@ -11,21 +11,24 @@ using T = __nv_bfloat16;
 
 // Where rows lie, which count, and what queries and scores are.
 struct Slots {
-  int h_extent;
+  int extent;
   int d_extent;
   int e_extent;
-  int g_extent;
   int u_extent;
-  int extent;
+  int g_extent;
+  int h_extent;
   int size;
   float factor;
+  float eps;
+  float offset;
   int first;
+  int first2;
   heddle::In<int> places;
   heddle::In<T> x;
+  heddle::In<T> queryGamma;
   heddle::In<float> cos;
   heddle::In<float> sin;
-  heddle::In<T> x2;
-  heddle::In<T> x3;
+  heddle::In<T> keyGamma;
   static constexpr bool has_fresh = true;
   static constexpr int shared_rows = 4;
   __device__ __forceinline__ int lower(int b, int, int) const { return (heddle::read(places, b) + 1) - size; }
@@ -36,9 +39,10 @@ struct Slots {
   __device__ __forceinline__ int64_t out_row(int b, int, int h) const { return ((static_cast<int64_t>(b) * h_extent) + h) * d_extent; }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void query(int b, int, int h, int c, int valid, float (&elements)[Vec]) const {
+    const float common = heddle::fold<heddle::Sum<float>>(d_extent, [&](int fold1) { return heddle::square(heddle::read(x, (((static_cast<int64_t>(b) * extent) + h) * d_extent) + fold1)); });
     HEDDLE_UNROLL
     for (int e = 0; e < Vec; ++e) {
-      const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + c) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c)))) : heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + c); };
+      const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((((heddle::read(x, (((static_cast<int64_t>(b) * extent) + h) * d_extent) + c) * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, c) + offset)) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-((heddle::read(x, (((static_cast<int64_t>(b) * extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent) + h) * d_extent) + c) * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, c) + offset)); };
       elements[e] = e < valid ? element(c + e) : 0.0f;
     }
   }
@@ -46,57 +50,61 @@ struct Slots {
   __device__ __forceinline__ int fresh_place(int b) const { return heddle::read(places, b); }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void fresh_key(int b, int h, int c, int valid, float (&elements)[Vec]) const {
+    const float common_2 = heddle::fold<heddle::Sum<float>>(d_extent, [&](int fold1) { return heddle::square(heddle::read(x, (((static_cast<int64_t>(b) * extent) + (static_cast<int64_t>(first) + h)) * d_extent) + fold1)); });
     HEDDLE_UNROLL
     for (int e = 0; e < Vec; ++e) {
-      const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((heddle::read(x2, (((static_cast<int64_t>(b) * g_extent) + h) * d_extent) + c) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-heddle::read(x2, (((static_cast<int64_t>(b) * g_extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c)))) : heddle::read(x2, (((static_cast<int64_t>(b) * g_extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : heddle::read(x2, (((static_cast<int64_t>(b) * g_extent) + h) * d_extent) + c); };
+      const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((((heddle::read(x, (((static_cast<int64_t>(b) * extent) + (static_cast<int64_t>(first) + h)) * d_extent) + c) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, c) + offset)) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-((heddle::read(x, (((static_cast<int64_t>(b) * extent) + (static_cast<int64_t>(first) + h)) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent) + (static_cast<int64_t>(first) + h)) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent) + (static_cast<int64_t>(first) + h)) * d_extent) + c) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, c) + offset)); };
       elements[e] = e < valid ? element(c + e) : 0.0f;
     }
   }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void fresh_value(int b, int h, int c, int valid, float (&elements)[Vec]) const {
-    const auto x3_part = heddle::load_chunk<Vec, Whole>(x3, (((static_cast<int64_t>(b) * extent) + (static_cast<int64_t>(first) + h)) * d_extent) + c, valid);
+    const auto x_part = heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent) + (static_cast<int64_t>(first2) + h)) * d_extent) + c, valid);
     HEDDLE_UNROLL
     for (int e = 0; e < Vec; ++e) {
-      const auto element = [&]([[maybe_unused]] int c) { return x3_part[e]; };
+      const auto element = [&]([[maybe_unused]] int c) { return x_part[e]; };
       elements[e] = e < valid ? element(c + e) : 0.0f;
     }
   }
   __device__ __forceinline__ int64_t fresh_key_row(int b, int h, int j) const { return ((((static_cast<int64_t>(b) * g_extent) + h) * u_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t fresh_value_row(int b, int h, int j) const { return ((((static_cast<int64_t>(b) * g_extent) + h) * u_extent) + j) * d_extent; }
   /// Whether rows begin at multiples of 16 bytes.
-  bool aligned() const { return x3.aligned(0, 16) && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(first) * d_extent) % 8 == 0; }
+  bool aligned() const { return x.aligned(0, 16) && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(first2) * d_extent) % 8 == 0; }
 };
 
 }  // namespace slots_of_past_attention_of_norms_window__bf16
 
 extern "C" int32_t heddle_launch_past_attention_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error) {
   using namespace slots_of_past_attention_of_norms_window__bf16;
-  heddle::Arguments arguments(launch, error, {"past_attention_of_norms_window__bf16", 11, 8, 3});
+  heddle::Arguments arguments(launch, error, {"past_attention_of_norms_window__bf16", 11, 8, 6});
   const int64_t r_extent = arguments.dim(0, "r_extent");
-  const int64_t h_extent = arguments.dim(1, "h_extent");
+  const int64_t extent = arguments.dim(1, "extent");
   const int64_t d_extent = arguments.dim(2, "d_extent");
   const int64_t p_extent = arguments.dim(3, "p_extent");
   const int64_t e_extent = arguments.dim(4, "e_extent");
-  const int64_t g_extent = arguments.dim(5, "g_extent");
-  const int64_t u_extent = arguments.dim(6, "u_extent");
-  const int64_t extent = arguments.dim(7, "extent");
+  const int64_t u_extent = arguments.dim(5, "u_extent");
+  const int64_t g_extent = arguments.dim(6, "g_extent");
+  const int64_t h_extent = arguments.dim(7, "h_extent");
   const int size = arguments.i32_attr(0, "size");
   const float factor = arguments.f32_attr(1, "factor");
-  const int first = arguments.i32_attr(2, "first");
+  const float eps = arguments.f32_attr(2, "eps");
+  const float offset = arguments.f32_attr(3, "offset");
+  const int first = arguments.i32_attr(4, "first");
+  const int first2 = arguments.i32_attr(5, "first2");
   const auto places = arguments.in<int>(0, "places", r_extent);
-  const auto x = arguments.in<T>(1, "x", (heddle::Count(r_extent) * h_extent) * d_extent);
-  const auto cos = arguments.in<float>(2, "cos", heddle::Count(p_extent) * e_extent);
-  const auto sin = arguments.in<float>(3, "sin", heddle::Count(p_extent) * e_extent);
-  const auto x2 = arguments.in<T>(4, "x2", (heddle::Count(r_extent) * g_extent) * d_extent);
-  const auto keys = arguments.in<T>(5, "keys", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
-  const auto x3 = arguments.in<T>(6, "x3", (heddle::Count(r_extent) * extent) * d_extent);
+  const auto x = arguments.in<T>(1, "x", (heddle::Count(r_extent) * extent) * d_extent);
+  const auto queryGamma = arguments.in<T>(2, "queryGamma", d_extent);
+  const auto cos = arguments.in<float>(3, "cos", heddle::Count(p_extent) * e_extent);
+  const auto sin = arguments.in<float>(4, "sin", heddle::Count(p_extent) * e_extent);
+  const auto keyGamma = arguments.in<T>(5, "keyGamma", d_extent);
+  const auto keys = arguments.in<T>(6, "keys", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
   const auto values = arguments.in<T>(7, "values", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
   const auto y = arguments.out<T>(8, "y", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
-  heddle::check_update(arguments, launch, error, "past_attention_of_norms_window__bf16", 8, "y", 5, "keys");
+  heddle::check_update(arguments, launch, error, "past_attention_of_norms_window__bf16", 8, "y", 6, "keys");
   const auto y2 = arguments.out<T>(9, "y2", ((heddle::Count(r_extent) * u_extent) * g_extent) * d_extent);
   heddle::check_update(arguments, launch, error, "past_attention_of_norms_window__bf16", 9, "y2", 7, "values");
   const auto y3 = arguments.out<T>(10, "y3", (heddle::Count(r_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || r_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention_decode(launch, error, "past_attention_of_norms_window__bf16", {r_extent, h_extent, heddle::quotient(h_extent, g_extent), 1, d_extent, d_extent, u_extent}, keys, values, y3, Slots{static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(e_extent), static_cast<int>(g_extent), static_cast<int>(u_extent), static_cast<int>(extent), size, factor, first, places, x, cos, sin, x2, x3}, y, y2);
+  return heddle::launch_attention_decode(launch, error, "past_attention_of_norms_window__bf16", {r_extent, h_extent, heddle::quotient(h_extent, g_extent), 1, d_extent, d_extent, u_extent}, keys, values, y3, Slots{static_cast<int>(extent), static_cast<int>(d_extent), static_cast<int>(e_extent), static_cast<int>(u_extent), static_cast<int>(g_extent), static_cast<int>(h_extent), size, factor, eps, offset, first, first2, places, x, queryGamma, cos, sin, keyGamma}, y, y2);
 }
 

@@ -1,6 +1,6 @@
 /**
  * This project's own LLaMA: queries, keys and values in one product, biases and residuals in epilogues, gate and up in one product that ends
- * in what passes. Of a step, the rotation of query and key, what joins the caches, and attention over the heads that are
+ * in what passes. Of a step, the norms of heads, the rotation of query and key, what joins the caches, and attention over the heads that are
  * shared are one kernel; of a prompt, attention runs in tiles over the caches, behind the kernels that rotate queries and keys and put these
  * into the caches with the values. `best-llama-int8w` and `best-llama-w8a8` have the same kernels around int8.
  */
@@ -49,19 +49,12 @@ function products(form: Form, { multiply, behind }: Products, { bias }: LlamaFla
   }
 }
 
-/** Of a step everything between products is one kernel, but for norms of heads, which are one each. */
+/** Of a step everything between products is one kernel. A norm of heads, and an end of the window, are more in it. */
 function stepAttention(form: 'step' | 'beams', flags: LlamaFlags): Groups {
   const turned = ['queryTurned', 'keyTurned', 'keyCache', 'valueCache', 'keyPast', 'valuePast']
-  const [query = '', key = '', value = ''] = parts(flags)
-  const norms: Groups = flags.norm
-    ? {
-        take_rms_norm_queries: [[query, 'queryNorm']],
-        take_rms_norm_keys: [[key, 'keyNorm']],
-      }
-    : {}
-  const taken = flags.norm ? [value] : [query, key, value]
+  const normed = flags.norm ? ['queryNorm', 'keyNorm'] : []
   const name = `${form === 'beams' ? 'beam' : 'past'}_attention${flags.norm ? '_of_norms' : ''}${flags.window ? '_window' : ''}`
-  return { ...norms, [name]: [[...taken, ...turned, ...weighing, 'context']] }
+  return { [name]: [[...parts(flags), ...normed, ...turned, ...weighing, 'context']] }
 }
 
 /** Of a prompt queries are turned by one kernel, keys by the one that puts them into the cache, or before that where they are normed. */

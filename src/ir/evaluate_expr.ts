@@ -6,6 +6,7 @@ import { findingError } from '../errors.js'
 import type { Value } from './constructs/construct.js'
 import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
+import { operands } from './map_operands.js'
 import { monoid } from './monoids.js'
 
 /** A tensor on the host: logical elements in row-major order, whatever the layout on a device. */
@@ -149,13 +150,39 @@ function called({ fn, args }: ExprOf<'call'>): Evaluated {
   return (env) => evaluate(...given.map((arg) => arg(env)))
 }
 
-function folded({ index, value, length, monoid: name }: ExprOf<'fold'>): Evaluated {
+/**
+ * A fold that stands in an element depends on few names, the mean of a row on none of its elements: what it was for the same values is kept.
+ */
+function folded(expr: ExprOf<'fold'>): Evaluated {
+  const { index, value, length, monoid: name } = expr
   const count = functionOf(length)
   const element = functionOf(value)
   const { evaluate } = monoid(name)
-  return (env) =>
-    evaluate(Number(count(env)), (at) => {
+  const names = namesRead(expr)
+  const kept = new WeakMap<Env, { readonly given: readonly (Value | undefined)[]; readonly value: Value }>()
+  return (env) => {
+    const before = kept.get(env)
+    if (before !== undefined && names?.every((each, i) => env.values.get(each) === before.given[i])) return before.value
+    const given = names?.map((each) => env.values.get(each))
+    const found = evaluate(Number(count(env)), (at) => {
       env.values.set(index, at)
       return Number(element(env))
     })
+    if (given !== undefined) kept.set(env, { given, value: found })
+    return found
+  }
+}
+
+/** Indices and locals that a fold depends on and does not bind; undefined where it reads rows, which change under the same names. */
+function namesRead(fold: ExprOf<'fold'>): readonly string[] | undefined {
+  const names = new Set<string>()
+  const bound = new Set<string>()
+  const seen = new Set<Expr>([fold])
+  for (const node of seen) {
+    if (node.kind === 'element') return undefined
+    if (node.kind === 'index' || node.kind === 'local') names.add(node.name)
+    if (node.kind === 'fold') bound.add(node.index)
+    for (const operand of operands(node)) seen.add(operand)
+  }
+  return [...names].filter((name) => !bound.has(name))
 }

@@ -13,6 +13,9 @@ import { roundTo } from './storage.js'
 /** `integer`: +-1 and +-2, on which `exact` ops are exact; `normal`: standard normal. */
 export type Draw = 'integer' | 'normal'
 
+/** The root mean square of what is drawn: of 1, 1, 2 and 2, and of the standard normal distribution. */
+export const drawnSize: Readonly<Record<Draw, number>> = { integer: Math.sqrt(2.5), normal: 1 }
+
 export interface KernelCase {
   /** `layer_norm__f16 m=3 n=129 integer shift=1` */
   readonly name: string

@@ -17,7 +17,7 @@ import type { Layouts } from '../runtime/layouts.js'
 import type { KernelSource } from '../runtime/library.js'
 import type { NativeDevice } from '../runtime/native.js'
 import { findTrespass, initialBlock, load, type Placed, place } from './block.js'
-import { inputsOf, type KernelCase } from './cases.js'
+import { drawnSize, inputsOf, type KernelCase } from './cases.js'
 import { compare } from './compare.js'
 import { filling } from './filling.js'
 import { ruleOf } from './rules.js'
@@ -55,7 +55,9 @@ function toleranceOf({ entry, dims, draw }: KernelCase, { name, dtype }: KernelE
   const result = ruleOf(entry).results[name]
   if (result === undefined) throw new Error(`internal: ${entry.key} has no output ${name}`)
   const opClass = result.integers && draw === 'integer' ? 'exact' : result.class
-  return tolerance({ dtype, class: opClass, length: result.length(dims), scale: result.scale })
+  const { rounded } = result
+  const grown = rounded && { ...rounded, rms: rounded.rms * drawnSize[draw] ** rounded.degree }
+  return tolerance({ dtype, class: opClass, length: result.length(dims), scale: result.scale, rounded: grown })
 }
 
 /** Values beyond the storage type's range are stored as infinities; the others are left in double precision. */

@@ -1,4 +1,5 @@
 /** How a kernel is tried and judged: its facts (src/ir/facts) as functions of the sizes of a run. */
+import type { Size } from '../ir/facts/facts.js'
 import type { Extents } from './ragged.js'
 import type { Random } from './random.js'
 import type { OpClass } from './tolerance.js'
@@ -15,6 +16,8 @@ export interface ResultRule {
   readonly length: (dims: Extents) => number
   /** Magnitude of the terms that cancel; 0 where every result is made of positive terms. */
   readonly scale: number
+  /** How far a score of attention moves when each of its terms moves by itself, where queries or keys are rounded on the way. */
+  readonly rounded: Size | undefined
 }
 
 export interface OpRule {

@@ -7,6 +7,7 @@
  * rounded to their storage type.
  */
 import type { DType } from '../ir/dtype.js'
+import type { Size } from '../ir/facts/facts.js'
 
 /**
  * `exact`: small integers, or data that is only moved. `elementwise`: a few float operations per element, division and
@@ -69,17 +70,39 @@ export interface ToleranceQuery {
    * expected values.
    */
   readonly scale?: number
+  /**
+   * Of attention whose queries or keys are rounded to storage on the way: how far a score of `length` terms moves when each of them moves by
+   * its own size. Nothing where both lie in memory.
+   */
+  readonly rounded?: Omit<Size, 'degree'> | undefined
+}
+
+/**
+ * Of a rounding of the terms of a score, how much reaches a result. It moves a random number by 0.43 of what it may, and a score by four
+ * times as much now and then: 1.7. A weight changes by a quarter of that at most, and moves a result from one value to another, 7 apart.
+ */
+const scoreRounding = 3
+
+/** The largest product of four random numbers is what four standard deviations of the sum of so many are. */
+const fewTerms = 16
+
+/** How far roundings of what scores are made of move a result. */
+function scoreError(length: number, rounded: ToleranceQuery['rounded']): number {
+  if (rounded === undefined) return 0
+  const terms = rounded.roots > 0 ? Math.max(length, fewTerms) : length
+  return scoreRounding * rounded.rms * terms ** (rounded.roots / 2)
 }
 
 /** The tolerance of one output element. */
-export function tolerance({ dtype, class: opClass, length = 1, scale = 1 }: ToleranceQuery): Tolerance {
+export function tolerance({ dtype, class: opClass, length = 1, scale = 1, rounded }: ToleranceQuery): Tolerance {
   if (opClass === 'exact') return { absolute: 0, relative: 0 }
   if (opClass === 'model') return { absolute: modelTolerance(dtype, length, scale).absolute, relative: 0 }
   if (dtype === 'i8') return quantisationStep
   const arithmetic = 2 * arithmeticError[opClass](length) * float32
   // Tensor cores take the weights in storage precision: an average of values up to 4 then errs by half a rounding of each at most.
   const weights = opClass === 'attention' ? 2 * unitRoundoff[dtype] : 0
-  return { absolute: (arithmetic + weights) * scale + underflow[dtype], relative: unitRoundoff[dtype] + arithmetic }
+  const scores = scoreError(length, rounded) * unitRoundoff[dtype]
+  return { absolute: (arithmetic + weights) * scale + scores + underflow[dtype], relative: unitRoundoff[dtype] + arithmetic }
 }
 
 export interface ModelTolerance {

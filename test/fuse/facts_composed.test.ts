@@ -51,8 +51,9 @@ describe('facts of derived kernels', () => {
     expect(inputs.step?.to).toContainEqual(['sub', 's_extent', 1])
     expect(inputs.beams?.to).toEqual([['sub', 'extent2', 1]])
     // Keys are rounded as they are stored before they are attended.
-    expect(results.y3).toMatchObject({ class: 'attention', scale: 4 })
-    expect(shipped('decode_attention').results.y3).not.toHaveProperty('scale')
+    expect(results.y3).toMatchObject({ class: 'attention', rounded: { rms: 0.354, roots: 1, degree: 2 } })
+    expect(results.y).toEqual({ class: 'elementwise', integers: true })
+    expect(shipped('decode_attention').results.y3).toEqual({ class: 'attention', integers: false, length: 'd_extent' })
   })
 
   it('of a matmul: steps by the length of its sums, and the scale that fills its result', () => {

@@ -32,3 +32,29 @@ describe('renameFolds', () => {
     expect(printExpr(renameFolds(renamed))).toBe(printExpr(renamed))
   })
 })
+
+describe('folds that are asked for again', () => {
+  const row = (at: Expr): Expr => ({ kind: 'element', type: 'f32', row: 'row', index: at })
+
+  it('are what they are for the values that names have by then, and for other environments', () => {
+    const scaled = fold('k', 4, call('mul', toFloat(index('k')), toFloat(index('m'))))
+    const environments = [emptyEnv({}), emptyEnv({})]
+    for (const m of [2, 2, 5, 2])
+      for (const [n, env] of environments.entries()) {
+        env.values.set('m', m + n)
+        expect(evaluateExpr(scaled, env)).toBe(6 * (m + n))
+      }
+  })
+
+  it('are computed anew from rows, which change under the same name', () => {
+    const env = emptyEnv({})
+    const total = fold('k', 2, row(index('k')))
+    for (const values of [
+      [1, 2],
+      [3, 4],
+    ]) {
+      env.rows.set('row', values)
+      expect(evaluateExpr(total, env)).toBe((values[0] ?? 0) + (values[1] ?? 0))
+    }
+  })
+})

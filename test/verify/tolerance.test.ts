@@ -139,6 +139,89 @@ describe('the tolerance table, held against naive implementations', () => {
   })
 })
 
+describe('the tolerance of attention whose queries and keys are normed on the way', () => {
+  const normals = (count: number, next: ReturnType<typeof random>, dtype: 'f16' | 'bf16' | 'f32') =>
+    roundTo(
+      dtype,
+      Float64Array.from({ length: count }, () => normal(next)),
+    )
+  interface Faults {
+    readonly eps?: number
+    readonly withoutGain?: boolean
+    readonly dropped?: number
+  }
+  /** A few queries over a few places, the last of which has a key that is normed, and rounded where `store` rounds. */
+  function attended(
+    dtype: 'f16' | 'bf16',
+    length: number,
+    seed: string,
+    size: number,
+    store: boolean,
+    faults: Faults = {},
+  ): number[] {
+    const { eps = 1e-5, withoutGain = false, dropped = -1 } = faults
+    const next = random(seed)
+    const [gain, tables] = [normals(length, next, dtype), normals(length, next, 'f32')]
+    const norm = (row: ArrayLike<number>, of = gain) => {
+      const rms = Math.sqrt(trueDot(row, row) / length + eps)
+      return Float64Array.from({ length }, (_, c) => ((row[c] ?? 0) / rms) * (of[c] ?? 0) * (tables[c] ?? 0))
+    }
+    const small = () => Float64Array.from(normals(length, next, dtype), (value) => value * size)
+    const key = norm(small(), withoutGain ? new Float64Array(length).fill(1) : gain)
+    const queries = Array.from({ length: 3 }, () => norm(small()))
+    const keys = [...Array.from({ length: 5 }, () => normals(length, next, dtype)), store ? roundTo(dtype, key) : key]
+    const values = Array.from({ length: keys.length }, () => normals(64, next, dtype))
+    return queries.flatMap((query) => {
+      const weights = keys.map((row, j) => (j === dropped ? 0 : Math.exp(trueDot(query, row) / 8)))
+      const total = weights.reduce((a, b) => a + b, 0)
+      const results = Float64Array.from(
+        { length: 64 },
+        (_, c) =>
+          trueDot(
+            weights,
+            values.map((row) => row[c] ?? 0),
+          ) / total,
+      )
+      return Array.from(store ? roundTo(dtype, results) : results)
+    })
+  }
+  const tries = 40
+  /** Of how many runs the results pass. */
+  const passes = (dtype: 'f16' | 'bf16', length: number, covers: boolean, size = 1, faults: Faults = {}) => {
+    const bound = tolerance({ dtype, class: 'attention', length, ...(covers ? { rounded: { rms: 0.125, roots: 1 } } : {}) })
+    const runs = Array.from({ length: tries }, (_, i) => `attended ${dtype} ${length} ${i}`)
+    return runs.filter((seed) => {
+      const expected = attended(dtype, length, seed, size, false)
+      return compare(attended(dtype, length, seed, size, true, faults), expected, bound).passed
+    }).length
+  }
+
+  it.each(['f16', 'bf16'] as const)('accepts keys in storage precision in %s, and refuses faults', (dtype) => {
+    for (const length of [5, 515]) {
+      const faulty = (faults: Faults, size = 1) => passes(dtype, length, true, size, faults)
+      expect(passes(dtype, length, true), `length ${length}`).toBe(tries)
+      // A key may have no weight to speak of, as most have among long ones.
+      expect(faulty({ dropped: 2 }), `length ${length}, a key dropped`).toBeLessThan(tries / 2)
+      expect(faulty({ withoutGain: true }), `length ${length}, no gain`).toBeLessThan(tries / 2)
+      // Of small rows, whose squares are about as large.
+      expect(faulty({ eps: 0 }, 2 ** -8), `length ${length}, no eps`).toBeLessThan(tries / 2)
+    }
+    // The twin: what lies in memory is not rounded again, and has no room for it.
+    expect(passes(dtype, 515, false)).toBeLessThan(tries)
+  })
+
+  it('leaves that of rows in memory as it was', () => {
+    for (const length of [1, 64, 1024]) {
+      const bound = tolerance({ dtype: 'f16', class: 'attention', length })
+      expect(tolerance({ dtype: 'f16', class: 'attention', length, rounded: undefined })).toEqual(bound)
+      expect(tolerance({ dtype: 'f16', class: 'attention', length, rounded: { rms: 0, roots: 1 } })).toEqual(bound)
+      expect(tolerance({ dtype: 'f16', class: 'attention', length, rounded: { rms: 1, roots: 1 } }).absolute).toBeGreaterThan(
+        bound.absolute,
+      )
+    }
+  })
+})
+
 describe('modelTolerance', () => {
   it('keeps the promise of 1e-4 in float32 and allows no label to differ', () => {
     expect(modelTolerance('f32', 4)).toMatchObject({ absolute: 1e-4, labelsDiffer: 0 })

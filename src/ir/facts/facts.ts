@@ -69,6 +69,16 @@ export interface AttrFact {
 export const errorClasses = ['exact', 'elementwise', 'transcendental', 'reduction', 'matmul', 'attention'] as const
 export type ErrorClass = (typeof errorClasses)[number]
 
+/**
+ * The root mean square of results on random inputs of size 1: `rms` times the root of the length of their sums, as often as `roots` says.
+ * `degree` tells how they grow with inputs: as their size to that power.
+ */
+export interface Size {
+  readonly rms: number
+  readonly roots: number
+  readonly degree: number
+}
+
 /** How the results of an output err: the query of the table of tolerances (src/verify/tolerance.ts). */
 export interface Accuracy {
   /** On values drawn at random. */
@@ -79,6 +89,8 @@ export interface Accuracy {
   readonly length?: Count | undefined
   /** Magnitude of the terms that cancel; 0 where every result is made of positive terms. 1 by default. */
   readonly scale?: number | undefined
+  /** Of attention whose queries or keys are computed, and rounded on the way: how far a score moves when each of its terms moves by itself. */
+  readonly rounded?: Size | undefined
   /** It divides by what may vanish for rows of nearly equal values: only long rows of random values are held to it. */
   readonly steep?: true | undefined
 }
