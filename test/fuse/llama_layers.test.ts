@@ -29,12 +29,14 @@ beforeAll(() => {
   layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
 })
 
-const plain: LlamaFlags = { bias: 'none', norm: false, window: false }
+const plain: LlamaFlags = { bias: 'none', norm: false, window: false, int8Caches: false }
 /** Qwen2 with a window, Qwen3, and everything at once. */
 const families: readonly LlamaFlags[] = [
   { ...plain, bias: 'heads', window: true },
   { ...plain, norm: true },
-  { bias: 'all', norm: true, window: true },
+  { ...plain, bias: 'all', norm: true, window: true },
+  { ...plain, int8Caches: true },
+  { bias: 'heads', norm: true, window: true, int8Caches: true },
 ]
 
 // Three heads share keys, and a fourth of a head is not rotated.
