@@ -167,7 +167,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   const auto start = [&](auto lanes, auto chunks, auto whole) {
     constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
     // A query row and its sum take two registers for each element of a chunk, so wide ones leave room for fewer.
-    constexpr int most = sizeof(T) == 1 ? 4 : 8, wanted = Slots::shared_rows < most ? Slots::shared_rows : most;
+    constexpr int most = sizeof(T) > 1 ? 8 : decltype(whole)::value ? 4 : 2, wanted = Slots::shared_rows < most ? Slots::shared_rows : most;
     constexpr int rows = decode_rows(wanted, size);
     if constexpr (rows > 1) {
       if (items.value / given.shared * DecodeSplit::most_of(given.places) >= few_groups) return start_rows(lanes, chunks, whole, Integer<rows>{});
