@@ -37,7 +37,7 @@ struct DecodeShape {
 
 /// Blocks of 256 threads that a multiprocessor is to have registers for.
 template <class Shape>
-constexpr int decode_resident = Shape::chunks > 1 || Shape::rows > 2 ? 1 : 2;
+constexpr int decode_resident = Shape::chunks > 1 || Shape::rows > 2 || Shape::rows * Shape::vec > 16 ? 1 : 2;
 
 /// A lane's columns of a row of a head.
 template <class Shape, bool Whole>
