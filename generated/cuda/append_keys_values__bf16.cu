@@ -39,20 +39,20 @@ __global__ void __launch_bounds__(256, 1) append_keys_values_elementwise(
   const int sequence2 = max(heddle::read(writers, i_r), 0);
   const int at2 = i_u - heddle::read(first2, sequence2);
   const bool inside2 = ((heddle::read(writers, i_r) >= 0) && (at2 >= 0)) && (at2 < heddle::read(lengths, sequence2));
-  const int row_add = first + i_g;
-  const int64_t start = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
-  float y_c3[VEC] = {};
-  float y2_c3[VEC] = {};
+  const int64_t start = ((static_cast<int64_t>((((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) ? (inside ? (heddle::read(starts, sequence) + at) : 0) : 0) * g) + i_g) * d;
+  const int64_t start_2 = ((static_cast<int64_t>((((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) ? (inside2 ? (heddle::read(starts, sequence2) + at2) : 0) : 0) * j) + ((((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) ? (first + i_g) : 0)) * d;
+  const int64_t start_3 = ((((static_cast<int64_t>(i_r) * g) + i_g) * u) + i_u) * d;
+  const auto x2_c3 = ((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))) ? heddle::load_chunk<VEC>(x2, start + c3_0, valid) : heddle::Chunk<T, VEC>{};
+  const auto x_c3 = ((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0))) ? heddle::load_chunk<VEC>(x, start_2 + c3_0, valid) : heddle::Chunk<T, VEC>{};
+  float y_c3[VEC];
+  float y2_c3[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int c3 = c3_0 + i;
-    if (i < valid) {
-      if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) y_c3[i] = heddle::read(x2, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * g) + i_g) * d) + c3);
-      if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) y2_c3[i] = heddle::read(x, (((static_cast<int64_t>(inside2 ? (heddle::read(starts, sequence2) + at2) : 0) * j) + row_add) * d) + c3);
-    }
+    y_c3[i] = x2_c3[i];
+    y2_c3[i] = x_c3[i];
   }
-  if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC>(y, start + c3_0, valid, y_c3);
-  if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC>(y2, start + c3_0, valid, y2_c3);
+  if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC>(y, start_3 + c3_0, valid, y_c3);
+  if (((heddle::read(writers, i_r) >= 0) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) >= 0)) && ((i_u - heddle::read(first2, max(heddle::read(writers, i_r), 0))) < heddle::read(lengths, max(heddle::read(writers, i_r), 0)))) heddle::store_chunk<VEC>(y2, start_3 + c3_0, valid, y2_c3);
 }
 
 }  // namespace

@@ -32,14 +32,15 @@ __global__ void __launch_bounds__(256, 1) append_tokens_elementwise(
   const int sequence = max(heddle::read(writers, r1), 0);
   const int at = u1 - heddle::read(first, sequence);
   const bool inside = ((heddle::read(writers, r1) >= 0) && (at >= 0)) && (at < heddle::read(lengths, sequence));
-  const int64_t start = ((((static_cast<int64_t>(r1) * g) + g1) * u) + u1) * d;
-  float y_d1[VEC] = {};
+  const int64_t start = ((static_cast<int64_t>((((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) ? (inside ? (heddle::read(starts, sequence) + at) : 0) : 0) * g) + g1) * d;
+  const int64_t start_2 = ((((static_cast<int64_t>(r1) * g) + g1) * u) + u1) * d;
+  const auto x_d1 = ((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0))) ? heddle::load_chunk<VEC>(x, start + d1_0, valid) : heddle::Chunk<T, VEC>{};
+  float y_d1[VEC];
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
-    const int d1 = d1_0 + i;
-    if (i < valid) if (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) y_d1[i] = heddle::read(x, (((static_cast<int64_t>(inside ? (heddle::read(starts, sequence) + at) : 0) * g) + g1) * d) + d1);
+    y_d1[i] = x_d1[i];
   }
-  if (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) heddle::store_chunk<VEC>(y, start + d1_0, valid, y_d1);
+  if (((heddle::read(writers, r1) >= 0) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) >= 0)) && ((u1 - heddle::read(first, max(heddle::read(writers, r1), 0))) < heddle::read(lengths, max(heddle::read(writers, r1), 0)))) heddle::store_chunk<VEC>(y, start_2 + d1_0, valid, y_d1);
 }
 
 }  // namespace

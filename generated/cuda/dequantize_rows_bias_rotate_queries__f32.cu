@@ -29,15 +29,46 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_bias_rotate_queries_el
   const int valid = d - c2_0;
   const int i_h = heddle::peel(position, h);
   const int i_m = static_cast<int>(position);
+  if (((2 * e) <= c2_0 || (2 * e) - c2_0 >= VEC) && (e <= c2_0 || e - c2_0 >= VEC)) {
+    const float row_steps = heddle::read(steps, i_m);
+    const bool row_lt = c2_0 < (2 * e);
+    const bool row_lt_2 = c2_0 < e;
+    const int64_t start = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
+    const int64_t start_2 = static_cast<int64_t>(i_h) * d;
+    const int64_t start_3 = (static_cast<int64_t>((c2_0 < (2 * e)) ? heddle::read(places, i_m) : 0) * e) + ((c2_0 < e) ? 0 : (0 - e));
+    const int64_t start_4 = (((static_cast<int64_t>(i_m) * h) + i_h) * d) + e;
+    const int64_t start_5 = (static_cast<int64_t>(i_h) * d) + e;
+    const int64_t start_6 = (((static_cast<int64_t>(i_m) * h) + i_h) * d) + (static_cast<int64_t>(0) - e);
+    const int64_t start_7 = (static_cast<int64_t>(i_h) * d) + (static_cast<int64_t>(0) - e);
+    const auto x_c2 = heddle::load_chunk<VEC>(x, start + c2_0, valid);
+    const auto channels_c2 = heddle::load_chunk<VEC>(channels, start_2 + c2_0, valid);
+    const auto bias_c2 = heddle::load_chunk<VEC>(bias, start_2 + c2_0, valid);
+    const auto cos_c2 = c2_0 < (2 * e) ? heddle::load_chunk<VEC>(cos, start_3 + c2_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_c2_2 = (c2_0 < (2 * e)) && (c2_0 < e) ? heddle::load_chunk<VEC>(x, start_4 + c2_0, valid) : heddle::Chunk<int, VEC>{};
+    const auto channels_c2_2 = (c2_0 < (2 * e)) && (c2_0 < e) ? heddle::load_chunk<VEC>(channels, start_5 + c2_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto bias_c2_2 = (c2_0 < (2 * e)) && (c2_0 < e) ? heddle::load_chunk<VEC>(bias, start_5 + c2_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x_c2_3 = (c2_0 < (2 * e)) && (!(c2_0 < e)) ? heddle::load_chunk<VEC>(x, start_6 + c2_0, valid) : heddle::Chunk<int, VEC>{};
+    const auto channels_c2_3 = (c2_0 < (2 * e)) && (!(c2_0 < e)) ? heddle::load_chunk<VEC>(channels, start_7 + c2_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto bias_c2_3 = (c2_0 < (2 * e)) && (!(c2_0 < e)) ? heddle::load_chunk<VEC>(bias, start_7 + c2_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto sin_c2 = c2_0 < (2 * e) ? heddle::load_chunk<VEC>(sin, start_3 + c2_0, valid) : heddle::Chunk<float, VEC>{};
+    float y_c2[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float r2 = ((static_cast<float>(x_c2[i]) * row_steps) * channels_c2[i]) + bias_c2[i];
+      y_c2[i] = row_lt ? ((r2 * cos_c2[i]) + ((row_lt_2 ? (-(((static_cast<float>(x_c2_2[i]) * row_steps) * channels_c2_2[i]) + bias_c2_2[i])) : (((static_cast<float>(x_c2_3[i]) * row_steps) * channels_c2_3[i]) + bias_c2_3[i])) * sin_c2[i])) : r2;
+    }
+    heddle::store_chunk<VEC>(y, start + c2_0, valid, y_c2);
+    return;
+  }
   const float row_steps = heddle::read(steps, i_m);
   const int row_mul = 2 * e;
   const int row_places = heddle::read(places, i_m);
-  const int64_t start = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
-  const int64_t start_2 = static_cast<int64_t>(i_h) * d;
-  const auto x_c2 = heddle::load_chunk<VEC>(x, start + c2_0, valid);
-  const auto channels_c2 = heddle::load_chunk<VEC>(channels, start_2 + c2_0, valid);
-  const auto bias_c2 = heddle::load_chunk<VEC>(bias, start_2 + c2_0, valid);
-  float y_c2[VEC] = {};
+  const int64_t start_8 = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
+  const int64_t start_9 = static_cast<int64_t>(i_h) * d;
+  const auto x_c2 = heddle::load_chunk<VEC>(x, start_8 + c2_0, valid);
+  const auto channels_c2 = heddle::load_chunk<VEC>(channels, start_9 + c2_0, valid);
+  const auto bias_c2 = heddle::load_chunk<VEC>(bias, start_9 + c2_0, valid);
+  float y_c2_2[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c2 = c2_0 + i;
@@ -48,10 +79,10 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_bias_rotate_queries_el
       const int common_3 = c2 - e;
       const int common_4 = common_2 ? c2 : (common ? common_3 : 0);
       const int common_5 = common_2 ? (c2 + e) : (common ? common_3 : c2);
-      y_c2[i] = common ? ((r2 * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-(((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * d) + common_5)) * row_steps) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5)) + heddle::read(bias, (static_cast<int64_t>(i_h) * d) + common_5))) : (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * d) + common_5)) * row_steps) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5)) + heddle::read(bias, (static_cast<int64_t>(i_h) * d) + common_5))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r2;
+      y_c2_2[i] = common ? ((r2 * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-(((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * d) + common_5)) * row_steps) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5)) + heddle::read(bias, (static_cast<int64_t>(i_h) * d) + common_5))) : (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * d) + common_5)) * row_steps) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5)) + heddle::read(bias, (static_cast<int64_t>(i_h) * d) + common_5))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r2;
     }
   }
-  heddle::store_chunk<VEC>(y, start + c2_0, valid, y_c2);
+  heddle::store_chunk<VEC>(y, start_8 + c2_0, valid, y_c2_2);
 }
 
 }  // namespace

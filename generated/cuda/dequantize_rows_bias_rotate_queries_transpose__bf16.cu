@@ -33,14 +33,48 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_bias_rotate_queries_tr
   const int i_h = heddle::peel(position, h);
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
+  if (((2 * e) <= c6_0 || (2 * e) - c6_0 >= VEC) && (e <= c6_0 || e - c6_0 >= VEC)) {
+    const bool row_lt = i_s < heddle::read(lengths, i_b);
+    const bool row_lt_2 = c6_0 < (2 * e);
+    const int row_select = (i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0;
+    const bool row_lt_3 = c6_0 < e;
+    const int64_t start = ((static_cast<int64_t>(((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) ? (heddle::read(starts, i_b) + i_s) : 0) * h) + i_h) * d;
+    const int64_t start_2 = static_cast<int64_t>(i_h) * d;
+    const int64_t start_3 = (static_cast<int64_t>(((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) ? heddle::read(places, static_cast<int64_t>(heddle::read(starts, i_b)) + i_s) : 0) * e) + ((c6_0 < e) ? 0 : (0 - e));
+    const int64_t start_4 = (((static_cast<int64_t>((((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) && (c6_0 < e)) ? (heddle::read(starts, i_b) + i_s) : 0) * h) + i_h) * d) + e;
+    const int64_t start_5 = (static_cast<int64_t>(i_h) * d) + e;
+    const int64_t start_6 = (((static_cast<int64_t>((((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) && (!(c6_0 < e))) ? (heddle::read(starts, i_b) + i_s) : 0) * h) + i_h) * d) + (static_cast<int64_t>(0) - e);
+    const int64_t start_7 = (static_cast<int64_t>(i_h) * d) + (static_cast<int64_t>(0) - e);
+    const int64_t start_8 = ((static_cast<int64_t>(((i_s < heddle::read(lengths, i_b)) && (!(c6_0 < (2 * e)))) ? (heddle::read(starts, i_b) + i_s) : 0) * h) + i_h) * d;
+    const int64_t start_9 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
+    const auto x_c6 = (i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e)) ? heddle::load_chunk<VEC>(x, start + c6_0, valid) : heddle::Chunk<int, VEC>{};
+    const auto channels_c6 = heddle::load_chunk<VEC>(channels, start_2 + c6_0, valid);
+    const auto bias_c6 = heddle::load_chunk<VEC>(bias, start_2 + c6_0, valid);
+    const auto cos_c6 = (i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e)) ? heddle::load_chunk<VEC>(cos, start_3 + c6_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_c6_2 = ((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) && (c6_0 < e) ? heddle::load_chunk<VEC>(x, start_4 + c6_0, valid) : heddle::Chunk<int, VEC>{};
+    const auto channels_c6_2 = ((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) && (c6_0 < e) ? heddle::load_chunk<VEC>(channels, start_5 + c6_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto bias_c6_2 = ((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) && (c6_0 < e) ? heddle::load_chunk<VEC>(bias, start_5 + c6_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x_c6_3 = ((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) && (!(c6_0 < e)) ? heddle::load_chunk<VEC>(x, start_6 + c6_0, valid) : heddle::Chunk<int, VEC>{};
+    const auto channels_c6_3 = ((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) && (!(c6_0 < e)) ? heddle::load_chunk<VEC>(channels, start_7 + c6_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto bias_c6_3 = ((i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e))) && (!(c6_0 < e)) ? heddle::load_chunk<VEC>(bias, start_7 + c6_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto sin_c6 = (i_s < heddle::read(lengths, i_b)) && (c6_0 < (2 * e)) ? heddle::load_chunk<VEC>(sin, start_3 + c6_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_c6_4 = (i_s < heddle::read(lengths, i_b)) && (!(c6_0 < (2 * e))) ? heddle::load_chunk<VEC>(x, start_8 + c6_0, valid) : heddle::Chunk<int, VEC>{};
+    float y_c6[VEC] = {};
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      if (i < valid) y_c6[i] = row_lt ? (row_lt_2 ? (((((static_cast<float>(x_c6[i]) * heddle::read(steps, row_select)) * channels_c6[i]) + bias_c6[i]) * cos_c6[i]) + ((row_lt_3 ? (-(((static_cast<float>(x_c6_2[i]) * heddle::read(steps, row_select)) * channels_c6_2[i]) + bias_c6_2[i])) : (((static_cast<float>(x_c6_3[i]) * heddle::read(steps, row_select)) * channels_c6_3[i]) + bias_c6_3[i])) * sin_c6[i])) : (((static_cast<float>(x_c6_4[i]) * heddle::read(steps, row_select)) * channels_c6[i]) + bias_c6[i])) : 0.0f;
+    }
+    heddle::store_chunk<VEC>(y, start_9 + c6_0, valid, y_c6);
+    return;
+  }
   const bool row_lt = i_s < heddle::read(lengths, i_b);
   const int row_mul = 2 * e;
   const int row_select = (i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0;
-  const int64_t start = static_cast<int64_t>(i_h) * d;
-  const int64_t start_2 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
-  const auto channels_c6 = heddle::load_chunk<VEC>(channels, start + c6_0, valid);
-  const auto bias_c6 = heddle::load_chunk<VEC>(bias, start + c6_0, valid);
-  float y_c6[VEC] = {};
+  const int64_t start_10 = static_cast<int64_t>(i_h) * d;
+  const int64_t start_11 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
+  const auto channels_c6 = heddle::load_chunk<VEC>(channels, start_10 + c6_0, valid);
+  const auto bias_c6 = heddle::load_chunk<VEC>(bias, start_10 + c6_0, valid);
+  float y_c6_2[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c6 = c6_0 + i;
@@ -50,10 +84,10 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_bias_rotate_queries_tr
       const int common_3 = c6 - e;
       const int common_4 = common_2 ? c6 : (common ? common_3 : 0);
       const int common_5 = common_2 ? (c6 + e) : (common ? common_3 : c6);
-      y_c6[i] = row_lt ? (common ? (((((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c6)) * heddle::read(steps, row_select)) * channels_c6[i]) + bias_c6[i]) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, row_select)) * e) + common_4)) + ((common_2 ? (-(((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + common_5)) * heddle::read(steps, row_select)) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5)) + heddle::read(bias, (static_cast<int64_t>(i_h) * d) + common_5))) : (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + common_5)) * heddle::read(steps, row_select)) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5)) + heddle::read(bias, (static_cast<int64_t>(i_h) * d) + common_5))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, row_select)) * e) + common_4))) : (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c6)) * heddle::read(steps, row_select)) * channels_c6[i]) + bias_c6[i])) : 0.0f;
+      y_c6_2[i] = row_lt ? (common ? (((((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c6)) * heddle::read(steps, row_select)) * channels_c6[i]) + bias_c6[i]) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, row_select)) * e) + common_4)) + ((common_2 ? (-(((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + common_5)) * heddle::read(steps, row_select)) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5)) + heddle::read(bias, (static_cast<int64_t>(i_h) * d) + common_5))) : (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + common_5)) * heddle::read(steps, row_select)) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5)) + heddle::read(bias, (static_cast<int64_t>(i_h) * d) + common_5))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, row_select)) * e) + common_4))) : (((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(row_select) * h) + i_h) * d) + c6)) * heddle::read(steps, row_select)) * channels_c6[i]) + bias_c6[i])) : 0.0f;
     }
   }
-  heddle::store_chunk<VEC>(y, start_2 + c6_0, valid, y_c6);
+  heddle::store_chunk<VEC>(y, start_11 + c6_0, valid, y_c6_2);
 }
 
 }  // namespace

@@ -28,14 +28,42 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_rotate_queries_element
   const int valid = d - c0;
   const int i_h = heddle::peel(position, h);
   const int i_m = static_cast<int>(position);
+  if (((2 * e) <= c0 || (2 * e) - c0 >= VEC) && (e <= c0 || e - c0 >= VEC)) {
+    const float row_steps = heddle::read(steps, i_m);
+    const bool row_lt = c0 < (2 * e);
+    const bool row_lt_2 = c0 < e;
+    const int64_t start = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
+    const int64_t start_2 = static_cast<int64_t>(i_h) * d;
+    const int64_t start_3 = (static_cast<int64_t>((c0 < (2 * e)) ? heddle::read(places, i_m) : 0) * e) + ((c0 < e) ? 0 : (0 - e));
+    const int64_t start_4 = (((static_cast<int64_t>(i_m) * h) + i_h) * d) + e;
+    const int64_t start_5 = (static_cast<int64_t>(i_h) * d) + e;
+    const int64_t start_6 = (((static_cast<int64_t>(i_m) * h) + i_h) * d) + (static_cast<int64_t>(0) - e);
+    const int64_t start_7 = (static_cast<int64_t>(i_h) * d) + (static_cast<int64_t>(0) - e);
+    const auto x_c = heddle::load_chunk<VEC>(x, start + c0, valid);
+    const auto channels_c = heddle::load_chunk<VEC>(channels, start_2 + c0, valid);
+    const auto cos_c = c0 < (2 * e) ? heddle::load_chunk<VEC>(cos, start_3 + c0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_c_2 = (c0 < (2 * e)) && (c0 < e) ? heddle::load_chunk<VEC>(x, start_4 + c0, valid) : heddle::Chunk<int, VEC>{};
+    const auto channels_c_2 = (c0 < (2 * e)) && (c0 < e) ? heddle::load_chunk<VEC>(channels, start_5 + c0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_c_3 = (c0 < (2 * e)) && (!(c0 < e)) ? heddle::load_chunk<VEC>(x, start_6 + c0, valid) : heddle::Chunk<int, VEC>{};
+    const auto channels_c_3 = (c0 < (2 * e)) && (!(c0 < e)) ? heddle::load_chunk<VEC>(channels, start_7 + c0, valid) : heddle::Chunk<float, VEC>{};
+    const auto sin_c = c0 < (2 * e) ? heddle::load_chunk<VEC>(sin, start_3 + c0, valid) : heddle::Chunk<float, VEC>{};
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      const float r = (static_cast<float>(x_c[i]) * row_steps) * channels_c[i];
+      y_c[i] = row_lt ? ((r * cos_c[i]) + ((row_lt_2 ? (-((static_cast<float>(x_c_2[i]) * row_steps) * channels_c_2[i])) : ((static_cast<float>(x_c_3[i]) * row_steps) * channels_c_3[i])) * sin_c[i])) : r;
+    }
+    heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
+    return;
+  }
   const float row_steps = heddle::read(steps, i_m);
   const int row_mul = 2 * e;
   const int row_places = heddle::read(places, i_m);
-  const int64_t start = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
-  const int64_t start_2 = static_cast<int64_t>(i_h) * d;
-  const auto x_c = heddle::load_chunk<VEC>(x, start + c0, valid);
-  const auto channels_c = heddle::load_chunk<VEC>(channels, start_2 + c0, valid);
-  float y_c[VEC] = {};
+  const int64_t start_8 = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
+  const int64_t start_9 = static_cast<int64_t>(i_h) * d;
+  const auto x_c = heddle::load_chunk<VEC>(x, start_8 + c0, valid);
+  const auto channels_c = heddle::load_chunk<VEC>(channels, start_9 + c0, valid);
+  float y_c_2[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c = c0 + i;
@@ -46,10 +74,10 @@ __global__ void __launch_bounds__(256, 1) dequantize_rows_rotate_queries_element
       const int common_3 = c - e;
       const int common_4 = common_2 ? c : (common ? common_3 : 0);
       const int common_5 = common_2 ? (c + e) : (common ? common_3 : c);
-      y_c[i] = common ? ((r * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * d) + common_5)) * row_steps) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5))) : ((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * d) + common_5)) * row_steps) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r;
+      y_c_2[i] = common ? ((r * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * d) + common_5)) * row_steps) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5))) : ((static_cast<float>(heddle::read(x, (((static_cast<int64_t>(i_m) * h) + i_h) * d) + common_5)) * row_steps) * heddle::read(channels, (static_cast<int64_t>(i_h) * d) + common_5))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r;
     }
   }
-  heddle::store_chunk<VEC>(y, start + c0, valid, y_c);
+  heddle::store_chunk<VEC>(y, start_8 + c0, valid, y_c_2);
 }
 
 }  // namespace

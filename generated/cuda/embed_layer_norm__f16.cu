@@ -42,8 +42,8 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_kept(
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);
-  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
-  const int64_t start_2 = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids2, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
+  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>(heddle::read(starts, max(heddle::read(sequences, i_t), 0))) + heddle::read(positions, i_t)) : 0) * n;
+  const int64_t start_2 = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids2, static_cast<int64_t>(heddle::read(starts, max(heddle::read(sequences, i_t), 0))) + heddle::read(positions, i_t)) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_4 = static_cast<int64_t>(i_t) * n;
   const bool whole = n % VEC == 0 &&
@@ -148,8 +148,8 @@ __global__ void __launch_bounds__(Team::threads, 1) embed_layer_norm_reread(
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);
-  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
-  const int64_t start_2 = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids2, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
+  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>(heddle::read(starts, max(heddle::read(sequences, i_t), 0))) + heddle::read(positions, i_t)) : 0) * n;
+  const int64_t start_2 = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids2, static_cast<int64_t>(heddle::read(starts, max(heddle::read(sequences, i_t), 0))) + heddle::read(positions, i_t)) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_4 = static_cast<int64_t>(i_t) * n;
   const bool whole = n % VEC == 0 &&

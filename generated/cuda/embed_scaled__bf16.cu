@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(256, 1) embed_scaled_elementwise(
   const bool row_ge = heddle::read(sequences, i_t) >= 0;
   const int row_positions = heddle::read(positions, i_t);
   const int row_maximum = max(heddle::read(sequences, i_t), 0);
-  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>((heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? (heddle::read(starts, max(heddle::read(sequences, i_t), 0)) + heddle::read(positions, i_t)) : 0)) : 0) * n;
+  const int64_t start = static_cast<int64_t>(((heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0)))) ? heddle::read(ids, static_cast<int64_t>(heddle::read(starts, max(heddle::read(sequences, i_t), 0))) + heddle::read(positions, i_t)) : 0) * n;
   const int64_t start_2 = static_cast<int64_t>((heddle::read(sequences, i_t) >= 0) ? heddle::read(positions, i_t) : 0) * n;
   const int64_t start_3 = static_cast<int64_t>(i_t) * n;
   const auto table_c6 = (heddle::read(sequences, i_t) >= 0) && (heddle::read(positions, i_t) < heddle::read(lengths, max(heddle::read(sequences, i_t), 0))) ? heddle::load_chunk<VEC>(table, start + c6_0, valid) : heddle::Chunk<T, VEC>{};

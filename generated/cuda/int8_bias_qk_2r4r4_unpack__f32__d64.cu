@@ -37,10 +37,10 @@ __global__ void __launch_bounds__(256, 1) int8_bias_qk_2r4r4_unpack_elementwise(
   const int i_b = static_cast<int>(position);
   const bool row_lt = i_s < heddle::read(lengths, i_b);
   const int64_t start = static_cast<int64_t>(i_h) * 64;
-  const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, ((((((static_cast<int64_t>(i_h) * 64) + c9_0) >> 5) * 32) * t) + (static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9_0) & 31), valid) : heddle::Chunk<int, VEC>{};
+  const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, ((((((static_cast<int64_t>(i_h) * 64) + c9_0) >> 5) * 32) * t) + (static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9_0) & 31), valid) : heddle::Chunk<int, VEC>{};
   const auto steps_c9 = heddle::load_chunk<VEC>(steps, start + c9_0, valid);
   const auto bias_c9 = heddle::load_chunk<VEC>(bias, start + c9_0, valid);
-  const auto x2_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x2, ((((((static_cast<int64_t>(i_h) * 64) + c9_0) >> 5) * 32) * t2) + (static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9_0) & 31), valid) : heddle::Chunk<int, VEC>{};
+  const auto x2_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x2, ((((((static_cast<int64_t>(i_h) * 64) + c9_0) >> 5) * 32) * t2) + (static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * 32)) + (((static_cast<int64_t>(i_h) * 64) + c9_0) & 31), valid) : heddle::Chunk<int, VEC>{};
   const auto steps2_c9 = heddle::load_chunk<VEC>(steps2, start + c9_0, valid);
   const auto bias2_c9 = heddle::load_chunk<VEC>(bias2, start + c9_0, valid);
   float y_c9[VEC];

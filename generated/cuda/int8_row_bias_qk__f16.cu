@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(256, 1) int8_row_bias_qk_elementwise(
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const bool row_lt = i_s < heddle::read(lengths, i_b);
-  const int64_t start = ((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * h) + i_h) * d;
+  const int64_t start = ((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * h) + i_h) * d;
   const int64_t start_2 = static_cast<int64_t>(i_h) * d;
   const int64_t start_3 = (((static_cast<int64_t>(i_b) * h) + i_h) * (static_cast<int64_t>(s) * ((((static_cast<int64_t>(d) + 16) - 1) / 16) * 16))) + (static_cast<int64_t>(i_s) * ((((static_cast<int64_t>(d) + 16) - 1) / 16) * 16));
   const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c9_0, valid) : heddle::Chunk<int, VEC>{};

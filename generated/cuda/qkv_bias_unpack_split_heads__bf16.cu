@@ -33,10 +33,10 @@ __global__ void __launch_bounds__(256, 1) qkv_bias_unpack_split_heads_elementwis
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const bool row_lt = i_s < heddle::read(lengths, i_b);
-  const int64_t start = (((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) * h) + i_h) * d;
+  const int64_t start = (((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) * h) + i_h) * d;
   const int64_t start_2 = static_cast<int64_t>(i_h) * d;
-  const int64_t start_3 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) + 1) * h) + i_h) * d;
-  const int64_t start_4 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) + 2) * h) + i_h) * d;
+  const int64_t start_3 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) + 1) * h) + i_h) * d;
+  const int64_t start_4 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) + 2) * h) + i_h) * d;
   const int64_t start_5 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
   const auto x_c9 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c9_0, valid) : heddle::Chunk<T, VEC>{};
   const auto bias_c9 = heddle::load_chunk<VEC>(bias, start_2 + c9_0, valid);

@@ -26,11 +26,31 @@ __global__ void __launch_bounds__(256, 1) rotate_halves_elementwise(
   const int valid = d - d1_0;
   const int h1 = heddle::peel(position, h);
   const int m1 = static_cast<int>(position);
+  if (((2 * e) <= d1_0 || (2 * e) - d1_0 >= VEC) && (e <= d1_0 || e - d1_0 >= VEC)) {
+    const bool row_lt = d1_0 < (2 * e);
+    const bool row_lt_2 = d1_0 < e;
+    const int64_t start = ((static_cast<int64_t>(m1) * h) + h1) * d;
+    const int64_t start_2 = (static_cast<int64_t>((d1_0 < (2 * e)) ? heddle::read(places, m1) : 0) * e) + ((d1_0 < e) ? 0 : (0 - e));
+    const int64_t start_3 = (((static_cast<int64_t>(m1) * h) + h1) * d) + e;
+    const int64_t start_4 = (((static_cast<int64_t>(m1) * h) + h1) * d) + (static_cast<int64_t>(0) - e);
+    const auto x_d1 = heddle::load_chunk<VEC>(x, start + d1_0, valid);
+    const auto cos_d1 = d1_0 < (2 * e) ? heddle::load_chunk<VEC>(cos, start_2 + d1_0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_d1_2 = (d1_0 < (2 * e)) && (d1_0 < e) ? heddle::load_chunk<VEC>(x, start_3 + d1_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x_d1_3 = (d1_0 < (2 * e)) && (!(d1_0 < e)) ? heddle::load_chunk<VEC>(x, start_4 + d1_0, valid) : heddle::Chunk<T, VEC>{};
+    const auto sin_d1 = d1_0 < (2 * e) ? heddle::load_chunk<VEC>(sin, start_2 + d1_0, valid) : heddle::Chunk<float, VEC>{};
+    float y_d1[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_d1[i] = row_lt ? ((x_d1[i] * cos_d1[i]) + ((row_lt_2 ? (-x_d1_2[i]) : x_d1_3[i]) * sin_d1[i])) : x_d1[i];
+    }
+    heddle::store_chunk<VEC>(y, start + d1_0, valid, y_d1);
+    return;
+  }
   const int row_mul = 2 * e;
   const int row_places = heddle::read(places, m1);
-  const int64_t start = ((static_cast<int64_t>(m1) * h) + h1) * d;
-  const auto x_d1 = heddle::load_chunk<VEC>(x, start + d1_0, valid);
-  float y_d1[VEC] = {};
+  const int64_t start_5 = ((static_cast<int64_t>(m1) * h) + h1) * d;
+  const auto x_d1 = heddle::load_chunk<VEC>(x, start_5 + d1_0, valid);
+  float y_d1_2[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int d1 = d1_0 + i;
@@ -39,10 +59,10 @@ __global__ void __launch_bounds__(256, 1) rotate_halves_elementwise(
       const bool common_2 = d1 < e;
       const int common_3 = d1 - e;
       const int common_4 = common_2 ? d1 : (common ? common_3 : 0);
-      y_d1[i] = common ? ((x_d1[i] * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(m1) * h) + h1) * d) + (common_2 ? (d1 + e) : (common ? common_3 : d1)))) : heddle::read(x, (((static_cast<int64_t>(m1) * h) + h1) * d) + (common_2 ? (d1 + e) : (common ? common_3 : d1)))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : x_d1[i];
+      y_d1_2[i] = common ? ((x_d1[i] * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(m1) * h) + h1) * d) + (common_2 ? (d1 + e) : (common ? common_3 : d1)))) : heddle::read(x, (((static_cast<int64_t>(m1) * h) + h1) * d) + (common_2 ? (d1 + e) : (common ? common_3 : d1)))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : x_d1[i];
     }
   }
-  heddle::store_chunk<VEC>(y, start + d1_0, valid, y_d1);
+  heddle::store_chunk<VEC>(y, start_5 + d1_0, valid, y_d1_2);
 }
 
 }  // namespace

@@ -27,13 +27,34 @@ __global__ void __launch_bounds__(256, 1) rotate_queries_elementwise(
   const int valid = d - c0;
   const int i_h = heddle::peel(position, h);
   const int i_m = static_cast<int>(position);
+  if (((2 * e) <= c0 || (2 * e) - c0 >= VEC) && (e <= c0 || e - c0 >= VEC)) {
+    const bool row_lt = c0 < (2 * e);
+    const bool row_lt_2 = c0 < e;
+    const int64_t start = ((static_cast<int64_t>(i_m) * j) + i_h) * d;
+    const int64_t start_2 = (static_cast<int64_t>((c0 < (2 * e)) ? heddle::read(places, i_m) : 0) * e) + ((c0 < e) ? 0 : (0 - e));
+    const int64_t start_3 = (((static_cast<int64_t>(i_m) * j) + (((c0 < (2 * e)) && (c0 < e)) ? i_h : 0)) * d) + e;
+    const int64_t start_4 = (((static_cast<int64_t>(i_m) * j) + (((c0 < (2 * e)) && (!(c0 < e))) ? i_h : 0)) * d) + (static_cast<int64_t>(0) - e);
+    const int64_t start_5 = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
+    const auto r = heddle::load_chunk<VEC>(x, start + c0, valid);
+    const auto cos_c = c0 < (2 * e) ? heddle::load_chunk<VEC>(cos, start_2 + c0, valid) : heddle::Chunk<float, VEC>{};
+    const auto x_c = (c0 < (2 * e)) && (c0 < e) ? heddle::load_chunk<VEC>(x, start_3 + c0, valid) : heddle::Chunk<T, VEC>{};
+    const auto x_c_2 = (c0 < (2 * e)) && (!(c0 < e)) ? heddle::load_chunk<VEC>(x, start_4 + c0, valid) : heddle::Chunk<T, VEC>{};
+    const auto sin_c = c0 < (2 * e) ? heddle::load_chunk<VEC>(sin, start_2 + c0, valid) : heddle::Chunk<float, VEC>{};
+    float y_c[VEC];
+    HEDDLE_UNROLL
+    for (int i = 0; i < VEC; ++i) {
+      y_c[i] = row_lt ? ((r[i] * cos_c[i]) + ((row_lt_2 ? (-x_c[i]) : x_c_2[i]) * sin_c[i])) : r[i];
+    }
+    heddle::store_chunk<VEC>(y, start_5 + c0, valid, y_c);
+    return;
+  }
   const int row_mul = 2 * e;
   const int row_places = heddle::read(places, i_m);
   const int row_add = 0 + i_h;
-  const int64_t start = ((static_cast<int64_t>(i_m) * j) + i_h) * d;
-  const int64_t start_2 = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
-  const auto r = heddle::load_chunk<VEC>(x, start + c0, valid);
-  float y_c[VEC] = {};
+  const int64_t start_6 = ((static_cast<int64_t>(i_m) * j) + i_h) * d;
+  const int64_t start_7 = ((static_cast<int64_t>(i_m) * h) + i_h) * d;
+  const auto r = heddle::load_chunk<VEC>(x, start_6 + c0, valid);
+  float y_c_2[VEC] = {};
   HEDDLE_UNROLL
   for (int i = 0; i < VEC; ++i) {
     const int c = c0 + i;
@@ -42,10 +63,10 @@ __global__ void __launch_bounds__(256, 1) rotate_queries_elementwise(
       const bool common_2 = c < e;
       const int common_3 = c - e;
       const int common_4 = common_2 ? c : (common ? common_3 : 0);
-      y_c[i] = common ? ((r[i] * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(i_m) * j) + row_add) * d) + (common_2 ? (c + e) : (common ? common_3 : c)))) : heddle::read(x, (((static_cast<int64_t>(i_m) * j) + row_add) * d) + (common_2 ? (c + e) : (common ? common_3 : c)))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r[i];
+      y_c_2[i] = common ? ((r[i] * heddle::read(cos, (static_cast<int64_t>(row_places) * e) + common_4)) + ((common_2 ? (-heddle::read(x, (((static_cast<int64_t>(i_m) * j) + row_add) * d) + (common_2 ? (c + e) : (common ? common_3 : c)))) : heddle::read(x, (((static_cast<int64_t>(i_m) * j) + row_add) * d) + (common_2 ? (c + e) : (common ? common_3 : c)))) * heddle::read(sin, (static_cast<int64_t>(row_places) * e) + common_4))) : r[i];
     }
   }
-  heddle::store_chunk<VEC>(y, start_2 + c0, valid, y_c);
+  heddle::store_chunk<VEC>(y, start_7 + c0, valid, y_c_2);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(256, 1) unpack_first_token_elementwise(
   const int valid = n - c3_0;
   const int i_b = static_cast<int>(position);
   const bool row_lt = 0 < heddle::read(lengths, i_b);
-  const int64_t start = static_cast<int64_t>((0 < heddle::read(lengths, i_b)) ? ((0 < heddle::read(lengths, i_b)) ? heddle::read(starts, i_b) : 0) : 0) * n;
+  const int64_t start = static_cast<int64_t>((0 < heddle::read(lengths, i_b)) ? heddle::read(starts, i_b) : 0) * n;
   const int64_t start_2 = static_cast<int64_t>(i_b) * n;
   const auto x_c3 = 0 < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c3_0, valid) : heddle::Chunk<T, VEC>{};
   float y_c3[VEC];

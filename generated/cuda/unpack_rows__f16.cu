@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(256, 1) unpack_rows_elementwise(
   const int s1 = heddle::peel(position, s);
   const int b1 = static_cast<int>(position);
   const bool row_lt = s1 < heddle::read(lengths, b1);
-  const int64_t start = static_cast<int64_t>((s1 < heddle::read(lengths, b1)) ? ((s1 < heddle::read(lengths, b1)) ? (heddle::read(starts, b1) + s1) : 0) : 0) * n;
+  const int64_t start = static_cast<int64_t>((s1 < heddle::read(lengths, b1)) ? (heddle::read(starts, b1) + s1) : 0) * n;
   const int64_t start_2 = ((static_cast<int64_t>(b1) * s) + s1) * n;
   const auto x_c = s1 < heddle::read(lengths, b1) ? heddle::load_chunk<VEC>(x, start + c0, valid) : heddle::Chunk<T, VEC>{};
   float y_c[VEC];

@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(256, 1) unpack_split_kv_elementwise(
   const int i_s = heddle::peel(position, s);
   const int i_b = static_cast<int>(position);
   const bool row_lt = i_s < heddle::read(lengths, i_b);
-  const int64_t start = (((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) * h) + i_h) * d;
-  const int64_t start_2 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? ((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) : 0) * j) + 1) * h) + i_h) * d;
+  const int64_t start = (((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) * h) + i_h) * d;
+  const int64_t start_2 = ((((static_cast<int64_t>((i_s < heddle::read(lengths, i_b)) ? (heddle::read(starts, i_b) + i_s) : 0) * j) + 1) * h) + i_h) * d;
   const int64_t start_3 = ((((static_cast<int64_t>(i_b) * h) + i_h) * s) + i_s) * d;
   const auto x_c5 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start + c5_0, valid) : heddle::Chunk<T, VEC>{};
   const auto x_c5_2 = i_s < heddle::read(lengths, i_b) ? heddle::load_chunk<VEC>(x, start_2 + c5_0, valid) : heddle::Chunk<T, VEC>{};

@@ -170,7 +170,11 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
     constexpr int most = sizeof(T) > 1 ? 8 : decltype(whole)::value ? 4 : 2, wanted = Slots::shared_rows < most ? Slots::shared_rows : most;
     constexpr int rows = decode_rows(wanted, size);
     if constexpr (rows > 1) {
-      if (items.value / given.shared * DecodeSplit::most_of(given.places) >= few_groups) return start_rows(lanes, chunks, whole, Integer<rows>{});
+      // Heads that have keys and values to themselves would be computed as copies of each other.
+      const bool is_shared = given.shared > 1;
+      if (is_shared && items.value / given.shared * DecodeSplit::most_of(given.places) >= few_groups) {
+        return start_rows(lanes, chunks, whole, Integer<rows>{});
+      }
     }
     return start_rows(lanes, chunks, whole, Integer<1>{});
   };

@@ -40,7 +40,8 @@ __device__ __forceinline__ void add_parts(S (&total)[8], Shared16 from, int slot
   }
 }
 
-/// Calls an epilogue, in two steps where it has them (see matmul.cuh): what it loads is under way during the product.
+/// Calls an epilogue, in two steps where it has them (see matmul.cuh): what it loads is under way during the product. `Sums`: eight
+/// columns, or of several products an array of such.
 template <class Epilogue, class = void>
 struct EpilogueCall {
   struct Loaded {};
@@ -49,9 +50,9 @@ struct EpilogueCall {
   static __device__ __forceinline__ Loaded load(const Epilogue&, int64_t, int, int) {
     return {};
   }
-  template <bool Whole, class S>
-  static __device__ __forceinline__ void finish(const Epilogue& epilogue, int64_t row, int column, int valid,
-                                                const S (&sums)[8], const Loaded&) {
+  template <bool Whole, class Sums>
+  static __device__ __forceinline__ void finish(const Epilogue& epilogue, int64_t row, int column, int valid, const Sums& sums,
+                                                const Loaded&) {
     epilogue(row, column, valid, sums);
   }
 };
@@ -63,9 +64,9 @@ struct EpilogueCall<Epilogue, std::void_t<typename Epilogue::Loaded>> {
   static __device__ __forceinline__ Loaded load(const Epilogue& epilogue, int64_t row, int column, int valid) {
     return epilogue.template load<Whole>(row, column, valid);
   }
-  template <bool Whole, class S>
-  static __device__ __forceinline__ void finish(const Epilogue& epilogue, int64_t row, int column, int valid,
-                                                const S (&sums)[8], const Loaded& loaded) {
+  template <bool Whole, class Sums>
+  static __device__ __forceinline__ void finish(const Epilogue& epilogue, int64_t row, int column, int valid, const Sums& sums,
+                                                const Loaded& loaded) {
     epilogue.template finish<Whole>(row, column, valid, sums, loaded);
   }
 };

@@ -4,7 +4,8 @@
 //
 // A block is one warpgroup whose first thread starts the copies and two that multiply. These take turns with tiles of their own,
 // so that one multiplies while the other is in its epilogue; when there is only one tile for each block they share it. Products
-// too small to fill the GPU with such tiles go to wgmma_single.cuh.
+// too small to fill the GPU with such tiles go to wgmma_single.cuh. Two products of one left factor divide a tile's columns
+// (matmul_products_wgmma.cuh), so that they are one product to all but the copies and the epilogue.
 //
 // wgmma is machine code of sm_90a alone: a library for GPUs of compute capability 9.0 is built for that architecture.
 #ifndef HEDDLE_MATMUL_WGMMA_CUH
@@ -67,14 +68,15 @@ __device__ __forceinline__ void multiply_and_finish(Ring<Tile> ring, const Wgmma
 
 template <class T, class Tile, bool Whole, class Epilogue>
 __global__ void __launch_bounds__(Tile::threads, 1)
-    matmul_wgmma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, const WgmmaWork work,
-                 const Epilogue epilogue) {
+    matmul_wgmma(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ RightMaps<Tile::products> b_maps,
+                 const WgmmaWork work, const Epilogue epilogue) {
 #if defined(HEDDLE_HOPPER_CODE)
   HEDDLE_DYNAMIC_SHARED(tiles);
   const Ring<Tile> ring{tiles};
   if (threadIdx.x == 0) {
     prefetch_map(a_map);
-    prefetch_map(b_map);
+    HEDDLE_UNROLL
+    for (int product = 0; product < Tile::products; ++product) prefetch_map(b_maps.of[product]);
     for (int stage = 0; stage < Tile::stages; ++stage) {
       ring.full_of(stage).initialise(1);
       ring.empty_of(stage).initialise(Tile::pair * (Tile::in_turns ? 1 : 2));
@@ -87,7 +89,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
   constexpr int few = Tile::split > 1 ? 40 : 24, many = Tile::split > 1 ? 232 : 240;
   if (threadIdx.x < warpgroup_threads) {
     shrink_registers<few>();
-    if (threadIdx.x == 0) fill_ring<T>(ring, a_map, b_map, work);
+    if (threadIdx.x == 0) fill_ring<T>(ring, a_map, b_maps, work);
   } else {
     grow_registers<many>();
     multiply_and_finish<T, Tile, Whole>(ring, work, epilogue);
@@ -103,16 +105,20 @@ namespace wgmma {
 
 template <class T, class Tile, bool Whole, class Epilogue>
 int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
-                     const In<T>& a, const In<T>& b, const Epilogue& epilogue, bool read_b_early, int64_t pairs_at_once) {
-  CUtensorMap a_map, b_map;
+                     const In<T>& a, const In<T> (&b)[Tile::products], const Epilogue& epilogue, bool read_b_early,
+                     int64_t pairs_at_once) {
+  CUtensorMap a_map;
+  RightMaps<Tile::products> b_maps;
   int32_t status = row_map(&a_map, error, name, a, m, k, Tile::rows);
-  if (status == HEDDLE_OK) status = permuted_map(&b_map, error, name, b, n, k, Tile::box);
+  for (int product = 0; product < Tile::products && status == HEDDLE_OK; ++product) {
+    status = permuted_map(&b_maps.of[product], error, name, b[product], n, k, Tile::box);
+  }
   if (status != HEDDLE_OK) return status;
 
   // A band's factor takes at most half of a 50 MB cache.
   constexpr int64_t band_bytes = 24 << 20;
   const int64_t column_bytes = Tile::columns * k * static_cast<int64_t>(sizeof(T));
-  const int64_t pairs = divide_up(m, Tile::pair * Tile::rows), columns = divide_up(n, Tile::columns);
+  const int64_t pairs = divide_up(m, Tile::pair * Tile::rows), columns = divide_up(n, Tile::own_columns);
   const int64_t band = std::min(columns, std::max<int64_t>(1, band_bytes / column_bytes));
   const WgmmaWork work{static_cast<int>(m),     static_cast<int>(n),       static_cast<int>(divide_up(k, box_columns<T>)),
                        static_cast<int>(pairs), static_cast<int>(columns), static_cast<int>(band),
@@ -120,7 +126,7 @@ int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char
   const int64_t clusters = Tile::split > 1 ? pairs * columns : std::min(pairs * columns, pairs_at_once);
   const dim3 grid(static_cast<unsigned int>(Tile::cluster * clusters));
   const LaunchConfig config{name, grid, dim3(Tile::threads), Tile::shared_bytes, Sync::block, true, Tile::cluster};
-  return launch(queue, error, config, matmul_wgmma<T, Tile, Whole, Epilogue>, a_map, b_map, work, epilogue);
+  return launch(queue, error, config, matmul_wgmma<T, Tile, Whole, Epilogue>, a_map, b_maps, work, epilogue);
 }
 
 }  // namespace wgmma
@@ -132,7 +138,7 @@ template <class T, class Epilogue>
 int32_t launch_matmul_wgmma(const MatmulChoice& choice, const heddle_launch* launch, heddle_error* error, const char* name, int64_t m,
                             int64_t n, int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool read_b_early = false) {
   const auto run = [&](auto tile, auto whole) {
-    return wgmma::launch_tiles<T, decltype(tile), decltype(whole)::value>(launch, error, name, m, n, k, a, b, epilogue,
+    return wgmma::launch_tiles<T, decltype(tile), decltype(whole)::value>(launch, error, name, m, n, k, a, {b}, epilogue,
                                                                           read_b_early, wgmma::pairs_at_once());
   };
   if constexpr (wgmma::in_two_steps<Epilogue>) {

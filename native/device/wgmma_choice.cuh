@@ -30,7 +30,7 @@ inline int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / 
 /// Tiles one block computes one after the other.
 template <class Tile>
 int64_t rounds(int64_t m, int64_t n, int64_t pairs_at_once) {
-  return divide_up(divide_up(m, Tile::pair * Tile::rows) * divide_up(n, Tile::columns), pairs_at_once);
+  return divide_up(divide_up(m, Tile::pair * Tile::rows) * divide_up(n, Tile::own_columns), pairs_at_once);
 }
 
 /// A wide tile taken in turns leaves no registers for loads that run ahead, so where rows are loaded there is none. Nor of int8: a
@@ -150,13 +150,38 @@ inline bool is_half_full(int64_t m, int64_t n, int64_t k) {
   return m > half && m <= whole && n >= many_columns && k >= long_k;
 }
 
+/// Whether products of `n` columns together have tiles for two thirds of the GPU, and little of the lower tile of a pair is empty.
+/// Elsewhere smaller tiles win.
+template <class T>
+bool fill_pairs(int64_t m, int64_t n) {
+  const bool is_full = m >= 512 || (has_more_tiles<T> && 4 * m >= 3 * 256 * divide_up(m, 256));
+  return is_full && divide_up(m, 256) * divide_up(n, 128) * 3 >= pairs_at_once() * 2;
+}
+
+/// The tile of pairs that is the fastest for `Products` of n columns each, which fill_pairs().
+template <class T, class Epilogue, int Products>
+MatmulTile choose_pairs(int64_t m, int64_t n) {
+  constexpr bool has_middle = has_more_tiles<T> && Products == 1;
+  const int64_t narrow = rounds<WgmmaTile<128, true, 1, Products>>(m, n, pairs_at_once());
+  const int64_t middle = rounds<WgmmaTile<160, true>>(m, n, pairs_at_once());
+  const int64_t wide = rounds<WgmmaTile<192, true, 1, Products>>(m, n, pairs_at_once());
+  if (narrow == 1) return MatmulTile::pair_128x128;
+  if (has_middle && middle == 1) return MatmulTile::pair_128x160;
+  if (wide == 1) return MatmulTile::pair_128x192;
+  // What a round takes, in columns of the narrowest: a wide tile reads less of the factors. From timing all three for 1,024 to 6,144
+  // rows and n and k of 1,280 to 22,016 on an H200.
+  constexpr int64_t middle_columns = 166, wide_columns = 184;
+  MatmulTile best = MatmulTile::turns_128x128;
+  int64_t least = narrow * 128;
+  if (has_middle && middle * middle_columns < least) best = MatmulTile::turns_128x160, least = middle * middle_columns;
+  if (wide_in_turns<T, Epilogue>() && wide * wide_columns < least) best = MatmulTile::turns_128x192;
+  return best;
+}
+
 /// How to compute a product; no tile where another body is faster.
 template <class T, class Epilogue>
 MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
-  // With tiles for less than two thirds of the GPU, smaller ones win, and where much of the lower tile of a pair is empty.
-  const int64_t pairs = divide_up(m, 256) * divide_up(n, 128);
-  const bool is_full = m >= 512 || (has_more_tiles<T> && 4 * m >= 3 * 256 * divide_up(m, 256));
-  const bool many = is_full && pairs * 3 >= pairs_at_once() * 2;
+  const bool many = fill_pairs<T>(m, n);
   if constexpr (in_two_steps<Epilogue>) {
     if (epilogue.whole_chunks()) {
       const auto any = [](MatmulTile) { return true; };
@@ -166,20 +191,7 @@ MatmulChoice choose(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
         return choose_halves<T>(cheapest_single<T>(m, n, k, [&](MatmulTile tile) { return tile == single; }), m, n, k);
       }
       if (!many) return {};
-      const int64_t narrow = rounds<WgmmaTile<128, true>>(m, n, pairs_at_once());
-      const int64_t middle = rounds<WgmmaTile<160, true>>(m, n, pairs_at_once());
-      const int64_t wide = rounds<WgmmaTile<192, true>>(m, n, pairs_at_once());
-      if (narrow == 1) return {MatmulTile::pair_128x128};
-      if (has_more_tiles<T> && middle == 1) return {MatmulTile::pair_128x160};
-      if (wide == 1) return {MatmulTile::pair_128x192};
-      // What a round takes, in columns of the narrowest: a wide tile reads less of the factors. From timing all three for 1,024 to 6,144
-      // rows and n and k of 1,280 to 22,016 on an H200.
-      constexpr int64_t middle_columns = 166, wide_columns = 184;
-      MatmulTile best = MatmulTile::turns_128x128;
-      int64_t least = narrow * 128;
-      if (has_more_tiles<T> && middle * middle_columns < least) best = MatmulTile::turns_128x160, least = middle * middle_columns;
-      if (wide_in_turns<T, Epilogue>() && wide * wide_columns < least) best = MatmulTile::turns_128x192;
-      return {best};
+      return {choose_pairs<T, Epilogue, 1>(m, n)};
     }
   }
   return {many ? MatmulTile::turns_128x128 : MatmulTile::none};

@@ -1,5 +1,5 @@
 // From the sums of a tile to the output: how a thread of a Hopper matmul hands its share to the compiled epilogue, eight
-// neighbouring columns of a row at a time, and when it loads what the epilogue needs.
+// neighbouring columns of a row at a time (of each product), and when it loads what the epilogue needs.
 #ifndef HEDDLE_WGMMA_EPILOGUE_CUH
 #define HEDDLE_WGMMA_EPILOGUE_CUH
 
@@ -21,11 +21,12 @@ struct ThreadChunks {
   using Loaded = typename Call::Loaded;
   static constexpr int vec = 8;
   static constexpr int group = 2 * Tile::blocks / Tile::split;  // chunks of the same columns
-  static constexpr int all_groups = Tile::columns / permuted_rows;
-  static constexpr int groups = Tile::split > 1 ? all_groups : all_groups % 2 == 0 ? 2 : 1;
+  static constexpr int all_groups = Tile::own_columns / permuted_rows;
+  static constexpr int groups = Tile::split > 1 ? all_groups : all_groups % 2 == 0 && Tile::products == 1 ? 2 : 1;
   static constexpr int count = groups * group;                  // of one pass
   static constexpr int passes = all_groups / groups;
   static constexpr int sums = Tile::columns / 2 / Tile::split;  // of 64 rows
+  static constexpr int own_sums = sums / Tile::products;        // of these, of one product
   static constexpr int pass_columns = groups * permuted_rows, pass_sums = pass_columns / 2 / Tile::split;
   // Loads go out in batches, since waiting for one waits for all before it. Where a tile is shared they are under way while it is
   // multiplied. Otherwise there are registers for a few when the sums are complete, and the other warpgroup multiplies meanwhile.
@@ -82,21 +83,30 @@ struct ThreadChunks {
         // Seen as new now and then, so that no offsets made of it are kept over all chunks: registers are short.
         if (chunk % batch % 2 == 0) asm volatile("" : "+r"(row));
         if (!load_early && chunk % batch == 0) load(chunk, chunk + batch);
-        S values[vec];
+        S values[Tile::products][vec];
         HEDDLE_UNROLL
-        for (int i = 0; i < vec; ++i) {
-          values[i] = Tile::split > 1 ? tile_sums[0][chunk * vec + i]
-                                      : tile_sums[chunk % group / 2][chunk / group * 2 * vec + i / 2 * 4 + chunk % 2 * 2 + i % 2];
+        for (int product = 0; product < Tile::products; ++product) {
+          HEDDLE_UNROLL
+          for (int i = 0; i < vec; ++i) {
+            const int at = product * own_sums + chunk / group * 2 * vec + i / 2 * 4 + chunk % 2 * 2 + i % 2;
+            values[product][i] = Tile::split > 1 ? tile_sums[0][chunk * vec + i] : tile_sums[chunk % group / 2][at];
+          }
         }
         if (row_of(chunk) < rows && column_of(chunk) < columns) {
-          Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), vec, values, loaded[chunk]);
+          if constexpr (Tile::products == 1) {
+            Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), vec, values[0], loaded[chunk]);
+          } else {
+            Call::template finish<Whole>(epilogue, row_of(chunk), column_of(chunk), vec, values, loaded[chunk]);
+          }
         }
       }
       if (pass == passes) break;
       HEDDLE_UNROLL
       for (int block = 0; block < Tile::blocks; ++block) {
         HEDDLE_UNROLL
-        for (int i = 0; i + pass_sums < sums; ++i) tile_sums[block][i] = tile_sums[block][i + pass_sums];
+        for (int i = 0; i + pass_sums < sums; ++i) {
+          if (i % own_sums + pass_sums < own_sums) tile_sums[block][i] = tile_sums[block][i + pass_sums];
+        }
       }
       HEDDLE_UNROLL
       for (int chunk = 0; chunk + count < held; ++chunk) loaded[chunk] = loaded[chunk + count];

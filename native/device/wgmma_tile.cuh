@@ -11,17 +11,20 @@
 namespace heddle {
 
 /// A tile of 128 rows and `Columns`, and how the two warpgroups divide work: a tile in turns, or half of the rows of each. Two blocks, a
-/// cluster, share the columns of two tiles one below the other, or with a `Split` of 2 divide k of one tile.
-template <int Columns, bool InTurns, int Split = 1>
+/// cluster, share the columns of two tiles one below the other, or with a `Split` of 2 divide k of one tile. Of several `Products` of one
+/// left factor each has its part of the columns, one behind the other.
+template <int Columns, bool InTurns, int Split = 1, int Products = 1>
 struct WgmmaTile {
   static constexpr int rows = 128;
   static constexpr int columns = Columns;
+  static constexpr int products = Products, own_columns = Columns / Products;  // own: of the output
   static constexpr bool in_turns = InTurns;
   static constexpr int block_rows = 64;                // of one wgmma
   static constexpr int blocks = InTurns ? 2 : 1;       // of one warpgroup
   static constexpr int threads = 3 * warpgroup_threads;
   static constexpr int cluster = 2, split = Split, pair = cluster / split;
   static_assert(Split == 1 || (Split == 2 && !InTurns), "of a thread's two rows each block keeps one");
+  static_assert(Products == 1 || (Products == pair && own_columns % permuted_rows == 0), "each block of a pair brings one product's columns");
   // Each block of a pair brings half of the columns to both; where that is no whole number of boxes, all of every other step.
   static constexpr bool halves = pair > 1 && Columns % (pair * permuted_rows) == 0;
   static constexpr int box = halves ? Columns / pair : Columns;
@@ -45,6 +48,12 @@ struct WgmmaWork {
   bool read_b_early;
 
   __device__ __forceinline__ int count() const { return tile_pairs * tile_columns; }
+};
+
+/// Descriptions of the products' right factors.
+template <int Products>
+struct RightMaps {
+  CUtensorMap of[Products];
 };
 
 #if defined(HEDDLE_HOPPER_CODE)
@@ -116,12 +125,12 @@ __device__ __forceinline__ TileOrigin tile_origin(const WgmmaWork& work, int ind
   const int band = index / (work.band * work.tile_pairs), first = band * work.band;
   const int width = min(work.band, work.tile_columns - first), place = index - first * work.tile_pairs;
   const int row = (place / width * Tile::pair + static_cast<int>(cluster_rank()) % Tile::pair) * Tile::rows;
-  return {row, (first + place % width) * Tile::columns};
+  return {row, (first + place % width) * Tile::own_columns};
 }
 
 /// One thread: fills the ring with the block's tiles of a and its share of those of b.
 template <class T, class Tile>
-__device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_map, const CUtensorMap& b_map,
+__device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_map, const RightMaps<Tile::products>& b_maps,
                                           const WgmmaWork& work) {
   const int rank = static_cast<int>(cluster_rank()) % Tile::pair;
   const Steps steps = own_steps<Tile>(work);
@@ -129,12 +138,15 @@ __device__ __forceinline__ void fill_ring(Ring<Tile> ring, const CUtensorMap& a_
     at.full().arrive_expecting(Tile::stage_bytes);
     const int first = (steps.begin + step) * box_columns<T>, group = column / permuted_rows;
     if constexpr (Tile::pair == 1) {
-      copy_permuted(at.b(), b_map, at.full(), first, group);
+      copy_permuted(at.b(), b_maps.of[0], at.full(), first, group);
+    } else if constexpr (Tile::products > 1) {
+      copy_permuted_to_both(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[rank], at.full(), first,
+                            group);
     } else if constexpr (Tile::halves) {
-      copy_permuted_to_both(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_map, at.full(), first,
+      copy_permuted_to_both(at.b() + static_cast<uint32_t>(rank) * (Tile::box * Tile::row_bytes), b_maps.of[0], at.full(), first,
                             group + rank * (Tile::box / permuted_rows));
     } else if (step % 2 == rank) {
-      copy_permuted_to_both(at.b(), b_map, at.full(), first, group);
+      copy_permuted_to_both(at.b(), b_maps.of[0], at.full(), first, group);
     }
   };
   int early = work.read_b_early ? min(steps.count, Tile::stages) : 0;

@@ -11,7 +11,7 @@ import { placeUpdates } from '../ir/update.js'
 import { visitKernel } from '../ir/walk.js'
 import type { ColumnProgram } from '../schedule/columns.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
-import type { ElementwiseProgram, MappedKernel, RowProgram } from '../schedule/mapped.js'
+import type { ElementwiseProgram, MappedKernel, PieceSteps, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
 import { writeColumns } from './columns.js'
 import { rowLine } from './constructs/index.js'
@@ -170,6 +170,7 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
   const names = createNames(mapped)
   const pass = onlyPass(program)
   const inner = newContext(mapped, 'single', names, used)
+  if (program.pieces !== undefined) writePieces(mapped, program.pieces, pass, inner)
   for (const step of program.steps) writeStep(step, inner)
   const frame = bodyWriter()
   const length = operandText(pass.loop.length, inner)
@@ -189,6 +190,20 @@ function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used
     name: functionName(mapped, 'single'),
     body: lines(frame) + lines(inner.writer),
   }
+}
+
+/** What a chunk in which no piece ends is computed by, and the thread is done. */
+function writePieces(mapped: MappedKernel, { index, bounds, steps }: PieceSteps, { loop }: Pass, outer: PassContext): void {
+  const { names, used, writer } = outer
+  const first = names.first(loop.index)
+  const value = (name: string): string => (name === index ? first : names.value(name))
+  const body = { ...newContext(mapped, 'single', { ...names, value }, used), writer: bodyWriter(1) }
+  for (const step of steps) writeStep(step, body)
+  const tests = bounds.map((bound) => operandText(bound, outer)).map((at) => `${at} <= ${first} || ${at} - ${first} >= VEC`)
+  writer.writeLine(`if (${tests.length === 1 ? tests[0] : tests.map((test) => `(${test})`).join(' && ')}) {`)
+  writer.write(lines(body.writer))
+  writer.writeLine('  return;')
+  writer.writeLine('}')
 }
 
 /** Registers a thread has when two blocks that read their rows again share a multiprocessor, less those for addresses. */

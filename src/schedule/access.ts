@@ -65,8 +65,10 @@ function motion(e: Expr, index: string): Motion {
   const run = Math.min(...motions.map((each) => each.run))
   // What is computed from values that stand still within a block stands still there too.
   if (motions.every(({ step }) => step === 0)) return { step: 0, run }
-  const [a, b] = e.args
-  const [ma, mb] = motions
+  const [a, b, c] = e.args
+  const [ma, mb, mc] = motions
+  if (e.fn === 'select' && a !== undefined && c !== undefined && mb !== undefined && mb.step === mc?.step)
+    return isStill(a, index) ? { step: mb.step, run } : unknown
   if (a === undefined || b === undefined || ma === undefined || mb === undefined) return unknown
   switch (e.fn) {
     case 'add':

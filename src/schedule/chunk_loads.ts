@@ -7,13 +7,16 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import { mapOperands } from '../ir/walk.js'
 import { addLoadedRow, type Context, isInBounds, runOf } from './elements.js'
 import { freshName, type Loop } from './normal.js'
+import { inPiece, isCondition, whereKnown } from './pieces.js'
 import { contains, keyOf, sameExpr, usesIndex } from './rewrite.js'
 
 /** The conditions under which an expression is evaluated; undefined where they are not known. */
 type Path = readonly Expr[] | undefined
 
-/** Replaces contiguous loads by elements of a row that is loaded in chunks. `computed`: the value is evaluated for every element. */
-export function nameChunkLoads(value: Expr, loop: Loop, context: Context, computed = true): Expr {
+/** Replaces contiguous loads by elements of a row that is loaded in chunks. `when`: the value is evaluated for elements where it holds alone. */
+export function nameChunkLoads(given: Expr, loop: Loop, context: Context, when?: Expr): Expr {
+  const { pieces } = context
+  const value = pieces === undefined ? given : inPiece(given, loop, pieces)
   // Expressions are graphs: what several places share is visited once for each path.
   const done = new Map<string, Map<Expr, Expr>>()
   const visit = (e: Expr, path: Path): Expr => {
@@ -38,15 +41,16 @@ export function nameChunkLoads(value: Expr, loop: Loop, context: Context, comput
     const both = e.fn === 'and' || e.fn === 'or'
     return { ...e, args: [visit(condition, path), ...others.map((arg) => visit(arg, both ? undefined : path))] }
   }
-  return visit(value, computed ? [] : undefined)
+  return visit(value, when === undefined ? [] : [when])
 }
 
 /** A load as an element of a row in chunks; undefined when it cannot be a vector load. */
-function chunkOf(load: ExprOf<'load'>, path: Path, loop: Loop, context: Context): Expr | undefined {
+function chunkOf(given: ExprOf<'load'>, path: Path, loop: Loop, context: Context): Expr | undefined {
+  const load = whereKnown(given, path ?? [])
   const run = runOf(load, loop, context)
   if (run === undefined) return undefined
   const guards = path?.length === 0 || isInBounds(load, context) ? [] : path
-  if (guards === undefined || !guards.every((guard) => isKnownEarly(guard, loop))) return undefined
+  if (guards === undefined || !guards.every((guard) => isKnownEarly(guard, loop, context))) return undefined
   const [first, ...more] = guards
   const guard = first === undefined ? undefined : more.reduce((all, next) => call('and', all, next), first)
   const safe = guard === undefined ? load : guarded(load, guard, loop)
@@ -63,13 +67,22 @@ function chunkOf(load: ExprOf<'load'>, path: Path, loop: Loop, context: Context)
 const keyOfGuard = (guard: Expr | undefined): string => (guard === undefined ? '' : keyOf(guard))
 
 /** The same for all elements of a row, and known before anything is computed of it. */
-const isKnownEarly = (guard: Expr, { index }: Loop): boolean =>
-  !usesIndex(guard, index) && !contains(guard, ({ kind }) => kind === 'local' || kind === 'element' || kind === 'fold')
+const isKnownEarly = (guard: Expr, { index }: Loop, { pieces }: Context): boolean =>
+  !usesIndex(guard, index) &&
+  !contains(guard, (e) => (e.kind === 'local' && !isCondition(e.name, pieces)) || e.kind === 'element' || e.kind === 'fold')
+
+/** Computes from indices and parameters alone, with nothing that can fault. */
+const isArithmetic = (e: Expr): boolean =>
+  !contains(e, (node) => {
+    if (node.kind === 'call') return node.fn === 'idiv' || node.fn === 'mod'
+    return node.kind === 'load' || node.kind === 'element' || node.kind === 'fold'
+  })
 
 /** The load with a place that may be computed where the guard does not hold; undefined when that cannot be had. */
 function guarded(load: ExprOf<'load'>, guard: Expr, { index }: Loop): ExprOf<'load'> | undefined {
   const isLoop = (e: Expr): boolean => e.kind === 'index' && e.name === index
-  if (!load.indices.every((e) => isLoop(e) || !usesIndex(e, index))) return undefined
-  const isPlain = (e: Expr): boolean => e.kind === 'index' || e.kind === 'const'
+  const isAlong = (e: Expr): boolean => usesIndex(e, index)
+  if (!load.indices.every((e) => isLoop(e) || !isAlong(e) || isArithmetic(e))) return undefined
+  const isPlain = (e: Expr): boolean => e.kind === 'index' || e.kind === 'const' || isAlong(e)
   return { ...load, indices: load.indices.map((e) => (isPlain(e) ? e : call('select', guard, e, i32(0)))) }
 }

@@ -2,7 +2,7 @@
 import { printExpr, printStmt } from '../ir/print.js'
 import type { ColumnStep } from './columns.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
-import { type MappedKernel, stepsOf, type Team, type Variant } from './mapped.js'
+import { type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
 
 /** One line a variant: its name, who computes what, and when. */
@@ -39,6 +39,7 @@ export function describeSchedule(mapped: MappedKernel): string {
   return [
     `${mapped.key}: ${what}, ${rows}, chunks of ${vec}`,
     ...stepsOf(mapped).flatMap(stepLines),
+    ...(program.kind === 'elementwise' && program.pieces !== undefined ? pieceLines(program.pieces) : []),
     ...(program.kind === 'columns' ? program.sequence.flatMap(columnLines) : []),
     ...variantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
   ].join('\n')
@@ -46,6 +47,11 @@ export function describeSchedule(mapped: MappedKernel): string {
 
 const stepLines = (step: Step): string[] =>
   step.kind === 'pass' ? passLines(step.pass) : [`  once a row: ${rowStatementOf(step).describe(step)}`]
+
+const pieceLines = ({ index, bounds, steps }: PieceSteps): string[] => [
+  `  where a chunk from ${index} on lies in one piece, which ends at ${bounds.map(printExpr).join(' or ')}:`,
+  ...steps.flatMap(stepLines).map((line) => `  ${line}`),
+]
 
 const columnLines = (step: ColumnStep): string[] => {
   if (step.kind !== 'pass') return [`  once a column: ${printStmt(step)}`]

@@ -9,6 +9,7 @@ import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
 import { classify, offsetOf } from './access.js'
 import { freshName, type Loop, type Ranking, type RowDef, type SharedRow, type Statement } from './normal.js'
+import type { Pieces } from './pieces.js'
 import { contains, keyOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
 /** A kernel while its statements are taken up, one after the other. */
@@ -28,6 +29,8 @@ export interface Context {
   /** Rows in shared memory. */
   readonly shared: Map<string, Ranking | SharedRow>
   readonly taken: Set<string>
+  /** Where every chunk lies in one piece of its row. */
+  readonly pieces: Pieces | undefined
 }
 
 /** True when an element depends on a scan at its own index. */

@@ -74,9 +74,12 @@ function mapByRules(
     verifyKernel(kernel, 'finding columns')
     return { instance, key: keyOf(instance), axes, vec, program }
   }
-  const kernel = passes.normalise(placed)
-  verifyNormal(kernel, placed, 'normalising')
-  const steps = (keep: boolean): Step[] => {
+  const normal = (chunks: 'any' | 'in pieces'): NormalKernel => {
+    const kernel = passes.normalise(placed, chunks)
+    verifyNormal(kernel, placed, 'normalising')
+    return kernel
+  }
+  const steps = (kernel: NormalKernel, keep: boolean): Step[] => {
     const ordered = passes.planSteps(kernel, keep)
     verifySteps(ordered, kernel, placed, 'ordering passes')
     see(keep ? 'ordering passes, rows kept' : 'ordering passes, rows read again', { steps: ordered })
@@ -85,8 +88,18 @@ function mapByRules(
     see(keep ? 'simplifying, rows kept' : 'simplifying, rows read again', { steps: simplified })
     return simplified
   }
-  return passes.chooseVariants(instance, kernel, steps)
+  const kernel = normal('any')
+  const mapped = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep))
+  if (mapped.program.kind !== 'elementwise') return mapped
+  const inPieces = normal('in pieces')
+  if (inPieces.pieces === undefined || loadedRows(inPieces) <= loadedRows(kernel)) return mapped
+  const { index, bounds } = inPieces.pieces
+  const pieces = { index, bounds: [...bounds.values()], steps: steps(inPieces, false) }
+  return { ...mapped, program: { ...mapped.program, pieces } }
 }
+
+/** Rows that are read in chunks. */
+const loadedRows = ({ rows }: NormalKernel): number => [...rows.values()].filter(({ kind }) => kind === 'loaded').length
 
 const keyOf = ({ kernel, types, dims }: Instance): string => instanceKey(kernel.name, types, dims)
 

@@ -51,8 +51,19 @@ export interface ElementwiseProgram {
   /** Scalars of the row, then exactly one pass. */
   readonly steps: readonly Step[]
   readonly threads: number
+  /** What a chunk that lies in one piece of its row is computed by instead, where that loads more of it at once. */
+  readonly pieces?: PieceSteps
   /** Measured variants, which the launcher tries first. */
   readonly tuned?: readonly ElementwiseVariant[]
+}
+
+/** Steps for chunks in which no piece ends (src/schedule/pieces.ts). */
+export interface PieceSteps {
+  /** Stands for the chunk's first element. */
+  readonly index: string
+  /** Where pieces end. */
+  readonly bounds: readonly Expr[]
+  readonly steps: readonly Step[]
 }
 
 /** An elementwise kernel with a width and a block size of its own. */

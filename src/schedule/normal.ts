@@ -5,6 +5,7 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import type { RowAxis, Stmt, StmtOf } from '../ir/kernel.js'
 import { freshName as fresh } from '../ir/names.js'
 import type { OwnMonoid } from '../ir/own_monoid.js'
+import type { Pieces } from './pieces.js'
 
 /** The index all constructs of one length share. */
 export interface Loop {
@@ -151,6 +152,8 @@ export interface NormalKernel {
   readonly statements: readonly NormalStmt[]
   /** True for a load that is proven in bounds, so that it may be made speculatively. */
   readonly inBounds: (load: ExprOf<'load'>) => boolean
+  /** Chunks that lie in one piece of the row: the index of their first element, and where pieces end. */
+  readonly pieces: Pieces | undefined
   /** Names already given, for later passes that need fresh ones. */
   readonly taken: Set<string>
 }

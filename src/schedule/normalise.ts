@@ -20,12 +20,15 @@ import { introducedNames, mapStmt } from '../ir/walk.js'
 import type { Normalise } from './constructs/construct.js'
 import { normalisers } from './constructs/index.js'
 import { type Context, isInBounds, readsScan } from './elements.js'
-import type { NormalKernel, NormalStmt, Statement } from './normal.js'
+import { freshName, type NormalKernel, type NormalStmt, type Statement } from './normal.js'
 import { rewriteDown, substituteDims, usesIndex } from './rewrite.js'
 import { turn } from './turn.js'
 
-/** Brings an instance's kernel into normal form. The kernel must have passed the IR verifier. */
-export function normalise({ kernel: given, dims, types }: Instance): NormalKernel {
+/**
+ * Brings an instance's kernel into normal form. The kernel must have passed the IR verifier.
+ * @param chunks `in pieces`: for chunks that lie in one piece of an elementwise kernel's row each (src/schedule/pieces.ts)
+ */
+export function normalise({ kernel: given, dims, types }: Instance, chunks: 'any' | 'in pieces' = 'any'): NormalKernel {
   const turned = turn(given, dims)
   const kernel = turned?.kernel ?? given
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
@@ -33,6 +36,9 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
   const { axes, statements } =
     isPointwise(body) && kernel.rows.length > 0 ? loopOverLastAxis(kernel, body, fixed) : { axes: kernel.rows, statements: body }
 
+  const taken = namesOf(kernel)
+  const pieces: Context['pieces'] =
+    chunks === 'any' ? undefined : { index: freshName('chunk', taken), bounds: new Map(), conditions: new Map() }
   const context: Context = {
     kernel,
     statements,
@@ -44,7 +50,8 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
     lets: new Map(),
     rows: new Map(),
     shared: new Map(),
-    taken: namesOf(kernel),
+    taken,
+    pieces,
   }
   const normal = statements.flatMap((s) => normaliseStatement(s, context))
   const loops = [...new Set(normal.flatMap((s) => ('loop' in s ? [s.loop] : [])))]
@@ -59,6 +66,7 @@ export function normalise({ kernel: given, dims, types }: Instance): NormalKerne
     loops,
     statements: normal,
     inBounds: (load) => isInBounds(load, context),
+    pieces,
     taken: context.taken,
   }
 }

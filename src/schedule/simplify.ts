@@ -79,7 +79,7 @@ const hoistInvariants = (
 const isInvariant = (e: Expr, kernel: NormalKernel): boolean =>
   !contains(e, (node) => {
     if (node.kind === 'element' || node.kind === 'fold') return true
-    return node.kind === 'index' && !kernel.axes.some((axis) => axis.index === node.name)
+    return node.kind === 'index' && node.name !== kernel.pieces?.index && !kernel.axes.some((axis) => axis.index === node.name)
   })
 
 /** Common subexpressions of a pass get a name right before their first use. */

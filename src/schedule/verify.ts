@@ -35,11 +35,19 @@ export const failAfter =
   }
 
 /** What all statements may read: parameters and the indices of the rows. */
-function startOf({ kernel }: Pick<Instance, 'kernel'>, { axes }: Pick<NormalKernel, 'axes'>, fail: Fail): Scope {
+function startOf(
+  { kernel }: Pick<Instance, 'kernel'>,
+  { axes, pieces }: Pick<NormalKernel, 'axes' | 'pieces'>,
+  fail: Fail,
+): Scope {
   for (const { dim } of axes) if (!kernel.dims.includes(dim)) fail(`a row index spans unknown dimension ${dim}`)
   return bind(
     scopeOf(kernel, fail),
-    axes.map(({ index: name }) => ({ kind: 'index', name, type: 'i32' })),
+    [...axes.map(({ index }) => index), ...(pieces === undefined ? [] : [pieces.index])].map((name) => ({
+      kind: 'index',
+      name,
+      type: 'i32',
+    })),
   )
 }
 

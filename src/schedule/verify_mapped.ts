@@ -23,7 +23,7 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
     checkColumns(program, vec, fail)
     return
   }
-  const walks = program.kind === 'rows' ? [program.kept, program.reread] : [program.steps]
+  const walks = program.kind === 'rows' ? [program.kept, program.reread] : walksOf(program)
   for (const runs of walks.flatMap(passesOf).map(runsOf))
     for (const [what, run] of runs)
       if (run !== Number.POSITIVE_INFINITY && run % vec !== 0)
@@ -48,12 +48,21 @@ function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fai
   }
 }
 
+/** The steps of any chunk, and those of one that lies in one piece. */
+const walksOf = ({ steps, pieces }: ElementwiseProgram): (readonly Step[])[] => [
+  steps,
+  ...(pieces === undefined ? [] : [pieces.steps]),
+]
+
 function checkElementwise(program: ElementwiseProgram, vec: number, fail: Fail): void {
-  const passes = passesOf(program.steps)
-  if (passes.length !== 1 || program.steps.at(-1)?.kind !== 'pass') fail(`an elementwise program has ${passes.length} passes`)
-  if (program.steps.some(({ kind }) => kind !== 'let' && kind !== 'pass')) fail('an elementwise program stores outside its pass')
-  if (passes.some(({ rows }) => rows.some(({ keep, kind }) => keep || kind === 'scanned')))
-    fail('an elementwise program keeps rows')
+  for (const steps of walksOf(program)) {
+    const passes = passesOf(steps)
+    if (passes.length !== 1 || steps.at(-1)?.kind !== 'pass') fail(`an elementwise program has ${passes.length} passes`)
+    if (steps.some(({ kind }) => kind !== 'let' && kind !== 'pass')) fail('an elementwise program stores outside its pass')
+    if (passes.some(({ rows }) => rows.some(({ keep, kind }) => keep || kind === 'scanned')))
+      fail('an elementwise program keeps rows')
+  }
+  if (program.pieces?.bounds.length === 0) fail('an elementwise program has pieces that end nowhere')
   for (const each of [{ vec, threads: program.threads }, ...(program.tuned ?? [])]) {
     checkWidth(each.vec, vec, fail)
     if (each.threads % warp !== 0 || each.threads < warp || each.threads > maxThreads) fail(`a block has ${each.threads} threads`)

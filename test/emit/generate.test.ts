@@ -93,8 +93,17 @@ describe('kernel text', () => {
     )
   })
 
+  it('loads a chunk at once where it lies in one piece of the row, and element by element where a piece ends in it', () => {
+    const [pieces = '', any = ''] = kernelOf('concatenate__f16').split('    return;\n')
+    expect(pieces).toContain('if (a <= c0 || a - c0 >= VEC) {')
+    expect(pieces).toContain('const auto left_c = c0 < a ? heddle::load_chunk<VEC>(left, start + c0, valid)')
+    expect(pieces).not.toContain('heddle::read(left')
+    expect(any).toContain('heddle::read(left')
+    expect(kernelOf('gelu__f16')).not.toContain('return;\n  }')
+  })
+
   it('guards what an element outside the row must not do', () => {
-    expect(kernelOf('concatenate__f16')).toMatch(/if \(i < valid\) y_c\[i\] = .*heddle::read\(left/)
+    expect(kernelOf('concatenate__f16')).toMatch(/if \(i < valid\) y_c\w*\[i\] = .*heddle::read\(left/)
     expect(kernelOf('transpose__f16')).toMatch(/if \(i < valid\) y_m\[i\] = heddle::read\(x/)
     expect(kernelOf('gelu__f16')).not.toContain('if (i < valid)')
   })

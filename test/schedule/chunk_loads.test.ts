@@ -60,6 +60,18 @@ describe('a load of consecutive elements', () => {
     expect(loadsOf(call('select', some, f32(1), f32(0)))).toEqual([])
   })
 
+  it('moves chunks in pieces that end at a dimension, of places that change there too', () => {
+    const half = call('lt', c, { kind: 'dim', type: 'i32', name: 'k' })
+    const other = call('select', half, call('add', c, i32(8)), call('sub', c, i32(8)))
+    const found = loadsOf(call('select', half, x, load('x', load('flags', r), other)))
+    expect(found).toEqual([
+      expect.stringMatching(/load x\[.*, c\] in chunks where chunk < k$/),
+      expect.stringMatching(/load x\[.*c - 8\] in chunks where !\(?chunk < k\)?$/),
+    ])
+    // Nothing says where a piece ends that data decide, and places two elements apart are no chunk.
+    expect(loadsOf(call('select', half, load('x', load('flags', r), call('mul', c, i32(2))), f32(0)))).toEqual([])
+  })
+
   it('computes no place where its guard does not hold', () => {
     const files = generateInstances([{ kernel: kernel(call('select', flag, x, f32(0))), types: {}, dims: {} }])
     const text = files.get('cuda/guarded.cu') ?? ''

@@ -201,6 +201,10 @@ describe('choosing variants', () => {
       program: given.kind === 'elementwise' ? { ...given, steps: [...given.steps, ...given.steps] } : given,
     })
     plant(double, fixtures.pointwise)('an elementwise program has 2 passes')
+    const endless = ({ program: given }: MappedKernel): Partial<MappedKernel> => ({
+      program: given.kind === 'elementwise' ? { ...given, pieces: { index: 'chunk', bounds: [], steps: given.steps } } : given,
+    })
+    plant(endless, fixtures.pointwise)('an elementwise program has pieces that end nowhere')
   })
 })
 

@@ -1,13 +1,13 @@
 /** A store of one element for every loop index: in chunks where the elements stored are consecutive. */
 import { index as indexVar } from '../../ir/build.js'
 import { whenOf } from '../../ir/constructs/when.js'
-import type { Expr } from '../../ir/expr.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { StmtOf } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import { nameChunkLoads } from '../chunk_loads.js'
-import { inlineElements, loopFor, overLoop, runOf } from '../elements.js'
-import type { LoopStore, WrittenStore } from '../normal.js'
-import { substituteIndex, usesIndex } from '../rewrite.js'
+import { type Context, inlineElements, loopFor, overLoop, runOf } from '../elements.js'
+import { freshName, type Loop, type LoopStore, type WrittenStore } from '../normal.js'
+import { contains, keyOf, substituteIndex, usesIndex } from '../rewrite.js'
 import type { Normalise, PassStatement } from './construct.js'
 
 export const normaliseStoreRow: Normalise<StmtOf<'storeRow'>> = (s, context) =>
@@ -17,13 +17,29 @@ export const normaliseWrittenStore: Normalise<WrittenStore> = (s, context) => {
   const loop = loopFor(s.index, s.length, context)
   const inline = (e: Expr): Expr => inlineElements(substituteIndex(e, s.index, indexVar(loop.index)), undefined, context)
   const indices = s.indices.map(inline)
-  const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context, s.when === undefined)
+  const { when, lets } = named(s.when === undefined ? undefined : inline(s.when), loop, context)
+  const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context, when)
   const run = runOf({ kind: 'load', type: value.type, tensor: s.tensor, indices }, loop, context)
   const store: LoopStore = { kind: 'loopStore', tensor: s.tensor, indices, loop, value, run }
-  if (s.when === undefined) return [store]
-  const when = inline(s.when)
+  if (when === undefined) return [...lets, store]
   // A chunk is stored whole or not at all.
-  return [{ ...store, when, run: usesIndex(when, loop.index) ? undefined : run }]
+  return [...lets, { ...store, when, run: usesIndex(when, loop.index) ? undefined : run }]
+}
+
+/** In pieces, a condition of the whole row as a scalar of its own, once: many loads wait for it. */
+function named(
+  when: Expr | undefined,
+  loop: Loop,
+  { pieces, taken }: Context,
+): { readonly when?: Expr; readonly lets: readonly StmtOf<'let'>[] } {
+  if (when === undefined) return { lets: [] }
+  if (pieces === undefined || usesIndex(when, loop.index) || contains(when, ({ kind }) => kind === 'element'))
+    return { when, lets: [] }
+  const known = pieces.conditions.get(keyOf(when))
+  if (known !== undefined) return { when: known, lets: [] }
+  const local: ExprOf<'local'> = { kind: 'local', type: 'bool', name: freshName('stored', taken) }
+  pieces.conditions.set(keyOf(when), local)
+  return { when: local, lets: [{ kind: 'let', name: local.name, type: 'bool', value: when }] }
 }
 
 export const loopStoreStatement: PassStatement<LoopStore> = {

@@ -1,0 +1,60 @@
+/**
+ * Pieces of a row: where a body asks `c < e` of the index of its loop, all elements of a chunk answer alike unless `e` lies inside of the
+ * chunk. A thread that has one chunk asks for the first of them, and loads whose places depend on the answer, such as the other half of a
+ * rotated head, are consecutive again. Runs while an elementwise kernel is normalised for chunks that lie in one piece.
+ */
+import { index as indexVar } from '../ir/build.js'
+import type { Expr, ExprOf } from '../ir/expr.js'
+import { isHostExpr } from './host_expr.js'
+import type { Loop } from './normal.js'
+import { keyOf, rewriteDown } from './rewrite.js'
+
+/** The first element of a chunk as an index, and where pieces end: values of dimensions and attributes. */
+export interface Pieces {
+  readonly index: string
+  /** By key. */
+  readonly bounds: Map<string, Expr>
+  /** Conditions of stores, by key, and the scalars that name them: what is loaded for a store is loaded where its condition holds. */
+  readonly conditions: Map<string, ExprOf<'local'>>
+}
+
+/** Whether a scalar names the condition of a store: a let in front of the one pass of an elementwise kernel. */
+export const isCondition = (name: string, pieces: Pieces | undefined): boolean =>
+  pieces !== undefined && [...pieces.conditions.values()].some((known) => known.name === name)
+
+/** The expression with comparisons of the loop's index asked of the chunk's first element; notes their bounds. */
+export const inPiece = (e: Expr, loop: Loop, { index, bounds }: Pieces): Expr =>
+  rewriteDown(e, (node) => {
+    const bound = boundOf(node, loop)
+    if (node.kind !== 'call' || bound === undefined) return undefined
+    bounds.set(keyOf(bound), bound)
+    return { ...node, args: node.args.map((arg) => (arg === bound ? arg : indexVar(index))) }
+  })
+
+/** The bound of a comparison that changes its answer once along the loop: `c < e`, `c >= e`, and the same turned round. */
+function boundOf(node: Expr, loop: Loop): Expr | undefined {
+  if (node.kind !== 'call') return undefined
+  const [left, right] = node.args
+  if (left === undefined || right === undefined) return undefined
+  const isLoop = (e: Expr): boolean => e.kind === 'index' && e.name === loop.index
+  if ((node.fn === 'lt' || node.fn === 'ge') && isLoop(left) && isHostExpr(right)) return right
+  if ((node.fn === 'gt' || node.fn === 'le') && isLoop(right) && isHostExpr(left)) return left
+  return undefined
+}
+
+/** A load where conditions are known: of a choice between places by one of them remains what it chooses. */
+export function whereKnown(load: ExprOf<'load'>, conditions: readonly Expr[]): ExprOf<'load'> {
+  const known = new Map<string, boolean>()
+  for (const condition of conditions) {
+    const [denied] = condition.kind === 'call' && condition.fn === 'not' ? condition.args : []
+    known.set(keyOf(denied ?? condition), denied === undefined)
+  }
+  const chosen = (e: Expr): Expr =>
+    rewriteDown(e, (node) => {
+      const [condition, yes, no] = node.kind === 'call' && node.fn === 'select' ? node.args : []
+      const answer = condition === undefined ? undefined : known.get(keyOf(condition))
+      const taken = answer === true ? yes : answer === false ? no : undefined
+      return taken === undefined ? undefined : chosen(taken)
+    })
+  return { ...load, indices: load.indices.map(chosen) }
+}
