@@ -30,12 +30,21 @@ int32_t heddle_launch_append_keys_values__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_append_places__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -51,6 +60,18 @@ int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32(const heddle_launc
 int32_t heddle_launch_beam_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention_of_norms__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention_of_norms__f32(const heddle_launch* launch, heddle_error* error);
@@ -84,6 +105,9 @@ int32_t heddle_launch_beam_candidates__f32__k8(const heddle_launch* launch, hedd
 int32_t heddle_launch_beam_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
@@ -484,6 +508,18 @@ int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_past_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention_of_norms__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention_of_norms__f32(const heddle_launch* launch, heddle_error* error);
@@ -496,12 +532,21 @@ int32_t heddle_launch_past_attention_window__f32(const heddle_launch* launch, he
 int32_t heddle_launch_past_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention_window__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention_window__f32(const heddle_launch* launch, heddle_error* error);
@@ -527,6 +572,9 @@ int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_repeat_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_repeat_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_repeat_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f32(const heddle_launch* launch, heddle_error* error);
@@ -542,6 +590,15 @@ int32_t heddle_launch_rms_norm_rotate_queries__f32(const heddle_launch* launch, 
 int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_places_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_places_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_places_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_step_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_step_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_step_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_tokens_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_tokens_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_tokens_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f32(const heddle_launch* launch, heddle_error* error);
@@ -592,9 +649,24 @@ int32_t heddle_launch_swiglu__f32(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_take__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_places_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_places_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_places_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_step_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_step_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_step_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_tokens_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_tokens_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_tokens_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_range__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_range__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_range__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_keys__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_keys__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_keys__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_queries__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_queries__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_rms_norm_queries__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_rotate_keys__f32(const heddle_launch* launch, heddle_error* error);
@@ -647,12 +719,21 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"append_places__bf16", "43ee5277754d8030e5b4eedb6d4159fd674d56aa2fafd098c956038f476688f4", 4, 4, 0, heddle_launch_append_places__bf16, "rrrw"},
       {"append_places__f16", "f6a81c33079c29beadc41d09008e17526e7f58de7953b2f6dff169d6bf25cfc1", 4, 4, 0, heddle_launch_append_places__f16, "rrrw"},
       {"append_places__f32", "a3759e39026a02457cdfdad7bf069b49aa1416e00c1fc2f49c21b1e1edd9f26d", 4, 4, 0, heddle_launch_append_places__f32, "rrrw"},
+      {"append_places_int8__bf16", "2156c58bb3d531236938b9c477097686b44c0584d8199bdeddc092eab562ca3d", 6, 4, 0, heddle_launch_append_places_int8__bf16, "rrrrww"},
+      {"append_places_int8__f16", "7b3749d281a1afd9408b39536e980899f9c0e45a374e5b7a5923b97e8e18257d", 6, 4, 0, heddle_launch_append_places_int8__f16, "rrrrww"},
+      {"append_places_int8__f32", "ab8eba256147a5cdc53f789e9dd7967ee097a8665377c6d8c255bd29c57cac34", 6, 4, 0, heddle_launch_append_places_int8__f32, "rrrrww"},
       {"append_step__bf16", "82c5864e4afb6f77687c04d48a66aeeb911639b339f1c6dc6ffba9e70f6945bb", 4, 5, 0, heddle_launch_append_step__bf16, "rrrw"},
       {"append_step__f16", "dc90e9635541a6bc33cac6139fcec67e3c728e110b7f0bdbb5bb2f92b6854262", 4, 5, 0, heddle_launch_append_step__f16, "rrrw"},
       {"append_step__f32", "791df7ff3d303714c5ca448dd4593788fe0bbebeba28be362b076d7e64f0036e", 4, 5, 0, heddle_launch_append_step__f32, "rrrw"},
+      {"append_step_int8__bf16", "df4dd6cce9132cc90248f1b167cb6806fef085d3f1e6aa8ddd64f5bee03eeacf", 6, 5, 0, heddle_launch_append_step_int8__bf16, "rrrrww"},
+      {"append_step_int8__f16", "6d04dd66067bb8c2516f15abfa0ff7fffa34233d9bfd912f9232b14343c22d14", 6, 5, 0, heddle_launch_append_step_int8__f16, "rrrrww"},
+      {"append_step_int8__f32", "9b8e508afdb02295dd3ca7766edbb0d24b0e18bc26fe27a0ff523f927233affd", 6, 5, 0, heddle_launch_append_step_int8__f32, "rrrrww"},
       {"append_tokens__bf16", "3b072c0a8b9a231d207e8158af790fbbbf51e3ba605ac962ead3d387edee24c2", 7, 6, 0, heddle_launch_append_tokens__bf16, "rrrrrrw"},
       {"append_tokens__f16", "c8ef180a7d024ece7b574fc1df9eb976bf8de80da45ed9e7ac93df79b57ea238", 7, 6, 0, heddle_launch_append_tokens__f16, "rrrrrrw"},
       {"append_tokens__f32", "f2f04e597c0450d3a091a328cebe9718bfd9f537416f916a615900358b19e01a", 7, 6, 0, heddle_launch_append_tokens__f32, "rrrrrrw"},
+      {"append_tokens_int8__bf16", "9f2ec7883ceb60a366048b8d5319c699256e2be8f4ab4a3af622577f828099c6", 9, 6, 0, heddle_launch_append_tokens_int8__bf16, "rrrrrrrww"},
+      {"append_tokens_int8__f16", "1885dc422dccf61fc7c07a7289f4023426ff9029a3a0e3dfc2e38e9057323d90", 9, 6, 0, heddle_launch_append_tokens_int8__f16, "rrrrrrrww"},
+      {"append_tokens_int8__f32", "d4881f47d16b36a7a55b992dc5ba793b9e0cceccddbfb2afe2e51fdcb858f5c1", 9, 6, 0, heddle_launch_append_tokens_int8__f32, "rrrrrrrww"},
       {"argmax__bf16", "2e1164b6ff574fee3a982f4ccfb7ec7bf1843cc375eee33b49ecea2d579d3d9e", 2, 2, 0, heddle_launch_argmax__bf16, "rw"},
       {"argmax__f16", "40d8f6fecd2d351764256cadb0c4d978eefd53b2f09cd9924010f99e842cf1ed", 2, 2, 0, heddle_launch_argmax__f16, "rw"},
       {"argmax__f32", "9bbea808344d52f4717ee70864bc9503cc5cc547646a564b260266c182ed5342", 2, 2, 0, heddle_launch_argmax__f32, "rw"},
@@ -668,12 +749,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_attention__bf16", "158715eff3adafa5ba53f9490b0f56b7028042fdc3137267a4c29f3abaa8c7ae", 13, 9, 3, heddle_launch_beam_attention__bf16, "rrrrrrrrrrwww"},
       {"beam_attention__f16", "96ecf198ecb4ae97c705d62a57b9d17450d634b8787079ded72fb6adc4d2ecc1", 13, 9, 3, heddle_launch_beam_attention__f16, "rrrrrrrrrrwww"},
       {"beam_attention__f32", "5f35362f4793b4b76a656ddf0b534ab720080a692516e8957653b7afac74f0b8", 13, 9, 3, heddle_launch_beam_attention__f32, "rrrrrrrrrrwww"},
-      {"beam_attention_of_norms__bf16", "67ee5895eba5c167c9b303457b94b69d50a1ed2f815d0babfeecc9e2294cc968", 15, 9, 5, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__f16", "94a4a9d9b5951bebd9ea05a24544977c931703893f1b8963e53176049777812e", 15, 9, 5, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__f32", "0ba1feeeb5b9b32198b04a9e9ed35d90e59cdfecfb717144bccda61e57ba5fbd", 15, 9, 5, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__bf16", "c214a88c8e391524ab1d8c63d7f1f94277ed9102e969d9bfcda183ca78e5d498", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__f16", "e7b7589a0c0680b75e32c7345dfeeacac1143123843f8389fbedbbe46c87c63f", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__f32", "d920ec46211889819ed895ba34a827906f86792d5b7ddcc7af61b04feedc974e", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_int8__bf16", "e98acfe60fd2d63b58def70668de5f5d1e11cebf17c864bae190922116d47332", 13, 9, 1, heddle_launch_beam_attention_int8__bf16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8__f16", "8350131e63998cc2b1544299771cf3f3e0ba68bd01210c6f5422a61ca1859a12", 13, 9, 1, heddle_launch_beam_attention_int8__f16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8__f32", "f2f89caabf4a4533fc563c86f7646b81cf8726da0f10b4943a84737255f160aa", 13, 9, 1, heddle_launch_beam_attention_int8__f32, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms__bf16", "f30dfb622a0b6c4cdf998b606dd6b86404d96566cbb76dbb0a7d646390af4a5f", 13, 8, 1, heddle_launch_beam_attention_int8_of_norms__bf16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms__f16", "045278a9e78deb5f063437cc6a5aa66065ecbaa4fa6fdc2b6dd461b5780c245e", 13, 8, 1, heddle_launch_beam_attention_int8_of_norms__f16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms__f32", "69c494e5b14ad86439eb80c1ee21af553215bfc936d2bacc17454251e366a625", 13, 8, 1, heddle_launch_beam_attention_int8_of_norms__f32, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms_window__bf16", "8809e0f279a5886e066d4e8f5aaf96bdb5dc9d2c6f13aa6882d0f8129fd063c6", 13, 8, 2, heddle_launch_beam_attention_int8_of_norms_window__bf16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms_window__f16", "9dde6e92482881c05be73fd0ce17153b3e1750e18ec56c1888c9d1cbfb1f71a4", 13, 8, 2, heddle_launch_beam_attention_int8_of_norms_window__f16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms_window__f32", "9a7f3c722c4baf27ae2ebcba71dbbc1ec115cfc5ffc1c5b8a965292a829debde", 13, 8, 2, heddle_launch_beam_attention_int8_of_norms_window__f32, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_window__bf16", "967fb5331463a5924dd93aea98e447976803745a6001a00daa55f2b4f1350cff", 13, 9, 2, heddle_launch_beam_attention_int8_window__bf16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_window__f16", "0297c5f7f176a5e4a843cbd8738c3887bafb9aac6eac423b36ee28d94c3a014d", 13, 9, 2, heddle_launch_beam_attention_int8_window__f16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_window__f32", "3c48e153250376c22540548ac60caf8f76d3e937205f55c11f1f073c21968572", 13, 9, 2, heddle_launch_beam_attention_int8_window__f32, "rrrrrrrrrrrrw"},
+      {"beam_attention_of_norms__bf16", "2efbbfa443eeee224827dcbb1527a4258a93a4b990796e0455e46621298d6ec2", 15, 9, 2, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f16", "a292f0bd3a6954b821498c1566009fcb0990e3b70a714d8c5c18726ef30a4e4d", 15, 9, 2, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f32", "ccb46d671ada498d6f0f3020ba2d4d5132ea4f8eb1ff30168bc524edee65cebd", 15, 9, 2, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__bf16", "1b21c23d11a77b552e17f18782abfee8eaaa06884d70bc7f901320ec938a136e", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f16", "1c0d9a5bae0948144a505a1247d705fe5da85a6de3ef48c740701d42a9536325", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f32", "037e8d2432bb639975578fb5257b9ebf8524b567052a75f9c5c7ae597d412647", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
       {"beam_attention_window__bf16", "4ffdf790df3a0a50577d8d069b303845cc68a3627146340e4cb717ceb95c6851", 13, 9, 4, heddle_launch_beam_attention_window__bf16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f16", "acda09a160748361dc3423e7443bf70ac0ab1f829102f49633704474831cd47a", 13, 9, 4, heddle_launch_beam_attention_window__f16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f32", "18873ff8050d746d1cd2124ef48d8324659d66f408da0cdb9738a13c3f391864", 13, 9, 4, heddle_launch_beam_attention_window__f32, "rrrrrrrrrrwww"},
@@ -701,6 +794,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_heads__bf16", "d70dfb9b0346bcd6e6082b1e7f2f7cfa7c883152c41700edfd82d8548ea1d967", 3, 5, 0, heddle_launch_beam_heads__bf16, "rrw"},
       {"beam_heads__f16", "9223cd0dbf5af6ccaae62c252e2dd69e903c9380ca6e31e732b0d9848210c0f1", 3, 5, 0, heddle_launch_beam_heads__f16, "rrw"},
       {"beam_heads__f32", "dbf66d75a76a4a6336ca27519fce1ec45eac603d0a4108669f52e72e4561682a", 3, 5, 0, heddle_launch_beam_heads__f32, "rrw"},
+      {"beam_heads_int8__bf16", "103509dfce9501b65405beddb8c0521f4429fc56df54d466e6adc2655fb2add8", 4, 5, 0, heddle_launch_beam_heads_int8__bf16, "rrrw"},
+      {"beam_heads_int8__f16", "42e83212905df07b0c7fa0c63f18aa22951ca8781aaa66283e4674fcc19473b6", 4, 5, 0, heddle_launch_beam_heads_int8__f16, "rrrw"},
+      {"beam_heads_int8__f32", "1767e7f7a24289574edf1d8220c9ca57e87cbf9b54ad30ee8e516f651abe53b3", 4, 5, 0, heddle_launch_beam_heads_int8__f32, "rrrw"},
       {"beam_rank__k1", "cb81db81b3519ad3d0d8d02ecc6ddbe49941506d8298cafe239d1c041721073f", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
       {"beam_rank__k16", "3db98938728886c50e164e2509441b6832dc899550716c60f9c28bff1d12835e", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
       {"beam_rank__k2", "6204837f2d6a84b7a74a9103268788aa2d797417d1ec20fcca4412da314c3c1a", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
@@ -1101,24 +1197,45 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"past_attention__bf16", "c30d97ce3d03863236903117796866fc8229f016b739772f3eecb4540d372529", 9, 8, 3, heddle_launch_past_attention__bf16, "rrrrrrwww"},
       {"past_attention__f16", "c0adbc5ccb61a1fed84fd60a72d53b603cea5f44973754092eb9779ae54f94e9", 9, 8, 3, heddle_launch_past_attention__f16, "rrrrrrwww"},
       {"past_attention__f32", "8843490d1e4697290f545412e8011c35516a60c05fb60c2a6e7fd3929435076e", 9, 8, 3, heddle_launch_past_attention__f32, "rrrrrrwww"},
-      {"past_attention_of_norms__bf16", "7ffd57bb43775cc58a0caaab478d1e1067ad38c9a17f16dc1c190ad1ad5ebb76", 11, 8, 5, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
-      {"past_attention_of_norms__f16", "422b8b8313b00eb93100c1380758cfcf3737b5fd391eae389e4e4001f268f262", 11, 8, 5, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
-      {"past_attention_of_norms__f32", "f17569f1825a99666d34cd06a96197cee62c98cb2412881a975167902cfe1ba0", 11, 8, 5, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__bf16", "f74b19aa0d974dbcaa2f99a68fd8ed98fbe24f543bbc26b4363baa1db28ecc95", 11, 8, 6, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__f16", "eddec37c69fdfab563d40cd87c209dea8cf7b6c0f01f54ef07c8212c441fe785", 11, 8, 6, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__f32", "47f3858c8704931a16af4833cbf2a0b1cf2f0dc5df4cce44d838cf6a9db8ae15", 11, 8, 6, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
+      {"past_attention_int8__bf16", "371061b19b10ef6cc3cbf460f3fb471b40a5436cb6d8062e177a657ed897c7ee", 9, 8, 1, heddle_launch_past_attention_int8__bf16, "rrrrrrrrw"},
+      {"past_attention_int8__f16", "010a56319af7c91dd0920e631afb416ae04b0c9f3e689f2cd5da5a2455df1b79", 9, 8, 1, heddle_launch_past_attention_int8__f16, "rrrrrrrrw"},
+      {"past_attention_int8__f32", "aec895f4a1453708465e83d146046062d725822205bb85aa527cc39fcfaa8e8c", 9, 8, 1, heddle_launch_past_attention_int8__f32, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms__bf16", "870957782a5201fc57d0641314ac47c65a8bbd459df29d35f1cad76dab8e6d36", 9, 7, 1, heddle_launch_past_attention_int8_of_norms__bf16, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms__f16", "09aff28a0ce9cdd0afcbc38420124953e66861c1555e157cb75e6715777c0b6a", 9, 7, 1, heddle_launch_past_attention_int8_of_norms__f16, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms__f32", "f793c86155678994f4c8959073c21590ae31827a8c7a103b1e59febec521cc04", 9, 7, 1, heddle_launch_past_attention_int8_of_norms__f32, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms_window__bf16", "013373a91209db2f30f7d208816cbd2defd70078bc3a5a4c5981711a872a3a2c", 9, 7, 2, heddle_launch_past_attention_int8_of_norms_window__bf16, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms_window__f16", "bb27947b523f08ada7994a8da8514e4bab2bcb8a3a659fae8bf4342f4f30a8bb", 9, 7, 2, heddle_launch_past_attention_int8_of_norms_window__f16, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms_window__f32", "f07ae197a7f8104b354e8b373cdae0220a4fdd33bd266d5acbb9af23a93259dd", 9, 7, 2, heddle_launch_past_attention_int8_of_norms_window__f32, "rrrrrrrrw"},
+      {"past_attention_int8_window__bf16", "8c7f02d8d874c62891461a443eff0b3869f528bf9427932741546c0e5d2a9f51", 9, 8, 2, heddle_launch_past_attention_int8_window__bf16, "rrrrrrrrw"},
+      {"past_attention_int8_window__f16", "1838f951028a8f4d066b1e987edce2ff9c458643c6b30e3cef36f7ca213ade8b", 9, 8, 2, heddle_launch_past_attention_int8_window__f16, "rrrrrrrrw"},
+      {"past_attention_int8_window__f32", "bf4bf5acaa050964532dc6a5e52b2a625b8be8e32185652c3b8e1f3d5db9a235", 9, 8, 2, heddle_launch_past_attention_int8_window__f32, "rrrrrrrrw"},
+      {"past_attention_of_norms__bf16", "06d51bb808abc569634c0fb680c668f0efec6406c2ca085b61af317f954abc55", 11, 8, 2, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f16", "c10572d295225f56e40c7968dc5db78c928e8d41020392f650b0ee71cc0b4b04", 11, 8, 2, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f32", "33a3d1936baa8d708528a5fed7635826c39257e4d2bf18e0250c52059168ba27", 11, 8, 2, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__bf16", "a5761a02653572787c40c898ff18b2314708c40b053f1b69c530967754a618af", 11, 8, 3, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f16", "38f5c9c935b16babff9e8f736ece30cab66d0fe642693f68e33431c89c3c8c32", 11, 8, 3, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f32", "6ea4569f87769db8caafd28e366b3bf0784951ea0199a64061870838e12e8b0e", 11, 8, 3, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
       {"past_attention_window__bf16", "90e8bb215c8d715f7f4b6a6c5ea71986b99d7904ef0c997d4bd25239f5d8b9d0", 9, 8, 4, heddle_launch_past_attention_window__bf16, "rrrrrrwww"},
       {"past_attention_window__f16", "508b77b744c1616b377df84cfef4d1ef7636b689d46f07a4b424715a98288111", 9, 8, 4, heddle_launch_past_attention_window__f16, "rrrrrrwww"},
       {"past_attention_window__f32", "65d113260df6f0be56c8276f8af0fcd4c144e649a18436315af829c670c7e13f", 9, 8, 4, heddle_launch_past_attention_window__f32, "rrrrrrwww"},
       {"past_heads__bf16", "6bd8ce393a36fbaff2b1e1ef240769900184cbf16e0869e84d3ba55946806e15", 3, 6, 0, heddle_launch_past_heads__bf16, "rrw"},
       {"past_heads__f16", "d460e742f971bc5d83d2e70dbf6fe7db32cc0fe58e2336fd47693df3c5a95897", 3, 6, 0, heddle_launch_past_heads__f16, "rrw"},
       {"past_heads__f32", "34e765e3abb76bf21dffbeb738cf927dddf3b4be2b3118d86d3ae9f81218d0ca", 3, 6, 0, heddle_launch_past_heads__f32, "rrw"},
+      {"past_heads_int8__bf16", "13f04cb45e14add6baeb23d927c8bf4a5e173cb2e36459fd9a6f2f063c46b623", 4, 6, 0, heddle_launch_past_heads_int8__bf16, "rrrw"},
+      {"past_heads_int8__f16", "d95af5ee953befe8e8eb801ddf83cfda61ab5ea189d4c405591c32fb5b9d840d", 4, 6, 0, heddle_launch_past_heads_int8__f16, "rrrw"},
+      {"past_heads_int8__f32", "049bd5d6e0c92fec9e09e33671c7f869f2597d0a7479a87f12b90a0e6074f97d", 4, 6, 0, heddle_launch_past_heads_int8__f32, "rrrw"},
       {"penalise__bf16", "89421632c5583a828d9b4236937cd4e1b7cd1c64234a501071574a5ba92c35f5", 4, 2, 0, heddle_launch_penalise__bf16, "rrrw"},
       {"penalise__f16", "4514bb1287c2785e390f9ecbd166acfd8de0399edc272713b005ae8a3b231263", 4, 2, 0, heddle_launch_penalise__f16, "rrrw"},
       {"penalise__f32", "e6c4e2058321607a258e6fa23010fde4163abe50c5c8a1367cbac757f77b9728", 4, 2, 0, heddle_launch_penalise__f32, "rrrw"},
       {"prompt_attention__bf16", "0e7c65a351e1cb8ecf8f86aa21f7bda0ed4e6737a3ce03ee6bd0202eea9be521", 8, 7, 2, heddle_launch_prompt_attention__bf16, "rrrrrrrw"},
       {"prompt_attention__f16", "3b777688d3d4863c80e9427e2d2c3deb725e3f431226c9f594f0342a01ba20d5", 8, 7, 2, heddle_launch_prompt_attention__f16, "rrrrrrrw"},
       {"prompt_attention__f32", "60d6ce483f25cc81de0b8a4505f42f8f414ccd8fee9fb8ca99b96b9efa3f6c5e", 8, 7, 2, heddle_launch_prompt_attention__f32, "rrrrrrrw"},
+      {"prompt_attention_int8__bf16", "1c4949805cace3b0ceec32bc1cacd4a3131cc0c448b4c97b8b176976f1e2dd18", 10, 7, 2, heddle_launch_prompt_attention_int8__bf16, "rrrrrrrrrw"},
+      {"prompt_attention_int8__f16", "7e189a6e115e8cbe0073cf57c91a9ea0a2cea3fd18a0a66230f021fd6b10a98b", 10, 7, 2, heddle_launch_prompt_attention_int8__f16, "rrrrrrrrrw"},
+      {"prompt_attention_int8__f32", "6e43142a4c03ad9e504860f20541a94f97f20442556621e9f6e2b1170a4efa5c", 10, 7, 2, heddle_launch_prompt_attention_int8__f32, "rrrrrrrrrw"},
+      {"prompt_attention_int8_window__bf16", "689db8427dc6ab5c9de50452d1b3fcfc855c0e7320dd2985149d7625721a391c", 10, 7, 3, heddle_launch_prompt_attention_int8_window__bf16, "rrrrrrrrrw"},
+      {"prompt_attention_int8_window__f16", "9e433b2ffc70f3b2d22e994c5d3618880f051f22b3663622a33f79989c6e4395", 10, 7, 3, heddle_launch_prompt_attention_int8_window__f16, "rrrrrrrrrw"},
+      {"prompt_attention_int8_window__f32", "d9d1ddccfe47e6d7c16754f5dd6c944d8a3999a57cab0243afbd6dfe2a6a3bcf", 10, 7, 3, heddle_launch_prompt_attention_int8_window__f32, "rrrrrrrrrw"},
       {"prompt_attention_window__bf16", "e64c7c8d233a6e6049cdecea97c3cc8132713c86aeb5d700e7ff9f7d62dc8842", 8, 7, 3, heddle_launch_prompt_attention_window__bf16, "rrrrrrrw"},
       {"prompt_attention_window__f16", "d2ac3fcec02b54c12bd2a911f88b6ef21e15eb634136109a76c8a08e1d39a8fb", 8, 7, 3, heddle_launch_prompt_attention_window__f16, "rrrrrrrw"},
       {"prompt_attention_window__f32", "fe3b8e1cf928567a87b1d717c5502b7c5ece7f58127bd4ad524252ce80fa0542", 8, 7, 3, heddle_launch_prompt_attention_window__f32, "rrrrrrrw"},
@@ -1144,6 +1261,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"repeat_heads__bf16", "230251b80c99821366fe3c2576fb5c2685884258cc8dd0edba205addab02679b", 2, 5, 0, heddle_launch_repeat_heads__bf16, "rw"},
       {"repeat_heads__f16", "0aab6f61cda4b5a74b794d4facf82f96ba85142c9f983548c22f359725ecc13e", 2, 5, 0, heddle_launch_repeat_heads__f16, "rw"},
       {"repeat_heads__f32", "acab2c6c292853c7fc9617ea732c9f3b2f936b8bcf4f370aab2f2fb65e852d9e", 2, 5, 0, heddle_launch_repeat_heads__f32, "rw"},
+      {"repeat_heads_int8__bf16", "f89b9d94a87af941b1f2cbc96c4c8646c402e50c446b190cc946ec2f71094778", 3, 5, 0, heddle_launch_repeat_heads_int8__bf16, "rrw"},
+      {"repeat_heads_int8__f16", "71224df1f8f703bda2e35ac4bb7aebea98cb8611d0cd39f98b0982466c0c454d", 3, 5, 0, heddle_launch_repeat_heads_int8__f16, "rrw"},
+      {"repeat_heads_int8__f32", "c853c72a9d07ca29653618d21bbc3cdfdcb2f8530eb4a2c2b055985408be88f6", 3, 5, 0, heddle_launch_repeat_heads_int8__f32, "rrw"},
       {"rms_norm__bf16", "3796c88087e3d1d65a5d81f04e555c808491c1d4f6b73d55a6a6ef495bcb11b5", 3, 2, 2, heddle_launch_rms_norm__bf16, "rrw"},
       {"rms_norm__f16", "432c2fcec8eb4854a12875ff052af74753dcc5f39300a7ebe9ee90d5c29c1047", 3, 2, 2, heddle_launch_rms_norm__f16, "rrw"},
       {"rms_norm__f32", "11589943356b0eee0288b00d34626aa141c4dd14143512fc33077fe528cd3ac7", 3, 2, 2, heddle_launch_rms_norm__f32, "rrw"},
@@ -1159,6 +1279,15 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rotate_append__bf16", "e66fada9a0475f44fc728da4b2dfd9bd351f956e8883f66248b6e9cf49ae4f85", 12, 9, 2, heddle_launch_rotate_append__bf16, "rrrrrrrrrrww"},
       {"rotate_append__f16", "c36ad34fd96da73adfc5ab36b6e725ea7566d800de4f45de075351a596fc99a2", 12, 9, 2, heddle_launch_rotate_append__f16, "rrrrrrrrrrww"},
       {"rotate_append__f32", "7610dbc11239bd0990451e5ecb52ef9319029ec7b31d25eedf4327314b466428", 12, 9, 2, heddle_launch_rotate_append__f32, "rrrrrrrrrrww"},
+      {"rotate_append_places_int8__bf16", "dbb7515ad90c64d090521d4dee87d0c2d38b1a33e77d113c2c4b1eb7bcc4eb43", 12, 7, 2, heddle_launch_rotate_append_places_int8__bf16, "rrrrrrrrwwww"},
+      {"rotate_append_places_int8__f16", "833ad9ac0e5babc60cb44f705accc189072f66ad2fb215b137a6e31f3124567f", 12, 7, 2, heddle_launch_rotate_append_places_int8__f16, "rrrrrrrrwwww"},
+      {"rotate_append_places_int8__f32", "8446e3f310841ce4ab1e7bfbebbf07e0fa7cb67ed0999e67905437285a40fe14", 12, 7, 2, heddle_launch_rotate_append_places_int8__f32, "rrrrrrrrwwww"},
+      {"rotate_append_step_int8__bf16", "764365e731b77deb441de26249d21ab9c28d7808f487f13f99fad0e4b4b0fe3a", 13, 8, 2, heddle_launch_rotate_append_step_int8__bf16, "rrrrrrrrrwwww"},
+      {"rotate_append_step_int8__f16", "f6a495826de907664a4494abbcf0e59a2ee99b1c05a2700ee6ed875dc16b6732", 13, 8, 2, heddle_launch_rotate_append_step_int8__f16, "rrrrrrrrrwwww"},
+      {"rotate_append_step_int8__f32", "1790ccf0375a65226fb501f1344cca5264163b932230479911fe41041716a9a5", 13, 8, 2, heddle_launch_rotate_append_step_int8__f32, "rrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__bf16", "82576414f79fb419bb2b50b75cfae77ecdfafb36b26a73765937cb0beedfabbc", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__bf16, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__f16", "51167bf96defaa848ea13928ea3e62e29fd6beafb9407d6da911e5e4b87ad5ab", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f16, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__f32", "75742baf84e1e0782db25c2544744fc8188d7c803345024fbfd324adf6c84536", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f32, "rrrrrrrrrrrrwwww"},
       {"rotate_halves__bf16", "51fc9ec80a1eae15a7ee2ce02a44bbb0543f878946a6c9f195f76fc3cb3a56c8", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
       {"rotate_halves__f16", "82a7f4153c27b52d144532d29662fb3a7fc65f9990ddada32d06293cc5ffc9f8", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
       {"rotate_halves__f32", "56dd49f93b24ca234ba073325ee3f6b90965e58f24af58488d72baef0495ef87", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
@@ -1209,9 +1338,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"take__bf16", "90028bffb07f63c5ca60d4d0b0ffd9838c8fcafebac28248101a9778faca2201", 2, 3, 1, heddle_launch_take__bf16, "rw"},
       {"take__f16", "e266ef7ea82a6f45b6db335775caa2832cd17c1933d63747304f46b7bca8c638", 2, 3, 1, heddle_launch_take__f16, "rw"},
       {"take__f32", "30222469c585cacf87f9813c58b80f2e28010636b2465ca3273bc6cea2553535", 2, 3, 1, heddle_launch_take__f32, "rw"},
+      {"take_append_places_int8__bf16", "a170f087c65b32836b87e93d5b033bd8c0c20d236cfecbbdcbe021a91c962596", 11, 5, 1, heddle_launch_take_append_places_int8__bf16, "rrrrrrrwwww"},
+      {"take_append_places_int8__f16", "bfb8b16ef8e1b68acbcc14102e1a68ee86ac92e2bd9c926aa4208fdcdd7c8a2d", 11, 5, 1, heddle_launch_take_append_places_int8__f16, "rrrrrrrwwww"},
+      {"take_append_places_int8__f32", "a0862a69b0d101cbc2d3ed9873d458cd1c96130ea2cd0a28078eb2557fcc79c5", 11, 5, 1, heddle_launch_take_append_places_int8__f32, "rrrrrrrwwww"},
+      {"take_append_step_int8__bf16", "71933914fd0627a2649516497d6159b561fc203f991dfeb2d5ba5493b9779f75", 11, 6, 1, heddle_launch_take_append_step_int8__bf16, "rrrrrrrwwww"},
+      {"take_append_step_int8__f16", "7a97a16609462d5971bc0a3c2cea7b18a0d39e1b838d49c3b069a827a326ade8", 11, 6, 1, heddle_launch_take_append_step_int8__f16, "rrrrrrrwwww"},
+      {"take_append_step_int8__f32", "2ce10cbe0e0b8ca7b1e9d1045f9dce6c01b5ce09464f378059a3e07b0dc63b91", 11, 6, 1, heddle_launch_take_append_step_int8__f32, "rrrrrrrwwww"},
+      {"take_append_tokens_int8__bf16", "7218e6f4cd71cd09986b145e840af7c16705bfcd2d890f130fca3544bbf69e84", 14, 8, 1, heddle_launch_take_append_tokens_int8__bf16, "rrrrrrrrrrwwww"},
+      {"take_append_tokens_int8__f16", "0e8c7afe2620ca9b26bacc02f22d4d7471b50150d02b70187ba2c6c2545367c3", 14, 8, 1, heddle_launch_take_append_tokens_int8__f16, "rrrrrrrrrrwwww"},
+      {"take_append_tokens_int8__f32", "35108e071849e947a762a80f144a9938bc1213f11e994823c2312f49dc332833", 14, 8, 1, heddle_launch_take_append_tokens_int8__f32, "rrrrrrrrrrwwww"},
       {"take_range__bf16", "a383f58e3fe1e8ebbe2c949b02b2fde6ecc497c808b035d50317cf6878dda724", 2, 4, 1, heddle_launch_take_range__bf16, "rw"},
       {"take_range__f16", "810727b1b24f91977ff0d9343daec50d597e4dcd8bb9ce7715a6f66e65b210c2", 2, 4, 1, heddle_launch_take_range__f16, "rw"},
       {"take_range__f32", "750ff0522934d15dd114708b843ee6bde36d240b05b8f42d8f53f3073607a9e3", 2, 4, 1, heddle_launch_take_range__f32, "rw"},
+      {"take_rms_norm_keys__bf16", "7d71bce209cf1ffe7b95a01213748243c3ecedf8a5e409f36e8525a76e589889", 3, 4, 3, heddle_launch_take_rms_norm_keys__bf16, "rrw"},
+      {"take_rms_norm_keys__f16", "2155243651735ebc72ef3e532256b18c8f181dd6834843a0b9915387bf2075d9", 3, 4, 3, heddle_launch_take_rms_norm_keys__f16, "rrw"},
+      {"take_rms_norm_keys__f32", "17f16cde4b05f3f2fdd7dc80ec9c0f1d75bc8bd2b9f9c1f1d0dd8d1e8ff4fdbb", 3, 4, 3, heddle_launch_take_rms_norm_keys__f32, "rrw"},
+      {"take_rms_norm_queries__bf16", "0c1b1028182e18c3ed1dbfef61a461320cbe6adae7276d188d003922bdf4fa18", 3, 4, 2, heddle_launch_take_rms_norm_queries__bf16, "rrw"},
+      {"take_rms_norm_queries__f16", "980f8db198f25bbf9c2e78b4cef5d1b867f4527ee961dc79735526cc86cf6af0", 3, 4, 2, heddle_launch_take_rms_norm_queries__f16, "rrw"},
+      {"take_rms_norm_queries__f32", "f2fa96240bde124a4cdff1ff65d4804568f041053c5d2329969cf53f32c06334", 3, 4, 2, heddle_launch_take_rms_norm_queries__f32, "rrw"},
       {"take_rms_norm_rotate_keys__bf16", "505923186fe93d74595cbde8dd9c49612a79be3c173fbfa3740aaae2b648576d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__bf16, "rrrrrw"},
       {"take_rms_norm_rotate_keys__f16", "2918dbbd1c49ef25f929cd2296750cc487f41429d0923decf239bb0447e5c253", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f16, "rrrrrw"},
       {"take_rms_norm_rotate_keys__f32", "7563312be2e5f21a83b8c56e857176571b90792fa05328b34f570d44fd1eee6d", 6, 6, 3, heddle_launch_take_rms_norm_rotate_keys__f32, "rrrrrw"},

@@ -44,6 +44,14 @@ import { maskBeams, maskBeamsWindow, maskFuture, maskFutureWindow, maskPlaces, m
 import { maskScores } from './ops/mask_scores.js'
 import { mergeHeads } from './ops/merge_heads.js'
 import { appendPlaces, appendTokens, beamHeads, pastHeads, repeatHeads } from './ops/past.js'
+import {
+  appendPlacesInt8,
+  appendStepInt8,
+  appendTokensInt8,
+  beamHeadsInt8,
+  pastHeadsInt8,
+  repeatHeadsInt8,
+} from './ops/past_int8.js'
 import { markSeen, penalise } from './ops/penalise.js'
 import { record, recordBeams } from './ops/record.js'
 import { rmsNorm } from './ops/rms_norm.js'
@@ -87,11 +95,15 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   addPosition,
   addStepPosition,
   appendPlaces,
+  appendPlacesInt8,
   appendStep,
+  appendStepInt8,
   appendTokens,
+  appendTokensInt8,
   argmaxRow,
   beamCandidates,
   beamHeads,
+  beamHeadsInt8,
   beamRank,
   beamSelect,
   beamSelectDiverse,
@@ -124,11 +136,13 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   nextPlaces,
   nextStep,
   pastHeads,
+  pastHeadsInt8,
   penalise,
   record,
   recordBeams,
   relu,
   repeatHeads,
+  repeatHeadsInt8,
   rmsNorm,
   rotateHalves,
   rowsFromCol32,

@@ -137,7 +137,8 @@ int32_t launch_attention(const heddle_launch* launch, heddle_error* error, const
       if (wider <= 96) return start(Integer<96>{}, Integer<64>{});
       if (wider <= 128) return start(Integer<128>{}, Integer<64>{});
       if (wider <= 192) return start(Integer<192>{}, Integer<32>{});
-      if (wider <= 256) return start(Integer<256>{}, Integer<32>{});
+      // Where keys and values are both computed, more of them fit no registers.
+      if (wider <= 256) return start(Integer<256>{}, Integer<computes_key<Slots> && computes_value<Slots> ? 16 : 32>{});
     }
   }
   const auto start = [&](auto rows, auto elements) {

@@ -24,6 +24,9 @@
 //                                           elements of what sequence b has there
 //   int64_t fresh_key_row(int b, int h, int j), fresh_value_row
 //                                           where they are stored, in the outputs that the launch gives last
+// Where rows of keys and values are in steps of their own, as those of int8 are, a Slots without a fresh place may say
+//   float key_scale(int owner, int h, int j), value_scale
+//                                           what all elements of a row are multiplied by
 // The fresh place is attended as it is stored, but never read from memory: blocks need not wait for one another. A Slots may say
 // what sums are divided by and what is stored of a result, as in attention.cuh.
 #ifndef HEDDLE_ATTENTION_DECODE_CUH
@@ -113,6 +116,10 @@ constexpr int decode_rows(int wanted, int size) {
   return wanted < most ? wanted : most;
 }
 
+/// Chunks of a lane of which `lanes` hold a row of `size` elements, and the lanes: at least one chunk.
+constexpr int decode_lanes(int size, int vec) { return size < 32 * vec ? size / vec : 32; }
+constexpr int decode_chunks(int size, int vec) { return size / (decode_lanes(size, vec) * vec); }
+
 /// out[b, i, h, :] = sum over j of softmax over j of score(query[b, i, h, :] . key[owner(b, j), j, h, :]) times the same row of
 /// value, or what Slots stores of that. `caches`: the outputs that keys and values of the fresh place are stored in, if there is one.
 /// HEDDLE_INVALID for heads beyond 1024 elements, or heads that do not share evenly.
@@ -159,7 +166,9 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   };
   const auto start = [&](auto lanes, auto chunks, auto whole) {
     constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
-    constexpr int rows = decode_rows(Slots::shared_rows, size);
+    // A query row and its sum take two registers for each element of a chunk, so wide ones leave room for fewer.
+    constexpr int most = sizeof(T) > 1 ? 8 : decltype(whole)::value ? 4 : 2, wanted = Slots::shared_rows < most ? Slots::shared_rows : most;
+    constexpr int rows = decode_rows(wanted, size);
     if constexpr (rows > 1) {
       // Heads that have keys and values to themselves would be computed as copies of each other.
       const bool is_shared = given.shared > 1;
@@ -177,8 +186,8 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
     if (wider == 128) return start(Integer<128 / vec>{}, Integer<1>{}, Constant<true>{});
   }
   if (wider <= 64) return start(Integer<64 / vec>{}, Integer<1>{}, Constant<false>{});
-  if (wider <= 256) return start(Integer<32>{}, Integer<256 / (32 * vec)>{}, Constant<false>{});
-  if (wider <= 1024) return start(Integer<32>{}, Integer<1024 / (32 * vec)>{}, Constant<false>{});
+  if (wider <= 256) return start(Integer<decode_lanes(256, vec)>{}, Integer<decode_chunks(256, vec)>{}, Constant<false>{});
+  if (wider <= 1024) return start(Integer<32>{}, Integer<decode_chunks(1024, vec)>{}, Constant<false>{});
   return fail(error, HEDDLE_INVALID, "kernel %s: heads of %lld elements, allowed are 1 to 1024", name, static_cast<long long>(wider));
 }
 

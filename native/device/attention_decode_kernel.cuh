@@ -37,6 +37,8 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
                      const Slots slots, Caches... caches) {
   begin_kernel();
   using Sums = DecodeSum<Shape, has_denominator<Slots>>;
+  using Piece = DecodePiece<T, Shape, scales_rows<Slots>>;
+  static_assert(!scales_rows<Slots> || !Slots::has_fresh, "a fresh place has no step of its own");
   constexpr int vec = Shape::vec, unroll = Shape::unroll;
   const int lane = static_cast<int>(threadIdx.x) % 32, group = lane / Shape::lanes;
   const int own_warps = static_cast<int>(blockDim.x) / 32;
@@ -96,7 +98,7 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
       owners[u] = j < extents.places ? slots.owner(b, j) : 0;
     }
   };
-  const auto load = [&](const DecodeWalk<Shape>& at, const int (&owners)[unroll], DecodePiece<T, Shape>& piece) {
+  const auto load = [&](const DecodeWalk<Shape>& at, const int (&owners)[unroll], Piece& piece) {
     HEDDLE_UNROLL
     for (int u = 0; u < unroll; ++u) {
       const int j = place_of(at, u);
@@ -109,12 +111,16 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
       value_columns.each([&](int chunk, int c, int valid) {
         piece.values[u][chunk] = columns.load(value, value_row + c, attended ? valid : 0);
       });
+      if constexpr (scales_rows<Slots>) {
+        piece.scales.keys[u] = attended ? slots.key_scale(owners[u], h, j) : 0.0f;
+        piece.scales.values[u] = attended ? slots.value_scale(owners[u], h, j) : 0.0f;
+      }
     }
   };
 
   DecodeWalk<Shape> here(warp, warps, pieces), next = here;
   int owners[unroll];
-  DecodePiece<T, Shape> piece;
+  Piece piece;
   find(here, owners);
   next.advance();
   load(here, owners, piece);
@@ -145,7 +151,7 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
 
   Sums sum[Shape::rows];
   while (!here.is_done()) {
-    [[maybe_unused]] DecodePiece<T, Shape> coming;
+    [[maybe_unused]] Piece coming;
     if constexpr (Shape::loads_ahead) load(next, owners, coming);
     DecodeWalk<Shape> after = next;
     after.advance();
@@ -155,11 +161,11 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
       float scores[unroll];
       HEDDLE_UNROLL
       for (int u = 0; u < unroll; ++u) {
-        const float raw = query[r].product(piece.keys[u]);
+        const float raw = piece.scales.key(query[r].product(piece.keys[u]), u);
         const int j = place_of(here, u);
         scores[u] = is_attended(j) && is_in_range(r, j) ? slots.score(raw, b, i, head_of(r), j) : -INFINITY;
       }
-      sum[r].add(scores, piece.values);
+      sum[r].add(scores, piece);
     }
     if (next.worker != here.worker) {
       HEDDLE_UNROLL

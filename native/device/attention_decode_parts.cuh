@@ -37,7 +37,7 @@ struct DecodeShape {
 
 /// Blocks of 256 threads that a multiprocessor is to have registers for.
 template <class Shape>
-constexpr int decode_resident = Shape::chunks > 1 || Shape::rows > 2 ? 1 : 2;
+constexpr int decode_resident = Shape::chunks > 1 || Shape::rows > 2 || Shape::rows * Shape::vec > 16 ? 1 : 2;
 
 /// A lane's columns of a row of a head.
 template <class Shape, bool Whole>
@@ -81,11 +81,26 @@ struct DecodeQuery {
   }
 };
 
+/// What the keys and values of some places are multiplied by: where rows have no steps of their own, nothing.
+template <bool Scaled, int Places>
+struct DecodeScales {
+  __device__ __forceinline__ float key(float raw, int) const { return raw; }
+  __device__ __forceinline__ float value(float weight, int) const { return weight; }
+};
+template <int Places>
+struct DecodeScales<true, Places> {
+  float keys[Places], values[Places];
+
+  __device__ __forceinline__ float key(float raw, int u) const { return raw * keys[u]; }
+  __device__ __forceinline__ float value(float weight, int u) const { return weight * values[u]; }
+};
+
 /// Keys and values of a piece, as they are stored.
-template <class T, class Shape>
+template <class T, class Shape, bool Scaled>
 struct DecodePiece {
   Chunk<T, Shape::vec> keys[Shape::unroll][Shape::chunks];
   Chunk<T, Shape::vec> values[Shape::unroll][Shape::chunks];
+  DecodeScales<Scaled, Shape::unroll> scales;
 };
 
 /// The key and the value of the place that is not in memory yet, rounded as they are stored. Every group of lanes has them.
@@ -148,9 +163,8 @@ struct DecodeSum {
   float output[Shape::chunks][Shape::vec] = {};
 
   /// Adds a piece. Scores are the same on all lanes of a group, and -INFINITY where there is no place.
-  template <class T>
-  __device__ __forceinline__ void add(const float (&scores)[Shape::unroll],
-                                      const Chunk<T, Shape::vec> (&values)[Shape::unroll][Shape::chunks]) {
+  template <class T, bool Scaled>
+  __device__ __forceinline__ void add(const float (&scores)[Shape::unroll], const DecodePiece<T, Shape, Scaled>& piece) {
     float largest = scores[0];
     HEDDLE_UNROLL
     for (int u = 1; u < Shape::unroll; ++u) largest = fmaxf(largest, scores[u]);
@@ -162,7 +176,11 @@ struct DecodeSum {
       for (int e = 0; e < Shape::vec; ++e) output[chunk][e] *= factor;
     }
     HEDDLE_UNROLL
-    for (int u = 0; u < Shape::unroll; ++u) weigh(softmax.weight(scores[u]), values[u]);
+    for (int u = 0; u < Shape::unroll; ++u) {
+      const float weight = softmax.weight(scores[u]);
+      softmax.total += weight;
+      weigh(piece.scales.value(weight, u), piece.values[u]);
+    }
   }
 
   /// Adds one place, of which one group of lanes has the weight.
@@ -170,7 +188,9 @@ struct DecodeSum {
   __device__ __forceinline__ void add(float score, const Chunk<T, Shape::vec> (&values)[Shape::chunks], bool counts) {
     if constexpr (KeepsPeak) peak = score;
     softmax.admit(score);
-    weigh(counts ? softmax.weight(score) : 0.0f, values);
+    const float weight = counts ? softmax.weight(score) : 0.0f;
+    softmax.total += weight;
+    weigh(weight, values);
   }
 
   /// Adds up the groups of the warp and sends the sum to its row's place in a slot of the cluster's first block.
@@ -202,7 +222,6 @@ struct DecodeSum {
  private:
   template <class T>
   __device__ __forceinline__ void weigh(float weight, const Chunk<T, Shape::vec> (&values)[Shape::chunks]) {
-    softmax.total += weight;
     HEDDLE_UNROLL
     for (int chunk = 0; chunk < Shape::chunks; ++chunk) {
       HEDDLE_UNROLL

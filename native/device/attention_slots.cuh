@@ -55,6 +55,12 @@ constexpr bool has_denominator = false;
 template <class Slots>
 constexpr bool has_denominator<Slots, decltype(static_cast<void>(&Slots::denominator))> = true;
 
+/// Whether a Slots says what rows of keys and values are multiplied by.
+template <class Slots, class = void>
+constexpr bool scales_rows = false;
+template <class Slots>
+constexpr bool scales_rows<Slots, decltype(static_cast<void>(&Slots::key_scale))> = true;
+
 /// Whether a Slots says which of the keys in its ranges a query attends.
 template <class Slots, class = void>
 constexpr bool masks_pairs = false;

@@ -2,23 +2,22 @@
  * A layer of the LLaMA family: attention to the past of each row and a gated inner network, each behind a norm and with its residual. There
  * are three forms of one layer, over the same weights and caches: a step takes one token of every row, a step of beams does so too where
  * rows share their past, and a prompt takes runs of tokens that lie one behind the other without padding. Families differ in flags: biases of query, key and value (Qwen2), norms of their heads (Qwen3), and
- * a window of places (Mistral, Phi-3).
+ * a window of places (Mistral, Phi-3); and a model may be run with caches in int8.
  */
 import { type AttrValue, type GraphBuilder, type GraphDecl, type GraphSignature, type GraphTensor, graph, tensor } from 'heddle'
 import { packRows, unpackRows } from 'heddle/std'
 import { splitHeads as splitHeadsLayout } from '../layouts/split_heads.js'
 import { add } from '../ops/add.js'
 import { addBias } from '../ops/add_bias.js'
-import { appendStep } from '../ops/append_step.js'
 import { swiglu } from '../ops/gate.js'
 import { maskBeams, maskBeamsWindow, maskFuture, maskFutureWindow, maskPlaces, maskPlacesWindow } from '../ops/mask_past.js'
 import { mergeHeads } from '../ops/merge_heads.js'
-import { appendPlaces, appendTokens, beamHeads, pastHeads, repeatHeads } from '../ops/past.js'
 import { rmsNorm } from '../ops/rms_norm.js'
 import { rotateHalves } from '../ops/rotate_halves.js'
 import { scale } from '../ops/scale.js'
 import { softmax } from '../ops/softmax.js'
 import { splitHeads } from '../ops/split_heads.js'
+import { type Cache, cachesOf, givenCaches, madeCaches, rememberBeams, rememberPlace, rememberTokens } from './llama_caches.js'
 import { llamaPrompt, llamaStep } from './typical.js'
 
 /** What sets layers of the family apart. */
@@ -29,6 +28,8 @@ export interface LlamaFlags {
   readonly norm: boolean
   /** A token attends so many places at most: the attribute `window`. */
   readonly window: boolean
+  /** Keys and values are cached as int8, with a step for each row, head and place. */
+  readonly int8Caches: boolean
 }
 
 const weights = {
@@ -47,8 +48,6 @@ const weights = {
 const biases = { queryBias: tensor('T', 'h*d'), keyBias: tensor('T', 'g*d'), valueBias: tensor('T', 'g*d') } as const
 const outputBias = { projectionBias: tensor('T', 'n') } as const
 const headNorms = { queryGamma: tensor('T', 'd'), keyGamma: tensor('T', 'd') } as const
-
-const caches = { keys: tensor('T', 'r u g d', splitHeadsLayout), values: tensor('T', 'r u g d', splitHeadsLayout) } as const
 
 type Handles<T> = { readonly [K in keyof T]: GraphTensor }
 type Weights = Handles<typeof weights> & Partial<Handles<typeof biases> & Handles<typeof outputBias> & Handles<typeof headNorms>>
@@ -97,6 +96,9 @@ function heads(
   return { nodes, ...turned }
 }
 
+/** The nodes that put a token into the caches. */
+const joined = (keys: Cache, values: Cache): Nodes => ({ keyCache: keys.cache, valueCache: values.cache })
+
 /** What follows attention: its projection, and the inner network. */
 function rest(g: GraphBuilder, x: GraphTensor, context: GraphTensor, w: Weights, { bias }: LlamaFlags, eps: AttrValue) {
   const projection = g.matmul(linear, context, w.projectionWeight)
@@ -113,8 +115,8 @@ function rest(g: GraphBuilder, x: GraphTensor, context: GraphTensor, w: Weights,
 }
 
 const biasNames = { none: '', heads: '_bias', all: '_biases' } as const
-const suffix = ({ bias, norm, window }: LlamaFlags): string =>
-  `${biasNames[bias]}${norm ? '_norm' : ''}${window ? '_window' : ''}`
+const suffix = ({ bias, norm, window, int8Caches }: LlamaFlags): string =>
+  `${biasNames[bias]}${norm ? '_norm' : ''}${window ? '_window' : ''}${int8Caches ? '_int8_caches' : ''}`
 
 const weightsOf = ({ bias, norm }: LlamaFlags) => ({
   ...weights,
@@ -132,17 +134,16 @@ const attrsOf = ({ window }: LlamaFlags) => ['scale', 'eps', ...(window ? (['win
  */
 function stepLayer(flags: LlamaFlags) {
   return graph(`llama_step${suffix(flags)}`, {
-    inputs: { x: tensor('T', 'r n'), places: tensor('i32', 'r'), ...caches },
+    inputs: { x: tensor('T', 'r n'), places: tensor('i32', 'r'), ...cachesOf(flags.int8Caches) },
     weights: weightsOf(flags),
     attrs: attrsOf(flags),
     typical: llamaStep,
-    build: (g, { x, places, keys, values }, w: Weights, { scale: factor, eps, window }) => {
+    build: (g, { x, places, ...caches }, w: Weights, { scale: factor, eps, window }) => {
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
       const { nodes, query, key, value } = heads(g, 'r', attentionNorm, places, w, flags, eps)
-      const keyCache = g.apply(appendPlaces, { cache: keys, x: key, places }).y
-      const valueCache = g.apply(appendPlaces, { cache: values, x: value, places }).y
-      const keyPast = g.apply(repeatHeads, { x: keyCache }, {}, { h: 'h' }).y
-      const valuePast = g.apply(repeatHeads, { x: valueCache }, {}, { h: 'h' }).y
+      const { keys, values } = givenCaches(caches)
+      const { after: keyAfter, past: keyPast } = rememberPlace(g, keys, key, places)
+      const { after: valueAfter, past: valuePast } = rememberPlace(g, values, value, places)
       const scores = g.matmul('r h d, r u h d -> r h u', query, keyPast)
       const scaled = g.apply(scale, { x: g.view(scores, 'r*h u') }, { factor }).y
       const seen = { x: g.view(scaled, 'r h u'), places }
@@ -150,9 +151,9 @@ function stepLayer(flags: LlamaFlags) {
       const probabilities = g.apply(softmax, { x: g.view(masked, 'r*h u') }).y
       const context = g.matmul('r h u, r u h d -> r h d', g.view(probabilities, 'r h u'), valuePast)
       const after = rest(g, x, g.view(context, 'r h*d'), w, flags, eps)
-      const attention = { keyCache, valueCache, keyPast, valuePast, scores, scaled, masked, probabilities, context }
+      const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, scores, scaled, masked, probabilities, context }
       const all: Nodes = { attentionNorm, ...nodes, ...attention, ...after }
-      return { nodes: all, outputs: { hidden: after.outputResidual, keys: keyCache, values: valueCache } }
+      return { nodes: all, outputs: { hidden: after.outputResidual, ...madeCaches(keyAfter, valueAfter) } }
     },
   })
 }
@@ -171,19 +172,18 @@ function beamLayer(flags: LlamaFlags) {
       cached: tensor('i32', 'r'),
       first: tensor('i32', '1'),
       slot: tensor('i32', '1'),
-      ...caches,
+      ...cachesOf(flags.int8Caches),
     },
     weights: weightsOf(flags),
     attrs: attrsOf(flags),
     typical: llamaStep,
     build: (g, inputs, w: Weights, { scale: factor, eps, window }) => {
-      const { x, places, beams, cached, first, slot, keys, values } = inputs
+      const { x, places, beams, cached, first, slot, ...caches } = inputs
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
       const { nodes, query, key, value } = heads(g, 'r', attentionNorm, places, w, flags, eps)
-      const keyCache = g.apply(appendStep, { cache: keys, x: key, step: slot }).y
-      const valueCache = g.apply(appendStep, { cache: values, x: value, step: slot }).y
-      const keyPast = g.apply(beamHeads, { cache: keyCache, beams }, {}, { h: 'h' }).y
-      const valuePast = g.apply(beamHeads, { cache: valueCache, beams }, {}, { h: 'h' }).y
+      const { keys, values } = givenCaches(caches)
+      const { after: keyAfter, past: keyPast } = rememberBeams(g, keys, key, { slot, beams })
+      const { after: valueAfter, past: valuePast } = rememberBeams(g, values, value, { slot, beams })
       const scores = g.matmul('r h d, r u h d -> r h u', query, keyPast)
       const scaled = g.apply(scale, { x: g.view(scores, 'r*h u') }, { factor }).y
       const seen = { x: g.view(scaled, 'r h u'), cached, first, slot }
@@ -191,9 +191,9 @@ function beamLayer(flags: LlamaFlags) {
       const probabilities = g.apply(softmax, { x: g.view(masked, 'r*h u') }).y
       const context = g.matmul('r h u, r u h d -> r h d', g.view(probabilities, 'r h u'), valuePast)
       const after = rest(g, x, g.view(context, 'r h*d'), w, flags, eps)
-      const attention = { keyCache, valueCache, keyPast, valuePast, scores, scaled, masked, probabilities, context }
+      const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, scores, scaled, masked, probabilities, context }
       const all: Nodes = { attentionNorm, ...nodes, ...attention, ...after }
-      return { nodes: all, outputs: { hidden: after.outputResidual, keys: keyCache, values: valueCache } }
+      return { nodes: all, outputs: { hidden: after.outputResidual, ...madeCaches(keyAfter, valueAfter) } }
     },
   })
 }
@@ -216,21 +216,20 @@ function promptLayer(flags: LlamaFlags) {
       first: tensor('i32', 'b'),
       slots: tensor('i32', 'b'),
       writers: tensor('i32', 'r'),
-      ...caches,
+      ...cachesOf(flags.int8Caches),
     },
     weights: weightsOf(flags),
     attrs: attrsOf(flags),
     dims: ['s'],
     typical: llamaPrompt,
     build: (g, inputs, w: Weights, { scale: factor, eps, window }) => {
-      const { x, places, sequences, positions, starts, lengths, first, slots, writers, keys, values } = inputs
+      const { x, places, sequences, positions, starts, lengths, first, slots, writers, ...caches } = inputs
       const attentionNorm = g.apply(rmsNorm, { x, gamma: w.attentionGamma }, { eps }).y
       const { nodes, query, key, value } = heads(g, 't', attentionNorm, places, w, flags, eps)
-      const where = { writers, starts, lengths, first }
-      const keyCache = g.apply(appendTokens, { cache: keys, x: key, ...where }).y
-      const valueCache = g.apply(appendTokens, { cache: values, x: value, ...where }).y
-      const keyPast = g.apply(pastHeads, { cache: keyCache, slots }, {}, { h: 'h' }).y
-      const valuePast = g.apply(pastHeads, { cache: valueCache, slots }, {}, { h: 'h' }).y
+      const { keys, values } = givenCaches(caches)
+      const where = { slots, writers, starts, lengths, first }
+      const { after: keyAfter, past: keyPast } = rememberTokens(g, keys, key, where)
+      const { after: valueAfter, past: valuePast } = rememberTokens(g, values, value, where)
       const queryRuns = g.apply(unpackRows, { x: g.view(query, 't h*d'), starts, lengths }, {}, { s: 's' }).y
       const queryHeads = g.apply(splitHeads, { x: g.view(queryRuns, 'b s h d') }).y
       const scores = g.matmul('b s h d, b u h d -> b h s u', queryHeads, keyPast)
@@ -242,10 +241,10 @@ function promptLayer(flags: LlamaFlags) {
       const merged = g.apply(mergeHeads, { x: attended }).y
       const context = g.apply(packRows, { x: g.view(merged, 'b s h*d'), sequences, positions }).y
       const after = rest(g, x, context, w, flags, eps)
-      const attention = { keyCache, valueCache, keyPast, valuePast, queryRuns, queryHeads, scores, scaled, masked }
+      const attention = { ...joined(keyAfter, valueAfter), keyPast, valuePast, queryRuns, queryHeads, scores, scaled, masked }
       const behind = { probabilities, attended, merged, context }
       const all: Nodes = { attentionNorm, ...nodes, ...attention, ...behind, ...after }
-      return { nodes: all, outputs: { hidden: after.outputResidual, keys: keyCache, values: valueCache } }
+      return { nodes: all, outputs: { hidden: after.outputResidual, ...madeCaches(keyAfter, valueAfter) } }
     },
   })
 }
@@ -253,7 +252,7 @@ function promptLayer(flags: LlamaFlags) {
 const booleans = [false, true] as const
 /** Every layer there is. */
 export const everyFlags: readonly LlamaFlags[] = (['none', 'heads', 'all'] as const).flatMap((bias) =>
-  booleans.flatMap((norm) => booleans.map((window) => ({ bias, norm, window }))),
+  booleans.flatMap((norm) => booleans.flatMap((window) => booleans.map((int8Caches) => ({ bias, norm, window, int8Caches })))),
 )
 const nameOf = (flags: LlamaFlags): string => suffix(flags)
 
@@ -266,7 +265,7 @@ export const llamaLayers = { step: stepLayers, beams: beamLayers, prompt: prompt
 
 /** A layer, of whatever inputs its form has. */
 interface LayerSignature extends GraphSignature {
-  readonly outputs: readonly ('hidden' | 'keys' | 'values')[]
+  readonly outputs: readonly ('hidden' | 'keys' | 'values' | 'keySteps' | 'valueSteps')[]
 }
 
 /** The layer of a form with the given flags. */

@@ -49,8 +49,29 @@ function products(form: Form, { multiply, behind }: Products, { bias }: LlamaFla
   }
 }
 
+/**
+ * Over caches in int8 a kernel of its own turns the key and quantises key and value as they join the cache: steps of a head are known when
+ * all of it is. Queries are turned by attention, which reads integers.
+ */
+function stepInt8(form: 'step' | 'beams', flags: LlamaFlags): Groups {
+  const [query = '', key = '', value = ''] = parts(flags)
+  const caches = ['keyCache', 'valueCache']
+  const joins = form === 'beams' ? 'append_step_int8' : 'append_places_int8'
+  const stored: Groups = flags.norm
+    ? {
+        take_rms_norm_queries: [[query, 'queryNorm']],
+        take_rms_norm_rotate_keys: [[key, 'keyNorm', 'keyTurned']],
+        [`take_${joins}`]: [[value, ...caches]],
+      }
+    : { [`rotate_${joins}`]: [[key, value, 'keyTurned', ...caches]] }
+  const queries = flags.norm ? ['queryTurned'] : [query, 'queryTurned']
+  const name = `${form === 'beams' ? 'beam' : 'past'}_attention_int8${flags.norm ? '_of_norms' : ''}${flags.window ? '_window' : ''}`
+  return { ...stored, [name]: [[...queries, 'keyPast', 'valuePast', ...weighing, 'context']] }
+}
+
 /** Of a step everything between products is one kernel. A norm of heads, and an end of the window, are more in it. */
 function stepAttention(form: 'step' | 'beams', flags: LlamaFlags): Groups {
+  if (flags.int8Caches) return stepInt8(form, flags)
   const turned = ['queryTurned', 'keyTurned', 'keyCache', 'valueCache', 'keyPast', 'valuePast']
   const normed = flags.norm ? ['queryNorm', 'keyNorm'] : []
   const name = `${form === 'beams' ? 'beam' : 'past'}_attention${flags.norm ? '_of_norms' : ''}${flags.window ? '_window' : ''}`
@@ -65,11 +86,14 @@ function promptAttention(flags: LlamaFlags): Groups {
     ? {
         take_rms_norm_rotate_queries: [[query, 'queryNorm', 'queryTurned']],
         take_rms_norm_rotate_keys: [[key, 'keyNorm', 'keyTurned']],
-        append_keys_values: [[value, ...caches]],
+        [flags.int8Caches ? 'take_append_tokens_int8' : 'append_keys_values']: [[value, ...caches]],
       }
-    : { rotate_queries: [[query, 'queryTurned']], rotate_append: [[key, value, 'keyTurned', ...caches]] }
+    : {
+        rotate_queries: [[query, 'queryTurned']],
+        [flags.int8Caches ? 'rotate_append_tokens_int8' : 'rotate_append']: [[key, value, 'keyTurned', ...caches]],
+      }
   const attention = ['keyPast', 'valuePast', 'queryRuns', 'queryHeads', ...weighing, 'attended', 'merged', 'context']
-  return { ...turned, [`prompt_attention${flags.window ? '_window' : ''}`]: [attention] }
+  return { ...turned, [`prompt_attention${flags.int8Caches ? '_int8' : ''}${flags.window ? '_window' : ''}`]: [attention] }
 }
 
 /** Stacks and groups of a layer, whatever its products multiply. */

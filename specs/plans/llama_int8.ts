@@ -109,11 +109,14 @@ const ends = (name: string) => [
   plan(name, llamaLikelihood, { groups: { matmul_cast_f32: ['product', 'logits'] } }),
 ]
 
-const layersOf = (over: (form: Form, flags: LlamaFlags) => ReturnType<typeof bestInt8w>) =>
-  (['step', 'beams', 'prompt'] as const).flatMap((form) => everyFlags.map((flags) => over(form, flags)))
+const layersOf = (over: (form: Form, flags: LlamaFlags) => ReturnType<typeof bestInt8w>, every = everyFlags) =>
+  (['step', 'beams', 'prompt'] as const).flatMap((form) => every.map((flags) => over(form, flags)))
+
+/** FasterLLaMA's caches are floats. */
+const floatCaches = everyFlags.filter(({ int8Caches }) => !int8Caches)
 
 export const llamaInt8 = [
-  ...[...layersOf(fasterllama), ...ends('fasterllama-v1')],
+  ...[...layersOf(fasterllama, floatCaches), ...ends('fasterllama-v1')],
   ...[...layersOf(bestW8a8), ...ends('best-llama-w8a8')],
   ...[...layersOf(bestInt8w), ...ends('best-llama-int8w')],
 ]

@@ -12,6 +12,8 @@ export interface LlamaProgram {
   /** Numbers of the layers that have a window. */
   readonly windowLayers: readonly number[]
   readonly eps: number
+  /** Keys and values are cached as int8, with a step for each row, head and place. */
+  readonly int8Caches: boolean
   /** Of scores: 1/sqrt(headDim). */
   readonly scale: number
 }
@@ -22,6 +24,7 @@ export const llamaConfig: LlamaProgram = {
   norm: false,
   window: 1,
   windowLayers: [],
+  int8Caches: false,
   eps: 1e-5,
   scale: 1 / Math.sqrt(128),
 }
@@ -29,18 +32,28 @@ export const llamaConfig: LlamaProgram = {
 /** Of LLaMA-3 8B. */
 export const llamaSizes = { r: 8, u: 1024, n: 4096, h: 32, g: 8, d: 128, i: 14_336, v: 128_256, p: 8192, e: 64 } as const
 
-/** The caches of a layer. */
-const cacheNames = (layer: number) => ({ keys: `keys${layer}`, values: `values${layer}` })
+/** The caches of a layer: what its graph calls them, and the states they are. */
+const cacheNames = (layer: number, int8Caches: boolean) => [
+  ['keys', `keys${layer}`] as const,
+  ['values', `values${layer}`] as const,
+  ...(int8Caches ? [['keySteps', `keySteps${layer}`] as const, ['valueSteps', `valueSteps${layer}`] as const] : []),
+]
 
 /**
  * The caches of all layers, as states. Places that no token was written to are read too, without weight, and must be numbers.
  * @param rows what rows of them are called
  */
-export function cacheStates(p: Programming, layers: number, rows: 'r' | 'b*w' = 'r'): Readonly<Record<string, ProgramTensor>> {
-  const names = Array.from({ length: layers }, (_, layer) => Object.values(cacheNames(layer))).flat()
-  return Object.fromEntries(
-    names.map((name) => [name, p.state(name, tensor('T', `${rows} u g d`, splitHeads), { cleared: true })]),
-  )
+export function cacheStates(
+  p: Programming,
+  { layers, int8Caches }: LlamaProgram,
+  rows: 'r' | 'b*w' = 'r',
+): Readonly<Record<string, ProgramTensor>> {
+  const floats = tensor('T', `${rows} u g d`, splitHeads)
+  const int8 = tensor('i8', `${rows} g u d`)
+  const steps = tensor('f32', `${rows} g u`)
+  const declOf = (part: string) => (!int8Caches ? floats : part.endsWith('Steps') ? steps : int8)
+  const names = Array.from({ length: layers }, (_, layer) => cacheNames(layer, int8Caches)).flat()
+  return Object.fromEntries(names.map(([part, name]) => [name, p.state(name, declOf(part), { cleared: true })]))
 }
 
 function stateOf(caches: Readonly<Record<string, ProgramTensor>>, name: string): ProgramTensor {
@@ -90,12 +103,12 @@ export function llamaStack(
   inputs: Readonly<Record<string, ProgramTensor>>,
   settings: LlamaProgram,
 ) {
-  const { bias, norm, window, windowLayers, eps, scale } = settings
+  const { bias, norm, window, windowLayers, int8Caches, eps, scale } = settings
   const next: Record<string, ProgramTensor> = {}
   const hidden = p.repeat('layer', settings.layers, x, (before, { index, weights }) => {
-    const flags = { bias, norm, window: windowLayers.includes(index) }
-    const names = cacheNames(index)
-    const own = { keys: stateOf(caches, names.keys), values: stateOf(caches, names.values) }
+    const flags = { bias, norm, window: windowLayers.includes(index), int8Caches }
+    const names = cacheNames(index, int8Caches)
+    const own = Object.fromEntries(names.map(([part, name]) => [part, stateOf(caches, name)]))
     const made = p.apply(
       llamaLayer(form, flags),
       { x: before, ...own, ...inputs },
@@ -103,8 +116,7 @@ export function llamaStack(
       { eps, scale, ...(flags.window ? { window } : {}) },
       { label: `layer${index}` },
     )
-    next[names.keys] = made.keys
-    next[names.values] = made.values
+    for (const [part, name] of names) next[name] = made[part]
     return made.hidden
   })
   return { hidden, caches: next }

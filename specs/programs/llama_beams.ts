@@ -37,7 +37,8 @@ const pool = {
 } as const
 
 /** What steps change, and what they only read. */
-function states(p: Programming, { layers, rule }: LlamaBeamsProgram) {
+function states(p: Programming, settings: LlamaBeamsProgram) {
+  const { rule } = settings
   const carried: Record<string, ProgramTensor> = {
     step: p.state('step', one),
     slot: p.state('slot', one),
@@ -55,7 +56,7 @@ function states(p: Programming, { layers, rule }: LlamaBeamsProgram) {
     cached: p.state('cached', rows),
     first: p.state('first', one),
   }
-  return { carried, fixed, caches: cacheStates(p, layers, 'b*w') }
+  return { carried, fixed, caches: cacheStates(p, settings, 'b*w') }
 }
 
 /** The beams of the next step. */

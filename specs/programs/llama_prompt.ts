@@ -36,7 +36,7 @@ export const llamaPrompt = program('llama_prompt', {
     targets: tensor('i32', 'k'),
   },
   build: (p, { ids, wanted, targets, ...where }, settings) => {
-    const caches = cacheStates(p, settings.layers)
+    const caches = cacheStates(p, settings)
     const words = p.apply(llamaWords, { ids }, p.weights('embeddings'), {}, { label: 'embed' }).hidden
     const made = llamaStack(p, 'prompt', words, caches, where, settings)
     for (const [name, state] of Object.entries(caches)) {

@@ -35,7 +35,8 @@ const request = {
 } as const
 
 /** What steps change, and what they only read. */
-function states(p: Programming, { layers, choice, penalised, minimum }: LlamaStepProgram) {
+function states(p: Programming, settings: LlamaStepProgram) {
+  const { choice, penalised, minimum } = settings
   const carried: Record<string, ProgramTensor> = {
     step: p.state('step', tensor('i32', '1')),
     words: p.state('words', rows.i32),
@@ -53,7 +54,7 @@ function states(p: Programming, { layers, choice, penalised, minimum }: LlamaSte
   }
   if (choice !== 'greedy') for (const [name, decl] of Object.entries(request)) fixed[name] = p.state(name, decl)
   carried.history = p.state('history', tensor('i32', 's r'))
-  return { carried, fixed, caches: cacheStates(p, layers) }
+  return { carried, fixed, caches: cacheStates(p, settings) }
 }
 
 /** The words of the next step. */

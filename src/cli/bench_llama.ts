@@ -13,10 +13,12 @@ import { baselineOf, compare, deviceName, readBaseline, saveBaseline } from '../
 import { comparisonText } from '../bench/target/text.js'
 import { usageError } from '../errors.js'
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
+import { type CacheType, withCaches } from '../models/llama/programs.js'
 import { choosePlan } from '../runtime/default_plan.js'
 import { openKernels } from '../runtime/open.js'
 import { expectNotSlower, expectSamples, ratioOf, shapesOf, usualRatio } from './bench_options.js'
 import { type CliContext, json } from './context.js'
+import { cachesOption } from './llama.js'
 import { positive } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 
@@ -26,6 +28,8 @@ export interface BenchLlamaOptions {
   readonly plans?: readonly string[] | undefined
   readonly steps?: readonly Shape[] | undefined
   readonly prompts?: readonly Shape[] | undefined
+  /** How keys and values are cached. */
+  readonly caches?: CacheType | undefined
   readonly chunk?: number | undefined
   readonly invariant?: number | undefined
   readonly window: number
@@ -63,7 +67,8 @@ export async function runBenchLlama(
   const { root, log, signal } = context
   const { repeats, chunk, invariant, window, peer } = options
   const shape = nameOf(name, options)
-  const config = await benchLlamaConfig(shape, root)
+  const { caches = 'float' } = options
+  const config = withCaches(await benchLlamaConfig(shape, root), caches)
   const folder = options.weights === 'checkpoint' ? folderOf(shape, root) : undefined
   const dtype = options.dtype ?? config.dtype ?? 'f16'
   const prompts = options.prompts ?? []
@@ -73,7 +78,7 @@ export async function runBenchLlama(
   const { device, manifest } = kernels
   try {
     const info = device.info()
-    const subject = `llama ${shape}`
+    const subject = `llama ${shape}${caches === 'int8' ? ', int8 caches' : ''}`
     const about = { subject, device: deviceName(info), dtype }
     const before = options.baseline === undefined ? undefined : await readBaseline(resolve(root, options.baseline), about)
     log(`${info.name} (${device.kind}), ${subject}, ${dtype}, ${options.weights} weights\n`)
@@ -135,6 +140,7 @@ export const llamaCommand = (context: () => CliContext) =>
     .option('--plans <names>', 'fusion plans, separated by commas; default: what a model takes on the device', names)
     .option('--steps <shapes>', 'batch x context, separated by commas; 1x512 where no prompts are given either', shapesOf)
     .option('--prompts <shapes>', 'prompts x tokens, separated by commas', shapesOf)
+    .addOption(cachesOption())
     .option('--chunk <tokens>', 'tokens of prompts that are read at once', positive)
     .option('--invariant <rows>', 'compute everything for so many rows, so that results are the same bit for bit', positive)
     .option('--window <steps>', 'steps of a sample, a multiple of 8', positive, 64)

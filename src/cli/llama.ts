@@ -9,6 +9,7 @@ import { readConfigFile } from '../models/files/config_file.js'
 import { isLlamaType } from '../models/llama/families.js'
 import { type Llama, type LlamaGenerateOptions, loadLlama } from '../models/llama/llama_pipeline.js'
 import { isGguf, type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
+import { type CacheType, cacheTypes, withCaches } from '../models/llama/programs.js'
 import type { LlamaResult } from '../models/llama/results.js'
 import { type Rotation, rotations } from '../models/llama/weights.js'
 import { type Prompt, promptIds } from '../models/text/prompts.js'
@@ -29,12 +30,18 @@ import { settingsOf, type TalkOptions } from './talk_options.js'
 export interface LlamaFlagOptions {
   /** Tokens of prompts that are read at once. */
   readonly chunk?: number | undefined
+  /** How keys and values are cached. */
+  readonly caches?: CacheType | undefined
   readonly rotation?: Rotation | undefined
   /** How much of what channels of activations have more than others goes into weights, by the channels file of `scales`. */
   readonly smooth?: number | undefined
   /** Rows that everything is computed for, so that results depend on nothing else that is run, bit for bit. */
   readonly invariant?: number | undefined
 }
+
+/** Of every verb that runs these models. */
+export const cachesOption = () =>
+  new Option('--caches <type>', 'keys and values as the storage type has them (default), or as int8').choices(cacheTypes)
 
 /** A command with these options. */
 export const llamaOptions = <A extends unknown[], O extends Record<string, unknown>>(command: Command<A, O>) =>
@@ -48,6 +55,7 @@ export const llamaOptions = <A extends unknown[], O extends Record<string, unkno
         .preset('8')
         .argParser(positive),
     )
+    .addOption(cachesOption())
     .addOption(
       new Option('--rotation <how>', 'inverse frequencies in float32, or rounded to the type the model is stored in').choices(
         rotations,
@@ -73,7 +81,18 @@ export async function continuesText(folder: string): Promise<boolean> {
 
 /** @throws usage `run.option` for an option of LLaMA-like models given to another */
 export function expectNoContinuing(options: LlamaFlagOptions & TalkOptions): void {
-  const names = ['chunk', 'rotation', 'invariant', 'smooth', 'stop', 'withPrompt', 'chat', 'system', 'capacity'] as const
+  const names = [
+    'chunk',
+    'caches',
+    'rotation',
+    'invariant',
+    'smooth',
+    'stop',
+    'withPrompt',
+    'chat',
+    'system',
+    'capacity',
+  ] as const
   const given = options.settings === false ? 'noSettings' : names.find((name) => options[name] !== undefined)
   if (given !== undefined) throw usageError('run.option', `${flagOf(given)} is of LLaMA-like models, and this one is none`)
 }
@@ -97,7 +116,7 @@ export interface OpenLlama {
  */
 export async function openLlama(
   folder: string,
-  { device, dtype, plan, scales, signal, rotation, smooth }: PipelineOptions & LlamaFlagOptions = {},
+  { device, dtype, plan, scales, signal, caches, rotation, smooth }: PipelineOptions & LlamaFlagOptions = {},
   root: string = process.cwd(),
   opening: Omit<OpenOptions, 'root'> = {},
 ): Promise<OpenLlama> {
@@ -116,7 +135,7 @@ export async function openLlama(
             kernels.manifest,
             kernels.device.info(),
             dtype ?? 'f32',
-            llamaLayers((await openLlamaFiles(folder, signal)).config),
+            llamaLayers(withCaches((await openLlamaFiles(folder, signal)).config, caches ?? 'float')),
           )
         : undefined
     const named = plan ?? chosen?.name
@@ -124,6 +143,7 @@ export async function openLlama(
       ...kernels,
       ...(dtype === undefined ? {} : { dtype }),
       ...(named === undefined ? {} : { plan: named }),
+      ...(caches === undefined ? {} : { caches }),
       ...(rotation === undefined ? {} : { rotation }),
       ...(channels === undefined ? {} : { smooth: { channels, alpha: smooth } }),
       signal,

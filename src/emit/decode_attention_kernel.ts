@@ -2,7 +2,7 @@
  * A decode attention kernel as CUDA text: which places count and whose row holds each, what a query, a score and the keys and values
  * of a step are, as a struct of small functions.
  */
-import { i32 } from '../ir/build.js'
+import { f32, i32 } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { type DecodeAttentionKernel, type FreshPlace, isNormalised, storesAsIs } from '../ir/template.js'
 import { substituteIndex } from '../schedule/rewrite.js'
@@ -20,8 +20,8 @@ const values = ['b', 'c', 'h', 'i', 'j', 'owner', 'raw', 'result', 'top', 'total
 
 /** Names of slots and of what is inside of them, which no tensor may have. */
 const reserved =
-  'aligned denominator e element elements fresh_key fresh_key_row fresh_place fresh_value fresh_value_row has_fresh key_row lower ' +
-  'out_row query score shared_rows stored upper valid value_row Vec Whole'
+  'aligned denominator e element elements fresh_key fresh_key_row fresh_place fresh_value fresh_value_row has_fresh key_row key_scale ' +
+  'lower out_row query score shared_rows stored upper valid value_row value_scale Vec Whole'
 
 /** The file of an instance. @throws usage `emit.rows` for rows of a head that do not lie together */
 export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAttentionKernel): string {
@@ -75,6 +75,7 @@ function writeSlots({ key }: TemplateInstance, kernel: DecodeAttentionKernel, sc
   writer.value('owner', ['b', 'j'], kernel.owner)
   row('key_row', ['owner', 'h', 'j'], kernel.key)
   row('value_row', ['owner', 'h', 'j'], kernel.value)
+  writeScales(writer, kernel)
   row('out_row', ['b', 'i', 'h'], out)
   elements('query', ['b', 'i', 'h'], kernel.query)
   writer.value('score', ['raw', 'b', 'i', 'h', 'j'], withoutDivisions(kernel.score))
@@ -99,6 +100,14 @@ function writeSlots({ key }: TemplateInstance, kernel: DecodeAttentionKernel, sc
   const multiples = alignedText(starts, scope)
   writer.host('bool', 'aligned', [...aligned, ...(multiples === 'true' && aligned.length > 0 ? [] : [multiples])].join(' && '))
   return writer
+}
+
+/** What rows of a cache are multiplied by: of keys and values, or of neither. */
+function writeScales(writer: SlotWriter, { key, value }: DecodeAttentionKernel): void {
+  if (key.scale === undefined && value.scale === undefined) return
+  writer.comment('Rows of keys and values are in steps of their own.')
+  writer.value('key_scale', ['owner', 'h', 'j'], key.scale ?? f32(1))
+  writer.value('value_scale', ['owner', 'h', 'j'], value.scale ?? f32(1))
 }
 
 /** Heads that are computed together where that many share keys: all of a few, and some of many or of a number known at run time. */

@@ -6,7 +6,7 @@
 import { call, constant, f32, i32, index, local } from './build.js'
 import type { Expr } from './expr.js'
 import type { Kernel, Stmt } from './kernel.js'
-import type { AttentionKernel, DecodeAttentionKernel, RowAccess, SoftmaxSlots } from './template.js'
+import type { AttentionKernel, CacheAccess, DecodeAttentionKernel, RowAccess, SoftmaxSlots } from './template.js'
 import { substitute } from './walk.js'
 
 /** Extents of the row program that follow from the template's: sequences, heads, and the most rows any sequence owns. */
@@ -172,11 +172,11 @@ function decodeMeaning(kernel: DecodeAttentionKernel): Kernel {
   const head = shared.kind === 'const' && shared.value === 1 ? h : call('idiv', h, shared)
   /** Element `c` of what is in memory at place `j`, or is put there on the way. */
   const past =
-    (access: RowAccess, computed: Expr | undefined) =>
+    ({ scale, ...access }: CacheAccess, computed: Expr | undefined) =>
     (j: Expr, c: Expr): Expr => {
       const whose = substitute(owner, new Map([['j', j]]))
       const stored = substitute(
-        load(access, index('c')),
+        scale === undefined ? load(access, index('c')) : call('mul', load(access, index('c')), scale),
         new Map([
           ['owner', whose],
           ['h', head],

@@ -3,6 +3,7 @@ import { printExpr } from './print.js'
 import { printMatmul } from './print_product.js'
 import {
   type AttentionKernel,
+  type CacheAccess,
   type DecodeAttentionKernel,
   isNormalised,
   type RowAccess,
@@ -22,6 +23,10 @@ export function printTemplate(kernel: TemplateKernel): string {
 }
 
 const row = ({ tensor, indices }: RowAccess): string => `${tensor}[${[...indices.slice(0, -1).map(printExpr), '..'].join(', ')}]`
+
+/** A row of a cache, and what its elements are multiplied by. */
+const cached = ({ scale, ...access }: CacheAccess): string =>
+  scale === undefined ? row(access) : `${row(access)} * ${printExpr(scale)}`
 
 function printAttention(kernel: AttentionKernel): string {
   return [
@@ -51,8 +56,8 @@ function printDecodeAttention(kernel: DecodeAttentionKernel): string {
     `decode attention ${kernel.name}: out = softmax over j of score(query . key), times value; b sequence, h head, i query, j place, c element`,
     `  query  ${printExpr(kernel.query)} for i < ${printExpr(kernel.queries)}`,
     `  owner  ${printExpr(kernel.owner)}`,
-    `  key    ${row(kernel.key)} for ${printExpr(kernel.range.lower)} <= j < ${printExpr(kernel.range.upper)}`,
-    `  value  ${row(kernel.value)}`,
+    `  key    ${cached(kernel.key)} for ${printExpr(kernel.range.lower)} <= j < ${printExpr(kernel.range.upper)}`,
+    `  value  ${cached(kernel.value)}`,
     ...place,
     `  score  ${printExpr(kernel.score)}`,
     ...(isNormalised(kernel) ? [] : [`  over   ${printExpr(kernel.denominator)}`]),

@@ -20,6 +20,9 @@ export interface RowAccess {
 /** The rows a product of attention takes: read as they are, or computed while they are loaded, as an expression of element `c`. */
 export type RowOperand = RowAccess & { readonly element?: Expr | undefined }
 
+/** A row of a cache, all elements of which may be in steps of their row: integers, each times `scale`. */
+export type CacheAccess = RowAccess & { readonly scale?: Expr | undefined }
+
 /**
  * The keys a query attends: `lower <= j < upper`. Both are functions of `b`, `h` and `i` that never fall as `i` grows, so that tiles of
  * keys that no query of a block attends are left out. They may lie outside of the keys there are; a row may have none.
@@ -82,7 +85,8 @@ export interface FreshPlace {
 /**
  * The same for a few query rows of a sequence, one at a time, over places that are in memory already: the past of a decoder, or the
  * memory of an encoder. Slots are expressions of `b`, `h`, `i` and `j` as above; `query` is element `c` of a query row, and key and
- * value rows are those of the sequence `owner`, a local: where beams share their past, a table says whose row is read.
+ * value rows are those of the sequence `owner`, a local: where beams share their past, a table says whose row is read. A scale is an
+ * expression of `owner`, `h` and `j`: the same for a whole row, it multiplies a product with keys, and the weight of values.
  */
 export interface DecodeAttentionKernel extends Signature, SoftmaxSlots {
   readonly kind: 'decode attention'
@@ -101,8 +105,8 @@ export interface DecodeAttentionKernel extends Signature, SoftmaxSlots {
   readonly places: Expr
   readonly query: Expr
   readonly owner: Expr
-  readonly key: RowAccess
-  readonly value: RowAccess
+  readonly key: CacheAccess
+  readonly value: CacheAccess
   readonly out: RowAccess
   readonly fresh: FreshPlace | undefined
 }

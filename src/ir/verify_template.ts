@@ -85,6 +85,7 @@ function verifySlots(kernel: AttentionKernel | DecodeAttentionKernel, fail: Fail
   check('owner', kernel.owner, 'b j')
   rows('key', kernel.key, 'owner h j')
   rows('value', kernel.value, 'owner h j')
+  for (const { scale } of [kernel.key, kernel.value]) if (scale !== undefined) check('scale', scale, 'owner h j')
   if (kernel.fresh === undefined) return
   check('fresh.place', kernel.fresh.place, 'b')
   check('fresh.key', kernel.fresh.key, 'b h c')

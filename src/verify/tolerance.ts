@@ -203,6 +203,13 @@ export const logitTolerance = { relative: 1e-4, separated: 1e-3 } as const
 
 /**
  * How far int8 may move the mean negative log-likelihood of a text from what float32 finds, in nats: with int8 weights alone, and with
- * activations whose rows are quantised as well. Channels that are far larger than others cost at least `outliers`, where nothing smooths them.
+ * activations whose rows are quantised as well, or with caches of keys and values. Channels that are far larger than others cost at least
+ * `outliers`, where nothing smooths them.
  */
-export const int8Likelihood = { weights: 0.005, activations: 0.02, outliers: 0.05 } as const
+export const int8Likelihood = { weights: 0.005, activations: 0.02, caches: 0.02, outliers: 0.05 } as const
+
+/**
+ * Logits of small language models over caches in int8 against float32, relative to 1 + the largest: an element errs by half a step, 1/254 of
+ * its head's largest, and attention averages the errors of places. Two words closer than `separated` may change places.
+ */
+export const int8CacheTolerance = { relative: 0.03, separated: 0.2 } as const

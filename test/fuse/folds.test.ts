@@ -146,7 +146,11 @@ describe('folds of LLaMA layers', () => {
   }
 
   it('give the heads that share a value one factor', () => {
-    const [, context] = foldsOf(llamaLayer('step', { bias: 'none', norm: false, window: false }).graph, names, ops)
+    const [, context] = foldsOf(
+      llamaLayer('step', { bias: 'none', norm: false, window: false, int8Caches: false }).graph,
+      names,
+      ops,
+    )
     const elements = Array.from({ length: 16 }, (_, channel) =>
       elementOf(context?.makers[0]?.element ?? { kind: 'const', type: 'i32', value: -1 }, channel),
     )

@@ -29,12 +29,14 @@ beforeAll(() => {
   layouts = new Map(specs.layouts.map((layout) => [layout.name, layout]))
 })
 
-const plain: LlamaFlags = { bias: 'none', norm: false, window: false }
+const plain: LlamaFlags = { bias: 'none', norm: false, window: false, int8Caches: false }
 /** Qwen2 with a window, Qwen3, and everything at once. */
 const families: readonly LlamaFlags[] = [
   { ...plain, bias: 'heads', window: true },
   { ...plain, norm: true },
-  { bias: 'all', norm: true, window: true },
+  { ...plain, bias: 'all', norm: true, window: true },
+  { ...plain, int8Caches: true },
+  { bias: 'heads', norm: true, window: true, int8Caches: true },
 ]
 
 // Three heads share keys, and a fourth of a head is not rotated.
@@ -92,8 +94,12 @@ describe('best-llama computes what the graph does', () => {
     const wanted = run(graph, ops, given)
     const rows = (hidden: ArrayLike<number> = []) => Array.from(hidden).slice(0, tokens[form] * dims.n)
     reordered(rows(found.hidden), rows(wanted.hidden))
-    reordered(Array.from(found.keys ?? []), Array.from(wanted.keys ?? []))
-    exactly(Array.from(found.values ?? []), Array.from(wanted.values ?? []))
+    const caches = Object.keys(graph.outputs).filter((name) => name !== 'hidden')
+    expect(caches).toEqual(['keys', 'values', ...(flags.int8Caches ? ['keySteps', 'valueSteps'] : [])])
+    for (const name of caches) {
+      const same = name === 'values' || name === 'valueSteps' ? exactly : reordered
+      same(Array.from(found[name] ?? []), Array.from(wanted[name] ?? []))
+    }
   })
 })
 
@@ -160,6 +166,17 @@ describe('launches of a layer', () => {
     ['fasterllama-v1', [22, 22, 24], [23, 23, 26]],
   ] as const)('%s', (plan, steps, prompts) => {
     const counts = (form: Form) => [plain, biased, normed].map((flags) => launches(plan, form, flags))
+    expect([counts('step'), counts('prompt')]).toEqual([steps, prompts])
+  })
+
+  // What joins caches of int8 is a kernel of its own in a step, and takes the place of one in a prompt.
+  it.each([
+    ['best-llama', [8, 10], [9, 10]],
+    ['best-llama-int8w', [8, 10], [9, 10]],
+    ['best-llama-w8a8', [10, 12], [11, 12]],
+    ['fasterllama-v1', [undefined, undefined], [undefined, undefined]],
+  ] as const)('%s over int8 caches', (plan, steps, prompts) => {
+    const counts = (form: Form) => [plain, normed].map((flags) => launches(plan, form, { ...flags, int8Caches: true }))
     expect([counts('step'), counts('prompt')]).toEqual([steps, prompts])
   })
 })

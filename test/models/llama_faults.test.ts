@@ -17,7 +17,7 @@ import { llamaWeights } from '../../src/models/llama/weights.js'
 import { findPlan } from '../../src/program/plans.js'
 import { decode } from '../../src/runtime/buffer.js'
 import { inMemory } from '../../src/runtime/weight.js'
-import { logitTolerance } from '../../src/verify/tolerance.js'
+import { int8CacheTolerance, logitTolerance } from '../../src/verify/tolerance.js'
 import { interpret } from './interpreter.js'
 import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'
 
@@ -43,7 +43,8 @@ async function logitsOf(name: FamilyName, fault: Fault = {}): Promise<ArrayLike<
   const { compiled, wired } = assemblePrompt(config, findPlan('unfused', {}), 'logits')
   let caches: Record<string, HostTensor> = {}
   for (const key of Object.keys(compiled.states)) {
-    const shape = [1, capacity, config.kvHeads, config.headDim]
+    const places = config.int8Caches ? [config.kvHeads, capacity] : [capacity, config.kvHeads]
+    const shape = [1, ...places, ...(key.includes('Steps') ? [] : [config.headDim])]
     caches[key] = { shape, data: new Float64Array(shape.reduce((a, b) => a * b, 1)) }
   }
   const ids = goldenOf(name).text.input_ids.slice(0, length)
@@ -184,6 +185,22 @@ const gate = (swapped: boolean) =>
       },
   })
 
+/** What attention reads of int8 caches, in steps of their rows or in others. */
+const inSteps = (of: (own: number, first: number) => number) =>
+  op('past_heads_int8', {
+    dims: ['r', 'b', 'u', 'g', 'h', 'd'],
+    types: { T: floats },
+    inputs: { cache: tensor('i8', 'r g u d'), steps: tensor('f32', 'r g u'), slots: tensor('i32', 'b') },
+    outputs: { y: tensor('T', 'b u h d') },
+    body:
+      ({ cache, steps, slots }, { g: shared, h: heads }) =>
+      (b, u, h, d) => {
+        const head = idiv(h, idiv(heads, shared))
+        return { y: cache(slots(b), head, u, d) * of(steps(slots(b), head, u), steps(0, 0, 0)) }
+      },
+  })
+const int8Caches = (config: LlamaConfig): LlamaConfig => ({ ...config, int8Caches: true })
+
 const faults: readonly (readonly [string, FamilyName, Fault])[] = [
   ['places are ignored', 'smollm', { ops: { rotate_halves: rotation(true, () => 0) } }],
   ['the rotation begins anew in every pass', 'smollm', { ops: { rotate_halves: rotation(true, (at) => at % chunk) } }],
@@ -213,6 +230,22 @@ const faults: readonly (readonly [string, FamilyName, Fault])[] = [
 describe('bodies', () => {
   it.each(['smollm', 'llama3'] as const)('of %s give the logits of HF', async (name) => {
     expect(await distanceOf(name)).toBeLessThan(logitTolerance.relative)
+  })
+})
+
+describe('caches in int8', () => {
+  it.each(['smollm', 'llama3'] as const)('of %s move logits of HF by little, and by more than float32 errs', async (name) => {
+    const found = await distanceOf(name, { config: int8Caches })
+    expect(found).toBeLessThan(int8CacheTolerance.relative)
+    expect(found).toBeGreaterThan(logitTolerance.relative)
+  })
+
+  it.each([
+    ['steps are left out', inSteps(() => 1)],
+    ['one step serves all rows', inSteps((_, first) => first)],
+  ] as const)('%s: noticed', async (_, twin) => {
+    const found = await distanceOf('smollm', { config: int8Caches, ops: { past_heads_int8: twin } })
+    expect(found).toBeGreaterThan(int8CacheTolerance.relative)
   })
 })
 

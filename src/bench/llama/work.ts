@@ -45,12 +45,16 @@ export function weightBytes(config: LlamaConfig, dtype: FloatType, products: Pro
   return matrixBytes(config, dtype, products) + (vectors + hidden + words) * size + tables
 }
 
-/** Device memory of the caches: 2 x layers x heads of keys x channels of a head x places x rows. */
+/** Bytes of a head of keys or values at one place: of int8 an integer for each channel, and a step. */
+const headBytes = ({ headDim, int8Caches }: LlamaConfig, dtype: FloatType): number =>
+  int8Caches ? headDim * dtypeInfo.i8.bytes + f32 : headDim * dtypeInfo[dtype].bytes
+
+/** Device memory of the caches: 2 x layers x heads of keys x channels of a head x places x rows elements, or integers and steps. */
 export const cacheBytes = (
-  { layers, kvHeads, headDim }: LlamaConfig,
+  config: LlamaConfig,
   dtype: FloatType,
   { rows, capacity }: { readonly rows: number; readonly capacity: number },
-): number => 2 * layers * kvHeads * headDim * capacity * rows * dtypeInfo[dtype].bytes
+): number => 2 * config.layers * config.kvHeads * capacity * rows * headBytes(config, dtype)
 
 /** Places that the layers of a step read together, where each row attends `context` of them. */
 const placesRead = ({ windowLayers, window }: LlamaConfig, context: number): number =>
@@ -77,7 +81,7 @@ export function stepWork(config: LlamaConfig, dtype: FloatType, products: Produc
   const size = dtypeInfo[dtype].bytes
   const places = placesRead(config, context)
   return {
-    bytes: matrixBytes(config, dtype, products) + vocab * hidden * size + 2 * rows * places * kvHeads * headDim * size,
+    bytes: matrixBytes(config, dtype, products) + vocab * hidden * size + 2 * rows * places * kvHeads * headBytes(config, dtype),
     flops: {
       layers: 2 * rows * layerMatrices(config).elements,
       head: 2 * rows * vocab * hidden,
@@ -88,8 +92,8 @@ export function stepWork(config: LlamaConfig, dtype: FloatType, products: Produc
 
 /** Reading `rows` prompts of `length` tokens. Logits are not part of it: the first step gives those of the last token. */
 export function promptWork(config: LlamaConfig, dtype: FloatType, products: Products, rows: number, length: number): Work {
-  const { heads, kvHeads, headDim, layers } = config
-  const written = 2 * layers * kvHeads * headDim * length * rows * dtypeInfo[dtype].bytes
+  const { heads, headDim } = config
+  const written = cacheBytes(config, dtype, { rows, capacity: length })
   return {
     bytes: matrixBytes(config, dtype, products) + written,
     flops: {

@@ -1,11 +1,12 @@
 /**
  * The past that decode attention reads: a cache, row by row or through a table that says whose row holds a place, and what a group
- * puts into the cache on the way. Keys and values are each derived apart.
+ * puts into the cache on the way. A row may be integers times a step of its own, which then multiplies scores and weights. Keys and
+ * values are each derived apart.
  */
-import { i32, index, local } from '../../ir/build.js'
+import { call, i32, index, local } from '../../ir/build.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { NodeOf, ValueId } from '../../ir/graph.js'
-import type { RowAccess } from '../../ir/template.js'
+import type { CacheAccess, RowAccess } from '../../ir/template.js'
 import { freeNames, rewrite, substitute } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
 import { equalExprs } from '../space/positions.js'
@@ -31,7 +32,7 @@ export interface DecodePast {
   /** Neighbouring heads of queries that attend one head of this; undefined where all do. `h` below is that head. */
   readonly shared: Expr | undefined
   /** The row in memory of place `j` of the local `owner`. */
-  readonly access: RowAccess
+  readonly access: CacheAccess
   readonly fresh: DecodeStep | undefined
   readonly members: readonly Member[]
 }
@@ -52,8 +53,13 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
     return slots.declare(piece, piece.value, undefined)
   }
   const written = placed(whole)
-  const row = written?.kept ?? whole
-  if (row.kind !== 'load') throw refuse('what attention reads of the past is read as it is, it cannot be computed on the way')
+  const { row, scale } = inSteps(written?.kept ?? whole)
+  if (row.kind !== 'load')
+    throw refuse(
+      'what attention reads of the past is read as it is, or times what is the same for a row of a head: it cannot be computed on the way',
+    )
+  if (scale !== undefined && written !== undefined)
+    throw refuse('a cache in steps of its rows is read, and a step joins it on the way')
   const owner = row.indices.find((place) => freeNames(place).has('b')) ?? i32(0)
   const roles = row.indices.map((place) => (equalExprs(place, owner) ? index('b') : place))
   const access = rowAt(
@@ -64,7 +70,35 @@ export function pastOf(group: AttentionGroup, { value: id, axes }: RoleOperand, 
   if (access === undefined || ![...freeNames(owner)].every((free) => free === 'b' || free === 'j') || !roles.every(isPlace))
     throw refuse('a place of the past is read at another place, or along another axis')
   const fresh = written === undefined ? undefined : stepOf(group, members, { ...row, indices: roles }, owner, written, product)
-  return { owner, shared, access, fresh, members }
+  return {
+    owner,
+    shared,
+    access: { ...access, ...(scale === undefined ? {} : { scale: ofOwner(scale, owner, refuse) }) },
+    fresh,
+    members,
+  }
+}
+
+/** An element of a row as what is read, times what is the same for the whole row. */
+function inSteps(element: Expr): { readonly row: Expr; readonly scale: Expr | undefined } {
+  const factors: Expr[] = []
+  const take = (expr: Expr): void => {
+    if (expr.kind === 'call' && expr.fn === 'mul') expr.args.forEach(take)
+    else factors.push(expr)
+  }
+  take(element)
+  const [row, ...others] = factors.filter((factor) => freeNames(factor).has('c'))
+  const [first, ...more] = factors.filter((factor) => !freeNames(factor).has('c'))
+  if (row === undefined || first === undefined || others.length > 0) return { row: element, scale: undefined }
+  return { row, scale: more.reduce((left, right) => call('mul', left, right), first) }
+}
+
+/** The scale of a row by whose row it is. @param refuse of a reason: a scale that depends on the query has no row */
+function ofOwner(scale: Expr, owner: Expr, refuse: (reason: string) => Error): Expr {
+  const known = rewrite(scale, (node) => (equalExprs(node, owner) ? local('owner', 'i32') : node))
+  const other = [...freeNames(known)].find((name) => !['owner', 'h', 'j'].includes(name))
+  if (other !== undefined) throw refuse('what a row of the past is multiplied by depends on more than the row')
+  return known
 }
 
 /** An element of heads that share it, as one of the head they share: `h idiv q` becomes `h`. */

@@ -141,7 +141,8 @@ export function decodeReads(kernel: DecodeAttentionKernel, sizes: Sizes): Readon
   const reads = new Reads()
   const { query, owner, key, value, score, range, fresh, out } = kernel
   const computed = fresh === undefined ? [] : [fresh.place, fresh.key, fresh.value]
-  const slots = [query, owner, row(key), row(value), score, range.lower, range.upper, ...computed, ...out.indices]
+  const scales = [key, value].flatMap(({ scale }) => scale ?? [])
+  const slots = [query, owner, row(key), row(value), score, range.lower, range.upper, ...scales, ...computed, ...out.indices]
   for (const expr of slots) reads.add(expr, extents, ['b', 'h', 'i', 'j'])
   return reads.total()
 }

@@ -20,6 +20,8 @@ export interface LlamaConfig {
   /** Heads of queries; a multiple of those of keys and values. */
   readonly heads: number
   readonly kvHeads: number
+  /** Keys and values are cached as int8. Not of the model's files: whoever loads it says so. */
+  readonly int8Caches?: boolean
   /** Channels of a head; heads together need not have as many as there are hidden ones. */
   readonly headDim: number
   readonly inner: number

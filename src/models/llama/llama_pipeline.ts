@@ -23,7 +23,7 @@ import type { LlamaConfig } from './config.js'
 import { firstLeg, type Leg, nextLeg } from './legs.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
-import { assemblePrompt, assembleSteps, formOf, modelDims } from './programs.js'
+import { assemblePrompt, assembleSteps, type CacheType, formOf, modelDims, withCaches } from './programs.js'
 import { beamResults, type LlamaResult, type LlamaTokens, newTokens, resultOf, textsOf } from './results.js'
 import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
@@ -40,6 +40,8 @@ export interface LlamaOptions {
   readonly dtype?: FloatType
   /** `unfused` by default. */
   readonly plan?: string
+  /** How keys and values are cached; as `dtype` says by default. */
+  readonly caches?: CacheType
   /** Inverse frequencies of the rotation: rounded to the type of the checkpoint by default. */
   readonly rotation?: Rotation
   /** Moves what channels of activations have more than others into weights, for plans that quantise rows. */
@@ -141,7 +143,8 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   if (!rotations.includes(rotation)) {
     throw usageError('run.rotation', `unknown rotation ${JSON.stringify(rotation)}`, { hint: `known: ${rotations.join(', ')}` })
   }
-  const { config, checkpoint } = await openLlamaFiles(dir, signal)
+  const { config: stored, checkpoint } = await openLlamaFiles(dir, signal)
+  const config = withCaches(stored, options.caches ?? 'float')
   const weights = llamaWeights(config, checkpoint, dtype, rotation)
   const applications = (['short', 'long'] as const)
     .filter((reach) => reach === 'short' || config.rotary.type === 'longrope')
@@ -152,12 +155,12 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   if (multipliesInt8({ applications })) expectInt8(device.info(), plan.name)
   // Int8 weights are made of the checkpoint's numbers, which storage in half precision would round before.
   const exact = dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', rotation)
-  const stored = llamaInt8(config, checkpoint)
+  const int8 = llamaInt8(config, checkpoint)
   const made =
     options.smooth === undefined
       ? { weights, exact }
       : await smoothed(config, { applications, plan: plan.name, dtype, ...options.smooth }, { weights, exact }, signal)
-  const prepared = prepareWeights(applications, made.weights, layouts, made.exact, stored)
+  const prepared = prepareWeights(applications, made.weights, layouts, made.exact, int8)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const kept = lruCache<Promise<Rows>>(keptShapes, (evicted) =>

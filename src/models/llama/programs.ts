@@ -8,6 +8,7 @@ import type { LlamaProgram } from '../../../specs/programs/llama.js'
 import { type LlamaBeamsProgram, llamaBeams } from '../../../specs/programs/llama_beams.js'
 import { type LlamaPromptProgram, llamaPrompt } from '../../../specs/programs/llama_prompt.js'
 import { type LlamaStepProgram, llamaStep } from '../../../specs/programs/llama_step.js'
+import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import { type CompiledProgram, compileProgram, type ModelPlan } from '../../program/index.js'
 import { type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
@@ -25,11 +26,22 @@ export interface Assembly {
 /** What a program over prompts gives. */
 export type Given = LlamaPromptProgram['gives']
 
+/** How keys and values are cached: in the model's storage type, or as int8 with a step for each row, head and place. */
+export const cacheTypes = ['float', 'int8'] as const
+export type CacheType = (typeof cacheTypes)[number]
+
+/** The configuration of a model whose caches are of a type. @throws usage `run.caches` for another type */
+export function withCaches(config: LlamaConfig, caches: CacheType): LlamaConfig {
+  if (cacheTypes.includes(caches)) return { ...config, int8Caches: caches === 'int8' }
+  throw usageError('run.caches', `unknown type of caches ${JSON.stringify(caches)}`, { hint: `known: ${cacheTypes.join(', ')}` })
+}
+
 /** What sets the model's layers apart, of those that have its window or not. */
-export const flagsOf = ({ outputBias, qkvBias, qkNorm }: LlamaConfig, window: boolean): LlamaFlags => ({
+export const flagsOf = ({ outputBias, qkvBias, qkNorm, int8Caches = false }: LlamaConfig, window: boolean): LlamaFlags => ({
   bias: outputBias ? 'all' : qkvBias ? 'heads' : 'none',
   norm: qkNorm,
   window,
+  int8Caches,
 })
 
 function common(config: LlamaConfig): LlamaProgram {
