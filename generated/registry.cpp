@@ -238,6 +238,7 @@ int32_t heddle_launch_gelu_tanh__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_greedy__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_greedy__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_greedy__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_greedy_of_peaks(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_int8_bias_gelu_tanh__f16(const heddle_launch* launch, heddle_error* error);
@@ -493,6 +494,9 @@ int32_t heddle_launch_past_attention_window__f32(const heddle_launch* launch, he
 int32_t heddle_launch_past_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_peaks__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_peaks__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_peaks__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_penalise__f32(const heddle_launch* launch, heddle_error* error);
@@ -561,6 +565,12 @@ int32_t heddle_launch_sample_candidates__k32(const heddle_launch* launch, heddle
 int32_t heddle_launch_sample_candidates__k4(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_sample_candidates__k64(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_sample_candidates__k8(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_narrowed__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_narrowed__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_narrowed__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_parts__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_parts__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_sample_parts__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_scale__f32(const heddle_launch* launch, heddle_error* error);
@@ -623,6 +633,9 @@ int32_t heddle_launch_unpack_split_heads__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_unpack_split_kv__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_unpack_split_kv__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_weigh_parts__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_weigh_parts__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_weigh_parts__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_word_lookup__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_word_lookup__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_word_lookup__f32(const heddle_launch* launch, heddle_error* error);
@@ -680,27 +693,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_attention_window__bf16", "4ffdf790df3a0a50577d8d069b303845cc68a3627146340e4cb717ceb95c6851", 13, 9, 4, heddle_launch_beam_attention_window__bf16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f16", "acda09a160748361dc3423e7443bf70ac0ab1f829102f49633704474831cd47a", 13, 9, 4, heddle_launch_beam_attention_window__f16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f32", "18873ff8050d746d1cd2124ef48d8324659d66f408da0cdb9738a13c3f391864", 13, 9, 4, heddle_launch_beam_attention_window__f32, "rrrrrrrrrrwww"},
-      {"beam_candidates__bf16__k1", "fcd8a8bd314d7d13f5ca55d75ca19441ba196f44c7e7aab2c5ae31a67d1fdd2b", 5, 4, 0, heddle_launch_beam_candidates__bf16__k1, "rwwww"},
-      {"beam_candidates__bf16__k16", "4197d2b2b120f57581f2f52e0af6b714188b650813a0f8e80e993e7c9e554067", 5, 4, 0, heddle_launch_beam_candidates__bf16__k16, "rwwww"},
-      {"beam_candidates__bf16__k2", "e665936a7aa51128c78b21ed98348fd2a86676501221dad60348c1adc4a1ad61", 5, 4, 0, heddle_launch_beam_candidates__bf16__k2, "rwwww"},
-      {"beam_candidates__bf16__k32", "cff219a3a55c2154503ce522f7809ac0ac170cd349a5184916bc1c67a307deb9", 5, 4, 0, heddle_launch_beam_candidates__bf16__k32, "rwwww"},
-      {"beam_candidates__bf16__k4", "0635c3e3f8ddada0337fbf845481a239709fd980caa86d095f95f12e72641f30", 5, 4, 0, heddle_launch_beam_candidates__bf16__k4, "rwwww"},
-      {"beam_candidates__bf16__k64", "e1e0c43b764b99c10a390679d0f3240ebcbb24667df58148a74fff785223d5e2", 5, 4, 0, heddle_launch_beam_candidates__bf16__k64, "rwwww"},
-      {"beam_candidates__bf16__k8", "ecd7669ac5c6805e082f15907a9dc905be81a546bb646aab1ef45c6054ec838b", 5, 4, 0, heddle_launch_beam_candidates__bf16__k8, "rwwww"},
-      {"beam_candidates__f16__k1", "09ce94db9156b0311d24beb2563657302d71df4b099dbb9c4275779ae4315493", 5, 4, 0, heddle_launch_beam_candidates__f16__k1, "rwwww"},
-      {"beam_candidates__f16__k16", "e55a1707ae7db2293a1fe44e9b40208fb090bab90c1b9866373f9cb97bab67d9", 5, 4, 0, heddle_launch_beam_candidates__f16__k16, "rwwww"},
-      {"beam_candidates__f16__k2", "631de4b7aaaeb07cd83acae0fc494bb0e7a26eefc6f0feca9bf22d54761fe58e", 5, 4, 0, heddle_launch_beam_candidates__f16__k2, "rwwww"},
-      {"beam_candidates__f16__k32", "f6e714f1589aaae6e8f8515318aac30455b353e885d4e8b9e4f59ae1759c3e28", 5, 4, 0, heddle_launch_beam_candidates__f16__k32, "rwwww"},
-      {"beam_candidates__f16__k4", "870bc55f9ff44ff2e435583eda0e8e7f531b1264cbdf9d00357495df5c492bbb", 5, 4, 0, heddle_launch_beam_candidates__f16__k4, "rwwww"},
-      {"beam_candidates__f16__k64", "b41b8ca16269a0bbc8d8531991b1ef99b9eb6218038524dd4a40f915510f6256", 5, 4, 0, heddle_launch_beam_candidates__f16__k64, "rwwww"},
-      {"beam_candidates__f16__k8", "d41dda34811b15b4190f15408aaf29ce811694e1db8c080bb230b032dd82a631", 5, 4, 0, heddle_launch_beam_candidates__f16__k8, "rwwww"},
-      {"beam_candidates__f32__k1", "aaadd59c2f3795d2fbcd6ffed53e1d0ae27d231827da075fb44dd8b76aba159a", 5, 4, 0, heddle_launch_beam_candidates__f32__k1, "rwwww"},
-      {"beam_candidates__f32__k16", "e438ac92d0f64a8a2d449029ed2630cdc1755fa5daf07fa58587068946b90742", 5, 4, 0, heddle_launch_beam_candidates__f32__k16, "rwwww"},
-      {"beam_candidates__f32__k2", "4cefe42e221a721de15b03cb2c912e8df195a7d0ecaadbefd59aef63f1ccdede", 5, 4, 0, heddle_launch_beam_candidates__f32__k2, "rwwww"},
-      {"beam_candidates__f32__k32", "a84c54ff69fc6f8b2254f2934e20c71b86b5d9c398d11a62725646cf26ef6fd9", 5, 4, 0, heddle_launch_beam_candidates__f32__k32, "rwwww"},
-      {"beam_candidates__f32__k4", "5b0bf44da8f2f97c236ab9c2410258a303407cc5c7c6ba2b9d2b72354629931c", 5, 4, 0, heddle_launch_beam_candidates__f32__k4, "rwwww"},
-      {"beam_candidates__f32__k64", "98620a9c126b524e3e6ad713138587a724f39d648dcfb0029d5eb852ee600a2c", 5, 4, 0, heddle_launch_beam_candidates__f32__k64, "rwwww"},
-      {"beam_candidates__f32__k8", "3e949c0f9ec3e4b17553d8a94024a47d6ac9ffcbe3cfb93fc472381645af2585", 5, 4, 0, heddle_launch_beam_candidates__f32__k8, "rwwww"},
+      {"beam_candidates__bf16__k1", "abf7926440259e4c1f840214cf59984ee29fa755251770773fabbe3b4494c072", 5, 4, 0, heddle_launch_beam_candidates__bf16__k1, "rwwww"},
+      {"beam_candidates__bf16__k16", "f6606b65657cc071746ded5d895a41393159ad04eb910de19f63dad81f67481e", 5, 4, 0, heddle_launch_beam_candidates__bf16__k16, "rwwww"},
+      {"beam_candidates__bf16__k2", "89d5d37f533cb3866d57085908ee109d72c4b5801aa2aefea61d217ad6b64b69", 5, 4, 0, heddle_launch_beam_candidates__bf16__k2, "rwwww"},
+      {"beam_candidates__bf16__k32", "62461f03d82128773864e16fffb9cda5a9c4fbdfd82b4f718f6f51b7a2538277", 5, 4, 0, heddle_launch_beam_candidates__bf16__k32, "rwwww"},
+      {"beam_candidates__bf16__k4", "97cb1bf8dc1a6cd49906ed1b527ee0077b8ef606d68441fa9f922ea33d227a4c", 5, 4, 0, heddle_launch_beam_candidates__bf16__k4, "rwwww"},
+      {"beam_candidates__bf16__k64", "e57f5bda4c7b1a60230a42427b0aada024f23d8bee29652d217a06d9d338e534", 5, 4, 0, heddle_launch_beam_candidates__bf16__k64, "rwwww"},
+      {"beam_candidates__bf16__k8", "88f9237851ca6c86e409bbac70814041920d50fb11c94f0b958abefa4a60dfcc", 5, 4, 0, heddle_launch_beam_candidates__bf16__k8, "rwwww"},
+      {"beam_candidates__f16__k1", "f0ec99ce775fc65de90d54d09414308f44713fc4d3c684632c90a127e2507a4b", 5, 4, 0, heddle_launch_beam_candidates__f16__k1, "rwwww"},
+      {"beam_candidates__f16__k16", "c4577b80162da4686a22abe6c9b8996ba84ff5d1fee1c658a742e935dd1035fe", 5, 4, 0, heddle_launch_beam_candidates__f16__k16, "rwwww"},
+      {"beam_candidates__f16__k2", "4853dd2ef6a91f4748afa99a2e5e0dc7ee833f66e920b70e98dbdc8f5e9e6e50", 5, 4, 0, heddle_launch_beam_candidates__f16__k2, "rwwww"},
+      {"beam_candidates__f16__k32", "9aaaad8b9d9f6c1b8f8d0069ac4319d6239d99e48ed13dc98f568191dbdc0ac1", 5, 4, 0, heddle_launch_beam_candidates__f16__k32, "rwwww"},
+      {"beam_candidates__f16__k4", "20bfdd768c57adb41bfe01d1dc96445188aacd7e44d3a961554e0261c38a4ae4", 5, 4, 0, heddle_launch_beam_candidates__f16__k4, "rwwww"},
+      {"beam_candidates__f16__k64", "e3fd2f03c7df2498b5f60de48f776fd2e8fb436e61b08398fb7e3c2e314b28ca", 5, 4, 0, heddle_launch_beam_candidates__f16__k64, "rwwww"},
+      {"beam_candidates__f16__k8", "55ce219038e46006006363ed2a83736f2ef36364f211a2d9194295984e8733d6", 5, 4, 0, heddle_launch_beam_candidates__f16__k8, "rwwww"},
+      {"beam_candidates__f32__k1", "a608df8e16b2f8671db83fd67ca96044778e5f7a5c74f1c26781fa4075a6d6ce", 5, 4, 0, heddle_launch_beam_candidates__f32__k1, "rwwww"},
+      {"beam_candidates__f32__k16", "83b888843977fc340a8fe4e0db6581b4d96bd770840d320f110275884252144e", 5, 4, 0, heddle_launch_beam_candidates__f32__k16, "rwwww"},
+      {"beam_candidates__f32__k2", "3462df372b8ee169724415714c949890478fba77971fafc0a13367b7f1007869", 5, 4, 0, heddle_launch_beam_candidates__f32__k2, "rwwww"},
+      {"beam_candidates__f32__k32", "f9249a50dcfb0e3f5de5af158f4ae7d7e541a2d33e8e82300263cb5ce5849daf", 5, 4, 0, heddle_launch_beam_candidates__f32__k32, "rwwww"},
+      {"beam_candidates__f32__k4", "1ac5f9927eff652b308f668ce24c2164f76b7ad7f05ca63f1ac76c52b0d58b21", 5, 4, 0, heddle_launch_beam_candidates__f32__k4, "rwwww"},
+      {"beam_candidates__f32__k64", "f2a3985e8c9cd86c42738cab461e8eb09a766cda26dd4d6be2fc08b935f836dc", 5, 4, 0, heddle_launch_beam_candidates__f32__k64, "rwwww"},
+      {"beam_candidates__f32__k8", "38c981828a44cb1cf7cafa60e7626b66839d31b9d6b0d3aec2e91739ddd2af6f", 5, 4, 0, heddle_launch_beam_candidates__f32__k8, "rwwww"},
       {"beam_heads__bf16", "d70dfb9b0346bcd6e6082b1e7f2f7cfa7c883152c41700edfd82d8548ea1d967", 3, 5, 0, heddle_launch_beam_heads__bf16, "rrw"},
       {"beam_heads__f16", "9223cd0dbf5af6ccaae62c252e2dd69e903c9380ca6e31e732b0d9848210c0f1", 3, 5, 0, heddle_launch_beam_heads__f16, "rrw"},
       {"beam_heads__f32", "dbf66d75a76a4a6336ca27519fce1ec45eac603d0a4108669f52e72e4561682a", 3, 5, 0, heddle_launch_beam_heads__f32, "rrw"},
@@ -858,6 +871,7 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"greedy__bf16", "beb9503ffe977e8c92789a08a209f551630aa7049c655f5d2b3888c8bff6a831", 7, 4, 0, heddle_launch_greedy__bf16, "rrrrrww"},
       {"greedy__f16", "75f52126136fb66d12b50b5abf3723304f88d10ec0a720471dd82db1e3ed8b66", 7, 4, 0, heddle_launch_greedy__f16, "rrrrrww"},
       {"greedy__f32", "ce9dfbff345fbf8245034a2b6fab6c2d70a7e26dde741ac22bfc9e956a78b930", 7, 4, 0, heddle_launch_greedy__f32, "rrrrrww"},
+      {"greedy_of_peaks", "902253ee0690f482dd18597b7ec206cded493ce8e5ebeb51858ec904f559c0ca", 8, 4, 0, heddle_launch_greedy_of_peaks, "rrrrrrww"},
       {"int8_bias_gelu__f16", "284bb48ccafe0c91a0bb31b2959185fdafe001f0cf0b19eeb76e31a7d405ee84", 4, 2, 1, heddle_launch_int8_bias_gelu__f16, "rrrw"},
       {"int8_bias_gelu__f32", "73edddf030236323b1e83862e74c71a6f6059c57b9c8172e8f2f93232bf309f1", 4, 2, 1, heddle_launch_int8_bias_gelu__f32, "rrrw"},
       {"int8_bias_gelu_tanh__f16", "7e682eb7d9f9da5d98a02a36b3bd301f4ef493b772a5862c2d584246f4bf05af", 4, 2, 1, heddle_launch_int8_bias_gelu_tanh__f16, "rrrw"},
@@ -1113,6 +1127,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"past_heads__bf16", "6bd8ce393a36fbaff2b1e1ef240769900184cbf16e0869e84d3ba55946806e15", 3, 6, 0, heddle_launch_past_heads__bf16, "rrw"},
       {"past_heads__f16", "d460e742f971bc5d83d2e70dbf6fe7db32cc0fe58e2336fd47693df3c5a95897", 3, 6, 0, heddle_launch_past_heads__f16, "rrw"},
       {"past_heads__f32", "34e765e3abb76bf21dffbeb738cf927dddf3b4be2b3118d86d3ae9f81218d0ca", 3, 6, 0, heddle_launch_past_heads__f32, "rrw"},
+      {"peaks__bf16", "3089a7bbaebcf56aa3d344f7dba00a94b117e9391252fc7c1d71b2b9d949cd17", 3, 3, 0, heddle_launch_peaks__bf16, "rww"},
+      {"peaks__f16", "07fd3e94d77f4e753d38b73e6d8ba2466f41a8f3a24a7c477dff2fcdf9625000", 3, 3, 0, heddle_launch_peaks__f16, "rww"},
+      {"peaks__f32", "baf39757c3d7e4e8f197661fcf9757c9620526eb6cfaf8753cfb0f9e0cd90bca", 3, 3, 0, heddle_launch_peaks__f32, "rww"},
       {"penalise__bf16", "89421632c5583a828d9b4236937cd4e1b7cd1c64234a501071574a5ba92c35f5", 4, 2, 0, heddle_launch_penalise__bf16, "rrrw"},
       {"penalise__f16", "4514bb1287c2785e390f9ecbd166acfd8de0399edc272713b005ae8a3b231263", 4, 2, 0, heddle_launch_penalise__f16, "rrrw"},
       {"penalise__f32", "e6c4e2058321607a258e6fa23010fde4163abe50c5c8a1367cbac757f77b9728", 4, 2, 0, heddle_launch_penalise__f32, "rrrw"},
@@ -1171,9 +1188,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rows_from_int8_col32__bf16", "c89b876c905a24944630b183529531bfe7cf1c22e3649a431625f9dd8325b241", 2, 2, 1, heddle_launch_rows_from_int8_col32__bf16, "rw"},
       {"rows_from_int8_col32__f16", "8487bf4fcfe9f3b45f5fa1ad0059ea275b8b5fc6144008af21935aa2df85adbc", 2, 2, 1, heddle_launch_rows_from_int8_col32__f16, "rw"},
       {"rows_from_int8_col32__f32", "718852c259d88d34ee534d11481104bf778f9fe6d1eedcd0379e839a4a3062fc", 2, 2, 1, heddle_launch_rows_from_int8_col32__f32, "rw"},
-      {"sample__bf16", "f40e1fe1f6556c2dbd5bf65880ea833a5da7b71d1cc29c80a09711c7ca7a3683", 13, 4, 0, heddle_launch_sample__bf16, "rrrrrrrrrrrww"},
-      {"sample__f16", "a585e36b7338b4f92446005c1961569b5afcfb845d1646af01e6127cfb866170", 13, 4, 0, heddle_launch_sample__f16, "rrrrrrrrrrrww"},
-      {"sample__f32", "058d3aa2056bef39073e676561e46db39b5a7408e096819ec7cbb9f75feb5646", 13, 4, 0, heddle_launch_sample__f32, "rrrrrrrrrrrww"},
+      {"sample__bf16", "a8f738aea7ccbdd92783db11b0e53d1afd4737a6afcbe806618c93f0c584ff62", 13, 4, 0, heddle_launch_sample__bf16, "rrrrrrrrrrrww"},
+      {"sample__f16", "ddf25de2560b4c1decf87d9d50feea88e80be1739098df074fe112da4a4265c7", 13, 4, 0, heddle_launch_sample__f16, "rrrrrrrrrrrww"},
+      {"sample__f32", "46c986d68f7f0ee3f704060ccfe30d4e2187cb751da8aa1c8089bf82e83173dc", 13, 4, 0, heddle_launch_sample__f32, "rrrrrrrrrrrww"},
       {"sample_candidates__k1", "1f56ec9330a54751d458aca77cee355c67ce8e38cfd758204454b1634dd296b1", 14, 6, 0, heddle_launch_sample_candidates__k1, "rrrrrrrrrrrrww"},
       {"sample_candidates__k16", "cb0e9caa2d9951cb114a5f68903c893f6d54fd4596e1b63143acc18de6688dc5", 14, 6, 0, heddle_launch_sample_candidates__k16, "rrrrrrrrrrrrww"},
       {"sample_candidates__k2", "227bb6c882a368cc5beb8520953e3de6aaee321f880cc9cb566ab11df238c347", 14, 6, 0, heddle_launch_sample_candidates__k2, "rrrrrrrrrrrrww"},
@@ -1181,6 +1198,12 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"sample_candidates__k4", "4a0faa33e06b52650cddd0c18e109097ef58adcf7ec6fb5161bbed5e9b13131b", 14, 6, 0, heddle_launch_sample_candidates__k4, "rrrrrrrrrrrrww"},
       {"sample_candidates__k64", "10b0f9c419f3e49952d362a0a11ccf30e1fce41d40cdd1a5606f2c46e9fdd5e5", 14, 6, 0, heddle_launch_sample_candidates__k64, "rrrrrrrrrrrrww"},
       {"sample_candidates__k8", "e14c0bad282791f9649430090fa3952dcffff213f22ee31d93d375875119ac0b", 14, 6, 0, heddle_launch_sample_candidates__k8, "rrrrrrrrrrrrww"},
+      {"sample_narrowed__bf16", "dd17e5bb2d4de182cb7bf47b86de3822e731eabd08ba6414f289f7108a4fc3b1", 18, 7, 0, heddle_launch_sample_narrowed__bf16, "rrrrrrrrrrrrrrrrww"},
+      {"sample_narrowed__f16", "19a7bb6a8e5d787ec95fdfff33fe20a2d54c509b5f54121d7aaaf07c0e57637b", 18, 7, 0, heddle_launch_sample_narrowed__f16, "rrrrrrrrrrrrrrrrww"},
+      {"sample_narrowed__f32", "08ff05e86759af8fe5241ea89ead84c1872ee9efd76317a7d30e287fdec8b7fc", 18, 7, 0, heddle_launch_sample_narrowed__f32, "rrrrrrrrrrrrrrrrww"},
+      {"sample_parts__bf16", "63b8ea0373d10e9eb1e7c99e751b64d202e3c81f70f424607e1830511b44cefa", 13, 5, 0, heddle_launch_sample_parts__bf16, "rrrrrrrrrrrww"},
+      {"sample_parts__f16", "89f097914ca0c4705fd6bb893abfdb994fed41bad460311fd869164bc1f1ad36", 13, 5, 0, heddle_launch_sample_parts__f16, "rrrrrrrrrrrww"},
+      {"sample_parts__f32", "5ef1fb8fb1a96cdb412909a895dd8eda45b6c6cfdc1ab8f89848e08416f64185", 13, 5, 0, heddle_launch_sample_parts__f32, "rrrrrrrrrrrww"},
       {"scale__bf16", "2be4bb49302280d8fc67389ebdf20275043c0d0b0d54ab0af5eb85a363ec43ec", 2, 2, 1, heddle_launch_scale__bf16, "rw"},
       {"scale__f16", "262695880bf12f7ea70c00f002bfb8e8140888d5c590c5a425bcd91808b0d6fc", 2, 2, 1, heddle_launch_scale__f16, "rw"},
       {"scale__f32", "a6f3852872b9f7cbc5bf688c55b95f0676b9845a9215c766b4a8f62b6b11dc78", 2, 2, 1, heddle_launch_scale__f32, "rw"},
@@ -1243,6 +1266,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"unpack_split_kv__bf16", "33161fd40e8289960fbceed137bb24e876507501ce84e86067587356d99c37d8", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
       {"unpack_split_kv__f16", "681fb3d4b05d1bbc64a46ac42fb748043f64b16b9877f77709c81a3b674e14da", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
       {"unpack_split_kv__f32", "45d3a9beba19631c5a9a89307c938c28da7068dc951ec387d55346b289300264", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},
+      {"weigh_parts__bf16", "3e2c4ca1fdd961d0d0d71aa15f33d504e6f49081ee418a287d2c00f2d64ec040", 5, 3, 0, heddle_launch_weigh_parts__bf16, "rrwww"},
+      {"weigh_parts__f16", "4c72f4699fc26edd4f7fa4ef0e1f3bd6515221f286da4a5d383f10e3678fe2b6", 5, 3, 0, heddle_launch_weigh_parts__f16, "rrwww"},
+      {"weigh_parts__f32", "6dcc062d75929ea0f3f5efb1f619be2c5341fd679e9cc0562d7f3918b35c3edc", 5, 3, 0, heddle_launch_weigh_parts__f32, "rrwww"},
       {"word_lookup__bf16", "17497fbb14a048a8adbf5d761740ff5e1a1e2d3a9b48d023e4dacb2eda7c4726", 3, 3, 0, heddle_launch_word_lookup__bf16, "rrw"},
       {"word_lookup__f16", "3800192ef28d4498c81c3db5272714c409dcef3e25991550e3b4b42dc25f86f8", 3, 3, 0, heddle_launch_word_lookup__f16, "rrw"},
       {"word_lookup__f32", "d1b2ff28b70ea4fde400f847176a6900cb2c028b38a1868a1b12e2e40f61ae90", 3, 3, 0, heddle_launch_word_lookup__f32, "rrw"},
