@@ -15,7 +15,16 @@ import {
 import { hiddenStates, pooler, sequenceClassifiers, spanClassifier, tokenClassifier } from './graphs/heads.js'
 import { keepBeamTokens, keepTokens, llamaHead, llamaLikelihood, llamaSomeLogits, llamaWords } from './graphs/llama_ends.js'
 import { llamaLayers } from './graphs/llama_layer.js'
-import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from './graphs/sampling.js'
+import {
+  greedyPartsStep,
+  greedyStep,
+  minimumStep,
+  penaltyStep,
+  sampleNarrowedStep,
+  samplePartsStep,
+  sampleStep,
+  sampleTopStep,
+} from './graphs/sampling.js'
 import { embedScaled, finalNorm, memoryKeysValues } from './graphs/seq2seq_encoder.js'
 import * as headLayouts from './layouts/heads.js'
 import * as matrixLayouts from './layouts/matrix.js'
@@ -56,8 +65,10 @@ import { markSeen, penalise } from './ops/penalise.js'
 import { record, recordBeams } from './ops/record.js'
 import { rmsNorm } from './ops/rms_norm.js'
 import { rotateHalves } from './ops/rotate_halves.js'
-import { greedy, sample } from './ops/sample.js'
+import { peaks } from './ops/row_parts.js'
+import { greedy, greedyOfPeaks, sample } from './ops/sample.js'
 import { sampleCandidates } from './ops/sample_candidates.js'
+import { sampleNarrowed, sampleParts, weighParts } from './ops/sample_parts.js'
 import { scale } from './ops/scale.js'
 import { softmax } from './ops/softmax.js'
 import { splitHeads } from './ops/split_heads.js'
@@ -119,6 +130,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   gelu,
   geluTanh,
   greedy,
+  greedyOfPeaks,
   int8Col32FromRows,
   layerNorm,
   magnitudeHistogram,
@@ -137,6 +149,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   nextStep,
   pastHeads,
   pastHeadsInt8,
+  peaks,
   penalise,
   record,
   recordBeams,
@@ -149,6 +162,8 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   rowsFromInt8Col32,
   sample,
   sampleCandidates,
+  sampleNarrowed,
+  sampleParts,
   scale,
   silu,
   softmax,
@@ -157,6 +172,7 @@ export const ops: Readonly<Record<string, Op>> = byName<Op>([
   swiglu,
   tanh,
   tokenLoss,
+  weighParts,
   wordLookup,
   ...Object.values(standard),
 ])
@@ -187,6 +203,7 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   encoderLayerRelu,
   encoderLayerSilu,
   finalNorm,
+  greedyPartsStep,
   greedyStep,
   hiddenStates,
   keepBeams,
@@ -206,6 +223,8 @@ export const graphs: Readonly<Record<string, GraphDecl>> = byName<GraphDecl>([
   penaltyStep,
   pooler,
   sampleStep,
+  sampleNarrowedStep,
+  samplePartsStep,
   sampleTopStep,
   ...Object.values(sequenceClassifiers),
   spanClassifier,

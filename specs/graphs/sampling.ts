@@ -6,8 +6,10 @@ import { graph, tensor } from 'heddle'
 import { beamCandidates } from '../ops/beam_candidates.js'
 import { suppressEnds } from '../ops/ends.js'
 import { markSeen, penalise } from '../ops/penalise.js'
-import { greedy, sample } from '../ops/sample.js'
+import { peaks } from '../ops/row_parts.js'
+import { greedy, greedyOfPeaks, sample } from '../ops/sample.js'
 import { sampleCandidates } from '../ops/sample_candidates.js'
+import { sampleNarrowed, sampleParts, weighParts } from '../ops/sample_parts.js'
 
 const ending = {
   step: tensor('i32', 'o'),
@@ -25,15 +27,20 @@ export const greedyStep = graph('greedy_step', {
   },
 })
 
+/** The same by way of `p` parts of a row, where few rows of many words would leave a device idle. */
+export const greedyPartsStep = graph('greedy_parts_step', {
+  inputs: { logits: tensor('f32', 'r v'), ...ending },
+  weights: {},
+  build: (g, { logits, ...inputs }) => {
+    const { tops, ids } = g.apply(peaks, { logits }, {}, { p: 'p' })
+    const { words, finishedAfter } = g.apply(greedyOfPeaks, { tops, ids, ...inputs })
+    return { nodes: { peaks: tops, chosen: words }, outputs: { words, finished: finishedAfter } }
+  },
+})
+
 /** What a draw asks for besides. */
-const request = {
-  temperature: tensor('f32', 'r'),
-  topK: tensor('i32', 'r'),
-  topP: tensor('f32', 'r'),
-  minP: tensor('f32', 'r'),
-  seedsLow: tensor('i32', 'r'),
-  seedsHigh: tensor('i32', 'r'),
-} as const
+const drawn = { temperature: tensor('f32', 'r'), seedsLow: tensor('i32', 'r'), seedsHigh: tensor('i32', 'r') } as const
+const request = { ...drawn, topK: tensor('i32', 'r'), topP: tensor('f32', 'r'), minP: tensor('f32', 'r') } as const
 
 export const sampleStep = graph('sample_step', {
   inputs: { logits: tensor('f32', 'r v'), ...request, ...ending },
@@ -41,6 +48,30 @@ export const sampleStep = graph('sample_step', {
   build: (g, inputs) => {
     const { words, finishedAfter } = g.apply(sample, inputs)
     return { nodes: { chosen: words }, outputs: { words, finished: finishedAfter } }
+  },
+})
+
+/** The same by way of `p` parts of a row, for draws that nothing narrows. */
+export const samplePartsStep = graph('sample_parts_step', {
+  inputs: { logits: tensor('f32', 'r v'), ...drawn, ...ending },
+  weights: {},
+  build: (g, { logits, ...inputs }) => {
+    const { tops, ids, sums } = g.apply(weighParts, { logits, temperature: inputs.temperature }, {}, { p: 'p' })
+    const { words, finishedAfter } = g.apply(sampleParts, { logits, tops, ids, sums, ...inputs })
+    return { nodes: { weighed: sums, chosen: words }, outputs: { words, finished: finishedAfter } }
+  },
+})
+
+/** The same for draws that are narrowed in any way: among `k` candidates of each part, where all words that remain are some of these. */
+export const sampleNarrowedStep = graph('sample_narrowed_step', {
+  inputs: { logits: tensor('f32', 'r v'), ...request, ...ending },
+  weights: {},
+  build: (g, { logits, ...inputs }) => {
+    const { tops, ids, sums } = g.apply(weighParts, { logits, temperature: inputs.temperature }, {}, { p: 'p' })
+    const { values } = g.apply(beamCandidates, { logits }, {}, { p: 'p', k: 'k' })
+    const made = { logits, tops, ids, sums, values: g.view(values, 'r p*k'), ranked: values }
+    const { words, finishedAfter } = g.apply(sampleNarrowed, { ...made, ...inputs })
+    return { nodes: { weighed: sums, candidates: values, chosen: words }, outputs: { words, finished: finishedAfter } }
   },
 })
 

@@ -2,13 +2,11 @@
  * First stage of a step of beam search: each row of logits in parts, so that few rows still fill a device. Of every part, the largest
  * logits with their ids, and what the row's log-softmax needs: one pass over the logits.
  */
-import { exp, idiv, maximum, minimum, op, row, sum, tensor, topK } from 'heddle'
+import { exp, maximum, minimum, op, row, sum, tensor, topK } from 'heddle'
+import { partLength } from './row_parts.js'
 
 /** Logits below this count as no probability, so that a part of nothing but -Infinity has a sum of 0 and no NaN. */
 const lowest = -3e38
-
-/** Parts begin at multiples of this many logits, so that they can be read in wide accesses. */
-const aligned = 8
 
 /**
  * Rows `r` of `v` logits in `p` parts of equal length; the last ones are shorter or empty. `values` are largest first, ties to the lowest
@@ -29,7 +27,7 @@ export const beamCandidates = op('beam_candidates', {
   body:
     ({ logits }, { v, p, k }) =>
     (r, q) => {
-      const length = idiv(v + aligned * p - 1, aligned * p) * aligned
+      const length = partLength(v, p)
       const first = q * length
       const count = minimum(length, v - first)
       const x = row(count, (c) => logits(r, first + c))

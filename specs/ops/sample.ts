@@ -6,10 +6,10 @@ import { argmax, exp, max, maximum, min, op, row, scan, sum, tensor, threshold, 
 import { isEnd } from './ends.js'
 
 /** Whether a largest logit is one: it is NaN where any logit is. */
-const isNumber = (peak: number): boolean => peak >= Number.NEGATIVE_INFINITY
+export const isNumber = (peak: number): boolean => peak >= Number.NEGATIVE_INFINITY
 
 /** What ends a row: end ids, and its most tokens, which `step` counts. */
-const ending = {
+export const ending = {
   step: tensor('i32', 'o'),
   finished: tensor('i32', 'r'),
   limit: tensor('i32', 'r'),
@@ -37,7 +37,7 @@ export const requests = {
   seedsHigh: { from: -1e9, to: 1e9 },
 } as const
 
-const chosen = { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') } as const
+export const chosen = { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') } as const
 
 /**
  * The most likely word of each row; the lowest id among equals. Where a logit is NaN there is none: the word is -1, and the row finishes.
@@ -56,6 +56,27 @@ export const greedy = op('greedy', {
       const best = argmax(v, (c) => logits(r, c))
       const peak = max(v, (c) => logits(r, c))
       const word = isNumber(peak) ? best : -1
+      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
+      const done = finished(r) !== 0
+      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
+      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+    },
+})
+
+/**
+ * The same from the rows' parts, as `peaks` leaves them: the second stage where few rows would leave a device idle.
+ */
+export const greedyOfPeaks = op('greedy_of_peaks', {
+  dims: ['r', 'p', 'o', 'e'],
+  inputs: { tops: tensor('f32', 'r p'), ids: tensor('i32', 'r p'), ...ending },
+  outputs: chosen,
+  facts: { ...endings, ids: { from: 0, to: 1000 }, ends: { from: 0, to: 1000 } },
+  body:
+    ({ tops, ids, step, finished, limit, ends }, { p, e }) =>
+    (r) => {
+      const best = argmax(p, (q) => tops(r, q))
+      const peak = max(p, (q) => tops(r, q))
+      const word = isNumber(peak) ? ids(r, best) : -1
       const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
       const done = finished(r) !== 0
       const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)

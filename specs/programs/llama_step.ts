@@ -7,15 +7,22 @@
  */
 import { type Programming, type ProgramResult, type ProgramTensor, program, tensor } from 'heddle'
 import { keepTokens, llamaHead, llamaWords } from '../graphs/llama_ends.js'
-import { greedyStep, minimumStep, penaltyStep, sampleStep, sampleTopStep } from '../graphs/sampling.js'
+import {
+  greedyPartsStep,
+  minimumStep,
+  penaltyStep,
+  sampleNarrowedStep,
+  samplePartsStep,
+  sampleTopStep,
+} from '../graphs/sampling.js'
 import { cacheStates, type LlamaProgram, llamaConfig, llamaSizes, llamaStack } from './llama.js'
 import { at, pick, type Values } from './values.js'
 
 export interface LlamaStepProgram extends LlamaProgram {
   /** Steps of a run. */
   readonly steps: number
-  /** How words are chosen: the likeliest, drawn from all, or drawn from a top-k. */
-  readonly choice: 'greedy' | 'sample' | 'sample_top'
+  /** How words are chosen: the likeliest, or drawn from all, from those that something narrows a draw to, or from a top-k. */
+  readonly choice: 'greedy' | 'sample' | 'sample_narrowed' | 'sample_top'
   /** Words that were seen are less likely. */
   readonly penalised: boolean
   /** Rows have a least number of tokens. */
@@ -57,6 +64,19 @@ function states(p: Programming, settings: LlamaStepProgram) {
   return { carried, fixed, caches: cacheStates(p, settings) }
 }
 
+/** Logits, and what says when a row ends. */
+type Logits = Readonly<Record<'logits' | 'step' | 'finished' | 'ends' | 'limit', ProgramResult>>
+
+/** What chooses words from logits, of which parts of a row are looked at by themselves: few rows of so many words leave a device idle. */
+function chosenBy(p: Programming, choice: LlamaStepProgram['choice'], inputs: Logits, fixed: Values) {
+  const about = { label: 'choose', dims: { p: 'q' } }
+  if (choice === 'greedy') return p.apply(greedyPartsStep, inputs, {}, {}, about)
+  const draws = pick(fixed, ['temperature', 'seedsLow', 'seedsHigh'])
+  if (choice === 'sample') return p.apply(samplePartsStep, { ...inputs, ...draws }, {}, {}, about)
+  const narrowed = { ...inputs, ...draws, ...pick(fixed, ['topK', 'topP', 'minP']) }
+  return p.apply(choice === 'sample_narrowed' ? sampleNarrowedStep : sampleTopStep, narrowed, {}, {}, about)
+}
+
 /** The words of the next step. */
 function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult, settings: LlamaStepProgram): Values {
   const common = { ...pick(now, ['step', 'finished']), ...pick(fixed, ['ends', 'limit']) }
@@ -72,15 +92,7 @@ function choose(p: Programming, now: Values, fixed: Values, given: ProgramResult
     const inputs = { logits, step: common.step, ends: common.ends, minimum: at(fixed, 'minimum') }
     logits = p.apply(minimumStep, inputs, {}, {}, { label: 'minimum' }).logits
   }
-  const inputs = { logits, ...common }
-  const label = { label: 'choose' }
-  const drawn = () => pick(fixed, ['temperature', 'topK', 'topP', 'minP', 'seedsLow', 'seedsHigh'])
-  const chosen =
-    settings.choice === 'greedy'
-      ? p.apply(greedyStep, inputs, {}, {}, label)
-      : settings.choice === 'sample'
-        ? p.apply(sampleStep, { ...inputs, ...drawn() }, {}, {}, label)
-        : p.apply(sampleTopStep, { ...inputs, ...drawn() }, {}, {}, { ...label, dims: { p: 'q' } })
+  const chosen = chosenBy(p, settings.choice, { logits, ...common }, fixed)
   const before = { ...pick(now, ['step', 'history', 'places', 'finished']), words: chosen.words }
   return { ...made, ...chosen, ...p.apply(keepTokens, before, {}, {}, { label: 'keep' }) }
 }

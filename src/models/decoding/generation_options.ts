@@ -74,12 +74,15 @@ export interface Sampling {
   readonly seeds: readonly number[]
 }
 
+/** The most candidates of a part that kernels are compiled for. */
+export const mostCandidates = rankedCounts.at(-1) ?? 0
+
 /**
  * Candidates of each part of a row that a draw looks at: the count kernels are compiled for that holds its top-k; undefined where it
  * looks at every word.
  */
 export const candidatesOf = ({ topK }: Sampling): number | undefined =>
-  topK === 0 || topK > (rankedCounts.at(-1) ?? 0) ? undefined : countFor(topK)
+  topK === 0 || topK > mostCandidates ? undefined : countFor(topK)
 
 /** How words are chosen. */
 export type Choice = { readonly kind: 'greedy' } | Beams | Sampling

@@ -12,7 +12,14 @@ import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import { type CompiledProgram, compileProgram, type ModelPlan } from '../../program/index.js'
 import { type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
-import { type Beams, type Choice, candidatesOf, type Generation, stoppingOf } from '../decoding/generation_options.js'
+import {
+  type Beams,
+  type Choice,
+  candidatesOf,
+  type Generation,
+  type Sampling,
+  stoppingOf,
+} from '../decoding/generation_options.js'
 import type { LlamaConfig } from './config.js'
 import { rotaryDims } from './rotary_config.js'
 import { type Reach, weightTensors } from './weights.js'
@@ -56,13 +63,22 @@ function common(config: LlamaConfig): LlamaProgram {
   }
 }
 
+/** What a step draws from. */
+function drawOf(choice: Sampling): LlamaStepProgram['choice'] {
+  if (candidatesOf(choice) !== undefined) return 'sample_top'
+  return choice.topK === 0 && choice.topP === 1 && choice.minP === 0 ? 'sample' : 'sample_narrowed'
+}
+
 /** How a step chooses words, where it follows one text. */
 function choiceOf(
   choice: Exclude<Choice, Beams>,
   { repetitionPenalty, minNewTokens }: Generation,
 ): Pick<LlamaStepProgram, 'choice' | 'penalised' | 'minimum'> {
-  const kind = choice.kind === 'greedy' ? 'greedy' : candidatesOf(choice) === undefined ? 'sample' : 'sample_top'
-  return { choice: kind, penalised: repetitionPenalty !== 1, minimum: minNewTokens > 0 }
+  return {
+    choice: choice.kind === 'greedy' ? 'greedy' : drawOf(choice),
+    penalised: repetitionPenalty !== 1,
+    minimum: minNewTokens > 0,
+  }
 }
 
 export const promptProgram = (config: LlamaConfig, gives: Given): Program => llamaPrompt.of({ ...common(config), gives })

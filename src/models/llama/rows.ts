@@ -14,7 +14,7 @@ import type { Session } from '../../runtime/session.js'
 import { type SharedArena, sharedArena } from '../../runtime/shared_arena.js'
 import { openStates, type States } from '../../runtime/states.js'
 import { type BeamSizes, beamParts, beamSizes } from '../decoding/beam_search.js'
-import { candidatesOf, type Generation } from '../decoding/generation_options.js'
+import { candidatesOf, type Generation, mostCandidates } from '../decoding/generation_options.js'
 import type { FloatType } from '../files/convert.js'
 import { lruCache } from '../lru_cache.js'
 import type { LlamaConfig } from './config.js'
@@ -183,18 +183,26 @@ const stepDims = ({ config, generation: { choice }, shape }: RowsConfig) => ({
   ...candidateDims(config.vocab, choice, shape),
 })
 
-/** Parts of a row of logits, and candidates of each, where words are chosen among candidates. */
+/** Logits of a part of a row where one word is chosen: so few that the parts of one row fill a device. */
+const partLength = 1024
+
+/**
+ * Parts of a row of logits, and candidates of each, where words are chosen among candidates. The parts follow from the vocabulary alone, or
+ * roundings of what is added part by part would depend on what else is in the batch.
+ */
 function candidateDims(
   vocab: number,
   choice: Generation['choice'],
   { ends }: Pick<RowsShape, 'ends'>,
-): { readonly q?: number } & Partial<Pick<BeamSizes, 'k'>> {
+): { readonly q: number } & Partial<Pick<BeamSizes, 'k'>> {
   if (choice.kind === 'beams') {
     const { p, k } = beamSizes({ ...choice, vocab, ends })
     return { q: p, k }
   }
-  const k = choice.kind === 'sampling' ? candidatesOf(choice) : undefined
-  return k === undefined ? {} : { q: beamParts(vocab), k }
+  const q = Math.ceil(vocab / partLength)
+  if (choice.kind === 'greedy') return { q }
+  const k = candidatesOf(choice)
+  return k === undefined ? { q, k: mostCandidates } : { q: beamParts(vocab), k }
 }
 
 /** The memory of a program's states, and what they hold behind it. */

@@ -1,0 +1,32 @@
+/**
+ * Rows of logits in parts, so that few rows still fill a device: how long a part is, and the likeliest word of each. What chooses words reads
+ * that instead of the row.
+ */
+import { argmax, idiv, max, minimum, op, row, tensor } from 'heddle'
+
+/** Parts begin at multiples of this many logits, so that they can be read in wide accesses. */
+const aligned = 8
+
+/** Logits of each of `p` parts of a row of `v`; the last parts are shorter or empty. */
+export const partLength = (v: number, p: number): number => idiv(v + aligned * p - 1, aligned * p) * aligned
+
+/**
+ * Rows `r` of `v` logits in `p` parts. `tops` are the parts' largest logits: NaN where any is, -Infinity of an empty part. `ids` are their
+ * places in the row, the lowest among equals; that of an empty part says nothing.
+ */
+export const peaks = op('peaks', {
+  dims: ['r', 'v', 'p'],
+  types: { T: ['f32', 'f16', 'bf16'] },
+  inputs: { logits: tensor('T', 'r v') },
+  outputs: { tops: tensor('f32', 'r p'), ids: tensor('i32', 'r p') },
+  facts: { v: { swept: true } },
+  body:
+    ({ logits }, { v, p }) =>
+    (r, q) => {
+      const length = partLength(v, p)
+      const first = q * length
+      const count = minimum(length, v - first)
+      const x = row(count, (c) => logits(r, first + c))
+      return { tops: max(count, x), ids: first + argmax(count, x) }
+    },
+})
