@@ -4,6 +4,7 @@ import type { DType, ScalarType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { RowAxis, Stmt, StmtOf } from '../ir/kernel.js'
 import { freshName as fresh } from '../ir/names.js'
+import type { OwnFold } from '../ir/own_fold.js'
 import type { OwnMonoid } from '../ir/own_monoid.js'
 
 /** The index all constructs of one length share. */
@@ -31,13 +32,18 @@ export type RowDef =
       readonly kind: 'scanned'
       readonly name: string
       readonly type: ScalarType
-      readonly monoid: StmtOf<'scan'>['monoid'] | OwnMonoid
+      readonly monoid: StmtOf<'scan'>['monoid'] | OwnMonoid | OwnFold
       readonly loop: Loop
-      /** Of an element; by a monoid of the author's, one for each field. */
+      /** Of a recurrence: what is carried in front of the first element. */
+      readonly starts?: readonly Expr[]
+      /** Of an element; by a monoid of the author's, one for each field; what a step of a recurrence takes. */
       readonly values: readonly Expr[]
       /** The field that the row is of. */
       readonly field: number
     }
+
+/** What is known before a row's first element is computed. */
+export const startsOf = (row: RowDef): readonly Expr[] => (row.kind === 'scanned' ? (row.starts ?? []) : [])
 
 /** What a row's elements are computed of. */
 export function rowExprs(row: RowDef): readonly Expr[] {

@@ -26,6 +26,7 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   scan: false,
   merge: false,
   mergeScan: false,
+  foldRow: false,
   threshold: false,
   topK: false,
   histogram: false,
