@@ -3,6 +3,7 @@ import { Node } from 'ts-morph'
 import { isIntrinsicName } from '../ir/intrinsics.js'
 import { sameExpr } from '../ir/keys.js'
 import { isMonoidName } from '../ir/monoids.js'
+import { argsort } from './argsort.js'
 import { quote, reject } from './diagnostics.js'
 import { foldCall, integer } from './fold.js'
 import { callFunction } from './functions.js'
@@ -95,6 +96,7 @@ export function callValue(
       if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
       if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
       if (kind === 'histogram') return histogram(args, node, place)
+      if (kind === 'argsort') return argsort(args, node, place, lowering, wanted)
       if (kind === 'topK') return topK(args, node, place, lowering, wanted)
       if (kind === 'fold' && (name === 'last' || name === 'each')) return foldCall(name, args, node, place, lowering, wanted)
       if (kind === 'int') return integer(args, node)

@@ -114,6 +114,16 @@ export interface Ranking {
   readonly value: Expr
 }
 
+/** The places of a row's elements in ascending order: a row in shared memory, which any thread may read at any index. */
+export interface SortedRow {
+  readonly kind: 'argsort'
+  readonly name: string
+  /** The longest row there is memory for. */
+  readonly most: number
+  readonly loop: Loop
+  readonly value: Expr
+}
+
 /** A short row in shared memory, computed once by the threads of the row: it is expensive and read at other indices than its loop's. */
 export interface SharedRow {
   readonly kind: 'sharedRow'
@@ -139,7 +149,7 @@ export type Statement = Stmt | WrittenStore
 export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold
 
 /** What runs in a pass over its loop. */
-export type PassStmt = Reduction | Merged | Histogram | Ranking | SharedRow | LoopStore
+export type PassStmt = Reduction | Merged | Histogram | Ranking | SortedRow | SharedRow | LoopStore
 
 export type NormalStmt = RowStmt | PassStmt
 
@@ -151,7 +161,7 @@ export interface NormalKernel {
   readonly across: RowAxis | undefined
   readonly rows: ReadonlyMap<string, RowDef>
   /** Rows in shared memory, by name. */
-  readonly shared: ReadonlyMap<string, Ranking | SharedRow>
+  readonly shared: ReadonlyMap<string, Ranking | SortedRow | SharedRow>
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]
   readonly statements: readonly NormalStmt[]

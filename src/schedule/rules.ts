@@ -127,9 +127,13 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
   return [...reached, reread]
 }
 
-/** Whether a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps. */
+/** Whether a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps; a block sorts. */
 export const mayHave = (team: Team, steps: readonly Step[]): boolean =>
-  team.kind === 'block' || (team.kind === 'warp' && team.lanes === warp) || !ranks(steps)
+  team.kind === 'block' || (!sorts(steps) && ((team.kind === 'warp' && team.lanes === warp) || !ranks(steps)))
+
+/** Whether rows are sorted, each in the memory of a block. */
+const sorts = (steps: readonly Step[]): boolean =>
+  steps.some((step) => step.kind === 'pass' && step.pass.statements.some(({ kind }) => kind === 'argsort'))
 
 const ranks = (steps: readonly Step[]): boolean =>
   steps.some((step) => step.kind === 'pass' && step.pass.statements.some((s) => passStatementOf(s).meets))

@@ -8,6 +8,7 @@ import { tolerance } from '../../src/verify/tolerance.js'
 import { columnSum } from '../projects/workshop/specs/columns.js'
 import { boundedWalk, gatedRecurrence } from '../projects/workshop/specs/folds.js'
 import { adam } from '../projects/workshop/specs/optimisers.js'
+import { sortRows } from '../projects/workshop/specs/sorts.js'
 import { heddleIn, ownProject } from './own_project.js'
 
 let root: string
@@ -97,5 +98,18 @@ describe('recurrences', () => {
     expect(compare(all.h, exact, bound)).toMatchObject({ passed: true })
     expect(all.last).toEqual(all.h.filter((_, at) => at % n === n - 1))
     expect(compare(all.h, [0, ...exact.slice(0, -1)], bound)).toMatchObject({ passed: false })
+  })
+})
+
+describe('sorted rows', () => {
+  it('have NaN behind all else and zeros of either sign as one, and are refused where no block has memory for them', async () => {
+    await using device = await openDevice('simt', { root })
+    const values = [3, Number.NaN, -0, Number.NEGATIVE_INFINITY, 0, 3, Number.POSITIVE_INFINITY, -0]
+    const { places, descending } = await device.call(sortRows, { x: tensor('f32', [1, 8], Float32Array.from(values)) })
+    expect(Array.from(toNumbers(places))).toEqual([3, 2, 4, 7, 0, 5, 6, 1])
+    expect(Array.from(toNumbers(descending))).toEqual([6, 0, 5, 2, 4, 7, 3, 1])
+    await expect(device.call(sortRows, { x: tensor('f32', [1, 601], new Float32Array(601)) })).rejects.toThrow(
+      'has memory for 600 elements of a row that is sorted, given are 601',
+    )
   })
 })

@@ -29,6 +29,7 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   foldRow: false,
   threshold: false,
   topK: false,
+  argsort: false,
   histogram: false,
   store: false,
 }

@@ -170,6 +170,9 @@ class Program {
         this.#named.set(stmt.name, value)
         this.#named.set(stmt.indices, decided([value]))
         return value
+      case 'argsort':
+        this.#named.set(stmt.name, decided([value]))
+        return value
       case 'histogram':
         return decided([value])
       default:
