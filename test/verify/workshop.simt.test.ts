@@ -103,6 +103,7 @@ describe('recurrences', () => {
 
 describe('sorted rows', () => {
   it('have NaN behind all else and zeros of either sign as one, and are refused where no block has memory for them', async () => {
+    expect((await heddleIn(root, 'gen')).code).toBe(0)
     await using device = await openDevice('simt', { root })
     const values = [3, Number.NaN, -0, Number.NEGATIVE_INFINITY, 0, 3, Number.POSITIVE_INFINITY, -0]
     const { places, descending } = await device.call(sortRows, { x: tensor('f32', [1, 8], Float32Array.from(values)) })
