@@ -46,8 +46,8 @@ export function argsort(args: readonly Value[], node: Node, place: Place, loweri
   return { kind: 'row', name, type: 'i32', length: extent }
 }
 
-/** Refuses what one block has no memory for, and what it cannot do besides. */
-export function checkSorts({ body }: Pick<Kernel, 'body'>, node: Node): void {
+/** Refuses what one block has no memory for, and what no team of threads can do besides. */
+export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
   const sorts = body.flatMap((s) => (s.kind === 'argsort' ? [s.most] : []))
   const all = sorts.reduce((sum, most) => sum + most, 0)
   if (sorts.length > 1 && all > longestSorted)
@@ -57,11 +57,14 @@ export function checkSorts({ body }: Pick<Kernel, 'body'>, node: Node): void {
       `the op sorts rows of ${sorts.join(' and ')} elements, allowed are ${longestSorted} together`,
       'make it two ops',
     )
-  if (sorts.length > 0 && body.some(({ kind }) => kind === 'foldRow' || kind === 'topK'))
+  const has = (kind: Kernel['body'][number]['kind']): boolean => body.some((s) => s.kind === kind)
+  if (sorts.length > 0 && has('topK'))
+    reject('row', node, 'the op sorts a row and ranks one, which take the same memory', 'make it two ops')
+  if (has('foldRow') && (sorts.length > 0 || has('threshold')))
     reject(
       'row',
       node,
-      'the op sorts a row and carries or ranks one: a block sorts, threads carry, and a ranking takes the same memory',
+      `the op carries something along a row, as a warp or a thread does, and ${sorts.length > 0 ? 'sorts one' : 'looks for a threshold'}, as a block does`,
       'make it two ops',
     )
 }

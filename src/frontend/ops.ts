@@ -8,7 +8,7 @@ import { oversize } from '../ir/size.js'
 import { placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import { stmtExprs, visitKernel } from '../ir/walk.js'
-import { checkSorts, sortedDims } from './argsort.js'
+import { checkTeams, sortedDims } from './argsort.js'
 import { lowerBody } from './bodies.js'
 import { reject } from './diagnostics.js'
 import { readSignature, type Signature, type SignatureContext } from './signature.js'
@@ -95,7 +95,7 @@ export function lowerOp(
   const { values, ...lowered } = lowerBody(signature)
   const kernel: Kernel = { name, source, dims, types, attrs, tensors, ...lowered }
   checkSize(kernel, values, nameNode)
-  checkSorts(kernel, nameNode)
+  checkTeams(kernel, nameNode)
   verifyKernel(kernel, 'lowering')
   const simple = simplifyKernel(kernel)
   verifyKernel(simple, 'simplification')

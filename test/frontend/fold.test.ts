@@ -90,6 +90,16 @@ describe('a fold', () => {
     })
   })
 
+  it('stands in no op that a block of threads is needed for', () => {
+    const cut = 'threshold(n, 3, (c) => x(m, c), (c) => 1)'
+    const both = op(`${plain(step('x(m, t) * h'))}\n    const least = ${cut}`, 'row(n, (c) => h.h(c) + least + k(m, c))')
+    refuses(both.replace("op('t'", "op(«'t'»").replace('tensor }', 'tensor, threshold }'), {
+      code: 'row',
+      message: 'the op carries something along a row, as a warp or a thread does, and looks for a threshold, as a block does',
+      hint: 'make it two ops',
+    })
+  })
+
   it('is held to its fields by the TypeScript compiler', () => {
     const unused = (): void => {
       // @ts-expect-error the step returns another field
