@@ -15,10 +15,12 @@
 #include "simt.hpp"
 #define HEDDLE_UNROLL
 #define HEDDLE_UNROLL_FEW
+#define HEDDLE_ROLLED
 #else
 #include "cuda.cuh"
 #define HEDDLE_UNROLL _Pragma("unroll")
 #define HEDDLE_UNROLL_FEW _Pragma("unroll 4")
+#define HEDDLE_ROLLED _Pragma("unroll 1")
 #endif
 
 #if defined(HEDDLE_SIMT)

@@ -80,6 +80,13 @@ class Arguments {
                   static_cast<long long>(fixed), static_cast<long long>(launch_->dims[index]));
   }
 
+  /// A number that the instance has memory for.
+  void at_most(int64_t given, int64_t most, const char* what) {
+    if (status != HEDDLE_OK || given <= most) return;
+    status = fail(error_, HEDDLE_INVALID, "kernel %s has memory for %lld %s, given are %lld", kernel_, static_cast<long long>(most), what,
+                  static_cast<long long>(given));
+  }
+
   float f32_attr(uint32_t index, const char*) const {
     return status != HEDDLE_OK ? 0.0f : static_cast<float>(launch_->attrs[index]);
   }

@@ -128,6 +128,10 @@ struct WarpTeam {
     return static_cast<int64_t>(blockIdx.x) * Rows + static_cast<int>(threadIdx.x) / Lanes;
   }
   __device__ __forceinline__ int lane() const { return static_cast<int>(threadIdx.x) % Lanes; }
+  /// The mask of the row's lanes.
+  __device__ __forceinline__ static unsigned int own_lanes() {
+    return all_ones >> (warp_lanes - Lanes) << (static_cast<int>(threadIdx.x) % warp_lanes / Lanes * Lanes);
+  }
   __device__ __forceinline__ void meet() const { __syncwarp(own_lanes()); }
 
   template <class Monoid>
@@ -142,11 +146,6 @@ struct WarpTeam {
   }
 
  private:
-  /// The mask of the row's lanes.
-  __device__ __forceinline__ static unsigned int own_lanes() {
-    return all_ones >> (warp_lanes - Lanes) << (static_cast<int>(threadIdx.x) % warp_lanes / Lanes * Lanes);
-  }
-
   static constexpr unsigned int all_ones = 0xffffffffu;
 };
 

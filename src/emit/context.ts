@@ -1,9 +1,9 @@
 /** The state of emission of one program: the kind of loop over a row, the offsets declared so far, and which loads were issued early. */
 import type CodeBlockWriter from 'code-block-writer'
-import type { OwnMonoid } from '../ir/own_monoid.js'
 import type { PassRow } from '../schedule/passes.js'
 import type { Scope } from './expression.js'
 import type { RowStarts, WholeRows } from './offsets.js'
+import type { Own } from './own_monoids.js'
 
 /** The loop over the chunks of a row: `kept` holds all of them in registers, `reread` takes one after the other, `single` has one a thread. */
 export type Walk = 'kept' | 'reread' | 'single'
@@ -12,8 +12,8 @@ export interface PassContext extends Scope {
   readonly writer: CodeBlockWriter
   readonly walk: Walk
   readonly starts: RowStarts
-  /** The name of the struct of a monoid of the author's. */
-  readonly ownName: (monoid: OwnMonoid) => string
+  /** The name of the struct of a monoid or a recurrence of the author's. */
+  readonly ownName: (own: Own) => string
   /** The accesses that need no check of their own in a whole row; absent where a thread has one chunk only. */
   readonly whole?: WholeRows
   /** Rows of later passes that are loaded before the first, and the variables that hold them. */

@@ -28,7 +28,7 @@ import { launcherBody } from './launcher.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { emitMatmul } from './matmul_kernel.js'
 import { createNames } from './names.js'
-import { ownMonoids } from './own_monoids.js'
+import { ownHeaders } from './own_monoids.js'
 import { registryText } from './registry.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { placeText, render } from './templates.js'
@@ -118,7 +118,7 @@ const isTuned = ({ generic, program }: MappedKernel): boolean =>
 function headers(mapped: MappedKernel): string[] {
   const { program, instance } = mapped
   return [
-    ...new Set([...headersOf(stepsOf(mapped)), ...(ownMonoids(instance.kernel).length > 0 ? ['fields.cuh'] : [])]),
+    ...new Set([...headersOf(stepsOf(mapped)), ...ownHeaders(instance.kernel)]),
     ...(program.kind === 'columns' ? ['columns.cuh'] : []),
     ...(isTuned(mapped) ? ['tuned.cuh'] : []),
     ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),

@@ -236,7 +236,7 @@ function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: 
     elements: new Map(),
     shared: new Map(),
     starts: [],
-    ownName: (monoid) => ownName(monoid, kernel),
+    ownName: (own) => ownName(own, kernel),
     soon: new Map(),
   }
 }

@@ -6,6 +6,7 @@ import { own } from '../ir/own.js'
 import { sizeOf } from '../schedule/access.js'
 import type { ColumnProgram } from '../schedule/columns.js'
 import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '../schedule/mapped.js'
+import { statementsOf } from '../schedule/passes.js'
 import { sharedText } from './columns.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass, type Parameters } from './kernel.js'
@@ -94,6 +95,9 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
     writeColumnLaunch(mapped, program, args, extents, scope, writer)
     return
   }
+  const sorts = program.kept.flatMap((step) => (step.kind === 'pass' ? statementsOf(step.pass, 'argsort') : []))
+  const bounds = sorts.map(({ most, loop }) => `${expressionText(loop.length, scope)}, ${most}`)
+  for (const bound of new Set(bounds)) writer.writeLine(`arguments.at_most(${bound}, "elements of a row that is sorted");`)
   writer.writeLine(`const int64_t rows = arguments.work(${productText(extents)}, 1);`)
   writer.writeLine('if (arguments.status != HEDDLE_OK || rows == 0) return arguments.status;')
   writer.write('const auto run = [&](auto team, const char* name, auto kernel) ').inlineBlock(() => {

@@ -9,7 +9,7 @@ import { columnProgramNames } from '../schedule/columns.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
-import { ownMonoids } from './own_monoids.js'
+import { ownsOf } from './own_monoids.js'
 
 export interface Names {
   dim(name: string): string
@@ -68,7 +68,7 @@ export function createNames(
   { instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>,
   reserved = '',
 ): Names {
-  const own = [program.kind === 'columns' ? columnFrame : '', ...ownMonoids(kernel).map((_, i) => `Own${i}`)].join(' ')
+  const own = [program.kind === 'columns' ? columnFrame : '', ...ownsOf(kernel).map((_, i) => `Own${i}`)].join(' ')
   const taken = new Set(`${keywords} ${library} ${frame} ${own} ${reserved}`.split(' '))
   const scopes = {
     value: new Map<string, string>(),

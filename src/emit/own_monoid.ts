@@ -1,43 +1,92 @@
 /**
- * Monoids of authors as CUDA text: a struct beside the kernels, as native/device/monoids.cuh has one for each of the language's own. What
- * threads exchange are the words of the fields (native/device/fields.cuh).
+ * Monoids and recurrences of authors as CUDA text: a struct beside the kernels, as native/device/monoids.cuh has one for each of the
+ * language's own. What threads exchange are the words of the fields (native/device/fields.cuh).
  */
+import type { Expr } from '../ir/expr.js'
 import type { Kernel } from '../ir/kernel.js'
+import type { OwnFold } from '../ir/own_fold.js'
 import type { OwnField, OwnMonoid } from '../ir/own_monoid.js'
 import { freeNames } from '../ir/walk.js'
 import { expressionText, type Scope } from './expression.js'
 import { literalText } from './literal.js'
 import { scalarText } from './names.js'
-import { ownMonoids, ownName } from './own_monoids.js'
+import { isFold, type Own, ownName, ownsOf } from './own_monoids.js'
 
 /** A field of a value as text. */
-export const fieldText = ({ fields }: OwnMonoid, field: number, value: string): string =>
-  `heddle::field<${scalarText[fields[field]?.type ?? 'f32']}, ${field}>(${value})`
+export const fieldText = ({ fields }: Pick<Own, 'fields'>, field: number, value: string): string =>
+  wordText(fields[field]?.type ?? 'f32', field, value)
 
-const fieldsText = (values: readonly string[]): string => `heddle::fields(${values.join(', ')})`
+const wordText = (type: 'f32' | 'i32', field: number, value: string): string =>
+  `heddle::field<${scalarText[type]}, ${field}>(${value})`
 
-/** An element as text, of the texts of its fields. */
-export const elementText = fieldsText
+/** A value as text, of the texts of its fields: a word at least. */
+export const fieldsText = (values: readonly string[]): string =>
+  `heddle::fields(${values.length === 0 ? '0' : values.join(', ')})`
 
 const identityText = ({ type, identity }: OwnField): string => literalText({ kind: 'const', type, value: identity })
 
-/** The structs of a kernel's monoids. */
+/** The structs of a kernel's monoids and recurrences. */
 export const structTexts = (kernel: Pick<Kernel, 'name' | 'body'>): readonly string[] =>
-  ownMonoids(kernel).map((monoid) => structText(monoid, ownName(monoid, kernel)))
+  ownsOf(kernel).map((own) => (isFold(own) ? foldText(own, ownName(own, kernel)) : monoidText(own, ownName(own, kernel))))
 
-function structText(monoid: OwnMonoid, name: string): string {
-  const { fields, left, right, combine } = monoid
-  const texts = new Map<string, string>()
-  const read = new Set(combine.flatMap((expr) => [...freeNames(expr)]))
-  const parts: readonly (readonly [string, readonly string[]])[] = [
-    ['left', left],
-    ['right', right],
+const member = 'static __device__ __forceinline__'
+
+function monoidText({ fields, left, right, combine }: OwnMonoid, name: string): string {
+  const types = fields.map(({ type }) => type)
+  const parts = [
+    { part: 'left', locals: left, types },
+    { part: 'right', locals: right, types },
   ]
-  const taken = parts.flatMap(([part, locals]) =>
+  return [
+    '// A monoid of the op: how two neighbouring parts of a row combine.',
+    `struct ${name} {`,
+    `  using Value = heddle::Fields<${fields.length}>;`,
+    '  using Element = Value;',
+    `  ${member} Value identity() { return ${fieldsText(fields.map(identityText))}; }`,
+    `  ${member} Value lift(Element element, int) { return element; }`,
+    `  ${member} Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {`,
+    ...closedText(combine, parts),
+    '  }',
+    `  ${member} Value result(const Value& value) { return value; }`,
+    '};',
+    '',
+  ].join('\n')
+}
+
+function foldText({ fields, taken, before, element, next }: OwnFold, name: string): string {
+  const parts = [
+    { part: 'before', locals: before, types: fields.map(({ type }) => type) },
+    { part: 'element', locals: element, types: taken },
+  ]
+  return [
+    '// A recurrence of the op: what a step makes of what is carried and of its element.',
+    `struct ${name} {`,
+    `  using Value = heddle::Fields<${fields.length}>;`,
+    `  using Element = heddle::Fields<${Math.max(1, taken.length)}>;`,
+    `  ${member} Value step([[maybe_unused]] const Value& before, [[maybe_unused]] const Element& element) {`,
+    ...closedText(next, parts),
+    '  }',
+    '};',
+    '',
+  ].join('\n')
+}
+
+interface Part {
+  /** The name of the parameter. */
+  readonly part: string
+  readonly locals: readonly string[]
+  readonly types: readonly ('f32' | 'i32')[]
+}
+
+/** The lines of a function that reads nothing but its parameters: those it reads are taken apart, then the fields are made. */
+function closedText(made: readonly Expr[], parts: readonly Part[]): readonly string[] {
+  const texts = new Map<string, string>()
+  const read = new Set(made.flatMap((expr) => [...freeNames(expr)]))
+  const taken = parts.flatMap(({ part, locals, types }) =>
     locals.flatMap((local, i) => {
       texts.set(local, `${part}${i}`)
-      const type = scalarText[fields[i]?.type ?? 'f32']
-      return read.has(local) ? [`    const ${type} ${part}${i} = ${fieldText(monoid, i, part)};`] : []
+      const type = types[i] ?? 'f32'
+      return read.has(local) ? [`    const ${scalarText[type]} ${part}${i} = ${wordText(type, i, part)};`] : []
     }),
   )
   const value = (wanted: string): string => {
@@ -51,20 +100,5 @@ function structText(monoid: OwnMonoid, name: string): string {
   const names = { value, dim: unknown, attr: unknown, tensor: unknown, type: unknown, first: unknown, fresh: unknown }
   const used = { dims: new Set<string>(), attrs: new Set<string>(), indices: new Set<string>() }
   const scope: Scope = { names, used, tensors: [], fixed: {}, elements: new Map() }
-  const member = 'static __device__ __forceinline__'
-  return [
-    '// A monoid of the op: how two neighbouring parts of a row combine.',
-    `struct ${name} {`,
-    `  using Value = heddle::Fields<${fields.length}>;`,
-    '  using Element = Value;',
-    `  ${member} Value identity() { return ${fieldsText(fields.map(identityText))}; }`,
-    `  ${member} Value lift(Element element, int) { return element; }`,
-    `  ${member} Value combine([[maybe_unused]] const Value& left, [[maybe_unused]] const Value& right) {`,
-    ...taken,
-    `    return ${fieldsText(combine.map((expr) => expressionText(expr, scope)))};`,
-    '  }',
-    `  ${member} Value result(const Value& value) { return value; }`,
-    '};',
-    '',
-  ].join('\n')
+  return [...taken, `    return ${fieldsText(made.map((expr) => expressionText(expr, scope)))};`]
 }

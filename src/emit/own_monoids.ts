@@ -1,20 +1,35 @@
-/** The monoids that a kernel's author declared, and the names of their structs in its text. */
+/** The monoids and recurrences that a kernel's author declared, and the names of their structs in its text. */
 import type { Kernel } from '../ir/kernel.js'
+import type { OwnFold } from '../ir/own_fold.js'
 import type { OwnMonoid } from '../ir/own_monoid.js'
 
-/** The monoids a kernel declares, each once, in order. */
-export const ownMonoids = ({ body }: Pick<Kernel, 'body'>): readonly OwnMonoid[] => [
-  ...new Set(body.flatMap((s) => (s.kind === 'merge' || s.kind === 'mergeScan' ? [s.monoid] : []))),
+/** What is written as a struct beside the kernels. */
+export type Own = OwnMonoid | OwnFold
+
+export const isFold = (own: Own): own is OwnFold => 'next' in own
+
+/** The monoids and recurrences of a kernel, each once, in order. */
+export const ownsOf = ({ body }: Pick<Kernel, 'body'>): readonly Own[] => [
+  ...new Set(
+    body.flatMap((s): Own[] => {
+      if (s.kind === 'merge' || s.kind === 'mergeScan') return [s.monoid]
+      return s.kind === 'foldRow' ? [s.fold] : []
+    }),
+  ),
 ]
 
-/** For programs inside of main loops, which have no such monoids. */
-export const noMonoid = (): never => {
+/** Device headers that their structs need. */
+export const ownHeaders = (kernel: Pick<Kernel, 'body'>): readonly string[] =>
+  ownsOf(kernel).map((own) => (isFold(own) ? 'fold.cuh' : 'fields.cuh'))
+
+/** For programs inside of main loops, which have none. */
+export const noOwn = (): never => {
   throw new Error('internal: a main loop combines by no monoid of an author')
 }
 
-/** The name of a monoid's struct. */
-export function ownName(monoid: OwnMonoid, kernel: Pick<Kernel, 'name' | 'body'>): string {
-  const at = ownMonoids(kernel).indexOf(monoid)
+/** The name of a struct. */
+export function ownName(own: Own, kernel: Pick<Kernel, 'name' | 'body'>): string {
+  const at = ownsOf(kernel).indexOf(own)
   if (at < 0) throw new Error(`internal: ${kernel.name} declares no such monoid`)
   return `Own${at}`
 }

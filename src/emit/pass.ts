@@ -4,6 +4,7 @@
  * Where a row is scanned or ranked, all threads of the row walk as many chunks, those without elements too: they meet in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
+import { startsOf } from '../schedule/normal.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
 import type { Frame as PartFrame, Written } from './constructs/construct.js'
 import { partsOf } from './constructs/index.js'
@@ -14,7 +15,8 @@ import { mayFault } from './faults.js'
 import * as loads from './loads.js'
 import { scalarText } from './names.js'
 import { chunkAccesses, declareStart } from './offsets.js'
-import { elementText, fieldText } from './own_monoid.js'
+import { fieldsText, fieldText } from './own_monoid.js'
+import { isFold } from './own_monoids.js'
 import { isScanned, meets, type ScannedRow, type Stages, stagesOf } from './stages.js'
 
 /** Names and decisions of the pass being written. */
@@ -74,7 +76,7 @@ function declareRow(row: PassRow, frame: Frame): void {
     return
   }
   const prefix = isScanned(row) ? frame.prefixes.get(row) : undefined
-  if (isScanned(row) && isFirst(row, frame)) writer.writeLine(`heddle::Prefix<${scanText(row, frame)}, VEC> ${prefix};`)
+  if (prefix !== undefined && isScanned(row) && isFirst(row, frame)) writer.writeLine(prefixLine(row, prefix, frame))
   if (row.kind !== 'loaded' && row.keep) {
     writer.writeLine(`${scalarText[row.type]} ${name}[CHUNKS][VEC];`)
     elements.set(row.name, `${name}[chunk][i]`)
@@ -131,7 +133,8 @@ function writeChunk(frame: Frame): void {
   for (let stage = 0; stage < stages.last; stage++) {
     const finished = [...prefixes].filter(([row]) => stages.known(row) === stage + 1 && isFirst(row, frame))
     writeElements(frame, stage, () => ({ collect: finished.map((scan) => addLine(...scan, frame)), leave: [] }))
-    for (const [, prefix] of finished) writer.writeLine(`team.scan(${prefix});`)
+    for (const [row, prefix] of finished)
+      writer.writeLine(carriesOn(row) ? `heddle::take_turns(team, ${prefix});` : `team.scan(${prefix});`)
   }
   writeElements(frame, stages.last, () => ({ collect: linesOf(parts, 'element'), leave: linesOf(parts, 'anyElement') }))
   writeLines(writer, linesOf(parts, 'leaveChunk'))
@@ -187,12 +190,21 @@ const elementLines = ({ context, pass, stages, prefixes }: Frame, stage: number)
 
 function addLine({ monoid, values }: ScannedRow, prefix: string, { context, first }: Frame): string {
   const texts = values.map((value) => expressionText(value, context))
-  return `${prefix}.add(i, ${typeof monoid === 'string' ? texts.join() : elementText(texts)}, ${first} + i);`
+  return `${prefix}.add(i, ${typeof monoid === 'string' ? texts.join() : fieldsText(texts)}, ${first} + i);`
 }
 
 /** Whether a row is the first of those that one variable makes. */
 const isFirst = (row: ScannedRow, { prefixes }: Frame): boolean =>
   [...prefixes].find(([, prefix]) => prefix === prefixes.get(row))?.[0] === row
+
+const carriesOn = ({ monoid }: ScannedRow): boolean => typeof monoid !== 'string' && isFold(monoid)
+
+/** Declares the variable that makes the elements of a scan, or of a recurrence and what that starts with. */
+function prefixLine(row: ScannedRow, prefix: string, frame: Frame): string {
+  if (!carriesOn(row)) return `heddle::Prefix<${scanText(row, frame)}, VEC> ${prefix};`
+  const starts = startsOf(row).map((start) => expressionText(start, frame.context))
+  return `heddle::Carry<${scanText(row, frame)}, VEC> ${prefix}(${fieldsText(starts)});`
+}
 
 /** The functor of a scan. */
 const scanText = ({ monoid, values }: ScannedRow, { context }: Frame): string =>

@@ -3,7 +3,9 @@ import { Node } from 'ts-morph'
 import { isIntrinsicName } from '../ir/intrinsics.js'
 import { sameExpr } from '../ir/keys.js'
 import { isMonoidName } from '../ir/monoids.js'
+import { argsort } from './argsort.js'
 import { quote, reject } from './diagnostics.js'
+import { foldCall, integer } from './fold.js'
 import { callFunction } from './functions.js'
 import { ownMonoid } from './monoid.js'
 import { histogram, lengthAndElement, reduction, scan, threshold } from './rows.js'
@@ -44,12 +46,14 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
       'indices count from 0',
     )
   const loop = index.kind === 'index' ? lowering.loops.get(index.name) : undefined
-  if (row.own === true && (loop === undefined || !sameExpr(loop, row.length)))
+  if (row.own !== undefined && (loop === undefined || !sameExpr(loop, row.length)))
     reject(
       'row',
       at,
-      `${row.name} is a scan by a monoid of its own, read at ${quote(at)}`,
-      'read it at the index of a loop over the row: row(n, (c) => h.b(c)); all elements combined are a reduce, or the last of a row',
+      `${row.name} is a ${row.own === 'scan' ? 'scan by a monoid of its own' : 'row that a fold makes'}, read at ${quote(at)}`,
+      row.own === 'scan'
+        ? 'read it at the index of a loop over the row: row(n, (c) => h.b(c)); all elements combined are a reduce, or the last of a row'
+        : 'read it at the index of a loop over the row: row(n, (t) => h.h(t)); the last element is what fold returns',
     )
   if (row.length.kind === 'dim' && row.prefix !== true) checkSpan(index, row.length.name, at, `row ${row.name}`, lowering)
   return scalar({ kind: 'element', type: row.type, row: row.name, index })
@@ -92,7 +96,10 @@ export function callValue(
       if (kind === 'scan' && isMonoidName(name)) return scan(name, args, node, place, lowering, wanted)
       if (kind === 'threshold') return threshold(args, node, place, lowering, wanted)
       if (kind === 'histogram') return histogram(args, node, place)
+      if (kind === 'argsort') return argsort(args, node, place, lowering, wanted)
       if (kind === 'topK') return topK(args, node, place, lowering, wanted)
+      if (kind === 'fold' && (name === 'last' || name === 'each')) return foldCall(name, args, node, place, lowering, wanted)
+      if (kind === 'int') return integer(args, node)
       if (kind === 'row') {
         const { length, of } = lengthAndElement(name, args, node)
         return { kind: 'pendingRow', length, element: of, node }

@@ -127,7 +127,7 @@ export function ownMonoid(
   lowering.emit({ kind: does === 'scan' ? 'mergeScan' : 'merge', names, monoid, length: extent, index, values })
   const fields = monoid.fields.map(({ name: field, type }, i): [string, Value] => {
     const made = names[i] ?? ''
-    return [field, does === 'scan' ? { kind: 'row', name: made, type, length: extent, own: true } : scalar(local(made, type))]
+    return [field, does === 'scan' ? { kind: 'row', name: made, type, length: extent, own: 'scan' } : scalar(local(made, type))]
   })
   return { kind: 'record', fields: new Map(fields), node }
 }

@@ -1,4 +1,5 @@
 /** Op declarations to kernels: signature, body, and the checks that need both. The verifier runs after each step. */
+
 import type { CallExpression, Node } from 'ts-morph'
 import { impliedDomains } from '../ir/facts/domains.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
@@ -7,6 +8,7 @@ import { oversize } from '../ir/size.js'
 import { placeUpdates, UpdateConflict } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import { stmtExprs, visitKernel } from '../ir/walk.js'
+import { checkTeams, sortedDims } from './argsort.js'
 import { lowerBody } from './bodies.js'
 import { reject } from './diagnostics.js'
 import { readSignature, type Signature, type SignatureContext } from './signature.js'
@@ -93,6 +95,7 @@ export function lowerOp(
   const { values, ...lowered } = lowerBody(signature)
   const kernel: Kernel = { name, source, dims, types, attrs, tensors, ...lowered }
   checkSize(kernel, values, nameNode)
+  checkTeams(kernel, nameNode)
   verifyKernel(kernel, 'lowering')
   const simple = simplifyKernel(kernel)
   verifyKernel(simple, 'simplification')
@@ -102,5 +105,8 @@ export function lowerOp(
   const { facts } = signature
   // What is stated counts: a body may allow more than makes sense.
   const inputs = { ...impliedDomains(simple), ...facts.inputs }
-  return { kernel: { ...simple, facts: { ...facts, inputs } }, nameNode }
+  return {
+    kernel: { ...simple, facts: { ...facts, inputs, dims: { ...facts.dims, ...sortedDims(simple, facts.dims) } } },
+    nameNode,
+  }
 }

@@ -22,7 +22,7 @@ export type Value =
   | { readonly kind: 'access'; readonly tensor: string; readonly dims: readonly string[]; readonly type: 'f32' | 'i32' }
   /**
    * A row value the kernel computes. `prefix`: a loop over another dimension may read its first elements. `own`: a scan by a monoid of
-   * the author's, read at the index of a loop over the row.
+   * the author's or a recurrence, read at the index of a loop over the row.
    */
   | {
       readonly kind: 'row'
@@ -30,7 +30,7 @@ export type Value =
       readonly type: ScalarType
       readonly length: Expr
       readonly prefix?: boolean
-      readonly own?: boolean
+      readonly own?: 'scan' | 'fold'
     }
   /** A method of a monoid that an author declared. */
   | { readonly kind: 'monoid'; readonly definition: Node; readonly does: 'reduce' | 'scan' }

@@ -2,6 +2,7 @@
 export type { AttrValue } from '../ir/graph.js'
 export { kernelName } from '../ir/op_name.js'
 export type { Conversion } from './conversion.js'
+export { fold, foldRow } from './fold.js'
 export { GraphBuilder, type GraphDecl, type GraphSignature, type GraphTensor, graph, type MatmulResult } from './graph.js'
 export * from './intrinsics.js'
 export { type LayoutDecl, layout } from './layout.js'

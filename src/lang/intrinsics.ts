@@ -2,6 +2,7 @@
  * What a body may call besides functions of its own subset. Each export runs the table's JavaScript meaning and carries
  * its name in its type, so that the front end recognises it through any import, alias or re-export.
  */
+import { sortPlaces } from '../ir/argsort.js'
 import { type IntrinsicName, intrinsics } from '../ir/intrinsics.js'
 import { countValues, type MonoidName, monoids } from '../ir/monoids.js'
 import { thresholdOf } from '../ir/threshold.js'
@@ -134,6 +135,20 @@ export const topK: ((k: number, length: number, value: Row) => Largest) & Brande
     return { values: rowOf(values), indices: rowOf(indices) }
   },
   { heddle: { kind: 'topK', name: 'topK' } as const },
+)
+
+/**
+ * The places of a row's elements in ascending order of their keys: `const order = argsort(1024, n, (c) => x(m, c))` is read at any index, so
+ * `x(m, order(c))` is the sorted row. Equal keys stay in the order of their places (zeros of either sign are equal), NaN comes last; for a
+ * descending order negate the key. The first argument is the longest row there will be, 4096 at most: a block sorts a row in its shared
+ * memory, and a launch with a longer row is refused.
+ */
+export const argsort: ((most: number, length: number, key: Row) => Row) & Branded<'argsort', 'argsort'> = Object.assign(
+  (most: number, length: number, key: Row): Row => {
+    if (length > most) throw new RangeError(`argsort is for rows of at most ${most} elements, this one has ${length}`)
+    return rowOf(sortPlaces(length, key))
+  },
+  { heddle: { kind: 'argsort', name: 'argsort' } as const },
 )
 
 /** Marks the default of an integer attribute: `attrs: { window: int(64) }`. Attributes without it are floats. */

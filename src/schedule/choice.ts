@@ -60,7 +60,8 @@ export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel
       : `threads is ${threads}, allowed are multiples of 32 up to 1024`
   }
   if (program.kind !== 'rows') return undefined
-  if (!mayHave(choice.team, program.kept)) return 'the kernel ranks rows, which takes a block or all 32 lanes of a warp a row'
+  if (!mayHave(choice.team, program.kept))
+    return 'the kernel ranks rows, which takes a block or all 32 lanes of a warp a row, or sorts them, which takes a block'
   return teamProblem(choice.team) ?? valuesProblem(choice, valuesThatFit(program.kept), length)
 }
 

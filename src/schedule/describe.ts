@@ -75,7 +75,7 @@ function rowText(row: PassRow): string {
     case 'computed':
       return printExpr(row.value)
     case 'scanned':
-      return `scan ${typeof row.monoid === 'string' ? row.monoid : `field ${row.field}`} of ${row.values.map(printExpr).join(', ')}`
+      return `${typeof row.monoid !== 'string' && 'next' in row.monoid ? 'fold' : 'scan'} ${typeof row.monoid === 'string' ? row.monoid : `field ${row.field}`} of ${row.values.map(printExpr).join(', ')}`
   }
 }
 

@@ -8,7 +8,7 @@ import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
 import { classify, offsetOf } from './access.js'
-import { freshName, type Loop, type Ranking, type RowDef, type SharedRow, type Statement } from './normal.js'
+import { freshName, type Loop, type Ranking, type RowDef, type SharedRow, type SortedRow, type Statement } from './normal.js'
 import type { Pieces } from './pieces.js'
 import { contains, keyOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
@@ -27,7 +27,7 @@ export interface Context {
   readonly lets: Map<string, Expr>
   readonly rows: Map<string, RowDef>
   /** Rows in shared memory. */
-  readonly shared: Map<string, Ranking | SharedRow>
+  readonly shared: Map<string, Ranking | SortedRow | SharedRow>
   readonly taken: Set<string>
   /** Where every chunk lies in one piece of its row. */
   readonly pieces: Pieces | undefined

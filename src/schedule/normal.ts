@@ -4,6 +4,7 @@ import type { DType, ScalarType } from '../ir/dtype.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import type { RowAxis, Stmt, StmtOf } from '../ir/kernel.js'
 import { freshName as fresh } from '../ir/names.js'
+import type { OwnFold } from '../ir/own_fold.js'
 import type { OwnMonoid } from '../ir/own_monoid.js'
 import type { Pieces } from './pieces.js'
 
@@ -32,13 +33,18 @@ export type RowDef =
       readonly kind: 'scanned'
       readonly name: string
       readonly type: ScalarType
-      readonly monoid: StmtOf<'scan'>['monoid'] | OwnMonoid
+      readonly monoid: StmtOf<'scan'>['monoid'] | OwnMonoid | OwnFold
       readonly loop: Loop
-      /** Of an element; by a monoid of the author's, one for each field. */
+      /** Of a recurrence: what is carried in front of the first element. */
+      readonly starts?: readonly Expr[]
+      /** Of an element; by a monoid of the author's, one for each field; what a step of a recurrence takes. */
       readonly values: readonly Expr[]
       /** The field that the row is of. */
       readonly field: number
     }
+
+/** What is known before a row's first element is computed. */
+export const startsOf = (row: RowDef): readonly Expr[] => (row.kind === 'scanned' ? (row.starts ?? []) : [])
 
 /** What a row's elements are computed of. */
 export function rowExprs(row: RowDef): readonly Expr[] {
@@ -109,6 +115,16 @@ export interface Ranking {
   readonly value: Expr
 }
 
+/** The places of a row's elements in ascending order: a row in shared memory, which any thread may read at any index. */
+export interface SortedRow {
+  readonly kind: 'argsort'
+  readonly name: string
+  /** The longest row there is memory for. */
+  readonly most: number
+  readonly loop: Loop
+  readonly value: Expr
+}
+
 /** A short row in shared memory, computed once by the threads of the row: it is expensive and read at other indices than its loop's. */
 export interface SharedRow {
   readonly kind: 'sharedRow'
@@ -134,7 +150,7 @@ export type Statement = Stmt | WrittenStore
 export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold
 
 /** What runs in a pass over its loop. */
-export type PassStmt = Reduction | Merged | Histogram | Ranking | SharedRow | LoopStore
+export type PassStmt = Reduction | Merged | Histogram | Ranking | SortedRow | SharedRow | LoopStore
 
 export type NormalStmt = RowStmt | PassStmt
 
@@ -146,7 +162,7 @@ export interface NormalKernel {
   readonly across: RowAxis | undefined
   readonly rows: ReadonlyMap<string, RowDef>
   /** Rows in shared memory, by name. */
-  readonly shared: ReadonlyMap<string, Ranking | SharedRow>
+  readonly shared: ReadonlyMap<string, Ranking | SortedRow | SharedRow>
   /** The loops of reductions and stores, each length once. */
   readonly loops: readonly Loop[]
   readonly statements: readonly NormalStmt[]

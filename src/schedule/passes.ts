@@ -11,7 +11,7 @@
 import type { Expr } from '../ir/expr.js'
 import { visit } from '../ir/walk.js'
 import { inPassOrder, isPassStmt, passStatementOf, scheduledOf } from './constructs/index.js'
-import { type Loop, type NormalKernel, type PassStmt, type RowDef, type RowStmt, rowExprs } from './normal.js'
+import { type Loop, type NormalKernel, type PassStmt, type RowDef, type RowStmt, rowExprs, startsOf } from './normal.js'
 import { keyOf } from './rewrite.js'
 
 export interface Pass {
@@ -76,11 +76,12 @@ function groupByLevel(kernel: NormalKernel): DraftGroup[] {
       if (node.kind === 'local') level = Math.max(level, levels.get(node.name) ?? 0)
       if (node.kind !== 'element') return
       const shared = kernel.shared.has(node.row)
-      const ofRow = (): number => Math.max(0, ...rowExprs(rowNamed(kernel, node.row)).map(levelOf))
+      const ofRow = (): number => levelOfRow(rowNamed(kernel, node.row))
       level = Math.max(level, shared ? (levels.get(node.row) ?? 0) : ofRow())
     })
     return level
   }
+  const levelOfRow = (row: RowDef): number => Math.max(0, ...[...startsOf(row), ...rowExprs(row)].map(levelOf))
   const drafts = new Map<number, DraftGroup>()
   const at = (level: number): DraftGroup => {
     const draft: DraftGroup = drafts.get(level) ?? { scalars: [], passes: new Map() }

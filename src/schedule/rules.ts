@@ -7,6 +7,7 @@
 import { dtypeInfo } from '../ir/dtype.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
+import { carries, foldVariants } from './fold_variants.js'
 import type { Team, Variant } from './mapped.js'
 import type { NormalKernel } from './normal.js'
 import type { Step } from './passes.js'
@@ -60,6 +61,7 @@ export const fewRows = 528
 
 /** The variants of a row program, in the order the launcher tries them. */
 export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean): Variant[] {
+  if (carries(kept)) return foldVariants(kept, vec, boundedLength, valuesThatFit(kept))
   // A search for a threshold reads the row again in any case, and takes long to compile: one block variant is enough.
   const searches = kept.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)
   const reread: Variant = {
@@ -125,9 +127,13 @@ export function rowVariants(kept: readonly Step[], vec: number, boundedLength: b
   return [...reached, reread]
 }
 
-/** Whether a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps. */
+/** Whether a team can compute the rows of a kernel: where lanes meet in every chunk, as they do to rank, it takes whole warps; a block sorts. */
 export const mayHave = (team: Team, steps: readonly Step[]): boolean =>
-  team.kind === 'block' || (team.kind === 'warp' && team.lanes === warp) || !ranks(steps)
+  team.kind === 'block' || (!sorts(steps) && ((team.kind === 'warp' && team.lanes === warp) || !ranks(steps)))
+
+/** Whether rows are sorted, each in the memory of a block. */
+const sorts = (steps: readonly Step[]): boolean =>
+  steps.some((step) => step.kind === 'pass' && step.pass.statements.some(({ kind }) => kind === 'argsort'))
 
 const ranks = (steps: readonly Step[]): boolean =>
   steps.some((step) => step.kind === 'pass' && step.pass.statements.some((s) => passStatementOf(s).meets))

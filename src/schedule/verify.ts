@@ -23,7 +23,7 @@ import { printExpr } from '../ir/print.js'
 import { visit } from '../ir/walk.js'
 import { classify, offsetOf } from './access.js'
 import { isPassStmt, scheduledOf } from './constructs/index.js'
-import { type Loop, type NormalKernel, type NormalStmt, type RowDef, rowExprs } from './normal.js'
+import { type Loop, type NormalKernel, type NormalStmt, type RowDef, rowExprs, startsOf } from './normal.js'
 import type { Pass, Step } from './passes.js'
 import { keyOf, sameExpr } from './rewrite.js'
 
@@ -206,7 +206,11 @@ function checkPass(pass: Pass, kept: readonly RowDef[], normal: NormalKernel, in
       const type = check.element(loop.index, value)
       if (row.kind !== 'scanned') check.says(name, row.type, type)
       else if (typeof row.monoid === 'string') check.says(name, row.type, check.combined(row.monoid, type))
-      else check.says(name, row.monoid.fields[i]?.type ?? 'bool', type)
+      else check.says(name, ('next' in row.monoid ? row.monoid.taken[i] : row.monoid.fields[i]?.type) ?? 'bool', type)
+    })
+    startsOf(row).forEach((start, i) => {
+      const field = row.kind === 'scanned' && typeof row.monoid !== 'string' ? row.monoid.fields[i] : undefined
+      check.says(name, field?.type ?? 'bool', check.type(start))
     })
     scope = withRows([row], scope)
   }

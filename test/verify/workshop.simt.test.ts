@@ -6,7 +6,9 @@ import { compare } from '../../src/verify/compare.js'
 import { check } from '../../src/verify/testing.js'
 import { tolerance } from '../../src/verify/tolerance.js'
 import { columnSum } from '../projects/workshop/specs/columns.js'
+import { boundedWalk, gatedRecurrence } from '../projects/workshop/specs/folds.js'
 import { adam } from '../projects/workshop/specs/optimisers.js'
+import { sortRows } from '../projects/workshop/specs/sorts.js'
 import { heddleIn, ownProject } from './own_project.js'
 
 let root: string
@@ -32,6 +34,8 @@ describe('the workshop', () => {
     expect((await check(nothing, options())).failed).toBeGreaterThan(100)
     const still = { ...adam, body: () => (_c: number) => ({ p2: 0, m2: 0, v2: 0, stored: 0 }) }
     expect((await check(still, options())).failed).toBeGreaterThan(50)
+    const free = { ...boundedWalk, body: () => (_m: number) => ({ y: () => 0 }) }
+    expect((await check(free, options())).failed).toBeGreaterThan(100)
   })
 })
 
@@ -58,5 +62,55 @@ describe('sums of long columns', () => {
         bound,
       ),
     ).toMatchObject({ passed: false })
+  })
+})
+
+describe('recurrences', () => {
+  it('equal plain JavaScript, to the same bits whoever makes the rows', async () => {
+    expect((await heddleIn(root, 'gen')).code).toBe(0)
+    await using device = await openDevice('simt', { root })
+    const [n, many, few] = [37, 4300, 3]
+    const value = (at: number, scale: number): number => Math.fround(Math.sin(at * scale))
+    const run = async (m: number) => {
+      const drawn = (scale: number) => Float32Array.from({ length: m * n }, (_, i) => value(i, scale))
+      const h0 = Float32Array.from({ length: m }, (_, row) => value(row, 0.3))
+      const given = {
+        a: tensor('f32', [m, n], drawn(0.7)),
+        b: tensor('f32', [m, n], drawn(1.3)),
+        z: tensor('f32', [m, n], drawn(2.9).map(Math.abs)),
+        h0: tensor('f32', [m], h0),
+      }
+      const { h, last } = await device.call(gatedRecurrence, given)
+      return { h: Array.from(toNumbers(h)), last: Array.from(toNumbers(last)) }
+    }
+    const [all, some] = [await run(many), await run(few)]
+    expect(some.h).toEqual(all.h.slice(0, few * n))
+    const exact: number[] = []
+    for (let row = 0; row < many; row++) {
+      let h = value(row, 0.3)
+      for (let at = row * n; at < (row + 1) * n; at++) {
+        const z = Math.abs(value(at, 2.9))
+        h = z * h + (1 - z) * Math.tanh(value(at, 0.7) * h + value(at, 1.3))
+        exact.push(h)
+      }
+    }
+    const bound = tolerance({ dtype: 'f32', class: 'reduction', length: n, scale: 1 })
+    expect(compare(all.h, exact, bound)).toMatchObject({ passed: true })
+    expect(all.last).toEqual(all.h.filter((_, at) => at % n === n - 1))
+    expect(compare(all.h, [0, ...exact.slice(0, -1)], bound)).toMatchObject({ passed: false })
+  })
+})
+
+describe('sorted rows', () => {
+  it('have NaN behind all else and zeros of either sign as one, and are refused where no block has memory for them', async () => {
+    expect((await heddleIn(root, 'gen')).code).toBe(0)
+    await using device = await openDevice('simt', { root })
+    const values = [3, Number.NaN, -0, Number.NEGATIVE_INFINITY, 0, 3, Number.POSITIVE_INFINITY, -0]
+    const { places, descending } = await device.call(sortRows, { x: tensor('f32', [1, 8], Float32Array.from(values)) })
+    expect(Array.from(toNumbers(places))).toEqual([3, 2, 4, 7, 0, 5, 6, 1])
+    expect(Array.from(toNumbers(descending))).toEqual([6, 0, 5, 2, 4, 7, 3, 1])
+    await expect(device.call(sortRows, { x: tensor('f32', [1, 601], new Float32Array(601)) })).rejects.toThrow(
+      'has memory for 600 elements of a row that is sorted, given are 601',
+    )
   })
 })

@@ -2,6 +2,7 @@
 import type { PassStmt, RowStmt } from '../../schedule/normal.js'
 import type { Step } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
+import { sortedRowText } from './argsort.js'
 import type { Frame, PassText, RowText, Written } from './construct.js'
 import { histogramText } from './histogram.js'
 import { letText } from './let.js'
@@ -25,6 +26,7 @@ const passTexts: { readonly [K in PassStmt['kind']]: PassText<Extract<PassStmt, 
   histogram: histogramText,
   sharedRow: sharedRowText,
   topK: rankingText,
+  argsort: sortedRowText,
   loopStore: loopStoreText,
 }
 

@@ -2,7 +2,7 @@
 import type { Merged } from '../../schedule/normal.js'
 import { expressionText } from '../expression.js'
 import { scalarText } from '../names.js'
-import { elementText, fieldText } from '../own_monoid.js'
+import { fieldsText, fieldText } from '../own_monoid.js'
 import type { PassText } from './construct.js'
 
 export const mergeText: PassText<Merged> = {
@@ -14,7 +14,7 @@ export const mergeText: PassText<Merged> = {
     const all = names.fresh('merged_fields')
     return {
       declare: () => [`heddle::Accumulator<${ownName(monoid)}> ${lanes};`],
-      element: () => [`${lanes}.add(${elementText(values.map((value) => expressionText(value, context)))}, ${first} + i);`],
+      element: () => [`${lanes}.add(${fieldsText(values.map((value) => expressionText(value, context)))}, ${first} + i);`],
       closeChunk: () => [`${lanes}.end_chunk();`],
       finish: () => [
         `const auto ${all} = team.reduce(${lanes});`,

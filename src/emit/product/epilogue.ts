@@ -18,7 +18,7 @@ import { expressionText, offsetText, type Scope, tensorOf } from '../expression.
 import { bodyWriter, lines, onlyPass } from '../kernel.js'
 import { guardedText } from '../loads.js'
 import { scalarText, storageText } from '../names.js'
-import { noMonoid } from '../own_monoids.js'
+import { noOwn } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { renamed } from './frame.js'
@@ -61,7 +61,7 @@ export function epilogueBody(
   }
   const rest: Pass = { ...whole, rows: whole.rows.filter((row) => row.kind !== 'loaded') }
   const all = { covers: () => true, condition: '' }
-  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], ownName: noMonoid, soon: new Map(), whole: all })
+  writePass(rest, { ...scope, writer: inner, walk: 'single', starts: [], ownName: noOwn, soon: new Map(), whole: all })
 
   const writer = bodyWriter()
   const write = (comment: string, head: string, body: readonly string[]): void => {

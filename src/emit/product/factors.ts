@@ -183,7 +183,7 @@ function computedFactor(
     writer,
     walk,
     starts: [],
-    ownName: (monoid) => ownName(monoid, prologue),
+    ownName: (own) => ownName(own, prologue),
     soon: new Map(),
   })
   const rowNames = placed(kept, texts, scope.used)

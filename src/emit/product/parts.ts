@@ -15,7 +15,7 @@ import type { PassContext } from '../context.js'
 import { expressionText, monoidText, offsetText, type Scope } from '../expression.js'
 import { bodyWriter, lines, onlyPass } from '../kernel.js'
 import { type Names, scalarText } from '../names.js'
-import { noMonoid } from '../own_monoids.js'
+import { noOwn } from '../own_monoids.js'
 import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
 import { inWholeChunks, productText, sumText } from './epilogue.js'
@@ -56,7 +56,7 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     writer,
     walk: 'single',
     starts: [],
-    ownName: noMonoid,
+    ownName: noOwn,
     soon: new Map(),
   }
   const isProduct = (row: Pass['rows'][number]) => row.kind === 'loaded' && accumulators.includes(row.load.tensor)

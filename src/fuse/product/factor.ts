@@ -26,8 +26,10 @@ const allowed: Readonly<Record<Kernel['body'][number]['kind'], boolean>> = {
   scan: false,
   merge: false,
   mergeScan: false,
+  foldRow: false,
   threshold: false,
   topK: false,
+  argsort: false,
   histogram: false,
   store: false,
 }

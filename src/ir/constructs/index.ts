@@ -2,7 +2,9 @@
  * The statements of a kernel and the object of each kind. A new construct is a file beside this one and its two lines here; tsc then
  * asks for its scheduling and its emission.
  */
+import { type Argsort, argsortConstruct } from './argsort.js'
 import type { Construct } from './construct.js'
+import { type FoldRow, foldRowConstruct } from './fold_row.js'
 import { type Histogram, histogramConstruct } from './histogram.js'
 import { type Let, letConstruct } from './let.js'
 import { type Merge, mergeConstruct } from './merge.js'
@@ -15,7 +17,20 @@ import { type StoreRow, storeRowConstruct } from './store_row.js'
 import { type Threshold, thresholdConstruct } from './threshold.js'
 import { type TopK, topKConstruct } from './top_k.js'
 
-export type Stmt = Let | Row | Reduce | Scan | Merge | MergeScan | Threshold | TopK | StoreRow | Histogram | Store
+export type Stmt =
+  | Let
+  | Row
+  | Reduce
+  | Scan
+  | Merge
+  | MergeScan
+  | FoldRow
+  | Threshold
+  | TopK
+  | Argsort
+  | StoreRow
+  | Histogram
+  | Store
 
 export type StmtOf<K extends Stmt['kind']> = Extract<Stmt, { kind: K }>
 
@@ -26,8 +41,10 @@ export const constructs: { readonly [K in Stmt['kind']]: Construct<StmtOf<K>> } 
   scan: scanConstruct,
   merge: mergeConstruct,
   mergeScan: mergeScanConstruct,
+  foldRow: foldRowConstruct,
   threshold: thresholdConstruct,
   topK: topKConstruct,
+  argsort: argsortConstruct,
   storeRow: storeRowConstruct,
   histogram: histogramConstruct,
   store: storeConstruct,

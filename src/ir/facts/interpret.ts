@@ -6,6 +6,7 @@ import type { Stmt, StmtOf } from '../constructs/index.js'
 import { dtypeInfo } from '../dtype.js'
 import type { Expr } from '../expr.js'
 import type { Kernel, TensorParam } from '../kernel.js'
+import type { OwnField } from '../own_monoid.js'
 import type { MatmulKernel } from '../product.js'
 import { factorParam } from '../product.js'
 import { visitUp } from '../walk.js'
@@ -87,7 +88,8 @@ class Program {
   }
 
   #statement(stmt: Stmt): Value {
-    if (stmt.kind === 'merge' || stmt.kind === 'mergeScan') return this.#merged(stmt)
+    if (stmt.kind === 'merge' || stmt.kind === 'mergeScan') return this.#merged(stmt, stmt.monoid.fields)
+    if (stmt.kind === 'foldRow') return this.#merged({ ...stmt, values: [...stmt.starts, ...stmt.values] }, stmt.fold.fields)
     const value = this.#value(stmt.value)
     switch (stmt.kind) {
       case 'let':
@@ -110,6 +112,9 @@ class Program {
         this.#named.set(stmt.name, value)
         this.#named.set(stmt.indices, decided([value]))
         return value
+      case 'argsort':
+        this.#named.set(stmt.name, decided([value]))
+        return value
       case 'histogram':
         return decided([value])
       default:
@@ -118,7 +123,10 @@ class Program {
   }
 
   /** A field errs as a sum of the whole row does, of terms of either sign, through functions. An integer is right or wrong. */
-  #merged({ names, monoid, length, values }: StmtOf<'merge'> | StmtOf<'mergeScan'>): Value {
+  #merged(
+    { names, length, values }: Pick<StmtOf<'merge'>, 'names' | 'length' | 'values'>,
+    fields: readonly Pick<OwnField, 'type'>[],
+  ): Value {
     const elements = values.map((value) => this.#value(value))
     const count = countOf(length, this.#locals) ?? longestDim(this.#kernel)
     const [first = constant(0), ...others] = elements
@@ -128,7 +136,7 @@ class Program {
       exact: undefined,
       isStored: false,
     }
-    for (const [i, name] of names.entries()) this.#named.set(name, monoid.fields[i]?.type === 'i32' ? decided(elements) : any)
+    for (const [i, name] of names.entries()) this.#named.set(name, fields[i]?.type === 'i32' ? decided(elements) : any)
     return any
   }
 

@@ -1,6 +1,8 @@
 /** Scheduling of every construct, by the kinds of src/ir/constructs and of normal form: tsc refuses a kind that is missing. */
 import type { NormalStmt, PassStmt, RowStmt, Statement } from '../normal.js'
+import { normaliseArgsort, sortedRowStatement } from './argsort.js'
 import type { Normalise, PassStatement, RowStatement, Scheduled } from './construct.js'
+import { normaliseFoldRow } from './fold_row.js'
 import { histogramStatement, normaliseHistogram } from './histogram.js'
 import { letStatement, normaliseLet } from './let.js'
 import { mergeStatement, normaliseMerge, normaliseMergeScan } from './merge.js'
@@ -22,8 +24,10 @@ export const normalisers: { readonly [K in Statement['kind']]: Normalise<Of<Stat
   scan: normaliseScan,
   merge: normaliseMerge,
   mergeScan: normaliseMergeScan,
+  foldRow: normaliseFoldRow,
   threshold: normaliseThreshold,
   topK: normaliseTopK,
+  argsort: normaliseArgsort,
   histogram: normaliseHistogram,
   store: normaliseStore,
   storeRow: normaliseStoreRow,
@@ -43,6 +47,7 @@ const passStatements: { readonly [K in PassStmt['kind']]: PassStatement<Of<PassS
   histogram: histogramStatement,
   sharedRow: sharedRowStatement,
   topK: rankingStatement,
+  argsort: sortedRowStatement,
   loopStore: loopStoreStatement,
 }
 

@@ -1,0 +1,78 @@
+/** Sorted rows in a body: one statement of the kernel, whose row of places can be read at any index. */
+import type { Node } from 'ts-morph'
+import { longestSorted } from '../ir/argsort.js'
+import type { Facts } from '../ir/facts/facts.js'
+import type { Kernel } from '../ir/kernel.js'
+import { quote, reject } from './diagnostics.js'
+import { expectRow, expectRowLevel, loop } from './rows.js'
+import { argumentAt, asIndex } from './scalars.js'
+import { describe, type Lowering, type Place, scalar, type Value } from './values.js'
+
+const example = 'write argsort(1024, n, (c) => x(m, c)), where rows have at most 1024 elements'
+
+/** Lowers a call of `argsort`, named `wanted` if the author names it. */
+export function argsort(args: readonly Value[], node: Node, place: Place, lowering: Lowering, wanted = ''): Value {
+  const [most, length, of] = args
+  if (most === undefined || length === undefined || of === undefined || args.length !== 3)
+    return reject('arity', node, `argsort takes 3 arguments, ${args.length} given`, example)
+  expectRowLevel('an argsort', node, place)
+  const bounded = argumentAt(node, 0)
+  const bound = asIndex(most, bounded, 'the longest row of argsort:')
+  if (bound.kind !== 'const')
+    return reject('shape', bounded, `the longest row of argsort is a number, ${quote(bounded)} is none`, example)
+  const longest = Number(bound.value)
+  if (!(longest >= 1 && longest <= longestSorted))
+    return reject(
+      'range',
+      bounded,
+      `argsort(${quote(bounded)}, ...) sorts rows of at most ${quote(bounded)} elements, allowed are 1 to ${longestSorted}`,
+      'a row is sorted in the shared memory of one block; for the largest elements of a longer row take topK, to cut it off take threshold',
+    )
+  const at = argumentAt(node, 2)
+  expectRow('argsort', of, at, example)
+  const extent = asIndex(length, argumentAt(node, 1), 'length of argsort:')
+  if (extent.kind !== 'dim' && !(extent.kind === 'const' && Number(extent.value) <= longest))
+    return reject(
+      'shape',
+      argumentAt(node, 1),
+      `the length of argsort is a dimension, ${quote(argumentAt(node, 1))} is none`,
+      'sort all of a row, with keys of Infinity where there is nothing',
+    )
+  const name = /^\w+$/.test(wanted) ? lowering.unique(wanted) : lowering.unique('order', 'derived')
+  const { index, value } = loop(extent, of, at, place, lowering)
+  if (value.type === 'bool')
+    return reject('dtype', at, `argsort sorts numbers, its element is ${describe(scalar(value))}`, 'write condition ? 1 : 0')
+  lowering.emit({ kind: 'argsort', name, most: longest, length: extent, index, value })
+  return { kind: 'row', name, type: 'i32', length: extent }
+}
+
+/** Refuses what one block has no memory for, and what no team of threads can do besides. */
+export function checkTeams({ body }: Pick<Kernel, 'body'>, node: Node): void {
+  const sorts = body.flatMap((s) => (s.kind === 'argsort' ? [s.most] : []))
+  const all = sorts.reduce((sum, most) => sum + most, 0)
+  if (sorts.length > 1 && all > longestSorted)
+    reject(
+      'size',
+      node,
+      `the op sorts rows of ${sorts.join(' and ')} elements, allowed are ${longestSorted} together`,
+      'make it two ops',
+    )
+  const has = (kind: Kernel['body'][number]['kind']): boolean => body.some((s) => s.kind === kind)
+  if (sorts.length > 0 && has('topK'))
+    reject('row', node, 'the op sorts a row and ranks one, which take the same memory', 'make it two ops')
+  if (has('foldRow') && (sorts.length > 0 || has('threshold')))
+    reject(
+      'row',
+      node,
+      `the op carries something along a row, as a warp or a thread does, and ${sorts.length > 0 ? 'sorts one' : 'looks for a threshold'}, as a block does`,
+      'make it two ops',
+    )
+}
+
+/** What sorting says of dimensions: rows that are too long are not worth checking. */
+export const sortedDims = ({ body }: Pick<Kernel, 'body'>, stated: Facts['dims']): Facts['dims'] =>
+  Object.fromEntries(
+    body.flatMap((s) =>
+      s.kind === 'argsort' && s.length.kind === 'dim' ? [[s.length.name, { upTo: s.most, ...stated[s.length.name] }]] : [],
+    ),
+  )

@@ -1,0 +1,46 @@
+/** Recurrences along rows: what each element makes of what the elements before it have left. */
+import type { Branded } from './intrinsics.js'
+import type { Row } from './types.js'
+
+type Numbers = Readonly<Record<string, number>>
+type Step<F extends Numbers> = (carried: F, index: number) => NoInfer<F>
+type Rows<F extends Numbers> = { readonly [K in keyof F]: Row }
+
+function carry<F extends Numbers>(length: number, start: F, step: Step<F>): readonly F[] {
+  let carried = start
+  return Array.from({ length }, (_, index) => {
+    carried = step(carried, index)
+    return carried
+  })
+}
+
+/**
+ * What is carried behind the last element of a row: `fold(n, { h: 0 }, ({ h }, t) => ({ h: tanh(a(m, t) * h + b(m, t)) })).h`; of no
+ * element, what it starts with. Elements come in ascending order, one after the other: where a step is associative, a `monoid` is many
+ * times faster, since threads divide the row. Fields are floats, or integers where they start with an integer tensor's element or `int(0)`.
+ * A step reads what is carried, scalars, and elements at places that do not depend on what is carried.
+ */
+export const fold: (<F extends Numbers>(length: number, start: F, step: Step<F>) => F) & Branded<'fold', 'last'> = Object.assign(
+  <F extends Numbers>(length: number, start: F, step: Step<F>): F => carry(length, start, step).at(-1) ?? start,
+  { heddle: { kind: 'fold', name: 'last' } as const },
+)
+
+/**
+ * What is carried behind each element of a row, a row for each field: `foldRow(n, { h: 0 }, ({ h }, t) => ...).h` is read as `h(t)` at the
+ * index of a loop over the row. Otherwise as `fold`.
+ */
+export const foldRow: (<F extends Numbers>(length: number, start: F, step: Step<F>) => Rows<F>) & Branded<'fold', 'each'> =
+  Object.assign(
+    <F extends Numbers>(length: number, start: F, step: Step<F>): Rows<F> => {
+      const all = carry(length, start, step)
+      const row =
+        (field: string): Row =>
+        (index) => {
+          const value = all[index]?.[field]
+          if (value === undefined) throw new RangeError(`index ${index} is outside the row of ${length} elements`)
+          return value
+        }
+      return Object.fromEntries(Object.keys(start).map((field) => [field, row(field)])) as Rows<F>
+    },
+    { heddle: { kind: 'fold', name: 'each' } as const },
+  )

@@ -1,0 +1,30 @@
+/** A sorted row: what the threads of a block write in a pass is sorted behind it, and lies in shared memory from there on. */
+import type { StmtOf } from '../../ir/kernel.js'
+import { printExpr } from '../../ir/print.js'
+import { nameChunkLoads } from '../chunk_loads.js'
+import { loopFor, overLoop } from '../elements.js'
+import type { SortedRow } from '../normal.js'
+import type { Normalise, PassStatement } from './construct.js'
+
+export const normaliseArgsort: Normalise<StmtOf<'argsort'>> = (s, context) => {
+  const loop = loopFor(s.index, s.length, context)
+  const value = nameChunkLoads(overLoop(s.value, s.index, loop, context), loop, context)
+  const sorted: SortedRow = { kind: 'argsort', name: s.name, most: s.most, loop, value }
+  context.shared.set(s.name, sorted)
+  return [sorted]
+}
+
+export const sortedRowStatement: PassStatement<SortedRow> = {
+  // The lanes meet behind the pass. As where rows are ranked, there is one copy of it for all rows: two would have memory for keys each.
+  meets: true,
+  isConditional: () => false,
+  defines: ({ name }) => [{ kind: 'row', name, type: 'i32' }],
+  places: ({ loop }) => [loop.length],
+  values: ({ value }) => [value],
+  mapValues: (s, map) => ({ ...s, value: map(s.value) }),
+  verify(s, check) {
+    if (check.element(s.loop.index, s.value) === 'bool') check.fail('only numbers are sorted')
+  },
+  describe: ({ name, value, most }) =>
+    `${name} = places of ${printExpr(value)} in ascending order, at most ${most} in shared memory`,
+}

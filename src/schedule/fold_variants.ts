@@ -1,0 +1,54 @@
+/**
+ * The variants of a row program that carries something along its rows. Steps run one after the other whatever the team, so wide teams win
+ * nothing: a warp a row loads rows in wide pieces while there are warps to spare, and a thread a row makes 32 times as many rows at once.
+ */
+import type { Variant } from './mapped.js'
+import type { PassStmt } from './normal.js'
+import type { PassRow, Step } from './passes.js'
+
+const warp = 32
+/** Warps that a large GPU (132 multiprocessors) runs at once, half of all it holds: beyond, they wait for each other's steps. */
+const mostWarps = 4224
+
+const isCarried = (row: PassRow): boolean => row.kind === 'scanned' && typeof row.monoid !== 'string' && 'next' in row.monoid
+
+const passesOf = (steps: readonly Step[]) => steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
+
+/** Whether something is carried along the rows. */
+export const carries = (steps: readonly Step[]): boolean => passesOf(steps).some(({ rows }) => rows.some(isCarried))
+
+/** Whether no team combines elements to other bits: the number of rows may then choose any. */
+const isOrderFree = (s: PassStmt): boolean =>
+  s.kind === 'loopStore' || s.kind === 'histogram' || (s.kind === 'reduce' && (s.monoid !== 'sum' || s.type === 'i32'))
+
+/** @param values that a lane can keep of each row */
+export function foldVariants(kept: readonly Step[], vec: number, boundedLength: boolean, values: number): Variant[] {
+  const passes = passesOf(kept)
+  const isFree = passes.every(
+    ({ rows, statements }) => statements.every(isOrderFree) && rows.every((row) => row.kind !== 'scanned' || isCarried(row)),
+  )
+  const keeps = boundedLength && passes.some(({ rows }) => rows.some((row) => row.keep && isCarried(row)))
+  const team = { kind: 'warp', lanes: warp, rowsPerBlock: 4 } as const
+  const wide: Variant = {
+    name: 'warp_wide',
+    team,
+    chunks: values / vec,
+    limit: { length: warp * values, rows: undefined },
+    reason: 'what is carried stays in registers for the passes after it',
+  }
+  const warps: Variant = {
+    name: 'warp_reread',
+    team,
+    chunks: undefined,
+    limit: { length: undefined, rows: isFree ? mostWarps : undefined },
+    reason: 'steps run in order: lanes take turns, and load and store together',
+  }
+  const threads: Variant = {
+    name: 'thread_reread',
+    team: { kind: 'thread', rowsPerBlock: warp },
+    chunks: undefined,
+    limit: { length: undefined, rows: undefined },
+    reason: 'more rows than warps run at once: a thread a row',
+  }
+  return [...(keeps && values >= vec ? [wide] : []), warps, ...(isFree ? [threads] : [])]
+}

@@ -1,0 +1,73 @@
+/** Recurrences that no scan can make: what each element makes of what the elements before it have left. */
+import { abs, exp, fold, foldRow, int, maximum, minimum, op, row, sqrt, tanh, tensor } from 'heddle'
+
+const types = { T: ['f32', 'f16', 'bf16'] } as const
+
+/** A gated recurrent unit without matrices: `h(t) = z h(t - 1) + (1 - z) tanh(a h(t - 1) + b)`. The state in front is an input, the last an output. */
+export const gatedRecurrence = op('gated_recurrence', {
+  dims: ['m', 'n'],
+  types,
+  inputs: { a: tensor('T', 'm n'), b: tensor('T', 'm n'), z: tensor('T', 'm n'), h0: tensor('f32', 'm') },
+  outputs: { h: tensor('T', 'm n'), last: tensor('f32', 'm') },
+  facts: { a: { from: -1, to: 1 }, z: { from: 0, to: 1 } },
+  body:
+    ({ a, b, z, h0 }, { n }) =>
+    (m) => {
+      const step = ({ h }: { h: number }, t: number) => ({ h: z(m, t) * h + (1 - z(m, t)) * tanh(a(m, t) * h + b(m, t)) })
+      const all = foldRow(n, { h: h0(m) }, step)
+      return { h: row(n, (t) => all.h(t)), last: fold(n, { h: h0(m) }, step).h }
+    },
+})
+
+/** A sum of as few roundings as one: what each addition loses is carried along (Neumaier). */
+export const carefulSum = op('careful_sum', {
+  dims: ['m', 'n'],
+  types,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('f32', 'm') },
+  body:
+    ({ x }, { n }) =>
+    (m) => {
+      const { sum, lost } = fold(n, { sum: 0, lost: 0 }, (carried, c) => {
+        const next = carried.sum + x(m, c)
+        const isLarger = abs(carried.sum) >= abs(x(m, c))
+        return { sum: next, lost: carried.lost + (isLarger ? carried.sum - next + x(m, c) : x(m, c) - next + carried.sum) }
+      })
+      return { y: sum + lost }
+    },
+})
+
+/** A moving average that starts again where it is told to, and how many elements it has seen since; `lengths` elements of each row count. */
+export const movingAverage = op('moving_average', {
+  dims: ['m', 'n'],
+  types,
+  inputs: { x: tensor('T', 'm n'), reset: tensor('i32', 'm n'), lengths: tensor('i32', 'm') },
+  outputs: { y: tensor('T', 'm n'), seen: tensor('i32', 'm n'), total: tensor('i32', 'm') },
+  attrs: { decay: 0.9 },
+  facts: { reset: { values: [0, 0, 0, 1] }, lengths: { from: 0, to: 'n' } },
+  body:
+    ({ x, reset, lengths }, { n, decay }) =>
+    (m) => {
+      const average = foldRow(n, { mean: 0, count: int(0) }, ({ mean, count }, t) => {
+        const isFirst = count === 0 || reset(m, t) !== 0
+        return { mean: isFirst ? x(m, t) : decay * mean + (1 - decay) * x(m, t), count: isFirst ? 1 : count + 1 }
+      })
+      const resets = fold(lengths(m), { total: int(0) }, ({ total }, t) => ({ total: total + (reset(m, t) !== 0 ? 1 : 0) }))
+      return { y: row(n, (t) => average.mean(t)), seen: row(n, (t) => average.count(t)), total: resets.total }
+    },
+})
+
+/** A cumulative sum held between two bounds, and the largest deviation of the row from its mean on the way. */
+export const boundedWalk = op('bounded_walk', {
+  dims: ['m', 'n'],
+  types,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }, { n }) =>
+    (m) => {
+      const v = row(n, (c) => x(m, c) / (1 + exp(-x(m, c))))
+      const walk = foldRow(n, { at: 0 }, ({ at }, c) => ({ at: minimum(2, maximum(-2, at + v(c))) }))
+      return { y: row(n, (c) => walk.at(c) * sqrt(1 + abs(v(c)))) }
+    },
+})
