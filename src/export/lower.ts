@@ -1,0 +1,323 @@
+/**
+ * A compiled program as an export writes it: storages and steps as the runtime flattens them, with every size an expression of the
+ * dimensions that stay open. The runtime's own flattening at several sizes is what the expressions are held against: a program for
+ * which the two differ is refused.
+ */
+import type { Manifest } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
+import type { NodeOf } from '../ir/graph.js'
+import { resolveDType } from '../ir/instance.js'
+import type { Extent } from '../ir/shape.js'
+import { substitute, substituteShape } from '../lang/program_match.js'
+import type { CompiledProgram } from '../program/index.js'
+import type { GraphApplication } from '../runtime/application.js'
+import { bindingOf, valueInfo } from '../runtime/bind.js'
+import type { Layouts } from '../runtime/layouts.js'
+import { type FlatProgram, flatten } from '../runtime/program_flatten.js'
+import { valueBytes } from '../runtime/program_states.js'
+import type { FlatStep } from '../runtime/program_steps.js'
+import { tensorOf, type WiredProgram } from '../runtime/program_wiring.js'
+import { recording } from '../runtime/recording.js'
+import { weightSource } from '../runtime/weight_tensors.js'
+import { bytesOf, constant, extentIn, type Form, formOf, type Known, productNumbers, type Scope, scopeOf } from './forms.js'
+import type { Home, Lowered, LoweredStep, LoweredStorage, LoweredWeight } from './lowered.js'
+import { openDims, trialSizes } from './open_dims.js'
+import { expectSame } from './same.js'
+
+type Sizes = Readonly<Record<string, number>>
+
+export interface LowerOptions {
+  readonly compiled: CompiledProgram
+  readonly wired: WiredProgram
+  readonly manifest: Manifest
+  readonly layouts: Layouts
+  /** Storage type of every type parameter. */
+  readonly dtype: DType
+  /** Dimensions that are fixed besides those of weights, and sizes of these. */
+  readonly dims: Sizes
+}
+
+/**
+ * @throws usage `export.dims`, `export.layout`, `export.matmul`, `export.tuned`, `export.constant`, `export.sizes`, and what flattening throws
+ */
+export function lower(options: LowerOptions): Lowered {
+  const { compiled, wired, layouts, dtype } = options
+  const types = typesOf(compiled, dtype)
+  const { open, fixed, most } = openDims(compiled, options.dims)
+  const known: Known = Object.fromEntries(Object.entries(fixed).map(([dim, size]) => [dim, constant(size)]))
+  const weights = weightsOf(options, trialSizes(compiled, open, fixed, 0), types)
+  const flatAt = (trial: number) => {
+    const dims = trialSizes(compiled, open, fixed, trial)
+    return { dims, flat: flattenAt(options, dims, types, weights) }
+  }
+  const first = flatAt(0)
+  const { flat } = first
+  const symbolic = new Symbolic(options, known, types, flat)
+  const states = Object.entries(compiled.states).map(([name, { cleared }]) => {
+    const storage = flat.storages.findIndex(({ state }) => state === name)
+    return { name, cleared, storage, ...compiledForm(compiled, name, known, types) }
+  })
+  const inputs = wired.inputs.flatMap((name) => {
+    const found = flat.inputs[name]
+    return found === undefined ? [] : [{ name, storage: found.storage, ...compiledForm(compiled, name, known, types) }]
+  })
+  const outputs = Object.entries(compiled.outputs).flatMap(([name, wire]) => {
+    const found = flat.outputs[wire]
+    return found === undefined ? [] : [{ name, storage: found.storage, ...compiledForm(compiled, wire, known, types) }]
+  })
+  for (const { storage, dtype, shape, layout } of [...states, ...inputs, ...outputs])
+    symbolic.learn(storage, { dtype, shape, layout })
+  symbolic.spread()
+  const homes = { weights: weights.map(({ name }) => name), states: states.map(({ name }) => name), inputs, outputs }
+  const storages = flat.storages.map(({ weight, state, first, last }, id): LoweredStorage => {
+    const [home, index] = homeOf(id, { weight, state }, homes)
+    return { home, index, first, last, bytes: bytesOf(symbolic.form(id), layouts) }
+  })
+  const lowered: Lowered = {
+    name: compiled.name,
+    plan: compiled.plan,
+    dtype,
+    dims: open,
+    fixed,
+    most: Object.fromEntries(Object.entries(most).map(([dim, extent]) => [dim, substitute(extent, known)])),
+    weights,
+    inputs,
+    outputs,
+    states,
+    storages,
+    steps: flat.steps.map((step) => symbolic.step(step)),
+    moved: outputs.flatMap(({ storage }, output) => {
+      const { home, index } = storages[storage] ?? { home: 'arena', index: 0 }
+      return home === 'output' && index === output ? [] : [{ output, storage }]
+    }),
+  }
+  expectConstants(lowered, options.manifest)
+  for (const trial of [first, flatAt(1), flatAt(2)]) expectSame(lowered, trial.flat, trial.dims)
+  return lowered
+}
+
+const typesOf = ({ values, weights, graphs }: CompiledProgram, dtype: DType): Readonly<Record<string, DType>> =>
+  Object.fromEntries(
+    [...Object.values(values), ...Object.values(weights), ...Object.values(graphs).flatMap((graph) => graph.values)].flatMap(
+      (value) => (typeof value.dtype === 'string' ? [] : [[value.dtype.param, dtype]]),
+    ),
+  )
+
+function compiledForm({ values }: CompiledProgram, name: string, known: Known, types: Readonly<Record<string, DType>>): Form {
+  const value = values[name]
+  if (value === undefined) throw new Error(`internal: there is no value ${name}`)
+  const { dtype, shape, layout } = value
+  return { dtype: resolveDType(dtype, types), shape: substituteShape(shape, known), layout }
+}
+
+/** Every tensor that an application reads, once. Dimensions of weights are fixed, so any sizes of the others do. */
+function weightsOf({ wired, compiled, layouts }: LowerOptions, dims: Sizes, types: Readonly<Record<string, DType>>): LoweredWeight[] {
+  const found = new Map<string, LoweredWeight>()
+  for (const application of wired.applications) {
+    for (const [name, id] of Object.entries(application.graph.weights)) {
+      const source = weightSource(application, name)
+      if (found.has(source.name)) continue
+      const info = valueInfo(application.graph, id, bindingOf(application, { dims, types }))
+      const parts = source.made !== undefined || source.parts.length < 2 ? [] : source.parts
+      found.set(source.name, {
+        name: source.name,
+        dtype: info.dtype,
+        shape: info.shape,
+        layout: info.layout,
+        bytes: valueBytes(info, layouts),
+        parts: parts.map((part) => ({ name: part, ...tensorOf(compiled.weights[part], part, dims, types) })),
+      })
+    }
+  }
+  return [...found.values()]
+}
+
+function flattenAt(
+  { compiled, wired, manifest, layouts }: LowerOptions,
+  dims: Sizes,
+  types: Readonly<Record<string, DType>>,
+  weights: readonly LoweredWeight[],
+): FlatProgram {
+  const { device } = recording('simt')
+  const states = Object.entries(compiled.states).map(([name, { next }]) => {
+    const tensor = tensorOf(compiled.values[name], name, dims, types)
+    const bytes = valueBytes(tensor, layouts)
+    const slice = { buffer: device.allocate(bytes), offset: 0, bytes }
+    return [name, { tensor: { ...tensor, slice }, ...(next === undefined ? {} : { next }) }] as const
+  })
+  return flatten({
+    ...wired,
+    outputs: [...new Set(wired.outputs)],
+    states: Object.fromEntries(states),
+    ...{ dims, types, manifest, layouts },
+    architecture: 'simt',
+    weights: new Map(weights.map((weight) => [weight.name, weight])),
+  })
+}
+
+interface Homes {
+  readonly weights: readonly string[]
+  readonly states: readonly string[]
+  readonly inputs: readonly { readonly storage: number }[]
+  readonly outputs: readonly { readonly storage: number }[]
+}
+
+/** A value that only one output is lies where its caller wants it. */
+function homeOf(
+  id: number,
+  { weight, state }: { readonly weight: string | undefined; readonly state: string | undefined },
+  { weights, states, inputs, outputs }: Homes,
+): readonly [Home, number] {
+  if (weight !== undefined) return ['weight', weights.indexOf(weight)]
+  if (state !== undefined) return ['state', states.indexOf(state)]
+  const input = inputs.findIndex(({ storage }) => storage === id)
+  if (input >= 0) return ['input', input]
+  const [output = -1, ...more] = outputs.flatMap(({ storage }, i) => (storage === id ? [i] : []))
+  return output >= 0 && more.length === 0 ? ['output', output] : ['arena', 0]
+}
+
+/** Weights are all that a launch may take for a constant: it may be enqueued behind anything. */
+function expectConstants({ steps, storages }: Lowered, { kernels }: Manifest): void {
+  const entries = new Map(kernels.map((entry) => [entry.key, entry]))
+  for (const { label, key, storages: used } of steps) {
+    const buffers = key === undefined ? [] : (entries.get(key)?.buffers ?? [])
+    const read = buffers.find((buffer, i) => buffer.constant === true && storages[used[i] ?? -1]?.home !== 'weight')
+    if (read === undefined) continue
+    throw usageError('export.constant', `${label}: ${key} reads ${read.name} as a constant, and here it is no weight`, {
+      hint: 'export the graph that the kernel was made for: there it is a weight',
+    })
+  }
+}
+
+/** Steps and storages of a flattened program in expressions. */
+class Symbolic {
+  readonly #options: LowerOptions
+  readonly #places = new Map<string, { readonly scope: Scope; readonly application: GraphApplication; readonly name: string }>()
+  readonly #forms = new Map<number, Form>()
+  readonly #flat: FlatProgram
+
+  constructor(options: LowerOptions, fixed: Known, types: Readonly<Record<string, DType>>, flat: FlatProgram) {
+    this.#options = options
+    this.#flat = flat
+    for (const application of options.wired.applications) {
+      const scope = scopeOf(application, fixed, types)
+      for (const { name } of application.graph.nodes) {
+        const label = `${application.label}/${name}`
+        if (this.#places.has(label)) throw new Error(`internal: two steps are called ${label}`)
+        this.#places.set(label, { scope, application, name })
+      }
+    }
+    for (const step of flat.steps) this.#learnFrom(step)
+  }
+
+  learn(storage: number, form: Form): void {
+    if (!this.#forms.has(storage)) this.#forms.set(storage, form)
+  }
+
+  /** What copies move has one form. */
+  spread(): void {
+    for (const step of [...this.#flat.steps, ...this.#flat.steps.toReversed()]) {
+      if (step.kind !== 'copy') continue
+      const [from, to] = [this.#forms.get(step.from), this.#forms.get(step.to)]
+      if (from !== undefined) this.learn(step.to, from)
+      if (to !== undefined) this.learn(step.from, to)
+    }
+  }
+
+  form(storage: number): Form {
+    const form = this.#forms.get(storage)
+    if (form === undefined) throw new Error(`internal: nothing says what storage ${storage} holds`)
+    return form
+  }
+
+  #learnFrom(step: FlatStep): void {
+    if (step.kind === 'copy') return
+    const { scope, node } = this.#place(step.label)
+    for (const { storage, form } of this.#values(step, scope, node)) this.learn(storage, form)
+  }
+
+  #values(step: Exclude<FlatStep, { kind: 'copy' }>, scope: Scope, node: NodeOf<'op'> | NodeOf<'matmul'>) {
+    if (step.kind === 'kernel') {
+      const ids = node.kind === 'op' ? { ...node.inputs, ...node.outputs } : {}
+      return this.#entry(step.key).buffers.flatMap(({ name }, i) => {
+        const [id, storage] = [ids[name], step.buffers[i]]
+        return id === undefined || storage === undefined ? [] : [{ storage, form: formOf(scope, id) }]
+      })
+    }
+    if (node.kind === 'op') throw new Error(`internal: ${step.label} is no product`)
+    const { bias, residual } = node.epilogue ?? {}
+    return [
+      { storage: step.a, id: node.a },
+      { storage: step.b, id: node.b },
+      { storage: step.out, id: node.out },
+      { storage: step.epilogue?.bias, id: bias },
+      { storage: step.epilogue?.residual, id: residual },
+    ].flatMap(({ storage, id }) => (storage === undefined || id === undefined ? [] : [{ storage, form: formOf(scope, id) }]))
+  }
+
+  #entry(key: string) {
+    const entry = this.#options.manifest.kernels.find((each) => each.key === key)
+    if (entry === undefined) throw new Error(`internal: there is no kernel ${key}`)
+    return entry
+  }
+
+  #place(label: string) {
+    const place = this.#places.get(label)
+    const node = place?.application.graph.nodes.find(({ name }) => name === place.name)
+    if (place === undefined || node === undefined || node.kind === 'view') throw new Error(`internal: there is no step ${label}`)
+    return { ...place, node }
+  }
+
+  step(step: FlatStep): LoweredStep {
+    const plain = { label: step.label, attrs: [], dtypes: [], relu: false, numbers: [] }
+    if (step.kind === 'copy') return { ...plain, kind: 'copy', storages: [step.from, step.to] }
+    const { scope, node } = this.#place(step.label)
+    if (step.kind === 'matmul') {
+      if (node.kind !== 'matmul') throw new Error(`internal: ${step.label} is no product`)
+      expectOneWay(step.label, node)
+      return {
+        ...plain,
+        kind: 'matmul',
+        storages: [step.a, step.b, step.out],
+        dtypes: step.dtypes,
+        bias: step.epilogue?.bias,
+        residual: step.epilogue?.residual,
+        relu: step.epilogue?.relu ?? false,
+        numbers: productNumbers(step.label, scope, node, this.#options.layouts),
+      }
+    }
+    if (node.kind === 'matmul') expectOneWay(step.label, node)
+    const ids: Readonly<Record<string, number>> = node.kind === 'op' ? { ...node.inputs, ...node.outputs } : {}
+    const attrs: Readonly<Record<string, unknown>> = node.kind === 'op' ? node.attrs : {}
+    const entry = this.#entry(step.key)
+    const numbers = entry.dims.map((dim) => {
+      const buffer = entry.buffers.find(({ dims }) => dims.includes(dim))
+      const extent = buffer === undefined ? undefined : formOf(scope, ids[buffer.name] ?? -1).shape[buffer.dims.indexOf(dim)]
+      if (extent === undefined) throw new Error(`internal: nothing says ${dim} of ${step.key}`)
+      return extent
+    })
+    return {
+      ...plain,
+      kind: 'kernel',
+      key: step.key,
+      storages: step.buffers,
+      attrs: entry.attrs.map(({ name }, i) => sizedAttr(scope, attrs[name]) ?? step.attrs[i] ?? 0),
+      numbers,
+    }
+  }
+}
+
+/** An attribute that is a dimension; undefined for a number. */
+const sizedAttr = (scope: Scope, attr: unknown): Extent | undefined =>
+  typeof attr === 'object' && attr !== null && 'dim' in attr && typeof attr.dim === 'string'
+    ? extentIn(scope, { factor: 1, dims: [attr.dim] })
+    : undefined
+
+/** @throws usage `export.tuned` for a product that the runtime computes one way or another, as its size was measured */
+function expectOneWay(label: string, { generated }: NodeOf<'matmul'>): void {
+  if (generated === undefined) return
+  throw usageError('export.tuned', `${label} is the library's product or ${generated}, by what was measured for its size`, {
+    hint: 'export a plan that says which: a group of the plan, or one of its library',
+  })
+}
