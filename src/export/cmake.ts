@@ -2,7 +2,11 @@
 import type { Target } from '../toolchain/index.js'
 
 /** @param files of kernels, below the folder */
-export const cmakeText = (program: string, files: readonly string[], target: Target): string => `# ${program}: a shared library of the program with its kernels, and an example that runs it. Made by \`heddle export\`.
+export const cmakeText = (
+  program: string,
+  files: readonly string[],
+  target: Target,
+): string => `# ${program}: a shared library of the program with its kernels, and an example that runs it. Made by \`heddle export\`.
 #
 #   cmake -S . -B build -DHEDDLE_TARGET=${target} && cmake --build build --parallel
 #

@@ -1,24 +1,21 @@
 /** The C++ example of an exported program: it reads weights, inputs and states from files, runs, and writes what came out. */
 import { dtypeInfo, dtypes } from '../ir/dtype.js'
-import { type Extent, multiplyExtents, termsOf } from '../ir/shape.js'
+import { type Extent, multiplyExtents } from '../ir/shape.js'
 import type { CNames } from './header.js'
 import type { Lowered, LoweredValue } from './lowered.js'
-import { braced, quoted } from './text.js'
+import { braced, plainText, quoted } from './text.js'
 
 export function exampleText(lowered: Lowered, { program, ...names }: CNames): string {
-  const extent = ({ factor, dims }: Extent): string => {
-    const parts = dims.map((dim) => {
-      const terms = termsOf(dim)
-      return terms === undefined ? `dims.${names.dims[lowered.dims.indexOf(dim)]}` : `(${terms.map(extent).join(' + ')})`
-    })
-    return [...(factor === 1 && parts.length > 0 ? [] : [String(factor)]), ...parts].join(' * ')
-  }
+  const extent = (size: Extent): string => plainText(size, (dim) => `dims.${names.dims[lowered.dims.indexOf(dim)]}`)
   const made = ({ name, dtype, shape }: LoweredValue, prefix = ''): string => {
     const bytes = extent(multiplyExtents([...shape, { factor: dtypeInfo[dtype].bytes, dims: [] }]))
     return `{${quoted(`${prefix}${name}`)}, ${dtypes.indexOf(dtype)}, ${braced(shape.map(extent))}, ${bytes}}`
   }
-  const list = (items: readonly string[]): string => `{${items.map((item) => `\n      ${item},`).join('')}${items.length > 0 ? '\n  ' : ''}}`
-  const dims = names.dims.map((dim) => `      if (name == ${quoted(dim)}) dims.${dim} = std::stoll(argument.substr(at + 1));\n`).join('')
+  const list = (items: readonly string[]): string =>
+    `{${items.map((item) => `\n      ${item},`).join('')}${items.length > 0 ? '\n  ' : ''}}`
+  const dims = names.dims
+    .map((dim) => `      if (name == ${quoted(dim)}) dims.${dim} = std::stoll(argument.substr(at + 1));\n`)
+    .join('')
   const sizes = names.dims.map((dim) => `${dim}=...`).join(' ')
   return `// Runs ${lowered.name} from files: example WEIGHTS INPUTS OUTPUTS REPEATS ${sizes}
 //

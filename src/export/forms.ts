@@ -113,7 +113,8 @@ export function productNumbers(label: string, scope: Scope, node: NodeOf<'matmul
   const k = groupOf(label, shared.filter(not(out)), [a, b])
   const m = groupOf(label, a.axes.filter(not(b)), [a, out])
   const n = groupOf(label, b.axes.filter(not(a)), [b, out])
-  const along = (each: Operand, groups: readonly Group[]): Extent[] => groups.map(({ strides }) => strides.get(each.name) ?? constant(0))
+  const along = (each: Operand, groups: readonly Group[]): Extent[] =>
+    groups.map(({ strides }) => strides.get(each.name) ?? constant(0))
   return [
     ...[batch.extent, m.extent, n.extent, k.extent],
     ...along(a, [batch, m, k]),

@@ -1,6 +1,7 @@
 /** The C header of an exported program. */
-import type { Lowered } from './lowered.js'
+
 import { identifier, identifiers } from './identifiers.js'
+import type { Lowered } from './lowered.js'
 import { shapeText } from './text.js'
 
 /** Names of an export in C. */

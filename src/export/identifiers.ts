@@ -23,5 +23,7 @@ export function identifiers(names: readonly string[]): readonly string[] {
   const twin = made.findIndex((name, i) => made.indexOf(name) !== i)
   if (twin < 0) return made
   const first = names[made.indexOf(made[twin] ?? '')]
-  throw usageError('export.name', `${first} and ${names[twin]} are both called ${made[twin]} in C`, { hint: 'rename one of them' })
+  throw usageError('export.name', `${first} and ${names[twin]} are both called ${made[twin]} in C`, {
+    hint: 'rename one of them',
+  })
 }

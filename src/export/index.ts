@@ -1,5 +1,7 @@
 /** Programs as C++ that builds without heddle. */
-export { type Declarations, resolve, type ResolveOptions } from './resolve.js'
-export { lower, type LowerOptions } from './lower.js'
+export { type LowerOptions, lower } from './lower.js'
 export type { Lowered } from './lowered.js'
-export { writeExport, type WriteOptions } from './write.js'
+export { type ExportedModel, exportModel } from './models.js'
+export { type Declarations, type ResolveOptions, resolve } from './resolve.js'
+export { writeWeights } from './weights_file.js'
+export { type WriteOptions, writeExport } from './write.js'

@@ -112,7 +112,11 @@ function compiledForm({ values }: CompiledProgram, name: string, known: Known, t
 }
 
 /** Every tensor that an application reads, once. Dimensions of weights are fixed, so any sizes of the others do. */
-function weightsOf({ wired, compiled, layouts }: LowerOptions, dims: Sizes, types: Readonly<Record<string, DType>>): LoweredWeight[] {
+function weightsOf(
+  { wired, compiled, layouts }: LowerOptions,
+  dims: Sizes,
+  types: Readonly<Record<string, DType>>,
+): LoweredWeight[] {
   const found = new Map<string, LoweredWeight>()
   for (const application of wired.applications) {
     for (const [name, id] of Object.entries(application.graph.weights)) {

@@ -3,7 +3,7 @@
  * what the caller fixes; a run says the others.
  */
 import { usageError } from '../errors.js'
-import { dimsIn, evaluateExtent, type Extent, multiplyExtents } from '../ir/shape.js'
+import { dimsIn, type Extent, evaluateExtent, multiplyExtents } from '../ir/shape.js'
 import type { CompiledProgram } from '../program/index.js'
 import { dimensionsOf } from '../runtime/api/dimensions.js'
 
@@ -48,7 +48,12 @@ const primes = [
 ]
 
 /** Sizes to hold expressions against: the usual ones at first, then others. Fewer rows are packed than there is room for. */
-export function trialSizes(compiled: CompiledProgram, open: readonly string[], fixed: Sizes, trial: number): Record<string, number> {
+export function trialSizes(
+  compiled: CompiledProgram,
+  open: readonly string[],
+  fixed: Sizes,
+  trial: number,
+): Record<string, number> {
   const list = primes[trial - 1]
   const sizes: Record<string, number> = { ...fixed }
   const packed = new Set(compiled.ragged.map(({ tokens }) => tokens))

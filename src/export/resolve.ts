@@ -11,8 +11,8 @@ import type { Program } from '../ir/program.js'
 import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { ProgramDecl } from '../lang/program.js'
-import { compileProgram, findPlan } from '../program/index.js'
 import { programOf } from '../program/graph_program.js'
+import { compileProgram, findPlan } from '../program/index.js'
 import { wireProgram } from '../runtime/program_wiring.js'
 import type { LowerOptions } from './lower.js'
 
@@ -68,7 +68,11 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
   return compiledUnder(programOf(single, {}), { ...options, plan: 'unfused' })
 }
 
-function compiledUnder(program: Program, { plan, manifest, declarations }: ResolveOptions): Resolved {
+/** @throws usage `plan.*`, `run.scales` */
+export function compiledUnder(
+  program: Program,
+  { plan, manifest, declarations }: Pick<ResolveOptions, 'plan' | 'manifest' | 'declarations'>,
+): Resolved {
   const compiled = compileProgram(program, findPlan(plan, manifest.plans), {
     conversions: declarations.conversions,
     asDeclared: true,
@@ -81,5 +85,7 @@ function numbersOf({ name, attrs }: Graph, given: Readonly<Record<string, number
   const missing = attrs.find((attr) => given[attr] === undefined)
   if (unknown === undefined && missing === undefined) return given
   const what = unknown === undefined ? `attribute ${missing} is not given` : `there is no attribute ${unknown}`
-  throw usageError('export.attrs', `${name}: ${what}`, { hint: `attributes are ${attrs.join(', ') || 'none'}: --attrs name=number` })
+  throw usageError('export.attrs', `${name}: ${what}`, {
+    hint: `attributes are ${attrs.join(', ') || 'none'}: --attrs name=number`,
+  })
 }

@@ -1,6 +1,6 @@
 /** Holding what an export computes from dimensions against what the runtime flattens at them. */
 import { usageError } from '../errors.js'
-import { evaluateExtent, type Extent } from '../ir/shape.js'
+import { type Extent, evaluateExtent } from '../ir/shape.js'
 import type { FlatProgram } from '../runtime/program_flatten.js'
 import type { FlatStep } from '../runtime/program_steps.js'
 import type { Lowered, LoweredStep } from './lowered.js'
@@ -13,9 +13,13 @@ export function expectSame(lowered: Lowered, flat: FlatProgram, dims: Sizes): vo
   const hold = (what: string, mine: unknown, theirs: unknown): void => {
     if (JSON.stringify(mine) === JSON.stringify(theirs)) return
     const sizes = lowered.dims.map((dim) => `${dim}=${dims[dim]}`).join(', ')
-    throw usageError('export.sizes', `${what} is ${JSON.stringify(theirs)} at ${sizes || 'its sizes'}, the export has ${JSON.stringify(mine)}`, {
-      hint: `the program changes with these sizes by more than them: fix one, such as --dims ${lowered.dims[0] ?? 'n'}=...`,
-    })
+    throw usageError(
+      'export.sizes',
+      `${what} is ${JSON.stringify(theirs)} at ${sizes || 'its sizes'}, the export has ${JSON.stringify(mine)}`,
+      {
+        hint: `the program changes with these sizes by more than them: fix one, such as --dims ${lowered.dims[0] ?? 'n'}=...`,
+      },
+    )
   }
   hold('the number of steps', lowered.steps.length, flat.steps.length)
   hold('the number of values', lowered.storages.length, flat.storages.length)
@@ -53,7 +57,16 @@ function theirs(step: FlatStep): unknown {
   }
   const { kind, label, a, b, out, dtypes, matmul, epilogue } = step
   const { bias = null, residual = null, relu = false } = epilogue ?? {}
-  return { kind, label, storages: [a, b, out], dtypes, numbers: [...matmul.extents, ...matmul.strides.flat()], bias, residual, relu }
+  return {
+    kind,
+    label,
+    storages: [a, b, out],
+    dtypes,
+    numbers: [...matmul.extents, ...matmul.strides.flat()],
+    bias,
+    residual,
+    relu,
+  }
 }
 
 /** Strides as a run settles them: `settle` of native/export/program.cpp. */

@@ -33,7 +33,9 @@ function measureText({ dims, most, storages, steps }: Lowered): string {
   const numbers = [...steps.flatMap((step) => step.numbers), ...sizedAttrs(steps).map(({ extent }) => extent)].map(sizeText)
   const mosts = dims.map((dim) => (most[dim] === undefined ? '0' : sizeText(most[dim])))
   const used = [...bytes, ...numbers, ...mosts].join(' ')
-  const read = dims.flatMap((dim, i) => (new RegExp(`\\bd_${dim}\\b`).test(used) ? [`  const Size d_${dim} = dims[${i}];\n`] : []))
+  const read = dims.flatMap((dim, i) =>
+    new RegExp(`\\bd_${dim}\\b`).test(used) ? [`  const Size d_${dim} = dims[${i}];\n`] : [],
+  )
   return `void measure(${read.length === 0 ? 'const int64_t*' : 'const int64_t* dims'}, Measure& measured) {
 ${read.join('')}  measured.bytes = {
 ${wrapped(bytes, '      ')}};
@@ -63,7 +65,8 @@ function modelText(lowered: Lowered): string {
   const dtype = (type: (typeof dtypes)[number]): number => dtypes.indexOf(type)
   const tensor = (each: (typeof weights)[number]['parts'][number]): string =>
     braced([quoted(each.name), String(dtype(each.dtype)), braced(each.shape.map(String))])
-  const rows = (items: readonly string[]): string => (items.length === 0 ? '{}' : `{\n${items.map((item) => `          ${item},\n`).join('')}      }`)
+  const rows = (items: readonly string[]): string =>
+    items.length === 0 ? '{}' : `{\n${items.map((item) => `          ${item},\n`).join('')}      }`
   let at = 0
   const lines = steps.map((step) => {
     const first = at

@@ -11,11 +11,11 @@ export function sizeText({ factor, dims }: Extent): string {
   return [...(factor === 1 ? [] : [`Size(${factor})`]), ...parts].join(' * ')
 }
 
-/** An extent in Python, over names of dimensions. */
-export function pythonText({ factor, dims }: Extent): string {
+/** An extent in Python or C, over what dimensions are called there. */
+export function plainText({ factor, dims }: Extent, called: (dim: string) => string): string {
   const parts = dims.map((dim) => {
     const terms = termsOf(dim)
-    return terms === undefined ? dim : `(${terms.map((term) => pythonText(term)).join(' + ')})`
+    return terms === undefined ? called(dim) : `(${terms.map((term) => plainText(term, called)).join(' + ')})`
   })
   return [...(factor === 1 && parts.length > 0 ? [] : [String(factor)]), ...parts].join(' * ')
 }

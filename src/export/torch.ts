@@ -2,11 +2,11 @@
  * The Python file of an export: an op of `torch.library` over the exported library, with a fake implementation that knows its shapes, so that
  * `torch.compile` sees no break, and launches on the current stream, so that a CUDA graph can hold it.
  */
-import type { DType } from '../ir/dtype.js'
-import { dtypes } from '../ir/dtype.js'
+import { type DType, dtypes } from '../ir/dtype.js'
+import type { Extent } from '../ir/shape.js'
 import type { CNames } from './header.js'
 import type { Lowered, LoweredValue } from './lowered.js'
-import { pythonText, quoted } from './text.js'
+import { plainText, quoted } from './text.js'
 
 const torchTypes: Readonly<Record<DType, string>> = {
   f32: 'torch.float32',
@@ -17,7 +17,7 @@ const torchTypes: Readonly<Record<DType, string>> = {
   u8: 'torch.uint8',
 }
 
-/** Where an open dimension is read: an axis of an input; undefined where a caller has to say it. */
+/** Where an open dimension is read: an axis of an input. */
 interface Axis {
   readonly dim: string
   readonly input: string
@@ -25,48 +25,52 @@ interface Axis {
 }
 
 export function torchText(lowered: Lowered, names: CNames): string {
-  const { program, inputs: args, outputs: results, dims } = names
-  const axes = dims.flatMap((_, at): Axis[] => {
-    const dim = lowered.dims[at] ?? ''
-    const found = lowered.inputs.flatMap(({ shape }, i) => {
-      const axis = shape.findIndex((extent) => extent.factor === 1 && extent.dims.length === 1 && extent.dims[0] === dim)
-      return axis < 0 ? [] : [{ dim, input: args[i] ?? '', axis }]
-    })
-    return found.slice(0, 1)
-  })
-  const said = lowered.dims.filter((dim) => !axes.some((axis) => axis.dim === dim))
-  const defaulted = (dim: string): boolean => lowered.most[dim] !== undefined
-  const numbers = [...said.filter((dim) => !defaulted(dim)), ...said.filter(defaulted)]
+  const { program } = names
+  const own = new Set(['program', 'self', 'states', 'sizes', 'workspace', 'torch', program])
+  const args = names.inputs.map((name) => (own.has(name) ? `in_${name}` : name))
+  // Inside, dimensions and outputs have names that no tensor has.
+  const results = names.outputs.map((name) => `out_${name}`)
+  const inside = (dim: string): string => `d_${dim}`
+  const outside = (dim: string): string => (args.includes(dim) || own.has(dim) ? `size_${dim}` : dim)
+  const text = (extent: Extent): string => plainText(extent, inside)
+  const { axes, said, defaulted } = sourcesOf(lowered, args)
   const stateful = lowered.states.length > 0
-  const shape = (value: LoweredValue): string => `(${value.shape.map((extent) => `${pythonText(extent)}, `).join('')})`
+  const listed = (items: readonly string[]): string => (items.length === 1 ? `${items[0]},` : items.join(', '))
+  const shape = (value: LoweredValue): string => `(${listed(value.shape.map(text))})`
   const tensors = [...args, ...(stateful ? ['states'] : [])]
   const parameters = [
     ...tensors.map((name) => `${name}: torch.Tensor`),
     'program: int',
-    ...numbers.map((dim) => `${dim}: int${defaulted(dim) ? ' = -1' : ''}`),
-  ]
-  const home = args[0] ?? 'states'
-  const bare = args.length === 0 && !stateful
-  const returned = results.length === 0 ? 'None' : results.length === 1 ? 'torch.Tensor' : `Tuple[${results.map(() => 'torch.Tensor').join(', ')}]`
+    ...said.map((dim) => `${outside(dim)}: int${defaulted(dim) ? ' = -1' : ''}`),
+  ].join(', ')
+  const device = tensors[0] === undefined ? 'DEVICE' : `${tensors[0]}.device`
+  const types = results.map(() => 'torch.Tensor').join(', ')
+  const returned = results.length === 0 ? 'None' : results.length === 1 ? types : `Tuple[${types}]`
+  const most = (dim: string): string => text(lowered.most[dim] ?? { factor: 0, dims: [] })
   const sizes = [
-    ...axes.map(({ dim, input, axis }) => `    ${dim} = ${input}.shape[${axis}]`),
-    ...numbers.filter(defaulted).map((dim) => `    ${dim} = ${pythonText(lowered.most[dim] ?? { factor: 0, dims: [] })} if ${dim} < 0 else ${dim}`),
-  ].join('\n')
+    ...axes.map(({ dim, input, axis }) => `    ${inside(dim)} = ${input}.shape[${axis}]`),
+    ...said.map(
+      (dim) =>
+        `    ${inside(dim)} = ${defaulted(dim) ? `${most(dim)} if ${outside(dim)} < 0 else ${outside(dim)}` : outside(dim)}`,
+    ),
+  ]
   const made = lowered.outputs.map(
-    (value, i) => `    ${results[i]} = torch.empty(${shape(value)}, dtype=${torchTypes[value.dtype]}, device=${bare ? 'DEVICE' : `${home}.device`})`,
+    (value, i) => `    ${results[i]} = torch.empty(${shape(value)}, dtype=${torchTypes[value.dtype]}, device=${device})`,
   )
-  const back = results.length === 0 ? '    return None' : `    return ${results.join(', ')}`
+  const back = `    return ${results.length === 0 ? 'None' : results.join(', ')}`
   const checks = lowered.inputs.map(
     (value, i) => `    _expect(${quoted(args[i] ?? '')}, ${args[i]}, ${torchTypes[value.dtype]}, ${shape(value)})`,
   )
-  const call = ['program', ...numbers]
+  const body = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('')
+  const states = stateful ? 'states.data_ptr()' : 'None'
+  const given = [...tensors, ...said.filter((dim) => !defaulted(dim)).map(outside)].join(', ')
   return `"""${lowered.name} under plan ${lowered.plan} in ${lowered.dtype} as an op of PyTorch. Made by \`heddle export\`.
 
     import torch, ${program}_torch
     model = ${program}_torch.Program(weights)          # tensors by name, on the library's device
-    result = model(${[...args, ...(stateful ? ['states'] : []), ...numbers.filter((dim) => !defaulted(dim))].join(', ')})
+    result = model(${given})
 
-The library is build/lib${program}.so beside this file, or what HEDDLE_LIBRARY names. The op is torch.ops.heddle.${program}.
+The library is build/lib${program}.so beside this file, or what HEDDLE_LIBRARY_${program.toUpperCase()} names. The op is torch.ops.heddle.${program}.
 """
 import ctypes
 import os
@@ -74,7 +78,7 @@ from typing import Tuple
 
 import torch
 
-_library = ctypes.CDLL(os.environ.get("HEDDLE_LIBRARY", os.path.join(os.path.dirname(os.path.abspath(__file__)), "build", "lib${program}.so")))
+_library = ctypes.CDLL(os.environ.get("HEDDLE_LIBRARY_${program.toUpperCase()}", os.path.join(os.path.dirname(os.path.abspath(__file__)), "build", "lib${program}.so")))
 
 
 class _Error(ctypes.Structure):
@@ -158,20 +162,19 @@ def _expect(name: str, tensor: torch.Tensor, dtype: torch.dtype, shape) -> None:
         raise ValueError(f"{name} has to be contiguous, on {DEVICE}; it is on {tensor.device}")
 
 
-# Workspaces hold nothing between runs: what a caller's stream uses is that stream's, by PyTorch's own allocator.
+# A workspace holds nothing between runs: what a caller's stream uses is that stream's, by PyTorch's own allocator.
 @torch.library.custom_op("heddle::${program}", mutates_args=(${stateful ? '"states",' : ''}))
-def ${program}(${parameters.join(', ')}) -> ${returned}:
-${[sizes, ...checks, ...made].filter((line) => line !== '').join('\n')}
-    sizes = _numbers([${lowered.dims.join(', ')}])
-    workspace = torch.empty(_bytes(_workspace_bytes, program, sizes), dtype=torch.uint8, device=${bare ? 'DEVICE' : `${home}.device`})
-    _run(program, sizes, _pointers([${args.join(', ')}]), _pointers([${results.join(', ')}]), ${stateful ? 'states.data_ptr()' : 'None'}, workspace.data_ptr(), workspace.numel(), _stream(workspace.device))
+def ${program}(${parameters}) -> ${returned}:
+${body([...sizes, ...checks, ...made])}    sizes = _numbers([${lowered.dims.map(inside).join(', ')}])
+    workspace = torch.empty(_bytes(_workspace_bytes, program, sizes), dtype=torch.uint8, device=${device})
+    inputs, outputs = _pointers([${args.join(', ')}]), _pointers([${results.join(', ')}])
+    _run(program, sizes, inputs, outputs, ${states}, workspace.data_ptr(), workspace.numel(), _stream(workspace.device))
 ${back}
 
 
 @${program}.register_fake
-def _(${parameters.join(', ')}):
-${[sizes, ...made].filter((line) => line !== '').join('\n')}
-${back}
+def _(${parameters}):
+${body([...sizes, ...made])}${back}
 
 
 class Program:
@@ -197,9 +200,23 @@ class Program:
             _library.${program}_destroy(self.handle)
             self.handle = None
 
-    def __call__(self, ${[...tensors, ...numbers.map((dim) => (defaulted(dim) ? `${dim}=-1` : dim))].join(', ')}):
-        return torch.ops.heddle.${program}(${[...tensors, 'self.handle', ...numbers].join(', ')})
-${stateful ? stateText(lowered.dims) : ''}`.replace('(self, )', '(self)').replaceAll(`(${call.join(', ')}, )`, `(${call.join(', ')})`)
+    def __call__(self${[...tensors, ...said.map((dim) => `${outside(dim)}${defaulted(dim) ? '=-1' : ''}`)].map((name) => `, ${name}`).join('')}):
+        return torch.ops.heddle.${program}(${[...tensors, 'self.handle', ...said.map(outside)].join(', ')})
+${stateful ? stateText(lowered.dims.map(inside)) : ''}`
+}
+
+/** Which open dimensions the shapes of inputs say, and which a caller has to; of these, those that may be left out come last. */
+function sourcesOf({ dims, inputs, most }: Lowered, args: readonly string[]) {
+  const axes = dims.flatMap((dim): Axis[] => {
+    const found = inputs.flatMap(({ shape }, i) => {
+      const axis = shape.findIndex(({ factor, dims: of }) => factor === 1 && of.length === 1 && of[0] === dim)
+      return axis < 0 ? [] : [{ dim, input: args[i] ?? '', axis }]
+    })
+    return found.slice(0, 1)
+  })
+  const rest = dims.filter((dim) => !axes.some((axis) => axis.dim === dim))
+  const defaulted = (dim: string): boolean => most[dim] !== undefined
+  return { axes, said: [...rest.filter((dim) => !defaulted(dim)), ...rest.filter(defaulted)], defaulted }
 }
 
 const stateText = (dims: readonly string[]): string => `

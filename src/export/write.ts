@@ -25,9 +25,16 @@ const shared: readonly (readonly [from: string, to: string])[] = [
   ['include/heddle/abi.h', 'include/heddle/abi.h'],
   ['include/heddle/export.h', 'include/heddle/export.h'],
   ['export/example/tensors.hpp', 'example/tensors.hpp'],
-  ...['backend.hpp', 'backend_cuda.cpp', 'backend_simt.cpp', 'fail.hpp', 'place.cpp', 'program.cpp', 'program.hpp', 'weights.cpp'].map(
-    (name) => [`export/${name}`, `src/export/${name}`] as const,
-  ),
+  ...[
+    'backend.hpp',
+    'backend_cuda.cpp',
+    'backend_simt.cpp',
+    'fail.hpp',
+    'place.cpp',
+    'program.cpp',
+    'program.hpp',
+    'weights.cpp',
+  ].map((name) => [`export/${name}`, `src/export/${name}`] as const),
   ['device', 'src/device'],
   ['simt/include', 'src/simt/include'],
   ...['matmul.cpp', 'matmul.hpp', 'matmul_epilogue.hpp', 'matmul_tile.hpp', 'memory.hpp', 'workers.cpp', 'workers.hpp'].map(
@@ -70,7 +77,9 @@ export async function writeExport(lowered: Lowered, { out, searched, target }: W
       await cp(join(packageRoot(), 'native', from), path, { recursive: true })
     }
   } catch (cause) {
-    throw usageError('export.write', `cannot write to ${out}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause })
+    throw usageError('export.write', `cannot write to ${out}: ${cause instanceof Error ? cause.message : String(cause)}`, {
+      cause,
+    })
   }
   return Object.keys(own).sort()
 }
