@@ -18,6 +18,7 @@ const rooms = [
   'models',
   'verify',
   'bench',
+  'export',
   'cli',
 ]
 

@@ -193,9 +193,8 @@ int32_t Program::run(const Run& run, heddle_error* error) {
     if (bound->workspace > 0 && !is_placed(run.workspace)) {
       return refuse(error, HEDDLE_POINTER, "the workspace lies at %p, allowed are addresses that 16 divides", run.workspace);
     }
-    if (bound->states > 0 && !is_placed(run.states)) {
-      return refuse(error, HEDDLE_POINTER, "the states lie at %p, allowed are addresses that 16 divides", run.states);
-    }
+    const int32_t kept = check_states(*bound, run.states, run.states_bytes, error);
+    if (kept != HEDDLE_OK) return kept;
     std::vector<heddle_slice> slices;
     for (size_t i = 0; i < model_.storages.size(); ++i) {
       const Storage& storage = model_.storages[i];
@@ -226,10 +225,21 @@ int32_t Program::run(const Run& run, heddle_error* error) {
   });
 }
 
-int32_t Program::reset(const int64_t* dims, void* states, void* stream, heddle_error* error) {
+int32_t Program::check_states(const Bound& bound, const void* states, uint64_t bytes, heddle_error* error) const {
+  if (bound.states > bytes) {
+    return refuse(error, HEDDLE_WORKSPACE, "the states of %s take %llu bytes at these sizes, given are %llu", model_.name,
+                  static_cast<unsigned long long>(bound.states), static_cast<unsigned long long>(bytes));
+  }
+  if (bound.states == 0 || is_placed(states)) return HEDDLE_OK;
+  return refuse(error, HEDDLE_POINTER, "the states lie at %p, allowed are addresses that 16 divides", states);
+}
+
+int32_t Program::reset(const int64_t* dims, void* states, uint64_t states_bytes, void* stream, heddle_error* error) {
   return guarded(error, [&]() -> int32_t {
     const std::shared_ptr<const Bound> bound = bind(dims, error);
     if (bound == nullptr) return error->status;
+    const int32_t kept = check_states(*bound, states, states_bytes, error);
+    if (kept != HEDDLE_OK) return kept;
     for (const State& state : model_.states) {
       uint8_t* data = static_cast<uint8_t*>(states) + bound->offsets[state.storage];
       const int32_t status = fill(data, state.cleared ? 0 : unwritten, bound->bytes[state.storage], stream, error);
@@ -239,7 +249,7 @@ int32_t Program::reset(const int64_t* dims, void* states, void* stream, heddle_e
   });
 }
 
-uint8_t* Program::state(const int64_t* dims, void* states, uint32_t which, uint64_t bytes, heddle_error* error) {
+uint8_t* Program::state(const int64_t* dims, void* states, uint64_t states_bytes, uint32_t which, uint64_t bytes, heddle_error* error) {
   const std::shared_ptr<const Bound> bound = bind(dims, error);
   if (bound == nullptr) return nullptr;
   if (which >= model_.states.size()) {
@@ -252,10 +262,7 @@ uint8_t* Program::state(const int64_t* dims, void* states, uint32_t which, uint6
            static_cast<unsigned long long>(bound->bytes[state.storage]), static_cast<unsigned long long>(bytes));
     return nullptr;
   }
-  if (states == nullptr) {
-    refuse(error, HEDDLE_POINTER, "the memory of the states is null");
-    return nullptr;
-  }
+  if (check_states(*bound, states, states_bytes, error) != HEDDLE_OK) return nullptr;
   return static_cast<uint8_t*>(states) + bound->offsets[state.storage];
 }
 

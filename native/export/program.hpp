@@ -116,6 +116,7 @@ struct Run {
   const void* const* inputs;
   void* const* outputs;
   void* states;
+  uint64_t states_bytes;
   void* workspace;
   uint64_t workspace_bytes;
   void* stream;
@@ -131,15 +132,16 @@ class Program {
   // The sizes of a set of dimensions; null with the error filled where they are none.
   std::shared_ptr<const Bound> bind(const int64_t* dims, heddle_error* error);
   int32_t run(const Run& run, heddle_error* error);
-  int32_t reset(const int64_t* dims, void* states, void* stream, heddle_error* error);
-  // The place of a state. Null where `bytes` are not its own.
-  uint8_t* state(const int64_t* dims, void* states, uint32_t which, uint64_t bytes, heddle_error* error);
+  int32_t reset(const int64_t* dims, void* states, uint64_t states_bytes, void* stream, heddle_error* error);
+  // The place of a state; null with the error filled where `bytes` are not its own.
+  uint8_t* state(const int64_t* dims, void* states, uint64_t states_bytes, uint32_t which, uint64_t bytes, heddle_error* error);
 
  private:
   explicit Program(const Model& model) : model_(model) {}
   std::shared_ptr<const Bound> measure(const int64_t* dims, heddle_error* error);
   int32_t take(const heddle_weight* weights, uint32_t count, heddle_error* error);
   int32_t stack(const Weight& weight, const heddle_weight* given, uint32_t count, const void** data, heddle_error* error);
+  int32_t check_states(const Bound& bound, const void* states, uint64_t bytes, heddle_error* error) const;
   int32_t enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, void* stream, heddle_error* error);
 
   const Model& model_;

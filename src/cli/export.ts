@@ -2,7 +2,7 @@
 import { join, resolve as resolvePath } from 'node:path'
 import { Command, Option } from '@commander-js/extra-typings'
 import { conversions, layouts, graphs as shipped, programs as shippedPrograms } from '../../specs/index.js'
-import { usageError } from '../errors.js'
+import { environmentError, usageError } from '../errors.js'
 import { type Declarations, exportModel, type Lowered, lower, resolve, writeExport, writeWeights } from '../export/index.js'
 import type { ProgramDecl } from '../lang/program.js'
 import { installation, searchManifests, type Target, targets } from '../toolchain/index.js'
@@ -43,6 +43,10 @@ export interface ExportResult {
 export async function runExport(name: string, options: ExportOptions, context: CliContext): Promise<ExportResult> {
   const { root, signal, log } = context
   const { plan, dtype, target, dims = {}, config, model } = options
+  if (installation(root).portable) {
+    const hint = 'use the npm package'
+    throw environmentError('portable.export', 'the portable bundle has no sources to export', { hint })
+  }
   const searched = await searchManifests(root)
   const { manifest } = searched
   const declarations = await declarationsOf(root, options.specs)
@@ -67,7 +71,6 @@ const summary = ({ name, plan, dims, steps }: Lowered): string =>
 /** What the project declares, with what ships behind it. */
 async function declarationsOf(root: string, specs: string | undefined): Promise<Declarations> {
   const behind = { graphs: shipped, programs: Object.values<ProgramDecl>(shippedPrograms), conversions }
-  if (installation(root).portable) return behind
   const { readDeclarations } = await import('../frontend/index.js')
   const own = await readDeclarations(root, specs)
   return {

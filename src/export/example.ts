@@ -108,16 +108,16 @@ ${dims}    }
   for (size_t i = 0; i < outputs.size(); ++i) {
     reinterpret_cast<void**>(&out)[i] = on_device(nullptr, static_cast<uint64_t>(outputs[i].bytes));
   }
-  require(${program}_reset(program, &dims, states, nullptr, &error), error);
+  require(${program}_reset(program, &dims, states, states_bytes, nullptr, &error), error);
   for (size_t i = 0; i < kept.size(); ++i) {
     if (given.count(kept[i].name) == 0) continue;
     const example::Tensor& tensor = find(given, kept[i]);
-    require(${program}_write(program, &dims, states, static_cast<uint32_t>(i), tensor.data.data(), tensor.data.size(), nullptr, &error), error);
+    require(${program}_write(program, &dims, states, states_bytes, static_cast<uint32_t>(i), tensor.data.data(), tensor.data.size(), nullptr, &error), error);
   }
 
   const int repeats = std::stoi(argv[4]);
   for (int i = 0; i < repeats; ++i) {
-    require(${program}_run(program, &dims, &in, &out, states, workspace, workspace_bytes, nullptr, &error), error);
+    require(${program}_run(program, &dims, &in, &out, states, states_bytes, workspace, workspace_bytes, nullptr, &error), error);
   }
   require(${program}_wait(nullptr, &error), error);
 
@@ -125,7 +125,7 @@ ${dims}    }
   for (size_t i = 0; i < outputs.size(); ++i) results[outputs[i].name] = on_host(outputs[i], reinterpret_cast<void**>(&out)[i]);
   for (size_t i = 0; i < kept.size(); ++i) {
     example::Tensor tensor{kept[i].dtype, kept[i].shape, std::vector<char>(static_cast<size_t>(kept[i].bytes))};
-    require(${program}_read(program, &dims, states, static_cast<uint32_t>(i), tensor.data.data(), tensor.data.size(), nullptr, &error), error);
+    require(${program}_read(program, &dims, states, states_bytes, static_cast<uint32_t>(i), tensor.data.data(), tensor.data.size(), nullptr, &error), error);
     require(${program}_wait(nullptr, &error), error);
     results[kept[i].name] = std::move(tensor);
   }

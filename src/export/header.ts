@@ -75,16 +75,17 @@ int32_t ${program}_workspace_bytes(${program}_program* program, const ${program}
 int32_t ${program}_states_bytes(${program}_program* program, const ${program}_dims* dims, uint64_t* bytes, heddle_error* error);
 
 /* Brings states to where they begin: zeros where the program says so, else what nobody takes for a value. */
-int32_t ${program}_reset(${program}_program* program, const ${program}_dims* dims, void* states, void* stream, heddle_error* error);
+int32_t ${program}_reset(${program}_program* program, const ${program}_dims* dims, void* states, uint64_t states_bytes,
+                 void* stream, heddle_error* error);
 /* Copies one state from or to host or device memory, on the stream; bytes are all of its own. */
-int32_t ${program}_write(${program}_program* program, const ${program}_dims* dims, void* states, uint32_t state, const void* from,
-                 uint64_t bytes, void* stream, heddle_error* error);
-int32_t ${program}_read(${program}_program* program, const ${program}_dims* dims, void* states, uint32_t state, void* to, uint64_t bytes,
-                void* stream, heddle_error* error);
+int32_t ${program}_write(${program}_program* program, const ${program}_dims* dims, void* states, uint64_t states_bytes,
+                 uint32_t state, const void* from, uint64_t bytes, void* stream, heddle_error* error);
+int32_t ${program}_read(${program}_program* program, const ${program}_dims* dims, void* states, uint64_t states_bytes,
+                uint32_t state, void* to, uint64_t bytes, void* stream, heddle_error* error);
 
 /* Enqueues one run. workspace and states may be null where they have 0 bytes. */
 int32_t ${program}_run(${program}_program* program, const ${program}_dims* dims, const ${program}_inputs* inputs, const ${program}_outputs* outputs,
-               void* states, void* workspace, uint64_t workspace_bytes, void* stream, heddle_error* error);
+               void* states, uint64_t states_bytes, void* workspace, uint64_t workspace_bytes, void* stream, heddle_error* error);
 
 /* Device memory, for callers that have no other way to it. Copies are between any two of host and device, in the stream's order. */
 int32_t ${program}_allocate(uint64_t bytes, void** data, heddle_error* error);

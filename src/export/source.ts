@@ -10,6 +10,8 @@ export function sourceText(lowered: Lowered, names: CNames): string {
   return `// ${lowered.name} under plan ${lowered.plan} in ${lowered.dtype}, made by \`heddle export\`.
 #include "${program}.h"
 
+#include <new>
+
 #include "fail.hpp"
 #include "program.hpp"
 
@@ -132,8 +134,11 @@ ${api} int32_t ${program}_create(const heddle_weight* weights, uint32_t count, $
   *program = nullptr;
   Program* made = nullptr;
   const int32_t status = Program::create(model(), weights, count, &made, error);
-  if (status == HEDDLE_OK) *program = new ${program}_program{made};
-  return status;
+  if (status != HEDDLE_OK) return status;
+  *program = new (std::nothrow) ${program}_program{made};
+  if (*program != nullptr) return HEDDLE_OK;
+  delete made;
+  return refuse(error, HEDDLE_MEMORY, "out of host memory");
 }
 
 ${api} void ${program}_destroy(${program}_program* program) {
@@ -150,25 +155,26 @@ ${api} int32_t ${program}_states_bytes(${program}_program* program, const ${prog
   return bytes_of(&Bound::states, program, dims, bytes, error);
 }
 
-${api} int32_t ${program}_reset(${program}_program* program, const ${program}_dims* dims, void* states, void* stream, heddle_error* error) {
-  return program->program->reset(numbers(dims), states, stream, error);
+${api} int32_t ${program}_reset(${program}_program* program, const ${program}_dims* dims, void* states, uint64_t states_bytes,
+                 void* stream, heddle_error* error) {
+  return program->program->reset(numbers(dims), states, states_bytes, stream, error);
 }
 
-${api} int32_t ${program}_write(${program}_program* program, const ${program}_dims* dims, void* states, uint32_t state, const void* from,
-                 uint64_t bytes, void* stream, heddle_error* error) {
-  void* to = program->program->state(numbers(dims), states, state, bytes, error);
+${api} int32_t ${program}_write(${program}_program* program, const ${program}_dims* dims, void* states, uint64_t states_bytes,
+                 uint32_t state, const void* from, uint64_t bytes, void* stream, heddle_error* error) {
+  void* to = program->program->state(numbers(dims), states, states_bytes, state, bytes, error);
   return to == nullptr ? error->status : copy(to, from, bytes, stream, error);
 }
 
-${api} int32_t ${program}_read(${program}_program* program, const ${program}_dims* dims, void* states, uint32_t state, void* to, uint64_t bytes,
-                void* stream, heddle_error* error) {
-  const void* from = program->program->state(numbers(dims), states, state, bytes, error);
+${api} int32_t ${program}_read(${program}_program* program, const ${program}_dims* dims, void* states, uint64_t states_bytes,
+                uint32_t state, void* to, uint64_t bytes, void* stream, heddle_error* error) {
+  const void* from = program->program->state(numbers(dims), states, states_bytes, state, bytes, error);
   return from == nullptr ? error->status : copy(to, from, bytes, stream, error);
 }
 
 ${api} int32_t ${program}_run(${program}_program* program, const ${program}_dims* dims, const ${program}_inputs* inputs, const ${program}_outputs* outputs,
-               void* states, void* workspace, uint64_t workspace_bytes, void* stream, heddle_error* error) {
-  return program->program->run({numbers(dims), pointers(inputs), pointers(outputs), states, workspace, workspace_bytes, stream}, error);
+               void* states, uint64_t states_bytes, void* workspace, uint64_t workspace_bytes, void* stream, heddle_error* error) {
+  return program->program->run({numbers(dims), pointers(inputs), pointers(outputs), states, states_bytes, workspace, workspace_bytes, stream}, error);
 }
 
 ${api} int32_t ${program}_allocate(uint64_t bytes, void** data, heddle_error* error) { return allocate(bytes, data, error); }

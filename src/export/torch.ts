@@ -26,7 +26,20 @@ interface Axis {
 
 export function torchText(lowered: Lowered, names: CNames): string {
   const { program } = names
-  const own = new Set(['program', 'self', 'states', 'sizes', 'workspace', 'torch', program])
+  const own = new Set([
+    'program',
+    'self',
+    'states',
+    'sizes',
+    'workspace',
+    'torch',
+    'name',
+    'value',
+    'like',
+    'inputs',
+    'outputs',
+    program,
+  ])
   const args = names.inputs.map((name) => (own.has(name) ? `in_${name}` : name))
   // Inside, dimensions and outputs have names that no tensor has.
   const results = names.outputs.map((name) => `out_${name}`)
@@ -59,10 +72,10 @@ export function torchText(lowered: Lowered, names: CNames): string {
   )
   const back = `    return ${results.length === 0 ? 'None' : results.join(', ')}`
   const checks = lowered.inputs.map(
-    (value, i) => `    _expect(${quoted(args[i] ?? '')}, ${args[i]}, ${torchTypes[value.dtype]}, ${shape(value)})`,
+    (value, i) => `    ${args[i]} = _expect(${quoted(args[i] ?? '')}, ${args[i]}, ${torchTypes[value.dtype]}, ${shape(value)})`,
   )
   const body = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join('')
-  const states = stateful ? 'states.data_ptr()' : 'None'
+  const states = stateful ? 'states.data_ptr(), states.numel()' : 'None, 0'
   const given = [...tensors, ...said.filter((dim) => !defaulted(dim)).map(outside)].join(', ')
   return `"""${lowered.name} under plan ${lowered.plan} in ${lowered.dtype} as an op of PyTorch. Made by \`heddle export\`.
 
@@ -121,10 +134,10 @@ _pointer, _u32, _u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
 _create = _function("create", _pointer, _u32, ctypes.POINTER(_pointer))
 _workspace_bytes = _function("workspace_bytes", _pointer, _pointer, ctypes.POINTER(_u64))
 _states_bytes = _function("states_bytes", _pointer, _pointer, ctypes.POINTER(_u64))
-_reset = _function("reset", _pointer, _pointer, _pointer, _pointer)
-_write = _function("write", _pointer, _pointer, _pointer, _u32, _pointer, _u64, _pointer)
-_read = _function("read", _pointer, _pointer, _pointer, _u32, _pointer, _u64, _pointer)
-_run = _function("run", _pointer, _pointer, _pointer, _pointer, _pointer, _pointer, _u64, _pointer)
+_reset = _function("reset", _pointer, _pointer, _pointer, _u64, _pointer)
+_write = _function("write", _pointer, _pointer, _pointer, _u64, _u32, _pointer, _u64, _pointer)
+_read = _function("read", _pointer, _pointer, _pointer, _u64, _u32, _pointer, _u64, _pointer)
+_run = _function("run", _pointer, _pointer, _pointer, _pointer, _pointer, _u64, _pointer, _u64, _pointer)
 _library.${program}_destroy.argtypes = [_pointer]
 _library.${program}_destroy.restype = None
 _library.${program}_target.restype = ctypes.c_char_p
@@ -155,11 +168,12 @@ def _bytes(of, program: int, sizes) -> int:
     return found.value
 
 
-def _expect(name: str, tensor: torch.Tensor, dtype: torch.dtype, shape) -> None:
+def _expect(name: str, tensor: torch.Tensor, dtype: torch.dtype, shape) -> torch.Tensor:
     if tensor.dtype != dtype or tuple(tensor.shape) != tuple(shape):
         raise ValueError(f"{name} is {tensor.dtype} {list(tensor.shape)}, expected is {dtype} {list(shape)}")
-    if tensor.device.type != DEVICE or not tensor.is_contiguous():
-        raise ValueError(f"{name} has to be contiguous, on {DEVICE}; it is on {tensor.device}")
+    if tensor.device.type != DEVICE:
+        raise ValueError(f"{name} has to be on {DEVICE}, it is on {tensor.device}")
+    return tensor.contiguous()
 
 
 # A workspace holds nothing between runs: what a caller's stream uses is that stream's, by PyTorch's own allocator.
@@ -202,7 +216,7 @@ class Program:
 
     def __call__(self${[...tensors, ...said.map((dim) => `${outside(dim)}${defaulted(dim) ? '=-1' : ''}`)].map((name) => `, ${name}`).join('')}):
         return torch.ops.heddle.${program}(${[...tensors, 'self.handle', ...said.map(outside)].join(', ')})
-${stateful ? stateText(lowered.dims.map(inside)) : ''}`
+${stateful ? stateText(lowered.dims.map(outside)) : ''}`
 }
 
 /** Which open dimensions the shapes of inputs say, and which a caller has to; of these, those that may be left out come last. */
@@ -224,19 +238,19 @@ const stateText = (dims: readonly string[]): string => `
         """Memory for the states at these sizes, as they are before the first run."""
         sizes = _numbers([${dims.join(', ')}])
         made = torch.empty(_bytes(_states_bytes, self.handle, sizes), dtype=torch.uint8, device=DEVICE)
-        _reset(self.handle, sizes, made.data_ptr(), _stream(made.device))
+        _reset(self.handle, sizes, made.data_ptr(), made.numel(), _stream(made.device))
         return made
 
     def write(self, states: torch.Tensor, name: str, value: torch.Tensor, ${dims.join(', ')}) -> None:
         """Sets a state to the elements of a tensor, as they lie in the state's layout."""
         value = value.contiguous()
         data, size = value.data_ptr(), value.numel() * value.element_size()
-        _write(self.handle, _numbers([${dims.join(', ')}]), states.data_ptr(), STATES.index(name), data, size, _stream(states.device))
+        _write(self.handle, _numbers([${dims.join(', ')}]), states.data_ptr(), states.numel(), STATES.index(name), data, size, _stream(states.device))
 
     def read(self, states: torch.Tensor, name: str, like: torch.Tensor, ${dims.join(', ')}) -> torch.Tensor:
         """The elements of a state, in a new tensor of the type and shape of \`like\`."""
         found = torch.empty_like(like, device=states.device, memory_format=torch.contiguous_format)
         data, size = found.data_ptr(), found.numel() * found.element_size()
-        _read(self.handle, _numbers([${dims.join(', ')}]), states.data_ptr(), STATES.index(name), data, size, _stream(states.device))
+        _read(self.handle, _numbers([${dims.join(', ')}]), states.data_ptr(), states.numel(), STATES.index(name), data, size, _stream(states.device))
         return found
 `
