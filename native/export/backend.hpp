@@ -15,6 +15,8 @@ class Backend {
 
   // What launchers take for a stream.
   virtual void* queue(void* stream) = 0;
+  // What follows waits for all that came before, whatever launches allow each other.
+  virtual int32_t fence(void* stream, heddle_error* error) = 0;
   virtual int32_t matmul(const heddle_matmul& matmul, void* stream, heddle_error* error) = 0;
 };
 

@@ -10,14 +10,21 @@ class Cuda : public Backend {
  public:
   ~Cuda() override {
     if (workspace_ != nullptr) cudaFree(workspace_);
+    if (mark_ != nullptr) cudaFree(mark_);
   }
 
   int32_t prepare(heddle_error* error) {
+    HEDDLE_TRY(cudaMalloc(&mark_, 1));
     if (!plans_.library().loaded()) return HEDDLE_OK;
     HEDDLE_TRY(cudaMalloc(&workspace_, matmul_workspace_bytes));
     return HEDDLE_OK;
   }
   void* queue(void* stream) override { return stream; }
+  // Early starts are between launches: a launch behind a fill waits for it, and the fill for all before.
+  int32_t fence(void* stream, heddle_error* error) override {
+    HEDDLE_TRY(cudaMemsetAsync(mark_, 0, 1, static_cast<cudaStream_t>(stream)));
+    return HEDDLE_OK;
+  }
   int32_t matmul(const heddle_matmul& matmul, void* stream, heddle_error* error) override {
     return plans_.run(matmul, workspace_, static_cast<cudaStream_t>(stream), error);
   }
@@ -25,6 +32,7 @@ class Cuda : public Backend {
  private:
   MatmulPlans plans_;
   void* workspace_ = nullptr;
+  void* mark_ = nullptr;
 };
 
 cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }

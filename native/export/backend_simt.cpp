@@ -23,6 +23,7 @@ class Simt : public Backend {
   Simt() : workers_(threads()) {}
 
   void* queue(void*) override { return &executor_; }
+  int32_t fence(void*, heddle_error*) override { return HEDDLE_OK; }
   int32_t matmul(const heddle_matmul& matmul, void*, heddle_error* error) override {
     return simt::run_matmul(matmul, workers_, error);
   }

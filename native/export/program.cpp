@@ -130,8 +130,9 @@ int32_t Program::enqueue(size_t at, const Bound& bound, const std::vector<heddle
     std::vector<uint8_t> constants;
     for (const uint32_t storage : step.storages) {
       buffers.push_back(slices[storage]);
-      // Weights alone: what else lies in memory may have been written by a launch that is not complete.
-      constants.push_back(model_.storages[storage].home == Home::weight ? 1 : 0);
+      // Weights, and inputs behind a fence: what else lies in memory may have been written by a launch that is not complete.
+      const Home home = model_.storages[storage].home;
+      constants.push_back(home == Home::weight || (model_.fenced && home == Home::input) ? 1 : 0);
     }
     const heddle_launch launch = {backend_->queue(stream),
                                   buffers.data(),
@@ -210,6 +211,10 @@ int32_t Program::run(const Run& run, heddle_error* error) {
       slices.push_back({data, bound->bytes[i]});
     }
     const Launching launching;
+    if (model_.fenced) {
+      const int32_t status = backend_->fence(run.stream, error);
+      if (status != HEDDLE_OK) return status;
+    }
     for (size_t i = 0; i < model_.steps.size(); ++i) {
       const int32_t status = enqueue(i, *bound, slices, run.stream, error);
       if (status == HEDDLE_OK) continue;

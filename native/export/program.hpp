@@ -100,6 +100,8 @@ struct Model {
   std::vector<Step> steps;
   std::vector<SizedAttr> attrs;
   std::vector<Moved> moved;
+  // Kernels read inputs as constants: a run begins with a fence.
+  bool fenced;
   void (*measure)(const int64_t* dims, Measure& measured);
 };
 

@@ -4,7 +4,7 @@
  * which the two differ is refused.
  */
 import type { Manifest } from '../emit/manifest.js'
-import { usageError } from '../errors.js'
+import { HeddleError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import type { NodeOf } from '../ir/graph.js'
 import { resolveDType } from '../ir/instance.js'
@@ -74,6 +74,7 @@ export function lower(options: LowerOptions): Lowered {
     const [home, index] = homeOf(id, { weight, state }, homes)
     return { home, index, first, last, bytes: bytesOf(symbolic.form(id), layouts) }
   })
+  const steps = flat.steps.map((step) => symbolic.step(step))
   const lowered: Lowered = {
     name: compiled.name,
     plan: compiled.plan,
@@ -86,13 +87,13 @@ export function lower(options: LowerOptions): Lowered {
     outputs,
     states,
     storages,
-    steps: flat.steps.map((step) => symbolic.step(step)),
+    steps,
+    fenced: readsInputsAsConstants(steps, storages, options.manifest),
     moved: outputs.flatMap(({ storage }, output) => {
       const { home, index } = storages[storage] ?? { home: 'arena', index: 0 }
       return home === 'output' && index === output ? [] : [{ output, storage }]
     }),
   }
-  expectConstants(lowered, options.manifest)
   for (const trial of [first, flatAt(1), flatAt(2)]) expectSame(lowered, trial.flat, trial.dims)
   return lowered
 }
@@ -150,14 +151,23 @@ function flattenAt(
     const slice = { buffer: device.allocate(bytes), offset: 0, bytes }
     return [name, { tensor: { ...tensor, slice }, ...(next === undefined ? {} : { next }) }] as const
   })
-  return flatten({
+  const config = {
     ...wired,
     outputs: [...new Set(wired.outputs)],
     states: Object.fromEntries(states),
     ...{ dims, types, manifest, layouts },
     architecture: 'simt',
     weights: new Map(weights.map((weight) => [weight.name, weight])),
-  })
+  }
+  try {
+    return flatten(config)
+  } catch (error) {
+    if (!(error instanceof HeddleError) || error.code !== 'bind.extent') throw error
+    throw usageError('export.dims', `${compiled.name} does not run at every size: ${error.message}`, {
+      hint: 'fix the dimension that says it, such as --dims k=4',
+      cause: error,
+    })
+  }
 }
 
 interface Homes {
@@ -181,17 +191,28 @@ function homeOf(
   return output >= 0 && more.length === 0 ? ['output', output] : ['arena', 0]
 }
 
-/** Weights are all that a launch may take for a constant: it may be enqueued behind anything. */
-function expectConstants({ steps, storages }: Lowered, { kernels }: Manifest): void {
+/**
+ * Whether a kernel takes an input for a constant, which it may read before earlier launches are complete.
+ * @throws usage `export.constant` for one that takes what a step may write
+ */
+function readsInputsAsConstants(
+  steps: readonly LoweredStep[],
+  storages: readonly LoweredStorage[],
+  { kernels }: Manifest,
+): boolean {
   const entries = new Map(kernels.map((entry) => [entry.key, entry]))
-  for (const { label, key, storages: used } of steps) {
+  const homes = steps.flatMap(({ label, key, storages: used }) => {
     const buffers = key === undefined ? [] : (entries.get(key)?.buffers ?? [])
-    const read = buffers.find((buffer, i) => buffer.constant === true && storages[used[i] ?? -1]?.home !== 'weight')
-    if (read === undefined) continue
-    throw usageError('export.constant', `${label}: ${key} reads ${read.name} as a constant, and here it is no weight`, {
-      hint: 'export the graph that the kernel was made for: there it is a weight',
+    return buffers.flatMap(({ name, constant: isConstant }, i) => {
+      const home = storages[used[i] ?? -1]?.home
+      if (isConstant !== true) return []
+      if (home === 'weight' || home === 'input') return [home]
+      throw usageError('export.constant', `${label}: ${key} reads ${name} as a constant, and here it is no weight and no input`, {
+        hint: 'let the graph take it as an input instead of a weight: the kernel of its plan then reads it as one',
+      })
     })
-  }
+  })
+  return homes.includes('input')
 }
 
 /** Steps and storages of a flattened program in expressions. */

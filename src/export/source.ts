@@ -63,7 +63,7 @@ const sizedAttrs = (steps: readonly LoweredStep[]): readonly SizedAttr[] =>
 const doubleText = (value: number): string => (Number.isInteger(value) ? `${value}.0` : String(value))
 
 function modelText(lowered: Lowered): string {
-  const { name, dims, weights, inputs, outputs, states, storages, steps, moved } = lowered
+  const { name, dims, weights, inputs, outputs, states, storages, steps, moved, fenced } = lowered
   const dtype = (type: (typeof dtypes)[number]): number => dtypes.indexOf(type)
   const tensor = (each: (typeof weights)[number]['parts'][number]): string =>
     braced([quoted(each.name), String(dtype(each.dtype)), braced(each.shape.map(String))])
@@ -101,6 +101,7 @@ function modelText(lowered: Lowered): string {
       ${rows(lines)},
       ${braced(sized)},
       ${braced(moved.map(({ output, storage }) => braced([String(output), String(storage)])))},
+      ${fenced},
       measure,
   };
   return made;
