@@ -4,7 +4,7 @@
  */
 import { findEntry, kernelSubject } from '../bench/target/subject.js'
 import type { Manifest } from '../emit/manifest.js'
-import { usageError } from '../errors.js'
+import { HeddleError, usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import type { Graph } from '../ir/graph.js'
 import type { Program } from '../ir/program.js'
@@ -35,7 +35,7 @@ export interface ResolveOptions {
 
 type Resolved = Pick<LowerOptions, 'compiled' | 'wired'>
 
-/** @throws usage `export.unknown`, `export.attrs`, `export.config`, `plan.*`, `run.scales` for a plan that needs scales */
+/** @throws usage `export.unknown`, `export.attrs`, `export.config`, `plan.*`, `export.scales` for a plan that needs scales */
 export function resolve(name: string, options: ResolveOptions): Resolved {
   const { manifest, declarations, dtype, config, attrs = {} } = options
   const { graphs, programs } = declarations
@@ -53,7 +53,7 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
   const entry = findEntry(manifest, name, dtype)
   if (entry === undefined) {
     throw usageError('export.unknown', `there is no program or graph ${name}, and no kernel ${name} in ${dtype}`, {
-      hint: `programs: ${programs.map((each) => each.name).join(', ')}; graphs: ${Object.keys(graphs).join(', ')}`,
+      hint: `programs: ${[...new Set(programs.map((each) => each.name))].join(', ')}; graphs: ${Object.keys(graphs).join(', ')}`,
     })
   }
   const [form] = kernelSubject(entry).forms
@@ -68,7 +68,7 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
   return compiledUnder(programOf(single, {}), { ...options, plan: 'unfused' })
 }
 
-/** @throws usage `plan.*`, `run.scales` */
+/** @throws usage `plan.*`, `export.scales` */
 export function compiledUnder(
   program: Program,
   { plan, manifest, declarations }: Pick<ResolveOptions, 'plan' | 'manifest' | 'declarations'>,
@@ -77,7 +77,15 @@ export function compiledUnder(
     conversions: declarations.conversions,
     asDeclared: true,
   })
-  return { compiled, wired: wireProgram(compiled) }
+  try {
+    return { compiled, wired: wireProgram(compiled) }
+  } catch (error) {
+    if (!(error instanceof HeddleError) || error.code !== 'run.scales') throw error
+    throw usageError('export.scales', `${error.message}: an export is given no scales`, {
+      hint: 'export a plan that computes in floats, or quantises rows as it runs',
+      cause: error,
+    })
+  }
 }
 
 function numbersOf({ name, attrs }: Graph, given: Readonly<Record<string, number>>): Readonly<Record<string, number>> {

@@ -78,7 +78,7 @@ describe('refusals say why', () => {
     expect(() => lowered('llama_beams', 'unfused', {}, { layers: 1 })).toThrow(
       code('export.dims', /llama_beams does not run at every size: .*dimension k is/),
     )
-    expect(() => lowered('bert', 'int8-row', {}, { layers: 1 })).toThrow(code('run.scales', 'plan int8-row needs a scale'))
+    expect(() => lowered('bert', 'int8-row', {}, { layers: 1 })).toThrow(code('export.scales', 'plan int8-row needs a scale'))
   })
 })
 
