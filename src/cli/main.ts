@@ -9,6 +9,7 @@ import { cleanCommand } from './clean.js'
 import type { CliContext } from './context.js'
 import { demoCommand } from './demo.js'
 import { doctorCommand } from './doctor.js'
+import { exportCommand } from './export.js'
 import { describeFailure, failureJson } from './failure.js'
 import { genCommand } from './gen.js'
 import { closingHelp, helpCommand } from './help.js'
@@ -59,6 +60,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     doctorCommand,
     demoCommand,
     bundleCommand,
+    exportCommand,
     cleanCommand,
   ]
   for (const verb of verbs) root.addCommand(verb(context))

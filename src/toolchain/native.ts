@@ -111,7 +111,8 @@ function nativeSources(): string {
 }
 
 /** Of what is compiled here: device code belongs to kernels. */
-const sourcesKey = async (source: string): Promise<string> => sha256(canonicalJson(await hashTree(source, ['build', 'device'])))
+const sourcesKey = async (source: string): Promise<string> =>
+  sha256(canonicalJson(await hashTree(source, ['build', 'device', 'export'])))
 
 const isComplete = (folder: string): boolean => required.every((name) => existsSync(join(folder, name)))
 

@@ -27,7 +27,7 @@ export function layerMatrices(config: BertConfig, layer: number): string[] {
 const isOfEncoder = (weight: string): boolean => /^(embeddings|layer\d+)\./.test(weight)
 
 /** Checkpoint names by the program's names of weights. */
-function tensorNames(config: BertConfig): Readonly<Record<string, string>> {
+export function tensorNames(config: BertConfig): Readonly<Record<string, string>> {
   const { embeddings, layer, norm = {}, pooler = {}, sequence, tokens, span } = familyOf(config)
   return Object.fromEntries([
     ...below('embeddings', embeddings),
@@ -49,7 +49,7 @@ export const encoderTensors = (config: BertConfig): string[] =>
 const heads = { 'token-classifier': 'tokens', 'sequence-classifier': 'sequence', 'question-answering': 'span' } as const
 
 /** The program of a configuration. */
-function programOf(config: BertConfig, pooler: boolean): Program {
+export function programOf(config: BertConfig, pooler: boolean): Program {
   const { kind, layers, activation, eps, headDim, tokenTypes } = config
   const head = kind === 'encoder' ? (pooler ? 'pooled' : 'states') : heads[kind]
   const { norms, pooling } = familyOf(config)

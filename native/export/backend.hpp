@@ -1,0 +1,47 @@
+// What an exported program asks of its device. One file implements it for simt and one for CUDA; an export is built with one of them.
+#ifndef HEDDLE_EXPORT_BACKEND_HPP
+#define HEDDLE_EXPORT_BACKEND_HPP
+
+#include <memory>
+
+#include "heddle/export.h"
+
+namespace heddle::exported {
+
+class Backend {
+ public:
+  static int32_t open(std::unique_ptr<Backend>* backend, heddle_error* error);
+  virtual ~Backend() = default;
+
+  // What launchers take for a stream.
+  virtual void* queue(void* stream) = 0;
+  // What follows waits for all that came before, whatever launches allow each other.
+  virtual int32_t fence(void* stream, heddle_error* error) = 0;
+  virtual int32_t matmul(const heddle_matmul& matmul, void* stream, heddle_error* error) = 0;
+};
+
+// Lets the first launch of a kernel load it while a stream is captured; ends with the scope.
+class Launching {
+ public:
+  Launching();
+  ~Launching();
+  Launching(const Launching&) = delete;
+  Launching& operator=(const Launching&) = delete;
+
+ private:
+  int mode_ = 0;
+};
+
+// "cuda" or "simt".
+const char* target();
+
+int32_t allocate(uint64_t bytes, void** data, heddle_error* error);
+int32_t release(void* data, heddle_error* error);
+// Between any two of device and host memory, in the order of the stream.
+int32_t copy(void* to, const void* from, uint64_t bytes, void* stream, heddle_error* error);
+int32_t fill(void* data, uint8_t value, uint64_t bytes, void* stream, heddle_error* error);
+int32_t wait(void* stream, heddle_error* error);
+
+}  // namespace heddle::exported
+
+#endif

@@ -1,0 +1,118 @@
+/** `heddle export NAME`: a program, a graph or a kernel as C++ that builds without heddle, with a C header and an op of PyTorch. */
+import { join, resolve as resolvePath } from 'node:path'
+import { Command, Option } from '@commander-js/extra-typings'
+import { conversions, layouts, graphs as shipped, programs as shippedPrograms } from '../../specs/index.js'
+import { environmentError, usageError } from '../errors.js'
+import { type Declarations, exportModel, type Lowered, lower, resolve, writeExport, writeWeights } from '../export/index.js'
+import type { ProgramDecl } from '../lang/program.js'
+import { installation, searchManifests, type Target, targets } from '../toolchain/index.js'
+import { type CliContext, json } from './context.js'
+import { dimensions, jsonObject } from './options.js'
+import { dtypes } from './pipeline.js'
+
+export interface ExportOptions {
+  readonly plan: string
+  readonly dtype: (typeof dtypes)[number]
+  readonly out: string
+  readonly target: Target
+  /** Sizes of dimensions that are fixed. */
+  readonly dims?: Readonly<Record<string, number>> | undefined
+  /** Of a program. */
+  readonly config?: Readonly<Record<string, unknown>> | undefined
+  /** Of a graph or a kernel. */
+  readonly attrs?: Readonly<Record<string, unknown>> | undefined
+  /** A model folder: its configuration, sizes and weights. */
+  readonly model?: string | undefined
+  /** Folder of the spec modules; default `specs`. */
+  readonly specs?: string | undefined
+}
+
+export interface ExportResult {
+  readonly name: string
+  readonly out: string
+  /** Dimensions that each run says, and those that are fixed. */
+  readonly dims: readonly string[]
+  readonly fixed: Readonly<Record<string, number>>
+  readonly steps: number
+  readonly kernels: number
+  /** The program's own files, below `out`. */
+  readonly files: readonly string[]
+}
+
+/** @throws usage `export.*`, `plan.*`, `program.*`; what reading a model folder throws */
+export async function runExport(name: string, options: ExportOptions, context: CliContext): Promise<ExportResult> {
+  const { root, signal, log } = context
+  const { plan, dtype, target, dims = {}, config, model } = options
+  if (installation(root).portable) {
+    const hint = 'use the npm package'
+    throw environmentError('portable.export', 'the portable bundle has no sources to export', { hint })
+  }
+  const searched = await searchManifests(root)
+  const { manifest } = searched
+  const declarations = await declarationsOf(root, options.specs)
+  const asked = { plan, dtype, manifest, declarations, config, attrs: numbersOf(options.attrs) }
+  const found = model === undefined ? undefined : await exportModel(name, resolvePath(root, model), asked, signal)
+  const resolved = found ?? resolve(name, asked)
+  const lowered = lower({ ...resolved, manifest, layouts, dtype, dims: { ...found?.dims, ...dims } })
+  const out = resolvePath(root, options.out)
+  const files = [...(await writeExport(lowered, { out, searched, target }))]
+  if (found !== undefined) {
+    await writeWeights(join(out, 'weights.safetensors'), found.prepared(layouts), signal)
+    files.push('weights.safetensors')
+  }
+  log(`${summary(lowered)}\n`)
+  const kernels = new Set(lowered.steps.flatMap(({ key }) => key ?? [])).size
+  return { name: lowered.name, out, dims: lowered.dims, fixed: lowered.fixed, steps: lowered.steps.length, kernels, files }
+}
+
+const summary = ({ name, plan, dims, steps }: Lowered): string =>
+  `${name} under ${plan}: ${steps.length} steps; a run says ${dims.join(', ') || 'no sizes'}`
+
+/** What the project declares, with what ships behind it. */
+async function declarationsOf(root: string, specs: string | undefined): Promise<Declarations> {
+  const behind = { graphs: shipped, programs: Object.values<ProgramDecl>(shippedPrograms), conversions }
+  const { readDeclarations } = await import('../frontend/index.js')
+  const own = await readDeclarations(root, specs)
+  return {
+    graphs: { ...behind.graphs, ...own.graphs },
+    programs: [...own.programs, ...behind.programs],
+    conversions: [...own.conversions, ...conversions],
+  }
+}
+
+function numbersOf(given: Readonly<Record<string, unknown>> = {}): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      if (typeof value === 'number' && Number.isFinite(value)) return [name, value]
+      throw usageError('export.attrs', `attribute ${name} is ${JSON.stringify(value)}, expected a number`)
+    }),
+  )
+}
+
+export const exportCommand = (context: () => CliContext) =>
+  new Command('export')
+    .description(
+      'write a program, a graph or a kernel as C++ that builds with CMake, with a C header, an example and an op of PyTorch',
+    )
+    .argument('<name>', 'a program, graph or kernel of the project, or a shipped one')
+    .option('--plan <plan>', 'the plan it is compiled under', 'unfused')
+    .addOption(new Option('--dtype <dtype>', 'storage type').choices(dtypes).default('f32' as const))
+    .requiredOption('--out <dir>', 'the folder to write')
+    .addOption(
+      new Option('--target <target>', 'what CMake builds unless told otherwise').choices(targets).default('cuda' as const),
+    )
+    .option(
+      '--dims <dims>',
+      'sizes that are fixed, such as n=768,h=12; those of weights are the usual ones where nothing says them',
+      dimensions,
+    )
+    .option('--config <json>', "what differs from a program's usual configuration, such as '{ \"layers\": 2 }'", jsonObject)
+    .option('--attrs <json>', 'numbers of a graph or a kernel, such as \'{ "eps": 1e-5 }\'', jsonObject)
+    .option('--model <folder>', 'for bert, llama_step and llama_prompt: configuration, sizes and weights of a model folder')
+    .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--json', 'print what was written as JSON')
+    .action(async (name, options) => {
+      const result = await runExport(name, options, context())
+      const { out, files } = result
+      context().out(options.json ? json(result) : `${files.map((file) => `${join(out, file)}\n`).join('')}`)
+    })

@@ -1,0 +1,213 @@
+/**
+ * A compiled program as an export writes it: storages and steps as the runtime flattens them, with every size an expression of the
+ * dimensions that stay open. The runtime's own flattening at several sizes is what the expressions are held against: a program for
+ * which the two differ is refused.
+ */
+import type { Manifest } from '../emit/manifest.js'
+import { HeddleError, usageError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
+import { resolveDType } from '../ir/instance.js'
+import { substitute, substituteShape } from '../lang/program_match.js'
+import type { CompiledProgram } from '../program/index.js'
+import { bindingOf, valueInfo } from '../runtime/bind.js'
+import type { Layouts } from '../runtime/layouts.js'
+import { type FlatProgram, flatten } from '../runtime/program_flatten.js'
+import { valueBytes } from '../runtime/program_states.js'
+import { tensorOf, type WiredProgram } from '../runtime/program_wiring.js'
+import { recording } from '../runtime/recording.js'
+import { weightSource } from '../runtime/weight_tensors.js'
+import { bytesOf, constant, type Form, type Known } from './forms.js'
+import type { Home, Lowered, LoweredStep, LoweredStorage, LoweredWeight } from './lowered.js'
+import { openDims, trialSizes } from './open_dims.js'
+import { expectSame } from './same.js'
+import { Symbolic } from './symbolic.js'
+
+type Sizes = Readonly<Record<string, number>>
+
+export interface LowerOptions {
+  readonly compiled: CompiledProgram
+  readonly wired: WiredProgram
+  readonly manifest: Manifest
+  readonly layouts: Layouts
+  /** Storage type of every type parameter. */
+  readonly dtype: DType
+  /** Dimensions that are fixed besides those of weights, and sizes of these. */
+  readonly dims: Sizes
+}
+
+/**
+ * @throws usage `export.dims`, `export.layout`, `export.matmul`, `export.tuned`, `export.constant`, `export.sizes`, and what flattening throws
+ */
+export function lower(options: LowerOptions): Lowered {
+  const { compiled, wired, layouts, dtype } = options
+  const types = typesOf(compiled, dtype)
+  const { open, fixed, most } = openDims(compiled, options.dims)
+  const known: Known = Object.fromEntries(Object.entries(fixed).map(([dim, size]) => [dim, constant(size)]))
+  const weights = weightsOf(options, trialSizes(compiled, open, fixed, 0), types)
+  const flatAt = (trial: number) => {
+    const dims = trialSizes(compiled, open, fixed, trial)
+    return { dims, flat: flattenAt(options, dims, types, weights) }
+  }
+  const first = flatAt(0)
+  const { flat } = first
+  const symbolic = new Symbolic({ ...options, applications: options.wired.applications, fixed: known, types }, flat)
+  const states = Object.entries(compiled.states).map(([name, { cleared }]) => {
+    const storage = flat.storages.findIndex(({ state }) => state === name)
+    return { name, cleared, storage, ...compiledForm(compiled, name, known, types) }
+  })
+  const inputs = wired.inputs.flatMap((name) => {
+    const found = flat.inputs[name]
+    return found === undefined ? [] : [{ name, storage: found.storage, ...compiledForm(compiled, name, known, types) }]
+  })
+  const outputs = Object.entries(compiled.outputs).flatMap(([name, wire]) => {
+    const found = flat.outputs[wire]
+    return found === undefined ? [] : [{ name, storage: found.storage, ...compiledForm(compiled, wire, known, types) }]
+  })
+  for (const { storage, dtype, shape, layout } of [...states, ...inputs, ...outputs])
+    symbolic.learn(storage, { dtype, shape, layout })
+  symbolic.spread()
+  const homes = { weights: weights.map(({ name }) => name), states: states.map(({ name }) => name), inputs, outputs }
+  const storages = flat.storages.map(({ weight, state, first, last }, id): LoweredStorage => {
+    const [home, index] = homeOf(id, { weight, state }, homes)
+    return { home, index, first, last, bytes: bytesOf(symbolic.form(id), layouts) }
+  })
+  const steps = flat.steps.map((step) => symbolic.step(step))
+  const lowered: Lowered = {
+    name: compiled.name,
+    plan: compiled.plan,
+    dtype,
+    dims: open,
+    fixed,
+    most: Object.fromEntries(Object.entries(most).map(([dim, extent]) => [dim, substitute(extent, known)])),
+    weights,
+    inputs,
+    outputs,
+    states,
+    storages,
+    steps,
+    fenced: readsInputsAsConstants(steps, storages, options.manifest),
+    moved: outputs.flatMap(({ storage }, output) => {
+      const { home, index } = storages[storage] ?? { home: 'arena', index: 0 }
+      return home === 'output' && index === output ? [] : [{ output, storage }]
+    }),
+  }
+  for (const trial of [first, flatAt(1), flatAt(2)]) expectSame(lowered, trial.flat, trial.dims)
+  return lowered
+}
+
+const typesOf = ({ values, weights, graphs }: CompiledProgram, dtype: DType): Readonly<Record<string, DType>> =>
+  Object.fromEntries(
+    [...Object.values(values), ...Object.values(weights), ...Object.values(graphs).flatMap((graph) => graph.values)].flatMap(
+      (value) => (typeof value.dtype === 'string' ? [] : [[value.dtype.param, dtype]]),
+    ),
+  )
+
+function compiledForm({ values }: CompiledProgram, name: string, known: Known, types: Readonly<Record<string, DType>>): Form {
+  const value = values[name]
+  if (value === undefined) throw new Error(`internal: there is no value ${name}`)
+  const { dtype, shape, layout } = value
+  return { dtype: resolveDType(dtype, types), shape: substituteShape(shape, known), layout }
+}
+
+/** Every tensor that an application reads, once. Dimensions of weights are fixed, so any sizes of the others do. */
+function weightsOf(
+  { wired, compiled, layouts }: LowerOptions,
+  dims: Sizes,
+  types: Readonly<Record<string, DType>>,
+): LoweredWeight[] {
+  const found = new Map<string, LoweredWeight>()
+  for (const application of wired.applications) {
+    for (const [name, id] of Object.entries(application.graph.weights)) {
+      const source = weightSource(application, name)
+      if (found.has(source.name)) continue
+      const info = valueInfo(application.graph, id, bindingOf(application, { dims, types }))
+      const parts = source.made !== undefined || source.parts.length < 2 ? [] : source.parts
+      found.set(source.name, {
+        name: source.name,
+        dtype: info.dtype,
+        shape: info.shape,
+        layout: info.layout,
+        bytes: valueBytes(info, layouts),
+        parts: parts.map((part) => ({ name: part, ...tensorOf(compiled.weights[part], part, dims, types) })),
+      })
+    }
+  }
+  return [...found.values()]
+}
+
+function flattenAt(
+  { compiled, wired, manifest, layouts }: LowerOptions,
+  dims: Sizes,
+  types: Readonly<Record<string, DType>>,
+  weights: readonly LoweredWeight[],
+): FlatProgram {
+  const { device } = recording('simt')
+  const states = Object.entries(compiled.states).map(([name, { next }]) => {
+    const tensor = tensorOf(compiled.values[name], name, dims, types)
+    const bytes = valueBytes(tensor, layouts)
+    const slice = { buffer: device.allocate(bytes), offset: 0, bytes }
+    return [name, { tensor: { ...tensor, slice }, ...(next === undefined ? {} : { next }) }] as const
+  })
+  const config = {
+    ...wired,
+    outputs: [...new Set(wired.outputs)],
+    states: Object.fromEntries(states),
+    ...{ dims, types, manifest, layouts },
+    architecture: 'simt',
+    weights: new Map(weights.map((weight) => [weight.name, weight])),
+  }
+  try {
+    return flatten(config)
+  } catch (error) {
+    if (!(error instanceof HeddleError) || error.code !== 'bind.extent') throw error
+    throw usageError('export.dims', `${compiled.name} does not run at every size: ${error.message}`, {
+      hint: 'fix the dimension that says it, such as --dims k=4',
+      cause: error,
+    })
+  }
+}
+
+interface Homes {
+  readonly weights: readonly string[]
+  readonly states: readonly string[]
+  readonly inputs: readonly { readonly storage: number }[]
+  readonly outputs: readonly { readonly storage: number }[]
+}
+
+/** A value that only one output is lies where its caller wants it. */
+function homeOf(
+  id: number,
+  { weight, state }: { readonly weight: string | undefined; readonly state: string | undefined },
+  { weights, states, inputs, outputs }: Homes,
+): readonly [Home, number] {
+  if (weight !== undefined) return ['weight', weights.indexOf(weight)]
+  if (state !== undefined) return ['state', states.indexOf(state)]
+  const input = inputs.findIndex(({ storage }) => storage === id)
+  if (input >= 0) return ['input', input]
+  const [output = -1, ...more] = outputs.flatMap(({ storage }, i) => (storage === id ? [i] : []))
+  return output >= 0 && more.length === 0 ? ['output', output] : ['arena', 0]
+}
+
+/**
+ * Whether a kernel takes an input for a constant, which it may read before earlier launches are complete.
+ * @throws usage `export.constant` for one that takes what a step may write
+ */
+function readsInputsAsConstants(
+  steps: readonly LoweredStep[],
+  storages: readonly LoweredStorage[],
+  { kernels }: Manifest,
+): boolean {
+  const entries = new Map(kernels.map((entry) => [entry.key, entry]))
+  const homes = steps.flatMap(({ label, key, storages: used }) => {
+    const buffers = key === undefined ? [] : (entries.get(key)?.buffers ?? [])
+    return buffers.flatMap(({ name, constant: isConstant }, i) => {
+      const home = storages[used[i] ?? -1]?.home
+      if (isConstant !== true) return []
+      if (home === 'weight' || home === 'input') return [home]
+      throw usageError('export.constant', `${label}: ${key} reads ${name} as a constant, and here it is no weight and no input`, {
+        hint: 'let the graph take it as an input instead of a weight: the kernel of its plan then reads it as one',
+      })
+    })
+  })
+  return homes.includes('input')
+}

@@ -1,0 +1,118 @@
+/**
+ * Model folders as what an export is made of: the program of a configuration, its sizes, and its weights by the program's names. What a
+ * pipeline computes on the host, such as the tables of a rotation and int8 weights, is among the weights.
+ */
+import { join } from 'node:path'
+import { usageError } from '../errors.js'
+import type { Program } from '../ir/program.js'
+import { bertDims, programOf as bertProgram, bertWeights, hasPooler, tensorNames } from '../models/encoder/bert.js'
+import { readBertConfig } from '../models/encoder/config.js'
+import { openCheckpoint } from '../models/files/checkpoint.js'
+import type { FloatType } from '../models/files/convert.js'
+import { openLlamaFiles } from '../models/llama/open_files.js'
+import { modelDims, promptProgram, stepProgram } from '../models/llama/programs.js'
+import { llamaInt8, llamaWeights, type Reach, usualRotation, weightTensors } from '../models/llama/weights.js'
+import type { Layouts } from '../runtime/layouts.js'
+import { prepareWeights } from '../runtime/prepare_weights.js'
+import type { Int8Tensor, Weight } from '../runtime/weight.js'
+import type { LowerOptions } from './lower.js'
+import { compiledUnder, type ResolveOptions } from './resolve.js'
+
+interface ModelFiles {
+  readonly program: Program
+  /** Sizes that the configuration says. */
+  readonly dims: Readonly<Record<string, number>>
+  readonly weights: Readonly<Record<string, Weight>>
+  /** In float32, for what is made from exact numbers. */
+  readonly exact: Readonly<Record<string, Weight>>
+  readonly stored: Readonly<Record<string, Int8Tensor>>
+}
+
+/** Programs that a model folder can be. */
+const modelPrograms = ['bert', 'llama_step', 'llama_prompt'] as const
+type ModelProgram = (typeof modelPrograms)[number]
+
+const isModelProgram = (name: string): name is ModelProgram => modelPrograms.some((each) => each === name)
+
+export interface ExportedModel extends Pick<LowerOptions, 'compiled' | 'wired' | 'dims'> {
+  /** The weights as a plan reads them, by the names of the exported program. */
+  prepared(layouts: Layouts): Readonly<Record<string, Weight>>
+}
+
+/** @throws usage `export.model`, `export.config` for another program; what reading the folder throws */
+export async function exportModel(
+  name: string,
+  folder: string,
+  options: Omit<ResolveOptions, 'dtype'> & { readonly dtype: FloatType },
+  signal?: AbortSignal,
+): Promise<ExportedModel> {
+  if (options.config !== undefined) throw usageError('export.config', 'the configuration of a model is that of its folder')
+  const { program, dims, weights, exact, stored } = await filesOf(name, folder, options.dtype, signal)
+  const { compiled, wired } = compiledUnder(program, options)
+  const prepared = (layouts: Layouts) => prepareWeights(wired.applications, weights, layouts, exact, stored)
+  return { compiled, wired, dims, prepared }
+}
+
+async function filesOf(name: string, folder: string, dtype: FloatType, signal: AbortSignal | undefined): Promise<ModelFiles> {
+  if (!isModelProgram(name))
+    throw usageError('export.model', `no model folder is read for ${name}`, {
+      hint: `programs of models: ${modelPrograms.join(', ')}`,
+    })
+  return name === 'bert' ? bertModel(folder, dtype, signal) : llamaModel(name, folder, dtype, signal)
+}
+
+/** Weights by the names a program has for them. */
+const renamed = <T>(weights: Readonly<Record<string, T>>, names: Readonly<Record<string, string>>): Record<string, T> =>
+  Object.fromEntries(
+    Object.entries(names).flatMap(([weight, tensor]) => {
+      const found = weights[tensor]
+      return found === undefined ? [] : [[weight, found]]
+    }),
+  )
+
+async function bertModel(folder: string, dtype: FloatType, signal: AbortSignal | undefined): Promise<ModelFiles> {
+  const config = await readBertConfig(join(folder, 'config.json'))
+  const file = await openCheckpoint(folder, signal)
+  const weights = bertWeights(config, file, dtype)
+  const names = tensorNames(config)
+  const { b: _, s: __, t: ___, ...dims } = bertDims(config, { batch: 1, seq: 1 })
+  return {
+    program: bertProgram(config, hasPooler(config, weights)),
+    dims: Object.fromEntries(Object.entries(dims).filter(([, size]) => size > 0)),
+    weights: renamed(weights, names),
+    exact: renamed(dtype === 'f32' ? weights : bertWeights(config, file, 'f32'), names),
+    stored: {},
+  }
+}
+
+/** Of a longrope model, the tables of short texts. */
+const reach: Reach = 'short'
+
+async function llamaModel(
+  name: Exclude<ModelProgram, 'bert'>,
+  folder: string,
+  dtype: FloatType,
+  signal: AbortSignal | undefined,
+): Promise<ModelFiles> {
+  const { config, checkpoint } = await openLlamaFiles(folder, signal)
+  if (config.rotary.type === 'longrope')
+    throw usageError(
+      'export.rotation',
+      'a longrope model turns long texts by other tables than short ones, and an export has one',
+      {
+        hint: 'run it by heddle run, or export a model with another rotation',
+      },
+    )
+  const names = weightTensors(config, reach)
+  const weights = llamaWeights(config, checkpoint, dtype, usualRotation)
+  return {
+    program:
+      name === 'llama_prompt'
+        ? promptProgram(config, 'logits')
+        : stepProgram(config, { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 1, minNewTokens: 0 }, 1),
+    dims: modelDims(config),
+    weights: renamed(weights, names),
+    exact: renamed(dtype === 'f32' ? weights : llamaWeights(config, checkpoint, 'f32', usualRotation), names),
+    stored: renamed(llamaInt8(config, checkpoint), names),
+  }
+}

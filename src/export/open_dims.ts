@@ -1,0 +1,69 @@
+/**
+ * Which dimensions of a program an export fixes and which it leaves open: weights have their sizes, so what these depend on is fixed, with
+ * what the caller fixes; a run says the others.
+ */
+import { usageError } from '../errors.js'
+import { dimsIn, type Extent, evaluateExtent, multiplyExtents } from '../ir/shape.js'
+import type { CompiledProgram } from '../program/index.js'
+import { dimensionsOf } from '../runtime/api/dimensions.js'
+
+type Sizes = Readonly<Record<string, number>>
+
+export interface OpenDims {
+  readonly open: readonly string[]
+  readonly fixed: Sizes
+  /** What an open dimension may be at most. */
+  readonly most: Readonly<Record<string, Extent>>
+}
+
+/** @param given sizes that are stated @throws usage `export.dims` for a size of what is no dimension */
+export function openDims(compiled: CompiledProgram, given: Sizes): OpenDims {
+  const { name, weights, ragged } = compiled
+  const all = [...new Set([...dimensionsOf(compiled).dims, ...ragged.flatMap(({ batch, seq }) => dimsIn([batch, seq]))])]
+  const unknown = Object.keys(given).find((dim) => !all.includes(dim) && !Object.hasOwn(compiled.dims, dim))
+  if (unknown !== undefined)
+    throw usageError('export.dims', `${name} has no dimension ${unknown}`, { hint: `dimensions are ${all.join(', ')}` })
+  const ofWeights = dimsIn(Object.values(weights).flatMap(({ shape }) => shape))
+  const isFixed = (dim: string): boolean => Object.hasOwn(given, dim) || ofWeights.includes(dim)
+  const fixed = all.filter(isFixed).map((dim) => [dim, given[dim] ?? typical(compiled, dim)] as const)
+  const open = all.filter((dim) => !isFixed(dim)).sort()
+  const most = ragged.flatMap(({ tokens, batch, seq }) =>
+    open.includes(tokens) ? [[tokens, multiplyExtents([batch, seq])] as const] : [],
+  )
+  return { open, fixed: Object.fromEntries(fixed), most: Object.fromEntries(most) }
+}
+
+function typical({ name, dims }: CompiledProgram, dim: string): number {
+  const size = dims[dim]
+  if (size !== undefined) return size
+  throw usageError('export.dims', `${name}: nothing says how large ${dim} is, which weights depend on`, {
+    hint: `state it: --dims ${dim}=...`,
+  })
+}
+
+/** Sizes of open dimensions that have little in common: what holds for all of them is no accident. */
+const primes = [
+  [3, 7, 5, 11, 13, 17, 19, 23],
+  [6, 4, 9, 8, 10, 12, 14, 15],
+]
+
+/** Sizes to hold expressions against: the usual ones at first, then others. Fewer rows are packed than there is room for. */
+export function trialSizes(
+  compiled: CompiledProgram,
+  open: readonly string[],
+  fixed: Sizes,
+  trial: number,
+): Record<string, number> {
+  const list = primes[trial - 1]
+  const sizes: Record<string, number> = { ...fixed }
+  const packed = new Set(compiled.ragged.map(({ tokens }) => tokens))
+  for (const [i, dim] of open.entries()) {
+    if (packed.has(dim)) continue
+    sizes[dim] = list === undefined ? (compiled.dims[dim] ?? 2) : (list[i % list.length] ?? 2) + Math.floor(i / list.length)
+  }
+  for (const { tokens, batch, seq } of compiled.ragged) {
+    if (Object.hasOwn(fixed, tokens)) continue
+    sizes[tokens] = Math.max(1, evaluateExtent(multiplyExtents([batch, seq]), sizes) - trial)
+  }
+  return sizes
+}

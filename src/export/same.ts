@@ -1,0 +1,82 @@
+/** Holding what an export computes from dimensions against what the runtime flattens at them. */
+import { usageError } from '../errors.js'
+import { type Extent, evaluateExtent } from '../ir/shape.js'
+import type { FlatProgram } from '../runtime/program_flatten.js'
+import type { FlatStep } from '../runtime/program_steps.js'
+import type { Lowered, LoweredStep } from './lowered.js'
+
+type Sizes = Readonly<Record<string, number>>
+
+/** @throws usage `export.sizes` naming the step or value, what the export computes there, and what the runtime has */
+export function expectSame(lowered: Lowered, flat: FlatProgram, dims: Sizes): void {
+  const at = (extent: Extent): number => evaluateExtent(extent, dims)
+  const hold = (what: string, mine: unknown, theirs: unknown): void => {
+    if (JSON.stringify(mine) === JSON.stringify(theirs)) return
+    const sizes = lowered.dims.map((dim) => `${dim}=${dims[dim]}`).join(', ')
+    throw usageError(
+      'export.sizes',
+      `${what} is ${JSON.stringify(theirs)} at ${sizes || 'its sizes'}, the export has ${JSON.stringify(mine)}`,
+      {
+        hint: `the program changes with these sizes by more than them: fix one, such as --dims ${lowered.dims[0] ?? 'n'}=...`,
+      },
+    )
+  }
+  hold('the number of steps', lowered.steps.length, flat.steps.length)
+  hold('the number of values', lowered.storages.length, flat.storages.length)
+  for (const [i, storage] of flat.storages.entries()) {
+    const mine = lowered.storages[i]
+    if (mine === undefined) continue
+    hold(`value ${i}`, [at(mine.bytes), mine.first, mine.last], [storage.bytes, storage.first, storage.last])
+  }
+  for (const [i, step] of flat.steps.entries()) {
+    const mine = lowered.steps[i]
+    if (mine !== undefined) hold(step.label, atSizes(mine, at), theirs(step))
+  }
+}
+
+function atSizes(step: LoweredStep, at: (extent: Extent) => number): unknown {
+  const { kind, label, storages, numbers } = step
+  const common = { kind, label, storages }
+  if (kind === 'copy') return common
+  if (kind === 'kernel')
+    return {
+      ...common,
+      key: step.key,
+      numbers: numbers.map(at),
+      attrs: step.attrs.map((attr) => (typeof attr === 'number' ? attr : at(attr))),
+    }
+  const { bias = null, residual = null, relu } = step
+  return { ...common, dtypes: step.dtypes, numbers: settled(numbers.map(at)), bias, residual, relu }
+}
+
+function theirs(step: FlatStep): unknown {
+  if (step.kind === 'copy') return { kind: step.kind, label: step.label, storages: [step.from, step.to] }
+  if (step.kind === 'kernel') {
+    const { kind, label, buffers, key, dims, attrs } = step
+    return { kind, label, storages: buffers, key, numbers: dims, attrs }
+  }
+  const { kind, label, a, b, out, dtypes, matmul, epilogue } = step
+  const { bias = null, residual = null, relu = false } = epilogue ?? {}
+  return {
+    kind,
+    label,
+    storages: [a, b, out],
+    dtypes,
+    numbers: [...matmul.extents, ...matmul.strides.flat()],
+    bias,
+    residual,
+    relu,
+  }
+}
+
+/** Strides as a run settles them: `settle` of native/export/program.cpp. */
+function settled([batch = 1, m = 1, n = 1, k = 1, ...strides]: readonly number[]): readonly number[] {
+  const settle = (at: number, first: number, second: number): readonly number[] => {
+    let [x, y] = [strides[at + 1] ?? 0, strides[at + 2] ?? 0]
+    if (first === 1) x = 0
+    if (second === 1) y = x === 1 && first > 1 ? first : 1
+    if (first === 1) x = y === 1 ? second : 1
+    return [batch === 1 ? 0 : (strides[at] ?? 0), x, y]
+  }
+  return [batch, m, n, k, ...settle(0, m, k), ...settle(3, n, k), ...settle(6, m, n)]
+}

@@ -1,0 +1,37 @@
+/** Writes prepared weights beside an export, piece by piece: host memory never holds all of them. */
+import { open } from 'node:fs/promises'
+import { usageError } from '../errors.js'
+import type { DType } from '../ir/dtype.js'
+import { piecesOf, type Weight, weightBytes } from '../runtime/weight.js'
+
+const elementTypes: Readonly<Record<DType, string>> = { f32: 'F32', f16: 'F16', bf16: 'BF16', i32: 'I32', i8: 'I8', u8: 'U8' }
+
+/** @throws usage `export.write`; what reading a weight throws; the signal's reason when it aborts */
+export async function writeWeights(path: string, weights: Readonly<Record<string, Weight>>, signal?: AbortSignal): Promise<void> {
+  let end = 0
+  const header = Object.entries(weights).map(([name, weight]) => {
+    const from = end
+    end += weightBytes(weight)
+    return [name, { dtype: elementTypes[weight.dtype], shape: weight.shape, data_offsets: [from, end] }] as const
+  })
+  const json = JSON.stringify(Object.fromEntries(header))
+  // Blanks after the header bring the data to a multiple of 8.
+  const text = Buffer.from(json.padEnd(json.length + ((8 - (Buffer.byteLength(json) % 8)) % 8)))
+  const prefix = Buffer.alloc(8)
+  prefix.writeBigUInt64LE(BigInt(text.byteLength))
+  const file = await open(path, 'w').catch((cause: unknown) => {
+    throw usageError('export.write', `cannot write ${path}`, { cause })
+  })
+  try {
+    await file.writeFile(prefix)
+    await file.writeFile(text)
+    for (const weight of Object.values(weights)) {
+      for await (const piece of piecesOf(weight, signal)) {
+        signal?.throwIfAborted()
+        await file.writeFile(piece)
+      }
+    }
+  } finally {
+    await file.close()
+  }
+}

@@ -1,0 +1,111 @@
+/** Exports built and run: by CMake as their users do, or, for speed, linked with kernels that the run in Node has compiled already. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { formatSafetensors, parseSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import { demandKernels, findCxx, runTool, searchManifests } from '../../src/toolchain/index.js'
+
+export type Tensors = Readonly<Record<string, StoredTensor>>
+
+export interface Built {
+  readonly folder: string
+  /** Runs the example; an error is what it prints. */
+  run(weights: Tensors, inputs: Tensors, dims: Readonly<Record<string, number>>, repeats?: number): Promise<Tensors>
+}
+
+export const i32 = (shape: readonly number[], values: Iterable<number>): StoredTensor => ({
+  dtype: 'I32',
+  shape,
+  data: new Uint8Array(Int32Array.from(values).buffer),
+})
+
+export const f32 = (shape: readonly number[], values: Iterable<number>): StoredTensor => ({
+  dtype: 'F32',
+  shape,
+  data: new Uint8Array(Float32Array.from(values).buffer),
+})
+
+export async function readTensors(path: string): Promise<Tensors> {
+  return Object.fromEntries(parseSafetensors(new Uint8Array(await readFile(path)), path).tensors)
+}
+
+async function tool(path: string, args: readonly string[]): Promise<void> {
+  const { exitCode, stdout, stderr } = await runTool(path, [...args], {})
+  if (exitCode !== 0) throw new Error(`${path} ${args.join(' ')}\n${stdout}\n${stderr}`)
+}
+
+const running = (folder: string, example: string): Built => ({
+  folder,
+  async run(weights, inputs, dims, repeats = 1) {
+    const [from, given, to] = ['weights', 'inputs', 'outputs'].map((name) => join(folder, `run_${name}.safetensors`))
+    await writeFile(from ?? '', formatSafetensors(Object.entries(weights)))
+    await writeFile(given ?? '', formatSafetensors(Object.entries(inputs)))
+    const sizes = Object.entries(dims).map(([dim, size]) => `${dim}=${size}`)
+    const { exitCode, stderr } = await runTool(example, [from ?? '', given ?? '', to ?? '', String(repeats), ...sizes], {})
+    if (exitCode !== 0) throw new Error(stderr)
+    return readTensors(to ?? '')
+  },
+})
+
+/** By CMake. */
+export async function builtByCmake(folder: string): Promise<Built> {
+  const build = join(folder, 'build')
+  await tool('cmake', ['-S', folder, '-B', build, '-DHEDDLE_TARGET=simt'])
+  await tool('cmake', ['--build', build, '--parallel', '2'])
+  return running(folder, join(build, 'example'))
+}
+
+/** Linked with kernels of the cache: those a run in Node launches, compiled from the same text. */
+export async function linked(root: string, folder: string, program: string): Promise<Built> {
+  const { path: cxx } = (await findCxx()) ?? { path: 'c++' }
+  const text = await readFile(join(folder, 'src', `${program}.cpp`), 'utf8')
+  const keys = new Set([...text.matchAll(/heddle_launch_(\w+)\(/g)].map(([, key]) => key))
+  const searched = await searchManifests(root)
+  const kernels = searched.manifest.kernels.filter(({ key }) => keys.has(key))
+  const placed = kernels.map((entry) => ({ entry, folder: searched.folderOf(entry.key) }))
+  const { library } = await demandKernels(placed, { root, target: 'simt', signal: undefined })
+  const runtime = await runtimeObjects(cxx, folder)
+  const example = join(folder, 'linked_example')
+  const own = ['include', 'src/export', 'example'].flatMap((name) => ['-I', join(folder, name)])
+  const sources = [join(folder, 'src', `${program}.cpp`), join(folder, 'example/main.cpp')]
+  await tool(cxx, [
+    '-std=c++17',
+    '-O0',
+    '-Wall',
+    '-Wextra',
+    '-Werror',
+    ...own,
+    ...sources,
+    ...runtime,
+    library,
+    '-pthread',
+    '-o',
+    example,
+  ])
+  return running(folder, example)
+}
+
+let made: Promise<readonly string[]> | undefined
+
+/** What every export has, compiled once. */
+const runtimeObjects = (cxx: string, folder: string): Promise<readonly string[]> => {
+  made ??= compiled(cxx, folder)
+  return made
+}
+
+async function compiled(cxx: string, folder: string): Promise<readonly string[]> {
+  const out = join(folder, 'objects')
+  await mkdir(out, { recursive: true })
+  const include = ['include', 'src/export', 'src/simt/include', 'src/simt/plugin'].flatMap((name) => ['-I', join(folder, name)])
+  const sources: readonly (readonly [string, readonly string[]])[] = [
+    ...['program', 'place', 'weights', 'backend_simt'].map((name) => [`src/export/${name}.cpp`, ['-O1']] as const),
+    ['src/simt/plugin/matmul.cpp', ['-O3', '-ffp-contract=fast']],
+    ['src/simt/plugin/workers.cpp', ['-O1']],
+  ]
+  const objects: string[] = []
+  for (const [source, flags] of sources) {
+    const object = join(out, `${source.replace(/\W/g, '_')}.o`)
+    await tool(cxx, ['-std=c++17', ...flags, '-Wall', '-Wextra', '-Werror', ...include, '-c', join(folder, source), '-o', object])
+    objects.push(object)
+  }
+  return objects
+}

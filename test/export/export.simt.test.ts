@@ -1,0 +1,205 @@
+/** Exported programs against the same programs run from Node: equal bit for bit, and not where a weight is another. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { layouts } from '../../specs/index.js'
+import { loadEncoder } from '../../src/models/encoder/encoder_pipeline.js'
+import { openLlamaFiles } from '../../src/models/llama/open_files.js'
+import { assembleSteps, modelDims } from '../../src/models/llama/programs.js'
+import { llamaWeights } from '../../src/models/llama/weights.js'
+import { findPlan } from '../../src/program/index.js'
+import { openDevice, tensor, zeros } from '../../src/runtime/api/index.js'
+import { type OpenKernels, openKernels } from '../../src/runtime/open.js'
+import { prepareWeights } from '../../src/runtime/prepare_weights.js'
+import { buildProgram } from '../../src/runtime/program.js'
+import { stateDecls } from '../../src/runtime/program_wiring.js'
+import { openSession } from '../../src/runtime/session.js'
+import { openStates } from '../../src/runtime/states.js'
+import { heddle, punctuationModel, repository } from '../cli/host.js'
+import { stack } from '../projects/stack/specs/index.js'
+import { heddleIn, ownProject } from '../verify/own_project.js'
+import { type Built, builtByCmake, f32, i32, linked, readTensors, type Tensors } from './built.js'
+
+const folders: string[] = []
+let opened: OpenKernels
+const folder = async (): Promise<string> => {
+  const made = await mkdtemp(join(tmpdir(), 'heddle-export-'))
+  folders.push(made)
+  return made
+}
+beforeAll(async () => {
+  opened = await openKernels('simt', { root: repository })
+})
+afterAll(async () => {
+  opened.device.close()
+  await Promise.all(folders.map((each) => rm(each, { recursive: true, force: true })))
+})
+
+async function exported(name: string, ...argv: string[]): Promise<{ readonly built: Built; readonly weights: Tensors }> {
+  const out = await folder()
+  const outcome = await heddle(['export', name, '--out', out, '--target', 'simt', ...argv])
+  expect(outcome.exitCode, outcome.log).toBe(0)
+  return { built: await linked(repository, out, name), weights: await readTensors(join(out, 'weights.safetensors')) }
+}
+
+const floats = (tensors: Tensors, name: string): Float32Array => {
+  const { data } = tensors[name] ?? expect.fail(`no ${name}`)
+  return new Float32Array(data.slice().buffer)
+}
+
+/** The weights with one bit of one of them another. */
+function changed(weights: Tensors, name: string): Tensors {
+  const tensor = weights[name] ?? expect.fail(`no ${name}`)
+  const data = tensor.data.slice()
+  data[2] = (data[2] ?? 0) ^ 0x40
+  return { ...weights, [name]: { ...tensor, data } }
+}
+
+describe('BERT', () => {
+  const cases = [
+    [2, 17, 40, 9, 3],
+    [2, 8, 5, 33, 61, 12, 7, 3],
+  ].map((inputIds) => ({ inputIds }))
+  const [b, s] = [cases.length, 8]
+  const ids = i32(
+    [b, s],
+    cases.flatMap(({ inputIds }) => [...inputIds, ...new Array(s - inputIds.length).fill(0)]),
+  )
+  const inputs = {
+    ids,
+    typeIds: i32([b, s], new Array(b * s).fill(0)),
+    lengths: i32(
+      [b],
+      cases.map(({ inputIds }) => inputIds.length),
+    ),
+  }
+
+  it.each(['unfused', 'best-encoder'])(
+    'under %s is what the pipeline gives, at sizes that the export never saw',
+    async (plan) => {
+      const encoder = await loadEncoder(punctuationModel, { ...opened, plan })
+      const expected = await encoder.run(cases)
+      encoder.release()
+      const { built, weights } = await exported('bert', '--plan', plan, '--model', punctuationModel)
+      const dims = { b, s, ...(plan === 'unfused' ? {} : { t: 13 }) }
+      const rows = (outputs: Tensors): Float32Array[][] => {
+        const logits = floats(outputs, 'logits')
+        const width = logits.length / (b * s)
+        return cases.map(({ inputIds }, i) =>
+          inputIds.map((_, at) => logits.slice((i * s + at) * width, (i * s + at + 1) * width)),
+        )
+      }
+      const own = expected.map((result) => (result.kind === 'token-classifier' ? [...result.logits] : expect.fail(result.kind)))
+      expect(rows(await built.run(weights, inputs, dims))).toEqual(own)
+      const name = Object.keys(weights).find((each) => /layer1.*Weight/.test(each)) ?? expect.fail('no weight of a layer')
+      expect(rows(await built.run(changed(weights, name), inputs, dims))).not.toEqual(own)
+      if (plan === 'unfused') return
+
+      // What does not fit is refused by name and status.
+      const { 'embeddings.words': words = expect.fail('no words'), ...others } = weights
+      await expect(built.run(others, inputs, dims)).rejects.toThrow('status 100: weight embeddings.words is missing')
+      await expect(built.run({ ...weights, more: words }, inputs, dims)).rejects.toThrow('status 101: bert has no weight more')
+      const half = { ...words, dtype: 'F16' as const, shape: [...words.shape, 2] }
+      await expect(built.run({ ...others, 'embeddings.words': half }, inputs, dims)).rejects.toThrow('status 102')
+      const turned = { ...words, shape: words.shape.toReversed() }
+      await expect(built.run({ ...others, 'embeddings.words': turned }, inputs, dims)).rejects.toThrow(
+        /status 103: .* has shape \[.*given is/,
+      )
+      await expect(built.run(weights, inputs, { ...dims, t: 17 })).rejects.toThrow('dimension t is 17, at these sizes at most 16')
+      await expect(built.run(weights, inputs, { b, s: 0, t: 1 })).rejects.toThrow('status 104: bert: dimension s is 0')
+    },
+  )
+})
+
+describe('the step of a LLaMA', () => {
+  it('leaves the words and the caches that the runtime leaves, run after run', async () => {
+    const model = `${repository}/test/data/models/llama-families/qwen3`
+    const [plan, runs] = ['best-llama', 3]
+    const dims = { r: 2, u: 16, s: 8, f: 1 }
+    const first = {
+      step: [0],
+      words: [7, 101],
+      places: [0, 0],
+      finished: [0, 0],
+      ends: [-1],
+      limit: [8, 8],
+      history: new Array<number>(16).fill(0),
+    }
+    const { config, checkpoint } = await openLlamaFiles(model)
+    const generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 8, minNewTokens: 0 } as const
+    const { device, library, manifest } = opened
+    const { compiled, wired } = assembleSteps(config, findPlan(plan, manifest.plans), generation, 1)
+    const held = llamaWeights(config, checkpoint, 'f32', 'stored')
+    const weights = prepareWeights(wired.applications, held, layouts)
+    const session = await openSession({ device, library, manifest, layouts, weights })
+    const sizes = { ...modelDims(config), ...dims }
+    const types = { T: 'f32' } as const
+    const states = await openStates({ device, layouts }, stateDecls(compiled, sizes, types))
+    for (const [name, values] of Object.entries(first)) await states.write(name, Int32Array.from(values))
+    const kept = Object.entries(compiled.states).map(([name, { next }]) => {
+      const memory = states.tensors[name] ?? expect.fail(`no state ${name}`)
+      return [name, { tensor: memory, ...(next === undefined ? {} : { next }) }] as const
+    })
+    const program = await buildProgram({ session, ...wired, states: Object.fromEntries(kept), dims: sizes, types })
+    await program.run({}, { repeats: runs })
+    const expected: Record<string, unknown> = {}
+    for (const [name] of kept) {
+      const values = await states.read(name)
+      expected[`state.${name}`] = Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('hex')
+    }
+    program.release()
+    states.release()
+    session.release()
+
+    const { built, weights: own } = await exported('llama_step', '--plan', plan, '--model', model)
+    const given = Object.fromEntries(
+      Object.entries(first).map(([name, values]) => [`state.${name}`, i32([values.length], values)]),
+    )
+    const left = async (tensors: Tensors): Promise<Record<string, unknown>> => {
+      const outputs = await built.run(tensors, given, dims, runs)
+      return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, Buffer.from(data).toString('hex')]))
+    }
+    expect(Object.keys(expected).length).toBeGreaterThan(8)
+    expect(await left(own)).toEqual(expected)
+    expect(await left(changed(own, 'rotation.cos'))).not.toEqual(expected)
+  })
+})
+
+describe('a program of one’s own', () => {
+  it('is built by CMake and run as it is from Node', async () => {
+    const root = await ownProject('stack')
+    folders.push(root)
+    expect((await heddleIn(root, 'gen')).code).toBe(0)
+    const [m, n] = [5, 24]
+    const numbers = (count: number, seed: number) =>
+      Float32Array.from({ length: count }, (_, i) => ((i * 37 + seed * 11) % 64) / 64 - 0.5)
+    const names = ['layer0', 'layer1', 'layer2', 'layer3', 'memory']
+    const own = names.flatMap((name, i) => [
+      [`${name}.weight`, [n, n], numbers(n * n, i)] as const,
+      [`${name}.bias`, [n], numbers(n, i + 9)] as const,
+    ])
+    const x = numbers(m * n, 3)
+    const device = await openDevice('simt', { root })
+    const model = await device.load(stack, {
+      plan: 'fused',
+      weights: Object.fromEntries(own.map(([name, shape, values]) => [name, tensor('f32', shape, values)])),
+      states: { memory: zeros('f32', [m, n]) },
+    })
+    await model.run({ x: tensor('f32', [m, n], x) })
+    const { y } = await model.run({ x: tensor('f32', [m, n], x) })
+    await device.close()
+
+    const out = join(root, 'out')
+    const { code, log } = await heddleIn(root, 'export', 'stack', '--plan', 'fused', '--out', out, '--dims', `n=${n}`)
+    expect(code, log).toBe(0)
+    const built = await builtByCmake(out)
+    const weights = Object.fromEntries(own.map(([name, shape, values]) => [name, f32(shape, values)]))
+    const outputs = await built.run(weights, { x: f32([m, n], x) }, { m }, 2)
+    expect(floats(outputs, 'y')).toEqual(y.data)
+    expect(floats(outputs, 'state.memory')).toEqual(y.data)
+    const once = await built.run(weights, { x: f32([m, n], x) }, { m }, 1)
+    expect(floats(once, 'y')).not.toEqual(y.data)
+    expect(await readFile(join(out, 'include/stack.h'), 'utf8')).toContain('int32_t stack_run(')
+  })
+})

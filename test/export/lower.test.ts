@@ -1,0 +1,113 @@
+/** What an export computes of dimensions, held against the runtime, and what it refuses. */
+import { describe, expect, it } from 'vitest'
+import { conversions, graphs, layouts, programs } from '../../specs/index.js'
+import { constant } from '../../src/export/forms.js'
+import { headerText, namesOf } from '../../src/export/header.js'
+import { identifiers } from '../../src/export/identifiers.js'
+import { type Lowered, lower, resolve } from '../../src/export/index.js'
+import { expectSame } from '../../src/export/same.js'
+import { sourceText } from '../../src/export/source.js'
+import { torchText } from '../../src/export/torch.js'
+import type { ProgramDecl } from '../../src/lang/program.js'
+import { flatten } from '../../src/runtime/program_flatten.js'
+import { readManifestOf } from '../../src/toolchain/index.js'
+import { repository } from '../cli/host.js'
+
+const manifest = await readManifestOf(`${repository}/generated`)
+const declarations = { graphs, programs: Object.values<ProgramDecl>(programs), conversions }
+const lowered = (name: string, plan = 'unfused', dims = {}, config?: Readonly<Record<string, unknown>>): Lowered => {
+  const options = { dtype: 'f32', manifest, declarations, layouts, dims } as const
+  return lower({ ...options, ...resolve(name, { ...options, plan, config }) })
+}
+
+describe('sizes', () => {
+  it('are expressions of what a run says; weights fix theirs', () => {
+    const { dims, fixed, most, steps } = lowered('bert', 'best-encoder', {}, { layers: 1 })
+    expect(dims).toEqual(['b', 's', 't'])
+    expect(fixed).toMatchObject({ h: 12, d: 64, i: 3072 })
+    expect(most).toEqual({ t: { factor: 1, dims: ['b', 's'] } })
+    expect(steps.length).toBeGreaterThan(8)
+    const single = lowered('layer_norm')
+    expect(single.dims).toEqual(['m', 'n'])
+    expect(single.storages.map(({ home, bytes }) => [home, bytes])).toEqual([
+      ['input', { factor: 4, dims: ['m', 'n'] }],
+      ['input', { factor: 4, dims: ['n'] }],
+      ['input', { factor: 4, dims: ['n'] }],
+      ['output', { factor: 4, dims: ['m', 'n'] }],
+    ])
+  })
+
+  it('are held against the runtime: one that is another is found', () => {
+    const options = { dtype: 'f32', manifest, declarations, layouts, dims: {} } as const
+    const { wired } = resolve('layer_norm', { ...options, plan: 'unfused' })
+    const mine = lowered('layer_norm')
+    const dims = { m: 3, n: 7 }
+    const flat = flatten({ ...wired, dims, types: {}, manifest, layouts, architecture: 'simt', weights: new Map() })
+    expect(() => expectSame(mine, flat, dims)).not.toThrow()
+    const [first, ...others] = mine.storages
+    const step = mine.steps[0]
+    if (first === undefined || step === undefined) throw new Error('nothing was lowered')
+    const twins: Lowered[] = [
+      { ...mine, storages: [{ ...first, bytes: constant(84 + 4) }, ...others] },
+      { ...mine, steps: [{ ...step, numbers: step.numbers.toReversed() }] },
+      { ...mine, steps: [{ ...step, attrs: [0.5] }] },
+      { ...mine, steps: [{ ...step, storages: [0, 2, 1, 3] }] },
+    ]
+    for (const twin of twins)
+      expect(() => expectSame(twin, flat, dims)).toThrow(expect.objectContaining({ code: 'export.sizes' }))
+  })
+})
+
+describe('refusals say why', () => {
+  const code = (expected: string, message: string | RegExp) =>
+    expect.objectContaining({ code: expected, message: expect.stringMatching(message) })
+
+  it('of names and dimensions', () => {
+    expect(() => lowered('nothing')).toThrow(
+      code('export.unknown', 'there is no program or graph nothing, and no kernel nothing in f32'),
+    )
+    expect(() => lowered('layer_norm', 'unfused', { q: 3 })).toThrow(code('export.dims', 'layer_norm has no dimension q'))
+    expect(() => lowered('layer_norm', 'unfused', {}, { layers: 1 })).toThrow(code('export.config', 'layer_norm is no program'))
+    expect(() => identifiers(['a b', 'a_b'])).toThrow(code('export.name', 'a b and a_b are both called a_b in C'))
+    expect(identifiers(['lengths of sequences', 'int', '2x'])).toEqual(['lengths_of_sequences', '_int', '_2x'])
+  })
+
+  it('of what sizes alone do not say', () => {
+    const padded = manifest.kernels.find(({ buffers }) => buffers.some(({ layout }) => layout.startsWith('col4_4r2_8c')))
+    expect(() => lowered(padded?.key ?? '')).toThrow(code('export.layout', /layout col\w+ takes more memory/))
+    expect(() => lowered('llama_beams', 'unfused', {}, { layers: 1 })).toThrow(
+      code('export.dims', /llama_beams does not run at every size: .*dimension k is/),
+    )
+    expect(() => lowered('bert', 'int8-row', {}, { layers: 1 })).toThrow(code('export.scales', 'plan int8-row needs a scale'))
+  })
+})
+
+describe('text', () => {
+  it('has the names and the shapes of the program', () => {
+    const step = lowered('llama_step', 'best-llama', {}, { layers: 1 })
+    const names = namesOf(step)
+    expect(headerText(step, names)).toContain('llama_step_state_keys0 = ')
+    expect(sourceText(step, names)).toMatch(/Size\(\d+\) \* d_r \* d_u/)
+    const python = torchText(step, names)
+    expect(python).toContain('def llama_step(states: torch.Tensor, program: int, f: int, r: int, s: int, u: int) -> None:')
+    expect(python).toContain('mutates_args=("states",)')
+    const bert = lowered('bert', 'best-encoder', {}, { layers: 1 })
+    expect(torchText(bert, namesOf(bert))).toContain('    d_t = d_b * d_s if t < 0 else t\n')
+  })
+})
+
+describe('what kernels read as constants', () => {
+  it('is waited for where it is an input, and must not be what steps write', () => {
+    expect(lowered('matmul_bias__f32').fenced).toBe(true)
+    expect(lowered('layer_norm').fenced).toBe(false)
+    expect(lowered('bert', 'best-encoder', {}, { layers: 1 }).fenced).toBe(false)
+    const graph = manifest.kernels.map((entry) =>
+      entry.key === 'layer_norm__f32'
+        ? { ...entry, buffers: entry.buffers.map((each) => (each.name === 'x' ? { ...each, constant: true as const } : each)) }
+        : entry,
+    )
+    const options = { dtype: 'f32', manifest: { ...manifest, kernels: graph }, declarations, layouts, dims: {} } as const
+    const found = resolve('bert', { ...options, plan: 'unfused', config: { layers: 1 } })
+    expect(() => lower({ ...options, ...found })).toThrow(expect.objectContaining({ code: 'export.constant' }))
+  })
+})
