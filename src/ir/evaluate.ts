@@ -1,13 +1,15 @@
 /**
- * An interpreter of the whole IR in double precision. It is obvious rather than fast: the body run by Node must equal it exactly,
- * which is how the front end is checked, and later passes are checked against it in turn. Tensors are logical, so
+ * The meaning of a whole kernel in double precision: the body run by Node must equal it exactly, which is how the front end is checked,
+ * and later passes are checked against it in turn. Statements are interpreted, and the expressions they read are run as JavaScript. Tensors are logical, so
  * layouts play no part, and of storage types only what stores to 8-bit integers do (src/ir/store.ts).
  */
+
 import type { Run } from './constructs/construct.js'
 import { constructOf } from './constructs/index.js'
 import type { DType } from './dtype.js'
-import { type Env, elements, evaluateExpr, type HostTensor, known, type Numbers, position } from './evaluate_expr.js'
+import { type HostTensor, known, type Numbers, position } from './evaluate_expr.js'
 import type { Kernel, TensorParam } from './kernel.js'
+import { runnable } from './runnable.js'
 import { storedNumber } from './store.js'
 
 export { type Env, emptyEnv, evaluateExpr, type HostTensor, position } from './evaluate_expr.js'
@@ -16,24 +18,21 @@ type Outputs = Readonly<
   Record<string, { readonly data: Float64Array; readonly shape: readonly number[]; readonly dtype: DType | undefined }>
 >
 
-/** What statements do while names mean what `env` says. */
-const runIn = (env: Env, outputs: Outputs): Run => ({
-  value: (expr) => evaluateExpr(expr, env),
-  number: (expr) => Number(evaluateExpr(expr, env)),
-  element: (index, expr) => elements(index, expr, env),
-  elementNumber: (index, expr) => {
-    const element = elements(index, expr, env)
-    return (at) => Number(element(at))
-  },
-  setLocal: (name, value) => {
-    env.values.set(name, value)
-  },
-  setRow: (name, values) => {
-    env.rows.set(name, values)
-  },
+/** What stores of statements do. */
+const writesTo = (outputs: Outputs): Pick<Run, 'write' | 'writeRow'> => ({
   write: (tensor, indices, value) => {
     const { data, shape, dtype } = known(outputs[tensor], 'output', tensor)
     data[position(tensor, indices, shape)] = storedNumber(dtype, Number(value))
+  },
+  writeRow: (tensor, rows, length, element, holds) => {
+    const { data, shape, dtype } = known(outputs[tensor], 'output', tensor)
+    const end = Math.min(length, shape.at(-1) ?? 0)
+    let first: number | undefined
+    for (let at = 0; at < length; at++) {
+      if (holds?.(at) === false) continue
+      first = first === undefined || at >= end ? position(tensor, [...rows, at], shape) - at : first
+      data[first + at] = storedNumber(dtype, Number(element(at)))
+    }
   },
 })
 
@@ -76,14 +75,16 @@ export function evaluateKernel(
       }),
   )
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
-  const env: Env = { dims, attrs: { ...defaults, ...attrs }, values: new Map(), rows: new Map(), tensors }
-  const run = runIn(env, outputs)
+  const { reads, setValue } = runnable(kernel)({ tensors, dims, attrs: { ...defaults, ...attrs } })
+  const run: Run = { ...reads, ...writesTo(outputs) }
   const extents = kernel.rows.map((row) => known(dims[row.dim], 'dimension', row.dim))
+  const statements = kernel.body.map((stmt) => ({ stmt, construct: constructOf(stmt) }))
+  const setRows = kernel.rows.map((row) => setValue(row.index))
   forEachPoint(extents, (point) => {
-    kernel.rows.forEach((row, axis) => {
-      env.values.set(row.index, point[axis] ?? 0)
+    setRows.forEach((set, axis) => {
+      set(point[axis] ?? 0)
     })
-    for (const stmt of kernel.body) constructOf(stmt).evaluate(stmt, run)
+    for (const { stmt, construct } of statements) construct.evaluate(stmt, run)
   })
   return Object.fromEntries(Object.entries(outputs).map(([name, { data, shape }]) => [name, { data, shape }]))
 }

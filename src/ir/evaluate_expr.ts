@@ -59,16 +59,6 @@ const made = new WeakMap<Expr, Evaluated>()
 /** The value of an expression. Branches not taken are not evaluated. */
 export const evaluateExpr = (expr: Expr, env: Env): Value => functionOf(expr)(env)
 
-/** An expression with `index` bound to 0, 1, ... as a monoid or row asks for elements. */
-export function elements(index: string, value: Expr, env: Env): (at: number) => Value {
-  const element = functionOf(value)
-  const { values } = env
-  return (at) => {
-    values.set(index, at)
-    return element(env)
-  }
-}
-
 function functionOf(expr: Expr): Evaluated {
   const before = made.get(expr)
   if (before !== undefined) return before

@@ -2,6 +2,7 @@
 import { type Env, emptyEnv, evaluateExpr, evaluateKernel, type HostTensor } from './evaluate.js'
 import { evaluateMatmul } from './evaluate_product.js'
 import type { Expr } from './expr.js'
+import type { Kernel } from './kernel.js'
 import { meaningDims, meaningOf, ownedOf } from './meaning.js'
 import type { AttentionKernel, DecodeAttentionKernel, TemplateKernel } from './template.js'
 
@@ -24,6 +25,9 @@ export function evaluateTemplate(
   }
 }
 
+/** Programs of templates that were run before. */
+const programs = new WeakMap<TemplateKernel, Kernel>()
+
 /** Runs the program that the template's slots make up, over as many rows as the sequence that owns most of them has. */
 function evaluateAttention(
   kernel: AttentionKernel | DecodeAttentionKernel,
@@ -39,5 +43,7 @@ function evaluateAttention(
     return number(ownedOf(kernel))
   })
   const sizes = { [meaningDims.batch]: batch, [meaningDims.heads]: heads, [meaningDims.rows]: Math.max(0, ...owned) }
-  return evaluateKernel(meaningOf(kernel), inputs, { ...dims, ...sizes }, attrs)
+  const program = programs.get(kernel) ?? meaningOf(kernel)
+  programs.set(kernel, program)
+  return evaluateKernel(program, inputs, { ...dims, ...sizes }, attrs)
 }

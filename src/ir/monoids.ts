@@ -14,15 +14,18 @@ export interface Monoid {
   readonly identity: number
   /** Meaning over a whole row, in double precision. */
   readonly evaluate: (length: number, value: (index: number) => number) => number
+  /** What two parts of a row combine to, where their reductions are all it takes. */
+  readonly combine?: (a: number, b: number) => number
   /** For every element of a row, the reduction of the elements up to it, itself included. */
   readonly scan: (length: number, value: (index: number) => number) => readonly number[]
   /** Name of the functor in `native/device/monoids.cuh`. */
   readonly cuda: string
 }
 
-type Meaning = Pick<Monoid, 'evaluate' | 'scan'>
+type Meaning = Pick<Monoid, 'evaluate' | 'combine' | 'scan'>
 
 const fold = (identity: number, combine: (a: number, b: number) => number): Meaning => ({
+  combine,
   evaluate: (length, value) => {
     let total = identity
     for (let i = 0; i < length; i++) total = combine(total, value(i))

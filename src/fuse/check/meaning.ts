@@ -6,7 +6,6 @@
  * masked. The composition is given that rule too, where all scores that its softmax reads are below every score.
  */
 import { createHash } from 'node:crypto'
-import { serialize } from 'node:v8'
 import { HeddleError, usageError } from '../../errors.js'
 import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
@@ -21,6 +20,7 @@ import { graphFacts } from '../facts.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
 import { attrOf, runNodes } from './compose.js'
+import { contentKey } from './content.js'
 import { drawAttrs, drawDims, drawnPacking, drawValues, randomFrom } from './inputs.js'
 
 /** A group of a plan, and what was derived from it. */
@@ -43,16 +43,15 @@ export interface Verified {
   readonly add: (key: string) => void
 }
 
-/** A text that differs where the group, its bodies or what was derived from them do. */
+/** A text that differs where the group, its bodies or what was derived from them do, the same in every process. */
 export function contentOf({ name, graph, nodes, derived }: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): string {
   const members = nodes.map((node) => (node.kind === 'op' ? kernels.get(node.op) : undefined))
-  // Expressions share parts, which this form of serialisation keeps.
-  const bytes = serialize([version, name, graph.values, graph.nodes, graph.packing, nodes, members, derived])
-  return createHash('sha256').update(bytes).digest('hex')
+  const parts = [version, name, graph.values, graph.nodes, graph.packing, nodes, members, derived]
+  return createHash('sha256').update(parts.map(contentKey).join(' ')).digest('hex')
 }
 
 /** Changes when this check does: what an older one found right is tried again. */
-const version = 3
+const version = 4
 
 /** @throws usage `plan.meaning` naming the nodes, the element and both numbers when the kernel computes something else */
 export function checkMeaning(group: DerivedGroup, kernels: ReadonlyMap<string, Kernel>): void {

@@ -47,6 +47,14 @@ export interface Run {
   setLocal(name: string, value: Value): void
   setRow(name: string, values: readonly Value[]): void
   write(tensor: string, indices: readonly number[], value: Value): void
+  /** Elements 0 to `length` of the row of a tensor that `rows` names, where they hold. */
+  writeRow(
+    tensor: string,
+    rows: readonly number[],
+    length: number,
+    element: (at: number) => Value,
+    holds?: (at: number) => Value,
+  ): void
 }
 
 /** Expressions as text. */

@@ -1,6 +1,6 @@
 /** A row value: `length` elements, of which element `index` is `value`. */
 import type { ScalarType } from '../dtype.js'
-import type { Construct, Looped } from './construct.js'
+import type { Construct, Looped, Value } from './construct.js'
 
 export interface Row extends Looped {
   readonly kind: 'row'
@@ -17,10 +17,10 @@ export const rowConstruct: Construct<Row> = {
   map: (s, map) => ({ ...s, length: map(s.length), value: map(s.value) }),
   evaluate(s, run) {
     const element = run.element(s.index, s.value)
-    run.setRow(
-      s.name,
-      Array.from({ length: run.number(s.length) }, (_, at) => element(at)),
-    )
+    const length = run.number(s.length)
+    const values: Value[] = []
+    for (let at = 0; at < length; at++) values.push(element(at))
+    run.setRow(s.name, values)
   },
   print: (s, text) => `row ${s.name}: ${s.type} = [${text.loop(s)}: ${text.expr(s.value)}]`,
   verify(s, check) {

@@ -19,11 +19,8 @@ export const storeRowConstruct: Construct<StoreRow> = {
   elementExprs: (s) => [...whenOf(s), s.value],
   map: (s, map) => ({ ...s, rows: s.rows.map(map), length: map(s.length), value: map(s.value), ...mapWhen(s, map) }),
   evaluate(s, run) {
-    const rows = s.rows.map(run.number)
-    const length = run.number(s.length)
-    const element = run.element(s.index, s.value)
-    const holds = s.when === undefined ? () => true : run.element(s.index, s.when)
-    for (let at = 0; at < length; at++) if (holds(at)) run.write(s.tensor, [...rows, at], element(at))
+    const holds = s.when === undefined ? undefined : run.element(s.index, s.when)
+    run.writeRow(s.tensor, s.rows.map(run.number), run.number(s.length), run.element(s.index, s.value), holds)
   },
   print: (s, text) => {
     const at = [...s.rows.map(text.expr), s.index].join(', ')

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
 import type { Verified } from '../../fuse/check/meaning.js'
 
-/** Digests kept, newest last: more than a project has groups. */
+/** Digests kept, those asked for last at the end: more than a project has groups. */
 const most = 20_000
 
 export interface VerifiedGroups extends Verified {
@@ -24,7 +24,12 @@ export async function readVerifiedGroups(root: string): Promise<VerifiedGroups> 
   const known = new Set(text.split('\n').filter(isDigest))
   const before = known.size
   return {
-    has: (key) => known.has(key),
+    has: (key) => {
+      // What is asked for again counts as new: what no plan has any more goes first.
+      if (!known.delete(key)) return false
+      known.add(key)
+      return true
+    },
     add: (key) => void known.add(key),
     save: async () => {
       if (known.size === before) return

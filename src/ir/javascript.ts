@@ -1,0 +1,206 @@
+/**
+ * Expressions of a kernel as JavaScript, so that Node's own compiler makes machine code of them: what evaluates kernels over thousands of
+ * elements. The meaning is that of src/ir/evaluate_expr.ts, expression by expression, and tests hold the two against each other. Names of a
+ * kernel never become text: each has a number here.
+ */
+import type { Expr, ExprOf } from './expr.js'
+import { type IntrinsicName, intrinsic } from './intrinsics.js'
+import { monoid } from './monoids.js'
+import { operands, visitUp } from './walk.js'
+
+/** An expression that is asked for: as it is, or at a place of the row that `index` runs over. */
+export interface Root {
+  readonly expr: Expr
+  readonly index?: string
+}
+
+/** What the text refers to, in the order of its numbers. */
+export interface Names {
+  readonly values: readonly string[]
+  readonly rows: readonly string[]
+  readonly tensors: readonly { readonly name: string; readonly rank: number }[]
+  readonly dims: readonly string[]
+  readonly attrs: readonly string[]
+}
+
+export interface JavaScript {
+  /** The body of a function of `scope`: see evaluate.ts. */
+  readonly text: string
+  readonly names: Names
+}
+
+/** Operands are no longer than this: neither V8's parser nor a reader goes arbitrarily deep. */
+const longest = 400
+
+const isLeaf = ({ kind }: Expr): boolean => ['const', 'dim', 'attr', 'index', 'local'].includes(kind)
+
+/** Numbers for names, in the order they come up. */
+function numbered<K = string>() {
+  const known = new Map<K, number>()
+  return {
+    of: (name: K): number => {
+      const number = known.get(name) ?? known.size
+      known.set(name, number)
+      return number
+    },
+    names: (): readonly K[] => [...known.keys()],
+  }
+}
+
+const literal = (value: number | boolean): string => (Object.is(value, -0) ? '(-0)' : `(${value})`)
+
+/** The functions that give the roots, in their order, and one that sets each value and row by its number. */
+export function javascript(
+  roots: readonly Root[],
+  defined: { readonly values: readonly string[]; readonly rows: readonly string[] },
+): JavaScript {
+  const [values, rows, dims, attrs] = [numbered(), numbered(), numbered(), numbered()]
+  const tensors = numbered()
+  const ranks = new Map<string, number>()
+  const functions: string[] = []
+  /** Functions of the tables of intrinsics and monoids, by the names they have in the text. */
+  const taken = new Map<string, string>()
+  const take = (name: string, from: string): string => {
+    taken.set(name, from)
+    return name
+  }
+  const texts = new Map<Expr, string>()
+  const uses = usesOf(roots.map(({ expr }) => expr))
+
+  /** A function of its own, which is called wherever its value is wanted. */
+  const called = (body: string): string => {
+    functions.push(`function f${functions.length}() { ${body} }`)
+    return `f${functions.length - 1}()`
+  }
+  const text = (expr: Expr): string => texts.get(expr) ?? 'undefined'
+
+  const element = (expr: ExprOf<'element'>): string => {
+    const row = `r${rows.of(expr.row)}`
+    return called(
+      `const i = ${text(expr.index)}; return (i >>> 0) === i && i < ${row}.length ? ${row}[i] : scope.noElement(${rows.of(expr.row)}, i, ${row})`,
+    )
+  }
+  const load = (expr: ExprOf<'load'>): string => {
+    const t = tensors.of(expr.tensor)
+    ranks.set(expr.tensor, expr.indices.length)
+    const places = expr.indices.map((_, axis) => `i${axis}`)
+    const lets = expr.indices.map((at, axis) => `i${axis} = ${text(at)}`)
+    const inside = places.map((place, axis) => `(${place} >>> 0) === ${place} && ${place} < e${t}_${axis}`)
+    const offset = places.reduce((before, place, axis) => (axis === 0 ? place : `(${before}) * e${t}_${axis} + ${place}`), '0')
+    const outside = `scope.noLoad(${t}, [${places.join(', ')}])`
+    const known = lets.length === 0 ? '' : `const ${lets.join(', ')}; `
+    return called(`${known}return ${[...inside, `h${t}`].join(' && ')} ? t${t}[${offset}] : ${outside}`)
+  }
+  const fold = (expr: ExprOf<'fold'>): string => {
+    const index = `v${values.of(expr.index)}`
+    const each = number(expr.value, text(expr.value))
+    const { combine, identity } = monoid(expr.monoid)
+    if (combine === undefined)
+      return called(
+        `return ${take(`evaluate_${expr.monoid}`, `scope.monoids.${expr.monoid}.evaluate`)}(${text(expr.length)}, (at) => { ${index} = at; return ${each} })`,
+      )
+    const next =
+      expr.monoid === 'sum'
+        ? `total += ${each}`
+        : `total = ${take(`combine_${expr.monoid}`, `scope.monoids.${expr.monoid}.combine`)}(total, ${each})`
+    return called(
+      `let total = ${literal(identity)}; const length = ${text(expr.length)}; ` +
+        `for (let at = 0; at < length; at++) { ${index} = at; ${next} } return total`,
+    )
+  }
+  /** An intrinsic's symbol is JavaScript where it has one; but for integer quotients, which JavaScript has no operator for. */
+  const call = (fn: IntrinsicName, args: readonly string[]): string => {
+    const { symbol } = intrinsic(fn)
+    const [a, b, c] = args
+    if (fn === 'select') return `(${a} ? ${b} : ${c})`
+    if (symbol === undefined || symbol === 'idiv')
+      return `${take(`${fn}_`, `scope.intrinsics.${fn}.evaluate`)}(${args.join(', ')})`
+    return b === undefined ? `(${symbol}${a})` : `(${a} ${symbol} ${b})`
+  }
+  const textOf = (expr: Expr): string => {
+    switch (expr.kind) {
+      case 'const':
+        return literal(expr.value)
+      case 'dim':
+        return `d${dims.of(expr.name)}`
+      case 'attr':
+        return `a${attrs.of(expr.name)}`
+      case 'index':
+      case 'local':
+        return `v${values.of(expr.name)}`
+      case 'element':
+        return element(expr)
+      case 'load':
+        return load(expr)
+      case 'call':
+        return call(expr.fn, expr.args.map(text))
+      case 'fold':
+        return fold(expr)
+    }
+  }
+  for (const { expr } of roots) {
+    visitUp(expr, (node) => {
+      if (texts.has(node)) return
+      const made = textOf(node)
+      const isShared = (uses.get(node) ?? 0) > 1 && node.kind === 'call'
+      texts.set(node, !isLeaf(node) && (isShared || made.length > longest) ? called(`return ${made}`) : made)
+    })
+  }
+  const made = roots.map(({ expr, index }) =>
+    index === undefined ? `() => ${text(expr)}` : `(at) => { v${values.of(index)} = at; return ${text(expr)} }`,
+  )
+  for (const name of defined.values) values.of(name)
+  for (const name of defined.rows) rows.of(name)
+  const names: Names = {
+    values: values.names(),
+    rows: rows.names(),
+    tensors: tensors.names().map((name) => ({ name, rank: ranks.get(name) ?? 0 })),
+    dims: dims.names(),
+    attrs: attrs.names(),
+  }
+  return { names, text: wholeText(names, [...taken], functions, made) }
+}
+
+const number = ({ type }: Expr, text: string): string => (type === 'bool' ? `Number(${text})` : text)
+
+/** How often an expression is an operand of others, or a root. */
+function usesOf(roots: readonly Expr[]): ReadonlyMap<Expr, number> {
+  const uses = new Map<Expr, number>()
+  const seen = new Set<Expr>()
+  const use = (expr: Expr): void => void uses.set(expr, (uses.get(expr) ?? 0) + 1)
+  for (const root of roots) {
+    use(root)
+    visitUp(root, (node) => {
+      if (seen.has(node)) return
+      seen.add(node)
+      for (const operand of operands(node)) use(operand)
+    })
+  }
+  return uses
+}
+
+function wholeText(
+  { values, rows, tensors, dims, attrs }: Names,
+  taken: readonly (readonly [string, string])[],
+  functions: readonly string[],
+  made: readonly string[],
+): string {
+  const lines = [
+    ...taken.map(([name, from]) => `const ${name} = ${from}`),
+    ...dims.map((_, i) => `const d${i} = scope.dims[${i}]`),
+    ...attrs.map((_, i) => `const a${i} = scope.attrs[${i}]`),
+    ...tensors.flatMap(({ rank }, t) => [
+      `const t${t} = scope.tensors[${t}].data, h${t} = scope.tensors[${t}].isWhole`,
+      ...Array.from({ length: rank }, (_, axis) => `const e${t}_${axis} = scope.tensors[${t}].shape[${axis}]`),
+    ]),
+    ...values.map((_, i) => `let v${i}`),
+    ...rows.map((_, i) => `let r${i}`),
+    ...functions,
+    `return {`,
+    `  roots: [${made.join(',\n    ')}],`,
+    `  setValue: [${values.map((_, i) => `(x) => { v${i} = x }`).join(', ')}],`,
+    `  setRow: [${rows.map((_, i) => `(x) => { r${i} = x }`).join(', ')}],`,
+    `}`,
+  ]
+  return lines.join('\n')
+}

@@ -1,0 +1,164 @@
+/**
+ * The expressions of a kernel as functions over tensors on the host: their text (src/ir/javascript.ts) is compiled once for a kernel, and
+ * bound to data for each run. Kernels that say the same under other names share what is compiled.
+ */
+import type { Run, Value } from './constructs/construct.js'
+import { constructOf } from './constructs/index.js'
+import { type HostTensor, known, type Numbers, position } from './evaluate_expr.js'
+import type { Expr } from './expr.js'
+import { intrinsics } from './intrinsics.js'
+import { javascript, type Names, type Root } from './javascript.js'
+import type { Kernel, Stmt } from './kernel.js'
+import { monoids } from './monoids.js'
+
+/** What the names of a kernel mean in a run. */
+export interface Bound {
+  readonly tensors: Readonly<Record<string, HostTensor>>
+  readonly dims: Numbers
+  readonly attrs: Numbers
+}
+
+/** What statements ask for while they are evaluated, but for their stores. */
+export type Reads = Omit<Run, 'write' | 'writeRow'>
+
+export interface Running {
+  readonly reads: Reads
+  /** What gives an index its value. */
+  readonly setValue: (name: string) => (value: Value) => void
+}
+
+interface Tensor {
+  readonly data: Float64Array
+  readonly shape: readonly number[]
+  /** False where every access is refused: the tensor is missing, or of another rank. */
+  readonly isWhole: boolean
+}
+
+/** What the text of a kernel refers to, by numbers. */
+interface Scope {
+  readonly dims: readonly number[]
+  readonly attrs: readonly number[]
+  readonly tensors: readonly Tensor[]
+  readonly monoids: typeof monoids
+  readonly intrinsics: typeof intrinsics
+  /** Both throw. */
+  readonly noElement: (row: number, at: number, values: readonly Value[]) => number
+  readonly noLoad: (tensor: number, indices: readonly number[]) => number
+}
+
+type AtPlace = (at: number) => Value
+
+interface Instance {
+  readonly roots: readonly AtPlace[]
+  readonly setValue: readonly ((value: Value) => void)[]
+  readonly setRow: readonly ((values: readonly Value[]) => void)[]
+}
+
+type Factory = (scope: Scope) => Instance
+
+const factories = new Map<string, Factory>()
+const mostFactories = 2000
+
+function factoryOf(text: string): Factory {
+  const before = factories.get(text)
+  if (before !== undefined) return before
+  if (factories.size >= mostFactories) factories.clear()
+  // Only numbers and the compiler's own words are text: see javascript.ts.
+  const made = new Function('scope', `'use strict'\n${text}`) as Factory
+  factories.set(text, made)
+  return made
+}
+
+const made = new WeakMap<Kernel, (bound: Bound) => Running>()
+
+/** A kernel's expressions, to be bound to data. */
+export function runnable(kernel: Kernel): (bound: Bound) => Running {
+  const before = made.get(kernel)
+  if (before !== undefined) return before
+  const bind = compile(kernel)
+  made.set(kernel, bind)
+  return bind
+}
+
+const rootsOf = (stmt: Stmt): Root[] => {
+  const construct = constructOf(stmt)
+  const index = 'index' in stmt ? stmt.index : undefined
+  return [
+    ...construct.rowExprs(stmt).map((expr) => ({ expr })),
+    ...construct.elementExprs(stmt).map((expr) => (index === undefined ? { expr } : { expr, index })),
+  ]
+}
+
+function compile(kernel: Kernel): (bound: Bound) => Running {
+  const roots = kernel.body.flatMap(rootsOf)
+  const defined = kernel.body.flatMap((stmt) => constructOf(stmt).defines(stmt))
+  const values = [...kernel.rows.map(({ index }) => index), ...namesOf(defined, 'local')]
+  const { text, names } = javascript(roots, { values, rows: namesOf(defined, 'row') })
+  const factory = factoryOf(text)
+  return (bound) => running(factory(scopeOf(names, bound)), names, roots)
+}
+
+const namesOf = (defined: readonly { readonly kind: 'local' | 'row'; readonly name: string }[], wanted: 'local' | 'row') =>
+  defined.flatMap(({ kind, name }) => (kind === wanted ? [name] : []))
+
+function scopeOf({ dims, attrs, tensors, rows }: Names, bound: Bound): Scope {
+  return {
+    dims: dims.map((name) => known(bound.dims[name], 'dimension', name)),
+    attrs: attrs.map((name) => known(bound.attrs[name], 'attribute', name)),
+    tensors: tensors.map(({ name, rank }) => wholeTensor(bound.tensors[name], rank)),
+    monoids,
+    intrinsics,
+    noElement: (row, at, values) => outside(rows[row] ?? '', [Number(at)], [values.length]),
+    noLoad: (tensor, indices) => {
+      const { name = '', rank = 0 } = tensors[tensor] ?? {}
+      const { shape } = known(bound.tensors[name], 'tensor', name)
+      if (shape.length !== rank) throw new Error(`internal: evaluate: tensor ${name} has ${shape.length} dimensions, not ${rank}`)
+      return outside(name, indices.map(Number), shape)
+    },
+  }
+}
+
+/** Elements that a tensor lacks are NaN. */
+function wholeTensor(tensor: HostTensor | undefined, rank: number): Tensor {
+  if (tensor === undefined || tensor.shape.length !== rank) return { data: new Float64Array(0), shape: [], isWhole: false }
+  const { data, shape } = tensor
+  const size = shape.reduce((product, extent) => product * extent, 1)
+  if (data instanceof Float64Array && data.length >= size) return { data, shape, isWhole: true }
+  const whole = new Float64Array(size).fill(Number.NaN)
+  for (let at = 0; at < Math.min(size, data.length); at++) whole[at] = data[at] ?? Number.NaN
+  return { data: whole, shape, isWhole: true }
+}
+
+/** @throws finding `evaluate.bounds` */
+function outside(name: string, indices: readonly number[], shape: readonly number[]): never {
+  position(name, indices, shape)
+  throw new Error(`internal: evaluate: ${name}[${indices.join(', ')}] is inside its shape (${shape.join(', ')})`)
+}
+
+function running({ roots: functions, setValue, setRow }: Instance, names: Names, roots: readonly Root[]): Running {
+  // An expression may be asked for at places of several loops.
+  const byIndex = new Map<string | undefined, Map<Expr, AtPlace>>()
+  roots.forEach(({ expr, index }, i) => {
+    const those = byIndex.get(index) ?? new Map<Expr, AtPlace>()
+    byIndex.set(index, those.set(expr, known(functions[i], 'expression', index ?? 'of a row')))
+  })
+  const find = (index: string | undefined, expr: Expr): AtPlace =>
+    known(byIndex.get(index)?.get(expr), 'expression', index ?? 'of a row')
+  const setters = new Map(names.values.map((name, i) => [name, known(setValue[i], 'value', name)]))
+  const rowSetters = new Map(names.rows.map((name, i) => [name, known(setRow[i], 'row', name)]))
+  const setterOf = (name: string) => known(setters.get(name), 'value', name)
+  return {
+    setValue: setterOf,
+    reads: {
+      value: (expr) => find(undefined, expr)(0),
+      number: (expr) => Number(find(undefined, expr)(0)),
+      element: find,
+      elementNumber: (index, expr) => {
+        const element = find(index, expr)
+        return (at) => Number(element(at))
+      },
+      setLocal: (name, value) => setterOf(name)(value),
+      setRow: (name, values) => known(rowSetters.get(name), 'row', name)(values),
+    },
+  }
+}
