@@ -1,0 +1,31 @@
+/** The options of verbs that only LLaMA-like models have. */
+import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
+import { rotations } from '../models/llama/weights.js'
+import { usualAlpha } from '../quant/index.js'
+import { positive } from './options.js'
+
+/** A command with these options. */
+export const llamaOptions = <A extends unknown[], O extends Record<string, unknown>>(command: Command<A, O>) =>
+  command
+    .option('--chunk <tokens>', 'tokens of prompts that are read at once', positive)
+    .addOption(
+      new Option(
+        '--invariant [rows]',
+        'compute everything for so many rows (8), so that each result is the same bit for bit whatever else is run',
+      )
+        .preset('8')
+        .argParser(positive),
+    )
+    .addOption(
+      new Option('--rotation <how>', 'inverse frequencies in float32, or rounded to the type the model is stored in').choices(
+        rotations,
+      ),
+    )
+    .option('--smooth <alpha>', `with --scales, from 0 to 1; default: ${usualAlpha}`, share)
+
+/** A number from 0 to 1. */
+function share(text: string): number {
+  const value = Number(text)
+  if (text.trim() !== '' && value >= 0 && value <= 1) return value
+  throw new InvalidArgumentError('Expected a number from 0 to 1.')
+}
