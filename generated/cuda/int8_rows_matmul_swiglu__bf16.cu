@@ -74,6 +74,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<0>, int64_t length) const { return length % VEC == 0 && a.aligned(0, 16); }
+  __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
   __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
   bool copies(heddle::Factor<0>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && a.aligned(0, 16); }
   /// Factor 1: what is known of a row of a matrix, and its next VEC elements, of which `valid` exist.
@@ -90,6 +91,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<1>, int64_t length) const { return length % VEC == 0 && b.aligned(0, 16); }
+  __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
   __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
   bool copies(heddle::Factor<1>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && b.aligned(0, 16); }
   /// Factor 2: what is known of a row of a matrix, and its next VEC elements, of which `valid` exist.
@@ -106,6 +108,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<2>, int64_t length) const { return length % VEC == 0 && b2.aligned(0, 16); }
+  __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   __device__ __forceinline__ heddle::CopiedRows<signed char> copy_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   bool copies(heddle::Factor<2>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && b2.aligned(0, 16); }
   static constexpr bool PARTS = false;
@@ -127,6 +130,6 @@ extern "C" int32_t heddle_launch_int8_rows_matmul_swiglu__bf16(const heddle_laun
   const auto channels2 = arguments.constant_in<float>(5, "channels2", n);
   const auto y = arguments.out<T>(6, "y", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul_products(launch, error, "int8_rows_matmul_swiglu__bf16", 1, m, n, k, Epilogue{static_cast<int>(n), static_cast<int>(k), a, b, b2, steps, channels, channels2, y});
+  return heddle::launch_matmul_products(launch, error, "int8_rows_matmul_swiglu__bf16", 1, m, n, k, Epilogue{static_cast<int>(n), static_cast<int>(k), a, b, b2, steps, channels, channels2, y}, arguments.is_constant(1) && arguments.is_constant(2));
 }
 

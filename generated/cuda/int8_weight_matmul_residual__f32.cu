@@ -68,6 +68,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<0>, int64_t length) const { return length % VEC == 0 && a.aligned(0, 16); }
+  __device__ __forceinline__ heddle::CopiedRows<T> stored_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
   __device__ __forceinline__ heddle::CopiedRows<T> copy_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
   bool copies(heddle::Factor<0>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && a.aligned(0, 16); }
   /// Factor 1: what is known of a row of a matrix, and its next VEC elements, of which `valid` exist.
@@ -86,6 +87,7 @@ struct Epilogue {
   bool whole_rows(heddle::Factor<1>, int64_t length) const { return length % VEC == 0 && b.aligned(0, 16); }
   __device__ __forceinline__ heddle::NotCopied copy_of(heddle::Factor<1>, int64_t) const { return {}; }
   bool copies(heddle::Factor<1>, int64_t) const { return true; }
+  __device__ __forceinline__ heddle::CopiedRows<signed char> stored_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
   static constexpr bool PARTS = false;
 };
 
@@ -103,6 +105,6 @@ extern "C" int32_t heddle_launch_int8_weight_matmul_residual__f32(const heddle_l
   const auto y = arguments.in<T>(3, "y", heddle::Count(m) * n);
   const auto z = arguments.out<T>(4, "z", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul_products(launch, error, "int8_weight_matmul_residual__f32", 1, m, n, k, Epilogue{static_cast<int>(n), static_cast<int>(k), a, b, steps, y, z});
+  return heddle::launch_matmul_products(launch, error, "int8_weight_matmul_residual__f32", 1, m, n, k, Epilogue{static_cast<int>(n), static_cast<int>(k), a, b, steps, y, z}, arguments.is_constant(1));
 }
 

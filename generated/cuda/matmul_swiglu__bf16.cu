@@ -62,6 +62,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<0>, int64_t length) const { return length % VEC == 0 && a.aligned(0, 16); }
+  __device__ __forceinline__ heddle::CopiedRows<T> stored_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
   __device__ __forceinline__ heddle::CopiedRows<T> copy_of(heddle::Factor<0>, [[maybe_unused]] int64_t matrix) const { return {a, 0}; }
   bool copies(heddle::Factor<0>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && a.aligned(0, 16); }
   /// Factor 1: what is known of a row of a matrix, and its next VEC elements, of which `valid` exist.
@@ -78,6 +79,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<1>, int64_t length) const { return length % VEC == 0 && b.aligned(0, 16); }
+  __device__ __forceinline__ heddle::CopiedRows<T> stored_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
   __device__ __forceinline__ heddle::CopiedRows<T> copy_of(heddle::Factor<1>, [[maybe_unused]] int64_t matrix) const { return {b, 0}; }
   bool copies(heddle::Factor<1>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && b.aligned(0, 16); }
   /// Factor 2: what is known of a row of a matrix, and its next VEC elements, of which `valid` exist.
@@ -94,6 +96,7 @@ struct Epilogue {
     for (int i = 0; i < VEC; ++i) values[i] = static_cast<Sum>(chunk[i]);
   }
   bool whole_rows(heddle::Factor<2>, int64_t length) const { return length % VEC == 0 && b2.aligned(0, 16); }
+  __device__ __forceinline__ heddle::CopiedRows<T> stored_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   __device__ __forceinline__ heddle::CopiedRows<T> copy_of(heddle::Factor<2>, [[maybe_unused]] int64_t matrix) const { return {b2, 0}; }
   bool copies(heddle::Factor<2>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && b2.aligned(0, 16); }
   static constexpr bool PARTS = false;
@@ -112,6 +115,6 @@ extern "C" int32_t heddle_launch_matmul_swiglu__bf16(const heddle_launch* launch
   const auto b2 = arguments.in<T>(2, "b2", heddle::Count(n) * k);
   const auto y = arguments.out<T>(3, "y", heddle::Count(m) * n);
   if (arguments.status != HEDDLE_OK || m == 0 || n == 0) return arguments.status;
-  return heddle::launch_matmul_products(launch, error, "matmul_swiglu__bf16", 1, m, n, k, Epilogue{static_cast<int>(n), static_cast<int>(k), a, b, b2, y});
+  return heddle::launch_matmul_products(launch, error, "matmul_swiglu__bf16", 1, m, n, k, Epilogue{static_cast<int>(n), static_cast<int>(k), a, b, b2, y}, arguments.is_constant(1) && arguments.is_constant(2));
 }
 

@@ -161,7 +161,11 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
     constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
     constexpr int rows = decode_rows(Slots::shared_rows, size);
     if constexpr (rows > 1) {
-      if (items.value / given.shared * DecodeSplit::most_of(given.places) >= few_groups) return start_rows(lanes, chunks, whole, Integer<rows>{});
+      // Heads that have keys and values to themselves would be computed as copies of each other.
+      const bool is_shared = given.shared > 1;
+      if (is_shared && items.value / given.shared * DecodeSplit::most_of(given.places) >= few_groups) {
+        return start_rows(lanes, chunks, whole, Integer<rows>{});
+      }
     }
     return start_rows(lanes, chunks, whole, Integer<1>{});
   };

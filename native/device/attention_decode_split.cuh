@@ -24,7 +24,7 @@ struct DecodeExtents {
 struct DecodeSplit {
   static constexpr int whole = 1024;  // places that stay together: what one block, or a cluster, reads soon enough
   static constexpr int least = 512;   // places of a segment: their keys and values outweigh its sums fifty times and more
-  static constexpr int most = 64;     // segments, so that two heads fill the largest devices
+  static constexpr int most = 32;     // segments, so that four heads fill the largest devices; clusters help where there are fewer
 
   int length, count;
 

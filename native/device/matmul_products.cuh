@@ -12,6 +12,7 @@
 //   bool whole_rows(Factor<f>, k)      host: whether rows of k elements are read in whole chunks, all of which are aligned: Whole
 //   CopiedRows<Element> or NotCopied copy_of(Factor<f>, matrix)        rows that may be copied as they are
 //   bool copies(Factor<f>, k)                                          host: whether they may be copied in aligned words
+//   CopiedRows<T> or NotCopied stored_of(Factor<f>, matrix)            rows as they lie, of whatever type
 //   static constexpr bool PARTS; keep_parts(row, column, valid, acc)   what is kept of each 32 columns, if anything
 #ifndef HEDDLE_MATMUL_PRODUCTS_CUH
 #define HEDDLE_MATMUL_PRODUCTS_CUH
@@ -29,11 +30,11 @@
 
 namespace heddle {
 
-/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. Nothing happens when one of the sizes is zero. Refuses sums of
+/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile. Nothing happens when one of the sizes is zero. Refuses sums of
 /// int8 that int32 might not hold, and a launch of more blocks than a grid has.
 template <class Slots>
 int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
-                               int64_t n, int64_t k, Slots slots) {
+                               int64_t n, int64_t k, Slots slots, bool constant) {
   static_assert(Slots::VEC == 8, "an epilogue takes eight columns");
   if (matrices <= 0 || m <= 0 || n <= 0 || k <= 0) return HEDDLE_OK;
   if constexpr (std::is_same_v<typename Slots::Sum, int>) {
@@ -42,7 +43,9 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
   }
   if constexpr (multiplies_by_mma<Slots>) {
     if constexpr (std::is_same_v<typename Slots::Sum, float> && !Slots::PARTS) {
-      if (matrices == 1 && m <= few::most_rows && has_whole_rows(slots, k)) return launch_products_few(queue, error, name, m, n, k, slots);
+      if (matrices == 1 && m <= few::most_rows && has_whole_rows(slots, k)) {
+        return launch_products_few(queue, error, name, m, n, k, constant, slots);
+      }
       if (matrices == 1 && m <= RowsTile::most_rows) return launch_products_rows(queue, error, name, m, n, k, slots);
     }
     if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {

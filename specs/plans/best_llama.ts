@@ -29,14 +29,17 @@ const stacks = ({ bias }: LlamaFlags): Readonly<Record<string, readonly string[]
   ...(bias === 'none' ? {} : { qkvBias: ['queryBias', 'keyBias', 'valueBias'] }),
 })
 
-/** Products with what follows them. The one of queries, keys and values is a group where anything does. */
-function products({ multiply, behind }: Products, { bias }: LlamaFlags): Groups {
+/**
+ * Products with what follows them. The one of queries, keys and values is the library's in prompts where nothing does: a step's few rows
+ * are multiplied while the launch in front still runs.
+ */
+function products(form: Form, { multiply, behind }: Products, { bias }: LlamaFlags): Groups {
   const made = (product: string, ...more: readonly string[]) => [product, ...behind(product), ...more]
   const qkv = made('qkv', ...(bias === 'none' ? [] : ['qkvBias']))
   const down = made('down', 'outputResidual')
   return {
     [`${multiply}_swiglu`]: [[...made('gate'), ...made('up'), 'gated']],
-    ...(qkv.length === 1 ? {} : { [bias === 'none' ? multiply : `${multiply}_bias`]: [qkv] }),
+    ...(qkv.length === 1 && form === 'prompt' ? {} : { [bias === 'none' ? multiply : `${multiply}_bias`]: [qkv] }),
     ...(bias === 'all'
       ? {
           [`${multiply}_residual`]: [down],
@@ -79,7 +82,7 @@ function promptAttention(flags: LlamaFlags): Groups {
 /** Stacks and groups of a layer, whatever its products multiply. */
 export const bestLayer = (form: Form, flags: LlamaFlags, of: Products) => ({
   stacked: stacks(flags),
-  groups: { ...products(of, flags), ...(form === 'prompt' ? promptAttention(flags) : stepAttention(form, flags)) },
+  groups: { ...products(form, of, flags), ...(form === 'prompt' ? promptAttention(flags) : stepAttention(form, flags)) },
 })
 
 const over = (form: Form, flags: LlamaFlags) => {

@@ -6,7 +6,7 @@
 import type { Expr } from '../ir/expr.js'
 import type { MatrixOrder } from '../ir/matrix_order.js'
 import { matricesOf } from '../ir/matrix_order.js'
-import { factorParam, factorsOf, type MatmulKernel, sumsIntegers } from '../ir/product.js'
+import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../ir/product.js'
 import { mapKernel } from '../schedule/map.js'
 import type { TileChoice } from '../schedule/tiles.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
@@ -75,9 +75,18 @@ function mainLoop(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
   return products(instance, kernel, scope)
 }
 
-/** Whether the right factor may be read before earlier launches are complete: the program says, at each launch. */
-const constantB = ({ tensors, products: [{ b }] }: MatmulKernel): string =>
-  `arguments.is_constant(${tensors.findIndex(({ name }) => name === b.tensor)})`
+/** Whether a right factor may be read before earlier launches are complete: the program says, at each launch. */
+const isConstant = ({ tensors }: MatmulKernel, { tensor }: MatmulFactor): string =>
+  `arguments.is_constant(${tensors.findIndex(({ name }) => name === tensor)})`
+
+const constantB = (kernel: MatmulKernel): string => isConstant(kernel, kernel.products[0].b)
+
+/** Whether all right factors are: those that are read as they lie in memory. */
+function constantRights(kernel: MatmulKernel): string {
+  const rights = kernel.products.map(({ b }) => b)
+  if (rights.some(({ prologue }) => prologue !== undefined)) return 'false'
+  return [...new Set(rights.map((right) => isConstant(kernel, right)))].join(' && ')
+}
 
 /** Whether both factors are row-major matrices `m k` and `n k` of one type, one of each. */
 function isMatrices(kernel: MatmulKernel): boolean {
@@ -150,7 +159,7 @@ function products(instance: TemplateInstance, kernel: MatmulKernel, scope: Scope
     include: 'matmul_products.cuh',
     slots: (inside) => factorsBody(kernel, inside, instance.types) + partsBody(kernel, inside, instance.types),
     launch: (slots, { key }) => [
-      `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots});`,
+      `return heddle::launch_matmul_products(launch, error, "${key}", ${count}, ${m}, ${n}, ${k}, ${slots}, ${constantRights(kernel)});`,
     ],
   }
 }

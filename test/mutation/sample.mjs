@@ -4,7 +4,7 @@
  * those whose names are the lines of a file instead; names are what the report has.
  */
 import { createHash } from 'node:crypto'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join, relative } from 'node:path'
 import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin'
 
@@ -42,6 +42,9 @@ class Sample {
 /** Where the run of all tests leaves what it reads of the specs: see specs_once.ts. */
 const specs = join('.heddle', 'stryker', 'specs')
 
+/** What became of mutants so far, a line each. */
+const soFar = join('.heddle', 'mutants.txt')
+
 /** Says what became of the drawn mutants; the report of a run counts places from 1. */
 class Report {
   constructor() {
@@ -50,6 +53,12 @@ class Report {
   onDryRunCompleted() {
     mkdirSync(specs, { recursive: true })
     writeFileSync(join(specs, 'complete'), '')
+    rmSync(soFar, { force: true })
+  }
+  /** What a run that is stopped has found is kept. */
+  onMutantTested({ fileName, mutatorName, replacement, location, status, statusReason }) {
+    if (statusReason === 'not drawn') return
+    appendFileSync(soFar, `${status} ${nameOf({ fileName, mutatorName, replacement, location })}\n`)
   }
   onMutationTestReportReady({ files }) {
     const from0 = ({ line, column }) => ({ line: line - 1, column: column - 1 })

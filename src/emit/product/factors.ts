@@ -251,23 +251,28 @@ function writeStep(step: Step, context: PassContext): void {
 }
 
 /**
- * How a factor's rows are copied as they are: of the element type, one row behind the other, k long. A factor that is computed, or lies in
- * memory otherwise, says so by a type.
+ * How a factor's rows are read as they lie, one behind the other, k long; and how they are copied where they are of the element type, too.
+ * A factor that is computed, or lies in memory otherwise, says so by a type.
  */
 function copyText(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: Place, scope: Scope): string {
   const param = factorParam(kernel, factor)
   const { names } = scope
   const own = ownAxis(kernel, which)
   const batch = kernel.batch.filter((axis) => param.dims.includes(axis))
-  const copied =
-    factor.prologue === undefined &&
-    param.layout.name === 'row' &&
-    param.dims.join() === [...batch, own, kernel.k].join() &&
-    storageText(param, names) === elementText(kernel, names)
+  const stored =
+    factor.prologue === undefined && param.layout.name === 'row' && param.dims.join() === [...batch, own, kernel.k].join()
+  const copied = stored && storageText(param, names) === elementText(kernel, names)
+  const matrix = `[[maybe_unused]] int64_t ${frame.matrix}`
   const writer = bodyWriter()
+  const none = (member: string): void => {
+    writer.writeLine(`${inline} heddle::NotCopied ${member}(heddle::Factor<${which}>, int64_t) const { return {}; }`)
+  }
   if (!copied) {
-    writer.writeLine(`${inline} heddle::NotCopied copy_of(heddle::Factor<${which}>, int64_t) const { return {}; }`)
+    none('copy_of')
     writer.writeLine(`bool copies(heddle::Factor<${which}>, int64_t) const { return true; }`)
+  }
+  if (!stored) {
+    none('stored_of')
     return lines(writer)
   }
   const texts = placeTexts({ rows: batch.map((dim) => ({ index: `i_${dim}`, dim })) }, kernel, own, frame, names)
@@ -276,12 +281,16 @@ function copyText(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: 
     batch.includes(dim) ? indexVar(`i_${dim}`) : ({ kind: 'const', type: 'i32', value: 0 } as const),
   )
   const offset = offsetText(param.name, zero, { ...scope, names: placed(names, texts, scope.used) })
-  const type = `heddle::CopiedRows<${storageText(param, names)}>`
-  writer.writeLine(
-    `${inline} ${type} copy_of(heddle::Factor<${which}>, [[maybe_unused]] int64_t ${frame.matrix}) const { return {${tensor}, ${offset}}; }`,
-  )
-  writer.writeLine(
-    `bool copies(heddle::Factor<${which}>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && ${tensor}.aligned(0, 16); }`,
-  )
+  const rows = (member: string): void => {
+    const type = `heddle::CopiedRows<${storageText(param, names)}>`
+    writer.writeLine(`${inline} ${type} ${member}(heddle::Factor<${which}>, ${matrix}) const { return {${tensor}, ${offset}}; }`)
+  }
+  rows('stored_of')
+  if (copied) {
+    rows('copy_of')
+    writer.writeLine(
+      `bool copies(heddle::Factor<${which}>, int64_t length) const { return length * static_cast<int64_t>(sizeof(Element)) % 16 == 0 && ${tensor}.aligned(0, 16); }`,
+    )
+  }
   return lines(writer)
 }
