@@ -18,7 +18,7 @@ import { choosePlan } from '../runtime/default_plan.js'
 import { openKernels } from '../runtime/open.js'
 import { expectNotSlower, expectSamples, ratioOf, shapesOf, usualRatio } from './bench_options.js'
 import { type CliContext, json } from './context.js'
-import { cachesOption } from './llama.js'
+import { cachesOption } from './llama_options.js'
 import { positive } from './options.js'
 import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 

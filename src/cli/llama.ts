@@ -1,6 +1,5 @@
 /** `heddle run` of a LLaMA-like model: texts and ids, and how they go on. */
 import { join, resolve } from 'node:path'
-import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
 import { llamaLayers } from '../models/assembly/layer_graphs.js'
@@ -9,20 +8,19 @@ import { readConfigFile } from '../models/files/config_file.js'
 import { isLlamaType } from '../models/llama/families.js'
 import { type Llama, type LlamaGenerateOptions, loadLlama } from '../models/llama/llama_pipeline.js'
 import { isGguf, type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
-import { type CacheType, cacheTypes, withCaches } from '../models/llama/programs.js'
+import { type CacheType, withCaches } from '../models/llama/programs.js'
 import type { LlamaResult } from '../models/llama/results.js'
-import { type Rotation, rotations } from '../models/llama/weights.js'
+import type { Rotation } from '../models/llama/weights.js'
 import { type Prompt, promptIds } from '../models/text/prompts.js'
 import { shownText } from '../models/text/shown_text.js'
 import { defaultPlan } from '../program/plans.js'
-import { readChannels, usualAlpha } from '../quant/index.js'
+import { readChannels } from '../quant/index.js'
 import { choosePlan } from '../runtime/default_plan.js'
 import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
 import { beamsShown, type GenerateVerbOptions } from './generate.js'
-import { positive } from './options.js'
 import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
 import { settingsOf, type TalkOptions } from './talk_options.js'
 
@@ -37,37 +35,6 @@ export interface LlamaFlagOptions {
   readonly smooth?: number | undefined
   /** Rows that everything is computed for, so that results depend on nothing else that is run, bit for bit. */
   readonly invariant?: number | undefined
-}
-
-/** Of every verb that runs these models. */
-export const cachesOption = () =>
-  new Option('--caches <type>', 'keys and values as the storage type has them (default), or as int8').choices(cacheTypes)
-
-/** A command with these options. */
-export const llamaOptions = <A extends unknown[], O extends Record<string, unknown>>(command: Command<A, O>) =>
-  command
-    .option('--chunk <tokens>', 'tokens of prompts that are read at once', positive)
-    .addOption(
-      new Option(
-        '--invariant [rows]',
-        'compute everything for so many rows (8), so that each result is the same bit for bit whatever else is run',
-      )
-        .preset('8')
-        .argParser(positive),
-    )
-    .addOption(cachesOption())
-    .addOption(
-      new Option('--rotation <how>', 'inverse frequencies in float32, or rounded to the type the model is stored in').choices(
-        rotations,
-      ),
-    )
-    .option('--smooth <alpha>', `with --scales, from 0 to 1; default: ${usualAlpha}`, share)
-
-/** A number from 0 to 1. */
-function share(text: string): number {
-  const value = Number(text)
-  if (text.trim() !== '' && value >= 0 && value <= 1) return value
-  throw new InvalidArgumentError('Expected a number from 0 to 1.')
 }
 
 const modelType = z.looseObject({ model_type: z.string().optional() })

@@ -20,7 +20,9 @@ import { type CheckReport, checkProject } from './check/check.js'
 export { HeddleError } from '../errors.js'
 export { type RunOptions, runOp } from '../lang/run.js'
 export type { CheckGroup, CheckReport } from './check/check.js'
+export { type Comparison, compare } from './compare.js'
 export type { CheckResult } from './conformance.js'
+export { type OpClass, type Tolerance, type ToleranceQuery, tolerance } from './tolerance.js'
 
 export interface CheckOptions {
   /** Of a graph or program: under this plan only; under each that the project has for it by default. */

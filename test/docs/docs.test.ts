@@ -1,0 +1,84 @@
+/** The documents: what they quote is what files and commands say, links lead somewhere, and commands can be run. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { heddle, repository } from '../cli/host.js'
+import { errorCodes } from './error_codes.js'
+import { brokenLinks, commandsOf, filled, pages, region, textOf } from './pages.js'
+
+it('the README is short', () => {
+  expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(150)
+})
+
+describe.each(pages)('%s', (page) => {
+  it('quotes what is there', async () => {
+    await expect(await filled(textOf(page))).toMatchFileSnapshot(join(repository, page))
+  })
+  it('links to what is there', () => {
+    expect(brokenLinks(page, textOf(page))).toEqual([])
+  })
+  it('names options that verbs have', async () => {
+    const all = [...commandsOf(textOf(page), 'sh'), ...commandsOf(textOf(page), 'bash')]
+    for (const command of all) expect(await refusedOption(command), command).toBeUndefined()
+  })
+  it('says of commands that CI runs them, and it does', () => {
+    const outside = commandsOf(textOf(page), 'sh').filter((command) => !ran.some((place) => place.includes(bare(command))))
+    expect(outside).toEqual([])
+  })
+})
+
+/** Where CI runs commands: its own script, and what projects call `npm test` and `npm start`. */
+const ran = [
+  ...['.ci/run', 'package.json', 'templates/init/common/package.json.hbs'],
+  ...readdirSync(join(repository, 'test/examples'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `test/examples/${name}/package.json`),
+].map((path) => readFileSync(join(repository, path), 'utf8'))
+
+const bare = (command: string): string => command.replace(/^(npx|node dist\/cli\.js) (?=heddle )/, '')
+
+/** The first option of a heddle command that its verb does not have, by the verb's own help. */
+async function refusedOption(command: string): Promise<string | undefined> {
+  const [name, ...words] = bare(command)
+    .replace(/^[\w/]*\/?heddle /, 'heddle ')
+    .split(' ')
+  if (name !== 'heddle') return undefined
+  const first = words.findIndex((word) => word.startsWith('-'))
+  const verb = words.slice(0, first < 0 ? undefined : first)
+  let help = ''
+  for (let length = Math.min(2, verb.length); length > 0 && help === ''; length--) {
+    const { exitCode, out } = await heddle(['help', ...verb.slice(0, length)])
+    if (exitCode === 0) help = out
+  }
+  if (help === '') return verb[0]
+  return words.find((word) => word.startsWith('--') && !new RegExp(`${word}[ ,\\n]`).test(help))
+}
+
+it('the picture shows numbers of the results', () => {
+  const shown = [...readFileSync(join(repository, 'src/docs/fusion.svg'), 'utf8').matchAll(/class="ms"[^>]*>([\d.]+)</g)]
+  expect(shown).toHaveLength(5)
+  const [row = ''] = textOf('src/docs/results.md').match(/^\| 1x128 .*$/m) ?? []
+  for (const [, number = ''] of shown) expect(row).toContain(number)
+})
+
+describe('checks of documents', () => {
+  it('find an option that is not there', async () => {
+    expect(await refusedOption('npx heddle gen --fast')).toBe('--fast')
+    expect(await refusedOption('npx heddle bench encoder --config bert-base --json')).toBeUndefined()
+    expect(await refusedOption('heddle weave')).toBe('weave')
+  })
+  it('find links that lead nowhere', () => {
+    const text = '[a](missing.md) [b](../../LICENSE) [c](index.md#no-such) `[d](x.md)`'
+    expect(brokenLinks('src/docs/index.md', text)).toEqual(['missing.md', 'index.md#no-such'])
+  })
+  it('find a quote that is out of date, and a region that is gone', async () => {
+    const old = '<!-- quote test/examples/01-elementwise/specs/index.ts#silu -->\nold\n<!-- /quote -->'
+    expect(await filled(old)).toContain('const silu = (x: number)')
+    expect(() => region('// #region a\n', 'a')).toThrow('no region a')
+  })
+  it('know the codes of refusals and of calls', () => {
+    const codes = errorCodes()
+    expect(codes.size).toBeGreaterThan(250)
+    for (const code of ['HED101', 'plan.meaning', 'call.rank', 'device.fault', 'load.stale']) expect(codes.has(code)).toBe(true)
+  })
+})
