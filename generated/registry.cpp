@@ -30,12 +30,21 @@ int32_t heddle_launch_append_keys_values__f32(const heddle_launch* launch, heddl
 int32_t heddle_launch_append_places__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_places__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_places_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_step__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_step_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_append_tokens__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_append_tokens_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_argmax__f32(const heddle_launch* launch, heddle_error* error);
@@ -51,6 +60,18 @@ int32_t heddle_launch_auto_matmul_add_bias_tanh_cast_f32__f32(const heddle_launc
 int32_t heddle_launch_beam_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_of_norms_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_attention_int8_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention_of_norms__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_attention_of_norms__f32(const heddle_launch* launch, heddle_error* error);
@@ -84,6 +105,9 @@ int32_t heddle_launch_beam_candidates__f32__k8(const heddle_launch* launch, hedd
 int32_t heddle_launch_beam_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_beam_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k1(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_beam_rank__k2(const heddle_launch* launch, heddle_error* error);
@@ -485,6 +509,18 @@ int32_t heddle_launch_pack_rows__f32(const heddle_launch* launch, heddle_error* 
 int32_t heddle_launch_past_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_of_norms_window__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_attention_int8_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention_of_norms__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention_of_norms__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_attention_of_norms__f32(const heddle_launch* launch, heddle_error* error);
@@ -497,6 +533,9 @@ int32_t heddle_launch_past_attention_window__f32(const heddle_launch* launch, he
 int32_t heddle_launch_past_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_past_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_past_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_peaks__f32(const heddle_launch* launch, heddle_error* error);
@@ -506,6 +545,12 @@ int32_t heddle_launch_penalise__f32(const heddle_launch* launch, heddle_error* e
 int32_t heddle_launch_prompt_attention__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8_window__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8_window__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_prompt_attention_int8_window__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention_window__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention_window__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_prompt_attention_window__f32(const heddle_launch* launch, heddle_error* error);
@@ -531,6 +576,9 @@ int32_t heddle_launch_relu__f32(const heddle_launch* launch, heddle_error* error
 int32_t heddle_launch_repeat_heads__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_repeat_heads__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_repeat_heads__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_repeat_heads_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rms_norm__f32(const heddle_launch* launch, heddle_error* error);
@@ -546,6 +594,15 @@ int32_t heddle_launch_rms_norm_rotate_queries__f32(const heddle_launch* launch, 
 int32_t heddle_launch_rotate_append__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_append__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_places_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_places_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_places_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_step_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_step_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_step_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_tokens_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_tokens_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_rotate_append_tokens_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_rotate_halves__f32(const heddle_launch* launch, heddle_error* error);
@@ -602,12 +659,18 @@ int32_t heddle_launch_swiglu__f32(const heddle_launch* launch, heddle_error* err
 int32_t heddle_launch_take__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_places_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_places_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_places_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_step_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_step_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_step_int8__f32(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_tokens_int8__bf16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_tokens_int8__f16(const heddle_launch* launch, heddle_error* error);
+int32_t heddle_launch_take_append_tokens_int8__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_range__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_range__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_range__f32(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_keys__bf16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_keys__f16(const heddle_launch* launch, heddle_error* error);
-int32_t heddle_launch_take_rms_norm_keys__f32(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_queries__bf16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_queries__f16(const heddle_launch* launch, heddle_error* error);
 int32_t heddle_launch_take_rms_norm_queries__f32(const heddle_launch* launch, heddle_error* error);
@@ -660,18 +723,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"add_step_position__bf16", "39284680e1d72231bd10f93e5134adc0419ff72b723259a03ffa1fae80d4c234", 4, 4, 1, heddle_launch_add_step_position__bf16, "rrrw"},
       {"add_step_position__f16", "06877302d9a2ae93f79f8346afba7864f47194acc7a7aee6e7456f0d0f10f2df", 4, 4, 1, heddle_launch_add_step_position__f16, "rrrw"},
       {"add_step_position__f32", "23764a74b9564bce9aaa0cef8a286391b7ce0e67f47bc40e72e5c5d8fdb829e5", 4, 4, 1, heddle_launch_add_step_position__f32, "rrrw"},
-      {"append_keys_values__bf16", "478498c32ae1221233c60654f367a090a1e153c5dc3e051cf08f3a504d6764e5", 10, 8, 1, heddle_launch_append_keys_values__bf16, "rrrrrrrrww"},
-      {"append_keys_values__f16", "8611979d43370be3b9afb930f5690928c9ea6cdfc900fbbfc03d06dcd22697dc", 10, 8, 1, heddle_launch_append_keys_values__f16, "rrrrrrrrww"},
-      {"append_keys_values__f32", "b713cf4c0090f224e30293e8b16e52ce444e1403328c7e5e6c60d077c9a1f901", 10, 8, 1, heddle_launch_append_keys_values__f32, "rrrrrrrrww"},
+      {"append_keys_values__bf16", "3b0e50452670dc5fb9209f4c6adff7610a019fb60a1f9ac095213076fcfc9ca9", 10, 8, 1, heddle_launch_append_keys_values__bf16, "rrrrrrrrww"},
+      {"append_keys_values__f16", "81af9b4745b170b40258e41ca1c1ecfa3863b5771a3055bdba058d5a0732fa82", 10, 8, 1, heddle_launch_append_keys_values__f16, "rrrrrrrrww"},
+      {"append_keys_values__f32", "360587f0d1bb59c910db1ae2d40869dbce4abf0f8792ac60d34ccc91fb297e38", 10, 8, 1, heddle_launch_append_keys_values__f32, "rrrrrrrrww"},
       {"append_places__bf16", "43ee5277754d8030e5b4eedb6d4159fd674d56aa2fafd098c956038f476688f4", 4, 4, 0, heddle_launch_append_places__bf16, "rrrw"},
       {"append_places__f16", "f6a81c33079c29beadc41d09008e17526e7f58de7953b2f6dff169d6bf25cfc1", 4, 4, 0, heddle_launch_append_places__f16, "rrrw"},
       {"append_places__f32", "a3759e39026a02457cdfdad7bf069b49aa1416e00c1fc2f49c21b1e1edd9f26d", 4, 4, 0, heddle_launch_append_places__f32, "rrrw"},
+      {"append_places_int8__bf16", "2156c58bb3d531236938b9c477097686b44c0584d8199bdeddc092eab562ca3d", 6, 4, 0, heddle_launch_append_places_int8__bf16, "rrrrww"},
+      {"append_places_int8__f16", "7b3749d281a1afd9408b39536e980899f9c0e45a374e5b7a5923b97e8e18257d", 6, 4, 0, heddle_launch_append_places_int8__f16, "rrrrww"},
+      {"append_places_int8__f32", "ab8eba256147a5cdc53f789e9dd7967ee097a8665377c6d8c255bd29c57cac34", 6, 4, 0, heddle_launch_append_places_int8__f32, "rrrrww"},
       {"append_step__bf16", "82c5864e4afb6f77687c04d48a66aeeb911639b339f1c6dc6ffba9e70f6945bb", 4, 5, 0, heddle_launch_append_step__bf16, "rrrw"},
       {"append_step__f16", "dc90e9635541a6bc33cac6139fcec67e3c728e110b7f0bdbb5bb2f92b6854262", 4, 5, 0, heddle_launch_append_step__f16, "rrrw"},
       {"append_step__f32", "791df7ff3d303714c5ca448dd4593788fe0bbebeba28be362b076d7e64f0036e", 4, 5, 0, heddle_launch_append_step__f32, "rrrw"},
-      {"append_tokens__bf16", "bf13c991c5a1aaa92e00800184544f148f9917ffda2946bff7f0548e34139a65", 7, 6, 0, heddle_launch_append_tokens__bf16, "rrrrrrw"},
-      {"append_tokens__f16", "146414d5d992e8ece7739f657a637801672d8411015023b47635586aa0474555", 7, 6, 0, heddle_launch_append_tokens__f16, "rrrrrrw"},
-      {"append_tokens__f32", "c94196171ada53570cb1442a2346ada17eff23a97383779076b051d962ed16df", 7, 6, 0, heddle_launch_append_tokens__f32, "rrrrrrw"},
+      {"append_step_int8__bf16", "df4dd6cce9132cc90248f1b167cb6806fef085d3f1e6aa8ddd64f5bee03eeacf", 6, 5, 0, heddle_launch_append_step_int8__bf16, "rrrrww"},
+      {"append_step_int8__f16", "6d04dd66067bb8c2516f15abfa0ff7fffa34233d9bfd912f9232b14343c22d14", 6, 5, 0, heddle_launch_append_step_int8__f16, "rrrrww"},
+      {"append_step_int8__f32", "9b8e508afdb02295dd3ca7766edbb0d24b0e18bc26fe27a0ff523f927233affd", 6, 5, 0, heddle_launch_append_step_int8__f32, "rrrrww"},
+      {"append_tokens__bf16", "3b072c0a8b9a231d207e8158af790fbbbf51e3ba605ac962ead3d387edee24c2", 7, 6, 0, heddle_launch_append_tokens__bf16, "rrrrrrw"},
+      {"append_tokens__f16", "c8ef180a7d024ece7b574fc1df9eb976bf8de80da45ed9e7ac93df79b57ea238", 7, 6, 0, heddle_launch_append_tokens__f16, "rrrrrrw"},
+      {"append_tokens__f32", "f2f04e597c0450d3a091a328cebe9718bfd9f537416f916a615900358b19e01a", 7, 6, 0, heddle_launch_append_tokens__f32, "rrrrrrw"},
+      {"append_tokens_int8__bf16", "9f2ec7883ceb60a366048b8d5319c699256e2be8f4ab4a3af622577f828099c6", 9, 6, 0, heddle_launch_append_tokens_int8__bf16, "rrrrrrrww"},
+      {"append_tokens_int8__f16", "1885dc422dccf61fc7c07a7289f4023426ff9029a3a0e3dfc2e38e9057323d90", 9, 6, 0, heddle_launch_append_tokens_int8__f16, "rrrrrrrww"},
+      {"append_tokens_int8__f32", "d4881f47d16b36a7a55b992dc5ba793b9e0cceccddbfb2afe2e51fdcb858f5c1", 9, 6, 0, heddle_launch_append_tokens_int8__f32, "rrrrrrrww"},
       {"argmax__bf16", "2e1164b6ff574fee3a982f4ccfb7ec7bf1843cc375eee33b49ecea2d579d3d9e", 2, 2, 0, heddle_launch_argmax__bf16, "rw"},
       {"argmax__f16", "40d8f6fecd2d351764256cadb0c4d978eefd53b2f09cd9924010f99e842cf1ed", 2, 2, 0, heddle_launch_argmax__f16, "rw"},
       {"argmax__f32", "9bbea808344d52f4717ee70864bc9503cc5cc547646a564b260266c182ed5342", 2, 2, 0, heddle_launch_argmax__f32, "rw"},
@@ -687,12 +759,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_attention__bf16", "158715eff3adafa5ba53f9490b0f56b7028042fdc3137267a4c29f3abaa8c7ae", 13, 9, 3, heddle_launch_beam_attention__bf16, "rrrrrrrrrrwww"},
       {"beam_attention__f16", "96ecf198ecb4ae97c705d62a57b9d17450d634b8787079ded72fb6adc4d2ecc1", 13, 9, 3, heddle_launch_beam_attention__f16, "rrrrrrrrrrwww"},
       {"beam_attention__f32", "5f35362f4793b4b76a656ddf0b534ab720080a692516e8957653b7afac74f0b8", 13, 9, 3, heddle_launch_beam_attention__f32, "rrrrrrrrrrwww"},
-      {"beam_attention_of_norms__bf16", "2efbbfa443eeee224827dcbb1527a4258a93a4b990796e0455e46621298d6ec2", 15, 9, 2, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__f16", "a292f0bd3a6954b821498c1566009fcb0990e3b70a714d8c5c18726ef30a4e4d", 15, 9, 2, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms__f32", "ccb46d671ada498d6f0f3020ba2d4d5132ea4f8eb1ff30168bc524edee65cebd", 15, 9, 2, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__bf16", "1b21c23d11a77b552e17f18782abfee8eaaa06884d70bc7f901320ec938a136e", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__f16", "1c0d9a5bae0948144a505a1247d705fe5da85a6de3ef48c740701d42a9536325", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
-      {"beam_attention_of_norms_window__f32", "037e8d2432bb639975578fb5257b9ebf8524b567052a75f9c5c7ae597d412647", 15, 9, 3, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_int8__bf16", "e98acfe60fd2d63b58def70668de5f5d1e11cebf17c864bae190922116d47332", 13, 9, 1, heddle_launch_beam_attention_int8__bf16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8__f16", "8350131e63998cc2b1544299771cf3f3e0ba68bd01210c6f5422a61ca1859a12", 13, 9, 1, heddle_launch_beam_attention_int8__f16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8__f32", "f2f89caabf4a4533fc563c86f7646b81cf8726da0f10b4943a84737255f160aa", 13, 9, 1, heddle_launch_beam_attention_int8__f32, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms__bf16", "f30dfb622a0b6c4cdf998b606dd6b86404d96566cbb76dbb0a7d646390af4a5f", 13, 8, 1, heddle_launch_beam_attention_int8_of_norms__bf16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms__f16", "045278a9e78deb5f063437cc6a5aa66065ecbaa4fa6fdc2b6dd461b5780c245e", 13, 8, 1, heddle_launch_beam_attention_int8_of_norms__f16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms__f32", "69c494e5b14ad86439eb80c1ee21af553215bfc936d2bacc17454251e366a625", 13, 8, 1, heddle_launch_beam_attention_int8_of_norms__f32, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms_window__bf16", "8809e0f279a5886e066d4e8f5aaf96bdb5dc9d2c6f13aa6882d0f8129fd063c6", 13, 8, 2, heddle_launch_beam_attention_int8_of_norms_window__bf16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms_window__f16", "9dde6e92482881c05be73fd0ce17153b3e1750e18ec56c1888c9d1cbfb1f71a4", 13, 8, 2, heddle_launch_beam_attention_int8_of_norms_window__f16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_of_norms_window__f32", "9a7f3c722c4baf27ae2ebcba71dbbc1ec115cfc5ffc1c5b8a965292a829debde", 13, 8, 2, heddle_launch_beam_attention_int8_of_norms_window__f32, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_window__bf16", "967fb5331463a5924dd93aea98e447976803745a6001a00daa55f2b4f1350cff", 13, 9, 2, heddle_launch_beam_attention_int8_window__bf16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_window__f16", "0297c5f7f176a5e4a843cbd8738c3887bafb9aac6eac423b36ee28d94c3a014d", 13, 9, 2, heddle_launch_beam_attention_int8_window__f16, "rrrrrrrrrrrrw"},
+      {"beam_attention_int8_window__f32", "3c48e153250376c22540548ac60caf8f76d3e937205f55c11f1f073c21968572", 13, 9, 2, heddle_launch_beam_attention_int8_window__f32, "rrrrrrrrrrrrw"},
+      {"beam_attention_of_norms__bf16", "67ee5895eba5c167c9b303457b94b69d50a1ed2f815d0babfeecc9e2294cc968", 15, 9, 5, heddle_launch_beam_attention_of_norms__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f16", "94a4a9d9b5951bebd9ea05a24544977c931703893f1b8963e53176049777812e", 15, 9, 5, heddle_launch_beam_attention_of_norms__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms__f32", "0ba1feeeb5b9b32198b04a9e9ed35d90e59cdfecfb717144bccda61e57ba5fbd", 15, 9, 5, heddle_launch_beam_attention_of_norms__f32, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__bf16", "c214a88c8e391524ab1d8c63d7f1f94277ed9102e969d9bfcda183ca78e5d498", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__bf16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f16", "e7b7589a0c0680b75e32c7345dfeeacac1143123843f8389fbedbbe46c87c63f", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f16, "rrrrrrrrrrrrwww"},
+      {"beam_attention_of_norms_window__f32", "d920ec46211889819ed895ba34a827906f86792d5b7ddcc7af61b04feedc974e", 15, 9, 6, heddle_launch_beam_attention_of_norms_window__f32, "rrrrrrrrrrrrwww"},
       {"beam_attention_window__bf16", "4ffdf790df3a0a50577d8d069b303845cc68a3627146340e4cb717ceb95c6851", 13, 9, 4, heddle_launch_beam_attention_window__bf16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f16", "acda09a160748361dc3423e7443bf70ac0ab1f829102f49633704474831cd47a", 13, 9, 4, heddle_launch_beam_attention_window__f16, "rrrrrrrrrrwww"},
       {"beam_attention_window__f32", "18873ff8050d746d1cd2124ef48d8324659d66f408da0cdb9738a13c3f391864", 13, 9, 4, heddle_launch_beam_attention_window__f32, "rrrrrrrrrrwww"},
@@ -720,6 +804,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"beam_heads__bf16", "d70dfb9b0346bcd6e6082b1e7f2f7cfa7c883152c41700edfd82d8548ea1d967", 3, 5, 0, heddle_launch_beam_heads__bf16, "rrw"},
       {"beam_heads__f16", "9223cd0dbf5af6ccaae62c252e2dd69e903c9380ca6e31e732b0d9848210c0f1", 3, 5, 0, heddle_launch_beam_heads__f16, "rrw"},
       {"beam_heads__f32", "dbf66d75a76a4a6336ca27519fce1ec45eac603d0a4108669f52e72e4561682a", 3, 5, 0, heddle_launch_beam_heads__f32, "rrw"},
+      {"beam_heads_int8__bf16", "103509dfce9501b65405beddb8c0521f4429fc56df54d466e6adc2655fb2add8", 4, 5, 0, heddle_launch_beam_heads_int8__bf16, "rrrw"},
+      {"beam_heads_int8__f16", "42e83212905df07b0c7fa0c63f18aa22951ca8781aaa66283e4674fcc19473b6", 4, 5, 0, heddle_launch_beam_heads_int8__f16, "rrrw"},
+      {"beam_heads_int8__f32", "1767e7f7a24289574edf1d8220c9ca57e87cbf9b54ad30ee8e516f651abe53b3", 4, 5, 0, heddle_launch_beam_heads_int8__f32, "rrrw"},
       {"beam_rank__k1", "cb81db81b3519ad3d0d8d02ecc6ddbe49941506d8298cafe239d1c041721073f", 8, 4, 0, heddle_launch_beam_rank__k1, "rrrrwwww"},
       {"beam_rank__k16", "3db98938728886c50e164e2509441b6832dc899550716c60f9c28bff1d12835e", 8, 4, 0, heddle_launch_beam_rank__k16, "rrrrwwww"},
       {"beam_rank__k2", "6204837f2d6a84b7a74a9103268788aa2d797417d1ec20fcca4412da314c3c1a", 8, 4, 0, heddle_launch_beam_rank__k2, "rrrrwwww"},
@@ -818,43 +905,43 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16", "17cbbc37756ce65b4e3a25f77e5522034bb8155fa02ea7bf5314f544e6c81647", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__bf16, "rrrrrrwww"},
       {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f16", "b8869dd652439cbe99c84da70a99946f14bbb79335907fc161ab710cc84e8d8f", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f16, "rrrrrrwww"},
       {"dequantize_rows_bias_residual_rms_norm_quantize_rows__f32", "9c0463c63438784a0b72b8c1ec6900dd14913f6012005f08656238ab62321232", 9, 2, 2, heddle_launch_dequantize_rows_bias_residual_rms_norm_quantize_rows__f32, "rrrrrrwww"},
-      {"dequantize_rows_bias_rotate_keys__bf16", "c14ca222f29fd0c89f9dd1cbb8673ecac8c6c2bcc291e3ec94e93b7493b73aaa", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__bf16, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_keys__f16", "2824df20b0ebf78e29cb316b0f61c212d1a9e2853dd5cf64391c4b059d99c8e0", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f16, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_keys__f32", "1a99eba03cf6403944859126674351b29e1c1a8f100b929500fbdb352cda6fbf", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f32, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries__bf16", "d4b00ef1372c92c63ee31ea494d7cf5263bfa1566c10e55ec25ed099d4b4fbe5", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__bf16, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries__f16", "4903b0902a3d3fd235d1816e3940decacd773d6195239d1fbf09f8d58658907e", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__f16, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries__f32", "12fad3ec6bbc7416387567201294090a9aedb23cada3e15efd6f269a4526fef8", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__f32, "rrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries_transpose__bf16", "b1dc14b58d5e6a0b062e2a2eb4cf14f731b6b5146d2981aae75d0fc29d077a34", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16, "rrrrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries_transpose__f16", "8f08f3d8f1627d1e6de45b7a0bc0e3b26d1bfbace3bdf40d77efd7f391d3fa40", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16, "rrrrrrrrrw"},
-      {"dequantize_rows_bias_rotate_queries_transpose__f32", "a894e76fcd1c57614f61e910e32c96233e226fb7bccfee111f211025fcc8ee38", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_keys__bf16", "1fa4ded3b59c50a9a68b13ab064767b970f94e36cd2d50a69714fbe89530001f", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__bf16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_keys__f16", "d6b66caa78b7a3d30de610384bc30e74ee481350797e33b8ec85247fd1d76bef", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_keys__f32", "8f39dd312f7f0803bc79427ce28313a00db6735d630819441d1a57399c619b84", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_keys__f32, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries__bf16", "c06ad27cfe0533bd6e2157a5fbc430360aa49f7bf2cbfd69d1628cd605da8eaf", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__bf16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries__f16", "5972ebcdccbf1bcaa8b30aac33755e4c11b455a81a084a82d799002258bb8cf3", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__f16, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries__f32", "a14ef1c3d54954c4441e30e2bae78a32a3725986df2851efe1851ea9dc4ffff9", 8, 5, 0, heddle_launch_dequantize_rows_bias_rotate_queries__f32, "rrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries_transpose__bf16", "8579910ea5d537ed1a827e78a1ecdc12aa4f45fb93f9f1d3e5c5b3fce2e6394d", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__bf16, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries_transpose__f16", "0504058de74a6ee24a495a0e302fccecfa1e202035c3c74c65f9687bbb08949c", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f16, "rrrrrrrrrw"},
+      {"dequantize_rows_bias_rotate_queries_transpose__f32", "66a3cd4303026194bf4ae29d743b6c53aa75a7b7ba1bc86690e0697a7ac34fd9", 10, 7, 0, heddle_launch_dequantize_rows_bias_rotate_queries_transpose__f32, "rrrrrrrrrw"},
       {"dequantize_rows_residual__bf16", "dedf26cdf7775d3ec9eb2ca6d30a11bc4754c914cf59ca1c345fb50cb4274fc0", 5, 2, 0, heddle_launch_dequantize_rows_residual__bf16, "rrrrw"},
       {"dequantize_rows_residual__f16", "bd7dff500ff0a277db9d9b7f7d5a288316e21b185bc76197c7a8acc5dfb951d3", 5, 2, 0, heddle_launch_dequantize_rows_residual__f16, "rrrrw"},
       {"dequantize_rows_residual__f32", "e4424c8d1ea0bb2e9f8eb609a7c5892be17b33d11eeed1dce18bb60b7f008b88", 5, 2, 0, heddle_launch_dequantize_rows_residual__f32, "rrrrw"},
       {"dequantize_rows_residual_rms_norm_quantize_rows__bf16", "0bf40475375b7557c8a7d2109abe6e60c284356fccb7088054bcaa6f352268f0", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__bf16, "rrrrrwww"},
       {"dequantize_rows_residual_rms_norm_quantize_rows__f16", "c0d3f5d3205a8e86bb942cbf197262cfaab28d2a91a61c212fbf0761f3cc16f0", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f16, "rrrrrwww"},
       {"dequantize_rows_residual_rms_norm_quantize_rows__f32", "05866b1777daf0ed5e8ddab72ef1fbda1f27daa8d8ba8dcd7352ad3af63ff269", 8, 2, 2, heddle_launch_dequantize_rows_residual_rms_norm_quantize_rows__f32, "rrrrrwww"},
-      {"dequantize_rows_rotate_keys__bf16", "9cb7f36b67cedbada14e6ff5f0a2dceb07d65ab81698f46d22e8e297674bff2c", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__bf16, "rrrrrrw"},
-      {"dequantize_rows_rotate_keys__f16", "3ef52af886e25ad3d12b74de80d47aa638ff13193d313ea5ad6ccdd43c658944", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f16, "rrrrrrw"},
-      {"dequantize_rows_rotate_keys__f32", "38249b4b94dc8177b53e29880fba7a5dfd1c7184626283226534d4668c1a5f08", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f32, "rrrrrrw"},
-      {"dequantize_rows_rotate_queries__bf16", "67d7791c09f9ecd22f5e0f8fc41d4744997f2441a3425f669f5717e38da51195", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__bf16, "rrrrrrw"},
-      {"dequantize_rows_rotate_queries__f16", "23a5003390122ee9cb67bc57be98a41cd5205c297c7471532086392cd782718a", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__f16, "rrrrrrw"},
-      {"dequantize_rows_rotate_queries__f32", "a3775aeaf3a75c81f01cfca3767dac38bea083a6cbc8a7bb2a571fc35dd9e9cc", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__f32, "rrrrrrw"},
-      {"dequantize_rows_rotate_queries_transpose__bf16", "340526e4609d0e0f0d3a008f11565c5e883eaa23d435b49065da03788d9b3c77", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__bf16, "rrrrrrrrw"},
-      {"dequantize_rows_rotate_queries_transpose__f16", "13cbf13a1a2cac5976486e5649538548c24b3ac6cef889c5633b824818d063e4", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f16, "rrrrrrrrw"},
-      {"dequantize_rows_rotate_queries_transpose__f32", "f9776d6805970d91cd9fb701e748f0028bd8520753bc6ec63f66079d4ef82d77", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f32, "rrrrrrrrw"},
+      {"dequantize_rows_rotate_keys__bf16", "b29b7035480ea4c00174ebf6da9de2b7fabb0801704aeb69dd5538e4d1a3c429", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__bf16, "rrrrrrw"},
+      {"dequantize_rows_rotate_keys__f16", "da73b88b400d3221813113226720be2560acbb37e095146433bd6a06d4b312fc", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f16, "rrrrrrw"},
+      {"dequantize_rows_rotate_keys__f32", "6b5a53dc2e73cee4355b43259af707cff3987beef068c4a59b176587f6bf99d4", 7, 5, 0, heddle_launch_dequantize_rows_rotate_keys__f32, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries__bf16", "7cd8eb7f320ffdc7b49d1d8946e2e030affa09dcfcab940a8224edf0cfbb86b6", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__bf16, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries__f16", "312c4956189bf09a43cd6de21389cffb3baa1eeff6e4f2ea6e025cda8b615ada", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__f16, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries__f32", "1d1ee01c1386a19c7782b3f6f3151bf15cdf39b19048352a33a4ca1fe6aae792", 7, 5, 0, heddle_launch_dequantize_rows_rotate_queries__f32, "rrrrrrw"},
+      {"dequantize_rows_rotate_queries_transpose__bf16", "c0359d72703abe588a1d9e4ccc6fa625c2ebe33617c46c4e6fb7b12c568fabd4", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__bf16, "rrrrrrrrw"},
+      {"dequantize_rows_rotate_queries_transpose__f16", "3e59e65497a3743d2f5bf4e7e6127722eb77aece80c33997e4b1ada6c6755fe7", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f16, "rrrrrrrrw"},
+      {"dequantize_rows_rotate_queries_transpose__f32", "4c79cb1121877f9bc38637be375c57fc7ac9bb9f5ac2c67185269fc16c0cd9ba", 9, 7, 0, heddle_launch_dequantize_rows_rotate_queries_transpose__f32, "rrrrrrrrw"},
       {"dequantize_rows_swiglu_quantize_rows", "9d9761442c1448f619807a09022b64e7540a0e25f93e8605a91fc98d8bede90d", 7, 2, 0, heddle_launch_dequantize_rows_swiglu_quantize_rows, "rrrrrww"},
-      {"embed_layer_norm__bf16", "f27626d5a16a0ea9f3ad739bf5284b76764e23aa4a7cda89084ca1ffafe300a9", 12, 6, 1, heddle_launch_embed_layer_norm__bf16, "rrrrrrrrrrrw"},
-      {"embed_layer_norm__f16", "c58fe2f983f2d6c76c63d1cf29d93c0591a7dbd6c94615b3a55c9915b3a1b9e5", 12, 6, 1, heddle_launch_embed_layer_norm__f16, "rrrrrrrrrrrw"},
-      {"embed_layer_norm__f32", "9c4e42cb5c6c1914253c1763f62c986623075a1abac4569ff76813755dfc11c5", 12, 6, 1, heddle_launch_embed_layer_norm__f32, "rrrrrrrrrrrw"},
-      {"embed_scaled__bf16", "04ed51c14efa8fba6471bc197e87987e3203421e3a4a3a02ca383669d6104ebb", 8, 5, 1, heddle_launch_embed_scaled__bf16, "rrrrrrrw"},
-      {"embed_scaled__f16", "73c6bac2bdfb3c595f6cf144373202a2f7c50cce720596a8baee395d4d0f13c6", 8, 5, 1, heddle_launch_embed_scaled__f16, "rrrrrrrw"},
-      {"embed_scaled__f32", "7346951c0bbfd9cdf3f21ab9bfcad5c1df676f9a17a6fbe3df7229664b63afd8", 8, 5, 1, heddle_launch_embed_scaled__f32, "rrrrrrrw"},
+      {"embed_layer_norm__bf16", "512a6e9c574f47923b29d8211b4e190811ac5a1af217c864889e9271d2accb25", 12, 6, 1, heddle_launch_embed_layer_norm__bf16, "rrrrrrrrrrrw"},
+      {"embed_layer_norm__f16", "27f1a2ba8c0a4db6f24500b5e0ebfd42628423ce439d1cad8999914cb38ddf6d", 12, 6, 1, heddle_launch_embed_layer_norm__f16, "rrrrrrrrrrrw"},
+      {"embed_layer_norm__f32", "337f820f9ea4742c160c9c1d8fe57c851dd944b920991754a8868fb19f18ff2c", 12, 6, 1, heddle_launch_embed_layer_norm__f32, "rrrrrrrrrrrw"},
+      {"embed_scaled__bf16", "aaff40963c8e0d827bffcc678031ce3bc7033c2d229f2426f4ff47377bf1ed07", 8, 5, 1, heddle_launch_embed_scaled__bf16, "rrrrrrrw"},
+      {"embed_scaled__f16", "f95d1d5c42864894611b0588a4162420b3eeff4587e14c63d86ff324e36cc91c", 8, 5, 1, heddle_launch_embed_scaled__f16, "rrrrrrrw"},
+      {"embed_scaled__f32", "d1f63b95fe6804a63eaadc6d30220b2a893a4ed464f2be69c603237885ee1fb5", 8, 5, 1, heddle_launch_embed_scaled__f32, "rrrrrrrw"},
       {"embed_step__bf16", "b720fd3d20896c4d4310a66150d2cf5a993bb57cb9012f3a3506e570eaaabbac", 5, 5, 1, heddle_launch_embed_step__bf16, "rrrrw"},
       {"embed_step__f16", "3b0a9491b3aa15ce0f2918a9764b34c4739094bcc05230bee72ccfa6b92222fd", 5, 5, 1, heddle_launch_embed_step__f16, "rrrrw"},
       {"embed_step__f32", "6b7751203dca345e7d3358c63e7d8605d79703984de2cd641b73f6f0c6fc412c", 5, 5, 1, heddle_launch_embed_step__f32, "rrrrw"},
-      {"embed_untyped_layer_norm__bf16", "6155d41ed8d81018104fbeeacf48ceb9abf8e6e7a528959babdec19722e3f923", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__bf16, "rrrrrrrrrw"},
-      {"embed_untyped_layer_norm__f16", "f3bf71f4a0b7f582270a2fd2f8a96294c86c5ae7e03575e7ae6e5ba3615c34ef", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f16, "rrrrrrrrrw"},
-      {"embed_untyped_layer_norm__f32", "706815713546f59d14504e89c4c38f90494726bdc4c4d1b5e7c9eb973ec958da", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f32, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__bf16", "0285be53a8dcceb5fc3f61d711cf1fd029bfad49e3bddcd03344b4126ca1bef6", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__bf16, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__f16", "a2ca35f029a6b6978b332288424b2059c70e4ee7a20deaf5e94df5c9be46fe00", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f16, "rrrrrrrrrw"},
+      {"embed_untyped_layer_norm__f32", "b62d8aa220ef5230b3293203e7c7a5f4b91a5181ed154d364ac58e795e2324c1", 10, 5, 1, heddle_launch_embed_untyped_layer_norm__f32, "rrrrrrrrrw"},
       {"embedding_lookup__bf16", "ec7398e3379a41836103e53c4ec6fc2ed08833834f86fe7da11c46ee5d8c6774", 3, 3, 0, heddle_launch_embedding_lookup__bf16, "rrw"},
       {"embedding_lookup__f16", "5286dc7b6defea4df90bec479692dac768b7a788dc618d6fa0b865448399890b", 3, 3, 0, heddle_launch_embedding_lookup__f16, "rrw"},
       {"embedding_lookup__f32", "2d230fda59a320a08c3d2ffc94c65260a5d7ccc7b875f3d32720b351b8247e38", 3, 3, 0, heddle_launch_embedding_lookup__f32, "rrw"},
@@ -884,17 +971,17 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_bias_qk_2r4r4__f32", "ea3539ed8fdd7fd9ebe6d5a86d83bb3be4a765dd24c14bd13e3804022190b27f", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32, "rrrrrrww"},
       {"int8_bias_qk_2r4r4__f32__d64", "f1460a658201d1e27969428e701585c1a113e47d0eb7e9fd4a47c2f8969da6c7", 8, 4, 2, heddle_launch_int8_bias_qk_2r4r4__f32__d64, "rrrrrrww"},
       {"int8_bias_qk_2r4r4_unpack__f16", "6fb1952730aa3b1160ada7370c714daabacf203c47aa603c069349bfe91e6156", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16, "rrrrrrrrww"},
-      {"int8_bias_qk_2r4r4_unpack__f16__d64", "b2224022bfb1141eb438c454cc4a95aaf3d2dfcb88a85a2903c4b766f9f7890e", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64, "rrrrrrrrww"},
+      {"int8_bias_qk_2r4r4_unpack__f16__d64", "f1fceaf30dcfc9822320965bd3490abc7b39c6be2d4d924664c7630b7fa2be47", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f16__d64, "rrrrrrrrww"},
       {"int8_bias_qk_2r4r4_unpack__f32", "fb3074b2af3de4bd12bb1cf8a71c9d588cb91b044408adf1760683b176751ef0", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32, "rrrrrrrrww"},
-      {"int8_bias_qk_2r4r4_unpack__f32__d64", "63379acf2aeb7f28d3051fdb0f4093ea6797c6ea15b6108f10b43e54614aca0b", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64, "rrrrrrrrww"},
+      {"int8_bias_qk_2r4r4_unpack__f32__d64", "919b032df5345a58dec0a38ee0074c11a84a36a499a5ad0174b4cccd26ec6e6a", 10, 6, 2, heddle_launch_int8_bias_qk_2r4r4_unpack__f32__d64, "rrrrrrrrww"},
       {"int8_bias_qk_col4__f16", "76f9022793a51eb324194fac528c1dbb77073fd90f861e6f89f0f953dcec49b4", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f16, "rrrrrrww"},
       {"int8_bias_qk_col4__f16__d64", "ca702bb782a6afe1e4a68624a29cd4be79d8832fc20746b23d7d6c274a7c6051", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f16__d64, "rrrrrrww"},
       {"int8_bias_qk_col4__f32", "a1ca6ce61d76adaf14f0c8ad5db0f3c192803c00eb298a0bef18dcbc8fce2a91", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f32, "rrrrrrww"},
       {"int8_bias_qk_col4__f32__d64", "1b881a4a083e7b05241f190017ada58e12266a3ea04873894c4805af28717732", 8, 4, 2, heddle_launch_int8_bias_qk_col4__f32__d64, "rrrrrrww"},
       {"int8_bias_qk_col4_unpack__f16", "ed0c94dfdd9727e3caa5a062bf5af262c0ab51de0b76dfbe2cc4de3f684f7ebf", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16, "rrrrrrrrww"},
-      {"int8_bias_qk_col4_unpack__f16__d64", "026a6fb29f829b2aa10378d53fa21e734f31f61cd35c097f13c71cdc526acdd7", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16__d64, "rrrrrrrrww"},
+      {"int8_bias_qk_col4_unpack__f16__d64", "2fdd903a612ad5a9bf3bf189c84dc6f15dddedc7668f23553f38816a183e69a0", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f16__d64, "rrrrrrrrww"},
       {"int8_bias_qk_col4_unpack__f32", "0efcd20c6c165d6bb39d2f5352c51ae8987b2c48d35674bafb66b8be342b50d5", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32, "rrrrrrrrww"},
-      {"int8_bias_qk_col4_unpack__f32__d64", "5ac3cbc5e40eb23fe6073f59326484321d26ac6071eec8c59ea65ebefd6c2a21", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32__d64, "rrrrrrrrww"},
+      {"int8_bias_qk_col4_unpack__f32__d64", "1bb9ac9c4f5fb768672bb5fd32b8d2e35287766b3557ec47064eedc952744d06", 10, 6, 2, heddle_launch_int8_bias_qk_col4_unpack__f32__d64, "rrrrrrrrww"},
       {"int8_bias_relu__f16", "8e7402682c58b3072f3c103082d361a67fa7e4973a9365bfb4a3eeaaade4889c", 4, 2, 1, heddle_launch_int8_bias_relu__f16, "rrrw"},
       {"int8_bias_relu__f32", "6dfdd6b2b95ebcb34cdf7925fbcbd6a0db9e8b5f01f7139838a1fc58eb08a40a", 4, 2, 1, heddle_launch_int8_bias_relu__f32, "rrrw"},
       {"int8_bias_residual__f16", "fc07bf7213af385773f4f2e4fff7ab9919590e5be2e7ef245054ce4c7bc774d9", 5, 2, 0, heddle_launch_int8_bias_residual__f16, "rrrrw"},
@@ -957,8 +1044,8 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_row_bias_gelu__f32", "3c1caf7919ca3245a23d2be8877523715e454af1c4e2c446f6f04fd34ff3c278", 4, 2, 1, heddle_launch_int8_row_bias_gelu__f32, "rrrw"},
       {"int8_row_bias_gelu_tanh__f16", "309ba8ba773fa28c8d2efb039e34e9732d0acff25d2b1de7b715ddca344a55fd", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f16, "rrrw"},
       {"int8_row_bias_gelu_tanh__f32", "590de4c3965e327760d9073cdb73c036720be950ba9e4def824c7fa57fdca037", 4, 2, 1, heddle_launch_int8_row_bias_gelu_tanh__f32, "rrrw"},
-      {"int8_row_bias_qk__f16", "8e49795f760b52753be7728f1d5e16e123b9f1dca8129b7c998a6e4e2fc578f8", 10, 6, 2, heddle_launch_int8_row_bias_qk__f16, "rrrrrrrrww"},
-      {"int8_row_bias_qk__f32", "2649cfec2586005f30d3dd4aebfe446c3c4618341d87381ce005d4e66192fade", 10, 6, 2, heddle_launch_int8_row_bias_qk__f32, "rrrrrrrrww"},
+      {"int8_row_bias_qk__f16", "03b183572f4ce247c29367471cb11737ef667821bcc7df9bfb434cfc38fc44b5", 10, 6, 2, heddle_launch_int8_row_bias_qk__f16, "rrrrrrrrww"},
+      {"int8_row_bias_qk__f32", "fd70bc3ee4f6bcbbff3662e4aea2c985ec3e84feb7d48a5e11c84d09fb9b0d2e", 10, 6, 2, heddle_launch_int8_row_bias_qk__f32, "rrrrrrrrww"},
       {"int8_row_bias_relu__f16", "3583af1c5c644dbdf257ec7976c001887ccc15a60d5e0e82f20dd7932f74be71", 4, 2, 1, heddle_launch_int8_row_bias_relu__f16, "rrrw"},
       {"int8_row_bias_relu__f32", "e9eac60a58e93963481b800021152c00f7b96b4e92aa966c0c5d6268ed809e7d", 4, 2, 1, heddle_launch_int8_row_bias_relu__f32, "rrrw"},
       {"int8_row_bias_residual__f16", "f0b0b62ce7595d43fb0bf4ba00de0381d77e4d66101d37bd97eb4f0839f08fe6", 5, 2, 0, heddle_launch_int8_row_bias_residual__f16, "rrrrw"},
@@ -987,27 +1074,27 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"int8_rows_matmul_residual__bf16", "b010cf1432b8f4d5923ce89a9091da7cda95d0e44c179457be8bac9bf4156f74", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__bf16, "rrrrrw"},
       {"int8_rows_matmul_residual__f16", "e7ce4e6a869876e85a90a7cec4677a31616e5420c3d5fee081b1d92bf9d810bc", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f16, "rrrrrw"},
       {"int8_rows_matmul_residual__f32", "097acf4b71406622bc6b32dd622679d7980af1d377f0b19a99308b6f47554155", 6, 3, 0, heddle_launch_int8_rows_matmul_residual__f32, "rrrrrw"},
-      {"int8_rows_matmul_swiglu__bf16", "584dbd12be4dc5452ed56696b9d54e118740f97cdeaa7f9e32dc996703911afd", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
-      {"int8_rows_matmul_swiglu__f16", "5c139eb4acf6edd714ddc10b992495e54ae6bd81f0fc2203ddd1e17358fc9ea8", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
-      {"int8_rows_matmul_swiglu__f32", "c7eeb95b163303f7c9d808d059dc28edc5c6025e2ac85a2a25342bdadfe39868", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__bf16", "88dc83b4156a363883b1095329cf18a09e6ab373b22abb9204695121712ea449", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__bf16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f16", "f16782d27fc329b626410a533711987b151cae5b98499a8e1d4d5c351469fde4", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f16, "rrrrrrw"},
+      {"int8_rows_matmul_swiglu__f32", "8401eedb82c2b09e924755a687d098feebbae9c491fe14cdcc35cca6740bc617", 7, 3, 0, heddle_launch_int8_rows_matmul_swiglu__f32, "rrrrrrw"},
       {"int8_scores_2r4r4", "fc3c03d230a1e502771b436f6ebdb0406bf27b387f0e6851477e0f915a4c142d", 3, 5, 0, heddle_launch_int8_scores_2r4r4, "rrw"},
       {"int8_scores_col4", "e2b79048753b1cddb7c62aa5c1ed1863ab0b25bed1135ff3e19f383b73b831bb", 3, 5, 0, heddle_launch_int8_scores_col4, "rrw"},
       {"int8_softmax", "78adcc3058d4e5588609a968d847e08ef7362e870caec349e8cd2bc711961c65", 3, 4, 4, heddle_launch_int8_softmax, "rrw"},
-      {"int8_weight_matmul__bf16", "3b191abd1f5984744de530c60f58597a465a8383efac5bf723b2d9151c86ff50", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
-      {"int8_weight_matmul__f16", "b1638eb863b9b14542c612eaee5a745aea929b3bb1bd71b56ee2221ac4f3cb82", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
-      {"int8_weight_matmul__f32", "b59d153d28440092b37221463786073c9b622f434e0547e9447b4505e676c2f8", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
-      {"int8_weight_matmul_bias__bf16", "92a06848b093042d9b45fe1b64a05e45d77645e42db91fa39f1c01ea4d988051", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__bf16, "rrrrw"},
-      {"int8_weight_matmul_bias__f16", "c455ac37d88bf017b3ab33a5ac391a30925449d86b78dbcdb9c0853d5af406a4", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f16, "rrrrw"},
-      {"int8_weight_matmul_bias__f32", "af7b84fef8e265eb9dbd0934b52cff307471db1d604615da43f0b4efa7bda6cc", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f32, "rrrrw"},
-      {"int8_weight_matmul_bias_residual__bf16", "bb5a138de30eb7cc863ee842c25f7d825c18c0cef304f2f328e669c580610ec3", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__bf16, "rrrrrw"},
-      {"int8_weight_matmul_bias_residual__f16", "7addc748d254ab8a773281c63c52547e09836f087597adb1c4c9537dddbf9798", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f16, "rrrrrw"},
-      {"int8_weight_matmul_bias_residual__f32", "97944b6e3b20c7ebdce8070592368e902e8c81da05d2c8898ea495d2c26f5be8", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f32, "rrrrrw"},
-      {"int8_weight_matmul_residual__bf16", "d4747a38863535cd1071ffce0539795dbe968c2bfcc7d8e6eed5dba0ae7c55cc", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__bf16, "rrrrw"},
-      {"int8_weight_matmul_residual__f16", "9b7f367c638c85bb37f0e59bcf238ba3ce71c98dd48791d5aab9a6d6b8d1afd1", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f16, "rrrrw"},
-      {"int8_weight_matmul_residual__f32", "a590de058c9da696bec035c68abb2d94e7e02dd8f0e445297e09caa60957896b", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f32, "rrrrw"},
-      {"int8_weight_matmul_swiglu__bf16", "b287b58345b4971e190bc4feac2296687c121d9be61375d298f39944a2a594c7", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
-      {"int8_weight_matmul_swiglu__f16", "bb6d975f184628a044d34de5c7c99b607c216737037762888f6414e7da8915ca", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
-      {"int8_weight_matmul_swiglu__f32", "6f6315ce341905c815b32a740b6258b65dfd4fe328b8d861306ea5d58d232d2d", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f32, "rrrrrw"},
+      {"int8_weight_matmul__bf16", "9c1c2fe43fab2fe7d169b1888e17321430e089304f939c64372b199cb8146982", 4, 3, 0, heddle_launch_int8_weight_matmul__bf16, "rrrw"},
+      {"int8_weight_matmul__f16", "8bb7fe7a3e2aae24bec7e3af755e568404bd3ed47b11c239b4953ecfe5b181c5", 4, 3, 0, heddle_launch_int8_weight_matmul__f16, "rrrw"},
+      {"int8_weight_matmul__f32", "56716034af3bf352fa38758068816e290a5d4a9b2fd73d43b3011aa17ed65156", 4, 3, 0, heddle_launch_int8_weight_matmul__f32, "rrrw"},
+      {"int8_weight_matmul_bias__bf16", "e2846a13e5272655442d5ef4e49db89d85f4ad4e5c4ff6dd3788dda2c9ff2cfd", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__bf16, "rrrrw"},
+      {"int8_weight_matmul_bias__f16", "fb13a4d8a484171540d377effede5ae105f4131648e99a8b58e4659b1bf9a7b6", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f16, "rrrrw"},
+      {"int8_weight_matmul_bias__f32", "00e27ecc2c0a41ab4a5d5fbe6776fdc47aa214a6b5cae30a3033d62bd39f27c2", 5, 3, 0, heddle_launch_int8_weight_matmul_bias__f32, "rrrrw"},
+      {"int8_weight_matmul_bias_residual__bf16", "2b869d5fc16a4ec035c66ddf7dc2d5f4ecd0341da3fa34b1aeda48ff32e86e90", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__bf16, "rrrrrw"},
+      {"int8_weight_matmul_bias_residual__f16", "f4e5a0c3526118f4c0b8eda98ebfa2498c829cefd6206cf51e23bf137d3680ec", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f16, "rrrrrw"},
+      {"int8_weight_matmul_bias_residual__f32", "f4a2d65355550267dc978246f25e032ebe7755d5b625f186bff83b81936c8ebf", 6, 3, 0, heddle_launch_int8_weight_matmul_bias_residual__f32, "rrrrrw"},
+      {"int8_weight_matmul_residual__bf16", "b4a8038cb4e8c8e7a93dcfcc0bd6e1f35e6f9a6817faca1caf731f423624cd26", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__bf16, "rrrrw"},
+      {"int8_weight_matmul_residual__f16", "8ed55e0a6d72b557e50da138343f09cc817af8f0224c939541ddd27dd4ea9bc1", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f16, "rrrrw"},
+      {"int8_weight_matmul_residual__f32", "1f09284eec6992e631d9dd9fb28965e2ea1390f1cb5b3f0a26481c5cc10c28be", 5, 3, 0, heddle_launch_int8_weight_matmul_residual__f32, "rrrrw"},
+      {"int8_weight_matmul_swiglu__bf16", "aa54d2ecb367cd7cde0fc53fae415dd24495034bbf01dd53f330a79037408d3a", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__bf16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f16", "ee7824437efd4d7984c096b667d5791bb4ce0fe7febc71cb48b71ea27ed1f49d", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f16, "rrrrrw"},
+      {"int8_weight_matmul_swiglu__f32", "c1f81e4261b2ddd4a2af166a89f87fe18472eab4d9b1fc8a20331888b7e32d8d", 6, 3, 0, heddle_launch_int8_weight_matmul_swiglu__f32, "rrrrrw"},
       {"kv_bias_split_heads__bf16", "50000497aae57cd925738f7883f63ec1ef2171fa1b4fc148089b3ea8fafb3dd3", 6, 4, 0, heddle_launch_kv_bias_split_heads__bf16, "rrrrww"},
       {"kv_bias_split_heads__f16", "bf6074e24b3c893a89eee4ef546bb34208cec7d1666a03f1e64e14968b27e097", 6, 4, 0, heddle_launch_kv_bias_split_heads__f16, "rrrrww"},
       {"kv_bias_split_heads__f32", "0d82f2812d43eb3079a219a588e450fb2d055a8e7adee3e5f6816765f2a64848", 6, 4, 0, heddle_launch_kv_bias_split_heads__f32, "rrrrww"},
@@ -1099,9 +1186,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"matmul_residual__bf16", "55d28bbcd70e61f0d32a0fbb12d99cf95ed8682ee6daf8a60ddae9d38aefdaf7", 4, 3, 0, heddle_launch_matmul_residual__bf16, "rrrw"},
       {"matmul_residual__f16", "c793dc312184260629064e925ee5cf08bfbd5645aa15d6ac91adf84553764218", 4, 3, 0, heddle_launch_matmul_residual__f16, "rrrw"},
       {"matmul_residual__f32", "fea166a01eca6337dec44590d23f113abeef6d75816c3ed72b61c7aa11635f1c", 4, 3, 0, heddle_launch_matmul_residual__f32, "rrrw"},
-      {"matmul_swiglu__bf16", "3bfd9602971bcc1f03814b7a56a5063569baab96e9a01dc6d29391c35d6dcb84", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
-      {"matmul_swiglu__f16", "30c0d7f9e43f8ad681ba63a299c2968391abdf4ab1ee08825ac5191bbf049947", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
-      {"matmul_swiglu__f32", "1022b522e7d0b9497a38650dae606a7c3a99cc0674fce24f00657ec0ec983445", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
+      {"matmul_swiglu__bf16", "c631e95c5e1feff4718693ddeb6011a34d5fb2fcbb310a4436a19a20ec452ab6", 4, 3, 0, heddle_launch_matmul_swiglu__bf16, "rrrw"},
+      {"matmul_swiglu__f16", "0e46ce2009116bbe190219c65bbb63192131c1565fac894366cded97e2db2ea0", 4, 3, 0, heddle_launch_matmul_swiglu__f16, "rrrw"},
+      {"matmul_swiglu__f32", "72e3c0b6604991a1f3046da4189b6a0906c16e11e2b8bd6c48c3e9b159be79a2", 4, 3, 0, heddle_launch_matmul_swiglu__f32, "rrrw"},
       {"merge_heads__bf16", "87c4a1d8587106b041070e784b76062ed881abcd0c4d8ae61d8a48ccb2c38517", 2, 4, 0, heddle_launch_merge_heads__bf16, "rw"},
       {"merge_heads__f16", "53e3e87421018a5e1dab7a3fe657184269849995b65c8b424ddbf0b6f9db2777", 2, 4, 0, heddle_launch_merge_heads__f16, "rw"},
       {"merge_heads__f32", "ab14c28b1da0c8ef63de8b6d5bc36a69fe1a5d957b598f7223d9ec8bb1389e7d", 2, 4, 0, heddle_launch_merge_heads__f32, "rw"},
@@ -1121,18 +1208,33 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"past_attention__bf16", "c30d97ce3d03863236903117796866fc8229f016b739772f3eecb4540d372529", 9, 8, 3, heddle_launch_past_attention__bf16, "rrrrrrwww"},
       {"past_attention__f16", "c0adbc5ccb61a1fed84fd60a72d53b603cea5f44973754092eb9779ae54f94e9", 9, 8, 3, heddle_launch_past_attention__f16, "rrrrrrwww"},
       {"past_attention__f32", "8843490d1e4697290f545412e8011c35516a60c05fb60c2a6e7fd3929435076e", 9, 8, 3, heddle_launch_past_attention__f32, "rrrrrrwww"},
-      {"past_attention_of_norms__bf16", "06d51bb808abc569634c0fb680c668f0efec6406c2ca085b61af317f954abc55", 11, 8, 2, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
-      {"past_attention_of_norms__f16", "c10572d295225f56e40c7968dc5db78c928e8d41020392f650b0ee71cc0b4b04", 11, 8, 2, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
-      {"past_attention_of_norms__f32", "33a3d1936baa8d708528a5fed7635826c39257e4d2bf18e0250c52059168ba27", 11, 8, 2, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__bf16", "a5761a02653572787c40c898ff18b2314708c40b053f1b69c530967754a618af", 11, 8, 3, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__f16", "38f5c9c935b16babff9e8f736ece30cab66d0fe642693f68e33431c89c3c8c32", 11, 8, 3, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
-      {"past_attention_of_norms_window__f32", "6ea4569f87769db8caafd28e366b3bf0784951ea0199a64061870838e12e8b0e", 11, 8, 3, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
+      {"past_attention_int8__bf16", "371061b19b10ef6cc3cbf460f3fb471b40a5436cb6d8062e177a657ed897c7ee", 9, 8, 1, heddle_launch_past_attention_int8__bf16, "rrrrrrrrw"},
+      {"past_attention_int8__f16", "010a56319af7c91dd0920e631afb416ae04b0c9f3e689f2cd5da5a2455df1b79", 9, 8, 1, heddle_launch_past_attention_int8__f16, "rrrrrrrrw"},
+      {"past_attention_int8__f32", "aec895f4a1453708465e83d146046062d725822205bb85aa527cc39fcfaa8e8c", 9, 8, 1, heddle_launch_past_attention_int8__f32, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms__bf16", "870957782a5201fc57d0641314ac47c65a8bbd459df29d35f1cad76dab8e6d36", 9, 7, 1, heddle_launch_past_attention_int8_of_norms__bf16, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms__f16", "09aff28a0ce9cdd0afcbc38420124953e66861c1555e157cb75e6715777c0b6a", 9, 7, 1, heddle_launch_past_attention_int8_of_norms__f16, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms__f32", "f793c86155678994f4c8959073c21590ae31827a8c7a103b1e59febec521cc04", 9, 7, 1, heddle_launch_past_attention_int8_of_norms__f32, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms_window__bf16", "013373a91209db2f30f7d208816cbd2defd70078bc3a5a4c5981711a872a3a2c", 9, 7, 2, heddle_launch_past_attention_int8_of_norms_window__bf16, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms_window__f16", "bb27947b523f08ada7994a8da8514e4bab2bcb8a3a659fae8bf4342f4f30a8bb", 9, 7, 2, heddle_launch_past_attention_int8_of_norms_window__f16, "rrrrrrrrw"},
+      {"past_attention_int8_of_norms_window__f32", "f07ae197a7f8104b354e8b373cdae0220a4fdd33bd266d5acbb9af23a93259dd", 9, 7, 2, heddle_launch_past_attention_int8_of_norms_window__f32, "rrrrrrrrw"},
+      {"past_attention_int8_window__bf16", "8c7f02d8d874c62891461a443eff0b3869f528bf9427932741546c0e5d2a9f51", 9, 8, 2, heddle_launch_past_attention_int8_window__bf16, "rrrrrrrrw"},
+      {"past_attention_int8_window__f16", "1838f951028a8f4d066b1e987edce2ff9c458643c6b30e3cef36f7ca213ade8b", 9, 8, 2, heddle_launch_past_attention_int8_window__f16, "rrrrrrrrw"},
+      {"past_attention_int8_window__f32", "bf4bf5acaa050964532dc6a5e52b2a625b8be8e32185652c3b8e1f3d5db9a235", 9, 8, 2, heddle_launch_past_attention_int8_window__f32, "rrrrrrrrw"},
+      {"past_attention_of_norms__bf16", "7ffd57bb43775cc58a0caaab478d1e1067ad38c9a17f16dc1c190ad1ad5ebb76", 11, 8, 5, heddle_launch_past_attention_of_norms__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f16", "422b8b8313b00eb93100c1380758cfcf3737b5fd391eae389e4e4001f268f262", 11, 8, 5, heddle_launch_past_attention_of_norms__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms__f32", "f17569f1825a99666d34cd06a96197cee62c98cb2412881a975167902cfe1ba0", 11, 8, 5, heddle_launch_past_attention_of_norms__f32, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__bf16", "f74b19aa0d974dbcaa2f99a68fd8ed98fbe24f543bbc26b4363baa1db28ecc95", 11, 8, 6, heddle_launch_past_attention_of_norms_window__bf16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f16", "eddec37c69fdfab563d40cd87c209dea8cf7b6c0f01f54ef07c8212c441fe785", 11, 8, 6, heddle_launch_past_attention_of_norms_window__f16, "rrrrrrrrwww"},
+      {"past_attention_of_norms_window__f32", "47f3858c8704931a16af4833cbf2a0b1cf2f0dc5df4cce44d838cf6a9db8ae15", 11, 8, 6, heddle_launch_past_attention_of_norms_window__f32, "rrrrrrrrwww"},
       {"past_attention_window__bf16", "90e8bb215c8d715f7f4b6a6c5ea71986b99d7904ef0c997d4bd25239f5d8b9d0", 9, 8, 4, heddle_launch_past_attention_window__bf16, "rrrrrrwww"},
       {"past_attention_window__f16", "508b77b744c1616b377df84cfef4d1ef7636b689d46f07a4b424715a98288111", 9, 8, 4, heddle_launch_past_attention_window__f16, "rrrrrrwww"},
       {"past_attention_window__f32", "65d113260df6f0be56c8276f8af0fcd4c144e649a18436315af829c670c7e13f", 9, 8, 4, heddle_launch_past_attention_window__f32, "rrrrrrwww"},
       {"past_heads__bf16", "6bd8ce393a36fbaff2b1e1ef240769900184cbf16e0869e84d3ba55946806e15", 3, 6, 0, heddle_launch_past_heads__bf16, "rrw"},
       {"past_heads__f16", "d460e742f971bc5d83d2e70dbf6fe7db32cc0fe58e2336fd47693df3c5a95897", 3, 6, 0, heddle_launch_past_heads__f16, "rrw"},
       {"past_heads__f32", "34e765e3abb76bf21dffbeb738cf927dddf3b4be2b3118d86d3ae9f81218d0ca", 3, 6, 0, heddle_launch_past_heads__f32, "rrw"},
+      {"past_heads_int8__bf16", "13f04cb45e14add6baeb23d927c8bf4a5e173cb2e36459fd9a6f2f063c46b623", 4, 6, 0, heddle_launch_past_heads_int8__bf16, "rrrw"},
+      {"past_heads_int8__f16", "d95af5ee953befe8e8eb801ddf83cfda61ab5ea189d4c405591c32fb5b9d840d", 4, 6, 0, heddle_launch_past_heads_int8__f16, "rrrw"},
+      {"past_heads_int8__f32", "049bd5d6e0c92fec9e09e33671c7f869f2597d0a7479a87f12b90a0e6074f97d", 4, 6, 0, heddle_launch_past_heads_int8__f32, "rrrw"},
       {"peaks__bf16", "3089a7bbaebcf56aa3d344f7dba00a94b117e9391252fc7c1d71b2b9d949cd17", 3, 3, 0, heddle_launch_peaks__bf16, "rww"},
       {"peaks__f16", "07fd3e94d77f4e753d38b73e6d8ba2466f41a8f3a24a7c477dff2fcdf9625000", 3, 3, 0, heddle_launch_peaks__f16, "rww"},
       {"peaks__f32", "baf39757c3d7e4e8f197661fcf9757c9620526eb6cfaf8753cfb0f9e0cd90bca", 3, 3, 0, heddle_launch_peaks__f32, "rww"},
@@ -1142,15 +1244,21 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"prompt_attention__bf16", "0e7c65a351e1cb8ecf8f86aa21f7bda0ed4e6737a3ce03ee6bd0202eea9be521", 8, 7, 2, heddle_launch_prompt_attention__bf16, "rrrrrrrw"},
       {"prompt_attention__f16", "3b777688d3d4863c80e9427e2d2c3deb725e3f431226c9f594f0342a01ba20d5", 8, 7, 2, heddle_launch_prompt_attention__f16, "rrrrrrrw"},
       {"prompt_attention__f32", "60d6ce483f25cc81de0b8a4505f42f8f414ccd8fee9fb8ca99b96b9efa3f6c5e", 8, 7, 2, heddle_launch_prompt_attention__f32, "rrrrrrrw"},
+      {"prompt_attention_int8__bf16", "1c4949805cace3b0ceec32bc1cacd4a3131cc0c448b4c97b8b176976f1e2dd18", 10, 7, 2, heddle_launch_prompt_attention_int8__bf16, "rrrrrrrrrw"},
+      {"prompt_attention_int8__f16", "7e189a6e115e8cbe0073cf57c91a9ea0a2cea3fd18a0a66230f021fd6b10a98b", 10, 7, 2, heddle_launch_prompt_attention_int8__f16, "rrrrrrrrrw"},
+      {"prompt_attention_int8__f32", "6e43142a4c03ad9e504860f20541a94f97f20442556621e9f6e2b1170a4efa5c", 10, 7, 2, heddle_launch_prompt_attention_int8__f32, "rrrrrrrrrw"},
+      {"prompt_attention_int8_window__bf16", "689db8427dc6ab5c9de50452d1b3fcfc855c0e7320dd2985149d7625721a391c", 10, 7, 3, heddle_launch_prompt_attention_int8_window__bf16, "rrrrrrrrrw"},
+      {"prompt_attention_int8_window__f16", "9e433b2ffc70f3b2d22e994c5d3618880f051f22b3663622a33f79989c6e4395", 10, 7, 3, heddle_launch_prompt_attention_int8_window__f16, "rrrrrrrrrw"},
+      {"prompt_attention_int8_window__f32", "d9d1ddccfe47e6d7c16754f5dd6c944d8a3999a57cab0243afbd6dfe2a6a3bcf", 10, 7, 3, heddle_launch_prompt_attention_int8_window__f32, "rrrrrrrrrw"},
       {"prompt_attention_window__bf16", "e64c7c8d233a6e6049cdecea97c3cc8132713c86aeb5d700e7ff9f7d62dc8842", 8, 7, 3, heddle_launch_prompt_attention_window__bf16, "rrrrrrrw"},
       {"prompt_attention_window__f16", "d2ac3fcec02b54c12bd2a911f88b6ef21e15eb634136109a76c8a08e1d39a8fb", 8, 7, 3, heddle_launch_prompt_attention_window__f16, "rrrrrrrw"},
       {"prompt_attention_window__f32", "fe3b8e1cf928567a87b1d717c5502b7c5ece7f58127bd4ad524252ce80fa0542", 8, 7, 3, heddle_launch_prompt_attention_window__f32, "rrrrrrrw"},
       {"qkv_bias_split_heads__bf16", "6becc606c0c3fc942445d3c1652fb0e1a2f6ec785b358af405cf2f9c195d3fd1", 9, 4, 0, heddle_launch_qkv_bias_split_heads__bf16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f16", "7e30a660dd274986d2d705806e1110390e27a8952b6cf4b6d3831861ccf2d8a5", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f16, "rrrrrrwww"},
       {"qkv_bias_split_heads__f32", "c5b3bcd5c58fb92c1ea90ad09e97459cea24b3f65a27722428e4ce65e29e2708", 9, 4, 0, heddle_launch_qkv_bias_split_heads__f32, "rrrrrrwww"},
-      {"qkv_bias_unpack_split_heads__bf16", "52bc017d88a7a9cca020a90f73686bebca99d92b44fe3da85c2ef436e1bef620", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__bf16, "rrrrrrwww"},
-      {"qkv_bias_unpack_split_heads__f16", "8f327838b6e4aef366a0c143cefe440dcb9c2db7f98c1b4fd401122745c318b3", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f16, "rrrrrrwww"},
-      {"qkv_bias_unpack_split_heads__f32", "4e70ce393d75a7b86c68dcb85401999e7676175bca70d146f07bdb71bd8fed89", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f32, "rrrrrrwww"},
+      {"qkv_bias_unpack_split_heads__bf16", "151a434b8e3416accb7b9f9823367747e3c9902306e99d1a630f8f62cc20efa8", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__bf16, "rrrrrrwww"},
+      {"qkv_bias_unpack_split_heads__f16", "55f7d13fb0f380cea4e2afb43996c7182ec5ab2990fcdacc941feb600e16b530", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f16, "rrrrrrwww"},
+      {"qkv_bias_unpack_split_heads__f32", "2706e974510c6502945090543f1ca4d37f3d4e515207da0a420dd2c4fb766a23", 9, 6, 0, heddle_launch_qkv_bias_unpack_split_heads__f32, "rrrrrrwww"},
       {"quantize__bf16", "e41d355200057a4fc5c779e66fd33dc050677c07432f61899714b09160eae670", 2, 2, 1, heddle_launch_quantize__bf16, "rw"},
       {"quantize__f16", "b2e567a64a56dae04e657e779851a25e47eaaa10e8354d9b3895127784ae3b6c", 2, 2, 1, heddle_launch_quantize__f16, "rw"},
       {"quantize__f32", "0f7e2578e2590d5c84fa261abc52cc0bcea3e4bc0c71e874d785c4c0dbfe2a95", 2, 2, 1, heddle_launch_quantize__f32, "rw"},
@@ -1167,6 +1275,9 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"repeat_heads__bf16", "230251b80c99821366fe3c2576fb5c2685884258cc8dd0edba205addab02679b", 2, 5, 0, heddle_launch_repeat_heads__bf16, "rw"},
       {"repeat_heads__f16", "0aab6f61cda4b5a74b794d4facf82f96ba85142c9f983548c22f359725ecc13e", 2, 5, 0, heddle_launch_repeat_heads__f16, "rw"},
       {"repeat_heads__f32", "acab2c6c292853c7fc9617ea732c9f3b2f936b8bcf4f370aab2f2fb65e852d9e", 2, 5, 0, heddle_launch_repeat_heads__f32, "rw"},
+      {"repeat_heads_int8__bf16", "f89b9d94a87af941b1f2cbc96c4c8646c402e50c446b190cc946ec2f71094778", 3, 5, 0, heddle_launch_repeat_heads_int8__bf16, "rrw"},
+      {"repeat_heads_int8__f16", "71224df1f8f703bda2e35ac4bb7aebea98cb8611d0cd39f98b0982466c0c454d", 3, 5, 0, heddle_launch_repeat_heads_int8__f16, "rrw"},
+      {"repeat_heads_int8__f32", "c853c72a9d07ca29653618d21bbc3cdfdcb2f8530eb4a2c2b055985408be88f6", 3, 5, 0, heddle_launch_repeat_heads_int8__f32, "rrw"},
       {"rms_norm__bf16", "3796c88087e3d1d65a5d81f04e555c808491c1d4f6b73d55a6a6ef495bcb11b5", 3, 2, 2, heddle_launch_rms_norm__bf16, "rrw"},
       {"rms_norm__f16", "432c2fcec8eb4854a12875ff052af74753dcc5f39300a7ebe9ee90d5c29c1047", 3, 2, 2, heddle_launch_rms_norm__f16, "rrw"},
       {"rms_norm__f32", "11589943356b0eee0288b00d34626aa141c4dd14143512fc33077fe528cd3ac7", 3, 2, 2, heddle_launch_rms_norm__f32, "rrw"},
@@ -1179,15 +1290,24 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"rms_norm_rotate_queries__bf16", "c2bb797a846d4dabd98c003e071e7c7727752aa02c30387bc54a0ed5b6bfd807", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__bf16, "rrrrrw"},
       {"rms_norm_rotate_queries__f16", "6630175cc6c59ab25cb12e74f64ecafbcb2661f09f4a479344b8acec23366e71", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f16, "rrrrrw"},
       {"rms_norm_rotate_queries__f32", "8ba3c9d1d20a3885a09e457da9616e744e55a46e75d4f9b3a8af2d80ebe6ce1f", 6, 5, 2, heddle_launch_rms_norm_rotate_queries__f32, "rrrrrw"},
-      {"rotate_append__bf16", "2debd157abff46193704aadedbe9550344bcef79b78f637785eb80b72f01cd3b", 12, 9, 2, heddle_launch_rotate_append__bf16, "rrrrrrrrrrww"},
-      {"rotate_append__f16", "06b5d3854ff6ecd1dad1ab6f623979698824d5989f49f1af78ee0ee13a82fa81", 12, 9, 2, heddle_launch_rotate_append__f16, "rrrrrrrrrrww"},
-      {"rotate_append__f32", "4f17915b53d97dc86f3b34d6bcd4e8e46f4580de8e3ad0baa4b73d51b41aa16c", 12, 9, 2, heddle_launch_rotate_append__f32, "rrrrrrrrrrww"},
-      {"rotate_halves__bf16", "85a4d2d130e806fbb80066b648842e69e7e83e5713679a86cf471d6ce9b0d1ba", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
-      {"rotate_halves__f16", "f28a63e3922b43aaf3195d5fc0ef7dd7a7b4a2abc1533af5befc27995f759e7a", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
-      {"rotate_halves__f32", "1f22177dd6d6c32caf5c50bbe1812c176ed724149686589fd8225195f32ad2c8", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
-      {"rotate_queries__bf16", "cb8250f71507ae62ab7017f942b04186afcfe0979f7ce3eb75a09599cc60a07e", 5, 6, 0, heddle_launch_rotate_queries__bf16, "rrrrw"},
-      {"rotate_queries__f16", "27189470385576c372b3a880629dcb2c1c072c5feecc0c7fd5fae4574c0fd9a8", 5, 6, 0, heddle_launch_rotate_queries__f16, "rrrrw"},
-      {"rotate_queries__f32", "4011cc005edd9f69fc6f213c2cbbfe9adb314aefe2a1c1d33f73a0de8c9b388b", 5, 6, 0, heddle_launch_rotate_queries__f32, "rrrrw"},
+      {"rotate_append__bf16", "e66fada9a0475f44fc728da4b2dfd9bd351f956e8883f66248b6e9cf49ae4f85", 12, 9, 2, heddle_launch_rotate_append__bf16, "rrrrrrrrrrww"},
+      {"rotate_append__f16", "c36ad34fd96da73adfc5ab36b6e725ea7566d800de4f45de075351a596fc99a2", 12, 9, 2, heddle_launch_rotate_append__f16, "rrrrrrrrrrww"},
+      {"rotate_append__f32", "7610dbc11239bd0990451e5ecb52ef9319029ec7b31d25eedf4327314b466428", 12, 9, 2, heddle_launch_rotate_append__f32, "rrrrrrrrrrww"},
+      {"rotate_append_places_int8__bf16", "dbb7515ad90c64d090521d4dee87d0c2d38b1a33e77d113c2c4b1eb7bcc4eb43", 12, 7, 2, heddle_launch_rotate_append_places_int8__bf16, "rrrrrrrrwwww"},
+      {"rotate_append_places_int8__f16", "833ad9ac0e5babc60cb44f705accc189072f66ad2fb215b137a6e31f3124567f", 12, 7, 2, heddle_launch_rotate_append_places_int8__f16, "rrrrrrrrwwww"},
+      {"rotate_append_places_int8__f32", "8446e3f310841ce4ab1e7bfbebbf07e0fa7cb67ed0999e67905437285a40fe14", 12, 7, 2, heddle_launch_rotate_append_places_int8__f32, "rrrrrrrrwwww"},
+      {"rotate_append_step_int8__bf16", "764365e731b77deb441de26249d21ab9c28d7808f487f13f99fad0e4b4b0fe3a", 13, 8, 2, heddle_launch_rotate_append_step_int8__bf16, "rrrrrrrrrwwww"},
+      {"rotate_append_step_int8__f16", "f6a495826de907664a4494abbcf0e59a2ee99b1c05a2700ee6ed875dc16b6732", 13, 8, 2, heddle_launch_rotate_append_step_int8__f16, "rrrrrrrrrwwww"},
+      {"rotate_append_step_int8__f32", "1790ccf0375a65226fb501f1344cca5264163b932230479911fe41041716a9a5", 13, 8, 2, heddle_launch_rotate_append_step_int8__f32, "rrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__bf16", "82576414f79fb419bb2b50b75cfae77ecdfafb36b26a73765937cb0beedfabbc", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__bf16, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__f16", "51167bf96defaa848ea13928ea3e62e29fd6beafb9407d6da911e5e4b87ad5ab", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f16, "rrrrrrrrrrrrwwww"},
+      {"rotate_append_tokens_int8__f32", "75742baf84e1e0782db25c2544744fc8188d7c803345024fbfd324adf6c84536", 16, 9, 2, heddle_launch_rotate_append_tokens_int8__f32, "rrrrrrrrrrrrwwww"},
+      {"rotate_halves__bf16", "51fc9ec80a1eae15a7ee2ce02a44bbb0543f878946a6c9f195f76fc3cb3a56c8", 5, 5, 0, heddle_launch_rotate_halves__bf16, "rrrrw"},
+      {"rotate_halves__f16", "82a7f4153c27b52d144532d29662fb3a7fc65f9990ddada32d06293cc5ffc9f8", 5, 5, 0, heddle_launch_rotate_halves__f16, "rrrrw"},
+      {"rotate_halves__f32", "56dd49f93b24ca234ba073325ee3f6b90965e58f24af58488d72baef0495ef87", 5, 5, 0, heddle_launch_rotate_halves__f32, "rrrrw"},
+      {"rotate_queries__bf16", "3bbae2d36046b50c4ea747e06ad2a1f8e91ecfa03c4a0e01d79ee71caccae1cc", 5, 6, 0, heddle_launch_rotate_queries__bf16, "rrrrw"},
+      {"rotate_queries__f16", "c28bdc28d5299aeb8daee468e36a4e0f4797b3a703f29a33147a65a45fdef2ec", 5, 6, 0, heddle_launch_rotate_queries__f16, "rrrrw"},
+      {"rotate_queries__f32", "becae39178881a7eff0497892dfd0d26e53b34c35c09a0a2c38a83ccbfd7f70e", 5, 6, 0, heddle_launch_rotate_queries__f32, "rrrrw"},
       {"rows_from_col32__bf16", "789ebe4aa0b4b34d4c320789276be489abc12f40dc34948e6b78c3785e8bc951", 2, 2, 0, heddle_launch_rows_from_col32__bf16, "rw"},
       {"rows_from_col32__f16", "8be044c26f30863a22b220e3b8ba8bec7f27445240523896b31baf9b77f16da6", 2, 2, 0, heddle_launch_rows_from_col32__f16, "rw"},
       {"rows_from_col32__f32", "016d12d41ad6b552e0975edb5a7a0aeefcd65cc0cffb83937dd6e6473784c38c", 2, 2, 0, heddle_launch_rows_from_col32__f32, "rw"},
@@ -1238,12 +1358,18 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"take__bf16", "90028bffb07f63c5ca60d4d0b0ffd9838c8fcafebac28248101a9778faca2201", 2, 3, 1, heddle_launch_take__bf16, "rw"},
       {"take__f16", "e266ef7ea82a6f45b6db335775caa2832cd17c1933d63747304f46b7bca8c638", 2, 3, 1, heddle_launch_take__f16, "rw"},
       {"take__f32", "30222469c585cacf87f9813c58b80f2e28010636b2465ca3273bc6cea2553535", 2, 3, 1, heddle_launch_take__f32, "rw"},
+      {"take_append_places_int8__bf16", "a170f087c65b32836b87e93d5b033bd8c0c20d236cfecbbdcbe021a91c962596", 11, 5, 1, heddle_launch_take_append_places_int8__bf16, "rrrrrrrwwww"},
+      {"take_append_places_int8__f16", "bfb8b16ef8e1b68acbcc14102e1a68ee86ac92e2bd9c926aa4208fdcdd7c8a2d", 11, 5, 1, heddle_launch_take_append_places_int8__f16, "rrrrrrrwwww"},
+      {"take_append_places_int8__f32", "a0862a69b0d101cbc2d3ed9873d458cd1c96130ea2cd0a28078eb2557fcc79c5", 11, 5, 1, heddle_launch_take_append_places_int8__f32, "rrrrrrrwwww"},
+      {"take_append_step_int8__bf16", "71933914fd0627a2649516497d6159b561fc203f991dfeb2d5ba5493b9779f75", 11, 6, 1, heddle_launch_take_append_step_int8__bf16, "rrrrrrrwwww"},
+      {"take_append_step_int8__f16", "7a97a16609462d5971bc0a3c2cea7b18a0d39e1b838d49c3b069a827a326ade8", 11, 6, 1, heddle_launch_take_append_step_int8__f16, "rrrrrrrwwww"},
+      {"take_append_step_int8__f32", "2ce10cbe0e0b8ca7b1e9d1045f9dce6c01b5ce09464f378059a3e07b0dc63b91", 11, 6, 1, heddle_launch_take_append_step_int8__f32, "rrrrrrrwwww"},
+      {"take_append_tokens_int8__bf16", "7218e6f4cd71cd09986b145e840af7c16705bfcd2d890f130fca3544bbf69e84", 14, 8, 1, heddle_launch_take_append_tokens_int8__bf16, "rrrrrrrrrrwwww"},
+      {"take_append_tokens_int8__f16", "0e8c7afe2620ca9b26bacc02f22d4d7471b50150d02b70187ba2c6c2545367c3", 14, 8, 1, heddle_launch_take_append_tokens_int8__f16, "rrrrrrrrrrwwww"},
+      {"take_append_tokens_int8__f32", "35108e071849e947a762a80f144a9938bc1213f11e994823c2312f49dc332833", 14, 8, 1, heddle_launch_take_append_tokens_int8__f32, "rrrrrrrrrrwwww"},
       {"take_range__bf16", "a383f58e3fe1e8ebbe2c949b02b2fde6ecc497c808b035d50317cf6878dda724", 2, 4, 1, heddle_launch_take_range__bf16, "rw"},
       {"take_range__f16", "810727b1b24f91977ff0d9343daec50d597e4dcd8bb9ce7715a6f66e65b210c2", 2, 4, 1, heddle_launch_take_range__f16, "rw"},
       {"take_range__f32", "750ff0522934d15dd114708b843ee6bde36d240b05b8f42d8f53f3073607a9e3", 2, 4, 1, heddle_launch_take_range__f32, "rw"},
-      {"take_rms_norm_keys__bf16", "7d71bce209cf1ffe7b95a01213748243c3ecedf8a5e409f36e8525a76e589889", 3, 4, 3, heddle_launch_take_rms_norm_keys__bf16, "rrw"},
-      {"take_rms_norm_keys__f16", "2155243651735ebc72ef3e532256b18c8f181dd6834843a0b9915387bf2075d9", 3, 4, 3, heddle_launch_take_rms_norm_keys__f16, "rrw"},
-      {"take_rms_norm_keys__f32", "17f16cde4b05f3f2fdd7dc80ec9c0f1d75bc8bd2b9f9c1f1d0dd8d1e8ff4fdbb", 3, 4, 3, heddle_launch_take_rms_norm_keys__f32, "rrw"},
       {"take_rms_norm_queries__bf16", "0c1b1028182e18c3ed1dbfef61a461320cbe6adae7276d188d003922bdf4fa18", 3, 4, 2, heddle_launch_take_rms_norm_queries__bf16, "rrw"},
       {"take_rms_norm_queries__f16", "980f8db198f25bbf9c2e78b4cef5d1b867f4527ee961dc79735526cc86cf6af0", 3, 4, 2, heddle_launch_take_rms_norm_queries__f16, "rrw"},
       {"take_rms_norm_queries__f32", "f2fa96240bde124a4cdff1ff65d4804568f041053c5d2329969cf53f32c06334", 3, 4, 2, heddle_launch_take_rms_norm_queries__f32, "rrw"},
@@ -1259,19 +1385,19 @@ __attribute__((visibility("default"))) const heddle_kernel_library_info* heddle_
       {"token_loss__bf16", "5bbd68e43c16d6e6655d903cbd1378aedb2df5eba0baadbca76ef79bdb8e5c04", 3, 2, 0, heddle_launch_token_loss__bf16, "rrw"},
       {"token_loss__f16", "e34fcc2b4fe8956f45e00141991b9423aeaca9cca1c4304662681b086b829823", 3, 2, 0, heddle_launch_token_loss__f16, "rrw"},
       {"token_loss__f32", "f50d1d627c65a26384ae4f98f081d34a805a2b34228ea70e3e07d57b94cf63a3", 3, 2, 0, heddle_launch_token_loss__f32, "rrw"},
-      {"unpack_first_token__bf16", "fd4e3edf866c98588ae351a664fefece2f848cd9888fe8818fcd7c868371a203", 4, 3, 0, heddle_launch_unpack_first_token__bf16, "rrrw"},
-      {"unpack_first_token__f16", "cebc964dc9e23d2540cb5ce079e8cc8d32781b7375f5d1d6a2236302cd7ae5a9", 4, 3, 0, heddle_launch_unpack_first_token__f16, "rrrw"},
-      {"unpack_first_token__f32", "4e196501b89aeef32e720f147c3e133a8cef342d512bd4172d1e3e26860b8f58", 4, 3, 0, heddle_launch_unpack_first_token__f32, "rrrw"},
-      {"unpack_integers", "28cdd98db99c284d12358b0e25f858e60a2b8a5e2e40814c3c3f055625a0713f", 4, 4, 0, heddle_launch_unpack_integers, "rrrw"},
-      {"unpack_rows__bf16", "77aaaef3fbb1cf51bb1a213e133dde38d74f5ddc34bbe09fec001d55d4184f0a", 4, 4, 0, heddle_launch_unpack_rows__bf16, "rrrw"},
-      {"unpack_rows__f16", "eb55cb8c1cd81920c4a568aed4567b44d777210da443de826a7220528f5a4f0a", 4, 4, 0, heddle_launch_unpack_rows__f16, "rrrw"},
-      {"unpack_rows__f32", "1031e521f1f22f9cfb29286511cf417146e85424e58c26ed46d3247426fd477f", 4, 4, 0, heddle_launch_unpack_rows__f32, "rrrw"},
-      {"unpack_split_heads__bf16", "4c4976c64c940a3d7e76f8900ef0b159ea104f77594e4ad35f13ae3ce702f0b8", 4, 5, 0, heddle_launch_unpack_split_heads__bf16, "rrrw"},
-      {"unpack_split_heads__f16", "d1d63a7ec2ea20cddb73836a96b66b9d2e349f56d0cf39500a1700461a4545bc", 4, 5, 0, heddle_launch_unpack_split_heads__f16, "rrrw"},
-      {"unpack_split_heads__f32", "1dc2f9c93148f65ee01f2e3ce019e5ef4fcb2870304bbb8be372ea925f18bed0", 4, 5, 0, heddle_launch_unpack_split_heads__f32, "rrrw"},
-      {"unpack_split_kv__bf16", "33161fd40e8289960fbceed137bb24e876507501ce84e86067587356d99c37d8", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
-      {"unpack_split_kv__f16", "681fb3d4b05d1bbc64a46ac42fb748043f64b16b9877f77709c81a3b674e14da", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
-      {"unpack_split_kv__f32", "45d3a9beba19631c5a9a89307c938c28da7068dc951ec387d55346b289300264", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},
+      {"unpack_first_token__bf16", "30826b3332ca53b21b7a180f2fbee58a325e56f0837ce035835eda7869d183d7", 4, 3, 0, heddle_launch_unpack_first_token__bf16, "rrrw"},
+      {"unpack_first_token__f16", "e076de0f888b8e9eb40d7b8630c6f21a4c4ef459ad04b6218f02c2199505b692", 4, 3, 0, heddle_launch_unpack_first_token__f16, "rrrw"},
+      {"unpack_first_token__f32", "0dd08031b061d3985f625d592fd273eaf15d06bebef091f2b43b30b84e371ed9", 4, 3, 0, heddle_launch_unpack_first_token__f32, "rrrw"},
+      {"unpack_integers", "f7b7fca2b2c464fa759e8691bbe7fb9632d3af4b2f826a47e3aec757406b867d", 4, 4, 0, heddle_launch_unpack_integers, "rrrw"},
+      {"unpack_rows__bf16", "94ba67b86f3864000458d8131e3ddef32462e9f97b804c1997ca5be7724e9978", 4, 4, 0, heddle_launch_unpack_rows__bf16, "rrrw"},
+      {"unpack_rows__f16", "eefd8d44a0d1e99f8718d62e3ab1d3b4a876268b734cd66cab3f0b5acdcaf6de", 4, 4, 0, heddle_launch_unpack_rows__f16, "rrrw"},
+      {"unpack_rows__f32", "571b8140a2e6ebaa1d227a746d6cf630767cb26cb978369e12629f22aae9a784", 4, 4, 0, heddle_launch_unpack_rows__f32, "rrrw"},
+      {"unpack_split_heads__bf16", "4093058ec71f9066406cc61d5fe35205698be9ad6711623489b91e8175f2a9d0", 4, 5, 0, heddle_launch_unpack_split_heads__bf16, "rrrw"},
+      {"unpack_split_heads__f16", "193a4a0da5d78ecb0221d63fee20c203325b0f8463c70468c99291a109707937", 4, 5, 0, heddle_launch_unpack_split_heads__f16, "rrrw"},
+      {"unpack_split_heads__f32", "ad56cc0a5f6d3e01fb0042530e9bff9dd7a57d7a20251cfdb1e403ce69f6d003", 4, 5, 0, heddle_launch_unpack_split_heads__f32, "rrrw"},
+      {"unpack_split_kv__bf16", "396c50af3d318758daab14c3877c8159086464abcf46bfead035ee365b755357", 5, 6, 0, heddle_launch_unpack_split_kv__bf16, "rrrww"},
+      {"unpack_split_kv__f16", "33240deb8424da441a429d6bb14e9832f3fff36db1b829a675e3536f2a19b2b2", 5, 6, 0, heddle_launch_unpack_split_kv__f16, "rrrww"},
+      {"unpack_split_kv__f32", "e6ab4c3cb741fdeda7ca7fc7f19bfddf6178e262cc01b4ecd00319f5780254ab", 5, 6, 0, heddle_launch_unpack_split_kv__f32, "rrrww"},
       {"weigh_parts__bf16", "3e2c4ca1fdd961d0d0d71aa15f33d504e6f49081ee418a287d2c00f2d64ec040", 5, 3, 0, heddle_launch_weigh_parts__bf16, "rrwww"},
       {"weigh_parts__f16", "4c72f4699fc26edd4f7fa4ef0e1f3bd6515221f286da4a5d383f10e3678fe2b6", 5, 3, 0, heddle_launch_weigh_parts__f16, "rrwww"},
       {"weigh_parts__f32", "6dcc062d75929ea0f3f5efb1f619be2c5341fd679e9cc0562d7f3918b35c3edc", 5, 3, 0, heddle_launch_weigh_parts__f32, "rrwww"},
