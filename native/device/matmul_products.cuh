@@ -31,8 +31,9 @@
 
 namespace heddle {
 
-/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile. Nothing happens when one of the sizes is zero. Refuses sums of
-/// int8 that int32 might not hold, and a launch of more blocks than a grid has.
+/// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile, so that they
+/// may be read while earlier launches run. Nothing happens when one of the sizes is zero. Refuses sums of int8 that int32 might not hold,
+/// and a launch of more blocks than a grid has.
 template <class Slots>
 int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m,
                                int64_t n, int64_t k, Slots slots, bool constant) {

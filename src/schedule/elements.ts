@@ -8,8 +8,16 @@ import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
 import { classify, offsetOf } from './access.js'
-import { freshName, type Loop, type Ranking, type RowDef, type SharedRow, type SortedRow, type Statement } from './normal.js'
-import type { Pieces } from './pieces.js'
+import {
+  freshName,
+  type Loop,
+  type Pieces,
+  type Ranking,
+  type RowDef,
+  type SharedRow,
+  type SortedRow,
+  type Statement,
+} from './normal.js'
 import { contains, keyOf, rewriteDown, sameExpr, substituteIndex } from './rewrite.js'
 
 /** A kernel while its statements are taken up, one after the other. */

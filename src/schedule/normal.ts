@@ -6,7 +6,6 @@ import type { RowAxis, Stmt, StmtOf } from '../ir/kernel.js'
 import { freshName as fresh } from '../ir/names.js'
 import type { OwnFold } from '../ir/own_fold.js'
 import type { OwnMonoid } from '../ir/own_monoid.js'
-import type { Pieces } from './pieces.js'
 
 /** The index all constructs of one length share. */
 export interface Loop {
@@ -153,6 +152,15 @@ export type RowStmt = StmtOf<'let'> | StmtOf<'store'> | Threshold
 export type PassStmt = Reduction | Merged | Histogram | Ranking | SortedRow | SharedRow | LoopStore
 
 export type NormalStmt = RowStmt | PassStmt
+
+/** The first element of a chunk as an index, and where pieces end: values of dimensions and attributes. */
+export interface Pieces {
+  readonly index: string
+  /** By key. */
+  readonly bounds: Map<string, Expr>
+  /** Conditions of stores, by key, and the scalars that name them: what is loaded for a store is loaded where its condition holds. */
+  readonly conditions: Map<string, ExprOf<'local'>>
+}
 
 export interface NormalKernel {
   /** Nothing combines elements, and every store runs over the same loop. */

@@ -6,17 +6,8 @@
 import { index as indexVar } from '../ir/build.js'
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { isHostExpr } from './host_expr.js'
-import type { Loop } from './normal.js'
+import type { Loop, Pieces } from './normal.js'
 import { keyOf, rewriteDown } from './rewrite.js'
-
-/** The first element of a chunk as an index, and where pieces end: values of dimensions and attributes. */
-export interface Pieces {
-  readonly index: string
-  /** By key. */
-  readonly bounds: Map<string, Expr>
-  /** Conditions of stores, by key, and the scalars that name them: what is loaded for a store is loaded where its condition holds. */
-  readonly conditions: Map<string, ExprOf<'local'>>
-}
 
 /** Whether a scalar names the condition of a store: a let in front of the one pass of an elementwise kernel. */
 export const isCondition = (name: string, pieces: Pieces | undefined): boolean =>

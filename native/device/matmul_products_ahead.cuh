@@ -1,0 +1,141 @@
+// What matmul_products_few.cuh multiplies: eight elements of a factor at a time as words of a fragment. Right factors that lie in memory one
+// row behind the other come through shared memory, some steps ahead of the products, and are converted there.
+#ifndef HEDDLE_MATMUL_PRODUCTS_AHEAD_CUH
+#define HEDDLE_MATMUL_PRODUCTS_AHEAD_CUH
+
+#include "matmul_factor.cuh"
+#include "matmul_few.cuh"
+
+namespace heddle {
+
+/// A right factor of the handful's kernel: elements are read or computed where they are multiplied.
+template <class Slots, int Which, class Rows = decltype(std::declval<const Slots&>().stored_of(Factor<Which>(), int64_t()))>
+struct FewFactor {
+  static constexpr bool is_stored = false;
+  static constexpr int vec = 8;
+};
+/// Or they lie one behind the other: 16 bytes of a row are fetched as they are, before anyone needs them, and converted when they are
+/// multiplied.
+template <class Slots, int Which, class T>
+struct FewFactor<Slots, Which, CopiedRows<T>> {
+  using Stored = T;
+  /// Of a type whose values tensor cores can take.
+  static constexpr bool is_stored = std::is_same_v<T, typename Slots::Element> || std::is_same_v<T, signed char>;
+  static constexpr int vec = is_stored ? 16 / static_cast<int>(sizeof(T)) : 8;
+};
+
+/// Whether all right factors are fetched as they lie, as many elements of each at a time.
+template <class Slots, int... P>
+constexpr bool few_stored(std::integer_sequence<int, P...>) {
+  return ((FewFactor<Slots, P + 1>::is_stored && FewFactor<Slots, P + 1>::vec == FewFactor<Slots, 1>::vec) && ...);
+}
+template <class Slots>
+constexpr bool few_stored() {
+  return few_stored<Slots>(std::make_integer_sequence<int, Slots::PRODUCTS>());
+}
+
+/// Sixteen columns a block of each product. `Stored`: right factors are fetched some steps ahead, to shared memory.
+template <class Slots, bool Stored>
+struct ProductsFewTile {
+  static constexpr int products = Slots::PRODUCTS;
+  static constexpr int columns = 16, rows = 8;
+  static constexpr int warps = 8, threads = 32 * warps;
+  static constexpr int vec = Stored ? FewFactor<Slots, 1>::vec : 8, piece = 4 * vec;  // of k: a lane's, and that of four lanes
+  static constexpr int pieces = Stored ? (products < 3 ? 2 : 1) : products < 4 ? 8 / products : 2;  // of a step, of every product
+  static constexpr int warp_k = pieces * piece, step = warps * warp_k;
+  static constexpr int chunks = rows * columns / 8;  // of eight columns that the epilogue is given, to a thread each
+  /// Steps under way, in as much shared memory as lets a multiprocessor have some blocks.
+  static constexpr uint32_t step_bytes = products * 2 * pieces * threads * 16, most_bytes = 64 << 10;
+  static constexpr int ahead = Stored ? static_cast<int>(most_bytes / step_bytes) : 0;
+  static_assert(!Stored || ahead > 1, "a step is fetched while another is multiplied");
+  static constexpr uint32_t shared_bytes = Stored ? ahead * step_bytes : 0;
+  /// Blocks that a multiprocessor is to have registers for: what is converted takes more of them.
+  static constexpr int resident = Stored && (vec == 8 || products == 1) ? 3 : 2;
+};
+
+/// Eight elements of a factor's row as a lane's words of a fragment, zeros behind the row's end; `Inside`: none lies there.
+template <int Which, bool Inside, class Slots, class Row>
+__device__ __forceinline__ void factor_words(const Slots& slots, const Row& row, int at, int along, int k, uint32_t (&words)[4]) {
+  using Element = typename Slots::Element;
+  float values[8];
+  if constexpr (Inside) {
+    slots.template chunk_of<true>(Factor<Which>(), row, 0, at, along, 8, values);
+  } else {
+    factor_chunk<Which, true>(slots, row, true, 0, at, along, k, values);
+  }
+  Pack<Element, 8> pack;
+  round_into(pack, values);
+  memcpy(words, &pack, sizeof pack);
+}
+
+/// Eight elements of a chunk from `first` on as words of a fragment of type Element, which has all values of the chunk's type.
+template <class Element, class T, int Vec>
+__device__ __forceinline__ void stored_words(const Chunk<T, Vec>& chunk, int first, uint32_t (&words)[4]) {
+  if constexpr (std::is_same_v<T, Element>) {
+    HEDDLE_UNROLL
+    for (int w = 0; w < 4; ++w) words[w] = chunk.words[first / 2 + w];
+#if !defined(HEDDLE_SIMT)
+  } else if constexpr (std::is_same_v<Element, __half>) {
+    // Bytes from 0 to 255 behind the high byte of 1024 are halves from 1024 on, which lie 1 apart.
+    HEDDLE_UNROLL
+    for (int w = 0; w < 4; ++w) {
+      const uint32_t from_zero = chunk.words[first / 4 + w / 2] ^ 0x80808080u;
+      const uint32_t raised = __byte_perm(from_zero, 0x64646464u, w % 2 == 0 ? 0x4140u : 0x4342u), zero_at = 0x64806480u;
+      __half2 values, zero;
+      memcpy(&values, &raised, sizeof values);
+      memcpy(&zero, &zero_at, sizeof zero);
+      values = __hsub2(values, zero);
+      memcpy(&words[w], &values, sizeof values);
+    }
+#endif
+  } else {
+    float values[8];
+    HEDDLE_UNROLL
+    for (int e = 0; e < 8; ++e) values[e] = chunk[first + e];
+    Pack<Element, 8> pack;
+    round_into(pack, values);
+    memcpy(words, &pack, sizeof pack);
+  }
+}
+
+/// The steps that are under way of the right factors: pieces of the sixteen columns of every product, as they lie in memory. Threads read
+/// what they have copied themselves, so that nobody waits for anyone else.
+template <class Slots>
+struct FewAhead {
+  using Tile = ProductsFewTile<Slots, true>;
+  using Stored = typename FewFactor<Slots, 1>::Stored;
+
+  Shared16 own;
+
+  static __device__ __forceinline__ uint32_t place(int stage, int product, int half, int piece) {
+    return static_cast<uint32_t>(((stage * Tile::products + product) * 2 + half) * Tile::pieces + piece) * Tile::threads * 16;
+  }
+  /// Asks for a step from element `along` of k on; zeros behind the rows' end.
+  __device__ __forceinline__ void fetch(const Slots& slots, const int (&at)[2], int stage, int along, int k) const {
+    for_each_product<Slots>([&](auto p) {
+      constexpr int which = decltype(p)::value;
+      const auto from = slots.stored_of(Factor<which + 1>(), 0);
+      HEDDLE_UNROLL
+      for (int half = 0; half < 2; ++half) {
+        const int64_t row = from.first + static_cast<int64_t>(at[half]) * k;
+        HEDDLE_UNROLL
+        for (int i = 0; i < Tile::pieces; ++i) {
+          const int element = along + i * Tile::piece;
+          copy_async_16(own + place(stage, which, half, i), from.tensor, element < k ? row + element : 0, element < k);
+        }
+      }
+    });
+    copy_async_commit();
+  }
+  __device__ __forceinline__ Chunk<Stored, Tile::vec> take(int stage, int product, int half, int piece) const {
+    const auto pack = load_shared_16<Stored>(own + place(stage, product, half, piece));
+    Chunk<Stored, Tile::vec> chunk;
+    static_assert(sizeof chunk == sizeof pack, "a chunk is one pack");
+    memcpy(&chunk, &pack, sizeof pack);
+    return chunk;
+  }
+};
+
+}  // namespace heddle
+
+#endif
