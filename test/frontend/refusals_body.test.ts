@@ -101,9 +101,9 @@ describe('callees', () => {
       hint: 'only functions, tensors and rows can be called',
     }))
   it('refuses parts of the signature', () =>
-    refuses(element('«int(1)»'), {
+    refuses(element('«tensor(1)»'), {
       code: 'callee',
-      message: 'int cannot be called in a body',
+      message: 'tensor cannot be called in a body',
       hint: 'it belongs to the signature',
     }))
   it('refuses recursion', () =>

@@ -138,7 +138,7 @@ function stepped(generation: Generation, { ends = config.eos, registry = {}, cha
       ? (({ p, k }) => ({ q: p, k, b: prompts.length, w: width }))(
           beamSizes({ ...choice, vocab: config.vocab, ends: ends.length }),
         )
-      : { r: rows }
+      : { r: rows, q: Math.ceil(config.vocab / 1024) }
   const dims = { ...modelDims(config), ...sized, u: capacity, s: steps, f: ends.length }
   for (let step = 0; step < steps; step++) {
     const values = interpret(wired.applications, states, weights, dims, { ...ops, ...registry })

@@ -34,6 +34,21 @@ describe('how an access moves with the loop', () => {
     ],
     ['blocks that begin elsewhere', call('mod', call('add', c, i32(1)), i32(32)), { kind: 'gather' }],
     ['a mask that is no block', call('bitAnd', c, i32(5)), { kind: 'gather' }],
+    [
+      'blocks of a quotient within longer ones',
+      call('add', call('mul', call('idiv', c, i32(16)), n), call('mod', c, i32(48))),
+      { kind: 'contiguous', run: 16 },
+    ],
+    [
+      'blocks that begin at a quotient',
+      call('mod', call('add', c, call('idiv', index('m'), i32(32))), i32(32)),
+      { kind: 'gather' },
+    ],
+    [
+      'blocks that begin at a product',
+      call('mod', call('add', c, call('mul', index('m'), i32(32))), i32(32)),
+      { kind: 'contiguous', run: 32 },
+    ],
   ])('%s', (_, offset, access) => {
     expect(classify(offset, 'c')).toEqual(access)
   })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel } from '../../src/ir/kernel.js'
+import { problemOf } from '../../src/schedule/choice.js'
 import { columnsOf } from '../../src/schedule/columns.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
@@ -56,6 +57,25 @@ describe('column programs', () => {
   it('compute once what several elements ask for alike', () => {
     const twice = columnsOf(instance(folded(call('mul', fold(load('x', r, c)), fold(load('x', r, c))))))
     expect(twice?.program.sequence[0]).toMatchObject({ reductions: [{ monoid: 'sum' }] })
+  })
+
+  it('compute what is named of a reduction behind its walk', () => {
+    const subject = reduced(load('x', r, c))
+    const mean = call('div', local('total'), f32(2))
+    const named: Kernel = {
+      ...subject,
+      body: [
+        ...subject.body.slice(0, 1),
+        { kind: 'let', name: 'mean', type: 'f32', value: mean },
+        { kind: 'store', tensor: 'y', indices: [c], value: local('mean') },
+      ],
+    }
+    expect(columnsOf(instance(named))?.program.sequence.map(({ kind }) => kind)).toEqual(['pass', 'let', 'store'])
+  })
+
+  it('have no choice of a schedule', () => {
+    const mapped = mapKernel(instance(reduced(load('x', r, c))))
+    expect(problemOf({ kind: 'elementwise', vec: 4, threads: 128 }, mapped, 768)).toContain('the kernel has column programs')
   })
 
   it('walk the rows again where a reduction needs another', () => {

@@ -85,7 +85,9 @@ describe('a plan with schedules', () => {
   it('is refused for a kernel it does not derive, and for another schedule than a plan before it', () => {
     const stranger = refusal(() => all({ made_nothing: warp }))
     expect(stranger).toMatchObject({ code: 'plan.schedule', hint: 'groups: made_norm, made_gelu' })
-    expect(refusal(() => all({ made_norm: warp }, { made_norm: { ...warp, chunks: 2 } })).message).toContain('another schedule')
+    const other = refusal(() => all({ made_norm: warp }, { made_norm: { ...warp, chunks: 2 } }))
+    expect(other).toMatchObject({ code: 'plan.schedule', hint: 'give the groups different kernel names' })
+    expect(other.message).toContain('another schedule')
     expect(() => all({ made_norm: warp }, { made_norm: warp })).not.toThrow()
   })
 })

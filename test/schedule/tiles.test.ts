@@ -7,7 +7,9 @@ import { selectTiles, type TimesAtRows } from '../../src/bench/tune_select.js'
 import { generateCandidates } from '../../src/emit/candidates.js'
 import { generate } from '../../src/emit/generate.js'
 import type { TemplateKernel } from '../../src/ir/template.js'
-import { matmulTiles, type TileChoice, tileCandidates, tileName } from '../../src/schedule/tiles.js'
+import { choiceName } from '../../src/schedule/choice.js'
+import { isTile, matmulTiles, type TileChoice, tileCandidates, tileName } from '../../src/schedule/tiles.js'
+import { tunedTiles } from '../../src/schedule/tuned_tiles.js'
 import { formatTuning, parseTuning, type TuningEntry } from '../../src/schedule/tuning.js'
 import { readKernels } from '../../src/verify/check/specs.js'
 import { refusal } from '../refusal.js'
@@ -42,6 +44,26 @@ const text = (kernel: string, ...entries: TuningEntry[]): string =>
 it('the device header has the same names in the same order', () => {
   const header = readFileSync(new URL('../../native/device/matmul_choice.cuh', import.meta.url), 'utf8')
   expect([...header.matchAll(/\btile\((\w+)\)/g)].map(([, name]) => name).filter((name) => name !== 'name')).toEqual(matmulTiles)
+})
+
+it('choices of template kernels are told from schedules', () => {
+  expect([single, wide].map(isTile)).toEqual([true, true])
+  expect(isTile({ kind: 'elementwise' })).toBe(false)
+  expect(choiceName(single)).toBe(tileName(single))
+})
+
+describe('measured tiles', () => {
+  it('are those of the kernel and of the type it multiplies', () => {
+    const tuning = {
+      file: 'tuning.json',
+      entries: [entry(single), entry(halves, { dtype: 'bf16' }), entry(wide, { kernel: 'attention' })],
+    }
+    const chosen = (dtype: 'f16' | 'bf16' | 'f32') =>
+      tunedTiles(template('matmul_bias_gelu'), { T: dtype }, tuning).map(({ choice }) => choice)
+    expect(chosen('f16')).toEqual([single])
+    expect(chosen('bf16')).toEqual([halves])
+    expect(chosen('f32')).toEqual([])
+  })
 })
 
 describe('measured tiles in generated text', () => {

@@ -50,6 +50,16 @@ describe('candidates', () => {
     }
   })
 
+  it('try chunks of all widths: whole ones and halves, and single elements alone', () => {
+    const widths = (vec: number) => [
+      ...new Set(
+        candidatesFor({ ...map(fixtures.pointwise), vec }, 768).flatMap((choice) => ('vec' in choice ? [choice.vec] : [])),
+      ),
+    ]
+    expect(widths(8)).toEqual([8, 4])
+    expect(widths(1)).toEqual([1])
+  })
+
   it('hold the row: one value more than the team holds is refused', () => {
     const mapped = map(fixtures.softmax)
     for (const length of lengths) {
