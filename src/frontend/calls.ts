@@ -104,7 +104,7 @@ export function callValue(
         const { length, of } = lengthAndElement(name, args, node)
         return { kind: 'pendingRow', length, element: of, node }
       }
-      return reject('callee', node, `${name} cannot be called in a body`, 'it belongs to the signature')
+      throw new Error(`internal: a body calls ${kind} ${name}`)
     }
     default:
       return reject(

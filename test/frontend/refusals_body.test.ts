@@ -100,12 +100,6 @@ describe('callees', () => {
       message: 'eps is a float, not a function',
       hint: 'only functions, tensors and rows can be called',
     }))
-  it('refuses parts of the signature', () =>
-    refuses(element('«tensor(1)»'), {
-      code: 'callee',
-      message: 'tensor cannot be called in a body',
-      hint: 'it belongs to the signature',
-    }))
   it('refuses recursion', () =>
     refuses(element('f(1)', 'const f = (a: number): number => a > 0 ? «f(a - 1)» : 0'), {
       code: 'recursion',
