@@ -110,9 +110,11 @@ struct DecodeLaunch {
   int64_t batch, heads, shared, queries, head_dim, value_dim, places;
 };
 
-/// Rows a block computes together: as many as have room in shared memory beside one another.
+/// Rows a block computes together: as many as have room in shared memory beside one another, and in registers, of which chunks of int8
+/// take twice as many once they are floats.
+template <class T>
 constexpr int decode_rows(int wanted, int size) {
-  const int most = size <= 64 ? 8 : size <= 256 ? 4 : 1;
+  const int most = sizeof(T) == 1 ? (size <= 256 ? 2 : 1) : size <= 64 ? 8 : size <= 256 ? 4 : 1;
   return wanted < most ? wanted : most;
 }
 
@@ -166,9 +168,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   };
   const auto start = [&](auto lanes, auto chunks, auto whole) {
     constexpr int size = decltype(lanes)::value * decltype(chunks)::value * 16 / static_cast<int>(sizeof(T));
-    // A query row and its sum take two registers for each element of a chunk, so wide ones leave room for fewer.
-    constexpr int most = sizeof(T) > 1 ? 8 : decltype(whole)::value ? 4 : 2, wanted = Slots::shared_rows < most ? Slots::shared_rows : most;
-    constexpr int rows = decode_rows(wanted, size);
+    constexpr int rows = decode_rows<T>(Slots::shared_rows, size);
     if constexpr (rows > 1) {
       // Heads that have keys and values to themselves would be computed as copies of each other.
       const bool is_shared = given.shared > 1;

@@ -1,5 +1,7 @@
 // What matmul_products_few.cuh multiplies: eight elements of a factor at a time as words of a fragment. Right factors that lie in memory one
-// row behind the other come through shared memory, some steps ahead of the products, and are converted there.
+// row behind the other are asked for a step before they are multiplied, as they lie, and converted then. Registers hold what is on its way:
+// through shared memory (cp.async, 64 KiB a block) a launch alone is faster by a tenth, and steps are slower, since the next launch finds no
+// room to begin early.
 #ifndef HEDDLE_MATMUL_PRODUCTS_AHEAD_CUH
 #define HEDDLE_MATMUL_PRODUCTS_AHEAD_CUH
 
@@ -34,23 +36,17 @@ constexpr bool few_stored() {
   return few_stored<Slots>(std::make_integer_sequence<int, Slots::PRODUCTS>());
 }
 
-/// Sixteen columns a block of each product. `Stored`: right factors are fetched some steps ahead, to shared memory.
+/// Sixteen columns a block of each product. `Stored`: right factors are fetched a step ahead.
 template <class Slots, bool Stored>
 struct ProductsFewTile {
   static constexpr int products = Slots::PRODUCTS;
   static constexpr int columns = 16, rows = 8;
   static constexpr int warps = 8, threads = 32 * warps;
   static constexpr int vec = Stored ? FewFactor<Slots, 1>::vec : 8, piece = 4 * vec;  // of k: a lane's, and that of four lanes
-  static constexpr int pieces = Stored ? (products < 3 ? 2 : 1) : products < 4 ? 8 / products : 2;  // of a step, of every product
+  /// Pieces that a warp has under way at once, of every product: as many as there are registers for.
+  static constexpr int pieces = !Stored ? (products < 4 ? 8 / products : 2) : products < 4 ? 4 / products : 1;
   static constexpr int warp_k = pieces * piece, step = warps * warp_k;
   static constexpr int chunks = rows * columns / 8;  // of eight columns that the epilogue is given, to a thread each
-  /// Steps under way, in as much shared memory as lets a multiprocessor have some blocks.
-  static constexpr uint32_t step_bytes = products * 2 * pieces * threads * 16, most_bytes = 64 << 10;
-  static constexpr int ahead = Stored ? static_cast<int>(most_bytes / step_bytes) : 0;
-  static_assert(!Stored || ahead > 1, "a step is fetched while another is multiplied");
-  static constexpr uint32_t shared_bytes = Stored ? ahead * step_bytes : 0;
-  /// Blocks that a multiprocessor is to have registers for: what is converted takes more of them.
-  static constexpr int resident = Stored && (vec == 8 || products == 1) ? 3 : 2;
 };
 
 /// Eight elements of a factor's row as a lane's words of a fragment, zeros behind the row's end; `Inside`: none lies there.
@@ -98,41 +94,30 @@ __device__ __forceinline__ void stored_words(const Chunk<T, Vec>& chunk, int fir
   }
 }
 
-/// The steps that are under way of the right factors: pieces of the sixteen columns of every product, as they lie in memory. Threads read
-/// what they have copied themselves, so that nobody waits for anyone else.
+/// What a warp has under way of the right factors: pieces of the sixteen columns of every product, as they lie in memory.
 template <class Slots>
-struct FewAhead {
+struct FewStored {
   using Tile = ProductsFewTile<Slots, true>;
-  using Stored = typename FewFactor<Slots, 1>::Stored;
+  using Words = Chunk<typename FewFactor<Slots, 1>::Stored, Tile::vec>;
 
-  Shared16 own;
+  Words chunks[Tile::products][2][Tile::pieces];
 
-  static __device__ __forceinline__ uint32_t place(int stage, int product, int half, int piece) {
-    return static_cast<uint32_t>(((stage * Tile::products + product) * 2 + half) * Tile::pieces + piece) * Tile::threads * 16;
+  /// Asks for piece i of a product from element `along` of k on; zeros behind the row's end.
+  template <int Which>
+  __device__ __forceinline__ void fetch(const Slots& slots, const int (&at)[2], int i, int along, int k) {
+    const auto from = slots.stored_of(Factor<Which + 1>(), 0);
+    HEDDLE_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      Words& to = chunks[Which][half][i];
+      to = {};
+      if (along < k) to = load_chunk<Tile::vec, true>(from.tensor, from.first + static_cast<int64_t>(at[half]) * k + along, Tile::vec);
+    }
   }
-  /// Asks for a step from element `along` of k on; zeros behind the rows' end.
-  __device__ __forceinline__ void fetch(const Slots& slots, const int (&at)[2], int stage, int along, int k) const {
-    for_each_product<Slots>([&](auto p) {
-      constexpr int which = decltype(p)::value;
-      const auto from = slots.stored_of(Factor<which + 1>(), 0);
-      HEDDLE_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        const int64_t row = from.first + static_cast<int64_t>(at[half]) * k;
-        HEDDLE_UNROLL
-        for (int i = 0; i < Tile::pieces; ++i) {
-          const int element = along + i * Tile::piece;
-          copy_async_16(own + place(stage, which, half, i), from.tensor, element < k ? row + element : 0, element < k);
-        }
-      }
-    });
-    copy_async_commit();
-  }
-  __device__ __forceinline__ Chunk<Stored, Tile::vec> take(int stage, int product, int half, int piece) const {
-    const auto pack = load_shared_16<Stored>(own + place(stage, product, half, piece));
-    Chunk<Stored, Tile::vec> chunk;
-    static_assert(sizeof chunk == sizeof pack, "a chunk is one pack");
-    memcpy(&chunk, &pack, sizeof pack);
-    return chunk;
+  __device__ __forceinline__ void fetch_all(const Slots& slots, const int (&at)[2], int along, int k) {
+    HEDDLE_UNROLL
+    for (int i = 0; i < Tile::pieces; ++i) {
+      for_each_product<Slots>([&](auto p) { fetch<decltype(p)::value>(slots, at, i, along + i * Tile::piece, k); });
+    }
   }
 };
 

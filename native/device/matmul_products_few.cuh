@@ -9,9 +9,10 @@
 namespace heddle {
 
 /// A block for each sixteen columns of every product. Factors are read in whole chunks. `Stored`: rows of the right ones lie one behind the
-/// other, and are read some steps ahead, the first before the launch in front has finished where nothing writes them: `constant`.
+/// other, and are read a step ahead, the first before the launch in front has finished where nothing writes them: `constant`. Columns that
+/// are cut off take the registers of another block.
 template <bool Whole, bool Stored, class Slots>
-__global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, ProductsFewTile<Slots, Stored>::resident)
+__global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Whole ? 2 : 1)
     matmul_products_few(const int m, const int64_t n, const int k, const bool constant, const Slots slots) {
   constexpr int count = Slots::PRODUCTS;
   using Tile = ProductsFewTile<Slots, Stored>;
@@ -25,12 +26,10 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Produ
   for (int half = 0; half < 2; ++half) at[half] = static_cast<int>(column) + min(half * 8 + lane / 4, static_cast<int>(n - 1 - column));
   const int own_k = warp * Tile::warp_k + lane % 4 * Tile::vec;  // the lane's first element of k
 
-  HEDDLE_DYNAMIC_SHARED(memory);
-  [[maybe_unused]] const FewAhead<Slots> ahead{memory + static_cast<uint32_t>(threadIdx.x) * 16};
+  [[maybe_unused]] std::conditional_t<Stored, FewStored<Slots>, int> ahead;
   if constexpr (Stored) {
     if (!constant) wait_for_producers();
-    HEDDLE_UNROLL
-    for (int stage = 0; stage < Tile::ahead; ++stage) ahead.fetch(slots, at, stage, own_k + stage * Tile::step, k);
+    ahead.fetch_all(slots, at, own_k, k);
   }
   // Thread t finishes eight columns of one row.
   const int own_row = static_cast<int>(threadIdx.x) / 2;
@@ -59,7 +58,7 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Produ
     for (int half = 0; half < 2; ++half) b_rows[half].find(slots, team, 0, at[half]);
   }
   float sums[count][4] = {};
-  const auto multiply = [&](int first, [[maybe_unused]] int stage, auto inside) {
+  const auto multiply = [&](int first, auto inside) {
     constexpr bool is_inside = decltype(inside)::value;
     const auto add = [&](float(&sum)[4], const uint32_t(&upper)[4], const uint32_t(&lower)[4], const uint32_t(&right)[4]) {
       HEDDLE_UNROLL
@@ -76,7 +75,9 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Produ
         for (int part = 0; part < Tile::vec / 8; ++part) factor_words<0, is_inside>(slots, a_row.template of<0>(), row, along + part * 8, k, right[part]);
         for_each_product<Slots>([&](auto p) {
           constexpr int which = decltype(p)::value;
-          const auto upper = ahead.take(stage, which, 0, i), lower = ahead.take(stage, which, 1, i);
+          const auto upper = ahead.chunks[which][0][i], lower = ahead.chunks[which][1][i];
+          // What is multiplied next is on its way while this is.
+          ahead.template fetch<which>(slots, at, i, along + Tile::step, k);
           HEDDLE_UNROLL
           for (int part = 0; part < Tile::vec / 8; ++part) {
             uint32_t upper_words[4], lower_words[4];
@@ -106,18 +107,12 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Produ
     }
   };
   // Lanes of a warp go the same way: they multiply together.
-  int stage = 0;
   for (int begin = warp * Tile::warp_k; begin < k; begin += Tile::step) {
     const int first = begin + lane % 4 * Tile::vec;
-    if constexpr (Stored) copy_async_wait<Tile::ahead - 1>();
     if (begin + Tile::warp_k <= k) {
-      multiply(first, stage, Constant<true>());
+      multiply(first, Constant<true>());
     } else {
-      multiply(first, stage, Constant<false>());
-    }
-    if constexpr (Stored) {
-      ahead.fetch(slots, at, stage, first + Tile::ahead * Tile::step, k);
-      stage = stage + 1 == Tile::ahead ? 0 : stage + 1;
+      multiply(first, Constant<false>());
     }
   }
   // A lane has, of columns lane / 4 and 8 more, rows 2 (lane % 4) and the next.
@@ -166,14 +161,13 @@ int32_t launch_products_few(const heddle_launch* queue, heddle_error* error, con
     return fail(error, HEDDLE_INVALID, "kernel %s: n is %lld and k is %lld, allowed are %lld of each", name, static_cast<long long>(n),
                 static_cast<long long>(k), static_cast<long long>(most));
   }
+  const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), 0, Sync::block, true};
   const bool whole = n % 8 == 0 && slots.whole_chunks();
+  const auto run = [&](auto kernel) {
+    return launch(queue, error, config, kernel, static_cast<int>(m), n, static_cast<int>(k), constant, slots);
+  };
   const auto run_stored = [&](auto stored) {
     constexpr bool is_stored = decltype(stored)::value;
-    const LaunchConfig config{name, dim3(static_cast<unsigned int>(blocks)), dim3(Tile::threads), ProductsFewTile<Slots, is_stored>::shared_bytes,
-                              Sync::block, true};
-    const auto run = [&](auto kernel) {
-      return launch(queue, error, config, kernel, static_cast<int>(m), n, static_cast<int>(k), constant, slots);
-    };
     return run(whole ? matmul_products_few<true, is_stored, Slots> : matmul_products_few<false, is_stored, Slots>);
   };
   if constexpr (!few_stored<Slots>()) {

@@ -116,7 +116,7 @@ describe('the step of a LLaMA', () => {
   it('leaves the words and the caches that the runtime leaves, run after run', async () => {
     const model = `${repository}/test/data/models/llama-families/qwen3`
     const [plan, runs] = ['best-llama', 3]
-    const dims = { r: 2, u: 16, s: 8, f: 1 }
+    const dims = { r: 2, u: 16, s: 8, f: 1, q: 1 }
     const first = {
       step: [0],
       words: [7, 101],
