@@ -39,6 +39,14 @@ export const requests = {
 
 export const chosen = { words: tensor('i32', 'r'), finishedAfter: tensor('i32', 'r') } as const
 
+/** What a row goes on with where it would choose a word, -1 for none: the first end id once it has finished. */
+export const chosenWord = (word: number, finished: number, isLast: boolean, ends: (k: number) => number, e: number) => {
+  const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
+  const done = finished !== 0
+  const over = ended(0) === 1 || word < 0 || isLast
+  return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+}
+
 /**
  * The most likely word of each row; the lowest id among equals. Where a logit is NaN there is none: the word is -1, and the row finishes.
  * A finished row goes on with the first end id. A row finishes with an end id or its last token, and stays finished. There is at least
@@ -56,10 +64,7 @@ export const greedy = op('greedy', {
       const best = argmax(v, (c) => logits(r, c))
       const peak = max(v, (c) => logits(r, c))
       const word = isNumber(peak) ? best : -1
-      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
-      const done = finished(r) !== 0
-      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
-      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+      return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })
 
@@ -77,10 +82,7 @@ export const greedyOfPeaks = op('greedy_of_peaks', {
       const best = argmax(p, (q) => tops(r, q))
       const peak = max(p, (q) => tops(r, q))
       const word = isNumber(peak) ? ids(r, best) : -1
-      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
-      const done = finished(r) !== 0
-      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
-      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+      return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })
 
@@ -133,9 +135,6 @@ export const sample = op('sample', {
       // A row of nothing but -Infinity has no weights.
       const likely = found < v ? found : last < 0 ? top : last
       const word = isNumber(peak) ? likely : -1
-      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
-      const done = finished(r) !== 0
-      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
-      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+      return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })

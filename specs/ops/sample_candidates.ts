@@ -3,8 +3,7 @@
  * Rows end as those of `greedy` do.
  */
 import { exp, idiv, max, maximum, min, op, row, scan, sum, tensor, topK, uniform } from 'heddle'
-import { isEnd } from './ends.js'
-import { endings, requests } from './sample.js'
+import { chosenWord, endings, requests } from './sample.js'
 
 /**
  * A word of each row, drawn by the softmax of its logits among the `count` largest; of equals, those with the lowest ids. `values` and
@@ -57,9 +56,6 @@ export const sampleCandidates = op('sample_candidates', {
       const last = max(k, (i) => (kept(i) > 0 ? i : 0))
       const place = maximum(best.indices(found < k ? found : last), 0)
       const word = ids(r, idiv(place, k), place % k)
-      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
-      const done = finished(r) !== 0
-      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
-      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+      return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })

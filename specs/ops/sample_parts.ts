@@ -4,9 +4,8 @@
  * part here, so that a random number that lies within a rounding of the next word's may draw either.
  */
 import { argmax, exp, idiv, max, maximum, min, minimum, op, row, scan, sum, tensor, threshold, uniform } from 'heddle'
-import { isEnd } from './ends.js'
 import { partLength } from './row_parts.js'
-import { chosen, ending, endings, isNumber, requests } from './sample.js'
+import { chosen, chosenWord, ending, endings, isNumber, requests } from './sample.js'
 
 /** Logits below this count as no probability, so that a part of nothing but -Infinity has a sum of 0 and no NaN. */
 const lowest = -3e38
@@ -90,10 +89,7 @@ export const sampleParts = op('sample_parts', {
       // A row of nothing but -Infinity has no weights.
       const likely = heavy < 0 || last < 0 ? top : first + (found < length ? found : last)
       const word = isNumber(peak) ? likely : -1
-      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
-      const done = finished(r) !== 0
-      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
-      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+      return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })
 
@@ -192,9 +188,6 @@ export const sampleNarrowed = op('sample_narrowed', {
       // A row of nothing but -Infinity has no weights.
       const likely = heaviest < 0 ? top : drawn
       const word = isNumber(peak) ? likely : -1
-      const ended = row(1, () => (isEnd(ends, e, word) ? 1 : 0))
-      const done = finished(r) !== 0
-      const over = ended(0) === 1 || word < 0 || step(0) + 1 >= limit(r)
-      return { words: done ? maximum(ends(0), 0) : word, finishedAfter: done || over ? 1 : 0 }
+      return chosenWord(word, finished(r), step(0) + 1 >= limit(r), ends, e)
     },
 })
