@@ -92,7 +92,9 @@ function mapByRules(
   const mapped = passes.chooseVariants(instance, kernel, (keep) => steps(kernel, keep))
   if (mapped.program.kind !== 'elementwise') return mapped
   const inPieces = normal('in pieces')
-  if (inPieces.pieces === undefined || loadedRows(inPieces) <= loadedRows(kernel)) return mapped
+  // Rows in which no piece ends have the steps of any chunk.
+  if (inPieces.pieces === undefined || inPieces.pieces.bounds.size === 0 || loadedRows(inPieces) <= loadedRows(kernel))
+    return mapped
   const { index, bounds } = inPieces.pieces
   const pieces = { index, bounds: [...bounds.values()], steps: steps(inPieces, false) }
   return { ...mapped, program: { ...mapped.program, pieces } }
