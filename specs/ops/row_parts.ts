@@ -19,7 +19,6 @@ export const peaks = op('peaks', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { logits: tensor('T', 'r v') },
   outputs: { tops: tensor('f32', 'r p'), ids: tensor('i32', 'r p') },
-  facts: { v: { swept: true } },
   body:
     ({ logits }, { v, p }) =>
     (r, q) => {

@@ -24,7 +24,7 @@ export const weighParts = op('weigh_parts', {
   types: { T: ['f32', 'f16', 'bf16'] },
   inputs: { logits: tensor('T', 'r v'), temperature: tensor('f32', 'r') },
   outputs: parts,
-  facts: { v: { swept: true }, temperature: requests.temperature },
+  facts: { temperature: requests.temperature },
   body:
     ({ logits, temperature }, { v, p }) =>
     (r, q) => {
