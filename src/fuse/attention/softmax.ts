@@ -6,10 +6,11 @@
  *   top = max_j t(j), total = sum_j exp(t(j) - top), weights exp(t(j) - top) / (total + exp(sink[h] - top))
  *   makes  score t(j), denominator total + exp(sink[h] - top)
  */
-import { call, index, local } from '../../ir/build.js'
+import { call, constant, f32, index, local } from '../../ir/build.js'
 import { isSameForm } from '../../ir/canonical.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
+import { hiddenBelow } from '../../ir/meaning.js'
 import { freeNames, rewrite, substitute } from '../../ir/walk.js'
 import { Written } from './written.js'
 
@@ -40,8 +41,8 @@ export function softmaxOf(kernel: Kernel): Softmax {
   if (store === undefined) throw new NoSoftmax('nothing between the two products works on rows')
   const { reductions, weight } = writtenOut(kernel, store)
   const loop = store.index
-  const { exponential, over } = factors(weight, loop)
-  const { score, shift } = exponentOf(exponential, loop)
+  const { exponent, over } = factors(weight, loop)
+  const { score, shift } = shiftedScore(exponent, loop)
   return {
     score,
     loop,
@@ -83,13 +84,15 @@ function writtenOut(
 
 const dependsOn = (expr: Expr, loop: string): boolean => freeNames(expr).has(loop)
 
-/** The weight as `exponential / over`, of which only the exponential depends on the key. */
-function factors(weight: Expr, loop: string): { readonly exponential: Expr; readonly over: Expr | undefined } {
+/** The weight as `exp(exponent) / over`, of which only the exponent depends on the key. */
+function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonly over: Expr | undefined } {
   const above: Expr[] = []
   const below: Expr[] = []
   const take = (expr: Expr, onTop: boolean): void => {
+    const masked = onTop ? maskedFactor(expr, loop) : undefined
     const [a, b] = expr.kind === 'call' ? expr.args : []
-    if (expr.kind === 'call' && (expr.fn === 'mul' || expr.fn === 'div') && a && b) {
+    if (masked !== undefined) take(masked, onTop)
+    else if (expr.kind === 'call' && (expr.fn === 'mul' || expr.fn === 'div') && a && b) {
       take(a, onTop)
       take(b, expr.fn === 'mul' ? onTop : !onTop)
     } else (onTop ? above : below).push(expr)
@@ -99,20 +102,53 @@ function factors(weight: Expr, loop: string): { readonly exponential: Expr; read
   if (below.some((factor) => dependsOn(factor, loop))) throw new NoSoftmax('weights are divided by something that differs by key')
   if (exponential === undefined) throw new NoSoftmax('weights do not depend on the key')
   if (more.length > 0) throw new NoSoftmax('weights are changed key by key behind the softmax')
-  if (exponential.kind !== 'call' || exponential.fn !== 'exp')
+  const exponent = exponentIn(exponential)
+  if (exponent === undefined)
     throw new NoSoftmax('a weight is no exponential of a score over something that is the same for the whole row')
   const product = (list: readonly Expr[]): Expr | undefined =>
     list.length === 0 ? undefined : list.reduce((left, right) => call('mul', left, right))
   const top = product(above.filter((factor) => factor !== exponential))
   const bottom = product(below)
   const over = top === undefined ? bottom : call('div', bottom ?? { kind: 'const', type: 'f32', value: 1 }, top)
-  return { exponential, over }
+  return { exponent, over }
+}
+
+const negativeInfinity = constant('f32', Number.NEGATIVE_INFINITY)
+const isZero = (expr: Expr): boolean => expr.kind === 'const' && Number(expr.value) === 0
+
+/** `condition ? x / y : 0` of a condition on the key as `(condition ? x : 0) / y`; undefined for what is no such quotient or product. */
+function maskedFactor(expr: Expr, loop: string): Expr | undefined {
+  const [condition, kept, other] = expr.kind === 'call' && expr.fn === 'select' ? expr.args : []
+  if (condition === undefined || kept === undefined || other === undefined || !dependsOn(condition, loop)) return undefined
+  const isKept = isZero(other)
+  const product = isKept ? kept : isZero(kept) ? other : undefined
+  if (product?.kind !== 'call' || (product.fn !== 'mul' && product.fn !== 'div')) return undefined
+  const [a, b] = product.args
+  if (a === undefined || b === undefined) return undefined
+  const zero = constant('f32', 0)
+  const masked = (factor: Expr): Expr => call('select', condition, isKept ? factor : zero, isKept ? zero : factor)
+  return dependsOn(a, loop) || product.fn === 'div' ? call(product.fn, masked(a), b) : call('mul', a, masked(b))
+}
+
+/**
+ * The exponent of what is written as an exponential, as a power of a number, or as one of them where a condition holds and 0 elsewhere: that
+ * is the exponential of -Infinity.
+ */
+function exponentIn(expr: Expr): Expr | undefined {
+  if (expr.kind !== 'call') return undefined
+  const [a, b, c] = expr.args
+  if (expr.fn === 'exp') return a
+  if (expr.fn === 'pow' && a?.kind === 'const' && Number(a.value) > 0 && b !== undefined)
+    return call('mul', b, f32(Math.log(Number(a.value))))
+  if (expr.fn !== 'select' || a === undefined || b === undefined || c === undefined) return undefined
+  const [kept, other] = [exponentIn(b), exponentIn(c)]
+  if (kept !== undefined && isZero(c)) return call('select', a, kept, negativeInfinity)
+  if (other !== undefined && isZero(b)) return call('select', a, negativeInfinity, other)
+  return undefined
 }
 
 /** The exponent as `score - shift`, of which only the score depends on the key. */
-function exponentOf(exponential: Expr, loop: string): { readonly score: Expr; readonly shift: Expr | undefined } {
-  const [exponent] = exponential.kind === 'call' ? exponential.args : []
-  if (exponent === undefined) throw new NoSoftmax('an exponential of nothing')
+function shiftedScore(exponent: Expr, loop: string): { readonly score: Expr; readonly shift: Expr | undefined } {
   const shifts: Expr[] = []
   const score = peel(exponent, loop, shifts)
   const shift = shifts.length === 0 ? undefined : shifts.reduce((left, right) => call('add', left, right))
@@ -124,7 +160,22 @@ function exponentOf(exponential: Expr, loop: string): { readonly score: Expr; re
  * are the same for the whole row stay with the score, as its maximum has them too.
  */
 function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
-  const [a, b] = expr.kind === 'call' ? expr.args : []
+  const [a, b, c] = expr.kind === 'call' ? expr.args : []
+  if (expr.kind === 'call' && (expr.fn === 'mul' || expr.fn === 'div') && a !== undefined && b !== undefined) {
+    // A factor of the row, as a temperature, is one of the score and of the shift.
+    const [of, by] = dependsOn(a, loop) ? [a, b] : [b, a]
+    if (dependsOn(by, loop) || (expr.fn === 'div' && of !== a)) return expr
+    const inner: Expr[] = []
+    const scaled = (each: Expr): Expr => (of === a ? call(expr.fn, each, by) : call(expr.fn, by, each))
+    const left = peel(of, loop, inner)
+    shifts.push(...inner.map(scaled))
+    return left === of ? expr : scaled(left)
+  }
+  if (expr.kind === 'call' && expr.fn === 'select' && a !== undefined && b !== undefined && c !== undefined) {
+    // What hides a key hides it whatever is taken off.
+    if (isHidden(c)) return call('select', a, peel(b, loop, shifts), c)
+    return isHidden(b) ? call('select', a, b, peel(c, loop, shifts)) : expr
+  }
   if (expr.kind !== 'call' || (expr.fn !== 'sub' && expr.fn !== 'add') || a === undefined || b === undefined) return expr
   const isShift = (term: Expr): boolean => !dependsOn(term, loop) && hasLocal(term)
   if (isShift(b)) {
@@ -141,6 +192,15 @@ function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
   ]
   return left === a && right === b ? expr : call(expr.fn, left, right)
 }
+
+const isHidden = (expr: Expr): boolean =>
+  expr.kind === 'const' && expr.type === 'f32' && Number(expr.value) === Number.NEGATIVE_INFINITY
+
+/** With masks of either kind alike: what hides a key is -Infinity. */
+const hidden = (expr: Expr): Expr =>
+  rewrite(expr, (node) =>
+    node.kind === 'const' && node.type === 'f32' && Number(node.value) <= hiddenBelow ? negativeInfinity : node,
+  )
 
 const hasLocal = (expr: Expr): boolean => {
   let found = false
@@ -170,16 +230,14 @@ function denominatorOf(
   for (const { name, monoid, value } of reductions) {
     if (monoid === 'max') {
       // A maximum of something else may still be a shift that cancels; it has no value here.
-      if (isSameForm(value, score)) values.set(name, top)
+      if (isSameForm(hidden(value), hidden(score))) values.set(name, top)
       continue
     }
-    const [exponent] = value.kind === 'call' && value.fn === 'exp' ? value.args : []
+    const exponent = exponentIn(value)
     if (monoid !== 'sum' || exponent === undefined)
       throw new NoSoftmax(`a row of scores is reduced by ${monoid} of something that is neither a score nor its exponential`)
-    const shifts: Expr[] = []
-    const summed = peel(exponent, loop, shifts)
+    const { score: summed, shift: by } = shiftedScore(exponent, loop)
     if (!isSameForm(summed, score)) throw new NoSoftmax('it sums other exponentials than those it weighs values by')
-    const by = shifts.length === 0 ? undefined : shifts.reduce((left, right) => call('add', left, right))
     if ((by === undefined && shift === undefined) || (by !== undefined && shift !== undefined && isSameForm(by, shift)))
       own.add(name)
     const shifted = inTops(by)
