@@ -23,14 +23,23 @@ const mapped = (kernel: Kernel, passes: Partial<Passes> = {}, schedule?: Paramet
     { ...schedulePasses, ...passes },
   )
 
-/** A monoid of two fields over as much of a row as another pass finds. */
+/** A monoid of two fields over as much of a row as the second pass finds, which needs the first. */
 const parts = fixtures.kernel(
   'parts',
   'm n',
   [fixtures.axis('m', 'm')],
   [fixtures.tensor('x', 'in', 'm n'), fixtures.tensor('y', 'out', 'm')],
   [
-    { kind: 'reduce', name: 'most', type: 'i32', monoid: 'argmax', length: dim('n'), index: 'd', value: x(index('d')) },
+    { kind: 'reduce', name: 'all', type: 'f32', monoid: 'sum', length: dim('n'), index: 'e', value: x(index('e')) },
+    {
+      kind: 'reduce',
+      name: 'most',
+      type: 'i32',
+      monoid: 'argmax',
+      length: dim('n'),
+      index: 'd',
+      value: call('mul', x(index('d')), local('all')),
+    },
     {
       kind: 'merge',
       names: ['total', 'count'],
