@@ -120,6 +120,7 @@ function headers(mapped: MappedKernel): string[] {
   return [
     ...new Set([...headersOf(stepsOf(mapped)), ...ownHeaders(instance.kernel)]),
     ...(program.kind === 'columns' ? ['columns.cuh'] : []),
+    ...(program.kind === 'totals' ? ['totals.cuh'] : []),
     ...(isTuned(mapped) ? ['tuned.cuh'] : []),
     ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
   ].sort()

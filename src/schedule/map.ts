@@ -15,6 +15,7 @@ import { planSteps, type Step } from './passes.js'
 import { applySchedule } from './planned.js'
 import { elementwiseThreads, mayHave, pays, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
+import { totalsOf } from './totals.js'
 import { applyTuning, type Tuning } from './tuning.js'
 import { verifyNormal, verifySteps } from './verify.js'
 import { verifyMapped } from './verify_mapped.js'
@@ -23,6 +24,7 @@ import { verifyMapped } from './verify_mapped.js'
 export const schedulePasses = {
   placeUpdates,
   columnsOf,
+  totalsOf,
   normalise,
   planSteps,
   simplifySteps,
@@ -74,6 +76,8 @@ function mapByRules(
     verifyKernel(kernel, 'finding columns')
     return { instance, key: keyOf(instance), axes, vec, program }
   }
+  const totals = passes.totalsOf(placed)
+  if (totals !== undefined) return { instance, key: keyOf(instance), ...totals }
   const normal = (chunks: 'any' | 'in pieces'): NormalKernel => {
     const kernel = passes.normalise(placed, chunks)
     verifyNormal(kernel, placed, 'normalising')
