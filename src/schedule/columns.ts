@@ -95,10 +95,10 @@ type Simple = StmtOf<'let'> | StmtOf<'store'> | StmtOf<'reduce'>
 
 /** The kernel as a column program; undefined where it is none, or gains nothing. */
 export function columnsOf({ kernel: given, dims, types }: Instance): Columns | undefined {
-  if (readsReplaced(given)) return undefined
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
   const substituted = given.body.map((s) => mapStmt(s, (e) => substituteDims(e, fixed)))
   const kernel = acrossElements({ ...given, body: substituted }) ?? { ...given, body: substituted }
+  if (readsReplaced(kernel)) return undefined
   const body = kernel.body.filter(isSimple)
   const reductions = body.filter((s): s is StmtOf<'reduce'> => s.kind === 'reduce')
   const [first] = reductions

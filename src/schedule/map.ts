@@ -7,13 +7,15 @@ import { placeUpdates } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
 import { columnsOf } from './columns.js'
+import { isCarried } from './fold_variants.js'
 import { isHostExpr } from './host_expr.js'
 import type { MappedKernel } from './mapped.js'
+import { rowsAreNeighbours } from './neighbours.js'
 import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
 import { planSteps, type Step } from './passes.js'
 import { applySchedule } from './planned.js'
-import { elementwiseThreads, mayHave, pays, rowVariants, vectorWidth } from './rules.js'
+import { elementwiseThreads, maxVec, mayHave, pays, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
 import { totalsOf } from './totals.js'
 import { applyTuning, type Tuning } from './tuning.js'
@@ -111,7 +113,10 @@ const keyOf = ({ kernel, types, dims }: Instance): string => instanceKey(kernel.
 
 /** The widths, teams and variants of a kernel by the rules. */
 function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: boolean) => readonly Step[]): MappedKernel {
-  const vec = vectorWidth(instance, kernel)
+  // Threads that carry a row each ask for the elements of some steps before they make the first of them.
+  const areNeighbours = [...kernel.rows.values()].some(isCarried) && rowsAreNeighbours(instance, kernel)
+  const width = vectorWidth(instance, kernel)
+  const vec = areNeighbours && width === 1 ? maxVec : width
   const base = {
     instance,
     key: keyOf(instance),
@@ -122,7 +127,7 @@ function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: 
   if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
   const kept = steps(true)
   const lengths = hostLengths(kernel)
-  const variants = rowVariants(kept, vec, lengths !== undefined).filter(
+  const variants = rowVariants(kept, vec, lengths !== undefined, areNeighbours).filter(
     (each) => mayHave(each.team, kept) && pays(each, kept, vec),
   )
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }

@@ -3,29 +3,17 @@ import { argsort, op, row, sum, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
-/** The gradient of an embedding: row k gathers the gradients of all tokens that read it. */
-export const embeddingGradient = op('embedding_gradient', {
-  dims: ['t', 'v', 'n'],
-  types,
-  inputs: { dy: tensor('T', 't n'), ids: tensor('i32', 't') },
-  outputs: { grad: tensor('f32', 'v n') },
-  facts: { ids: { from: 0, to: 'v' } },
-  body:
-    ({ dy, ids }, { t, n }) =>
-    (k) => ({ grad: row(n, (c) => sum(t, (i) => (ids(i) === k ? dy(i, c) : 0))) }),
-})
-
-/** The same, added in place to what earlier batches have left. */
+/** The gradient of an embedding, added in place to what earlier batches have left: row k gathers the gradients of all tokens that read it. */
 export const accumulateGradient = op('accumulate_gradient', {
   dims: ['t', 'v', 'n'],
   types,
   inputs: { grad: tensor('f32', 'v n'), dy: tensor('T', 't n'), ids: tensor('i32', 't') },
   outputs: { sums: tensor('f32', 'v n') },
   updates: { sums: 'grad' },
-  facts: { ids: { from: 0, to: 'v' } },
+  facts: { ids: { from: 0, to: 'v' }, v: 5 },
   body:
-    ({ grad, dy, ids }, { t }) =>
-    (k, c) => ({ sums: grad(k, c) + sum(t, (i) => (ids(i) === k ? dy(i, c) : 0)) }),
+    ({ grad, dy, ids }, { t, n }) =>
+    (k) => ({ sums: row(n, (c) => grad(k, c) + sum(t, (i) => (ids(i) === k ? dy(i, c) : 0))) }),
 })
 
 /** How many of all numbers are each, and what those weigh. */
