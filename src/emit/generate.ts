@@ -38,6 +38,7 @@ export type GeneratedFiles = ReadonlyMap<string, string>
 
 /**
  * Every file for all instances of the given kernels.
+ * @param see is shown how each instance is scheduled
  * @throws usage `emit.duplicate` when two kernels have one name; `tuning.*` when the tuning file does not fit the kernels
  */
 export function generate(
@@ -46,11 +47,12 @@ export function generate(
   templates: readonly TemplateKernel[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
+  see?: (mapped: MappedKernel) => void,
 ): GeneratedFiles {
   const instances = kernels.flatMap(allInstances)
   const ofTemplates = templates.flatMap(templateInstances)
   if (tuning !== undefined) refuseUnknown(tuning, [...instances, ...ofTemplates])
-  return generateInstances(instances, plans, ofTemplates, tuning, schedules)
+  return generateInstances(instances, plans, ofTemplates, tuning, schedules, see)
 }
 
 /** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key; `tuning.choice`, `tuning.order` */
@@ -60,10 +62,12 @@ export function generateInstances(
   templates: readonly TemplateInstance[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
+  see: (mapped: MappedKernel) => void = () => undefined,
 ): GeneratedFiles {
   const written = [
     ...instances.map((instance): Written => {
       const mapped = mapKernel(instance, tuning, own(schedules, instance.kernel.name))
+      see(mapped)
       const { key } = mapped
       return { ...instance, key, variants: variantLines(mapped), text: emitInstance(mapped) }
     }),
