@@ -4,7 +4,7 @@
  */
 import { join, relative } from 'node:path'
 import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
-import { usageError } from '../errors.js'
+import { rejectedSpecs } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
@@ -245,10 +245,12 @@ export const readSpecsOrThrow = ({ root, specs, tsconfig, files, only }: ReadOpt
 export function readProjectOrThrow(...reading: Parameters<typeof readProject>): Omit<Specs, 'diagnostics'> {
   const { diagnostics, ...read } = readProject(...reading)
   if (diagnostics.length > 0) {
-    const count = diagnostics.length === 1 ? '1 error' : `${diagnostics.length} errors`
-    throw usageError('frontend.rejected', `${count} in the specs\n\n${diagnostics.map(printDiagnostic).join('\n\n')}`, {
-      places: diagnostics.map(({ file, line, column, code, message }) => ({ file, line, column, code, message })),
-    })
+    throw rejectedSpecs(
+      diagnostics.map((diagnostic) => {
+        const { frame: _, ...place } = diagnostic
+        return { text: printDiagnostic(diagnostic), place }
+      }),
+    )
   }
   return read
 }
