@@ -60,14 +60,14 @@ template <>
 struct Storage<F8E4M3> {
   using Scalar = float;
   static __device__ __forceinline__ float load(F8E4M3 x) { return to_float(x); }
-  static __device__ __forceinline__ F8E4M3 store(float x) { return to_f8e4m3(x); }
+  static __device__ __forceinline__ F8E4M3 store(float x) { return to_float8<F8E4M3>(x); }
 };
 
 template <>
 struct Storage<F8E5M2> {
   using Scalar = float;
   static __device__ __forceinline__ float load(F8E5M2 x) { return to_float(x); }
-  static __device__ __forceinline__ F8E5M2 store(float x) { return to_f8e5m2(x); }
+  static __device__ __forceinline__ F8E5M2 store(float x) { return to_float8<F8E5M2>(x); }
 };
 
 template <>
@@ -120,9 +120,22 @@ struct UnsignedOf<2> {
 
 /// N scalars rounded into a pack.
 template <class T, int N>
-__device__ __forceinline__ void round_into(Pack<T, N>& pack, const Scalar<T>* values) {
+__device__ __forceinline__ std::enable_if_t<!is_float8<T>> round_into(Pack<T, N>& pack, const Scalar<T>* values) {
   HEDDLE_UNROLL
   for (int i = 0; i < N; ++i) pack.v[i] = Storage<T>::store(values[i]);
+}
+
+/// Pairs of 8-bit floats, which one instruction rounds from sm_89 on.
+template <class T, int N>
+__device__ __forceinline__ std::enable_if_t<is_float8<T>> round_into(Pack<T, N>& pack, const float* values) {
+  if constexpr (N == 1) {
+    pack.v[0] = Storage<T>::store(values[0]);
+  } else {
+    unsigned short pairs[N / 2];
+    HEDDLE_UNROLL
+    for (int i = 0; i < N / 2; ++i) pairs[i] = float8::pair_of(T(), values[2 * i], values[2 * i + 1]);
+    memcpy(pack.v, pairs, sizeof pairs);
+  }
 }
 
 #if !defined(HEDDLE_SIMT)

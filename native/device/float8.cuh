@@ -53,31 +53,70 @@ __device__ __forceinline__ unsigned char code_of(float value) {
 
 }  // namespace float8
 
-__device__ __forceinline__ F8E4M3 to_f8e4m3(float value) {
+namespace float8 {
+
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+// One instruction converts two numbers; the first is the lower byte.
+__device__ __forceinline__ unsigned short pair_of(F8E4M3, float first, float second) {
   unsigned short pair;
-  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-  return {static_cast<unsigned char>(pair)};
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %2, %1;" : "=h"(pair) : "f"(first), "f"(second));
+  return pair;
+}
+__device__ __forceinline__ unsigned short pair_of(F8E5M2, float first, float second) {
+  unsigned short pair;
+  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %2, %1;" : "=h"(pair) : "f"(first), "f"(second));
+  return pair;
+}
 #else
-  return {float8::code_of<3, 7, 0x7e>(value)};
+__device__ __forceinline__ unsigned char code_of(F8E4M3, float value) { return code_of<3, 7, 0x7e>(value); }
+__device__ __forceinline__ unsigned char code_of(F8E5M2, float value) { return code_of<2, 15, 0x7b>(value); }
+template <class T>
+__device__ __forceinline__ unsigned short pair_of(T type, float first, float second) {
+  return static_cast<unsigned short>(code_of(type, first) | code_of(type, second) << 8);
+}
+#endif
+
+#if !defined(HEDDLE_SIMT)
+/// Two numbers as halves.
+__device__ __forceinline__ unsigned int halves_of(F8E5M2, unsigned short pair) { return __byte_perm(pair, 0, 0x1404); }
+__device__ __forceinline__ unsigned int halves_of(F8E4M3, unsigned short pair) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  unsigned int halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
+  return halves;
+#else
+  // The exponent of binary16 is biased by 8 more. NaN alone has a carry when 1 is added behind its mantissa, and becomes all ones.
+  const unsigned int spread = __byte_perm(pair, 0, 0x1404), magnitudes = spread >> 1 & 0x3f803f80u;
+  const __half2 small = bits_as<__half2>(magnitudes | (spread & 0x80008000u)), raise = bits_as<__half2>(0x5c005c00u);
+  const unsigned int nan = (magnitudes + 0x00800080u) >> 14 & 0x00010001u;
+  return bits_as<unsigned int>(__hmul2(small, raise)) | nan * 0x7fffu;
+#endif
+}
+#endif
+
+}  // namespace float8
+
+template <class T>
+constexpr bool is_float8 = std::is_same_v<T, F8E4M3> || std::is_same_v<T, F8E5M2>;
+
+template <class T>
+__device__ __forceinline__ T to_float8(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  return {static_cast<unsigned char>(float8::pair_of(T(), value, 0.0f))};
+#else
+  return {float8::code_of(T(), value)};
 #endif
 }
 
-__device__ __forceinline__ F8E5M2 to_f8e5m2(float value) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-  unsigned short pair;
-  asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
-  return {static_cast<unsigned char>(pair)};
-#else
-  return {float8::code_of<2, 15, 0x7b>(value)};
-#endif
-}
-
-/// Through binary16, whose exponent is biased by 8 more: its conversion takes subnormals as well.
 __device__ __forceinline__ float to_float(F8E4M3 value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  return __half2float(float8::bits_as<__half>(static_cast<unsigned short>(float8::halves_of(value, value.bits))));
+#else
+  // As float32, whose exponent is biased by 120 more. Multiplied by NaN, it is NaN.
   const unsigned int magnitude = value.bits & 0x7fu, sign = value.bits & 0x80u;
-  const __half small = float8::bits_as<__half>(static_cast<unsigned short>(sign << 8 | magnitude << 7));
-  return magnitude == 0x7fu ? float8::bits_as<float>(0x7fc00000u) : __half2float(small) * 256.0f;
+  const float small = float8::bits_as<float>(sign << 24 | magnitude << 20);
+  return small * float8::bits_as<float>(magnitude == 0x7fu ? 0x7fc00000u : 0x7b800000u);
+#endif
 }
 
 __device__ __forceinline__ float to_float(F8E5M2 value) {

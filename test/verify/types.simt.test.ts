@@ -1,5 +1,6 @@
 /** Storage types besides the usual ones, from a project of one's own: every code there and back, and what authors do with them. */
-import { rm } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runOp } from '../../src/lang/run.js'
 import { type Device, f8e4m3, f8e5m2, f16, openDevice, type Tensor, tensor, toNumbers } from '../../src/runtime/api/index.js'
@@ -139,7 +140,7 @@ describe('what authors do with them', () => {
     const unfused = await device.load(own.linear8, { plan: 'unfused', weights })
     await expect(unfused.run({ x: tensor('f32', [rows, k], x) })).rejects.toMatchObject({
       code: 'matmul.dtype',
-      message: 'sums: no library multiplies f32 and f8e4m3 into f32',
+      message: 'linear8/sums: no library multiplies f32 and f8e4m3 into f32',
     })
   })
   it('a table read by indices of 64 bits', async () => {
@@ -159,5 +160,68 @@ describe('what authors do with them', () => {
   it('every case of every kernel', async () => {
     const { code, log } = await heddleIn(root, 'check', '--device', 'simt', '--dtype', 'f16')
     expect([code, log]).toEqual([0, expect.not.stringContaining('FAIL')])
+  })
+})
+
+describe('what cannot be right is refused', () => {
+  const head = "import { graph, op, plan, tensor } from 'heddle'\nimport { dequantiseRows, quantiseRows } from './index.js'\n"
+  const product = (result: string) => `${head}
+export const wrong = graph('wrong', {
+  inputs: { x: tensor('f8e4m3', 'm k'), w: tensor('f8e4m3', 'n k') },
+  weights: {},
+  build: (g, { x, w }) => ({ nodes: {}, outputs: { y: g.matmul('m k, n k -> m n', x, w${result}) } }),
+})
+export const graphs = { wrong }
+`
+  it.each([
+    [
+      'a kernel that rounds to 8 bits on the way and stores nothing there',
+      `${head}
+export const wrong = graph('wrong', {
+  inputs: { x: tensor('f32', 'm n') },
+  weights: {},
+  build: (g, { x }) => {
+    const { q, scale } = g.apply(quantiseRows, { x })
+    const y = g.apply(dequantiseRows, { q, scale }).y
+    return { nodes: { q, y }, outputs: { y } }
+  },
+})
+export const graphs = { wrong }
+export const plans = [plan('both', wrong, { groups: { there_and_back: ['q', 'y'] } })]
+`,
+      'q stores f8e4m3, whose rounding is lost where the value is not stored: end the group there',
+    ],
+    ['a product of 8-bit floats that does not say what it is', product(''), 'a factor is stored as f8e4m3'],
+    ['sums that are stored in 16 bits', product(", { result: 'i16' }"), 'sums do not fit i16'],
+    [
+      'a histogram in counts of another type',
+      `${head}import { histogram } from 'heddle'
+export const wrong = op('wrong', {
+  dims: ['m', 'n', 'bins'],
+  inputs: { x: tensor('i16', 'm n') },
+  outputs: { y: tensor('u32', 'm bins') },
+  body: ({ x }, { n, bins }) => (m) => ({ y: histogram(bins, n, (c) => x(m, c)) }),
+})
+`,
+      'output y is stored as u32, a histogram counts in 32 bits',
+    ],
+    [
+      'a constant of a hash',
+      `${head}
+export const wrong = op('wrong', {
+  dims: ['m'],
+  inputs: { x: tensor('u32', 'm') },
+  outputs: { y: tensor('u32', 'm') },
+  body: ({ x }) => (m) => ({ y: x(m) * 2654435761 }),
+})
+`,
+      'HED',
+    ],
+  ])('%s', async (_, text, reason) => {
+    await writeFile(join(root, 'specs/wrong.ts'), text)
+    const { code, log } = await heddleIn(root, 'gen', '--check')
+    await rm(join(root, 'specs/wrong.ts'))
+    expect(log).toContain(reason)
+    expect(code).toBe(2)
   })
 })

@@ -78,10 +78,9 @@ test('numbers become 8-bit floats that are nearest, and every code comes back', 
     expect([...type.toNumbers(codes.filter((code) => !isNumber(code)))].filter(Number.isFinite)).toEqual([])
     const nearestCode = (x: number): number =>
       numbers.reduce((best, code) => {
-        const [now, before] = [code, best].map((each) => Math.abs(at(type.toNumbers(Uint8Array.of(each)), 0) - x))
-        return at([now], 0) < at([before], 0) || (now === before && code % 2 === 0 && (code & 0x80) === (x < 0 ? 0x80 : 0))
-          ? code
-          : best
+        const distance = (each: number): number => Math.abs(at(type.toNumbers(Uint8Array.of(each)), 0) - x)
+        const isEven = code % 2 === 0 && (code & 0x80) === (x < 0 ? 0x80 : 0)
+        return distance(code) < distance(best) || (distance(code) === distance(best) && isEven) ? code : best
       }, 0)
     // Between two neighbours: what is nearer to either, the middle, and what float32 alone would take for the middle.
     const upper = [...values.filter((value) => value >= 0)]
