@@ -12,11 +12,11 @@ import { dirname, join, resolve } from 'node:path'
 import { heddle, repository } from '../cli/host.js'
 import { errorTables } from './error_codes.js'
 
-/** Every page, relative to the repository. */
+/** Every page that is committed, relative to the repository: `api/` is made of docstrings when the site is built. */
 export const pages: readonly string[] = [
   'README.md',
   ...readdirSync(join(repository, 'src/docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
+    .filter((name) => name.endsWith('.md') && !name.startsWith('api/'))
     .map((name) => `src/docs/${name}`)
     .sort(),
 ]
