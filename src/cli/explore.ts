@@ -52,7 +52,7 @@ async function readRuns(files: readonly string[], root: string): Promise<{ reado
   )
 }
 
-/** What a name is: a graph with its plans, or a kernel. @throws usage `explore.kernel` for plans of what has none */
+/** What a name is: a graph with its plans, or a kernel. @throws usage `explore.subject` for plans of what has none */
 async function subjectOf(name: string | undefined, options: ExploreOptions, root: string) {
   const { plan, compare, specs } = options
   if (name === undefined && plan === undefined && compare === undefined && options.bench !== undefined) return undefined
