@@ -121,12 +121,8 @@ export function predictionsSection({ predictions }: BenchView): HTMLElement[] {
         'One launch of each kernel. On the dashed line both are the same; above it, a kernel is slower than predicted.',
       ),
       legend(plans.map((name, i) => ({ name, color: hue(i) }))),
-      el(
-        'div',
-        { class: 'panels' },
-        figure,
-        tableOf('predicted and measured', ['kernel', 'plan', 'predicted µs', 'measured µs', 'ratio'], rows),
-      ),
+      el('div', { class: 'panels' }, figure),
+      tableOf('predicted and measured', ['kernel', 'plan', 'predicted µs', 'measured µs', 'ratio'], rows),
     ),
   ]
 }
