@@ -5,6 +5,7 @@
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
+import { openKept } from '../kept.js'
 import { noteGen } from '../toolchain/gen_state.js'
 import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
@@ -50,7 +51,7 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
   const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
-  const files = read.locating(() => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules))
+  const files = read.locating(() => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, openKept(root)))
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })
