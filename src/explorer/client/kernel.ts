@@ -137,6 +137,10 @@ function resources({ resources: found }: KernelView): HTMLElement {
   return tableOf('resources', ['kernel', 'arch', 'registers', 'shared bytes', 'stack bytes', 'spilled bytes'], rows)
 }
 
+function notesOf({ notes }: KernelView): HTMLElement[] {
+  return notes.length === 0 ? [] : [el('ul', { class: 'notes' }, ...notes.map((note) => el('li', {}, note)))]
+}
+
 function schedules({ schedules: found }: KernelView): HTMLElement[] {
   if (found.length === 0) return []
   const items = found.map(({ kernel, schedule, when }) =>
@@ -167,6 +171,7 @@ function oneKernel(kernel: KernelView): HTMLElement {
       {},
       'The line under the pointer lights the lines of the other texts that give the same values, by their names. Within a text, arrow keys choose a line.',
     ),
+    ...notesOf(kernel),
     el('div', { class: 'panes' }, el('div', { class: 'left' }, ...left), pane('CUDA', file, cuda.element, 'tall')),
     ...schedules(kernel),
     el('h2', {}, 'Registers and memory'),
