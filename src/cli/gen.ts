@@ -4,9 +4,10 @@
  */
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
+import type { Written } from '../emit/texts.js'
 import { findingError } from '../errors.js'
 import type { SourceSpan } from '../ir/kernel.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import { openKept } from '../kept.js'
 import type { Note } from '../schedule/notes.js'
 import { noteGen } from '../toolchain/gen_state.js'
 import { readKernels } from '../verify/check/specs.js'
@@ -60,18 +61,14 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
   const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
-  const { notesOf } = await import('../schedule/notes.js')
   const notes = new Map<string, readonly KernelNote[]>()
   // Instances of an op differ in the bytes of a note only.
-  const see = (mapped: MappedKernel): void => {
-    const { name: op, source } = mapped.instance.kernel
-    if (!notes.has(op))
-      notes.set(
-        op,
-        notesOf(mapped).map((note) => ({ ...note, ...source, op })),
-      )
+  const see = ({ kernel: { name: op, source }, notes: found = [] }: Written): void => {
+    const own = found.map((note) => ({ ...note, ...source, op }))
+    if (!notes.has(op)) notes.set(op, own)
   }
-  const files = read.locating(() => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, see))
+  const all = () => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, openKept(root), see)
+  const files = read.locating(all)
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })

@@ -7,14 +7,15 @@ import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
+import { type Kept, nothingKept } from '../kept.js'
 import type { Schedule } from '../lang/plan.js'
 import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import { type MappedKernel, stepsOf } from '../schedule/mapped.js'
+import { notesOf } from '../schedule/notes.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
@@ -32,13 +33,14 @@ import { ownHeaders } from './own_monoids.js'
 import { registryText } from './registry.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { placeText, render } from './templates.js'
+import { textsOf, type Written } from './texts.js'
 
 /** Files by path relative to `generated/`. */
 export type GeneratedFiles = ReadonlyMap<string, string>
 
 /**
  * Every file for all instances of the given kernels.
- * @param see is shown how each instance is scheduled
+ * @param see is shown what is written of each instance
  * @throws usage `emit.duplicate` when two kernels have one name; `tuning.*` when the tuning file does not fit the kernels
  */
 export function generate(
@@ -47,12 +49,13 @@ export function generate(
   templates: readonly TemplateKernel[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
-  see?: (mapped: MappedKernel) => void,
+  kept: Kept = nothingKept,
+  see: (written: Written) => void = () => undefined,
 ): GeneratedFiles {
   const instances = kernels.flatMap(allInstances)
   const ofTemplates = templates.flatMap(templateInstances)
   if (tuning !== undefined) refuseUnknown(tuning, [...instances, ...ofTemplates])
-  return generateInstances(instances, plans, ofTemplates, tuning, schedules, see)
+  return generateInstances(instances, plans, ofTemplates, tuning, schedules, kept, see)
 }
 
 /** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key; `tuning.choice`, `tuning.order` */
@@ -62,21 +65,22 @@ export function generateInstances(
   templates: readonly TemplateInstance[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
-  see: (mapped: MappedKernel) => void = () => undefined,
+  kept: Kept = nothingKept,
+  see: (written: Written) => void = () => undefined,
 ): GeneratedFiles {
+  const how = { tuning, schedules, kept }
   const written = [
-    ...instances.map((instance): Written => {
-      const mapped = mapKernel(instance, tuning, own(schedules, instance.kernel.name))
-      see(mapped)
-      const { key } = mapped
-      return { ...instance, key, variants: variantLines(mapped), text: emitInstance(mapped) }
+    ...textsOf(instances, how, (instance, measured, schedule) => {
+      const mapped = mapKernel(instance, measured, schedule)
+      return { key: mapped.key, variants: variantLines(mapped), text: emitInstance(mapped), notes: notesOf(mapped) }
     }),
-    ...templates.map((template): Written => {
-      const text = emitTemplate(template, { tuning })
-      const tiles = tunedTiles(template.kernel, template.types, tuning)
-      return { ...template, dims: {}, variants: tileLines(template, tiles), tiles, text }
+    ...textsOf(templates, how, (template, measured) => {
+      const tiles = tunedTiles(template.kernel, template.types, measured)
+      const text = emitTemplate(template, { tuning: measured })
+      return { key: template.key, variants: tileLines(template, tiles), tiles, text }
     }),
   ].sort((a, b) => (a.key < b.key ? -1 : 1))
+  for (const each of written) see(each)
   const twin = written.find(({ key }, i) => key === written[i + 1]?.key)
   if (twin !== undefined) {
     const { file, line } = twin.kernel.source
@@ -157,18 +161,6 @@ const tileLines = ({ key }: TemplateInstance, tiles: readonly TunedTile[]): Writ
       when: `on ${architecture} for ${sizeName({ length, depth })}, ${rows}: ${reason}`,
     }
   })
-
-/** An instance of either kind, and its text. */
-export interface Written {
-  readonly kernel: Kernel | TemplateKernel
-  readonly types: Instance['types']
-  readonly dims: Instance['dims']
-  readonly key: string
-  readonly variants: readonly { readonly name: string; readonly schedule: string; readonly when: string }[]
-  /** Of a template kernel: its measured tiles. */
-  readonly tiles?: readonly TunedTile[]
-  readonly text: string
-}
 
 export const cudaPath = (key: string): string => `cuda/${key}.cu`
 
