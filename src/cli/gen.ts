@@ -4,9 +4,9 @@
  */
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
-import type { Written } from '../emit/texts.js'
 import { findingError } from '../errors.js'
-import type { SourceSpan } from '../ir/kernel.js'
+import type { Kernel, SourceSpan } from '../ir/kernel.js'
+import type { TemplateKernel } from '../ir/template.js'
 import { openKept } from '../kept.js'
 import type { Note } from '../schedule/notes.js'
 import { noteGen } from '../toolchain/gen_state.js'
@@ -63,12 +63,16 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
   const notes = new Map<string, readonly KernelNote[]>()
   // Instances of an op differ in the bytes of a note only.
-  const see = ({ kernel: { name: op, source }, notes: found = [] }: Written): void => {
-    const own = found.map((note) => ({ ...note, ...source, op }))
-    if (!notes.has(op)) notes.set(op, own)
+  const see = ({ name: op, source }: Kernel | TemplateKernel, found: readonly Note[]): void => {
+    if (!notes.has(op))
+      notes.set(
+        op,
+        found.map((note) => ({ ...note, ...source, op })),
+      )
   }
-  const all = () => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, openKept(root), see)
-  const files = read.locating(all)
+  const files = read.locating(() =>
+    generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, { kept: openKept(root), see }),
+  )
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })

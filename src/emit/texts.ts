@@ -23,9 +23,9 @@ export interface Written {
   readonly variants: readonly { readonly name: string; readonly schedule: string; readonly when: string }[]
   /** Of a template kernel: its measured tiles. */
   readonly tiles?: readonly TunedTile[]
-  /** What the schedule cannot compute well. */
-  readonly notes?: readonly Note[]
   readonly text: string
+  /** Of a row program: what of it cannot be computed well. */
+  readonly notes?: readonly Note[]
 }
 
 /** What is made of an instance. */
