@@ -1,30 +1,30 @@
 /**
- * The kernels of a mapped kernel as CUDA text: the frame around the passes. An elementwise program is one kernel; a row
- * program is two templates over the team, one that keeps rows in registers and one that reads them again.
+ * The kernels of a mapped kernel as CUDA text: the frame around the passes. An elementwise program is one kernel; row
+ * programs are in row_kernels.ts.
  */
-import CodeBlockWriter from 'code-block-writer'
-import { dtypeInfo } from '../ir/dtype.js'
-import { resolveDType } from '../ir/instance.js'
-import type { Kernel, RowAxis, TensorParam } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
+import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
 import { visitKernel } from '../ir/walk.js'
 import type { ColumnProgram } from '../schedule/columns.js'
-import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
-import type { ElementwiseProgram, MappedKernel, PieceSteps, RowProgram } from '../schedule/mapped.js'
-import type { Pass, Step } from '../schedule/passes.js'
+import type { ElementwiseProgram, MappedKernel, PieceSteps } from '../schedule/mapped.js'
+import type { Pass } from '../schedule/passes.js'
 import { writeColumns } from './columns.js'
-import { rowLine } from './constructs/index.js'
-import { isAlone } from './constructs/shared_row.js'
-import type { PassContext, Walk } from './context.js'
+import type { PassContext } from './context.js'
 import { operandText, type Scope } from './expression.js'
-import { soonLines } from './loads.js'
+import {
+  type Body,
+  bodyWriter,
+  functionName,
+  lines,
+  newContext,
+  onlyPass,
+  writeIndices,
+  writePeeled,
+  writeStep,
+} from './frame.js'
 import { createNames, handleText, type Names, scalarText } from './names.js'
-import { wholeRows } from './offsets.js'
 import { structTexts } from './own_monoid.js'
-import { ownName } from './own_monoids.js'
-import { writePass } from './pass.js'
-import { meets } from './stages.js'
+import { rowBodies } from './row_kernels.js'
 import { render } from './templates.js'
 
 /** A kernel's parameters besides the amount of work, which is the first where there is one. */
@@ -48,17 +48,6 @@ function usedTensors(kernel: Kernel): readonly TensorParam[] {
   })
   return tensors.filter(({ name }) => read.has(name) || tensors.every(({ updates }) => updates !== name))
 }
-
-/** A writer for the body of a function. */
-export function bodyWriter(level = 1): CodeBlockWriter {
-  const writer = new CodeBlockWriter({ indentNumberOfSpaces: 2, newLine: '\n', useTabs: false })
-  writer.setIndentationLevel(level)
-  return writer
-}
-
-/** Names of the kernel functions in a file. */
-export const functionName = (mapped: MappedKernel, walk: Walk | 'columns'): string =>
-  `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
 /** All kernels of one file. */
 export function kernelTexts(mapped: MappedKernel): KernelTexts {
@@ -86,72 +75,6 @@ function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
     case 'columns':
       return [columnBody(mapped, program, used)]
   }
-}
-
-/** What was written, ending with a line end. */
-export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
-
-interface Body {
-  readonly comment: string
-  readonly template: string
-  /** Threads a block, and one block a multiprocessor: without it ptxas may spill a register or two for a block more. */
-  readonly bounds: string
-  readonly name: string
-  readonly body: string
-}
-
-function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used']): Body[] {
-  const bodies: Body[] = []
-  const width = mapped.generic === true ? ', int VEC' : ''
-  if (program.variants.some((v) => v.chunks !== undefined)) {
-    bodies.push({
-      comment: 'Row values stay in registers: CHUNKS chunks of VEC elements a lane.',
-      template: `template <class Team, int CHUNKS${width}>`,
-      bounds: 'Team::threads, 1',
-      name: functionName(mapped, 'kept'),
-      body: rowBody(mapped, program.kept, 'kept', used),
-    })
-  }
-  if (program.variants.some((v) => v.chunks === undefined)) {
-    bodies.push({
-      comment: 'Any row length: every pass reads and computes the row values it needs again.',
-      template: `template <class Team${width}>`,
-      bounds: `Team::threads, ${rereadBlocks(mapped, program)}`,
-      name: functionName(mapped, 'reread'),
-      body: rowBody(mapped, program.reread, 'reread', used),
-    })
-  }
-  return bodies
-}
-
-function rowBody(mapped: MappedKernel, steps: readonly Step[], walk: Walk, used: Scope['used']): string {
-  const names = createNames(mapped)
-  const frame = bodyWriter()
-  frame.writeLine('heddle::begin_kernel();')
-  frame.writeLine('Team team;')
-  frame.writeLine('int64_t position = team.row();')
-  frame.writeLine('if (position >= rows) return;')
-
-  // What does not wait for a reduction comes first, so that the row can be judged before its passes.
-  const first = steps.findIndex((step) => step.kind !== 'let')
-  const known = steps.slice(0, first)
-  const head = newContext(mapped, walk, names, used)
-  for (const step of known) writeStep(step, head)
-  // Passes in which lanes meet check every chunk, and those that only share a row have none, so a row that has no other need not be
-  // judged. One that is ranked is not either: what it would win in the other passes is less than a second copy of the ranking costs.
-  const all = steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
-  const passes = all.some(({ statements }) => statements.some((s) => passStatementOf(s).meets))
-    ? []
-    : all.filter((pass) => !meets(pass) && !isAlone(pass))
-  const ready = new Set(known.flatMap((step) => (step.kind === 'let' ? [step.name] : [])))
-  const whole = passes.length > 0 ? wholeRows(passes, ready, head.starts, head, head.writer) : undefined
-
-  const body: PassContext = whole === undefined ? head : { ...head, writer: bodyWriter(2), whole }
-  for (const line of soonLines(all, ready, body)) body.writer.writeLine(line)
-  for (const step of steps.slice(first)) writeStep(step, body)
-  writeIndices(mapped, frame, names, used)
-  const start = lines(frame) + lines(head.writer)
-  return whole === undefined ? start : start + render('whole', { condition: whole.condition, body: lines(body.writer) })
 }
 
 function columnBody(mapped: MappedKernel, program: ColumnProgram, used: Scope['used']): Body {
@@ -204,69 +127,6 @@ function writePieces(mapped: MappedKernel, { index, bounds, steps }: PieceSteps,
   writer.write(lines(body.writer))
   writer.writeLine('  return;')
   writer.writeLine('}')
-}
-
-/** Registers a thread has when two blocks that read their rows again share a multiprocessor, less those for addresses. */
-const sharedRegisters = 56
-
-/** Blocks of a reread program that are to share a multiprocessor: two, unless one chunk of every tensor or a search is too much for that. */
-function rereadBlocks({ instance: { kernel, types }, vec }: MappedKernel, { reread }: RowProgram): 1 | 2 {
-  if (reread.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)) return 1
-  const bytes = kernel.tensors.reduce((sum, { dtype }) => sum + vec * dtypeInfo[resolveDType(dtype, types)].bytes, 0)
-  return bytes / dtypeInfo.f32.bytes > sharedRegisters ? 1 : 2
-}
-
-/** The one pass of an elementwise program. */
-export function onlyPass(program: ElementwiseProgram): Pass {
-  const pass = program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))[0]
-  if (pass === undefined) throw new Error('internal: an elementwise program has one pass')
-  return pass
-}
-
-function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
-  const writer = bodyWriter()
-  const { kernel, dims: fixed } = instance
-  return {
-    writer,
-    walk,
-    names,
-    used,
-    tensors: kernel.tensors,
-    fixed,
-    elements: new Map(),
-    shared: new Map(),
-    starts: [],
-    ownName: (own) => ownName(own, kernel),
-    soon: new Map(),
-  }
-}
-
-/** Splits `position` into the row's indices, innermost first. */
-function writeIndices(mapped: MappedKernel, writer: CodeBlockWriter, names: Names, used: Scope['used']): void {
-  const inward = mapped.axes.filter((axis) => axis !== mapped.across).reverse()
-  inward.forEach((axis, i) => {
-    if (i < inward.length - 1) writePeeled(axis, mapped, writer, names, used)
-    else if (used.indices.has(axis.index)) writer.writeLine(`const int ${names.value(axis.index)} = static_cast<int>(position);`)
-  })
-}
-
-/** Splits one index off `position`. */
-function writePeeled(
-  { index, dim }: RowAxis,
-  { instance }: MappedKernel,
-  writer: CodeBlockWriter,
-  names: Names,
-  used: Scope['used'],
-): void {
-  const fixed = own(instance.dims, dim)
-  if (fixed === undefined) used.dims.add(dim)
-  const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
-  writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
-}
-
-function writeStep(step: Step, context: PassContext): void {
-  if (step.kind === 'pass') writePass(step.pass, context)
-  else context.writer.writeLine(rowLine(step, context))
 }
 
 function parameterList({ dims, attrs, tensors }: Parameters, work: string | undefined, names: Names): string {

@@ -9,7 +9,8 @@ import type { ElementwiseProgram, Limit, MappedKernel, RowProgram, Team } from '
 import { statementsOf } from '../schedule/passes.js'
 import { sharedText } from './columns.js'
 import { expressionText, type Scope, wideText } from './expression.js'
-import { bodyWriter, functionName, lines, onlyPass, type Parameters } from './kernel.js'
+import { bodyWriter, functionName, lines, onlyPass } from './frame.js'
+import type { Parameters } from './kernel.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
 
 /** C++ type of a team, as in native/device/team.cuh. */

@@ -1,0 +1,90 @@
+/** What all kernel functions of a mapped kernel share: writers, names, the indices of a row, and the text of a step that runs once a row. */
+import CodeBlockWriter from 'code-block-writer'
+import type { RowAxis } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
+import type { ElementwiseProgram, MappedKernel } from '../schedule/mapped.js'
+import type { Pass, Step } from '../schedule/passes.js'
+import { rowLine } from './constructs/index.js'
+import type { PassContext, Walk } from './context.js'
+import type { Scope } from './expression.js'
+import type { Names } from './names.js'
+import { ownName } from './own_monoids.js'
+import { writePass } from './pass.js'
+
+/** A writer for the body of a function. */
+export function bodyWriter(level = 1): CodeBlockWriter {
+  const writer = new CodeBlockWriter({ indentNumberOfSpaces: 2, newLine: '\n', useTabs: false })
+  writer.setIndentationLevel(level)
+  return writer
+}
+
+/** What was written, ending with a line end. */
+export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
+
+/** Names of the kernel functions in a file. */
+export const functionName = (mapped: MappedKernel, walk: Walk | 'columns'): string =>
+  `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
+
+/** A kernel function, without its parameters. */
+export interface Body {
+  readonly comment: string
+  readonly template: string
+  /** Threads a block, and one block a multiprocessor: without it ptxas may spill a register or two for a block more. */
+  readonly bounds: string
+  readonly name: string
+  readonly body: string
+}
+
+/** The one pass of an elementwise program. */
+export function onlyPass(program: ElementwiseProgram): Pass {
+  const pass = program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))[0]
+  if (pass === undefined) throw new Error('internal: an elementwise program has one pass')
+  return pass
+}
+
+/** A context for the steps of a function, with a writer of its own. */
+export function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
+  const writer = bodyWriter()
+  const { kernel, dims: fixed } = instance
+  return {
+    writer,
+    walk,
+    names,
+    used,
+    tensors: kernel.tensors,
+    fixed,
+    elements: new Map(),
+    shared: new Map(),
+    starts: [],
+    ownName: (own) => ownName(own, kernel),
+    soon: new Map(),
+  }
+}
+
+/** Splits `position` into the row's indices, innermost first. */
+export function writeIndices(mapped: MappedKernel, writer: CodeBlockWriter, names: Names, used: Scope['used']): void {
+  const inward = mapped.axes.filter((axis) => axis !== mapped.across).reverse()
+  inward.forEach((axis, i) => {
+    if (i < inward.length - 1) writePeeled(axis, mapped, writer, names, used)
+    else if (used.indices.has(axis.index)) writer.writeLine(`const int ${names.value(axis.index)} = static_cast<int>(position);`)
+  })
+}
+
+/** Splits one index off `position`. */
+export function writePeeled(
+  { index, dim }: RowAxis,
+  { instance }: MappedKernel,
+  writer: CodeBlockWriter,
+  names: Names,
+  used: Scope['used'],
+): void {
+  const fixed = own(instance.dims, dim)
+  if (fixed === undefined) used.dims.add(dim)
+  const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
+  writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
+}
+
+export function writeStep(step: Step, context: PassContext): void {
+  if (step.kind === 'pass') writePass(step.pass, context)
+  else context.writer.writeLine(rowLine(step, context))
+}
