@@ -1,7 +1,8 @@
 /**
  * What ships as JavaScript. `dist/` is the npm package: the command, the library and the specs, with dependencies left to npm.
  * `dist/portable.mjs` is the one file of the portable bundle: everything inside except the front end, whose TypeScript compiler
- * would be most of it and which a machine that only runs models does not need.
+ * would be most of it and which a machine that only runs models does not need. `dist/explorer.js` is the script of the pages that
+ * `heddle explore` writes, with its libraries inside.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -9,6 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type Plugin } from 'rolldown'
 import packaged from './package.json' with { type: 'json' }
+import { digestOf } from './src/source_digest.js'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 const dependencies = Object.keys(packaged.dependencies).map((name) => new RegExp(`^${name}(/|$)`))
@@ -41,6 +43,15 @@ const shippedManifest: Plugin = {
   },
 }
 
+/** The digest of the sources, which the package has no need to hash at every start. */
+const ownDigest: Plugin = {
+  name: 'own-digest',
+  load: (id) =>
+    id === join(root, 'src', 'compiler_digest.ts')
+      ? `export const compilerDigest = () => ${JSON.stringify(digestOf(join(root, 'src')))}`
+      : null,
+}
+
 const common = {
   platform: 'node',
   resolve: { alias: { 'heddle/std': join(root, 'src', 'std', 'index.ts'), heddle: join(root, 'src', 'index.ts') } },
@@ -50,7 +61,7 @@ const common = {
 export default defineConfig([
   {
     ...common,
-    plugins: [shippedManifest],
+    plugins: [shippedManifest, ownDigest],
     input: {
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
@@ -68,7 +79,13 @@ export default defineConfig([
   {
     ...common,
     input: 'src/cli/bin.ts',
-    plugins: [shippedManifest, withoutFrontend],
+    plugins: [shippedManifest, ownDigest, withoutFrontend],
     output: { file: 'dist/portable.mjs', codeSplitting: false, minify: 'dce-only' },
+  },
+  {
+    platform: 'browser',
+    tsconfig: false,
+    input: 'src/explorer/client/main.ts',
+    output: { file: 'dist/explorer.js', format: 'iife', codeSplitting: false, minify: true },
   },
 ])

@@ -8,10 +8,11 @@ import { join, resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
-import type { SourceSpan } from '../ir/kernel.js'
+import { allInstances, instanceKey } from '../ir/instance.js'
+import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
-import { isTemplate } from '../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type BuildReport, installation, readBuildReport, searchManifests } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
 import { readKernels } from '../verify/check/specs.js'
@@ -25,6 +26,8 @@ export interface Inspection {
   readonly body: string
   readonly ir: string
   readonly schedules: KernelEntry['variants']
+  /** What the schedule cannot compute well, and what it costs. */
+  readonly notes: readonly string[]
   readonly cuda: { readonly file: string; readonly text: string }
   /** One entry per kernel and architecture; empty before a cuda build. */
   readonly resources: BuildReport['kernels']
@@ -39,43 +42,88 @@ function findEntry(kernels: readonly KernelEntry[], name: string): KernelEntry {
   throw usageError('inspect.kernel', `there is no kernel ${name}`, { hint: `known: ${listed.join(', ')}` })
 }
 
+export interface Inspected {
+  readonly inspection: Inspection
+  readonly kernel: Kernel | TemplateKernel
+}
+
 /** @throws usage `inspect.kernel`, `inspect.stale`, and what the front end throws */
 export async function inspect(name: string, options: { readonly specs?: string }, context: CliContext): Promise<Inspection> {
-  const { root } = context
+  const [found] = await inspectAll([name], options.specs, context)
+  if (found === undefined) throw new Error('internal: a kernel without an inspection')
+  return found.inspection
+}
+
+/** Several kernels, for one reading of the specs. @throws as `inspect` */
+export async function inspectAll(
+  names: readonly string[],
+  specs: string | undefined,
+  { root }: Pick<CliContext, 'root'>,
+): Promise<readonly Inspected[]> {
   const { manifest, folderOf } = await searchManifests(root)
-  const entry = findEntry(manifest.kernels, name)
-  const [own] = installation(root).generated
-  const isShipped = folderOf(entry.key) !== own
-  const kernel =
-    (isShipped ? await shippedOp(entry.op, root, options.specs) : undefined) ??
-    (await derived(entry.op, isShipped, root, options.specs))
-  if (kernel === undefined) {
-    throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
-  }
-  const file = join(folderOf(entry.key), entry.file)
-  const report = await readBuildReport(installation(root).report('cuda'))
-  return {
-    key: entry.key,
-    source: kernel.source,
-    body: await declarationAt(sourcePath(isShipped ? packageRoot() : root, kernel.source), kernel.source),
-    ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
-    schedules: entry.variants,
-    cuda: { file, text: await readFile(file, 'utf8') },
-    resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
-  }
+  const entries = names.map((name) => findEntry(manifest.kernels, name))
+  const { generated, report: reportOf } = installation(root)
+  const isShipped = ({ key }: KernelEntry): boolean => folderOf(key) !== generated[0]
+  const kernels = await kernelsOf(entries, isShipped, root, specs)
+  const report = await readBuildReport(reportOf('cuda'))
+  return Promise.all(
+    entries.map(async (entry): Promise<Inspected> => {
+      const kernel = kernels.get(entry.op)
+      if (kernel === undefined) {
+        throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
+      }
+      const file = join(folderOf(entry.key), entry.file)
+      const inspection = {
+        key: entry.key,
+        source: kernel.source,
+        body: await declarationAt(sourcePath(isShipped(entry) ? packageRoot() : root, kernel.source), kernel.source),
+        ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
+        schedules: entry.variants,
+        notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
+        cuda: { file, text: await readFile(file, 'utf8') },
+        resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
+      }
+      return { inspection, kernel }
+    }),
+  )
 }
 
-/** A shipped op, without a look at any plan. */
-async function shippedOp(op: string, root: string, specs: string | undefined) {
-  const { readSearched } = await import('../frontend/index.js')
-  const { standard } = await readSearched(root, specs, { shipped: true, ops: [op], graphs: false })
-  return standard.find(({ name }) => name === op)
+/** The notes of an instance by its key. */
+async function notesOn(kernel: Kernel, key: string): Promise<readonly string[]> {
+  const [{ mapKernel }, { notesOf }] = await Promise.all([import('../schedule/map.js'), import('../schedule/notes.js')])
+  const mapped = allInstances(kernel).find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key)
+  return mapped === undefined ? [] : notesOf(mapKernel(mapped)).map(({ message }) => message)
 }
 
-/** A kernel of the project's ops and plans, or of the shipped ones besides. */
-async function derived(op: string, shipped: boolean, root: string, specs: string | undefined) {
-  const { kernels, templates } = await readKernels(root, specs, { shipped })
-  return [...kernels, ...templates].find(({ name }) => name === op)
+/** Kernels by the names of their ops: shipped ops without a look at any plan, the project's and what plans derive for it. */
+async function kernelsOf(
+  entries: readonly KernelEntry[],
+  isShipped: (entry: KernelEntry) => boolean,
+  root: string,
+  specs: string | undefined,
+): Promise<ReadonlyMap<string, Kernel | TemplateKernel>> {
+  const found = new Map<string, Kernel | TemplateKernel>()
+  const add = (kernels: readonly (Kernel | TemplateKernel)[], ops: readonly string[]): void => {
+    for (const kernel of kernels) if (ops.includes(kernel.name)) found.set(kernel.name, kernel)
+  }
+  const derive = async (ops: readonly string[], shipped: boolean): Promise<void> => {
+    if (ops.length === 0) return
+    const { kernels, templates } = await readKernels(root, specs, { shipped })
+    add([...kernels, ...templates], ops)
+  }
+  const opsOf = (some: readonly KernelEntry[]): string[] => [...new Set(some.map(({ op }) => op))]
+  const shipped = opsOf(entries.filter(isShipped))
+  if (shipped.length > 0) {
+    const { readSearched } = await import('../frontend/index.js')
+    const { standard } = await readSearched(root, specs, { shipped: true, ops: shipped, graphs: false })
+    add(standard, shipped)
+  }
+  await derive(
+    shipped.filter((op) => !found.has(op)),
+    true,
+  )
+  await derive(opsOf(entries.filter((entry) => !isShipped(entry))), false)
+  return found
 }
 
 /** Where a kernel was written: in the project, or in the package where it is of the standard library. */
@@ -106,6 +154,7 @@ function printInspection(found: Inspection): string {
     section(`body (${found.source.file}:${found.source.line})`, found.body),
     section('ir', found.ir),
     section('schedule', schedules.join('\n')),
+    ...(found.notes.length === 0 ? [] : [section('notes', found.notes.join('\n'))]),
     section(`cuda (${found.cuda.file})`, found.cuda.text),
     section('ptxas', resources.join('\n') || 'not built for cuda: run `heddle build --target cuda`'),
   ].join('\n')

@@ -22,7 +22,7 @@ export function bodyWriter(level = 1): CodeBlockWriter {
 export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
 
 /** Names of the kernel functions in a file. */
-export const functionName = (mapped: MappedKernel, walk: Walk | 'columns'): string =>
+export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'totals'): string =>
   `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
 /** A kernel function, without its parameters. */
@@ -31,6 +31,8 @@ export interface Body {
   readonly template: string
   /** Threads a block, and one block a multiprocessor: without it ptxas may spill a register or two for a block more. */
   readonly bounds: string
+  /** Parameters in front of the others, where they are not those of the program's kind. */
+  readonly first?: readonly string[]
   readonly name: string
   readonly body: string
 }

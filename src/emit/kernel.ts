@@ -26,6 +26,7 @@ import { createNames, handleText, type Names, scalarText } from './names.js'
 import { structTexts } from './own_monoid.js'
 import { rowBodies } from './row_kernels.js'
 import { render } from './templates.js'
+import { totalBodies } from './total_kernels.js'
 
 /** A kernel's parameters besides the amount of work, which is the first where there is one. */
 export interface Parameters {
@@ -59,10 +60,12 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
     attrs: instance.kernel.attrs.filter((attr) => used.attrs.has(attr.name)),
     tensors: usedTensors(instance.kernel),
   }
-  const work = { elementwise: 'work', rows: 'rows', columns: undefined }[program.kind]
-  const list = parameterList(parameters, work, createNames(mapped))
-  const texts = [...structTexts(instance.kernel), ...bodies.map((body) => render('kernel', { ...body, parameters: list }))]
-  return { text: texts.join('\n'), parameters }
+  const work = { elementwise: ['const int64_t work'], rows: ['const int64_t rows'], columns: [], totals: [] }[program.kind]
+  const names = createNames(mapped)
+  const texts = bodies.map((body) =>
+    render('kernel', { ...body, parameters: parameterList(parameters, body.first ?? work, names) }),
+  )
+  return { text: [...structTexts(instance.kernel), ...texts].join('\n'), parameters }
 }
 
 function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
@@ -74,6 +77,8 @@ function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
       return rowBodies(mapped, program, used)
     case 'columns':
       return [columnBody(mapped, program, used)]
+    case 'totals':
+      return totalBodies(mapped, program, used)
   }
 }
 
@@ -129,9 +134,9 @@ function writePieces(mapped: MappedKernel, { index, bounds, steps }: PieceSteps,
   writer.writeLine('}')
 }
 
-function parameterList({ dims, attrs, tensors }: Parameters, work: string | undefined, names: Names): string {
+function parameterList({ dims, attrs, tensors }: Parameters, first: readonly string[], names: Names): string {
   return [
-    ...(work === undefined ? [] : [`const int64_t ${work}`]),
+    ...first,
     ...dims.map((dim) => `const int ${names.dim(dim)}`),
     ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
     ...tensors.map((tensor) => `const ${handleText(tensor, names)} ${names.tensor(tensor.name)}`),

@@ -1,15 +1,17 @@
 /** Applies every plan of a project to the graphs it is for, and collects the kernels they derive. Runs when CUDA is generated. */
-import { concerning, usageError } from '../errors.js'
+import { concerning, inTurn, usageError } from '../errors.js'
+import { contentKey } from '../ir/content.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { isKernelName, own } from '../ir/own.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
-import { checkMeaning, contentOf, type Verified } from './check/meaning.js'
+import { checkMeaning, contentOf, type DerivedGroup, type Verified } from './check/meaning.js'
 import { commonConstants } from './graph/constants.js'
-import { graphOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
+import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
 
 export interface Planned {
   /** Derived row programs and templates of all plans. */
@@ -25,7 +27,8 @@ export interface Planned {
  * @param ops kernels of the ops the graphs use
  * @param layouts layouts that edges and int8 weights may have
  * @param verified groups whose kernels were held against their bodies before; others are held against them now
- * @throws usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute something else; `plan.differ` when two plans derive different kernels of one name
+ * @param kept what earlier runs made of plans and groups that follow from the same
+ * @throws one error of all plans that are refused: usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute something else; `plan.differ` when two plans derive different kernels of one name
  */
 export function planAll(
   plans: readonly PlanDecl[],
@@ -33,22 +36,26 @@ export function planAll(
   ops: readonly Kernel[],
   layouts: readonly Layout[] = [],
   verified: Verified = new Set<string>(),
+  kept: Kept = nothingKept,
 ): Planned {
   const layoutsByName = new Map(layouts.map((layout) => [layout.name, layout]))
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
   const made = new Map<string, PlannedKernel>()
   const planned: Record<string, Record<string, Graph>> = {}
   const schedules: Record<string, Schedule> = {}
+  // A plan sees the ops that it follows from, and no others.
+  const apply = (plan: PlanDecl): Applied => {
+    const graph = graphOf(plan, graphs)
+    const seen = opsOf(graph, byName)
+    return kept.of('plan', [asKey(plan), contentKey(graph), contentKey([...seen]), contentKey(layouts)], () => {
+      const { groups, ...result } = applyPlan(graph, plan, seen, layoutsByName, kept)
+      holdGroups(groups, seen, verified)
+      return result
+    })
+  }
   const add = ({ plan, applied }: ResolvedPlan): void => {
-    checkKernelNames(plan)
-    const result = applied ?? applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
-    for (const group of result.groups) {
-      const content = contentOf(group, byName)
-      if (verified.has(content)) continue
-      const nodes = group.nodes.map(({ name }) => name)
-      concerning({ path: ['groups', group.name], nodes }, () => checkMeaning(group, byName))
-      verified.add(content)
-    }
+    checkGroups(plan, byName)
+    const result = applied ?? apply(plan)
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
       const known = made.get(name)
       if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
@@ -65,8 +72,9 @@ export function planAll(
     const graphsOfPlan = own(planned, plan.name) ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
-  for (const resolved of resolveAndApply(plans, graphs, byName, layoutsByName))
-    concerning(subjectOf(resolved.plan), () => add(resolved))
+  checkNames(plans)
+  const resolved = resolveAndApply(plans, graphs, byName, layoutsByName, { apply, kept })
+  inTurn(resolved.map((each) => () => concerning(subjectOf(each.plan), () => add(each))))
   const kernels = [...made.values()]
   return {
     kernels: kernels.flatMap((kernel) => (isTemplate(kernel) ? [] : [kernel])),
@@ -76,15 +84,62 @@ export function planAll(
   }
 }
 
-/** Groups name kernels, whose names stand in generated text. @throws usage `plan.name` */
-function checkKernelNames({ name, groups }: PlanDecl): void {
-  const wrong = groups.find(({ kernel }) => !isKernelName(kernel))
-  if (wrong === undefined) return
-  const shown = JSON.stringify(wrong.kernel)
-  throw usageError('plan.name', `plan ${name}: group name ${shown} is not allowed`, {
-    hint: 'write it like bias_residual',
-    about: { path: ['groups', wrong.kernel] },
-  })
+/** Holds groups against their bodies that were not before. @throws usage `plan.meaning` */
+function holdGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
+  for (const group of groups) {
+    const content = contentOf(group, ops)
+    if (verified.has(content)) continue
+    const nodes = group.nodes.map(({ name }) => name)
+    concerning({ path: ['groups', group.name], nodes }, () => checkMeaning(group, ops))
+    verified.add(content)
+  }
+}
+
+/**
+ * Groups name kernels, whose names stand in generated text, and hold nodes.
+ * @throws usage `plan.name`; `plan.differ` for the name of an op; `plan.empty`; `plan.overlap` for a node that a group names twice
+ */
+function checkGroups({ name, groups, library = [] }: PlanDecl, ops: ReadonlyMap<string, Kernel>): void {
+  for (const { kernel, occurrences } of groups) {
+    const about = { path: ['groups', kernel] }
+    if (!isKernelName(kernel))
+      throw usageError('plan.name', `plan ${name}: group name ${JSON.stringify(kernel)} is not allowed`, {
+        hint: 'write it like bias_residual',
+        about,
+      })
+    if (ops.has(kernel) && !library.includes(kernel))
+      throw usageError('plan.differ', `plan ${name}: a group is called ${kernel}, and so is an op`, {
+        hint: 'rename the group',
+        about,
+      })
+    if (occurrences.some((nodes) => nodes.length === 0))
+      throw usageError('plan.empty', `plan ${name}: group ${kernel} holds no node`, {
+        hint: 'name the nodes that become one kernel, or leave the group out',
+        about,
+      })
+    const twice = occurrences.flatMap((nodes) => nodes.filter((node, at) => nodes.indexOf(node) !== at))[0]
+    if (twice !== undefined)
+      throw usageError('plan.overlap', `plan ${name}: group ${kernel} names node ${twice} twice`, {
+        hint: 'a node is computed once',
+        about: { path: ['groups', kernel, twice] },
+      })
+  }
+}
+
+/** @throws usage `plan.duplicate` for a second plan of one name for one graph */
+function checkNames(plans: readonly PlanDecl[]): void {
+  const seen = new Set<string>()
+  inTurn(
+    plans.map(({ name, graph, written }) => () => {
+      const key = `${name} for ${graph}`
+      if (seen.has(key))
+        throw usageError('plan.duplicate', `two plans for ${graph} are called ${name}`, {
+          hint: 'a plan is asked for by its name: give each one of its own',
+          about: { written },
+        })
+      seen.add(key)
+    }),
+  )
 }
 
 /** @throws usage `plan.schedule` for a kernel the plan does not derive as a row program, and for two schedules of one kernel */

@@ -7,6 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import { HeddleError, usageError } from '../../errors.js'
+import { contentKey } from '../../ir/content.js'
 import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
@@ -21,7 +22,6 @@ import { graphFacts } from '../facts.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
 import { attrOf, runNodes } from './compose.js'
-import { contentKey } from './content.js'
 import { drawAttrs, drawDims, drawnPacking, drawValues, randomFrom } from './inputs.js'
 
 /** A group of a plan, and what was derived from it. */

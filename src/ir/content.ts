@@ -1,0 +1,60 @@
+/**
+ * Keys of plain data by content: equal texts for values that say the same, and only for those, in every process. Serialised forms will not do:
+ * V8 writes the same number in two ways, by how the code that made it was compiled. Each object's key is made once, which holds since graphs,
+ * kernels and what is derived from them are never changed.
+ */
+import { createHash } from 'node:crypto'
+import type { Expr } from './expr.js'
+import { keyOf } from './keys.js'
+
+const keys = new WeakMap<object, string>()
+
+/** 132 bits of a digest. */
+const keyLength = 22
+
+/** @throws internal where the value holds functions, symbols or typed arrays */
+export function contentKey(value: unknown): string {
+  if (typeof value === 'object' && value !== null) return keyOfObject(value)
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'function' || typeof value === 'symbol') throw new Error(`internal: a ${typeof value} has no content`)
+  return Object.is(value, -0) ? '-0' : `${typeof value === 'bigint' ? 'n' : ''}${value}`
+}
+
+function keyOfObject(value: object): string {
+  const known = keys.get(value)
+  if (known !== undefined) return known
+  const key = createHash('sha256').update(textOf(value)).digest('base64url').slice(0, keyLength)
+  keys.set(value, key)
+  return key
+}
+
+function textOf(value: object): string {
+  // Expressions may be deeper than calls can nest.
+  if (isExpr(value)) return `expr ${keyOf(value)}`
+  if (Array.isArray(value)) return `list ${value.map(contentKey).join(' ')}`
+  if (value instanceof Map) return `map ${[...value].map(contentKey).join(' ')}`
+  if (value instanceof Set) return `set ${[...value].map(contentKey).join(' ')}`
+  if (ArrayBuffer.isView(value)) throw new Error('internal: content is written out for numbers in lists alone')
+  return `record ${Object.entries(value)
+    .map(([name, each]) => `${JSON.stringify(name)}: ${contentKey(each)}`)
+    .join(' ')}`
+}
+
+/** What expressions of each kind hold besides their kind and type: what else looks like one holds something else. */
+const fields: Readonly<Record<Expr['kind'], readonly string[]>> = {
+  const: ['value'],
+  dim: ['name'],
+  attr: ['name'],
+  index: ['name'],
+  local: ['name'],
+  element: ['row', 'index'],
+  load: ['tensor', 'indices'],
+  call: ['fn', 'args'],
+  fold: ['monoid', 'length', 'index', 'value'],
+}
+
+function isExpr(value: object): value is Expr {
+  if (!('kind' in value && 'type' in value && typeof value.kind === 'string' && Object.hasOwn(fields, value.kind))) return false
+  const wanted = fields[value.kind as Expr['kind']]
+  return Object.keys(value).length === wanted.length + 2 && wanted.every((name) => Object.hasOwn(value, name))
+}

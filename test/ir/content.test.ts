@@ -1,0 +1,52 @@
+/** Keys by content: the same for what says the same, however it was made, and for nothing else. */
+import { describe, expect, it } from 'vitest'
+import { call, f32, index, local } from '../../src/ir/build.js'
+import { contentKey } from '../../src/ir/content.js'
+
+describe('contentKey', () => {
+  it('is the same for copies, and for parts that are shared or not', () => {
+    const part = { extent: [1, 2], of: call('mul', local('a'), index('i')) }
+    const shared = { left: part, right: part }
+    expect(contentKey(shared)).toBe(contentKey(structuredClone(shared)))
+    expect(contentKey(shared)).toBe(contentKey({ left: structuredClone(part), right: structuredClone(part) }))
+  })
+  it('is the same for a number that is stored as an integer and as a double', () => {
+    // The first element makes the list one of doubles.
+    const doubles = [0.5, 7]
+    doubles[0] = 3
+    expect(contentKey({ list: doubles })).toBe(contentKey({ list: [3, 7] }))
+  })
+  const all: readonly unknown[] = [
+    [],
+    {},
+    [[]],
+    [0],
+    [-0],
+    ['0'],
+    [0, 0],
+    [undefined],
+    [null],
+    [true],
+    [Number.NaN],
+    { a: 1 },
+    { a: '1' },
+    { a: undefined },
+    { b: 1 },
+    { a: { b: 1 } },
+    new Map([['a', 1]]),
+    new Map([['a', 2]]),
+    new Set(['a']),
+    new Set(['b']),
+    call('add', local('a'), f32(1)),
+    call('sub', local('a'), f32(1)),
+    call('add', local('b'), f32(1)),
+    call('add', local('a'), f32(2)),
+    { ...call('add', local('a'), f32(1)), more: 1 },
+    { kind: 'index', type: 'i32', name: 'i', extent: 3 },
+    index('i'),
+  ]
+  it('differs for values that differ', () => expect(new Set(all.map(contentKey)).size).toBe(all.length))
+  it.each([[() => 1], [Symbol('s')], [new Float64Array(1)]])('refuses %s', (value) =>
+    expect(() => contentKey({ value })).toThrow('internal'),
+  )
+})
