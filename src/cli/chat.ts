@@ -1,7 +1,7 @@
 /** `heddle run MODEL --chat`: a conversation in a terminal, or over a pipe: a line is a message, and its answer is printed as it comes. */
 import { createInterface } from 'node:readline'
 import { usageError } from '../errors.js'
-import type { Llama } from '../models/llama/llama_pipeline.js'
+import type { Llama } from '../models/llama/llama_types.js'
 import { openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
 import { openChat } from '../models/text/chat_session.js'
 import type { CliContext } from './context.js'

@@ -4,14 +4,15 @@
  * derived. What a fact is of may be inside of the kernel: then nobody has to hold to it.
  */
 import type { Count, Domain, ExtentFact, Facts, Packed } from '../ir/facts/facts.js'
-import { bothDomains, longestSequence, noFacts, renameCount } from '../ir/facts/facts.js'
+import { bothDomains, noFacts } from '../ir/facts/facts.js'
 import { type AttrValue, type Graph, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import { emptyKernel, type Kernel } from '../ir/kernel.js'
 import { rowMajor } from '../ir/layout.js'
 import { own } from '../ir/own.js'
 import { factorsOf, sumsIntegers } from '../ir/product.js'
-import { type Extent, printExtent, sameExtent } from '../ir/shape.js'
+import { printExtent, sameExtent } from '../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import { Counts, type Member, productOf, sameAttr } from './counts.js'
 import { aliasesOf } from './graph/edit.js'
 import { packingOf } from './graph/pack.js'
 import type { Derived } from './rows/derive.js'
@@ -54,13 +55,6 @@ export function graphFacts(graph: Graph, ops: ReadonlyMap<string, Kernel>): Fact
   return new Composition(graph, nodes, { kernel, inputs: bindings, outputs: [], attrs }, ops).run()
 }
 
-/** A member with its facts: the op's names as the graph's values and extents. */
-interface Member {
-  readonly node: NodeOf<'op'>
-  readonly kernel: Kernel
-  readonly facts: Facts
-}
-
 class Composition {
   readonly #graph: Graph
   readonly #nodes: readonly GroupNode[]
@@ -69,8 +63,7 @@ class Composition {
   readonly #inputs: Record<string, Domain> = {}
   readonly #dims: Record<string, ExtentFact> = {}
   readonly #attrs: Record<string, Facts['attrs'][string]> = {}
-  /** What the kernel's dimensions are in the graph. */
-  readonly #extents = new Map<string, Extent>()
+  readonly #counts: Counts
 
   constructor(
     graph: Graph,
@@ -85,18 +78,11 @@ class Composition {
       const kernel = node.kind === 'op' ? ops.get(node.op) : undefined
       return node.kind === 'op' && kernel !== undefined ? [{ node, kernel, facts: kernel.facts ?? noFacts }] : []
     })
-    for (const { param, shape } of [...derived.inputs, ...derived.outputs]) {
-      const dims = derived.kernel.tensors.find(({ name }) => name === param)?.dims ?? []
-      dims.forEach((dim, axis) => {
-        const extent = shape[axis]
-        // Composite extents of a whole graph are told by their dimensions.
-        if (extent !== undefined && !dim.includes('*')) this.#extents.set(dim, extent)
-      })
-    }
+    this.#counts = new Counts(graph, derived)
   }
 
   run(): Facts {
-    for (const [dim, { factor, dims }] of this.#extents) if (dims.length === 0) this.#dims[dim] = { equal: factor }
+    for (const [dim, { factor, dims }] of this.#counts.extents) if (dims.length === 0) this.#dims[dim] = { equal: factor }
     for (const member of this.#members) {
       for (const [name, domain] of Object.entries(member.facts.inputs)) this.#addInput(member, name, domain)
       for (const [name, fact] of Object.entries(member.facts.dims)) this.#addDim(member, name, fact)
@@ -107,20 +93,13 @@ class Composition {
     return { inputs: this.#inputs, dims: this.#dims, attrs: this.#attrs, results: {} }
   }
 
-  /** The kernel's input that stands for a value, under whatever shape. */
-  #input(id: ValueId | undefined): string | undefined {
-    if (id === undefined) return undefined
-    const aliases = aliasesOf(this.#graph.nodes, id)
-    return this.#derived.inputs.find(({ value }) => aliases.has(value))?.param
-  }
-
   #addInput(member: Member, name: string, domain: Domain): void {
-    const param = this.#input(member.node.inputs[name])
+    const param = this.#counts.input(member.node.inputs[name])
     // Beside other terms, whole int8 would hide those.
     if (param === undefined || this.#isInt8(param)) return
     const bound = (counts: readonly Count[] | undefined) =>
       (counts ?? []).flatMap((count) => {
-        const here = this.#count(member, count)
+        const here = this.#counts.of(member, count)
         return here === undefined ? [] : [here]
       })
     const { from, to, packed, divide, scales, ...rest } = domain
@@ -140,7 +119,7 @@ class Composition {
   /** By what draws are divided: what they multiply may be a product inside of the kernel, which is as large as the root of its length. */
   #scaling(member: Member, divide: Count, scales: string | undefined): Pick<Domain, 'divide' | 'scales'> {
     const id = scales === undefined ? undefined : member.node.inputs[scales]
-    const outside = this.#input(id)
+    const outside = this.#counts.input(id)
     if (outside !== undefined || id === undefined) return { divide, ...(outside === undefined ? {} : { scales: outside }) }
     const aliases = aliasesOf(this.#graph.nodes, id)
     const product = this.#nodes.find((node) => node.kind === 'matmul' && aliases.has(node.out))
@@ -148,18 +127,18 @@ class Composition {
     const { a, out } = product.subscripts
     const shape = this.#graph.values[product.a]?.shape ?? []
     const summed = a.flatMap((axis, i) => {
-      const count = out.includes(axis) ? undefined : this.#extent(shape[i])
+      const count = out.includes(axis) ? undefined : this.#counts.extent(shape[i])
       return count === undefined ? [] : [count]
     })
     return { divide: productOf(1, summed) }
   }
 
   #packed(member: Member, { role, batch, rows, seq }: Packed): Packed | undefined {
-    const [here, where] = [batch, rows].map((count) => this.#count(member, count))
+    const [here, where] = [batch, rows].map((count) => this.#counts.of(member, count))
     if (here === undefined) return undefined
     // Where an author packs, ops beside take the same rows with padding: no sequence is longer than that.
     const padded = this.#graph.packing === undefined ? packingOf(this.#graph)?.seq : undefined
-    const longest = seq === undefined ? this.#extent(padded) : this.#count(member, seq)
+    const longest = seq === undefined ? this.#counts.extent(padded) : this.#counts.of(member, seq)
     const packing = { role, batch: here, rows: where ?? 0, ...(longest === undefined ? {} : { seq: longest }) }
     // Dimensions of the kernel that are one extent of the graph are one number here, where tables of rows refer to them.
     for (const count of [here, where, longest]) if (typeof count === 'string') this.#unify(count)
@@ -167,18 +146,19 @@ class Composition {
   }
 
   #unify(dim: string): void {
-    const extent = this.#extents.get(dim)
+    const extent = this.#counts.extents.get(dim)
     if (extent === undefined) return
-    for (const [other, same] of this.#extents) if (other !== dim && sameExtent(extent, same)) this.#dims[other] = { equal: dim }
+    for (const [other, same] of this.#counts.extents)
+      if (other !== dim && sameExtent(extent, same)) this.#dims[other] = { equal: dim }
   }
 
   #addDim(member: Member, name: string, fact: ExtentFact): void {
-    const dim = this.#count(member, name)
+    const dim = this.#counts.of(member, name)
     if (typeof dim !== 'string' || this.#dims[dim]?.equal !== undefined) return
     const { equal, atLeast, atMost, ...rest } = fact
     const moved = Object.fromEntries(
       Object.entries({ equal, atLeast, atMost }).flatMap(([key, count]) => {
-        const here = count === undefined ? undefined : this.#count(member, count)
+        const here = count === undefined ? undefined : this.#counts.of(member, count)
         return here === undefined ? [] : [[key, here]]
       }),
     )
@@ -225,69 +205,7 @@ class Composition {
     if (kernel.tensors.some(({ access, dtype }) => access === 'out' && dtype !== 'i32')) return
     for (const { tensor } of factorsOf(kernel)) this.#inputs[tensor] = { from: [-127], to: [127] }
   }
-
-  /** A count of a member's sizes in those of the kernel. */
-  #count(member: Member, count: Count): Count | undefined {
-    return renameCount(count, (name) => {
-      const attr = member.kernel.attrs.find((each) => each.name === name)
-      return attr === undefined ? this.#dim(member, name) : this.#attr(own(member.node.attrs, name) ?? attr.default)
-    })
-  }
-
-  #attr(value: AttrValue): Count | undefined {
-    if (typeof value === 'number') return value
-    if ('dim' in value) return this.#extent({ factor: 1, dims: [value.dim] })
-    return Object.entries(this.#derived.attrs).find(([, other]) => sameAttr(other, value))?.[0]
-  }
-
-  #dim({ node, kernel }: Member, name: string): Count | undefined {
-    let extent: Extent | undefined
-    for (const { name: tensor, dims } of kernel.tensors) {
-      const axis = dims.indexOf(name)
-      const id = node.inputs[tensor] ?? node.outputs[tensor]
-      if (axis < 0 || id === undefined) continue
-      const shape = this.#graph.values[id]?.shape ?? []
-      extent ??= shape[axis]
-      const param = this.#input(id)
-      const bound = this.#derived.inputs.find((each) => each.param === param)
-      if (bound?.shape.length !== shape.length) continue
-      const dim = this.#derived.kernel.tensors.find((each) => each.name === param)?.dims[axis]
-      if (dim !== undefined && !dim.includes('*')) return dim
-    }
-    return this.#extent(extent)
-  }
-
-  /** An extent of the graph by what the kernel takes. */
-  #extent(extent: Extent | undefined): Count | undefined {
-    if (extent === undefined) return undefined
-    if (extent.dims.length === 0) return extent.factor
-    const whole = this.#named(extent)
-    if (whole !== undefined) return whole
-    const factors = extent.dims.map((dim) => this.#named({ factor: 1, dims: [dim] }))
-    if (factors.some((factor) => factor === undefined)) return undefined
-    const counts = factors.flatMap((factor) => factor ?? [])
-    return productOf(extent.factor, counts)
-  }
-
-  #named(extent: Extent): string | undefined {
-    const dim = [...this.#extents].find(([, other]) => sameExtent(extent, other))?.[0]
-    if (dim !== undefined) return dim
-    const [only] = extent.dims
-    const given = extent.factor === 1 && extent.dims.length === 1 ? only : undefined
-    const attr = Object.entries(this.#derived.attrs).find(
-      ([, value]) => typeof value === 'object' && 'dim' in value && value.dim === given,
-    )
-    if (attr !== undefined) return attr[0]
-    const packing = packingOf(this.#graph)
-    return packing !== undefined && printExtent(packing.seq) === printExtent(extent) ? longestSequence : undefined
-  }
 }
 
 /** The larger of two counts. */
 const most = (a: Count, b: Count): Count => (JSON.stringify(a) === JSON.stringify(b) ? a : ['maximum', a, b])
-
-const productOf = (factor: number, counts: readonly Count[]): Count =>
-  counts.reduce<Count>((left, right) => (left === 1 ? right : ['mul', left, right]), factor)
-
-const sameAttr = (a: AttrValue | undefined, b: AttrValue | undefined): boolean =>
-  a !== undefined && JSON.stringify(a) === JSON.stringify(b)

@@ -1,4 +1,5 @@
 /** Values that are expensive to make, kept while they recur: programs by their shape. */
+import { HeddleError } from '../errors.js'
 
 export interface Cache<T> {
   get(key: string, make: () => T): T
@@ -31,3 +32,20 @@ export function lruCache<T extends Promise<unknown>>(capacity: number, evict: (v
     },
   }
 }
+
+/** A cache of what holds memory until it is released: evicted, it is, unless it was never made. */
+export const releasingCache = <T extends { release(): void }>(capacity: number): Cache<Promise<T>> =>
+  lruCache(capacity, (evicted) =>
+    evicted.then(
+      (value) => value.release(),
+      () => {},
+    ),
+  )
+
+/** What `open` makes; where device memory is short, what a cache keeps makes room first. No run may use that then. */
+export const makingRoom = <T>(kept: Pick<Cache<unknown>, 'clear'>, open: () => Promise<T>): Promise<T> =>
+  open().catch(async (error: unknown) => {
+    if (!(error instanceof HeddleError) || !['states.memory', 'device.memory'].includes(error.code)) throw error
+    await kept.clear()
+    return open()
+  })

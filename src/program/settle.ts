@@ -15,8 +15,9 @@ import type { CompiledProgram, CompiledStep, ScaleAttr } from './compiled.js'
 import { placingGraph, type Step, type StepInput, wayTo } from './conversions.js'
 import { Forms } from './forms.js'
 import { type Held, heldBy, printHeld, raggedOf, sameHeld } from './held.js'
-import { makerOf, nameOf, PlanGraphs } from './plan_graphs.js'
+import { PlanGraphs } from './plan_graphs.js'
 import type { ModelPlan } from './plans.js'
+import { scaleSite } from './scale_site.js'
 
 export interface CompileOptions {
   /** Steps between layouts that plans of the project need where its graphs meet. */
@@ -230,34 +231,15 @@ class Settling {
       name,
       what === 'value' ? given.name : rows(what),
     ])
-    const attrs = Object.entries(scales).map(([attr, as]): [string, ScaleAttr] => [attr, this.#scaleOf(id, as, reader)])
+    const scale = (as: ScaleForm): ScaleAttr => {
+      const site = scaleSite(this.#program, this.#graphs, id)
+      if (site !== undefined) return { ...site, as }
+      const needs = `${reader} needs a scale of ${this.#forms.value(id).name}, and no graph quantises it`
+      throw usageError('plan.form', `plan ${this.#plan.name}: ${needs}`)
+    }
+    const attrs = Object.entries(scales).map(([attr, as]): [string, ScaleAttr] => [attr, scale(as)])
     const label = `${graph.name}(${this.#forms.value(id).name})`
     this.#push(label, graph.graph, Object.fromEntries(wires), { y: this.#forms.add(id, to) }, Object.fromEntries(attrs))
-  }
-
-  /** The scale of a value: that of the first graph that takes it as int8, else of the one it is a result of. */
-  #scaleOf(id: ProgramValueId, as: ScaleForm, reader: string): ScaleAttr {
-    const applications = this.#program.nodes.flatMap((node) => (node.kind === 'application' ? [node] : []))
-    const taken = applications.flatMap((application) => this.#known(application, nameOf(application.inputs, id)))
-    const given = applications.flatMap((application) => {
-      const output = nameOf(application.outputs, id)
-      return this.#known(
-        application,
-        output === undefined ? undefined : makerOf(application.graph, application.graph.outputs[output]),
-      )
-    })
-    const [site] = [...taken, ...given]
-    if (site !== undefined) return { ...site, as }
-    throw usageError(
-      'plan.form',
-      `plan ${this.#plan.name}: ${reader} needs a scale of ${this.#forms.value(id).name}, and no graph quantises it`,
-    )
-  }
-
-  /** What calibration knows a value as that an application reads or makes, where its graph has a scale of it. */
-  #known({ label, graph }: Application, site: string | undefined): Pick<ScaleAttr, 'at' | 'site'>[] {
-    const known = Object.values(this.#graphs.planned(graph).scales ?? {}).some((scale) => scale.site === site)
-    return site !== undefined && known ? [{ at: label, site }] : []
   }
 
   #push(

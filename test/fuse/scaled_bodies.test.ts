@@ -44,3 +44,12 @@ it('what another result is made of takes no factor', () => {
   expect(waysOf(call('mul', x, g), store('z', x))).toBe('g')
   expect(waysOf(call('mul', x, g), store('z', call('add', x, g)))).toBe('')
 })
+
+it('what is stored in parts, or where a condition holds alone, is scaled by no one', () => {
+  expect(waysOf(x, store('y', x))).toBe('')
+  const tensors = [tensor('x', 'in', 'm n'), tensor('y', 'out', 'm n')]
+  const stored = (when: object): Stmt => ({ ...store('y', x), ...when }) as Stmt
+  const ways = (when: object): number =>
+    scaledInputs(kernel('part', 'm n', [axis('m', 'm')], tensors, [stored(when)]), 'y', {}, [undefined, index('factor')]).length
+  expect([ways({}), ways({ when: call('lt', m, c) })]).toEqual([1, 0])
+})

@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { countFor } from '../../src/ir/top_k.js'
-import type { Llama } from '../../src/models/llama/llama_pipeline.js'
+import type { Llama } from '../../src/models/llama/llama_types.js'
 import { logitTolerance } from '../../src/verify/tolerance.js'
 import { hfRule, type Model, plainRule, type Search } from './beam_search.js'
 import { type FamilyName, goldenOf, withEnds, withLlama } from './llama_host.js'

@@ -4,7 +4,8 @@
  */
 import { describe, expect, it } from 'vitest'
 import { beforeEnd } from '../../src/models/decoding/beam_trace.js'
-import { type Llama, type LlamaOptions, loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import type { Llama, LlamaOptions } from '../../src/models/llama/llama_types.js'
 import { int8CacheTolerance, int8Likelihood } from '../../src/verify/tolerance.js'
 import { distance, kernels, scoreOf, spread, underPlan } from './llama_changed.js'
 import { type FamilyName, farthest, folderOf, goldenOf } from './llama_host.js'

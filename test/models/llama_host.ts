@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import { type Llama, type LlamaOptions, loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
+import type { Llama, LlamaOptions } from '../../src/models/llama/llama_types.js'
 import { openSimtKernels } from './simt.js'
 
 export const families = ['llama3', 'mistral', 'phi3', 'qwen2', 'qwen3', 'smollm', 'yarn'] as const

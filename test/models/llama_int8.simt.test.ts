@@ -6,7 +6,7 @@
 import { rm } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { calibrateLlama } from '../../src/models/llama/calibration.js'
-import type { Llama, LlamaOptions } from '../../src/models/llama/llama_pipeline.js'
+import type { Llama, LlamaOptions } from '../../src/models/llama/llama_types.js'
 import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
 import { int8Likelihood, logitTolerance } from '../../src/verify/tolerance.js'
 import {

@@ -3,7 +3,7 @@
  * those for few rows add up otherwise than those for many. Without being asked for, bits differ: the comparison notices it.
  */
 import { expect, it } from 'vitest'
-import type { Llama, LlamaGenerateOptions } from '../../src/models/llama/llama_pipeline.js'
+import type { Llama, LlamaGenerateOptions } from '../../src/models/llama/llama_types.js'
 import { goldenOf, withLlama } from './llama_host.js'
 
 const lengths = [1, 2, 7, 64, 129]

@@ -1,46 +1,20 @@
 /**
  * The factors of products as CUDA text: for each, what is known of one of its rows, and eight neighbours of the row along k. A factor
- * that is a tensor is read; one that is computed runs its row program on the chunk, with what the program folds over the row found once.
+ * that is a tensor is read; what one that is computed runs is in computed_factor.ts.
  */
-
 import { index as indexVar } from '../../ir/build.js'
 import { dtypeInfo, isFloat8 } from '../../ir/dtype.js'
-import type { StmtOf, TensorParam } from '../../ir/kernel.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
-import { freeNames, visit } from '../../ir/walk.js'
 import { classify, offsetOf } from '../../schedule/access.js'
-import { mapKernel } from '../../schedule/map.js'
-import { rowExprs } from '../../schedule/normal.js'
-import { type Pass, passValues, type Step, statementsOf } from '../../schedule/passes.js'
-import type { PassContext } from '../context.js'
-import { expressionText, offsetText, type Scope } from '../expression.js'
-import { bodyWriter, lines } from '../kernel_frame.js'
+import { offsetText, type Scope } from '../expression.js'
+import { bodyWriter, lines } from '../frame.js'
 import { type Names, scalarText, storageText } from '../names.js'
-import { type ChunkAccess, chunkAccesses } from '../offsets.js'
-import { ownName } from '../own_monoids.js'
-import { writePass } from '../pass.js'
 import type { TemplateInstance } from '../template.js'
-import { type IndexText, indexTexts, placed, renamed } from './frame.js'
+import { computedFactor } from './computed_factor.js'
+import { type FactorText, frameOf, isLong, ownAxis, type Place, placeTexts } from './factor_frame.js'
+import { placed, renamed } from './frame.js'
 
 const inline = '__device__ __forceinline__'
-
-/** Names of the parameters of a factor's functions, which nothing else in the file has. */
-interface Frame {
-  readonly matrix: string
-  readonly at: string
-  /** The first element of the chunk. */
-  readonly along: string
-  readonly known: string
-  readonly values: string
-  readonly kept: string
-}
-
-function frameOf({ fresh }: Names): Frame {
-  const [matrix = '', at = '', along = '', known = '', values = '', kept = ''] = 'matrix at along known values kept'
-    .split(' ')
-    .map(fresh)
-  return { matrix, at, along, known, values, kept }
-}
 
 /** The members of the slots' struct that give the factors. */
 export function factorsBody(kernel: MatmulKernel, scope: Scope, types: TemplateInstance['types']): string {
@@ -65,12 +39,6 @@ function elementText(kernel: MatmulKernel, names: Names): string {
   const texts = new Set((wide.length === 0 ? params : wide).map((param) => storageText(param, names)))
   const [text = ''] = texts
   return texts.size === 1 ? text : scalarText.f32
-}
-
-/** Which factor is written, under which names. */
-interface Place {
-  readonly which: number
-  readonly frame: Frame
 }
 
 function factorBody(
@@ -107,17 +75,6 @@ function factorBody(
   return `${head}${lines(second).trimEnd()} {\n${chunk}  }\n${lines(third)}${copyText(kernel, factor, { which, frame }, scope)}`
 }
 
-/** The axis of a factor that is not summed over: m of the left one, n of the others. */
-const ownAxis = (kernel: MatmulKernel, which: number): string => (which === 0 ? kernel.m : kernel.n)
-
-interface FactorText {
-  /** Tensors whose chunks are whole and aligned where rows are: k long, one behind the other. */
-  readonly read: readonly string[]
-  readonly rows: readonly { readonly name: string; readonly type: 'f32' | 'i32' | 'bool' }[]
-  readonly first: string
-  readonly chunk: string
-}
-
 function plainFactor(kernel: MatmulKernel, factor: MatmulFactor, { which, frame }: Place, scope: Scope): FactorText {
   const param = factorParam(kernel, factor)
   const own = ownAxis(kernel, which)
@@ -140,120 +97,6 @@ function plainFactor(kernel: MatmulKernel, factor: MatmulFactor, { which, frame 
   const value = runs ? 'chunk[i]' : `i < valid ? heddle::read(${tensor}, ${at(`(${frame.along} + i)`)}) : 0`
   writer.writeLine(`for (int i = 0; i < VEC; ++i) ${frame.values}[i] = static_cast<Sum>(${value});`)
   return { read: together ? [tensor] : [], rows: [], first: '    return {};\n', chunk: lines(writer) }
-}
-
-/** What a program calls its rows in the functions of a factor: batch axes by the matrix, its own axis by the row there. */
-function placeTexts(
-  { rows }: { readonly rows: readonly { readonly index: string; readonly dim: string }[] },
-  { batch }: MatmulKernel,
-  own: string,
-  frame: Frame,
-  names: Names,
-): ReadonlyMap<string, IndexText> {
-  const outer = rows.filter(({ dim }) => dim !== own)
-  const inner = rows.filter(({ dim }) => dim === own)
-  return new Map([
-    ...indexTexts({ rows: outer }, batch, frame.matrix, names),
-    ...inner.map(({ index }) => [index, { text: frame.at, dims: [] }] as const),
-  ])
-}
-
-function computedFactor(
-  kernel: MatmulKernel,
-  { prologue, tensor }: MatmulFactor,
-  { which, frame }: Place,
-  scope: Scope,
-  types: TemplateInstance['types'],
-): FactorText {
-  if (prologue === undefined) throw new Error(`internal: ${tensor} is not computed`)
-  const { program, across } = mapKernel({ kernel: prologue, types, dims: {} })
-  if (program.kind === 'columns' || program.kind === 'totals')
-    throw new Error(`internal: ${kernel.name} computes ${tensor} across rows`)
-  const steps = program.kind === 'elementwise' ? program.steps : program.reread
-  const last = steps.at(-1)
-  if (across !== undefined || last?.kind !== 'pass' || statementsOf(last.pass, 'loopStore').length !== 1)
-    throw new Error(`internal: ${kernel.name} computes ${tensor} in another order than it multiplies it`)
-  const before = steps.slice(0, -1)
-  const texts = placeTexts(prologue, kernel, ownAxis(kernel, which), frame, scope.names)
-  const tensors = prologue.tensors
-  const kept: Names = { ...scope.names, tensor: (name) => (name === tensor ? frame.kept : scope.names.tensor(name)) }
-  const rows = knownOf(before).filter(({ name }) => usedBy(last.pass).has(name))
-
-  const first = bodyWriter(2)
-  const context = (writer: PassContext['writer'], names: Names, walk: PassContext['walk']): PassContext => ({
-    ...scope,
-    tensors,
-    elements: new Map(),
-    shared: new Map(),
-    names,
-    writer,
-    walk,
-    starts: [],
-    ownName: (own) => ownName(own, prologue),
-    soon: new Map(),
-  })
-  const rowNames = placed(kept, texts, scope.used)
-  const rowContext = context(first, rowNames, 'reread')
-  for (const step of before) writeStep(step, rowContext)
-  first.writeLine(`return {${rows.map(({ name }) => rowNames.value(name)).join(', ')}};`)
-
-  const chunk = bodyWriter(2)
-  const known = rows.map(({ name }) => [name, `${frame.known}.${scope.names.value(name)}`] as const)
-  const inChunk = renamed(rowNames, new Map(known))
-  const { loop } = last.pass
-  const long = tensors.filter((param) => loop.length.kind === 'dim' && isLong(param, loop.length.name))
-  const covers = ({ tensor: of, run }: ChunkAccess): boolean =>
-    run === Number.POSITIVE_INFINITY && long.some(({ name }) => name === of && name !== tensor)
-  const names: Names = { ...inChunk, first: (name) => (name === last.pass.loop.index ? frame.along : inChunk.first(name)) }
-  chunk.writeLine(`const heddle::KeptChunk<VEC> ${frame.kept}{${frame.values}};`)
-  writePass(last.pass, { ...context(chunk, names, 'single'), whole: { covers, condition: '' } })
-  return {
-    read: [
-      ...new Set(
-        chunkAccesses(last.pass)
-          .filter(covers)
-          .map(({ tensor: of }) => kept.tensor(of)),
-      ),
-    ],
-    rows: rows.map(({ name, type }) => ({ name: scope.names.value(name), type })),
-    first: lines(first),
-    chunk: lines(chunk),
-  }
-}
-
-/** Whether a tensor's rows are as long as an axis, and lie one behind the other. */
-const isLong = ({ dims, layout }: Pick<TensorParam, 'dims' | 'layout'>, axis: string): boolean =>
-  layout.name === 'row' && dims.at(-1) === axis
-
-type Known = Pick<StmtOf<'let'>, 'name' | 'type'>
-
-/** The scalars that steps make. */
-const knownOf = (steps: readonly Step[]): readonly Known[] =>
-  steps.flatMap((step): readonly Known[] => {
-    if (step.kind === 'let') return [step]
-    return step.kind === 'pass' ? statementsOf(step.pass, 'reduce') : []
-  })
-
-/** The names a pass reads. */
-function usedBy(pass: Pass): ReadonlySet<string> {
-  const places = pass.rows.flatMap((row) =>
-    row.kind === 'loaded' ? [row.load, ...(row.guard === undefined ? [] : [row.guard])] : rowExprs(row),
-  )
-  const used = new Set<string>()
-  for (const expr of [...places, ...passValues(pass), pass.loop.length]) {
-    visit(expr, (node) => {
-      for (const name of freeNames(node)) used.add(name)
-    })
-  }
-  return used
-}
-
-function writeStep(step: Step, context: PassContext): void {
-  const { writer, names } = context
-  if (step.kind === 'pass') writePass(step.pass, context)
-  else if (step.kind === 'let')
-    writer.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, context)};`)
-  else throw new Error(`internal: a factor has a step ${step.kind}`)
 }
 
 /**

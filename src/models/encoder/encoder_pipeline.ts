@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
-import { findingError, usageError } from '../../errors.js'
+import { findingError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { abortable } from '../../runtime/abortable.js'
@@ -17,11 +17,11 @@ import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
 import { openSession } from '../../runtime/session.js'
 import { openCheckpoint } from '../files/checkpoint.js'
-import { type FloatType, floatTypes } from '../files/convert.js'
+import { expectFloatType, type FloatType } from '../files/convert.js'
 import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
 import { firstRows, idRows } from '../files/token_rows.js'
 import { expectInt8, multipliesInt8 } from '../int8_device.js'
-import { lruCache } from '../lru_cache.js'
+import { releasingCache } from '../lru_cache.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
@@ -94,9 +94,7 @@ export interface Encoder {
 export async function loadEncoder(dir: string, options: EncoderOptions): Promise<Encoder> {
   const { device, library, manifest, dtype = 'f32', seqStep = 8, maxPrograms = 16, scales, signal } = options
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
-  if (!floatTypes.includes(dtype)) {
-    throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
-  }
+  expectFloatType(dtype)
   const config = await readBertConfig(join(dir, 'config.json'))
   const file = await openCheckpoint(dir, signal)
   const weights = bertWeights(config, file, dtype)
@@ -108,14 +106,7 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
   const captures = device.info().kind === 'cuda'
-  const programs = lruCache<Promise<Program>>(
-    maxPrograms,
-    (evicted) =>
-      void evicted.then(
-        (program) => program.release(),
-        () => {},
-      ),
-  )
+  const programs = releasingCache<Program>(maxPrograms)
   const program = (shape: BertShape): Promise<Program> =>
     programs.get(`${shape.batch}x${shape.seq}x${shape.tokens}`, async () => {
       const built = await buildProgram({

@@ -16,6 +16,12 @@ export const floatTypes = ['f32', 'f16', 'bf16'] as const
 
 export type FloatType = (typeof floatTypes)[number]
 
+/** @throws usage `run.dtype` for a type no model runs in, which a caller without types may give */
+export function expectFloatType(dtype: FloatType): void {
+  if (floatTypes.includes(dtype)) return
+  throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
+}
+
 /** A tensor of a checkpoint, in its file or in memory. */
 export type CheckpointTensor = FileTensor | StoredTensor
 

@@ -8,7 +8,17 @@ import { usageError } from '../../errors.js'
 import type { Fold, Graph } from '../../ir/graph.js'
 import { own } from '../../ir/own.js'
 import { findPlan } from '../../program/plans.js'
-import { type ChannelMaxima, channelsOf, type ModelIdentity, modelIdentity, observeChannels } from '../../quant/index.js'
+import {
+  type ChannelMaxima,
+  channelsOf,
+  expectChannels,
+  type ModelIdentity,
+  modelIdentity,
+  observeChannels,
+  type Smoothing,
+  smoothWeights,
+  usualAlpha,
+} from '../../quant/index.js'
 import { decode, encode } from '../../runtime/buffer.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
@@ -132,4 +142,22 @@ function keep(maxima: Map<string, Float32Array>, name: string, found: Float32Arr
 function foldsIn({ plans = {} }: Manifest, { name }: Graph): readonly Fold[] {
   const all = Object.values(plans).flatMap((graphs) => own(graphs, name)?.folds ?? [])
   return all.filter(({ value }, i) => all.findIndex((other) => other.value === value) === i)
+}
+
+type Weights = Readonly<Record<string, Weight>>
+
+/** Weights that take what channels of activations have more than others. @throws usage `smooth.*`, `scales.model` */
+export async function smoothed(
+  config: LlamaConfig,
+  { alpha = usualAlpha, ...given }: Omit<Smoothing, 'dims' | 'alpha'> & { readonly alpha?: number | undefined },
+  { weights, exact }: { readonly weights: Weights; readonly exact: Weights },
+  signal: AbortSignal | undefined,
+): Promise<{ readonly weights: Weights; readonly exact: Weights }> {
+  if (config.quantization !== undefined) {
+    throw usageError('smooth.quantised', 'the weights are int8 already, and factors would be rounded a second time', {
+      hint: 'smooth the float model that they were made of',
+    })
+  }
+  expectChannels(given.channels, await llamaIdentity(config, exact, signal))
+  return smoothWeights({ ...given, alpha, dims: modelDims(config) }, weights, exact, signal)
 }

@@ -3,111 +3,28 @@
  * may have any lengths. What a batch needs on the device is made for each shape and kept while shapes recur.
  */
 import { layouts } from '../../../specs/index.js'
-import type { Manifest } from '../../emit/manifest.js'
 import { HeddleError, usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
-import { type ChannelMaxima, expectChannels, type Smoothing, smoothWeights, usualAlpha } from '../../quant/index.js'
-import type { KernelSource } from '../../runtime/library.js'
-import type { NativeDevice } from '../../runtime/native.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
-import type { Weight } from '../../runtime/weight.js'
-import { type Beams, type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
-import { type FloatType, floatTypes } from '../files/convert.js'
+import { type Beams, type Generation, resolveGeneration } from '../decoding/generation_options.js'
+import { expectFloatType } from '../files/convert.js'
 import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { expectInt8, multipliesInt8 } from '../int8_device.js'
-import { lruCache } from '../lru_cache.js'
+import { makingRoom, releasingCache } from '../lru_cache.js'
 import { turns } from '../turns.js'
-import { llamaIdentity } from './calibration.js'
-import type { LlamaConfig } from './config.js'
+import { smoothed } from './calibration.js'
 import { firstLeg, type Leg, nextLeg } from './legs.js'
+import type { Llama, LlamaGenerateOptions, LlamaOptions } from './llama_types.js'
 import { openLlamaFiles } from './open_files.js'
 import { heldPrefixes } from './prefix.js'
-import { assemblePrompt, assembleSteps, type CacheType, formOf, modelDims, withCaches } from './programs.js'
-import { beamResults, type LlamaResult, type LlamaTokens, newTokens, resultOf, textsOf } from './results.js'
+import { assemblePrompt, assembleSteps, formOf, withCaches } from './programs.js'
+import { beamResults, type LlamaResult, newTokens, resultOf, textsOf } from './results.js'
 import { openRows, type Rows } from './rows.js'
 import { checkPlaces, type Score, scoreRows } from './score.js'
 import { batchesOf, checkCapacity, checkInvariant, limited, type RowsShape, shapeOf, stepsPerRun } from './shapes.js'
 import { startStates } from './start.js'
-import { llamaInt8, llamaWeights, type Rotation, rotations, usualRotation } from './weights.js'
-
-export interface LlamaOptions {
-  readonly device: NativeDevice
-  /** The device's kernel library and the manifest of the text it was built from. */
-  readonly library: KernelSource
-  readonly manifest: Manifest
-  /** Storage type of weights, caches and activations; f32 by default. */
-  readonly dtype?: FloatType
-  /** `unfused` by default. */
-  readonly plan?: string
-  /** How keys and values are cached; as `dtype` says by default. */
-  readonly caches?: CacheType
-  /** Inverse frequencies of the rotation: rounded to the type of the checkpoint by default. */
-  readonly rotation?: Rotation
-  /** Moves what channels of activations have more than others into weights, for plans that quantise rows. */
-  readonly smooth?: { readonly channels: ChannelMaxima; readonly alpha?: number | undefined }
-  /** Ends loading; runs have signals of their own. */
-  readonly signal?: AbortSignal | undefined
-}
-
-interface RunOptions {
-  /** Cases run together. 8 by default. */
-  readonly batch?: number
-  /** Tokens of prompts that are read at once. 2,048 by default; 512 where likelihoods are asked for, which take logits of each. */
-  readonly chunk?: number
-  /**
-   * Rows that everything is computed for, whatever there is of them: caches have `capacity` places, at most 4,096 by default, and prompts
-   * are read in passes of one sequence and at most 512 tokens. Then no choice can be made by how many cases there are, how long they are, how they
-   * are ordered or chunked, or what is cached: a result is the same bit for bit. It may change with the number given here, and with the
-   * capacity.
-   */
-  readonly invariant?: number
-  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
-  readonly capacity?: number
-  readonly signal?: AbortSignal | undefined
-  /** Called after each batch. */
-  readonly progress?: (done: number, total: number) => void
-}
-
-export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {
-  /**
-   * Whether prompts that begin as the texts of the run before, in the same rows of caches of the same shape, are read from where they
-   * differ. What is read in other pieces may differ in its last bits.
-   */
-  readonly reuse?: boolean
-  /** Told before each batch how many tokens of its prompts were found in the caches. */
-  readonly reused?: (tokens: number) => void
-}
-
-export interface ScoreOptions extends RunOptions {
-  /** Places whose logits are returned too. */
-  readonly places?: readonly number[]
-}
-
-export interface Llama {
-  readonly config: LlamaConfig
-  readonly dtype: FloatType
-  readonly plan: string
-  readonly rotation: Rotation
-  /** Device memory of the weights. */
-  readonly weightBytes: number
-  /**
-   * Continues cases in order. Runs of one pipeline follow each other; they never interleave, and a stream that is being read is a run.
-   * @throws usage `generate.*`, `run.batch`, `run.chunk`, `run.sequence`, `run.token`, `run.capacity` before anything runs; finding `run.value`
-   * where words were chosen by what is no number; environment `states.memory` and `device.memory`; the signal's reason when it aborts: what
-   * the run held is freed or used again, and the next run is not affected
-   */
-  generate(cases: readonly TokenCase[], options?: LlamaGenerateOptions): Promise<LlamaResult[]>
-  /** The same, token by token as the device chooses them; the best of beams comes whole. Leaving the loop early ends the run. */
-  stream(cases: readonly TokenCase[], options?: LlamaGenerateOptions): AsyncGenerator<LlamaTokens, void>
-  /**
-   * How likely the model finds each case.
-   * @throws like `generate`; usage `run.sequence` for a case of one token, `run.place` for a place that a case does not have
-   */
-  score(cases: readonly TokenCase[], options?: ScoreOptions): Promise<Score[]>
-  /** Frees weights and everything made for shapes. */
-  release(): void
-}
+import { llamaInt8, llamaWeights, rotations, usualRotation } from './weights.js'
 
 /** Legs that run together. */
 interface LegsRun {
@@ -137,9 +54,7 @@ const anyGeneration: Generation = { choice: { kind: 'greedy' }, repetitionPenalt
 export async function loadLlama(dir: string, options: LlamaOptions): Promise<Llama> {
   const { device, library, manifest, dtype = 'f32', rotation = usualRotation, signal } = options
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
-  if (!floatTypes.includes(dtype)) {
-    throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
-  }
+  expectFloatType(dtype)
   if (!rotations.includes(rotation)) {
     throw usageError('run.rotation', `unknown rotation ${JSON.stringify(rotation)}`, { hint: `known: ${rotations.join(', ')}` })
   }
@@ -163,23 +78,13 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   const prepared = prepareWeights(applications, made.weights, layouts, made.exact, int8)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
-  const kept = lruCache<Promise<Rows>>(keptShapes, (evicted) =>
-    evicted.then(
-      (rows) => rows.release(),
-      () => {},
-    ),
-  )
+  const kept = releasingCache<Rows>(keptShapes)
   const open = (generation: Generation, shape: RowsShape): Promise<Rows> =>
     kept.get(`${formOf(generation)} ${JSON.stringify(shape)}`, () =>
       openRows({ session, config, plan, generation, shape, dtype, stepsPerRun }),
     )
   /** Where memory is short, the shapes that were kept make room: no run uses them now. */
-  const rowsFor = (generation: Generation, shape: RowsShape): Promise<Rows> =>
-    open(generation, shape).catch(async (error: unknown) => {
-      if (!isOutOfMemory(error)) throw error
-      await kept.clear()
-      return open(generation, shape)
-    })
+  const rowsFor = (generation: Generation, shape: RowsShape): Promise<Rows> => makingRoom(kept, () => open(generation, shape))
   /** What was computed of no numbers stays in the caches, so they go with it. */
   const orForget = <T>(run: Promise<T>): Promise<T> =>
     run.catch(async (error: unknown) => {
@@ -334,27 +239,6 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     },
   }
 }
-
-type Weights = Readonly<Record<string, Weight>>
-
-/** @throws usage `smooth.*`, `scales.model` */
-async function smoothed(
-  config: LlamaConfig,
-  { alpha = usualAlpha, ...given }: Omit<Smoothing, 'dims' | 'alpha'> & { readonly alpha?: number | undefined },
-  { weights, exact }: { readonly weights: Weights; readonly exact: Weights },
-  signal: AbortSignal | undefined,
-): Promise<{ readonly weights: Weights; readonly exact: Weights }> {
-  if (config.quantization !== undefined) {
-    throw usageError('smooth.quantised', 'the weights are int8 already, and factors would be rounded a second time', {
-      hint: 'smooth the float model that they were made of',
-    })
-  }
-  expectChannels(given.channels, await llamaIdentity(config, exact, signal))
-  return smoothWeights({ ...given, alpha, dims: modelDims(config) }, weights, exact, signal)
-}
-
-const isOutOfMemory = (error: unknown): boolean =>
-  error instanceof HeddleError && ['states.memory', 'device.memory'].includes(error.code)
 
 function checkChunk(chunk: number): void {
   if (Number.isSafeInteger(chunk) && chunk >= 1) return

@@ -16,7 +16,7 @@ import { openStates, type States } from '../../runtime/states.js'
 import { type BeamSizes, beamParts, beamSizes } from '../decoding/beam_search.js'
 import { candidatesOf, type Generation, mostCandidates } from '../decoding/generation_options.js'
 import type { FloatType } from '../files/convert.js'
-import { lruCache } from '../lru_cache.js'
+import { releasingCache } from '../lru_cache.js'
 import type { LlamaConfig } from './config.js'
 import { fixedPasses, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
 import { type Assembly, assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
@@ -81,12 +81,7 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     states.release()
     throw error
   })
-  const programs = lruCache<Promise<Program>>(keptPasses, (evicted) =>
-    evicted.then(
-      (program) => program.release(),
-      () => {},
-    ),
-  )
+  const programs = releasingCache<Program>(keptPasses)
   const arena = sharedArena(session.device)
   const assemblies = new Map<Given, Assembly>()
   const assemblyOf = (gives: Given): Assembly => {

@@ -5,7 +5,6 @@
  */
 import { layouts } from '../../../specs/index.js'
 import type { Manifest } from '../../emit/manifest.js'
-import { HeddleError, usageError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
@@ -16,9 +15,9 @@ import { type Decoding, openDecoding } from '../decoding/decoding.js'
 import { type DecodingShape, endsOf } from '../decoding/decoding_states.js'
 import { type Generation, type GenerationOptions, resolveGeneration } from '../decoding/generation_options.js'
 import { openCheckpoint } from '../files/checkpoint.js'
-import { type FloatType, floatTypes } from '../files/convert.js'
+import { expectFloatType, type FloatType } from '../files/convert.js'
 import { checkCases, type TokenCase } from '../files/token_cases.js'
-import { lruCache } from '../lru_cache.js'
+import { makingRoom, releasingCache } from '../lru_cache.js'
 import { turns } from '../turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
@@ -92,9 +91,7 @@ const keptShapes = 4
 export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise<Seq2seq> {
   const { device, library, manifest, dtype = 'f32', signal } = options
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
-  if (!floatTypes.includes(dtype)) {
-    throw usageError('run.dtype', `unknown dtype ${JSON.stringify(dtype)}`, { hint: `known: ${floatTypes.join(', ')}` })
-  }
+  expectFloatType(dtype)
   const config = await readSeq2seqConfig(dir)
   const weights = seq2seqWeights(config, await openCheckpoint(dir, signal), dtype)
   const headBias = hasLogitsBias(weights)
@@ -105,23 +102,14 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
   const prepared = prepareWeights(applications, weights, layouts)
   const session = await openSession({ device, library, manifest, layouts, weights: prepared }, signal)
 
-  const decodings = lruCache<Promise<Decoding>>(keptShapes, (evicted) =>
-    evicted.then(
-      (decoding) => decoding.release(),
-      () => {},
-    ),
-  )
+  const decodings = releasingCache<Decoding>(keptShapes)
   const open = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
     decodings.get(`${formOf(generation)} ${JSON.stringify(shape)}`, () =>
       openDecoding({ session, config, plan, encoder, headBias, generation, shape, dtype, stepsPerRun }),
     )
   /** Where memory is short, the shapes that were kept make room: no run uses them now. */
   const decodingFor = (generation: Generation, shape: DecodingShape): Promise<Decoding> =>
-    open(generation, shape).catch(async (error: unknown) => {
-      if (!isOutOfMemory(error)) throw error
-      await decodings.clear()
-      return open(generation, shape)
-    })
+    makingRoom(decodings, () => open(generation, shape))
 
   /** What was computed of no numbers stays in the states, so they go with it. */
   const expectNumbers = (decoding: Decoding, first: number): Promise<void> =>
@@ -190,9 +178,6 @@ export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise
     },
   }
 }
-
-const isOutOfMemory = (error: unknown): boolean =>
-  error instanceof HeddleError && ['states.memory', 'device.memory'].includes(error.code)
 
 /** Tokens that rows have beyond those sent before, by case. */
 function* newTokens(rows: readonly (readonly number[])[], sent: number[], first: number): Generator<StreamedTokens> {

@@ -1,19 +1,15 @@
-/** What kernels of all programs have around their bodies: parameters, names, writers, and the indices of their axes. */
+/** What all kernel functions of a mapped kernel share: writers, names, the indices of a row, and the text of a step that runs once a row. */
 import CodeBlockWriter from 'code-block-writer'
-import type { RowAxis, TensorParam } from '../ir/kernel.js'
+import type { RowAxis } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
-import type { MappedKernel } from '../schedule/mapped.js'
+import type { ElementwiseProgram, MappedKernel } from '../schedule/mapped.js'
+import type { Pass, Step } from '../schedule/passes.js'
+import { rowLine } from './constructs/index.js'
 import type { PassContext, Walk } from './context.js'
 import type { Scope } from './expression.js'
-import { handleText, type Names, scalarText } from './names.js'
+import type { Names } from './names.js'
 import { ownName } from './own_monoids.js'
-
-/** A kernel's parameters besides the amount of work, which is the first where there is one. */
-export interface Parameters {
-  readonly dims: readonly string[]
-  readonly attrs: readonly { readonly name: string; readonly type: 'f32' | 'i32' }[]
-  readonly tensors: readonly TensorParam[]
-}
+import { writePass } from './pass.js'
 
 /** A writer for the body of a function. */
 export function bodyWriter(level = 1): CodeBlockWriter {
@@ -22,14 +18,14 @@ export function bodyWriter(level = 1): CodeBlockWriter {
   return writer
 }
 
+/** What was written, ending with a line end. */
+export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
+
 /** Names of the kernel functions in a file. */
 export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'totals'): string =>
   `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
-/** What was written, ending with a line end. */
-export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
-
-/** A kernel as text, without the parameters that all kernels of a file have. */
+/** A kernel function, without its parameters. */
 export interface Body {
   readonly comment: string
   readonly template: string
@@ -41,7 +37,14 @@ export interface Body {
   readonly body: string
 }
 
-/** The state of emission of a program at its beginning. */
+/** The one pass of an elementwise program. */
+export function onlyPass(program: ElementwiseProgram): Pass {
+  const pass = program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))[0]
+  if (pass === undefined) throw new Error('internal: an elementwise program has one pass')
+  return pass
+}
+
+/** A context for the steps of a function, with a writer of its own. */
 export function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
   const writer = bodyWriter()
   const { kernel, dims: fixed } = instance
@@ -83,12 +86,7 @@ export function writePeeled(
   writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
 }
 
-/** The parameters of a kernel, `first` in front. */
-export function parameterList({ dims, attrs, tensors }: Parameters, first: readonly string[], names: Names): string {
-  return [
-    ...first,
-    ...dims.map((dim) => `const int ${names.dim(dim)}`),
-    ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
-    ...tensors.map((tensor) => `const ${handleText(tensor, names)} ${names.tensor(tensor.name)}`),
-  ].join(',\n    ')
+export function writeStep(step: Step, context: PassContext): void {
+  if (step.kind === 'pass') writePass(step.pass, context)
+  else context.writer.writeLine(rowLine(step, context))
 }

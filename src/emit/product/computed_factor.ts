@@ -1,0 +1,115 @@
+/**
+ * A factor that is computed while it is loaded, as CUDA text: its row program runs on each chunk of a row, and what the program folds over the
+ * row is found once, in front of the row's first chunk.
+ */
+import type { StmtOf } from '../../ir/kernel.js'
+import type { MatmulFactor, MatmulKernel } from '../../ir/product.js'
+import { freeNames, visit } from '../../ir/walk.js'
+import { mapKernel } from '../../schedule/map.js'
+import { rowExprs } from '../../schedule/normal.js'
+import { type Pass, passValues, type Step, statementsOf } from '../../schedule/passes.js'
+import type { PassContext } from '../context.js'
+import { expressionText, type Scope } from '../expression.js'
+import { bodyWriter, lines } from '../frame.js'
+import { type Names, scalarText } from '../names.js'
+import { type ChunkAccess, chunkAccesses } from '../offsets.js'
+import { ownName } from '../own_monoids.js'
+import { writePass } from '../pass.js'
+import type { TemplateInstance } from '../template.js'
+import { type FactorText, isLong, ownAxis, type Place, placeTexts } from './factor_frame.js'
+import { placed, renamed } from './frame.js'
+
+/** The text of a factor with a prologue, in the storage types of an instance. */
+export function computedFactor(
+  kernel: MatmulKernel,
+  { prologue, tensor }: MatmulFactor,
+  { which, frame }: Place,
+  scope: Scope,
+  types: TemplateInstance['types'],
+): FactorText {
+  if (prologue === undefined) throw new Error(`internal: ${tensor} is not computed`)
+  const { program, across } = mapKernel({ kernel: prologue, types, dims: {} })
+  if (program.kind === 'columns' || program.kind === 'totals')
+    throw new Error(`internal: ${kernel.name} computes ${tensor} across rows`)
+  const steps = program.kind === 'elementwise' ? program.steps : program.reread
+  const last = steps.at(-1)
+  if (across !== undefined || last?.kind !== 'pass' || statementsOf(last.pass, 'loopStore').length !== 1)
+    throw new Error(`internal: ${kernel.name} computes ${tensor} in another order than it multiplies it`)
+  const before = steps.slice(0, -1)
+  const texts = placeTexts(prologue, kernel, ownAxis(kernel, which), frame, scope.names)
+  const tensors = prologue.tensors
+  const kept: Names = { ...scope.names, tensor: (name) => (name === tensor ? frame.kept : scope.names.tensor(name)) }
+  const rows = knownOf(before).filter(({ name }) => usedBy(last.pass).has(name))
+
+  const first = bodyWriter(2)
+  const context = (writer: PassContext['writer'], names: Names, walk: PassContext['walk']): PassContext => ({
+    ...scope,
+    tensors,
+    elements: new Map(),
+    shared: new Map(),
+    names,
+    writer,
+    walk,
+    starts: [],
+    ownName: (own) => ownName(own, prologue),
+    soon: new Map(),
+  })
+  const rowNames = placed(kept, texts, scope.used)
+  const rowContext = context(first, rowNames, 'reread')
+  for (const step of before) writeStep(step, rowContext)
+  first.writeLine(`return {${rows.map(({ name }) => rowNames.value(name)).join(', ')}};`)
+
+  const chunk = bodyWriter(2)
+  const known = rows.map(({ name }) => [name, `${frame.known}.${scope.names.value(name)}`] as const)
+  const inChunk = renamed(rowNames, new Map(known))
+  const { loop } = last.pass
+  const long = tensors.filter((param) => loop.length.kind === 'dim' && isLong(param, loop.length.name))
+  const covers = ({ tensor: of, run }: ChunkAccess): boolean =>
+    run === Number.POSITIVE_INFINITY && long.some(({ name }) => name === of && name !== tensor)
+  const names: Names = { ...inChunk, first: (name) => (name === last.pass.loop.index ? frame.along : inChunk.first(name)) }
+  chunk.writeLine(`const heddle::KeptChunk<VEC> ${frame.kept}{${frame.values}};`)
+  writePass(last.pass, { ...context(chunk, names, 'single'), whole: { covers, condition: '' } })
+  return {
+    read: [
+      ...new Set(
+        chunkAccesses(last.pass)
+          .filter(covers)
+          .map(({ tensor: of }) => kept.tensor(of)),
+      ),
+    ],
+    rows: rows.map(({ name, type }) => ({ name: scope.names.value(name), type })),
+    first: lines(first),
+    chunk: lines(chunk),
+  }
+}
+
+type Known = Pick<StmtOf<'let'>, 'name' | 'type'>
+
+/** The scalars that steps make. */
+const knownOf = (steps: readonly Step[]): readonly Known[] =>
+  steps.flatMap((step): readonly Known[] => {
+    if (step.kind === 'let') return [step]
+    return step.kind === 'pass' ? statementsOf(step.pass, 'reduce') : []
+  })
+
+/** The names a pass reads. */
+function usedBy(pass: Pass): ReadonlySet<string> {
+  const places = pass.rows.flatMap((row) =>
+    row.kind === 'loaded' ? [row.load, ...(row.guard === undefined ? [] : [row.guard])] : rowExprs(row),
+  )
+  const used = new Set<string>()
+  for (const expr of [...places, ...passValues(pass), pass.loop.length]) {
+    visit(expr, (node) => {
+      for (const name of freeNames(node)) used.add(name)
+    })
+  }
+  return used
+}
+
+function writeStep(step: Step, context: PassContext): void {
+  const { writer, names } = context
+  if (step.kind === 'pass') writePass(step.pass, context)
+  else if (step.kind === 'let')
+    writer.writeLine(`const ${scalarText[step.type]} ${names.value(step.name)} = ${expressionText(step.value, context)};`)
+  else throw new Error(`internal: a factor has a step ${step.kind}`)
+}

@@ -1,0 +1,91 @@
+/** What a LLaMA pipeline is asked for and what it offers: options of loading and of runs, and the pipeline itself. */
+import type { Manifest } from '../../emit/manifest.js'
+import type { ChannelMaxima } from '../../quant/index.js'
+import type { KernelSource } from '../../runtime/library.js'
+import type { NativeDevice } from '../../runtime/native.js'
+import type { GenerationOptions } from '../decoding/generation_options.js'
+import type { FloatType } from '../files/convert.js'
+import type { TokenCase } from '../files/token_cases.js'
+import type { LlamaConfig } from './config.js'
+import type { CacheType } from './programs.js'
+import type { LlamaResult, LlamaTokens } from './results.js'
+import type { Score } from './score.js'
+import type { Rotation } from './weights.js'
+
+export interface LlamaOptions {
+  readonly device: NativeDevice
+  /** The device's kernel library and the manifest of the text it was built from. */
+  readonly library: KernelSource
+  readonly manifest: Manifest
+  /** Storage type of weights, caches and activations; f32 by default. */
+  readonly dtype?: FloatType
+  /** `unfused` by default. */
+  readonly plan?: string
+  /** How keys and values are cached; as `dtype` says by default. */
+  readonly caches?: CacheType
+  /** Inverse frequencies of the rotation: rounded to the type of the checkpoint by default. */
+  readonly rotation?: Rotation
+  /** Moves what channels of activations have more than others into weights, for plans that quantise rows. */
+  readonly smooth?: { readonly channels: ChannelMaxima; readonly alpha?: number | undefined }
+  /** Ends loading; runs have signals of their own. */
+  readonly signal?: AbortSignal | undefined
+}
+
+interface RunOptions {
+  /** Cases run together. 8 by default. */
+  readonly batch?: number
+  /** Tokens of prompts that are read at once. 2,048 by default; 512 where likelihoods are asked for, which take logits of each. */
+  readonly chunk?: number
+  /**
+   * Rows that everything is computed for, whatever there is of them: caches have `capacity` places, at most 4,096 by default, and prompts
+   * are read in passes of one sequence and at most 512 tokens. Then no choice can be made by how many cases there are, how long they are, how they
+   * are ordered or chunked, or what is cached: a result is the same bit for bit. It may change with the number given here, and with the
+   * capacity.
+   */
+  readonly invariant?: number
+  /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
+  readonly capacity?: number
+  readonly signal?: AbortSignal | undefined
+  /** Called after each batch. */
+  readonly progress?: (done: number, total: number) => void
+}
+
+export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {
+  /**
+   * Whether prompts that begin as the texts of the run before, in the same rows of caches of the same shape, are read from where they
+   * differ. What is read in other pieces may differ in its last bits.
+   */
+  readonly reuse?: boolean
+  /** Told before each batch how many tokens of its prompts were found in the caches. */
+  readonly reused?: (tokens: number) => void
+}
+
+export interface ScoreOptions extends RunOptions {
+  /** Places whose logits are returned too. */
+  readonly places?: readonly number[]
+}
+
+export interface Llama {
+  readonly config: LlamaConfig
+  readonly dtype: FloatType
+  readonly plan: string
+  readonly rotation: Rotation
+  /** Device memory of the weights. */
+  readonly weightBytes: number
+  /**
+   * Continues cases in order. Runs of one pipeline follow each other; they never interleave, and a stream that is being read is a run.
+   * @throws usage `generate.*`, `run.batch`, `run.chunk`, `run.sequence`, `run.token`, `run.capacity` before anything runs; finding `run.value`
+   * where words were chosen by what is no number; environment `states.memory` and `device.memory`; the signal's reason when it aborts: what
+   * the run held is freed or used again, and the next run is not affected
+   */
+  generate(cases: readonly TokenCase[], options?: LlamaGenerateOptions): Promise<LlamaResult[]>
+  /** The same, token by token as the device chooses them; the best of beams comes whole. Leaving the loop early ends the run. */
+  stream(cases: readonly TokenCase[], options?: LlamaGenerateOptions): AsyncGenerator<LlamaTokens, void>
+  /**
+   * How likely the model finds each case.
+   * @throws like `generate`; usage `run.sequence` for a case of one token, `run.place` for a place that a case does not have
+   */
+  score(cases: readonly TokenCase[], options?: ScoreOptions): Promise<Score[]>
+  /** Frees weights and everything made for shapes. */
+  release(): void
+}
