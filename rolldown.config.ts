@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type Plugin } from 'rolldown'
 import packaged from './package.json' with { type: 'json' }
+import { digestOf } from './src/source_digest.js'
 
 const root = fileURLToPath(new URL('.', import.meta.url))
 const dependencies = Object.keys(packaged.dependencies).map((name) => new RegExp(`^${name}(/|$)`))
@@ -41,6 +42,15 @@ const shippedManifest: Plugin = {
   },
 }
 
+/** The digest of the sources, which the package has no need to hash at every start. */
+const ownDigest: Plugin = {
+  name: 'own-digest',
+  load: (id) =>
+    id === join(root, 'src', 'compiler_digest.ts')
+      ? `export const compilerDigest = () => ${JSON.stringify(digestOf(join(root, 'src')))}`
+      : null,
+}
+
 const common = {
   platform: 'node',
   resolve: { alias: { 'heddle/std': join(root, 'src', 'std', 'index.ts'), heddle: join(root, 'src', 'index.ts') } },
@@ -50,7 +60,7 @@ const common = {
 export default defineConfig([
   {
     ...common,
-    plugins: [shippedManifest],
+    plugins: [shippedManifest, ownDigest],
     input: {
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
@@ -75,7 +85,7 @@ export default defineConfig([
   {
     ...common,
     input: 'src/cli/bin.ts',
-    plugins: [shippedManifest, withoutFrontend],
+    plugins: [shippedManifest, ownDigest, withoutFrontend],
     output: { file: 'dist/portable.mjs', codeSplitting: false, minify: 'dce-only' },
   },
 ])

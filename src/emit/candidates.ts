@@ -8,10 +8,11 @@ import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import type { TileChoice } from '../schedule/tiles.js'
-import { cudaPath, emitInstance, emitTemplate, type GeneratedFiles, manifestEntry, type Written } from './generate.js'
+import { cudaPath, emitInstance, emitTemplate, type GeneratedFiles, manifestEntry } from './generate.js'
 import { type KernelEntry, manifestSchema } from './manifest.js'
 import { registryText } from './registry.js'
 import type { TemplateInstance, TileLaunch } from './template.js'
+import type { Written } from './texts.js'
 
 export interface CandidateSet {
   readonly instance: Instance

@@ -7,14 +7,15 @@ import { usageError } from '../errors.js'
 import { dtypeInfo } from '../ir/dtype.js'
 import { allInstances, type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
 import type { TemplateKernel } from '../ir/template.js'
 import { isUpdating } from '../ir/update.js'
+import { type Kept, nothingKept } from '../kept.js'
 import type { Schedule } from '../lang/plan.js'
 import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import { type MappedKernel, stepsOf } from '../schedule/mapped.js'
+import { type Note, notesOf } from '../schedule/notes.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
@@ -32,9 +33,17 @@ import { ownHeaders } from './own_monoids.js'
 import { registryText } from './registry.js'
 import { type TemplateInstance, type TileLaunch, templateInstances } from './template.js'
 import { placeText, render } from './templates.js'
+import { textsOf, type Written } from './texts.js'
 
 /** Files by path relative to `generated/`. */
 export type GeneratedFiles = ReadonlyMap<string, string>
+
+export interface GenerateOptions {
+  /** Where texts of earlier runs are found; nowhere by default. */
+  readonly kept?: Kept
+  /** Is told what cannot be computed well of each instance. */
+  readonly see?: (kernel: Kernel | TemplateKernel, notes: readonly Note[]) => void
+}
 
 /**
  * Every file for all instances of the given kernels.
@@ -46,11 +55,12 @@ export function generate(
   templates: readonly TemplateKernel[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
+  { kept = nothingKept, see = () => undefined }: GenerateOptions = {},
 ): GeneratedFiles {
   const instances = kernels.flatMap(allInstances)
   const ofTemplates = templates.flatMap(templateInstances)
   if (tuning !== undefined) refuseUnknown(tuning, [...instances, ...ofTemplates])
-  return generateInstances(instances, plans, ofTemplates, tuning, schedules)
+  return generateInstances(instances, plans, ofTemplates, tuning, schedules, { kept, see })
 }
 
 /** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key; `tuning.choice`, `tuning.order` */
@@ -60,19 +70,21 @@ export function generateInstances(
   templates: readonly TemplateInstance[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
+  { kept = nothingKept, see = () => undefined }: GenerateOptions = {},
 ): GeneratedFiles {
+  const how = { tuning, schedules, kept }
   const written = [
-    ...instances.map((instance): Written => {
-      const mapped = mapKernel(instance, tuning, own(schedules, instance.kernel.name))
-      const { key } = mapped
-      return { ...instance, key, variants: variantLines(mapped), text: emitInstance(mapped) }
+    ...textsOf(instances, how, (instance, measured, schedule) => {
+      const mapped = mapKernel(instance, measured, schedule)
+      return { key: mapped.key, variants: variantLines(mapped), text: emitInstance(mapped), notes: notesOf(mapped) }
     }),
-    ...templates.map((template): Written => {
-      const text = emitTemplate(template, { tuning })
-      const tiles = tunedTiles(template.kernel, template.types, tuning)
-      return { ...template, dims: {}, variants: tileLines(template, tiles), tiles, text }
+    ...textsOf(templates, how, (template, measured) => {
+      const tiles = tunedTiles(template.kernel, template.types, measured)
+      const text = emitTemplate(template, { tuning: measured })
+      return { key: template.key, variants: tileLines(template, tiles), tiles, text }
     }),
   ].sort((a, b) => (a.key < b.key ? -1 : 1))
+  for (const { kernel, notes = [] } of written) see(kernel, notes)
   const twin = written.find(({ key }, i) => key === written[i + 1]?.key)
   if (twin !== undefined) {
     const { file, line } = twin.kernel.source
@@ -120,6 +132,7 @@ function headers(mapped: MappedKernel): string[] {
   return [
     ...new Set([...headersOf(stepsOf(mapped)), ...ownHeaders(instance.kernel)]),
     ...(program.kind === 'columns' ? ['columns.cuh'] : []),
+    ...(program.kind === 'totals' ? ['totals.cuh'] : []),
     ...(isTuned(mapped) ? ['tuned.cuh'] : []),
     ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
   ].sort()
@@ -152,18 +165,6 @@ const tileLines = ({ key }: TemplateInstance, tiles: readonly TunedTile[]): Writ
       when: `on ${architecture} for ${sizeName({ length, depth })}, ${rows}: ${reason}`,
     }
   })
-
-/** An instance of either kind, and its text. */
-export interface Written {
-  readonly kernel: Kernel | TemplateKernel
-  readonly types: Instance['types']
-  readonly dims: Instance['dims']
-  readonly key: string
-  readonly variants: readonly { readonly name: string; readonly schedule: string; readonly when: string }[]
-  /** Of a template kernel: its measured tiles. */
-  readonly tiles?: readonly TunedTile[]
-  readonly text: string
-}
 
 export const cudaPath = (key: string): string => `cuda/${key}.cu`
 

@@ -1,4 +1,5 @@
 /** The handlebars templates in `templates/`: frames that set names and splice compiled text. None holds an algorithm. */
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +7,8 @@ import Handlebars from 'handlebars'
 import { environmentError } from '../errors.js'
 import type { SourceSpan } from '../ir/kernel.js'
 
-export type TemplateName = 'file' | 'kernel' | 'whole' | 'launcher' | 'registry' | 'template' | 'slots'
+const names = ['file', 'kernel', 'whole', 'launcher', 'registry', 'template', 'slots'] as const
+export type TemplateName = (typeof names)[number]
 
 /**
  * A place in a spec as the text of a comment. File names may hold what ends a comment or a line; these are written as `%0a`, as in
@@ -24,6 +26,16 @@ export function render(name: TemplateName, values: object): string {
     compiled.get(name) ?? engine.compile(readFileSync(join(folder(), `${name}.hbs`), 'utf8'), { noEscape: true, strict: true })
   compiled.set(name, template)
   return template(values)
+}
+
+let digest: string | undefined
+
+/** Of the templates' texts, which generated text follows from as well. */
+export function templatesDigest(): string {
+  digest ??= createHash('sha256')
+    .update(JSON.stringify(names.map((name) => readFileSync(join(folder(), `${name}.hbs`), 'utf8'))))
+    .digest('base64url')
+  return digest
 }
 
 /** `templates/` beside the package's sources, however deep this module lies in it. */

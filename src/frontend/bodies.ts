@@ -134,7 +134,13 @@ function storeOf(
   const wanted = dims.at(-1) ?? ''
   if (value.kind === 'histogram') {
     expectLength(value.bins, wanted, name, node, `write histogram(${wanted}, n, (c) => ...)`)
-    if (type !== 'i32') reject('dtype', node, `output ${name} holds floats, a histogram counts integers`, 'declare it as i32')
+    if (storageOf(tensor, signature.types) !== 'i32')
+      reject(
+        'dtype',
+        node,
+        `output ${name} is stored as ${typeof tensor.dtype === 'string' ? tensor.dtype : tensor.dtype.param}, a histogram counts in 32 bits`,
+        'declare it as i32',
+      )
     const counted = loop(value.length, value.element, value.node, place, context)
     if (counted.value.type !== 'i32')
       reject('dtype', value.node, `a histogram counts integers, its element is ${describe(scalar(counted.value))}`, 'use toInt')

@@ -4,6 +4,7 @@
  * would make a cycle, or whose bodies cannot be merged.
  */
 import { concerning, usageError } from '../errors.js'
+import { contentKey } from '../ir/content.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
@@ -11,6 +12,7 @@ import { printShape } from '../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { verifyGraph } from '../ir/verify_graph.js'
 import { verifyTemplate } from '../ir/verify_template.js'
+import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import type { DerivedGroup } from './check/meaning.js'
@@ -44,6 +46,7 @@ type GroupNode = NodeOf<'op'> | NodeOf<'matmul'>
 
 /**
  * @param ops as `prepareGraph` takes them
+ * @param kept what was derived before; groups that follow from the same are taken from it
  * @throws usage what `prepareGraph` throws, `plan.overlap`, `plan.unread`, `plan.cycle`, `plan.illegal`, `plan.library`, `plan.tuned`, `plan.differ`
  */
 export function applyPlan(
@@ -51,6 +54,7 @@ export function applyPlan(
   plan: PlanDecl,
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName = new Map(),
+  kept: Kept = nothingKept,
 ): PlannedGraph {
   checkLibrary(plan)
   checkTuned(plan)
@@ -74,9 +78,14 @@ export function applyPlan(
     checkConvex(graph, name, ordered)
     checkRead(graph, name, ordered)
     const product = plan.library?.includes(name) === true ? libraryMatmul(graph, name, ordered) : undefined
-    const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, ops, layouts), plan.dtypes)
-    const derived = markConstants(graph, withFacts(graph, ordered, bare, ops))
-    if (isTemplate(derived.kernel)) verifyTemplate(derived.kernel, `deriving ${name} of plan ${plan.name}`)
+    const members = membersOf(plan.name, ordered, ops)
+    const follows = [name, graph, plan.dtypes, ordered.map((node) => node.name), [...members], layouts]
+    const derived = kept.of('group', follows.map(contentKey), () => {
+      const bare = forTypes(deriveGroup(graph, plan.name, name, ordered, members, layouts), plan.dtypes)
+      const made = markConstants(graph, withFacts(graph, ordered, bare, members))
+      if (isTemplate(made.kernel)) verifyTemplate(made.kernel, `deriving ${name} of plan ${plan.name}`)
+      return made
+    })
     groups.push({ name, graph, nodes: ordered, derived })
     if (product !== undefined) {
       fused.push(...libraryNodes(values, name, product, ordered, derived))
@@ -98,8 +107,8 @@ export function applyPlan(
   }
   for (const { kernel: name, occurrences } of plan.groups)
     for (const nodes of occurrences) concerning({ path: ['groups', name], nodes }, () => fuse(name, nodes))
-  const kept = graph.nodes.filter((node) => !replaced.has(node))
-  const planned = prune({ ...graph, values, nodes: [...kept, ...fused] })
+  const others = graph.nodes.filter((node) => !replaced.has(node))
+  const planned = prune({ ...graph, values, nodes: [...others, ...fused] })
   const kernels = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [] : [[name, kernel] as const])))
   const templates = new Map([...made].flatMap(([name, kernel]) => (isTemplate(kernel) ? [[name, kernel] as const] : [])))
   const sorted: Graph = { ...planned, nodes: sortNodes(planned.nodes, graph) }
@@ -119,15 +128,24 @@ function forTypes(derived: Derived<PlannedKernel>, dtypes: PlanDecl['dtypes']): 
 const isOneOf = (list: readonly string[], item: string): boolean => list.includes(item)
 
 /** Equal but for where they were written, for what sizes usually are, and for which inputs are weights: see `commonConstants`. */
-export function sameKernel(a: PlannedKernel, b: PlannedKernel): boolean {
-  if (isTemplate(a) || isTemplate(b)) return meaningOf(a) === meaningOf(b)
-  return printKernel({ ...a, source: b.source }) === printKernel(b)
-}
+export const sameKernel = (a: PlannedKernel, b: PlannedKernel): boolean => a === b || meaningOf(a) === meaningOf(b)
 
 const apart: readonly string[] = ['source', 'typical', 'constant', 'facts']
 
-const meaningOf = (kernel: PlannedKernel): string =>
-  JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))
+/** Made once for a kernel: one of many plans is compared as often. */
+const meanings = new WeakMap<PlannedKernel, string>()
+
+function meaningOf(kernel: PlannedKernel): string {
+  const known = meanings.get(kernel)
+  if (known !== undefined) return known
+  const made = isTemplate(kernel)
+    ? JSON.stringify(kernel, (key, value: unknown) => (apart.includes(key) ? undefined : value))
+    : printKernel({ ...kernel, source: nowhere })
+  meanings.set(kernel, made)
+  return made
+}
+
+const nowhere = { file: '', line: 0, column: 0 }
 
 /** The kernel of a group, by what is in it: a row program, a matmul with its epilogue, or attention. */
 function deriveGroup(
@@ -154,6 +172,10 @@ function deriveGroup(
     'neither of the two products feeds the other, and they share no input',
   )
 }
+
+/** Kernels of the ops of a group, and no others: what is derived from them may be kept. @throws usage `plan.op` */
+const membersOf = (plan: string, nodes: readonly GroupNode[], ops: ReadonlyMap<string, Kernel>): ReadonlyMap<string, Kernel> =>
+  new Map(nodes.flatMap((node) => (node.kind === 'op' ? [[node.op, memberOf(plan, node, ops).kernel] as const] : [])))
 
 function memberOf(plan: string, node: NodeOf<'op'>, ops: ReadonlyMap<string, Kernel>): Member {
   const kernel = ops.get(node.op)

@@ -1,15 +1,17 @@
 /** Applies every plan of a project to the graphs it is for, and collects the kernels they derive. Runs when CUDA is generated. */
 import { concerning, inTurn, usageError } from '../errors.js'
+import { contentKey } from '../ir/content.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { isKernelName, own } from '../ir/own.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import { type Kept, nothingKept } from '../kept.js'
 import type { PlanDecl, Schedule } from '../lang/plan.js'
 import { applyPlan, type PlannedKernel, sameKernel } from './apply.js'
-import { checkMeaning, contentOf, type Verified } from './check/meaning.js'
+import { checkMeaning, contentOf, type DerivedGroup, type Verified } from './check/meaning.js'
 import { commonConstants } from './graph/constants.js'
-import { graphOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
+import { type Applied, asKey, graphOf, opsOf, type ResolvedPlan, resolveAndApply, subjectOf } from './search/resolve.js'
 
 export interface Planned {
   /** Derived row programs and templates of all plans. */
@@ -25,6 +27,7 @@ export interface Planned {
  * @param ops kernels of the ops the graphs use
  * @param layouts layouts that edges and int8 weights may have
  * @param verified groups whose kernels were held against their bodies before; others are held against them now
+ * @param kept what earlier runs made of plans and groups that follow from the same
  * @throws one error of all plans that are refused: usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute something else; `plan.differ` when two plans derive different kernels of one name
  */
 export function planAll(
@@ -33,22 +36,26 @@ export function planAll(
   ops: readonly Kernel[],
   layouts: readonly Layout[] = [],
   verified: Verified = new Set<string>(),
+  kept: Kept = nothingKept,
 ): Planned {
   const layoutsByName = new Map(layouts.map((layout) => [layout.name, layout]))
   const byName = new Map(ops.map((kernel) => [kernel.name, kernel]))
   const made = new Map<string, PlannedKernel>()
   const planned: Record<string, Record<string, Graph>> = {}
   const schedules: Record<string, Schedule> = {}
+  // A plan sees the ops that it follows from, and no others.
+  const apply = (plan: PlanDecl): Applied => {
+    const graph = graphOf(plan, graphs)
+    const seen = opsOf(graph, byName)
+    return kept.of('plan', [asKey(plan), contentKey(graph), contentKey([...seen]), contentKey(layouts)], () => {
+      const { groups, ...result } = applyPlan(graph, plan, seen, layoutsByName, kept)
+      holdGroups(groups, seen, verified)
+      return result
+    })
+  }
   const add = ({ plan, applied }: ResolvedPlan): void => {
     checkGroups(plan, byName)
-    const result = applied ?? applyPlan(graphOf(plan, graphs), plan, byName, layoutsByName)
-    for (const group of result.groups) {
-      const content = contentOf(group, byName)
-      if (verified.has(content)) continue
-      const nodes = group.nodes.map(({ name }) => name)
-      concerning({ path: ['groups', group.name], nodes }, () => checkMeaning(group, byName))
-      verified.add(content)
-    }
+    const result = applied ?? apply(plan)
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
       const known = made.get(name)
       if (byName.has(name) || (known !== undefined && !sameKernel(known, kernel))) {
@@ -66,7 +73,7 @@ export function planAll(
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
   checkNames(plans)
-  const resolved = resolveAndApply(plans, graphs, byName, layoutsByName)
+  const resolved = resolveAndApply(plans, graphs, byName, layoutsByName, { apply, kept })
   inTurn(resolved.map((each) => () => concerning(subjectOf(each.plan), () => add(each))))
   const kernels = [...made.values()]
   return {
@@ -74,6 +81,17 @@ export function planAll(
     templates: kernels.flatMap((kernel) => (isTemplate(kernel) ? [kernel] : [])),
     schedules,
     graphs: planned,
+  }
+}
+
+/** Holds groups against their bodies that were not before. @throws usage `plan.meaning` */
+function holdGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
+  for (const group of groups) {
+    const content = contentOf(group, ops)
+    if (verified.has(content)) continue
+    const nodes = group.nodes.map(({ name }) => name)
+    concerning({ path: ['groups', group.name], nodes }, () => checkMeaning(group, ops))
+    verified.add(content)
   }
 }
 

@@ -29,13 +29,13 @@ describe('signatures', () => {
     refuses(copy({ inputs: "{ x: tensor(«'U'», 'm n') }" }), {
       code: 'storageType',
       message: 'U is neither a storage type nor a declared type parameter',
-      hint: 'storage types are f32, f16, bf16, i32, i8, u8; the op declares T',
+      hint: 'storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64; the op declares T',
     }))
   it('refuses an unknown storage type', () =>
     refuses(copy({ types: "{ T: ['f32', «'f64'»] }" }), {
       code: 'storageType',
       message: 'unknown storage type f64',
-      hint: 'storage types are f32, f16, bf16, i32, i8, u8',
+      hint: 'storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64',
     }))
   it('refuses a type parameter of floats and integers', () =>
     refuses(copy({ types: "{ «T»: ['f32', 'i32'] }" }), {

@@ -3,8 +3,11 @@
  * derive what a written plan derives too get that kernel's name, so the order in which specs list plans does not matter.
  */
 import { concerning, type Subject, usageError } from '../../errors.js'
+import { contentKey } from '../../ir/content.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
+import { isStandard } from '../../ir/op_name.js'
+import { type Kept, nothingKept } from '../../kept.js'
 import type { PlanDecl } from '../../lang/plan.js'
 import { applyPlan, type PlannedGraph, type PlannedKernel } from '../apply.js'
 import type { LayoutsByName } from '../graph/edit.js'
@@ -27,10 +30,13 @@ export function graphOf(plan: PlanDecl, graphs: Graphs): Graph {
   return found.graph
 }
 
+/** What a plan makes of its graph; the groups on the way are whoever derives them's. */
+export type Applied = Omit<PlannedGraph, 'groups'>
+
 /** A plan with groups, and what it makes of its graph where that had to be known to find other plans. */
 export interface ResolvedPlan {
   readonly plan: PlanDecl
-  readonly applied?: PlannedGraph
+  readonly applied?: Applied
 }
 
 /**
@@ -41,18 +47,26 @@ export interface ResolvedPlan {
 export const resolvePlans = (...given: Parameters<typeof resolveAndApply>): readonly PlanDecl[] =>
   resolveAndApply(...given).map(({ plan }) => plan)
 
+export interface Resolving {
+  /** How a plan is applied; `applyPlan` by default. */
+  readonly apply?: (plan: PlanDecl) => Applied
+  /** Searches whose outcome is known. */
+  readonly kept?: Kept
+}
+
 /** The same with what was learnt on the way: applying a plan is most of the work. */
 export function resolveAndApply(
   plans: readonly PlanDecl[],
   graphs: Graphs,
   ops: ReadonlyMap<string, Kernel>,
   layouts: LayoutsByName = new Map(),
+  { apply = (plan) => applyPlan(graphOf(plan, graphs), plan, ops, layouts), kept = nothingKept }: Resolving = {},
 ): readonly ResolvedPlan[] {
   const written = plans.filter(({ auto }) => auto === undefined)
   if (written.length === plans.length) return plans.map((plan) => ({ plan }))
   const kernels = new Map<string, PlannedKernel>()
   const learn = (plan: PlanDecl): ResolvedPlan => {
-    const applied = concerning(subjectOf(plan), () => applyPlan(graphOf(plan, graphs), plan, ops, layouts))
+    const applied = concerning(subjectOf(plan), () => apply(plan))
     for (const [name, kernel] of [...applied.kernels, ...applied.templates]) kernels.set(name, kernel)
     return { plan, applied }
   }
@@ -61,8 +75,22 @@ export function resolveAndApply(
     if (plan.auto === undefined) continue
     const { name, packed, stacked, auto } = plan
     const known = written.filter((other) => other.graph === plan.graph)
-    const search = () => searchPlan(name, graphOf(plan, graphs), { ...auto, packed, stacked, ops, known, kernels })
+    const graph = concerning(subjectOf(plan), () => graphOf(plan, graphs))
+    // Names are chosen among those that are taken, so that all kernels count that there are.
+    const follows = [asKey(plan), contentKey(graph), contentKey([...opsOf(graph, ops)]), contentKey([...ops.keys()])]
+    const others = [...known.map(asKey), contentKey([...kernels])]
+    const search = () =>
+      kept.of('search', [...follows, ...others], () => searchPlan(name, graph, { ...auto, packed, stacked, ops, known, kernels }))
     resolved.push(learn(concerning(subjectOf(plan), search)))
   }
   return resolved
+}
+
+/** A plan without the place where it is written. */
+export const asKey = ({ written: _, ...plan }: PlanDecl): string => contentKey(plan)
+
+/** Kernels that plans of a graph may come to: of its ops, and of the library's, which padding and int8 bring in. */
+export const opsOf = (graph: Graph, ops: ReadonlyMap<string, Kernel>): ReadonlyMap<string, Kernel> => {
+  const used = new Set(graph.nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : [])))
+  return new Map([...ops].filter(([name]) => used.has(name) || isStandard(name)))
 }

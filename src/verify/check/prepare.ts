@@ -7,6 +7,7 @@ import type { PlannedKernel } from '../../fuse/apply.js'
 import type { DType } from '../../ir/dtype.js'
 import { allInstances } from '../../ir/instance.js'
 import { isTemplate } from '../../ir/template.js'
+import { openKept } from '../../kept.js'
 import type { Tuning } from '../../schedule/tuning.js'
 import { outputs, type SearchedManifest, searchManifests } from '../../toolchain/index.js'
 import type { SpecKernels } from './specs.js'
@@ -37,7 +38,7 @@ export async function prepareText(
     dtypes === undefined || Object.values(instance.types).every((type) => dtypes.includes(type))
   const rows = chosen.flatMap((kernel) => (isTemplate(kernel) ? [] : allInstances(kernel))).filter(wanted)
   const templates = chosen.flatMap((kernel) => (isTemplate(kernel) ? templateInstances(kernel) : [])).filter(wanted)
-  const files = generateInstances(rows, specs.graphs, templates, tuning, specs.schedules)
+  const files = generateInstances(rows, specs.graphs, templates, tuning, specs.schedules, { kept: openKept(root) })
   const { base } = outputs(root)
   await mkdir(base, { recursive: true })
   const folder = await mkdtemp(join(base, 'check-'))

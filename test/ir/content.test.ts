@@ -1,6 +1,6 @@
 /** Keys by content: the same for what says the same, however it was made, and for nothing else. */
 import { describe, expect, it } from 'vitest'
-import { contentKey } from '../../src/fuse/check/content.js'
+import { contentKey } from '../../src/ir/content.js'
 import { call, f32, index, local } from '../../src/ir/build.js'
 
 describe('contentKey', () => {

@@ -4,8 +4,8 @@
  * kernels and what is derived from them are never changed.
  */
 import { createHash } from 'node:crypto'
-import type { Expr } from '../../ir/expr.js'
-import { keyOf } from '../../ir/keys.js'
+import type { Expr } from './expr.js'
+import { keyOf } from './keys.js'
 
 const keys = new WeakMap<object, string>()
 

@@ -1,0 +1,58 @@
+/**
+ * The text of instances, made once for a kernel: what an earlier run wrote of the same kernel, types, schedule and measurements is taken
+ * from what is kept. Each kernel sees its own measurements only, so that those of others do not count as a change.
+ */
+import { contentKey } from '../ir/content.js'
+import type { Instance } from '../ir/instance.js'
+import type { Kernel } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
+import type { TemplateKernel } from '../ir/template.js'
+import type { Kept } from '../kept.js'
+import type { Schedule } from '../lang/plan.js'
+import type { Note } from '../schedule/notes.js'
+import type { TunedTile } from '../schedule/tuned_tiles.js'
+import type { Tuning } from '../schedule/tuning.js'
+import { templatesDigest } from './templates.js'
+
+/** An instance of either kind, and its text. */
+export interface Written {
+  readonly kernel: Kernel | TemplateKernel
+  readonly types: Instance['types']
+  readonly dims: Instance['dims']
+  readonly key: string
+  readonly variants: readonly { readonly name: string; readonly schedule: string; readonly when: string }[]
+  /** Of a template kernel: its measured tiles. */
+  readonly tiles?: readonly TunedTile[]
+  readonly text: string
+  /** Of a row program: what of it cannot be computed well. */
+  readonly notes?: readonly Note[]
+}
+
+/** What is made of an instance. */
+export type Made = Omit<Written, 'kernel' | 'types' | 'dims'>
+
+type Typed = Pick<Written, 'kernel' | 'types'> & { readonly dims?: Instance['dims'] }
+
+export interface TextOptions {
+  readonly tuning: Tuning | undefined
+  readonly schedules: Readonly<Record<string, Schedule>>
+  readonly kept: Kept
+}
+
+/** @param make the text of one instance, given what there is of its kernel */
+export function textsOf<I extends Typed>(
+  instances: readonly I[],
+  { tuning, schedules, kept }: TextOptions,
+  make: (instance: I, tuning: Tuning | undefined, schedule: Schedule | undefined) => Made,
+): Written[] {
+  const byKernel = new Map<Typed['kernel'], I[]>()
+  for (const instance of instances) byKernel.set(instance.kernel, [...(byKernel.get(instance.kernel) ?? []), instance])
+  return [...byKernel].flatMap(([kernel, all]) => {
+    const measured = tuning && { ...tuning, entries: tuning.entries.filter((entry) => entry.kernel === kernel.name) }
+    const schedule = own(schedules, kernel.name)
+    const choices = all.map(({ types, dims = {} }) => ({ types, dims }))
+    const follows = [templatesDigest(), contentKey(kernel), contentKey(choices), contentKey(measured), contentKey(schedule)]
+    const made = kept.of('text', follows, () => all.map((instance) => make(instance, measured, schedule)))
+    return made.map((each, i): Written => ({ kernel, types: choices[i]?.types ?? {}, dims: choices[i]?.dims ?? {}, ...each }))
+  })
+}

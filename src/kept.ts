@@ -1,0 +1,103 @@
+/**
+ * Results of the compiler that are kept between runs: what an op lowers to, what a plan derives, a kernel's text. Each is found by a digest of
+ * everything it follows from, the compiler itself included, so that nothing has to be told of a change: what is made of other things has
+ * another key. An entry is one file that holds a digest of itself; one that is damaged counts as missing and is made again.
+ *
+ * Kept in `.heddle/kept` of a project, which may be deleted at any time. `HEDDLE_KEPT=off` keeps and finds nothing.
+ */
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { deserialize, serialize } from 'node:v8'
+import { compilerDigest } from './compiler_digest.js'
+
+export interface Kept {
+  /**
+   * What `make` returns: plain data, made now or by an earlier run.
+   * @param kind of result, part of its key
+   * @param parts texts that say everything `make` reads, besides the compiler
+   */
+  of<T>(kind: string, parts: readonly string[], make: () => T): T
+}
+
+/** Makes everything anew. */
+export const nothingKept: Kept = { of: (_kind, _parts, make) => make() }
+
+/** Bytes that a project's entries may take: those of a project as large as heddle's own specs some ten times over. */
+const most = 256 * 2 ** 20
+
+/** Bytes of a SHA-256. */
+const digestBytes = 32
+
+const sha256 = (content: string | Uint8Array): Buffer => createHash('sha256').update(content).digest()
+
+/**
+ * The results kept for a project. A project that cannot be written to keeps none.
+ * @param limit in bytes, of which what was not used for longest goes first
+ */
+export function openKept(root: string, { limit = most }: { readonly limit?: number } = {}): Kept {
+  if (process.env.HEDDLE_KEPT === 'off') return nothingKept
+  const folder = join(root, '.heddle', 'kept')
+  let swept = false
+  return {
+    of: <T>(kind: string, parts: readonly string[], make: () => T): T => {
+      const file = join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
+      const found = read(file)
+      if (found !== undefined) return found.value as T
+      const value = make()
+      if (!swept) sweepKept(folder, limit)
+      swept = true
+      write(folder, file, value)
+      return value
+    },
+  }
+}
+
+/** What an entry holds; undefined where it is missing or not as it was written. */
+function read(file: string): { readonly value: unknown } | undefined {
+  try {
+    const content = readFileSync(file)
+    const payload = content.subarray(digestBytes)
+    if (!sha256(payload).equals(content.subarray(0, digestBytes))) return undefined
+    const value: unknown = deserialize(payload)
+    const now = new Date()
+    utimesSync(file, now, now)
+    return { value }
+  } catch {
+    return undefined
+  }
+}
+
+/** Writes an entry beside its place and moves it there, so that nobody reads half of one. What cannot be written is not kept. */
+function write(folder: string, file: string, value: unknown): void {
+  const temporary = `${file}.${process.pid}.tmp`
+  try {
+    const payload = serialize(value)
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(temporary, Buffer.concat([sha256(payload), payload]))
+    renameSync(temporary, file)
+  } catch {
+    rmSync(temporary, { force: true })
+  }
+}
+
+/** Removes what was not used for longest, until the rest takes half of the limit, and what killed writers left. */
+export function sweepKept(folder: string, limit: number): void {
+  try {
+    const files = readdirSync(folder).flatMap((name) => {
+      const path = join(folder, name)
+      const state = statSync(path, { throwIfNoEntry: false })
+      return state === undefined ? [] : [{ path, bytes: state.size, used: state.mtimeMs }]
+    })
+    for (const { path, used } of files) if (path.endsWith('.tmp') && Date.now() - used > 3_600_000) rmSync(path, { force: true })
+    let bytes = files.reduce((sum, file) => sum + file.bytes, 0)
+    if (bytes <= limit) return
+    for (const file of files.sort((a, b) => a.used - b.used)) {
+      if (bytes <= limit / 2) return
+      rmSync(file.path, { force: true })
+      bytes -= file.bytes
+    }
+  } catch {
+    // Nothing is kept there yet, or nothing may be removed.
+  }
+}
