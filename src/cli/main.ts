@@ -10,6 +10,7 @@ import type { CliContext } from './context.js'
 import { demoCommand } from './demo.js'
 import { doctorCommand } from './doctor.js'
 import { explainCommand } from './explain.js'
+import { exploreCommand } from './explore.js'
 import { exportCommand } from './export.js'
 import { describeFailure, failureJson } from './failure.js'
 import { genCommand } from './gen.js'
@@ -54,6 +55,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     calibrateCommand,
     inspectCommand,
     planCommand,
+    exploreCommand,
     benchCommand,
     tuneCommand,
     checkCommand,
