@@ -8,6 +8,7 @@ const rooms = [
   'lang',
   'std',
   'frontend',
+  'editor',
   'fuse',
   'schedule',
   'emit',

@@ -78,6 +78,13 @@ export default defineConfig([
   },
   {
     ...common,
+    input: { 'typescript-plugin': 'src/editor/plugin.ts' },
+    external: dependencies,
+    // tsserver requires its plugins.
+    output: { dir: 'dist', format: 'cjs', exports: 'default', entryFileNames: '[name].cjs', codeSplitting: false },
+  },
+  {
+    ...common,
     input: 'src/cli/bin.ts',
     plugins: [shippedManifest, ownDigest, withoutFrontend],
     output: { file: 'dist/portable.mjs', codeSplitting: false, minify: 'dce-only' },

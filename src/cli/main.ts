@@ -9,6 +9,7 @@ import { cleanCommand } from './clean.js'
 import type { CliContext } from './context.js'
 import { demoCommand } from './demo.js'
 import { doctorCommand } from './doctor.js'
+import { explainCommand } from './explain.js'
 import { exploreCommand } from './explore.js'
 import { exportCommand } from './export.js'
 import { describeFailure, failureJson } from './failure.js'
@@ -60,6 +61,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     checkCommand,
     selftestCommand,
     doctorCommand,
+    explainCommand,
     demoCommand,
     bundleCommand,
     exportCommand,

@@ -18,11 +18,15 @@ export async function collecting<T>(
 ): Promise<{ readonly value?: T; readonly refused: readonly unknown[] }> {
   const refused: unknown[] = []
   Reflect.set(globalThis, key, refused)
+  // The author's line stands in the stack below what builds a graph.
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 50
   try {
     return { value: await action(), refused }
   } catch (error) {
     return { refused: refused.length === 0 ? [error] : refused }
   } finally {
+    Error.stackTraceLimit = stackTraceLimit
     Reflect.deleteProperty(globalThis, key)
   }
 }

@@ -8,6 +8,7 @@ import { repository } from '../cli/host.js'
 interface Said {
   readonly kind: string
   readonly messages: Set<string>
+  readonly hints: Set<string>
 }
 
 const refusalCodes: Readonly<Record<string, string>> = codes
@@ -26,6 +27,13 @@ function textOf(node: ts.Node | undefined): string | undefined {
   return node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join('')
 }
 
+/** The hint among an error's details. */
+function hintOf(details: ts.Node | undefined): string | undefined {
+  if (details === undefined || !ts.isObjectLiteralExpression(details)) return undefined
+  const hint = details.properties.find((each) => ts.isPropertyAssignment(each) && each.name.getText() === 'hint')
+  return hint !== undefined && ts.isPropertyAssignment(hint) ? textOf(hint.initializer) : undefined
+}
+
 /** Codes that are named in `@throws usage \`load.plan\`, \`load.stale\`` and put together elsewhere. */
 function stated(text: string): [string, string][] {
   return [...text.matchAll(/@throws ([^@]*?)(?:\*\/|\n \*\s*\n)/g)].flatMap(([, list = '']) => {
@@ -42,19 +50,20 @@ function stated(text: string): [string, string][] {
 /** @returns the sources' codes, sorted, each with its class and messages */
 export function errorCodes(): Map<string, Said> {
   const found = new Map<string, Said>()
-  const add = (code: string, kind: string, message?: string): void => {
-    const said = found.get(code) ?? { kind, messages: new Set() }
+  const add = (code: string, kind: string, message?: string, hint?: string): void => {
+    const said = found.get(code) ?? { kind, messages: new Set(), hints: new Set() }
     if (message !== undefined) said.messages.add(message)
+    if (hint !== undefined) said.hints.add(hint)
     found.set(code, said)
   }
   const visit = (node: ts.Node): void => {
     if (ts.isCallExpression(node) && ts.isIdentifier(node.expression)) {
-      const [first, second, third] = node.arguments
+      const [first, second, third, fourth] = node.arguments
       const kind = classes[node.expression.text]
       const code = textOf(first)
-      if (kind !== undefined && code !== undefined && isCode(code)) add(code, kind, textOf(second))
+      if (kind !== undefined && code !== undefined && isCode(code)) add(code, kind, textOf(second), hintOf(third))
       const refusal = node.expression.text === 'reject' && code !== undefined ? refusalCodes[code] : undefined
-      if (refusal !== undefined) add(refusal, 'usage', textOf(third))
+      if (refusal !== undefined) add(refusal, 'usage', textOf(third), textOf(fourth))
     }
     ts.forEachChild(node, visit)
   }
@@ -63,7 +72,7 @@ export function errorCodes(): Map<string, Said> {
     if (!entry.endsWith('.ts')) continue
     const text = readFileSync(join(source, entry), 'utf8')
     if (!/Error\(|reject\(|@throws/.test(text)) continue
-    visit(ts.createSourceFile(entry, text, ts.ScriptTarget.ES2023))
+    visit(ts.createSourceFile(entry, text, ts.ScriptTarget.ES2023, true))
     for (const [code, kind] of stated(text)) add(code, kind)
   }
   for (const code of Object.values(refusalCodes)) add(code, 'usage')
@@ -80,16 +89,16 @@ export function errorTables(page: string): string {
   const found = errorCodes()
   if (explained(page).join() === [...found.keys()].join()) return page
   const areas = new Map<string, string[]>()
-  for (const [code, { kind, messages }] of found) {
+  for (const [code, { kind, messages, hints }] of found) {
     const area = code.startsWith('HED') ? 'HED' : (code.split('.')[0] ?? '')
     const exit = kind === 'finding' ? 1 : kind === 'usage' ? 2 : 3
     const rows = areas.get(area) ?? []
     rows.push(
-      `| <a id="${code.toLowerCase()}"></a>\`${code}\` | ${exit} | ${[...messages].slice(0, 3).map(cell).join('; ') || 'see the message'} |`,
+      `| <a id="${code.toLowerCase()}"></a>\`${code}\` | ${exit} | ${[...messages].slice(0, 3).map(cell).join('; ') || 'see the message'} | ${[...hints].slice(0, 2).map(cell).join('; ') || 'as the message says'} |`,
     )
     areas.set(area, rows)
   }
   return [...areas]
-    .map(([area, rows]) => `### ${area}\n\n| code | exit | says, for instance |\n|---|---|---|\n${rows.join('\n')}`)
+    .map(([area, rows]) => `### ${area}\n\n| code | exit | says, for instance | repair |\n|---|---|---|---|\n${rows.join('\n')}`)
     .join('\n\n')
 }

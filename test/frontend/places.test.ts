@@ -164,7 +164,7 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
   ],
   [
     'a plan made by a loop',
-    { plans: "...['a', 'b'].map((name) => plan(name, layer, { groups: { ['x' + name]: ['shared', 'last'] } }))," },
+    { plans: "...['a'].map((name) => plan(name, layer, { groups: { ['x' + name]: ['shared', 'last'] } }))," },
     'plan.illegal',
     'groups',
   ],
