@@ -1,4 +1,8 @@
-/** Running what one wrote: what `import ... from 'heddle/runtime'` offers. Importing it loads neither the addon nor a compiler. */
+/**
+ * Running what one wrote: what `import ... from 'heddle/runtime'` offers. Importing it loads neither the addon nor a compiler.
+ *
+ * @module heddle/runtime
+ */
 export { HeddleError } from '../../errors.js'
 export type { DType } from '../../ir/dtype.js'
 export type { DeviceKind } from '../device.js'
