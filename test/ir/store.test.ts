@@ -1,12 +1,13 @@
 /** What stores to 8-bit integers do is written into the IR once, where it is not written already. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { beforeStore } from '../../src/emit/stored.js'
 import { deriveKernel } from '../../src/fuse/rows/derive.js'
 import { call, f32, i32, local } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
 import { printExpr, printKernel } from '../../src/ir/print.js'
-import { storedExpr, storedNumber } from '../../src/ir/store.js'
+import { loadedNumber, storedExpr, storedNumber } from '../../src/ir/store.js'
 import { read } from '../frontend/refuse.js'
 
 const a = local('a')
@@ -24,7 +25,32 @@ describe('the IR of a store', () => {
   })
   it('clamps what uint8 does not hold', () =>
     expect(printExpr(storedExpr('u8', call('minimum', local('k', 'i32'), i32(9))))).toBe('maximum(minimum(k, 9), 0)'))
-  it.each(['f32', 'f16', 'bf16', 'i32', undefined] as const)('leaves values for %s', (dtype) =>
+  it('clamps what other small types do not hold, and keeps NaN in floats', () => {
+    const k = local('k', 'i32')
+    expect(printExpr(storedExpr('i16', k))).toBe('maximum(minimum(k, 32767), -32768)')
+    expect(printExpr(storedExpr('u32', k))).toBe('maximum(k, 0)')
+    expect(printExpr(storedExpr('f8e4m3', a))).toBe('maximum(minimum(a, 448.0), -448.0)')
+    expect(printExpr(storedExpr('f8e5m2', call('round', a)))).toBe('maximum(minimum(round(a), 57344.0), -57344.0)')
+    expect([storedNumber('f8e4m3', 500), storedNumber('f8e5m2', Number.NEGATIVE_INFINITY)]).toEqual([448, -57_344])
+    expect([storedNumber('f8e4m3', Number.NaN), storedNumber('i16', Number.NaN)]).toEqual([Number.NaN, -32_768])
+  })
+  it('leaves out of text what the store does anyway, and nothing else', () => {
+    for (const dtype of ['i8', 'u8', 'i16', 'u32', 'f8e4m3', 'f8e5m2'] as const) {
+      const value = dtype === 'i8' || dtype.startsWith('f8') ? a : local('k', 'i32')
+      expect(beforeStore(storedExpr(dtype, value), dtype)).toEqual(value)
+    }
+    expect(printExpr(beforeStore(storedExpr('f8e4m3', call('round', a)), 'f8e4m3'))).toBe('round(a)')
+    expect(printExpr(beforeStore(storedExpr('f8e5m2', a), 'f8e4m3'))).toBe('maximum(minimum(a, 57344.0), -57344.0)')
+  })
+  it('reads integers beyond int32 as its nearest', () => {
+    for (const dtype of ['u32', 'i64'] as const) expect(loadedNumber(dtype, 2 ** 31)).toBe(2 ** 31 - 1)
+    expect([loadedNumber('i64', -(2 ** 40)), loadedNumber('i64', -7), loadedNumber('f32', 2 ** 40)]).toEqual([
+      -(2 ** 31),
+      -7,
+      2 ** 40,
+    ])
+  })
+  it.each(['f32', 'f16', 'bf16', 'i32', 'i64', undefined] as const)('leaves values for %s', (dtype) =>
     expect(storedExpr(dtype, a)).toBe(a),
   )
   it('is what a store does', () => {
