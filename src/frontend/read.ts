@@ -3,16 +3,17 @@
  * it refuses, with a located diagnostic; everything later may rely on the IR's rules.
  */
 import { join, relative } from 'node:path'
-import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
+import type { CallExpression } from 'ts-morph'
 import { usageError } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
-import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
-import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
+import { declarationsIn, madeIn, nameOf, whileReading } from './declared.js'
+import { type Diagnostic, printDiagnostic } from './diagnostics.js'
+import { readKept } from './kept_specs.js'
 import { lowerLayout } from './layouts.js'
-import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
-import { failureHint, findDeclarators, guarded, openProject, type SpecProject, specFiles, standardFiles } from './project.js'
+import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
+import { assemble, type Declared, readFiles, refusalOf } from './read_files.js'
 
 export interface ReadOptions {
   /** The project's folder; paths in diagnostics and kernels are relative to it. */
@@ -27,60 +28,10 @@ export interface ReadOptions {
   readonly only?: ReadonlySet<string>
 }
 
-export interface Specs {
-  /** In the order of their names. */
-  readonly kernels: readonly Kernel[]
-  /** Those of the standard library that no spec module re-exports: for what graphs and plans bring in. */
-  readonly standard: readonly Kernel[]
-  readonly layouts: readonly Layout[]
+export interface Specs extends Declared {
   /** In the order of their places; nothing may be built while there are any. */
   readonly diagnostics: readonly Diagnostic[]
 }
-
-/** What TypeScript itself says about a file, where the front end has not said it better. */
-function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
-  const program = project.getProgram().compilerObject
-  const source = file.compilerNode
-  const found = guarded(
-    () => [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)],
-    (failure): readonly ts.Diagnostic[] => {
-      // What was refused in the file is what TypeScript could not take either.
-      if (!refused.some(({ declaration }) => declaration.getSourceFile() === file))
-        reject('typeScript', file, failure, failureHint)
-      return []
-    },
-  )
-  return found.flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
-    const place = locate(file, start, length)
-    const isCovered = refused.some(
-      ({ declaration, diagnostic }) =>
-        (declaration.getSourceFile() === file && declaration.getPos() <= start && start < declaration.getEnd()) ||
-        (diagnostic.file === fileName(file) && diagnostic.line === place.line),
-    )
-    const message = ts.flattenDiagnosticMessageText(messageText, '\n')
-    return isCovered ? [] : [{ code: `TS${code}`, message, file: fileName(file), ...place }]
-  })
-}
-
-/** The refusal that an action ends with; undefined where it does not. */
-function refusalOf(action: () => void): Rejection | undefined {
-  try {
-    action()
-    return undefined
-  } catch (error) {
-    if (error instanceof Rejection) return error
-    throw error
-  }
-}
-
-interface Rejected {
-  readonly declaration: Node
-  readonly diagnostic: Diagnostic
-}
-
-const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
-
-const uniqueHint = 'names are unique in the project'
 
 /** Reads spec modules of an open project. `files` are in memory, by path relative to the root. */
 export function readProject(
@@ -89,97 +40,8 @@ export function readProject(
   files: Readonly<Record<string, string>> = {},
   only?: ReadonlySet<string>,
 ): Specs {
-  const sources = specFiles(project, specs, files)
-  const library = standardFiles(project)
-  const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])
-  // Types come from all files together, so that nothing is asked about while one is too deep.
-  if (deep.length > 0) return { kernels: [], standard: [], layouts: [], diagnostics: deep }
-  const declarators = findDeclarators(project)
-  const rejected: Rejected[] = []
-  const kernels = new Map<string, Kernel>()
-  const layouts = new Map<CallExpression, Layout>()
-
-  const layoutOf = (call: CallExpression): Layout => {
-    const layout = layouts.get(call) ?? lowerLayout(call)
-    const twin = [...layouts].some(([other, { name }]) => other !== call && name === layout.name)
-    if (twin) reject('duplicate', call.getArguments()[0] ?? call, `layout ${layout.name} is declared twice`, uniqueHint)
-    layouts.set(call, layout)
-    return layout
-  }
-  const placeOf = (call: CallExpression, file = project.fileName(call.getSourceFile())): SourceSpan => {
-    const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
-    return { file, line, column }
-  }
-  const readOp = ({ call, made }: Declaration): void => {
-    const { kernel, nameNode } = lowerOp(call, placeOf(made?.at ?? call), { declarators, layoutOf, isStandard: false })
-    if (kernels.has(kernel.name)) reject('duplicate', nameNode, `op ${kernel.name} is declared twice`, uniqueHint)
-    kernels.set(kernel.name, kernel)
-  }
-  const returned = new Set<CallExpression>()
-  const read = (declaration: Declaration): void => {
-    const { kind, call, isExported } = declaration
-    // What functions return is read where they are called.
-    if (!isExported && returned.has(call)) return
-    if (!isExported) {
-      const isInside = call.getFirstAncestor(isFunctionLike) !== undefined
-      const hint = isInside
-        ? 'export what the function makes: export const name = make(...)'
-        : `write export const name = ${kind}(...)`
-      reject('notExported', call, `this ${kind} is not the value of an exported const`, hint)
-    }
-    if (kind === 'layout') layoutOf(call)
-    else whileReading(declaration, placeOf, () => readOp(declaration))
-  }
-  const refuse = (node: Node, action: () => void): void => {
-    const refusal = refusalOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
-    if (refusal !== undefined) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
-  }
-
-  const reexported = new Set(sources.flatMap(exportsOf).map(({ compilerSymbol }) => compilerSymbol))
-  const standard: Kernel[] = []
-  const isWanted = (declaration: Declaration): boolean =>
-    only === undefined || (declaration.kind === 'op' && only.has(nameOf(declaration)))
-  const seen = new Set<SourceFile>()
-  for (const file of only === undefined ? library : []) {
-    for (const { kind, call } of declarationsIn(file, declarators)) {
-      if (kind !== 'op') throw new Error(`internal: the standard library declares a ${kind}`)
-      const { kernel } = lowerOp(call, placeOf(call, `src/std/${file.getBaseName()}`), {
-        declarators,
-        layoutOf,
-        isStandard: true,
-      })
-      const symbol = call.getParentIfKind(SyntaxKind.VariableDeclaration)?.getSymbol()?.compilerSymbol
-      if (symbol !== undefined && reexported.has(symbol)) kernels.set(kernel.name, kernel)
-      else standard.push(kernel)
-    }
-  }
-  const made = new Map(sources.map((file) => [file, madeIn(file, declarators, refuse)]))
-  for (const { call } of [...made.values()].flat()) returned.add(call)
-  for (const file of sources) {
-    for (const declaration of [...declarationsIn(file, declarators), ...(made.get(file) ?? [])].filter(isWanted)) {
-      seen.add(file)
-      refuse(declaration.made?.at ?? declaration.call, () => read(declaration))
-    }
-  }
-  const distinct = new Map(rejected.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
-  const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
-    if (only !== undefined && !seen.has(file)) return []
-    let errors: Diagnostic[] = []
-    const refusal = refusalOf(() => {
-      errors = typeErrors(file, project, rejected)
-    })
-    return refusal === undefined ? errors : [toDiagnostic(refusal, project.fileName)]
-  })
-  const diagnostics = [...distinct.values(), ...ofTypeScript]
-  const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
-  return {
-    kernels: [...kernels.values()].sort(byName),
-    standard,
-    layouts: [...layouts.values()].sort(byName),
-    diagnostics: diagnostics.sort((a, b) =>
-      a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1,
-    ),
-  }
+  const read = readFiles(project, specFiles(project, specs, files), only === undefined ? {} : { only })
+  return { ...assemble(read.files, read.standard), diagnostics: read.diagnostics }
 }
 
 /** What shipped spec modules declare, of what was asked for. */
@@ -223,12 +85,18 @@ export const readSpecs = ({ root, specs, tsconfig, files, only }: ReadOptions): 
   readProject(openProject(root, tsconfig), specs, files, only)
 
 /** Reads spec modules that must be free of errors. @throws usage `frontend.rejected` whose message holds every diagnostic. */
-export const readSpecsOrThrow = ({ root, specs, tsconfig, files, only }: ReadOptions): Omit<Specs, 'diagnostics'> =>
+export const readSpecsOrThrow = ({ root, specs, tsconfig, files, only }: ReadOptions): Declared =>
   readProjectOrThrow(openProject(root, tsconfig), specs, files, only)
 
-/** The same of an open project. @throws usage `frontend.rejected` */
-export function readProjectOrThrow(...reading: Parameters<typeof readProject>): Omit<Specs, 'diagnostics'> {
-  const { diagnostics, ...read } = readProject(...reading)
+/** The same of an open project, of which only the modules that changed are read. @throws usage `frontend.rejected` */
+export function readProjectOrThrow(
+  project: SpecProject,
+  specs: readonly string[],
+  files: Readonly<Record<string, string>> = {},
+  only?: ReadonlySet<string>,
+): Declared {
+  const inMemory = Object.keys(files).length > 0
+  const { diagnostics, ...read } = inMemory ? readProject(project, specs, files, only) : readKept(project, specs, only)
   if (diagnostics.length > 0) {
     const count = diagnostics.length === 1 ? '1 error' : `${diagnostics.length} errors`
     throw usageError('frontend.rejected', `${count} in the specs\n\n${diagnostics.map(printDiagnostic).join('\n\n')}`, {
