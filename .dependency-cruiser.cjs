@@ -1,7 +1,7 @@
 /**
  * The import direction: data flows through the rooms of src/ from left to right, and a room imports only rooms to its left. The models
  * are assembled from the shipped specs; a spec imports the language and the standard library (by the package's name) and other specs,
- * nothing else, and the standard library the language.
+ * nothing else, and the standard library the language. The one table of tolerances is everybody's.
  */
 const rooms = [
   'ir',
@@ -33,7 +33,7 @@ module.exports = {
       name: `${room}-imports-left`,
       severity: 'error',
       from: { path: within([room]) },
-      to: { path: within(rooms.slice(i + 1)) },
+      to: { path: within(rooms.slice(i + 1)), pathNot: '^src/verify/tolerance\\.ts$' },
     })),
     {
       name: 'runtime-without-the-compiler',

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { LongestFirst } from './test/longest_first.js'
 
 /**
  * Tests are grouped by what they need, read from the file name: nothing (`x.test.ts`), the simt device (`x.simt.test.ts`), nvcc
@@ -20,6 +21,7 @@ export default defineConfig({
     reporters: ['default', 'json'],
     // Oracles run in Node and kernels beside it, so that two files keep two cores busy.
     maxWorkers: 2,
+    sequence: { sequencer: LongestFirst },
     outputFile: { json: '.heddle/vitest.json' },
     projects: [
       {

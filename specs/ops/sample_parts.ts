@@ -49,6 +49,8 @@ const facts = {
   sums: { from: 1, to: 2 },
   ends: { index: 'v', values: [0, 2] },
   v: { upTo: 1100 },
+  // A block for each row, whatever its length: many rows take a CPU minutes.
+  r: { upTo: 1000 },
 } as const
 
 /**

@@ -180,7 +180,7 @@ function examine(kernel: Kernel, dtype: FloatType): Subject | string {
 
 function lengthsOf({ program }: MappedKernel): readonly Expr[] {
   if (program.kind === 'rows') return program.lengths ?? []
-  if (program.kind === 'columns') return []
+  if (program.kind === 'columns' || program.kind === 'totals') return []
   return program.steps.flatMap((step) => (step.kind === 'pass' ? [step.pass.loop.length] : []))
 }
 

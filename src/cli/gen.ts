@@ -5,7 +5,10 @@
 import { resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import { findingError } from '../errors.js'
+import type { Kernel, SourceSpan } from '../ir/kernel.js'
+import type { TemplateKernel } from '../ir/template.js'
 import { openKept } from '../kept.js'
+import type { Note } from '../schedule/notes.js'
 import { noteGen } from '../toolchain/gen_state.js'
 import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
@@ -22,10 +25,17 @@ export interface GenOptions {
   readonly tuning?: string | undefined
 }
 
+/** A note about an op. */
+export interface KernelNote extends Note, SourceSpan {
+  readonly op: string
+}
+
 export interface GenResult {
   readonly kernels: readonly string[]
   /** Files below the output folder that were written, or under `check` differ. */
   readonly changed: readonly string[]
+  /** What ops cost that cannot be computed well, at their lines. */
+  readonly notes: readonly KernelNote[]
 }
 
 /** @throws usage errors of the front end, located, and of the project's tuning file; finding `gen.check` when `check` finds a difference */
@@ -51,7 +61,18 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   const read = await readKernels(root, options.specs)
   context.signal.throwIfAborted()
   const tuning = await readTuning({ root, specs: options.specs, file: options.tuning })
-  const files = read.locating(() => generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, openKept(root)))
+  const notes = new Map<string, readonly KernelNote[]>()
+  // Instances of an op differ in the bytes of a note only.
+  const see = ({ name: op, source }: Kernel | TemplateKernel, found: readonly Note[]): void => {
+    if (!notes.has(op))
+      notes.set(
+        op,
+        found.map((note) => ({ ...note, ...source, op })),
+      )
+  }
+  const files = read.locating(() =>
+    generate(read.kernels, read.graphs, read.templates, tuning, read.schedules, { kept: openKept(root), see }),
+  )
   const out = resolve(root, options.out ?? 'generated')
   const check = options.check === true
   const { changed } = await writeGenerated(out, files, { check })
@@ -63,10 +84,12 @@ async function generateAll(options: GenOptions, context: CliContext): Promise<Ge
   for (const error of read.refused) {
     context.log(`note: ${error.message}${error.hint === undefined ? '' : ` (${error.hint})`}\n`)
   }
+  for (const { file, line, column, op, message } of [...notes.values()].flat())
+    context.log(`note: ${file}:${line}:${column}: ${op}: ${message}\n`)
   context.log(
     `gen: ${read.kernels.length + read.templates.length} kernels, ${files.size} files, ${changed.length} ${check ? 'differ' : 'written'}, ${out}\n`,
   )
-  return { kernels: [...read.kernels, ...read.templates].map(({ name }) => name), changed }
+  return { kernels: [...read.kernels, ...read.templates].map(({ name }) => name), changed, notes: [...notes.values()].flat() }
 }
 
 export const genCommand = (context: () => CliContext) =>

@@ -8,7 +8,8 @@ import { join, resolve } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
-import type { SourceSpan } from '../ir/kernel.js'
+import { allInstances, instanceKey } from '../ir/instance.js'
+import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate } from '../ir/template.js'
@@ -25,6 +26,8 @@ export interface Inspection {
   readonly body: string
   readonly ir: string
   readonly schedules: KernelEntry['variants']
+  /** What the schedule cannot compute well, and what it costs. */
+  readonly notes: readonly string[]
   readonly cuda: { readonly file: string; readonly text: string }
   /** One entry per kernel and architecture; empty before a cuda build. */
   readonly resources: BuildReport['kernels']
@@ -60,9 +63,17 @@ export async function inspect(name: string, options: { readonly specs?: string }
     body: await declarationAt(sourcePath(isShipped ? packageRoot() : root, kernel.source), kernel.source),
     ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
     schedules: entry.variants,
+    notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
     cuda: { file, text: await readFile(file, 'utf8') },
     resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
   }
+}
+
+/** The notes of an instance by its key. */
+async function notesOn(kernel: Kernel, key: string): Promise<readonly string[]> {
+  const [{ mapKernel }, { notesOf }] = await Promise.all([import('../schedule/map.js'), import('../schedule/notes.js')])
+  const mapped = allInstances(kernel).find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key)
+  return mapped === undefined ? [] : notesOf(mapKernel(mapped)).map(({ message }) => message)
 }
 
 /** A shipped op, without a look at any plan. */
@@ -106,6 +117,7 @@ function printInspection(found: Inspection): string {
     section(`body (${found.source.file}:${found.source.line})`, found.body),
     section('ir', found.ir),
     section('schedule', schedules.join('\n')),
+    ...(found.notes.length === 0 ? [] : [section('notes', found.notes.join('\n'))]),
     section(`cuda (${found.cuda.file})`, found.cuda.text),
     section('ptxas', resources.join('\n') || 'not built for cuda: run `heddle build --target cuda`'),
   ].join('\n')

@@ -110,7 +110,7 @@ function eachColumn({ writer, scope, column, first, c }: Frame, lines: () => rea
 
 function writePass(pass: ColumnPass, frame: Frame, before: string): void {
   const { names, scope, writer, first } = frame
-  const { loop, loads, reductions } = pass
+  const { loop, loads, reductions, when } = pass
   const sums = reductions.map((reduction) => names.fresh(`${names.value(reduction.name)}_sums`))
   const totals = names.fresh('totals')
   const row = names.value(loop.index)
@@ -133,10 +133,15 @@ function writePass(pass: ColumnPass, frame: Frame, before: string): void {
       const storage = storageText(tensorOf(each.load.tensor, scope), names)
       writer.writeLine(`heddle::Chunk<${storage}, VEC> ${names.value(each.name)}[Team::loads];`)
     }
+    const counts = when === undefined ? undefined : names.fresh('counts')
+    if (counts !== undefined) writer.writeLine(`bool ${counts}[Team::loads];`)
     each(() => {
-      for (const load of loads) writer.writeLine(loadLine(load, first, frame))
+      if (when !== undefined) writer.writeLine(`${counts}[j] = ${expressionText(when, scope)};`)
+      const guard = counts === undefined ? '' : `if (${counts}[j]) `
+      for (const load of loads) writer.writeLine(`${guard}${loadLine(load, first, frame)}`)
     })
     each(() => {
+      if (counts !== undefined) writer.writeLine(`if (!${counts}[j]) continue;`)
       for (const { name } of loads) scope.elements.set(name, `${names.value(name)}[j][i]`)
       writeSums(reductions, sums, row, frame)
     })

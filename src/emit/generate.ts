@@ -15,6 +15,7 @@ import { choiceName } from '../schedule/choice.js'
 import { variantLines } from '../schedule/describe.js'
 import { mapKernel } from '../schedule/map.js'
 import { type MappedKernel, stepsOf } from '../schedule/mapped.js'
+import { type Note, notesOf } from '../schedule/notes.js'
 import { type TunedTile, tunedTiles } from '../schedule/tuned_tiles.js'
 import { refuseUnknown, sizeName, type Tuning } from '../schedule/tuning.js'
 import { emitAttention } from './attention_kernel.js'
@@ -37,6 +38,13 @@ import { textsOf, type Written } from './texts.js'
 /** Files by path relative to `generated/`. */
 export type GeneratedFiles = ReadonlyMap<string, string>
 
+export interface GenerateOptions {
+  /** Where texts of earlier runs are found; nowhere by default. */
+  readonly kept?: Kept
+  /** Is told what cannot be computed well of each instance. */
+  readonly see?: (kernel: Kernel | TemplateKernel, notes: readonly Note[]) => void
+}
+
 /**
  * Every file for all instances of the given kernels.
  * @throws usage `emit.duplicate` when two kernels have one name; `tuning.*` when the tuning file does not fit the kernels
@@ -47,12 +55,12 @@ export function generate(
   templates: readonly TemplateKernel[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
-  kept: Kept = nothingKept,
+  { kept = nothingKept, see = () => undefined }: GenerateOptions = {},
 ): GeneratedFiles {
   const instances = kernels.flatMap(allInstances)
   const ofTemplates = templates.flatMap(templateInstances)
   if (tuning !== undefined) refuseUnknown(tuning, [...instances, ...ofTemplates])
-  return generateInstances(instances, plans, ofTemplates, tuning, schedules, kept)
+  return generateInstances(instances, plans, ofTemplates, tuning, schedules, { kept, see })
 }
 
 /** Every file for the given instances. @throws usage `emit.duplicate` when two instances have one key; `tuning.choice`, `tuning.order` */
@@ -62,13 +70,13 @@ export function generateInstances(
   templates: readonly TemplateInstance[] = [],
   tuning?: Tuning,
   schedules: Readonly<Record<string, Schedule>> = {},
-  kept: Kept = nothingKept,
+  { kept = nothingKept, see = () => undefined }: GenerateOptions = {},
 ): GeneratedFiles {
   const how = { tuning, schedules, kept }
   const written = [
     ...textsOf(instances, how, (instance, measured, schedule) => {
       const mapped = mapKernel(instance, measured, schedule)
-      return { key: mapped.key, variants: variantLines(mapped), text: emitInstance(mapped) }
+      return { key: mapped.key, variants: variantLines(mapped), text: emitInstance(mapped), notes: notesOf(mapped) }
     }),
     ...textsOf(templates, how, (template, measured) => {
       const tiles = tunedTiles(template.kernel, template.types, measured)
@@ -76,6 +84,7 @@ export function generateInstances(
       return { key: template.key, variants: tileLines(template, tiles), tiles, text }
     }),
   ].sort((a, b) => (a.key < b.key ? -1 : 1))
+  for (const { kernel, notes = [] } of written) see(kernel, notes)
   const twin = written.find(({ key }, i) => key === written[i + 1]?.key)
   if (twin !== undefined) {
     const { file, line } = twin.kernel.source
@@ -123,6 +132,7 @@ function headers(mapped: MappedKernel): string[] {
   return [
     ...new Set([...headersOf(stepsOf(mapped)), ...ownHeaders(instance.kernel)]),
     ...(program.kind === 'columns' ? ['columns.cuh'] : []),
+    ...(program.kind === 'totals' ? ['totals.cuh'] : []),
     ...(isTuned(mapped) ? ['tuned.cuh'] : []),
     ...(isUpdating(instance.kernel) ? ['update.cuh'] : []),
   ].sort()

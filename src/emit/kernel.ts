@@ -13,6 +13,7 @@ import type { ColumnProgram } from '../schedule/columns.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { ElementwiseProgram, MappedKernel, PieceSteps, RowProgram } from '../schedule/mapped.js'
 import type { Pass, Step } from '../schedule/passes.js'
+import type { TotalProgram } from '../schedule/totals.js'
 import { writeColumns } from './columns.js'
 import { rowLine } from './constructs/index.js'
 import { isAlone } from './constructs/shared_row.js'
@@ -26,6 +27,7 @@ import { ownName } from './own_monoids.js'
 import { writePass } from './pass.js'
 import { meets } from './stages.js'
 import { render } from './templates.js'
+import { writeFrame, writeJoin, writeWalk } from './totals.js'
 
 /** A kernel's parameters besides the amount of work, which is the first where there is one. */
 export interface Parameters {
@@ -57,7 +59,7 @@ export function bodyWriter(level = 1): CodeBlockWriter {
 }
 
 /** Names of the kernel functions in a file. */
-export const functionName = (mapped: MappedKernel, walk: Walk | 'columns'): string =>
+export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'totals'): string =>
   `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
 /** All kernels of one file. */
@@ -70,10 +72,12 @@ export function kernelTexts(mapped: MappedKernel): KernelTexts {
     attrs: instance.kernel.attrs.filter((attr) => used.attrs.has(attr.name)),
     tensors: usedTensors(instance.kernel),
   }
-  const work = { elementwise: 'work', rows: 'rows', columns: undefined }[program.kind]
-  const list = parameterList(parameters, work, createNames(mapped))
-  const texts = [...structTexts(instance.kernel), ...bodies.map((body) => render('kernel', { ...body, parameters: list }))]
-  return { text: texts.join('\n'), parameters }
+  const work = { elementwise: ['const int64_t work'], rows: ['const int64_t rows'], columns: [], totals: [] }[program.kind]
+  const names = createNames(mapped)
+  const texts = bodies.map((body) =>
+    render('kernel', { ...body, parameters: parameterList(parameters, body.first ?? work, names) }),
+  )
+  return { text: [...structTexts(instance.kernel), ...texts].join('\n'), parameters }
 }
 
 function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
@@ -85,6 +89,8 @@ function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
       return rowBodies(mapped, program, used)
     case 'columns':
       return [columnBody(mapped, program, used)]
+    case 'totals':
+      return totalBodies(mapped, program, used)
   }
 }
 
@@ -96,6 +102,8 @@ interface Body {
   readonly template: string
   /** Threads a block, and one block a multiprocessor: without it ptxas may spill a register or two for a block more. */
   readonly bounds: string
+  /** Parameters in front of the others, where they are not those of the program's kind. */
+  readonly first?: readonly string[]
   readonly name: string
   readonly body: string
 }
@@ -164,6 +172,47 @@ function columnBody(mapped: MappedKernel, program: ColumnProgram, used: Scope['u
     name: functionName(mapped, 'columns'),
     body: lines(writers.frame) + render('whole', { condition, body: lines(writers.body) }),
   }
+}
+
+/** The walk over a tensor, and what combines the totals of its blocks. */
+function totalBodies(mapped: MappedKernel, program: TotalProgram, used: Scope['used']): Body[] {
+  const [walk, join] = [createNames(mapped), createNames(mapped)].map((names) => {
+    const head = newContext(mapped, 'reread', names, used)
+    const frame = bodyWriter()
+    return { head, frame, indices: () => writeIndices(mapped, frame, names, used) }
+  })
+  if (walk === undefined || join === undefined) throw new Error('internal: a program of totals has two kernels')
+  const body = { ...walk.head, writer: bodyWriter(mapped.vec === 1 ? 1 : 2) }
+  const condition = writeWalk(program, mapped.vec, walk.head, body)
+  writeFrame(walk.frame, 'heddle::BlockTeam<heddle::total_threads>', 'static_cast<int64_t>(blockIdx.x) / parts')
+  walk.frame.writeLine('const int part = static_cast<int>(blockIdx.x) % parts;')
+  walk.indices()
+  used.indices.clear()
+  writeJoin(program, join.head)
+  writeFrame(join.frame, 'heddle::WarpTeam<heddle::warp_lanes, 1>', 'static_cast<int64_t>(blockIdx.x)')
+  join.indices()
+  const inside = lines(body.writer)
+  return [
+    {
+      comment: 'Blocks combine the chunks of a tensor; one that is ALONE computes the outputs.',
+      template: 'template <bool ALONE>',
+      bounds: 'heddle::total_threads, 2',
+      first: ['const int64_t chunks', 'const int parts', '[[maybe_unused]] const heddle::Out<float> sums'],
+      name: functionName(mapped, 'parts'),
+      body:
+        lines(walk.frame) +
+        lines(walk.head.writer) +
+        (condition === undefined ? inside : render('whole', { condition, body: inside })),
+    },
+    {
+      comment: 'A warp combines what the blocks left.',
+      template: '',
+      bounds: 'heddle::warp_lanes, 1',
+      first: ['const int parts', 'const heddle::In<float> sums'],
+      name: functionName(mapped, 'totals'),
+      body: lines(join.frame) + lines(join.head.writer),
+    },
+  ]
 }
 
 function elementwiseBody(mapped: MappedKernel, program: ElementwiseProgram, used: Scope['used']): Body {
@@ -269,9 +318,9 @@ function writeStep(step: Step, context: PassContext): void {
   else context.writer.writeLine(rowLine(step, context))
 }
 
-function parameterList({ dims, attrs, tensors }: Parameters, work: string | undefined, names: Names): string {
+function parameterList({ dims, attrs, tensors }: Parameters, first: readonly string[], names: Names): string {
   return [
-    ...(work === undefined ? [] : [`const int64_t ${work}`]),
+    ...first,
     ...dims.map((dim) => `const int ${names.dim(dim)}`),
     ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
     ...tensors.map((tensor) => `const ${handleText(tensor, names)} ${names.tensor(tensor.name)}`),

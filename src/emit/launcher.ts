@@ -11,6 +11,8 @@ import { sharedText } from './columns.js'
 import { expressionText, type Scope, wideText } from './expression.js'
 import { bodyWriter, functionName, lines, onlyPass, type Parameters } from './kernel.js'
 import { argumentText, createNames, scalarText, storageText } from './names.js'
+import { type Own, ownName } from './own_monoids.js'
+import { chunksText, computedLengths, wordsText } from './totals.js'
 
 /** C++ type of a team, as in native/device/team.cuh. */
 export function teamText(team: Team): string {
@@ -93,6 +95,22 @@ function writeLaunch(mapped: MappedKernel, parameters: Parameters, scope: Scope,
   }
   if (program.kind === 'columns') {
     writeColumnLaunch(mapped, program, args, extents, scope, writer)
+    return
+  }
+  if (program.kind === 'totals') {
+    const context = { ownName: (each: Own) => ownName(each, mapped.instance.kernel) }
+    const kernels = [
+      `${functionName(mapped, 'parts')}<true>`,
+      `${functionName(mapped, 'parts')}<false>`,
+      functionName(mapped, 'totals'),
+    ]
+    // What dimensions make may be more than an index counts.
+    for (const length of computedLengths(program, scope))
+      writer.writeLine(`arguments.at_most(${length}, INT32_MAX, "places of a loop");`)
+    const sizes = `${productText(extents)}, ${chunksText(program, scope)}, ${wordsText(program, context)}`
+    writer.writeLine(
+      `return heddle::launch_totals(launch, error, arguments, "${key}", ${sizes}, ${kernels.join(', ')}, ${args});`,
+    )
     return
   }
   const sorts = program.kept.flatMap((step) => (step.kind === 'pass' ? statementsOf(step.pass, 'argsort') : []))

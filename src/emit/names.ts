@@ -9,6 +9,7 @@ import { columnProgramNames } from '../schedule/columns.js'
 import { passStatementOf, rowStatementOf } from '../schedule/constructs/index.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import { freshName } from '../schedule/normal.js'
+import { totalProgramNames } from '../schedule/totals.js'
 import { ownsOf } from './own_monoids.js'
 
 export interface Names {
@@ -45,6 +46,9 @@ const frame =
 /** What the text around a column program has besides. */
 const columnFrame = 'j round shared tile tiles'
 
+/** And what that around a program of totals has. */
+const totalFrame = 'ALONE alone chunks divided j joined part parts place round stride sums words'
+
 /** Names of one capital letter (and digits) are left to types: others may be a type of the C library or of CUDA. */
 const isTypeName = (name: string): boolean => /^[A-Z][0-9]*$/.test(name)
 
@@ -68,7 +72,10 @@ export function createNames(
   { instance: { kernel }, axes, program }: Pick<MappedKernel, 'instance' | 'axes' | 'program'>,
   reserved = '',
 ): Names {
-  const own = [program.kind === 'columns' ? columnFrame : '', ...ownsOf(kernel).map((_, i) => `Own${i}`)].join(' ')
+  const own = [
+    program.kind === 'columns' ? columnFrame : program.kind === 'totals' ? totalFrame : '',
+    ...ownsOf(kernel).map((_, i) => `Own${i}`),
+  ].join(' ')
   const taken = new Set(`${keywords} ${library} ${frame} ${own} ${reserved}`.split(' '))
   const scopes = {
     value: new Map<string, string>(),
@@ -104,7 +111,9 @@ export function createNames(
     names.first(program.column.index)
     for (const name of columnProgramNames(program)) names.value(name)
   }
-  const steps = program.kind === 'rows' ? [...program.kept, ...program.reread] : program.kind === 'columns' ? [] : program.steps
+  if (program.kind === 'totals') for (const name of totalProgramNames(program)) names.value(name)
+  const steps =
+    program.kind === 'rows' ? [...program.kept, ...program.reread] : program.kind === 'elementwise' ? program.steps : []
   for (const step of steps) {
     if (step.kind === 'pass') {
       names.first(step.pass.loop.index)

@@ -9,6 +9,7 @@ import { own } from '../ir/own.js'
 import type { TemplateKernel } from '../ir/template.js'
 import type { Kept } from '../kept.js'
 import type { Schedule } from '../lang/plan.js'
+import type { Note } from '../schedule/notes.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
 import type { Tuning } from '../schedule/tuning.js'
 import { templatesDigest } from './templates.js'
@@ -23,6 +24,8 @@ export interface Written {
   /** Of a template kernel: its measured tiles. */
   readonly tiles?: readonly TunedTile[]
   readonly text: string
+  /** Of a row program: what of it cannot be computed well. */
+  readonly notes?: readonly Note[]
 }
 
 /** What is made of an instance. */

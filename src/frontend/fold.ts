@@ -35,6 +35,13 @@ function saysInteger({ node }: ValueOf<'record'>, name: string): boolean {
 function startOf(start: Value, node: Node): readonly Field[] {
   if (start.kind !== 'record') return reject('dtype', node, `a fold starts with ${describe(start)}`, example)
   const fields = [...start.fields].map(([name, value]): Field => {
+    if (value.kind === 'row' || value.kind === 'pendingRow')
+      return reject(
+        'row',
+        node,
+        `field ${name} starts as ${describe(value)}, a fold carries numbers`,
+        `where each element goes its own way, take its index with those of the rows: (m, c) => ({ h: fold(n, { ${name}: 0 }, ...).${name} }); a step that reads other elements of what is carried is an op of its own, launched for each step`,
+      )
     const given = asScalar(value, node)
     if (given.type === 'bool')
       return reject('dtype', node, `field ${name} starts with a boolean`, 'carry an integer: condition ? int(1) : int(0)')
@@ -80,6 +87,13 @@ export function foldCall(
   const [length, start, step] = args
   if (length === undefined || start === undefined || step?.kind !== 'function' || args.length !== 3)
     return reject('arity', node, 'a fold takes a length, what it starts with, and a step', example)
+  if (place.level === 'element')
+    reject(
+      'row',
+      node,
+      'a fold cannot be made inside an element',
+      'take the index of the element with those of the rows, (m, c) => ..., so that each has a fold of its own',
+    )
   expectRowLevel('a fold', node, place)
   const extent = asIndex(length, argumentAt(node, 0), 'length of a fold:')
   const fields = startOf(start, argumentAt(node, 1))

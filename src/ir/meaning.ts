@@ -72,22 +72,22 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
     type: 'f32',
     monoid: 'sum',
     length: headDim,
-    index: 'k',
-    value: call('mul', parts.query(index('k')), parts.key(j, index('k'))),
+    index: '(k)',
+    value: call('mul', parts.query(index('(k)')), parts.key(j, index('(k)'))),
   }
   const scored = substitute(score, new Map([['raw', product]]))
   const attended = all(parts.isComputed, between(range.lower, j, range.upper))
   const hidden = constant('f32', Number.NEGATIVE_INFINITY)
   const total = local('total')
   const isAny = call('gt', total, f32(0))
-  const weight = at('(weights)', index('w'))
+  const weight = at('(weights)', index('(w)'))
   const sum: Expr = {
     kind: 'fold',
     type: 'f32',
     monoid: 'sum',
     length: keys,
-    index: 'w',
-    value: select(call('gt', weight, f32(0)), call('mul', weight, parts.value(index('w'), index('c'))), f32(0)),
+    index: '(w)',
+    value: select(call('gt', weight, f32(0)), call('mul', weight, parts.value(index('(w)'), index('c'))), f32(0)),
   }
   const row = { type: 'f32', length: keys } as const
   return [
@@ -96,22 +96,38 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
       kind: 'row',
       name: '(scores)',
       ...row,
-      index: 'j2',
-      value: select(call('lt', at('(raws)', index('j2')), f32(hiddenBelow)), hidden, at('(raws)', index('j2'))),
+      index: '(j2)',
+      value: select(call('lt', at('(raws)', index('(j2)')), f32(hiddenBelow)), hidden, at('(raws)', index('(j2)'))),
     },
-    { kind: 'reduce', name: 'top', type: 'f32', monoid: 'max', length: keys, index: 'j3', value: at('(scores)', index('j3')) },
+    {
+      kind: 'reduce',
+      name: 'top',
+      type: 'f32',
+      monoid: 'max',
+      length: keys,
+      index: '(j3)',
+      value: at('(scores)', index('(j3)')),
+    },
     {
       kind: 'row',
       name: '(weights)',
       ...row,
-      index: 'j4',
+      index: '(j4)',
       value: select(
-        call('gt', at('(scores)', index('j4')), hidden),
-        call('exp', call('sub', at('(scores)', index('j4')), local('top'))),
+        call('gt', at('(scores)', index('(j4)')), hidden),
+        call('exp', call('sub', at('(scores)', index('(j4)')), local('top'))),
         f32(0),
       ),
     },
-    { kind: 'reduce', name: 'total', type: 'f32', monoid: 'sum', length: keys, index: 'j5', value: at('(weights)', index('j5')) },
+    {
+      kind: 'reduce',
+      name: 'total',
+      type: 'f32',
+      monoid: 'sum',
+      length: keys,
+      index: '(j5)',
+      value: at('(weights)', index('(j5)')),
+    },
     { kind: 'let', name: '(over)', type: 'f32', value: select(isAny, denominator, f32(1)) },
     {
       kind: 'row',
@@ -126,12 +142,12 @@ function softmaxBody(parts: Parts): readonly Stmt[] {
       tensor: out.tensor,
       rows: out.indices.slice(0, -1),
       length: valueDim,
-      index: 'c2',
+      index: '(c2)',
       value: substitute(
         stored,
         new Map([
-          ['result', at('(results)', index('c2'))],
-          ['c', index('c2')],
+          ['result', at('(results)', index('(c2)'))],
+          ['c', index('(c2)')],
         ]),
       ),
       when: parts.isOwned,
@@ -206,7 +222,7 @@ function decodeMeaning(kernel: DecodeAttentionKernel): Kernel {
   }
   const isFirst = all(call('eq', i, i32(0)), call('eq', call('mod', h, shared), i32(0)))
   const stores = (fresh === undefined ? [] : [fresh.keyCache, fresh.valueCache]).map((cache, n): Stmt => {
-    const inner = `c_cache${n}`
+    const inner = `(c of cache ${n})`
     const computed = n === 0 ? fresh?.key : fresh?.value
     const place = fresh?.place ?? i32(0)
     const here = new Map<string, Expr>([

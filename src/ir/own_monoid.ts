@@ -2,6 +2,7 @@
  * Monoids that authors declare: several fields, their identity, and how the left and the right of two neighbouring parts of a row combine.
  * What makes one is held to its laws by samples where it is used: elements are drawn as the body makes them, its inputs anything.
  */
+import { lawError } from '../verify/tolerance.js'
 import { constant } from './build.js'
 import { emptyEnv, evaluateExpr } from './evaluate_expr.js'
 import type { Expr } from './expr.js'
@@ -44,8 +45,6 @@ export function scanFields(monoid: OwnMonoid, length: number, element: (at: numb
   })
 }
 
-/** Where results of laws count as one: 16 roundings of float32, which the computation on a device makes in any case. */
-const lawError = 2 ** -20
 const samples = 200
 
 /**

@@ -46,7 +46,7 @@ export function placeUpdates(kernel: Kernel): Kernel {
     return placeChoices(kernel)
   } catch (error) {
     if (!(error instanceof UpdateConflict)) throw error
-    const whole = replacesWhole(kernel)
+    const whole = replacesWhole(kernel, error)
     if (whole === 'whole') return kernel
     throw whole ?? error
   }
@@ -109,8 +109,8 @@ function whereChosen(stmt: Stmt, choices: readonly Choice[]): Stmt {
 
 /** Reads a store as an update. */
 function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
-  const refuse = (reason: string): never => {
-    throw new UpdateConflict(stmt.tensor, reason)
+  const refuse = (reason: string, isUnchosen = false): never => {
+    throw new UpdateConflict(stmt.tensor, reason, isUnchosen)
   }
   const param = kernel.tensors.find(({ name }) => name === stmt.tensor)
   const before = param?.updates
@@ -127,7 +127,7 @@ function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
     kept === undefined ||
     !isElement(resolve(kept, written), before, indices)
   )
-    return refuse(`it is not written as condition ? new : the same element of ${before}`)
+    return refuse(`it is not written as condition ? new : the same element of ${before}`, true)
   const whole = unfold(condition, written)
   if (reads(whole, before) || reads(unfold(replaced, written), before))
     return refuse(`what replaces elements reads ${before}, which is being replaced`)

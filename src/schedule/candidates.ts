@@ -19,7 +19,7 @@ const threadRow = 32
 
 /** Legal choices for rows of `length` elements, each once, in a fixed order. Those that equal a rule of that length are among them. */
 export function candidatesFor(mapped: MappedKernel, length: number): ScheduleChoice[] {
-  if (mapped.program.kind === 'columns') return []
+  if (mapped.program.kind === 'columns' || mapped.program.kind === 'totals') return []
   const wanted = mapped.program.kind === 'elementwise' ? elementwise(mapped.vec) : rowChoices(mapped.vec, length)
   const seen = new Map<string, ScheduleChoice>()
   for (const choice of wanted) if (problemOf(choice, mapped, length) === undefined) seen.set(choiceName(choice), choice)
@@ -59,7 +59,7 @@ function teamsFor(length: number, vec: number, sizes: readonly number[]): RowCho
 /** The choices the rules make for rows of `length` elements: one for few rows, one for many, often the same. */
 export function ruleChoices({ vec, program }: MappedKernel, length: number): ScheduleChoice[] {
   if (program.kind === 'elementwise') return [{ kind: 'elementwise', vec, threads: program.threads }]
-  if (program.kind === 'columns') return []
+  if (program.kind === 'columns' || program.kind === 'totals') return []
   const found = [1, fewRows + 1].flatMap((rows) => ruleVariant(program, length, rows) ?? [])
   return found.map((variant) => choiceOf(variant, vec))
 }

@@ -48,10 +48,16 @@ export function choiceName(choice: ScheduleChoice | TileChoice): string {
   return `${who}${team.kind === 'warp' ? `x${team.rowsPerBlock}` : ''}_${chunks === 'reread' ? chunks : `c${chunks}`}_v${vec}`
 }
 
+const programWords: Readonly<Record<MappedKernel['program']['kind'], string>> = {
+  elementwise: 'elementwise programs',
+  rows: 'row programs',
+  columns: 'column programs, whose schedule follows from their sizes,',
+  totals: 'programs of totals, whose schedule follows from their sizes,',
+}
+
 /** Why a kernel cannot have a choice for rows of `length` elements, in words; undefined when it can. */
 export function problemOf(choice: ScheduleChoice, { program, vec }: MappedKernel, length: number): string | undefined {
-  if (choice.kind !== program.kind)
-    return `the kernel has ${program.kind === 'elementwise' ? 'elementwise programs' : program.kind === 'rows' ? 'row programs' : 'column programs, whose schedule follows from their sizes,'} only`
+  if (choice.kind !== program.kind) return `the kernel has ${programWords[program.kind]} only`
   if (!isPowerOfTwo(choice.vec) || choice.vec > vec) return `vec is ${choice.vec}, allowed are powers of two up to ${vec}`
   if (choice.kind === 'elementwise') {
     const { threads } = choice

@@ -12,8 +12,7 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
-import { isUpdating } from '../ir/update.js'
-import { freeNames, introducedNames, mapStmt } from '../ir/walk.js'
+import { freeNames, introducedNames, mapStmt, stmtExprs } from '../ir/walk.js'
 import { classify, offsetOf } from './access.js'
 import { isHostExpr } from './host_expr.js'
 import { freshName, type Loop } from './normal.js'
@@ -42,6 +41,8 @@ export interface ColumnPass {
   readonly loop: Loop
   readonly loads: readonly ColumnLoad[]
   readonly reductions: readonly ColumnReduction[]
+  /** Of a row: where it does not hold, the row is not loaded and counts nothing. It is the same for all columns. */
+  readonly when?: Expr
 }
 
 /** A step of a column program: a walk over the rows, or what is computed once a column. */
@@ -94,10 +95,10 @@ type Simple = StmtOf<'let'> | StmtOf<'store'> | StmtOf<'reduce'>
 
 /** The kernel as a column program; undefined where it is none, or gains nothing. */
 export function columnsOf({ kernel: given, dims, types }: Instance): Columns | undefined {
-  if (isUpdating(given)) return undefined
   const fixed = new Map(Object.entries(dims).map(([name, extent]) => [name, i32(extent)]))
   const substituted = given.body.map((s) => mapStmt(s, (e) => substituteDims(e, fixed)))
   const kernel = acrossElements({ ...given, body: substituted }) ?? { ...given, body: substituted }
+  if (readsReplaced(kernel)) return undefined
   const body = kernel.body.filter(isSimple)
   const reductions = body.filter((s): s is StmtOf<'reduce'> => s.kind === 'reduce')
   const [first] = reductions
@@ -112,6 +113,17 @@ export function columnsOf({ kernel: given, dims, types }: Instance): Columns | u
   }
   return undefined
 }
+
+/** Whether more than the stores reads what is replaced in place: all threads of a column compute the rest. */
+const readsReplaced = ({ tensors, body }: Kernel): boolean =>
+  tensors.some(({ updates }) =>
+    body.some(
+      (s) =>
+        s.kind !== 'store' &&
+        s.kind !== 'storeRow' &&
+        stmtExprs(s).some((e) => contains(e, (node) => node.kind === 'load' && node.tensor === updates)),
+    ),
+  )
 
 const isSimple = (s: Stmt): s is Simple => s.kind === 'let' || s.kind === 'reduce' || (s.kind === 'store' && s.when === undefined)
 
@@ -167,9 +179,14 @@ function programOver(
     return { name, load, dtype: resolveDType(found.dtype, types), isWhole }
   }
 
-  const reductions = body.flatMap((s) =>
-    s.kind === 'reduce' ? [{ s, value: chunked(substituteIndex(s.value, s.index, indexVar(loop.index))) }] : [],
+  const reduced = body.flatMap((s) =>
+    s.kind === 'reduce' ? [{ s, value: substituteIndex(s.value, s.index, indexVar(loop.index)) }] : [],
   )
+  const when = conditionOf(reduced, column.index, loop.index)
+  const reductions = reduced.map(({ s, value }) => ({
+    s,
+    value: chunked(when === undefined ? value : (chosen(s, value)?.value ?? value)),
+  }))
   if (loads.length === 0 || isScattered) return undefined
   // Where neighbours of the reduction lie side by side too, rows are the better teams.
   if (loads.some(({ load }) => along(load, loop.index)?.kind === 'contiguous')) return undefined
@@ -187,6 +204,7 @@ function programOver(
     reductions.map(({ s, value }) => ({ name: s.name, type: s.type, monoid: s.monoid, value })),
     loads,
     loop,
+    when,
   )
   const length = known === undefined ? dimVar(column.dim) : i32(known)
   return {
@@ -197,12 +215,40 @@ function programOver(
   }
 }
 
+/** What leaves a reduction as it is. A place is none: it wins over places behind it. */
+const nothing: Partial<Record<StmtOf<'reduce'>['monoid'], number>> = {
+  sum: 0,
+  max: Number.NEGATIVE_INFINITY,
+  min: Number.POSITIVE_INFINITY,
+}
+
+/** An element as what counts under a condition, and nothing otherwise. */
+function chosen({ monoid }: StmtOf<'reduce'>, value: Expr): { readonly when: Expr; readonly value: Expr } | undefined {
+  if (value.kind !== 'call' || value.fn !== 'select') return undefined
+  const [when, counted, other] = value.args
+  if (when === undefined || counted === undefined || other?.kind !== 'const' || other.value !== nothing[monoid]) return undefined
+  return { when, value: counted }
+}
+
+/** The condition under which a row counts in every reduction, where it depends on the row alone: a scatter that adds is of this form. */
+function conditionOf(
+  reductions: readonly { readonly s: StmtOf<'reduce'>; readonly value: Expr }[],
+  column: string,
+  row: string,
+): Expr | undefined {
+  const [first, ...others] = reductions.map(({ s, value }) => chosen(s, value)?.when)
+  if (first === undefined || !others.every((when) => when !== undefined && sameExpr(when, first))) return undefined
+  const isOfRow = usesIndex(first, row) && !usesIndex(first, column) && !contains(first, ({ kind }) => kind === 'local')
+  return isOfRow ? first : undefined
+}
+
 /** Reductions that wait for no other share a walk over the rows; what is computed of their results stands behind it. */
 function inLevels(
   body: readonly Simple[],
   reductions: readonly ColumnReduction[],
   loads: readonly ColumnLoad[],
   loop: Loop,
+  when: Expr | undefined,
 ): ColumnStep[] {
   const levels = new Map<string, number>()
   const levelOf = (exprs: readonly Expr[]): number =>
@@ -226,7 +272,7 @@ function inLevels(
   return Array.from({ length: last + 1 }, (_, level): ColumnStep[] => {
     const together = walks.get(level) ?? []
     const read = loads.filter(({ name }) => together.some(({ value }) => reads(value, name)))
-    const pass: ColumnPass = { kind: 'pass', loop, loads: read, reductions: together }
+    const pass: ColumnPass = { kind: 'pass', loop, loads: read, reductions: together, ...(when === undefined ? {} : { when }) }
     return [...(once.get(level) ?? []), ...(together.length > 0 ? [pass] : [])]
   }).flat()
 }

@@ -4,6 +4,7 @@ import type { ColumnStep } from './columns.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
 import { type MappedKernel, type PieceSteps, stepsOf, type Team, type Variant } from './mapped.js'
 import type { Pass, PassRow, Step } from './passes.js'
+import type { TotalProgram } from './totals.js'
 
 /** One line a variant: its name, who computes what, and when. */
 export function variantLines(
@@ -24,6 +25,10 @@ export function variantLines(
     const schedule = `${vec} columns a thread, 32 threads a chunk, rows in ${program.parts} parts`
     return [{ name: key, schedule, when: 'always; the blocks of a cluster take a part each where tiles of columns are few' }]
   }
+  if (program.kind === 'totals') {
+    const schedule = `a block for every 2048 chunks of ${vec}, at most 1024 blocks; a warp combines theirs`
+    return [{ name: key, schedule, when: 'always; where one block walks alone it computes the outputs too' }]
+  }
   return program.variants.map((v) => ({
     name: `${key}_${v.name}`,
     schedule: variantText(v, v.vec ?? vec),
@@ -35,12 +40,15 @@ export function variantLines(
 export function describeSchedule(mapped: MappedKernel): string {
   const { program, axes, vec } = mapped
   const rows = axes.length === 0 ? 'one row' : `rows over (${axes.map((axis) => `${axis.index} < ${axis.dim}`).join(', ')})`
-  const what = { rows: 'row program', elementwise: 'elementwise', columns: 'column program' }[program.kind]
+  const what = { rows: 'row program', elementwise: 'elementwise', columns: 'column program', totals: 'program of totals' }[
+    program.kind
+  ]
   return [
     `${mapped.key}: ${what}, ${rows}, chunks of ${vec}`,
     ...stepsOf(mapped).flatMap(stepLines),
     ...(program.kind === 'elementwise' && program.pieces !== undefined ? pieceLines(program.pieces) : []),
     ...(program.kind === 'columns' ? program.sequence.flatMap(columnLines) : []),
+    ...(program.kind === 'totals' ? totalLines(program) : []),
     ...variantLines(mapped).map((v) => `  ${v.name}: ${v.schedule}; ${v.when}`),
   ].join('\n')
 }
@@ -56,11 +64,24 @@ const pieceLines = ({ index, bounds, steps }: PieceSteps): string[] => [
 const columnLines = (step: ColumnStep): string[] => {
   if (step.kind !== 'pass') return [`  once a column: ${printStmt(step)}`]
   return [
-    `  walk over ${step.loop.index} < ${printExpr(step.loop.length)}:`,
+    `  walk over ${step.loop.index} < ${printExpr(step.loop.length)}${step.when === undefined ? '' : ` where ${printExpr(step.when)}`}:`,
     ...step.loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
     ...step.reductions.map(({ name, monoid, value }) => `    ${name} = ${monoid} of ${printExpr(value)}`),
   ]
 }
+
+const totalLines = ({ loops, before, loads, totals, after }: TotalProgram): string[] => [
+  ...before.map((s) => `  once: ${printStmt(s)}`),
+  `  walk over ${loops.map(({ index, length }) => `${index} < ${printExpr(length)}`).join(', ')}:`,
+  ...loads.map(({ name, load }) => `    ${name} = load ${printExpr(load)} in chunks`),
+  ...totals.map(({ stmt, values }) => {
+    const made = values.map(printExpr).join(', ')
+    return stmt.kind === 'merge'
+      ? `    (${stmt.names.join(', ')}) merge (${made})`
+      : `    ${stmt.name} = ${stmt.monoid} of ${made}`
+  }),
+  ...after.map((s) => `  of the totals: ${printStmt(s)}`),
+]
 
 const passLines = ({ loop, rows, statements }: Pass): string[] => [
   `  pass over ${loop.index} < ${printExpr(loop.length)}:`,

@@ -3,14 +3,16 @@
  * nothing: a warp a row loads rows in wide pieces while there are warps to spare, and a thread a row makes 32 times as many rows at once.
  */
 import type { Variant } from './mapped.js'
-import type { PassStmt } from './normal.js'
-import type { PassRow, Step } from './passes.js'
+import type { PassStmt, RowDef } from './normal.js'
+import type { Step } from './passes.js'
 
 const warp = 32
 /** Warps that a large GPU (132 multiprocessors) runs at once, half of all it holds: beyond, they wait for each other's steps. */
 const mostWarps = 4224
 
-const isCarried = (row: PassRow): boolean => row.kind === 'scanned' && typeof row.monoid !== 'string' && 'next' in row.monoid
+/** Whether a recurrence makes a row. */
+export const isCarried = (row: RowDef): boolean =>
+  row.kind === 'scanned' && typeof row.monoid !== 'string' && 'next' in row.monoid
 
 const passesOf = (steps: readonly Step[]) => steps.flatMap((step) => (step.kind === 'pass' ? [step.pass] : []))
 
@@ -21,8 +23,17 @@ export const carries = (steps: readonly Step[]): boolean => passesOf(steps).some
 const isOrderFree = (s: PassStmt): boolean =>
   s.kind === 'loopStore' || s.kind === 'histogram' || (s.kind === 'reduce' && (s.monoid !== 'sum' || s.type === 'i32'))
 
-/** @param values that a lane can keep of each row */
-export function foldVariants(kept: readonly Step[], vec: number, boundedLength: boolean, values: number): Variant[] {
+/**
+ * @param values that a lane can keep of each row
+ * @param areNeighbours rows lie side by side: threads that have one each read neighbours together, lanes of one row would not
+ */
+export function foldVariants(
+  kept: readonly Step[],
+  vec: number,
+  boundedLength: boolean,
+  values: number,
+  areNeighbours: boolean,
+): Variant[] {
   const passes = passesOf(kept)
   const isFree = passes.every(
     ({ rows, statements }) => statements.every(isOrderFree) && rows.every((row) => row.kind !== 'scanned' || isCarried(row)),
@@ -48,7 +59,10 @@ export function foldVariants(kept: readonly Step[], vec: number, boundedLength: 
     team: { kind: 'thread', rowsPerBlock: warp },
     chunks: undefined,
     limit: { length: undefined, rows: undefined },
-    reason: 'more rows than warps run at once: a thread a row',
+    reason: areNeighbours
+      ? 'rows lie side by side: a thread each, which reads what its neighbours read beside it'
+      : 'more rows than warps run at once: a thread a row',
   }
+  if (areNeighbours && isFree) return [threads]
   return [...(keeps && values >= vec ? [wide] : []), warps, ...(isFree ? [threads] : [])]
 }

@@ -7,14 +7,17 @@ import { placeUpdates } from '../ir/update.js'
 import { verifyKernel } from '../ir/verify.js'
 import type { Schedule } from '../lang/plan.js'
 import { columnsOf } from './columns.js'
+import { isCarried } from './fold_variants.js'
 import { isHostExpr } from './host_expr.js'
 import type { MappedKernel } from './mapped.js'
+import { rowsAreNeighbours } from './neighbours.js'
 import type { NormalKernel } from './normal.js'
 import { normalise } from './normalise.js'
 import { planSteps, type Step } from './passes.js'
 import { applySchedule } from './planned.js'
-import { elementwiseThreads, mayHave, pays, rowVariants, vectorWidth } from './rules.js'
+import { elementwiseThreads, maxVec, mayHave, pays, rowVariants, vectorWidth } from './rules.js'
 import { simplifySteps } from './simplify.js'
+import { totalsOf } from './totals.js'
 import { applyTuning, type Tuning } from './tuning.js'
 import { verifyNormal, verifySteps } from './verify.js'
 import { verifyMapped } from './verify_mapped.js'
@@ -23,6 +26,7 @@ import { verifyMapped } from './verify_mapped.js'
 export const schedulePasses = {
   placeUpdates,
   columnsOf,
+  totalsOf,
   normalise,
   planSteps,
   simplifySteps,
@@ -74,6 +78,8 @@ function mapByRules(
     verifyKernel(kernel, 'finding columns')
     return { instance, key: keyOf(instance), axes, vec, program }
   }
+  const totals = passes.totalsOf(placed)
+  if (totals !== undefined) return { instance, key: keyOf(instance), ...totals }
   const normal = (chunks: 'any' | 'in pieces'): NormalKernel => {
     const kernel = passes.normalise(placed, chunks)
     verifyNormal(kernel, placed, 'normalising')
@@ -107,7 +113,10 @@ const keyOf = ({ kernel, types, dims }: Instance): string => instanceKey(kernel.
 
 /** The widths, teams and variants of a kernel by the rules. */
 function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: boolean) => readonly Step[]): MappedKernel {
-  const vec = vectorWidth(instance, kernel)
+  // Threads that carry a row each ask for the elements of some steps before they make the first of them.
+  const areNeighbours = [...kernel.rows.values()].some(isCarried) && rowsAreNeighbours(instance, kernel)
+  const width = vectorWidth(instance, kernel)
+  const vec = areNeighbours && width === 1 ? maxVec : width
   const base = {
     instance,
     key: keyOf(instance),
@@ -118,7 +127,7 @@ function chooseVariants(instance: Instance, kernel: NormalKernel, steps: (keep: 
   if (kernel.elementwise) return { ...base, program: { kind: 'elementwise', steps: steps(false), threads: elementwiseThreads } }
   const kept = steps(true)
   const lengths = hostLengths(kernel)
-  const variants = rowVariants(kept, vec, lengths !== undefined).filter(
+  const variants = rowVariants(kept, vec, lengths !== undefined, areNeighbours).filter(
     (each) => mayHave(each.team, kept) && pays(each, kept, vec),
   )
   return { ...base, program: { kind: 'rows', kept, reread: steps(false), lengths, variants } }

@@ -4,6 +4,7 @@ import type { Instance } from '../ir/instance.js'
 import type { RowAxis } from '../ir/kernel.js'
 import type { ColumnProgram } from './columns.js'
 import type { Step } from './passes.js'
+import type { TotalProgram } from './totals.js'
 
 /** The threads that compute one row together. */
 export type Team =
@@ -103,5 +104,5 @@ export interface MappedKernel {
   readonly vec: number
   /** Kernels take their width (elementwise: their block size too) as a template argument, since variants differ in it. */
   readonly generic?: boolean
-  readonly program: ElementwiseProgram | RowProgram | ColumnProgram
+  readonly program: ElementwiseProgram | RowProgram | ColumnProgram | TotalProgram
 }

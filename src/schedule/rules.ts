@@ -60,8 +60,8 @@ const maxBlock = 1024
 export const fewRows = 528
 
 /** The variants of a row program, in the order the launcher tries them. */
-export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean): Variant[] {
-  if (carries(kept)) return foldVariants(kept, vec, boundedLength, valuesThatFit(kept))
+export function rowVariants(kept: readonly Step[], vec: number, boundedLength: boolean, areNeighbours = false): Variant[] {
+  if (carries(kept)) return foldVariants(kept, vec, boundedLength, valuesThatFit(kept), areNeighbours)
   // A search for a threshold reads the row again in any case, and takes long to compile: one block variant is enough.
   const searches = kept.some((step) => step.kind !== 'pass' && rowStatementOf(step).searches)
   const reread: Variant = {

@@ -26,7 +26,7 @@ export function isShared(s: StmtOf<'row'>, statements: readonly Statement[], ele
 }
 
 /** True when a statement reads an element of the row at another place than the index of a loop as long as the row. */
-function readsElsewhere(s: Statement, row: StmtOf<'row'>): boolean {
+export function readsElsewhere(s: Statement, row: StmtOf<'row'> | StmtOf<'scan'>): boolean {
   const loop = 'length' in s ? s : undefined
   const own = (at: Expr): boolean =>
     loop !== undefined && at.kind === 'index' && at.name === loop.index && sameExpr(loop.length, row.length)

@@ -147,7 +147,8 @@ export function applyTuning(mapped: MappedKernel, tuning: Tuning): MappedKernel 
     )
     return { ...mapped, generic: true, program: { ...program, tuned: [...tuned, ...(program.tuned ?? [])] } }
   }
-  if (program.kind === 'columns') throw new Error(`internal: ${mapped.key} reduces columns and has no ${first.v.choice.kind}`)
+  if (program.kind === 'columns' || program.kind === 'totals')
+    throw new Error(`internal: ${mapped.key} reduces ${program.kind} and has no ${first.v.choice.kind}`)
   const tuned = about.flatMap(({ choice, ...rest }) => (choice.kind === 'rows' ? [rowVariant(choice, rest)] : []))
   const generic = mapped.generic === true || tuned.some((variant) => variant.vec !== vec)
   return { ...mapped, generic, program: { ...program, variants: [...tuned, ...program.variants] } }

@@ -3,11 +3,14 @@
  * every row, and no variant is one that the kernel cannot have.
  */
 import type { Fail } from '../ir/check.js'
-import { visit } from '../ir/walk.js'
+import type { RowAxis } from '../ir/kernel.js'
+import { freeNames, visit } from '../ir/walk.js'
 import type { ColumnProgram } from './columns.js'
+import { isHostExpr } from './host_expr.js'
 import type { ElementwiseProgram, MappedKernel, RowProgram, Variant } from './mapped.js'
 import { type Pass, type Step, statementsOf } from './passes.js'
 import { maxVec, mayHave } from './rules.js'
+import type { TotalProgram } from './totals.js'
 import { failAfter } from './verify.js'
 
 const warp = 32
@@ -21,6 +24,10 @@ export function verifyMapped(mapped: MappedKernel, pass: string): void {
   if (across !== undefined && !axes.includes(across)) fail(`neighbours run along ${across.index}, which is none of its axes`)
   if (program.kind === 'columns') {
     checkColumns(program, vec, fail)
+    return
+  }
+  if (program.kind === 'totals') {
+    checkTotals(program, axes, fail)
     return
   }
   const walks = program.kind === 'rows' ? [program.kept, program.reread] : walksOf(program)
@@ -38,7 +45,8 @@ function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fai
   if (!Number.isInteger(Math.log2(parts)) || parts > 8) fail(`rows are dealt out to ${parts} parts`)
   const walks = sequence.filter((step) => step.kind === 'pass')
   if (walks.length === 0) fail('a column program walks over no rows')
-  for (const { reductions, loads } of walks) {
+  for (const { reductions, loads, when } of walks) {
+    if (when !== undefined) visit(when, ({ kind }) => kind === 'element' && fail('a walk asks its columns which rows count'))
     if (reductions.length === 0) fail('a walk over rows reduces nothing')
     for (const { value, name } of reductions)
       visit(value, (node) => {
@@ -46,6 +54,20 @@ function checkColumns({ sequence, parts }: ColumnProgram, vec: number, fail: Fai
           fail(`${name} reads ${node.row}, which is not loaded`)
       })
   }
+}
+
+/** Every walk has a loop the host can count, reduces something, and reads of rows no chunks but those it loads. */
+function checkTotals({ loops, totals, loads, before }: TotalProgram, axes: readonly RowAxis[], fail: Fail): void {
+  if (loops.length === 0 || totals.length === 0) fail('a walk over a tensor reduces nothing')
+  for (const { index, length } of loops) if (!isHostExpr(length)) fail(`only a row knows how far ${index} runs`)
+  const known = new Set([...axes, ...loops].map(({ index }) => index))
+  for (const { name } of before) known.add(name)
+  for (const { stmt, values } of totals)
+    for (const value of values) {
+      for (const name of freeNames(value))
+        if (!known.has(name) && !loads.some((load) => load.name === name))
+          fail(`a total by ${stmt.kind === 'merge' ? 'a monoid' : stmt.monoid} reads ${name}, which is not known in the walk`)
+    }
 }
 
 /** The steps of any chunk, and those of one that lies in one piece. */

@@ -79,15 +79,23 @@ const elementsOf = (entry: KernelEntry, dims: Readonly<Record<string, number>>):
 
 const draws: readonly Draw[] = ['integer', 'normal']
 
+/** Elements by which buffers start after an aligned address. */
+const shifts: readonly number[] = [1, 3]
+
+/** The cases of a kernel: `each` one; or `by turns`, few of them: see `casesOf`. */
+export type Drawn = 'each' | 'by turns'
+
 /**
  * Every case of one kernel instance whose buffers have at most `largest` elements.
- * @param drawn `each` size is tried on both draws; or `by turns`, which are half as many cases: each length and each choice of outer extents still meets both
+ * @param drawn by turns, which are a fifth as many: every length of the row meets one choice of outer extents and one draw, every other one a
+ *   shift; of what else is swept, a third of the lengths. Instances of an op, which share schedules, take other turns.
  * @throws usage `verify.fact` for one that reads integers of which nothing is known
  */
-export function casesOf(entry: KernelEntry, largest = largestCase, drawn: 'each' | 'by turns' = 'each'): KernelCase[] {
+export function casesOf(entry: KernelEntry, largest = largestCase, drawn: Drawn = 'each'): KernelCase[] {
   const rule = ruleOf(entry)
   const elementBytes = Math.min(...entry.buffers.map(({ dtype }) => dtypeInfo[dtype].bytes))
   const cases = new Map<string, KernelCase>()
+  const own = shareOf(entry.key)
 
   /** Whether there is such a case. */
   const add = ({ row, outer }: Sweep, outerSizes: readonly number[], length: number, draw: Draw, shift: number): boolean => {
@@ -95,7 +103,8 @@ export function casesOf(entry: KernelEntry, largest = largestCase, drawn: 'each'
     const given = { ...free, [row]: length, ...entry.fixedDims }
     const dims = rule.extents(given)
     if (draw === 'normal' && (dims[row] ?? 0) < rule.normalFrom) return false
-    if (elementsOf(entry, dims) > largest || length > (rule.upTo[row] ?? length)) return false
+    if (elementsOf(entry, dims) > largest || entry.dims.some((name) => (dims[name] ?? 1) > (rule.upTo[name] ?? Infinity)))
+      return false
     const extents = entry.dims.map((name) => `${name}=${dims[name]}`).join(' ')
     const name = `${entry.key} ${extents} ${draw}${shift > 0 ? ` shift=${shift}` : ''}`
     const chosen = rule.attrs(dims)
@@ -104,18 +113,31 @@ export function casesOf(entry: KernelEntry, largest = largestCase, drawn: 'each'
     return true
   }
 
-  for (const sweep of sweepsOf(entry, rule)) {
-    for (const [i, length] of rowLengths(16 / elementBytes).entries()) {
-      for (const [j, sizes] of outerExtents.entries()) {
-        if (drawn === 'each') for (const draw of draws) add(sweep, sizes, length, draw, 0)
-        else inTurn(draws, i + j).some((draw) => add(sweep, sizes, length, draw, 0))
-      }
-      for (const shift of [1, 3]) add(sweep, outerExtents[1] ?? [], length, 'integer', shift)
+  const addEach = (sweep: Sweep): void => {
+    for (const length of rowLengths(16 / elementBytes)) {
+      for (const sizes of outerExtents) for (const draw of draws) add(sweep, sizes, length, draw, 0)
+      for (const shift of shifts) add(sweep, outerExtents[1] ?? [], length, 'integer', shift)
     }
     for (const [rows, lengths] of manyRows) for (const length of lengths) add(sweep, [rows], length, 'integer', 0)
   }
+  const addByTurns = (sweep: Sweep, isFirst: boolean): void => {
+    for (const [i, length] of rowLengths(16 / elementBytes).entries()) {
+      const turn = i + own
+      if (!isFirst && turn % 3 !== 0) continue
+      // The next choice of outer extents at each length, the other draw once all have been met. Where one is too large or too short a row
+      // for the draw, another takes its turn.
+      const sizes = inTurn(outerExtents, turn)
+      const drawnNow = inTurn(draws, Math.floor(turn / outerExtents.length))
+      sizes.some((chosen) => drawnNow.some((draw) => add(sweep, chosen, length, draw, 0)))
+      if (turn % 2 === 0) add(sweep, outerExtents[1] ?? [], length, 'integer', shifts[(turn / 2) % shifts.length] ?? 0)
+    }
+    for (const [rows, lengths] of manyRows) add(sweep, [rows], lengths[own % lengths.length] ?? 1, 'integer', 0)
+  }
+
+  for (const [i, sweep] of sweepsOf(entry, rule).entries()) drawn === 'each' ? addEach(sweep) : addByTurns(sweep, i === 0)
   const { shared } = rule
-  return [...cases.values()].filter((_, i) => i % shared === shareOf(entry.key) % shared)
+  const share = drawn === 'each' ? shared : Math.ceil(shared / 3)
+  return [...cases.values()].filter((_, i) => i % share === own % share)
 }
 
 /** All of a list, from another one first at each turn. */

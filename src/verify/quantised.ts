@@ -48,7 +48,7 @@ const hasInt8Residual = (graphs: Planned): boolean =>
   Object.values(graphs).some((graph) => isQuantised(graph) && graph.values[graph.inputs.x ?? -1]?.dtype === 'i8')
 
 /**
- * One result for each plan. @param dir a model folder with `test-set.json`
+ * One result for each plan. @param dir a model folder with `test-set.json` @param sentences how many of its are scored, by default all
  * @throws usage for a folder that cannot be read, and what the device rejects with
  */
 export async function checkQuantised(
@@ -58,11 +58,17 @@ export async function checkQuantised(
     dtype,
     plans,
     method = { name: 'max' },
-  }: { readonly dtype: FloatType; readonly plans: readonly string[]; readonly method?: Method },
+    sentences,
+  }: {
+    readonly dtype: FloatType
+    readonly plans: readonly string[]
+    readonly method?: Method
+    readonly sentences?: number | undefined
+  },
   name: string,
 ): Promise<CheckResult[]> {
   const { items } = await readTestSet(join(dir, 'test-set.json'))
-  const [used, scored] = [items.slice(0, calibrated), items.slice(calibrated)]
+  const [used, scored] = [items.slice(0, calibrated), items.slice(calibrated).slice(0, sentences)]
   const scales = await scalesOf(
     config,
     dir,

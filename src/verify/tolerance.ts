@@ -5,6 +5,8 @@
  * order, one rounding on the store. A correct store rounds no worse than that, so storage error counts once; arithmetic
  * may err twice as much as the naive one. Expected values are computed in double precision from inputs that are already
  * rounded to their storage type.
+ *
+ * Every room may import this file, which imports types alone.
  */
 import type { DType } from '../ir/dtype.js'
 import type { Size } from '../ir/facts/facts.js'
@@ -52,6 +54,12 @@ const arithmeticError: Readonly<Record<Exclude<OpClass, 'exact' | 'model'>, (len
 }
 
 const float32 = unitRoundoff.f32
+
+/** Where two sides of a monoid's law count as one, relative to the largest field: 16 roundings of float32, which a device makes in any case. */
+export const lawError = 16 * float32
+
+/** How far sums of doubles in another order may be apart, relative to 1 and their size: a kernel's meaning and that of its nodes. */
+export const reordered = 1e-9
 
 /**
  * Quantised results that are not exact: a value within its arithmetic error of a half may round to either side. No more than one

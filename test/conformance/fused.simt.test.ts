@@ -4,6 +4,6 @@ import { holdKernels } from './hold.js'
 
 const largest = 12_000
 /** Of prompts over a cache, whose tensors have four dimensions, few are so small. */
-const least = 40
+const least = 20
 
 await holdKernels(({ op }) => !Object.hasOwn(ops, op), largest, least)

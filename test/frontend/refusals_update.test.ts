@@ -46,6 +46,20 @@ describe('bodies of outputs that update', () => {
       }),
       cannot('it is not written as condition ? new : the same element of cache'),
     ))
+  it('takes what reductions of other tensors are added to, and refuses to name the element before them', () => {
+    const summed = (more: string, first: string): string =>
+      update('', {
+        body: `({ cache, x, at }, { r: n }) => (s, r) => {
+    ${more}
+    return { y: «${first} + sum(n, (c) => x(s, c) + at(c))» }
+  }`,
+      })
+    expect(read(summed('', 'cache(s, r)').replace(/[«»]/g, '')).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual(
+      [],
+    )
+    refuses(summed('const old = cache(s, r)', 'old'), cannot('it is not written as condition ? new : the same element of cache'))
+    refuses(summed('', 'cache(0, r)'), cannot('another element of cache than the one that is replaced is read'))
+  })
   it('refuses several tensors of a layout that need not keep their elements together', () =>
     refuses(
       `import { layout, op, tensor } from 'heddle'

@@ -1,11 +1,14 @@
 /** Which columns of a product an epilogue may read: those that are proved to lie in its own aligned chunk, and no others. */
 import { expect, it } from 'vitest'
-import { chunkColumns, staysInChunk } from '../../src/fuse/product/columns.js'
+import { chunkColumns, readsInChunk } from '../../src/fuse/product/columns.js'
 import { call, dim, i32, index } from '../../src/ir/build.js'
 import { emptyEnv, evaluateExpr } from '../../src/ir/evaluate.js'
 import type { Expr } from '../../src/ir/expr.js'
 
 const c = index('c')
+const product = (at: Expr): Expr => ({ kind: 'load', type: 'f32', tensor: 'x', indices: [index('m'), at] })
+const staysInChunk = (at: Expr): boolean => readsInChunk(product(at), 'c', ({ tensor }) => tensor === 'x')
+const fourth = call('mod', c, i32(4))
 const odd = call('mod', c, i32(2))
 
 it.each<[string, Expr]>([
@@ -17,9 +20,10 @@ it.each<[string, Expr]>([
     'the first of its four, and what is left of that',
     call('add', call('bitAnd', c, i32(1)), call('mul', i32(4), call('idiv', c, i32(4)))),
   ],
+  ['the next of its four', call('add', call('sub', c, fourth), call('mod', call('add', c, i32(1)), i32(4)))],
   ['the first of its chunk', call('mul', call('idiv', c, i32(chunkColumns)), i32(chunkColumns))],
 ])('%s lies in the chunk of a column', (_, at) => {
-  expect(staysInChunk(at, 'c')).toBe(true)
+  expect(staysInChunk(at)).toBe(true)
   for (let column = 0; column < 4 * chunkColumns; column++) {
     const env = emptyEnv({})
     env.values.set('c', column)
@@ -43,5 +47,15 @@ it.each<[string, Expr]>([
   ['a multiple of another quotient', call('mul', call('idiv', c, i32(4)), i32(2))],
   ['what is beyond its chunk at its end', call('add', c, call('mod', c, i32(4)))],
 ])('%s does not', (_, at) => {
-  expect(staysInChunk(at, 'c')).toBe(false)
+  expect(staysInChunk(at)).toBe(false)
+})
+
+it('counts what is read alone: behind a condition a column may be beyond the chunk of others', () => {
+  const [next, before] = [call('add', c, i32(1)), call('sub', c, i32(1))].map(product)
+  const pairs = (isEven: Expr): Expr => call('select', isEven, next ?? c, before ?? c)
+  const reads = (expr: Expr): boolean => readsInChunk(expr, 'c', ({ tensor }) => tensor === 'x')
+  expect(reads(pairs(call('eq', odd, i32(0))))).toBe(true)
+  expect(reads(pairs(call('ne', odd, i32(0))))).toBe(false)
+  expect(reads(pairs(call('eq', call('mod', c, i32(3)), i32(0))))).toBe(false)
+  expect(reads(call('add', pairs(call('eq', odd, i32(0))), next ?? c))).toBe(false)
 })

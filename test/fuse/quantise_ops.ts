@@ -1,4 +1,4 @@
-/** Ops that look as if they only moved elements, and do not: what they store depends on how large elements are, or is of two tensors. */
+/** Ops that look as if they only moved elements, and do not: what they store depends on how large elements are, or is more than these. */
 import { op, tensor } from 'heddle'
 
 /** Small elements are left out: which ones those are, int8 does not say. */
@@ -17,6 +17,28 @@ export const eitherRow = op('either_row', {
   dims: ['m', 'k'],
   types: { T: ['f32', 'f16', 'bf16', 'i8'] },
   inputs: { x: tensor('T', 'm k'), z: tensor('T', 'm k'), flags: tensor('i32', 'm') },
+  outputs: { y: tensor('T', 'm k') },
+  body:
+    ({ x, z, flags }) =>
+    (m, c) => ({ y: flags(m) > 0 ? x(m, c) : z(m, c) }),
+})
+
+/** Elements, or a number that has no scale. */
+export const orOne = op('or_one', {
+  dims: ['m', 'k'],
+  types: { T: ['f32', 'f16', 'bf16', 'i8'] },
+  inputs: { x: tensor('T', 'm k'), flags: tensor('i32', 'm') },
+  outputs: { y: tensor('T', 'm k') },
+  body:
+    ({ x, flags }) =>
+    (m, c) => ({ y: flags(m) > 0 ? x(m, c) : 1 }),
+})
+
+/** Elements, or floats of another tensor. */
+export const orFloat = op('or_float', {
+  dims: ['m', 'k'],
+  types: { T: ['f32', 'f16', 'bf16', 'i8'] },
+  inputs: { x: tensor('T', 'm k'), z: tensor('f32', 'm k'), flags: tensor('i32', 'm') },
   outputs: { y: tensor('T', 'm k') },
   body:
     ({ x, z, flags }) =>

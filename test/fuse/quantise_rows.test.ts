@@ -19,7 +19,7 @@ import type { PlanDecl, QuantisedDecl } from '../../src/lang/plan.js'
 import { integer, random, uniform } from '../../src/verify/random.js'
 import { refusal } from '../refusal.js'
 import { runGraph } from './host.js'
-import { eitherRow, shrink } from './quantise_ops.js'
+import { eitherRow, orFloat, orOne, shrink } from './quantise_ops.js'
 
 type Given = Readonly<Record<string, GraphTensor>>
 type Numbers = readonly number[]
@@ -267,8 +267,19 @@ describe('what depends on how large elements are, or is of two tensors, is compu
       return { rows, sums: g.matmul(linear, rows, of(x, 'w')) }
     },
   )
+  const flagged = { x: tensor('T', 'm k'), flags: tensor('i32', 'm') }
+  const numbered = made('numbered', flagged, { w: tensor('T', 'n k') }, (g, x) => {
+    const rows = g.apply(orOne, { x: of(x, 'x'), flags: of(x, 'flags') }).y
+    return { rows, sums: g.matmul(linear, rows, of(x, 'w')) }
+  })
+  const beside = made('beside', { ...flagged, z: tensor('f32', 'm k') }, { w: tensor('T', 'n k') }, (g, x) => {
+    const rows = g.apply(orFloat, { x: of(x, 'x'), z: of(x, 'z'), flags: of(x, 'flags') }).y
+    return { rows, sums: g.matmul(linear, rows, of(x, 'w')) }
+  })
 
   it.each([
+    ['elements or a number', numbered, { values: ['x'] }],
+    ['elements or floats of another tensor', beside, { values: ['x'] }],
     ['elements that are stored where they are large', shrunk, { values: ['x'] }],
     ['the same of rows', shrunk, { dynamic: ['x'] }],
     ['rows of one tensor or of another', either, { values: ['x', 'z'] }],

@@ -30,6 +30,7 @@ const rowProgram = (...body: Stmt[]): Kernel =>
 
 const top = reduce('top', 'max', x)
 const shifted = (at: Expr): Expr => call('exp', call('sub', x(at), local('top')))
+const earlier = (at: Expr): Expr => call('lt', at, m)
 const total = reduce('total', 'sum', shifted)
 const found = (...body: Stmt[]): string => {
   const { score, denominator } = softmaxOf(rowProgram(...body))
@@ -71,6 +72,42 @@ describe('a softmax', () => {
         store(call('div', shifted(c), call('add', local('total'), call('exp', call('sub', load('sink', m), local('top')))))),
       ],
       'x[m, c] / total + exp(sink[m] - top)',
+    ],
+    [
+      'with a temperature that divides the distance from the maximum',
+      [
+        top,
+        reduce('total', 'sum', (at) => call('exp', call('div', call('sub', x(at), local('top')), f32(3)))),
+        store(call('div', call('exp', call('div', call('sub', x(c), local('top')), f32(3))), local('total'))),
+      ],
+      'x[m, c] / 3.0 / total',
+    ],
+    [
+      'in powers of two',
+      [
+        top,
+        reduce('total', 'sum', (at) => call('pow', f32(2), call('sub', x(at), local('top')))),
+        store(call('div', call('pow', f32(2), call('sub', x(c), local('top'))), local('total'))),
+      ],
+      `x[m, c] * ${Math.LN2} / total`,
+    ],
+    [
+      'that gives hidden keys no weight',
+      [
+        reduce('top', 'max', (at) => call('select', earlier(at), x(at), f32(-1e30))),
+        reduce('total', 'sum', (at) => call('select', earlier(at), shifted(at), f32(0))),
+        store(call('select', earlier(c), call('div', shifted(c), call('add', local('total'), f32(1))), f32(0))),
+      ],
+      'c < m ? x[m, c] : -Infinity / total + 1.0',
+    ],
+    [
+      'that gives kept keys a weight',
+      [
+        top,
+        reduce('total', 'sum', (at) => call('select', earlier(at), f32(0), shifted(at))),
+        store(call('select', earlier(c), f32(0), call('mul', call('div', f32(1), local('total')), shifted(c)))),
+      ],
+      'c < m ? -Infinity : x[m, c] / total / 1.0',
     ],
   ])('%s', (_, body, text) => {
     expect(found(...body)).toBe(text)
@@ -127,6 +164,22 @@ describe('no softmax', () => {
         reduce('total', 'sum', (at) => call('exp', x(at))),
         store(call('div', shifted(c), local('total'))),
       ],
+    ],
+    [
+      'it sums other exponentials than those it weighs values by',
+      [
+        top,
+        reduce('total', 'sum', (at) => call('select', earlier(at), shifted(at), f32(0))),
+        store(call('div', shifted(c), local('total'))),
+      ],
+    ],
+    [
+      'it sums other exponentials than those it weighs values by',
+      [top, total, store(call('div', call('exp', call('mul', call('sub', x(c), local('top')), f32(0.5))), local('total')))],
+    ],
+    [
+      'a weight is no exponential of a score over something that is the same for the whole row',
+      [top, total, store(call('div', call('pow', local('total'), x(c)), local('total')))],
     ],
     [
       'it stores more than the weights',

@@ -58,7 +58,7 @@ export const gated = op('gated', {
     (m, c) => ({ y: (gate(m, c) / (1 + exp(-gate(m, c)))) * up(m, c) }),
 })
 
-/** Pairs of neighbouring columns turned by an angle of their row. */
+/** Pairs of neighbouring columns turned by an angle of their row: what is read is chosen by its place, and by a branch. */
 export const turnPairs = op('turn_pairs', {
   dims: ['m', 'n'],
   types: floats,
@@ -69,7 +69,8 @@ export const turnPairs = op('turn_pairs', {
     (m, c) => ({
       y:
         x(m, c) * cos(angle(m) * idiv(c, 2)) +
-        (c % 2 === 0 ? -1 : 1) * x(m, c % 2 === 0 ? c + 1 : c - 1) * sin(angle(m) * idiv(c, 2)),
+        (c % 2 === 0 ? -x(m, c + 1) : x(m, c - 1)) * sin(angle(m) * idiv(c, 2)) +
+        x(m, c % 2 === 0 ? c + 1 : c - 1) / 8,
     }),
 })
 

@@ -103,6 +103,20 @@ describe('column programs', () => {
     expect(columnsOf(instance(again))?.program.sequence.map(({ kind }) => kind)).toEqual(['pass', 'pass', 'store'])
   })
 
+  it('load the rows that count alone, where that is known of a row without its columns', () => {
+    const walk = (value: Expr) => columnsOf(instance(reduced(value)))?.program.sequence[0]
+    const counts = call('eq', call('toInt', load('w', r)), i32(3))
+    const of = (condition: Expr, other: Expr) => walk(call('select', condition, load('x', r, c), other))
+    expect(of(counts, f32(0))).toMatchObject({ when: counts, loads: [{ name: 'x_c' }] })
+    expect(describeSchedule(mapKernel(instance(reduced(call('select', counts, load('x', r, c), f32(0))))))).toContain(
+      'walk over r < m where toInt(w[r]) === 3',
+    )
+    // Something else than nothing is added, or columns differ in which rows count.
+    expect(of(counts, f32(1))).not.toHaveProperty('when')
+    expect(of(call('lt', load('x', r, c), f32(3)), f32(0))).not.toHaveProperty('when')
+    expect(of(call('lt', c, i32(3)), f32(0))).not.toHaveProperty('when')
+  })
+
   it.each<[string, Kernel]>([
     ['columns are rows in memory', reduced(load('t', c, r))],
     ['nothing lies along the columns', reduced(load('w', r))],
@@ -133,6 +147,8 @@ describe('column programs', () => {
     expect(() => verifyMapped(without({ loads: [] }), 'mapping')).toThrow('total reads x_c, which is not loaded')
     expect(() => verifyMapped(without({ reductions: [] }), 'mapping')).toThrow('a walk over rows reduces nothing')
     expect(() => verifyMapped({ ...mapped, program: { ...program, parts: 3 } }, 'mapping')).toThrow('3 parts')
+    const ofColumns = { kind: 'element', type: 'f32', row: 'x_c', index: c } as const
+    expect(() => verifyMapped(without({ when: call('lt', ofColumns, f32(1)) }), 'mapping')).toThrow('which rows count')
     expect(() => verifyMapped({ ...mapped, vec: 2 }, 'mapping')).toThrow('chunks of 2 columns')
   })
 })

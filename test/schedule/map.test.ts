@@ -124,7 +124,7 @@ describe('scans', () => {
 
 const stepsOf = (kernel: Kernel) => {
   const { program } = map(kernel)
-  return program.kind === 'columns' ? [] : program.kind === 'elementwise' ? program.steps : program.kept
+  return program.kind === 'rows' ? program.kept : program.kind === 'elementwise' ? program.steps : []
 }
 
 describe('vector width', () => {

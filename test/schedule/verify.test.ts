@@ -1,6 +1,6 @@
 /** A fault planted behind each pass of the schedule is caught there, under the name of the pass; without one, every kernel passes. */
 import { describe, expect, it } from 'vitest'
-import { call, f32, i32, index, local } from '../../src/ir/build.js'
+import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { mapKernel, schedulePasses } from '../../src/schedule/map.js'
@@ -10,6 +10,8 @@ import type { Pass, Step } from '../../src/schedule/passes.js'
 import { centre } from '../ir/kernels.js'
 import * as fixtures from './fixtures.js'
 import { ranked } from './ranked.js'
+
+const x = (at: Expr): Expr => fixtures.load('x', index('m'), at)
 
 type Passes = typeof schedulePasses
 
@@ -21,7 +23,44 @@ const mapped = (kernel: Kernel, passes: Partial<Passes> = {}, schedule?: Paramet
     { ...schedulePasses, ...passes },
   )
 
-it.each([...fixtures.everything, ranked])('passes $name', (kernel) => expect(() => mapped(kernel)).not.toThrow())
+/** A monoid of two fields over as much of a row as the second pass finds, which needs the first. */
+const parts = fixtures.kernel(
+  'parts',
+  'm n',
+  [fixtures.axis('m', 'm')],
+  [fixtures.tensor('x', 'in', 'm n'), fixtures.tensor('y', 'out', 'm')],
+  [
+    { kind: 'reduce', name: 'all', type: 'f32', monoid: 'sum', length: dim('n'), index: 'e', value: x(index('e')) },
+    {
+      kind: 'reduce',
+      name: 'most',
+      type: 'i32',
+      monoid: 'argmax',
+      length: dim('n'),
+      index: 'd',
+      value: call('mul', x(index('d')), local('all')),
+    },
+    {
+      kind: 'merge',
+      names: ['total', 'count'],
+      monoid: {
+        fields: [
+          { name: 'sum', type: 'f32', identity: 0 },
+          { name: 'terms', type: 'i32', identity: 0 },
+        ],
+        left: ['a_sum', 'a_terms'],
+        right: ['b_sum', 'b_terms'],
+        combine: [call('add', local('a_sum'), local('b_sum')), call('add', local('a_terms', 'i32'), local('b_terms', 'i32'))],
+      },
+      length: local('most', 'i32'),
+      index: 'c',
+      values: [x(index('c')), i32(1)],
+    },
+    { kind: 'store', tensor: 'y', indices: [index('m')], value: call('div', local('total'), local('count', 'i32')) },
+  ],
+)
+
+it.each([...fixtures.everything, ranked, parts])('passes $name', (kernel) => expect(() => mapped(kernel)).not.toThrow())
 
 describe('normalising', () => {
   const plant =
@@ -130,6 +169,20 @@ describe.each(['ordering passes', 'simplifying'])('%s', (pass) => {
       passes(({ rows }) => ({ rows: rows.map((row) => (row.kind === 'loaded' ? { ...row, guard: value } : row)) }))
     plant(guard(i32(1)))('its guard is no boolean')
     plant(guard(call('gt', local('k', 'i32'), i32(0))))('local k is not in scope')
+  })
+
+  it('says in which statement or row of which pass a fault is', () => {
+    const values = (...made: readonly Expr[]) =>
+      passes(({ statements }) => ({ statements: statements.map((s) => (s.kind === 'merge' ? { ...s, values: made } : s)) }))
+    plant(
+      values(f32(1), i32(1), f32(2)),
+      parts,
+    )('a value is of no field\n  in (total, count) merge (1.0, 1, 2.0) of the pass over c')
+    plant(values(f32(1), f32(2)), parts)('terms is f32, but says i32\n  in (total, count) merge (1.0, 2.0) of the pass over c')
+    plant(values(i32(1), i32(1)), parts)('sum is i32, but says f32')
+    plant(passes(({ rows }) => ({ rows: rows.map((row) => ({ ...row, type: 'i32' as const })) })))(
+      '\n  in row v of the pass over c',
+    )
   })
 
   it('runs over a loop of the kernel, and does something', () => {

@@ -9,6 +9,7 @@ import { columnSum } from '../projects/workshop/specs/columns.js'
 import { boundedWalk, gatedRecurrence } from '../projects/workshop/specs/folds.js'
 import { adam } from '../projects/workshop/specs/optimisers.js'
 import { sortRows } from '../projects/workshop/specs/sorts.js'
+import { channelMoments, gradientNorm } from '../projects/workshop/specs/totals.js'
 import { heddleIn, ownProject } from './own_project.js'
 
 let root: string
@@ -34,6 +35,8 @@ describe('the workshop', () => {
     expect((await check(nothing, options())).failed).toBeGreaterThan(100)
     const still = { ...adam, body: () => (_c: number) => ({ p2: 0, m2: 0, v2: 0, stored: 0 }) }
     expect((await check(still, options())).failed).toBeGreaterThan(50)
+    const unit = { ...gradientNorm, body: () => () => ({ scale: 1, norm: 1, top: 1 }) }
+    expect((await check(unit, options())).failed).toBeGreaterThan(100)
     const free = { ...boundedWalk, body: () => (_m: number) => ({ y: () => 0 }) }
     expect((await check(free, options())).failed).toBeGreaterThan(100)
   })
@@ -62,6 +65,31 @@ describe('sums of long columns', () => {
         bound,
       ),
     ).toMatchObject({ passed: false })
+  })
+})
+
+describe('totals of channels', () => {
+  it('equal plain JavaScript, and do not depend on how many channels there are', async () => {
+    expect((await heddleIn(root, 'gen')).code).toBe(0)
+    await using device = await openDevice('simt', { root })
+    const [b, h, w] = [3, 41, 37]
+    const value = (channel: number, i: number): number => Math.fround(Math.sin(channel * 2.1 + i * 0.37) * 10 ** (i % 3))
+    const run = async (k: number) => {
+      const size = h * w
+      const x = Float32Array.from({ length: b * k * size }, (_, i) => {
+        const [image, channel] = [Math.floor(i / (k * size)), Math.floor(i / size) % k]
+        return value(channel, image * size + (i % size))
+      })
+      const { mean } = await device.call(channelMoments, { x: tensor('f32', [b, k, h, w], x) })
+      return Array.from(toNumbers(mean))
+    }
+    const [many, one] = [await run(5), await run(1)]
+    expect(one).toEqual(many.slice(0, 1))
+    const count = b * h * w
+    const exact = many.map((_, k) => Array.from({ length: count }, (_, i) => value(k, i)).reduce((a, c) => a + c, 0) / count)
+    const bound = tolerance({ dtype: 'f32', class: 'reduction', length: count, scale: 100 })
+    expect(compare(many, exact, bound)).toMatchObject({ passed: true })
+    expect(compare(many, exact.with(2, 1 + (exact[2] ?? 0)), bound)).toMatchObject({ passed: false })
   })
 })
 

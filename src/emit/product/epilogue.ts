@@ -3,7 +3,7 @@
  * pass reads besides the products is loaded by a function of its own, so that the main loop can have these loads under way before it
  * ends, and those of weights even before it begins. Scalars of the row are read there too, once for each chunk.
  */
-
+import { call, i32 } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr } from '../../ir/expr.js'
 import { resolveDType } from '../../ir/instance.js'
@@ -152,7 +152,10 @@ function withPartners(
       const column = node.indices.at(-1)
       if (column === undefined) return node
       const place: Expr = { kind: 'local', type: 'i32', name: 'place in the chunk' }
-      const at = expressionText(substitute(written(column), new Map([[pass.loop.index, place]])), { ...scope, names: inChunk })
+      const there = substitute(written(column), new Map([[pass.loop.index, place]]))
+      // Behind a condition an index may leave the chunk where nobody reads it, and no register is there.
+      const inside = there.kind === 'local' ? there : call('bitAnd', there, i32(vec - 1))
+      const at = expressionText(inside, { ...scope, names: inChunk })
       const text = productText(kernel, node.tensor, at)
       texts.set(text, text)
       return { kind: 'local', type: node.type, name: text }

@@ -162,7 +162,8 @@ function computedFactor(
 ): FactorText {
   if (prologue === undefined) throw new Error(`internal: ${tensor} is not computed`)
   const { program, across } = mapKernel({ kernel: prologue, types, dims: {} })
-  if (program.kind === 'columns') throw new Error(`internal: ${kernel.name} computes ${tensor} across rows`)
+  if (program.kind === 'columns' || program.kind === 'totals')
+    throw new Error(`internal: ${kernel.name} computes ${tensor} across rows`)
   const steps = program.kind === 'elementwise' ? program.steps : program.reread
   const last = steps.at(-1)
   if (across !== undefined || last?.kind !== 'pass' || statementsOf(last.pass, 'loopStore').length !== 1)

@@ -10,7 +10,8 @@ import { call, index, local } from '../../ir/build.js'
 import { isSameForm } from '../../ir/canonical.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
-import { freeNames, rewrite, substitute } from '../../ir/walk.js'
+import { freeNames, substitute } from '../../ir/walk.js'
+import { dependsOn, exponentIn, hasLocal, hidden, maskedFactor, shiftedScore } from './exponent.js'
 import { Written } from './written.js'
 
 export interface Softmax {
@@ -40,8 +41,8 @@ export function softmaxOf(kernel: Kernel): Softmax {
   if (store === undefined) throw new NoSoftmax('nothing between the two products works on rows')
   const { reductions, weight } = writtenOut(kernel, store)
   const loop = store.index
-  const { exponential, over } = factors(weight, loop)
-  const { score, shift } = exponentOf(exponential, loop)
+  const { exponent, over } = factors(weight, loop)
+  const { score, shift } = shiftedScore(exponent, loop)
   return {
     score,
     loop,
@@ -81,15 +82,15 @@ function writtenOut(
   return { reductions, weight: written.out(store.value) }
 }
 
-const dependsOn = (expr: Expr, loop: string): boolean => freeNames(expr).has(loop)
-
-/** The weight as `exponential / over`, of which only the exponential depends on the key. */
-function factors(weight: Expr, loop: string): { readonly exponential: Expr; readonly over: Expr | undefined } {
+/** The weight as `exp(exponent) / over`, of which only the exponent depends on the key. */
+function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonly over: Expr | undefined } {
   const above: Expr[] = []
   const below: Expr[] = []
   const take = (expr: Expr, onTop: boolean): void => {
+    const masked = onTop ? maskedFactor(expr, loop) : undefined
     const [a, b] = expr.kind === 'call' ? expr.args : []
-    if (expr.kind === 'call' && (expr.fn === 'mul' || expr.fn === 'div') && a && b) {
+    if (masked !== undefined) take(masked, onTop)
+    else if (expr.kind === 'call' && (expr.fn === 'mul' || expr.fn === 'div') && a && b) {
       take(a, onTop)
       take(b, expr.fn === 'mul' ? onTop : !onTop)
     } else (onTop ? above : below).push(expr)
@@ -99,56 +100,15 @@ function factors(weight: Expr, loop: string): { readonly exponential: Expr; read
   if (below.some((factor) => dependsOn(factor, loop))) throw new NoSoftmax('weights are divided by something that differs by key')
   if (exponential === undefined) throw new NoSoftmax('weights do not depend on the key')
   if (more.length > 0) throw new NoSoftmax('weights are changed key by key behind the softmax')
-  if (exponential.kind !== 'call' || exponential.fn !== 'exp')
+  const exponent = exponentIn(exponential)
+  if (exponent === undefined)
     throw new NoSoftmax('a weight is no exponential of a score over something that is the same for the whole row')
   const product = (list: readonly Expr[]): Expr | undefined =>
     list.length === 0 ? undefined : list.reduce((left, right) => call('mul', left, right))
   const top = product(above.filter((factor) => factor !== exponential))
   const bottom = product(below)
   const over = top === undefined ? bottom : call('div', bottom ?? { kind: 'const', type: 'f32', value: 1 }, top)
-  return { exponential, over }
-}
-
-/** The exponent as `score - shift`, of which only the score depends on the key. */
-function exponentOf(exponential: Expr, loop: string): { readonly score: Expr; readonly shift: Expr | undefined } {
-  const [exponent] = exponential.kind === 'call' ? exponential.args : []
-  if (exponent === undefined) throw new NoSoftmax('an exponential of nothing')
-  const shifts: Expr[] = []
-  const score = peel(exponent, loop, shifts)
-  const shift = shifts.length === 0 ? undefined : shifts.reduce((left, right) => call('add', left, right))
-  return { score, shift }
-}
-
-/**
- * What is left of a sum without the terms that reductions of the row are in; these join the list, with the other sign. Other terms that
- * are the same for the whole row stay with the score, as its maximum has them too.
- */
-function peel(expr: Expr, loop: string, shifts: Expr[]): Expr {
-  const [a, b] = expr.kind === 'call' ? expr.args : []
-  if (expr.kind !== 'call' || (expr.fn !== 'sub' && expr.fn !== 'add') || a === undefined || b === undefined) return expr
-  const isShift = (term: Expr): boolean => !dependsOn(term, loop) && hasLocal(term)
-  if (isShift(b)) {
-    shifts.push(expr.fn === 'sub' ? b : call('neg', b))
-    return peel(a, loop, shifts)
-  }
-  if (expr.fn === 'add' && isShift(a)) {
-    shifts.push(call('neg', a))
-    return peel(b, loop, shifts)
-  }
-  const [left, right] = [
-    dependsOn(a, loop) ? peel(a, loop, shifts) : a,
-    dependsOn(b, loop) && expr.fn === 'add' ? peel(b, loop, shifts) : b,
-  ]
-  return left === a && right === b ? expr : call(expr.fn, left, right)
-}
-
-const hasLocal = (expr: Expr): boolean => {
-  let found = false
-  rewrite(expr, (node) => {
-    found ||= node.kind === 'local'
-    return node
-  })
-  return found
+  return { exponent, over }
 }
 
 /** What the sum of `exp(score - top)` times values is divided by, from what the body divides its own weights by. */
@@ -170,16 +130,14 @@ function denominatorOf(
   for (const { name, monoid, value } of reductions) {
     if (monoid === 'max') {
       // A maximum of something else may still be a shift that cancels; it has no value here.
-      if (isSameForm(value, score)) values.set(name, top)
+      if (isSameForm(hidden(value), hidden(score))) values.set(name, top)
       continue
     }
-    const [exponent] = value.kind === 'call' && value.fn === 'exp' ? value.args : []
+    const exponent = exponentIn(value)
     if (monoid !== 'sum' || exponent === undefined)
       throw new NoSoftmax(`a row of scores is reduced by ${monoid} of something that is neither a score nor its exponential`)
-    const shifts: Expr[] = []
-    const summed = peel(exponent, loop, shifts)
+    const { score: summed, shift: by } = shiftedScore(exponent, loop)
     if (!isSameForm(summed, score)) throw new NoSoftmax('it sums other exponentials than those it weighs values by')
-    const by = shifts.length === 0 ? undefined : shifts.reduce((left, right) => call('add', left, right))
     if ((by === undefined && shift === undefined) || (by !== undefined && shift !== undefined && isSameForm(by, shift)))
       own.add(name)
     const shifted = inTops(by)

@@ -16,6 +16,7 @@ import { hiddenBelow } from '../../ir/meaning.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
 import { visitKernel } from '../../ir/walk.js'
+import { reordered } from '../../verify/tolerance.js'
 import { fedOperand } from '../attention/group.js'
 import { graphFacts } from '../facts.js'
 import type { Derived } from '../rows/derive.js'
@@ -33,9 +34,6 @@ export interface DerivedGroup {
 
 /** Sizes and data a group is tried on, and draws of which bodies read outside of a tensor until that many are found. */
 const [trials, draws] = [3, 60]
-
-/** Sums of doubles in another order differ by this much of their size. */
-const reordered = 1e-9
 
 /** Which groups were found right before, by content. */
 export interface Verified {

@@ -5,45 +5,26 @@
  * is removed and nodes are stacked, before edges and groups, so that the steps it adds can be named by both.
  */
 import { usageError } from '../../errors.js'
-import {
-  type Graph,
-  type GraphNode,
-  type GraphValue,
-  type NodeOf,
-  outputsOf,
-  type Scale,
-  type ScaleForm,
-  type ValueId,
-} from '../../ir/graph.js'
+import { type Graph, type GraphNode, type GraphValue, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import type { DTypeRef, Kernel } from '../../ir/kernel.js'
-import { multiplyExtents, printShape, type Shape } from '../../ir/shape.js'
 import { isNodeOf, opNode } from '../../lang/op_node.js'
 import type { PlanDecl, QuantisedDecl } from '../../lang/plan.js'
-import { floatName, int8Name, inverseName, stepName, stepsName } from '../../lang/step_names.js'
+import { floatName, int8Name, stepsName } from '../../lang/step_names.js'
 import {
   dequantize,
   dequantizeChannels,
   dequantizeProduct,
   dequantizeRows,
-  packRows,
   quantize,
   quantizeRows,
   scaleChannels,
 } from '../../std/index.js'
-import { findNode, mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { mapInputs, prune, pushValue, reshape, valueAt } from './edit.js'
+import { Int8Steps } from './int8_steps.js'
 import { Int8Weights } from './int8_weights.js'
 import { IntegerWays } from './integer_ways.js'
+import { floatProduct, quantisedValue, refuseUnquantised } from './quantised_names.js'
 import { RowSteps, rowAxes } from './row_steps.js'
-
-/** What calibration knows a node's result or an input as: packed rows are known as what they were packed from. */
-function siteOf({ nodes }: Graph, name: string): string {
-  const makerOf = (id: ValueId): GraphNode | undefined => {
-    const found = nodes.find((node) => outputsOf(node).includes(id))
-    return found?.kind === 'view' ? makerOf(found.input) : found
-  }
-  const node = nodes.find((candidate) => candidate.name === name)
-  return node !== undefined && isNodeOf(packRows, node) ? (makerOf(node.inputs.x)?.name ?? name) : name
-}
 
 /**
  * @param ops kernels of the graph's ops, by name
@@ -64,12 +45,11 @@ class Quantiser {
   readonly #inputs: Record<string, ValueId>
   readonly #weights: Int8Weights
   readonly #rows: RowSteps
+  readonly #steps: Int8Steps
   /** Products that take their weight alone as int8. */
   readonly #weightOnly: ReadonlySet<GraphNode>
   readonly #outputs: Record<string, ValueId>
-  readonly #attrs: Set<string>
   readonly #forms: { readonly inputs: Record<string, string>; readonly outputs: Record<string, string> }
-  readonly #scales: Record<string, Scale>
   /** Int8 forms by value. */
   readonly #int8 = new Map<ValueId, ValueId>()
   /** What float readers read instead of a value. */
@@ -82,16 +62,18 @@ class Quantiser {
     this.#values = [...graph.values]
     this.#inputs = { ...graph.inputs }
     this.#outputs = { ...graph.outputs }
-    this.#attrs = new Set(graph.attrs)
     this.#forms = { inputs: { ...graph.int8?.inputs }, outputs: { ...graph.int8?.outputs } }
-    this.#scales = { ...graph.scales }
-    this.#refuseUnquantised()
-    const named = [...config.values, ...config.dynamic].map((name): [ValueId, string] => [this.#find(name), name])
+    refuseUnquantised(plan, config)
+    const named = [...config.values, ...config.dynamic].map((name): [ValueId, string] => [
+      quantisedValue(graph, plan, name),
+      name,
+    ])
     this.#ways = new IntegerWays(graph, ops, new Map(named))
-    this.#weightOnly = new Set(config.weightOnly.map((name) => this.#floatProduct(name)))
+    this.#weightOnly = new Set(config.weightOnly.map((name) => floatProduct(graph, plan, this.#ways, name)))
     const reads = (node: GraphNode): boolean => this.#ways.integer.has(node) || this.#weightOnly.has(node)
     this.#weights = new Int8Weights(graph, plan, config.weights, this.#values, reads)
     this.#rows = new RowSteps(plan, this.#values, this.#nodes)
+    this.#steps = new Int8Steps(graph, this.#values, this.#nodes, this.#ways.traced)
   }
 
   run(): Graph {
@@ -119,61 +101,11 @@ class Quantiser {
       weights: this.#weights.weights,
       steps: this.#weights.steps,
       outputs: this.#outputs,
-      attrs: [...this.#attrs],
       int8: this.#forms,
-      scales: this.#scales,
+      ...this.#steps.scales(),
     }
     // Not every value kept as int8 has a reader that needs floats.
     return prune(made, (node) => node.kind === 'view' || isNodeOf(dequantize, node))
-  }
-
-  /** What is kept or given as int8 has to be quantised. */
-  #refuseUnquantised(): void {
-    const { values, only, across, dynamic } = this.#config
-    const twice = dynamic.find((name) => values.includes(name))
-    if (twice !== undefined) {
-      throw usageError('plan.quantised', `plan ${this.#plan}: ${twice} has one scale and a scale for each row`, {
-        hint: 'name it under values or under dynamic',
-        about: { path: ['dynamic', twice] },
-      })
-    }
-    const other = [...only, ...across].find((name) => !values.includes(name))
-    if (other === undefined) return
-    throw usageError('plan.quantised', `plan ${this.#plan}: ${other} is to be int8, but is not among the quantised values`, {
-      hint: `quantised: ${values.join(', ')}`,
-      about: { path: [only.includes(other) ? 'only' : 'across', other] },
-    })
-  }
-
-  /** The value of a node or input. */
-  #find(name: string): ValueId {
-    const node = this.#graph.nodes.find((candidate) => candidate.name === name && candidate.kind !== 'view')
-    const id = node === undefined ? this.#graph.inputs[name] : outputsOf(node)[0]
-    if (id === undefined) {
-      throw usageError('plan.quantised', `plan ${this.#plan}: ${this.#graph.name} has no node or input ${name} to quantise`, {
-        hint: `nodes: ${this.#graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name])).join(', ')}`,
-        about: { path: [name] },
-      })
-    }
-    return id
-  }
-
-  /** A product that takes its weight alone as int8. */
-  #floatProduct(name: string): GraphNode {
-    const node = findNode(this.#graph, this.#plan, 'weightOnly', name)
-    const reason =
-      node.kind !== 'matmul'
-        ? 'is no product'
-        : this.#ways.weightName(node.b) === undefined || this.#ways.weightName(node.a) !== undefined
-          ? 'does not multiply a value by a weight'
-          : this.#ways.integer.has(node)
-            ? 'multiplies a value that is quantised, and takes both as int8'
-            : undefined
-    if (reason === undefined) return node
-    throw usageError('plan.quantised', `plan ${this.#plan}: ${name} is to take its weight as int8, but ${reason}`, {
-      hint: 'weightOnly names products of a float value and a weight',
-      about: { path: ['weightOnly', name], nodes: [name] },
-    })
   }
 
   #input(name: string, id: ValueId): void {
@@ -205,9 +137,9 @@ class Quantiser {
   #quantise(id: ValueId, name: string): void {
     const { dtype, shape } = valueAt(this.#values, id)
     if (this.#config.dynamic.includes(name)) {
-      const flat = this.#matrixOf(id)
+      const flat = this.#steps.matrixOf(id)
       const steps = pushValue(this.#values, { dtype: 'f32', shape: flat.slice(0, 1), layout: 'row' })
-      const y = this.#elementwise(id, int8Name(name), 'i8', (made, x, out) =>
+      const y = this.#steps.elementwise(id, int8Name(name), 'i8', (made, x, out) =>
         opNode(quantizeRows, made, { types: { T: dtype }, inputs: { x }, outputs: { y: out, steps }, attrs: {} }),
       )
       this.#int8.set(id, y)
@@ -218,8 +150,8 @@ class Quantiser {
       }
       return
     }
-    const inverse = this.#scale('inverse', name)
-    const y = this.#elementwise(id, int8Name(name), 'i8', (step, x, out) =>
+    const inverse = this.#steps.scale('inverse', name)
+    const y = this.#steps.elementwise(id, int8Name(name), 'i8', (step, x, out) =>
       opNode(quantize, step, { types: { T: dtype }, inputs: { x }, outputs: { y: out }, attrs: { inverse } }),
     )
     this.#int8.set(id, y)
@@ -227,68 +159,19 @@ class Quantiser {
   }
 
   #dequantise(int8: ValueId, dtype: DTypeRef, name: string): ValueId {
-    const step = this.#scale('step', name)
-    return this.#elementwise(int8, floatName(name), dtype, (made, x, y) =>
+    const step = this.#steps.scale('step', name)
+    return this.#steps.elementwise(int8, floatName(name), dtype, (made, x, y) =>
       opNode(dequantize, made, { types: { T: dtype }, inputs: { x }, outputs: { y }, attrs: { step } }),
     )
   }
 
-  /** The attribute that is a scale of a quantised value, by what calibration knows the value as. */
-  #scale(as: ScaleForm, name: string): { readonly attr: string } {
-    const site = siteOf(this.#graph, name)
-    const attr = as === 'inverse' ? inverseName(site) : stepName(site)
-    this.#attrs.add(attr)
-    this.#scales[attr] = { site, as }
-    return { attr }
-  }
-
-  /** Applies an op of `m n` matrices, as `make` says, to a value of any rank; the result has the value's shape and layout. */
-  #elementwise(
-    id: ValueId,
-    name: string,
-    result: DTypeRef,
-    make: (name: string, x: ValueId, y: ValueId) => GraphNode,
-    given?: ValueId,
-  ): ValueId {
-    const { shape, layout } = valueAt(this.#values, id)
-    const flat = this.#matrixOf(id)
-    const x = reshape(this.#values, this.#nodes, id, flat, `${name}.x`)
-    const same = printShape(flat) === printShape(shape)
-    const y = same && given !== undefined ? given : pushValue(this.#values, { dtype: result, shape: flat, layout })
-    this.#nodes.push(make(name, x, y))
-    if (same) return y
-    const out = given ?? pushValue(this.#values, { dtype: result, shape, layout })
-    this.#nodes.push({ kind: 'view', name: `${name}.y`, input: y, out })
-    return out
-  }
-
-  /** The shape of a value as a matrix of rows: the one its way to a matmul sees it in, else all but the last extent multiplied. */
-  #matrixOf(id: ValueId): Shape {
-    const { shape } = valueAt(this.#values, id)
-    if (shape.length === 2) return shape
-    const seen = this.#graph.nodes.flatMap((node) =>
-      node.kind === 'view' && node.input === id && this.#ways.traced.has(node.out) ? [valueAt(this.#values, node.out).shape] : [],
-    )
-    return seen.find(({ length }) => length === 2) ?? [multiplyExtents(shape.slice(0, -1)), ...shape.slice(-1)]
-  }
-
   #view(node: NodeOf<'view'>): void {
-    const seen = this.#pushView({ ...node, input: this.#floats.get(node.input) ?? node.input })
+    const seen = this.#steps.view({ ...node, input: this.#floats.get(node.input) ?? node.input })
     if (seen !== node.out) this.#floats.set(node.out, seen)
     if (!this.#ways.traced.has(node.out)) return
     this.#rows.view(node)
     const out = pushValue(this.#values, { ...valueAt(this.#values, node.out), dtype: 'i8' })
-    this.#int8.set(node.out, this.#pushView({ ...node, name: int8Name(node.name), input: this.#formOf(node.input), out }))
-  }
-
-  /** Adds a view of what the viewed value is itself a view of, unless that has the wanted shape already. */
-  #pushView(node: NodeOf<'view'>): ValueId {
-    const through = this.#nodes.find((other) => other.kind === 'view' && other.out === node.input)
-    const input = through?.kind === 'view' ? through.input : node.input
-    const shapes = [input, node.out].map((id) => printShape(valueAt(this.#values, id).shape))
-    if (through !== undefined && shapes[0] === shapes[1]) return input
-    this.#nodes.push({ ...node, input })
-    return node.out
+    this.#int8.set(node.out, this.#steps.view({ ...node, name: int8Name(node.name), input: this.#formOf(node.input), out }))
   }
 
   #formOf(id: ValueId): ValueId {
@@ -330,18 +213,18 @@ class Quantiser {
       this.#nodes.push({ ...node, a: this.#formOf(a), b: right, out: product })
     }
     const back = (make: (made: string, x: ValueId, y: ValueId) => GraphNode) =>
-      this.#elementwise(product, floatName(name), float.dtype, make, out)
+      this.#steps.elementwise(product, floatName(name), float.dtype, make, out)
     if (weight !== undefined && dynamic.length > 0) {
       const channels = this.#weights.take(node, weight)
       const steps = this.#stepsOfRows(node)
       multiply(b)
       back((made, x, y) => opNode(dequantizeRows, made, { types, inputs: { x, steps, channels }, outputs: { y }, attrs: {} }))
     } else if (weight !== undefined) {
-      const steps = this.#weights.take(node, weight, this.#scale('step', first).attr)
+      const steps = this.#weights.take(node, weight, this.#steps.scale('step', first).attr)
       multiply(b)
       back((made, x, y) => opNode(dequantizeChannels, made, { types, inputs: { x, steps }, outputs: { y }, attrs: {} }))
     } else if (second !== undefined) {
-      const attrs = { step: this.#scale('step', first), otherStep: this.#scale('step', second) }
+      const attrs = { step: this.#steps.scale('step', first), otherStep: this.#steps.scale('step', second) }
       multiply(this.#formOf(b))
       back((made, x, y) => opNode(dequantizeProduct, made, { types, inputs: { x }, outputs: { y }, attrs }))
     }
@@ -369,7 +252,7 @@ class Quantiser {
     const product = pushValue(this.#values, { ...float, dtype: 'f32' })
     this.#nodes.push({ ...node, a: this.#floats.get(a) ?? a, out: product })
     const types = { T: float.dtype }
-    this.#elementwise(
+    this.#steps.elementwise(
       product,
       floatName(name),
       float.dtype,

@@ -1,67 +1,84 @@
 /**
- * Which columns of a product the epilogue of a column may read: those of its own aligned chunk, which one thread holds. Whether an
- * index stays in the chunk is proved from its form: the column plus a number that depends on its place in the chunk alone.
+ * Which columns of a product the epilogue of a column may read: those of its own aligned chunk, which one thread holds. Columns that are as
+ * far into a chunk as each other are computed alike, so each of the eight is tried once for all chunks: `q` is the chunk's number, and an
+ * index is followed as `per * q + at`. What an expression reads where a condition does not hold there counts for nothing.
  */
-import { emptyEnv, evaluateExpr } from '../../ir/evaluate.js'
-import type { Expr } from '../../ir/expr.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
+import { intrinsic } from '../../ir/intrinsics.js'
+import { operands } from '../../ir/walk.js'
 
 /** Columns an epilogue takes at a time, a multiple of which is the first of a chunk. */
 export const chunkColumns = 8
 
-/** Whether an index, a function of the column `index`, is of the same chunk as the column. */
-export function staysInChunk(expr: Expr, index: string): boolean {
-  if (!isNear(expr, index)) return false
-  const env = emptyEnv({})
-  for (let column = 0; column < chunkColumns; column++) {
-    env.values.set(index, column)
-    const at = Number(evaluateExpr(expr, env))
-    if (!(at >= 0 && at < chunkColumns)) return false
-  }
-  return true
+/** The integer `per * q + at` in the chunk with number `q`, or a number or a truth that is the same in all chunks. */
+interface Followed {
+  readonly per: number
+  readonly at: number | boolean
 }
 
-const numberOf = (expr: Expr | undefined): number | undefined =>
-  expr?.kind === 'const' && typeof expr.value === 'number' ? expr.value : undefined
+/**
+ * Whether all that an expression reads of some tensors lies, in its last index, in the chunk of the column `index`.
+ * @param reads whether a load is of these tensors
+ */
+export const readsInChunk = (expr: Expr, index: string, reads: (load: ExprOf<'load'>) => boolean): boolean =>
+  eachColumn((column) => {
+    const seen = new Set<Expr>()
+    const open = [expr]
+    for (let node = open.pop(); node !== undefined; node = open.pop()) {
+      if (seen.has(node)) continue
+      seen.add(node)
+      if (node.kind === 'load' && reads(node) && !isOfChunk(follow(node.indices.at(-1), index, column))) return false
+      const [condition, kept, other] = node.kind === 'call' && node.fn === 'select' ? node.args : []
+      const holds = follow(condition, index, column)?.at
+      const taken = holds === true ? kept : holds === false ? other : undefined
+      open.push(...(taken === undefined ? operands(node) : [taken]))
+    }
+    return true
+  })
 
-const isColumn = (expr: Expr, index: string): boolean => expr.kind === 'index' && expr.name === index
+const eachColumn = (holds: (column: number) => boolean): boolean =>
+  Array.from({ length: chunkColumns }, (_, column) => column).every(holds)
 
-const divides = (by: number | undefined): by is number => by !== undefined && by > 0 && chunkColumns % by === 0
+const isOfChunk = (place: Followed | undefined): boolean =>
+  place?.per === chunkColumns && typeof place.at === 'number' && place.at >= 0 && place.at < chunkColumns
 
-/** Whether an expression is the same for columns a whole number of chunks apart. */
-function isPeriodic(expr: Expr, index: string): boolean {
-  if (expr.kind === 'const') return true
-  if (expr.kind !== 'call') return false
-  const [a, b] = expr.args
-  if (a === undefined) return false
-  if (expr.fn === 'mod' && divides(numberOf(b)) && isColumn(a, index)) return true
-  if (expr.fn === 'bitAnd') {
-    const mask = numberOf(b) ?? numberOf(a)
-    const column = numberOf(b) === undefined ? b : a
-    if (mask !== undefined && mask >= 0 && mask < chunkColumns && column !== undefined && isColumn(column, index)) return true
-  }
-  return expr.args.every((arg) => isPeriodic(arg, index))
+/** An expression at the column that is `column` into its chunk; undefined for what cannot be followed. */
+function follow(expr: Expr | undefined, index: string, column: number): Followed | undefined {
+  if (expr?.kind === 'index' && expr.name === index) return { per: chunkColumns, at: column }
+  if (expr?.kind === 'const') return { per: 0, at: expr.value }
+  if (expr?.kind !== 'call') return undefined
+  const args = expr.args.map((arg) => follow(arg, index, column))
+  const [a, b, c] = args
+  if (expr.fn === 'select') return typeof a?.at === 'boolean' ? (a.at ? b : c) : undefined
+  const known = args.flatMap((arg) => (arg?.per === 0 ? [arg.at] : []))
+  if (known.length === args.length) return { per: 0, at: intrinsic(expr.fn).evaluate(...(known as [never, never, never])) }
+  return along(expr.fn, a, b)
 }
 
-/** Whether an expression is the column plus something periodic. */
-function isNear(expr: Expr, index: string): boolean {
-  if (isColumn(expr, index)) return true
-  if (expr.kind !== 'call') return false
-  const [a, b, c] = expr.args
-  if (a === undefined || b === undefined) return false
-  switch (expr.fn) {
+/** What a function makes of numbers that differ from chunk to chunk. */
+function along(fn: string, a: Followed | undefined, b: Followed | undefined): Followed | undefined {
+  if (typeof a?.at !== 'number' || typeof b?.at !== 'number') return undefined
+  switch (fn) {
     case 'add':
-      return (isNear(a, index) && isPeriodic(b, index)) || (isPeriodic(a, index) && isNear(b, index))
+      return { per: a.per + b.per, at: a.at + b.at }
     case 'sub':
-      return isNear(a, index) && isPeriodic(b, index)
-    case 'select':
-      return c !== undefined && isPeriodic(a, index) && isNear(b, index) && isNear(c, index)
-    case 'mul': {
-      // The first column of a pair, of four, or of the chunk.
-      const [quotient, by] = numberOf(b) === undefined ? [b, numberOf(a)] : [a, numberOf(b)]
-      const [of, divisor] = quotient.kind === 'call' && quotient.fn === 'idiv' ? quotient.args : []
-      return of !== undefined && divides(by) && numberOf(divisor) === by && isColumn(of, index)
+      return { per: a.per - b.per, at: a.at - b.at }
+    case 'mul':
+      return a.per === 0 || b.per === 0 ? { per: a.per * b.at + b.per * a.at, at: a.at * b.at } : undefined
+    case 'idiv':
+      return isWhole(a, b) ? { per: a.per / b.at, at: Math.floor(a.at / b.at) } : undefined
+    case 'mod':
+      return isWhole(a, b) ? { per: 0, at: a.at % b.at } : undefined
+    case 'bitAnd': {
+      const [of, mask] = b.per === 0 ? [a, b.at] : [b, a.at]
+      const isLow = mask >= 0 && mask < chunkColumns && of.per % chunkColumns === 0
+      return isLow ? { per: 0, at: Number(of.at) & mask } : undefined
     }
     default:
-      return false
+      return undefined
   }
 }
+
+/** Whether every chunk is a whole number of divisors further, and none has a number below zero, which would be rounded up. */
+const isWhole = (of: Followed, by: Followed): of is Followed & { readonly at: number } =>
+  by.per === 0 && Number(by.at) > 0 && of.per >= 0 && of.per % Number(by.at) === 0 && Number(of.at) >= 0

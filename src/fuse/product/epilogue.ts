@@ -1,16 +1,16 @@
 /** The row program behind products: what it must be for a main loop to run it on chunks of columns, and the one of a bare product. */
 import { dim, index } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
-import type { Expr } from '../../ir/expr.js'
+import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { Graph, NodeOf } from '../../ir/graph.js'
 import type { Kernel, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
-import { mapStmt, rewrite, substitute, visitKernel } from '../../ir/walk.js'
+import { mapStmt, rewrite, stmtExprs, substitute, visitKernel } from '../../ir/walk.js'
 import { type LayoutsByName, valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { equalExprs } from '../space/positions.js'
 import { illegal, isElementwise } from '../space/space.js'
-import { staysInChunk } from './columns.js'
+import { readsInChunk } from './columns.js'
 import { floatTypes } from './identity.js'
 import { layoutOver } from './layout_over.js'
 import type { Roles } from './roles.js'
@@ -80,16 +80,19 @@ function checkReads(
   rows: readonly string[],
   refuse: (reason: string) => Error,
 ): void {
+  let partners = false
   visitKernel({ ...epilogue, body: [stmt] }, (expr) => {
     if (expr.kind !== 'load' || expr.tensor !== accumulator) return
     const at = expr.indices.at(-1)
     if (stmt.kind !== 'storeRow' || at === undefined || !rows.every((row, i) => equalExprs(expr.indices[i], index(row))))
       throw refuse('the epilogue of an element reads another row of the product')
-    if (!equalExprs(at, index(stmt.index)) && !staysInChunk(at, stmt.index))
-      throw refuse(
-        'the epilogue of an element reads another element of the product, which is not always of the same aligned eight columns',
-      )
+    partners ||= !equalExprs(at, index(stmt.index))
   })
+  const isOwn = (load: ExprOf<'load'>): boolean => load.tensor === accumulator
+  if (partners && stmt.kind === 'storeRow' && !stmtExprs(stmt).every((expr) => readsInChunk(expr, stmt.index, isOwn)))
+    throw refuse(
+      'the epilogue of an element reads another element of the product, which is not always of the same aligned eight columns',
+    )
 }
 
 /** The epilogue of a bare product: it is stored as it is. */

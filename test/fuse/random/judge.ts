@@ -8,6 +8,7 @@ import type { Kernel } from '../../../src/ir/kernel.js'
 import { hiddenBelow } from '../../../src/ir/meaning.js'
 import type { TemplateKernel } from '../../../src/ir/template.js'
 import type { PlanDecl } from '../../../src/lang/plan.js'
+import { reordered } from '../../../src/verify/tolerance.js'
 import { type Case, type Content, Random } from './draft.js'
 
 export type Verdict =
@@ -73,7 +74,7 @@ function difference(drawn: Case, graph: Graph, planned: PlannedGraph): string | 
     const [got, want] = [made.get(id) ?? [], expected.get(id) ?? []]
     for (let at = 0; at < want.length; at++) {
       const [a, b] = [got[at] ?? Number.NaN, want[at] ?? Number.NaN]
-      if (Object.is(a, b) || Math.abs(a - b) <= 1e-9 * (1 + Math.abs(b))) continue
+      if (Object.is(a, b) || Math.abs(a - b) <= reordered * (1 + Math.abs(b))) continue
       return `element ${at} of value ${id} is ${a}, the nodes give ${b} (${JSON.stringify(dims)})`
     }
     if (got.length !== want.length) return `value ${id} has ${got.length} elements, the nodes give ${want.length}`

@@ -5,17 +5,17 @@ import * as ops from './ops.js'
 type Values = Readonly<Record<string, GraphTensor>>
 type Made = { readonly x: GraphTensor; readonly nodes: Values }
 
-/** Other tensors that a variant reads; each variant uses some of them. */
+/** Other tensors that a variant reads; each variant uses some of them. Names that indices of kernels have are as good as others. */
 const extra = {
   slopes: tensor('f32', 'h'),
   bias: tensor('T', 'h r'),
-  pairs: tensor('T', 'h s s'),
-  mask: tensor('T', 'b s s'),
+  k: tensor('T', 'h s s'),
+  c: tensor('T', 'b s s'),
   lengths: tensor('i32', 'b'),
   ids: tensor('i32', 'b s'),
   sink: tensor('f32', 'h'),
   gamma: tensor('T', 'd'),
-  gate: tensor('T', 'b s h e'),
+  w: tensor('T', 'b s h e'),
 } as const
 
 interface Variant {
@@ -115,10 +115,10 @@ const variants: Readonly<Record<string, Variant>> = {
   pair_bias: {
     between: chain(
       scaled,
-      step('biased', (g, x, given) => g.apply(ops.pairBias, { x, bias: value(given, 'pairs') }).y),
+      step('biased', (g, x, given) => g.apply(ops.pairBias, { x, bias: value(given, 'k') }).y),
       weigh,
     ),
-    reads: ['pairs'],
+    reads: ['k'],
   },
   soft_cap: { between: chain(scaled, capped, weigh), reads: [] },
   document: {
@@ -149,10 +149,10 @@ const variants: Readonly<Record<string, Variant>> = {
   dense_mask: {
     between: chain(
       scaled,
-      step('added', (g, x, given) => g.apply(ops.denseMask, { x, mask: value(given, 'mask') }).y),
+      step('added', (g, x, given) => g.apply(ops.denseMask, { x, mask: value(given, 'c') }).y),
       weigh,
     ),
-    reads: ['mask'],
+    reads: ['c'],
   },
   sink: { between: chain(scaled, causal, sinking), reads: ['sink'] },
   off_by_one: {
@@ -175,8 +175,8 @@ const variants: Readonly<Record<string, Variant>> = {
   normed: { before: normed, between: chain(scaled, weigh), reads: ['gamma'] },
   gated: {
     between: chain(scaled, weigh),
-    behind: step('gated', (g, x, given) => g.apply(ops.gated, { x, gate: value(given, 'gate') }).y),
-    reads: ['gate'],
+    behind: step('gated', (g, x, given) => g.apply(ops.gated, { x, gate: value(given, 'w') }).y),
+    reads: ['w'],
   },
   everything: {
     keyHeads: 'g',

@@ -207,7 +207,7 @@ export const softmax = op('softmax', {
     },
 })
 
-/** With a temperature that divides the distance from the maximum. */
+/** Powers of two, with a temperature that divides the distance from the maximum, and keys that have no weight. */
 export const weighHot = op('weigh_hot', {
   dims: ['m', 'n'],
   types: { T: floats },
@@ -217,10 +217,11 @@ export const weighHot = op('weigh_hot', {
   body:
     ({ x }, { n, temperature }) =>
     (m) => {
-      const v = row(n, (c) => x(m, c) / temperature)
+      const v = row(n, (c) => x(m, c))
       const top = max(n, (c) => v(c))
-      const total = sum(n, (c) => exp(v(c) - top))
-      return { y: row(n, (c) => exp(v(c) - top) / total) }
+      const e = row(n, (c) => (c % 5 === 1 ? 0 : 2 ** ((v(c) - top) / temperature)))
+      const total = sum(n, (c) => e(c))
+      return { y: row(n, (c) => e(c) / total) }
     },
 })
 

@@ -1,5 +1,5 @@
 /** Recurrences that no scan can make: what each element makes of what the elements before it have left. */
-import { abs, exp, fold, foldRow, int, maximum, minimum, op, row, sqrt, tanh, tensor } from 'heddle'
+import { abs, exp, fold, foldRow, int, layout, maximum, minimum, op, row, sqrt, tanh, tensor } from 'heddle'
 
 const types = { T: ['f32', 'f16', 'bf16'] } as const
 
@@ -69,5 +69,23 @@ export const boundedWalk = op('bounded_walk', {
       const v = row(n, (c) => x(m, c) / (1 + exp(-x(m, c))))
       const walk = foldRow(n, { at: 0 }, ({ at }, c) => ({ at: minimum(2, maximum(-2, at + v(c))) }))
       return { y: row(n, (c) => walk.at(c) * sqrt(1 + abs(v(c)))) }
+    },
+})
+
+/** Time outside of channels in memory, time last by its index. */
+export const byTime = layout('by_time', ['b', 'c', 't'], { offset: (at, of) => (at.b * of.t + at.t) * of.c + at.c })
+
+/** `h[c] = a[t, c] h[c] + x[t, c]` of every channel: what linear attention without matrices carries. The state in front is an input. */
+export const channelRecurrence = op('channel_recurrence', {
+  dims: ['b', 't', 'c'],
+  types,
+  inputs: { a: tensor('T', 'b t c'), x: tensor('T', 'b t c'), h0: tensor('f32', 'b c') },
+  outputs: { h: tensor('T', 'b c t', byTime) },
+  facts: { a: { from: 0, to: 1 } },
+  body:
+    ({ a, x, h0 }, { t }) =>
+    (b, c) => {
+      const all = foldRow(t, { h: h0(b, c) }, ({ h }, s) => ({ h: a(b, s, c) * h + x(b, s, c) }))
+      return { h: row(t, (s) => all.h(s)) }
     },
 })

@@ -1,0 +1,108 @@
+// Reductions of whole tensors. Chunks of a walk are dealt out to blocks in turns, each block combines what its threads have, and where
+// there are several blocks a launch behind them combines theirs in ascending order. The number of blocks follows from the number of
+// chunks alone, so that the bits of a result depend on neither device nor timing, nor on how many results there are. Files whose kernels
+// reduce no whole tensor do not include this one.
+#ifndef HEDDLE_TOTALS_CUH
+#define HEDDLE_TOTALS_CUH
+
+#include "launcher.cuh"
+#include "scratch.cuh"
+
+#if defined(HEDDLE_SIMT)
+// As in kernel.cuh: two kernel libraries in one process share nothing.
+#pragma GCC visibility push(hidden)
+#endif
+
+namespace heddle {
+
+constexpr int total_threads = 256;
+/// Chunks of every tensor a thread asks for before it needs the first.
+constexpr int total_loads = 4;
+/// Chunks of a thread that are worth a block of their own, and the most blocks of one walk: what a warp combines in some rounds, and more
+/// than run at once. The CPU device divides earlier, so that short tensors check both ways.
+#if defined(HEDDLE_SIMT)
+constexpr int64_t total_rounds = 1;
+#else
+constexpr int64_t total_rounds = 8;
+#endif
+constexpr int64_t most_parts = 1024;
+
+/// Words that the results of all reductions of a walk take.
+template <class... Monoids>
+constexpr int words_of_totals = (0 + ... + static_cast<int>(sizeof(typename Monoids::Value) / sizeof(float)));
+
+/// What all threads of a block have, in each of them.
+template <class Monoid>
+__device__ __forceinline__ typename Monoid::Value total_of_block(const Accumulator<Monoid>& accumulator) {
+  using Value = typename Monoid::Value;
+  constexpr int warps = total_threads / warp_lanes;
+  HEDDLE_SHARED(Value, partial, warps);
+  const Value own = combine_lanes<Monoid, warp_lanes>(accumulator.total, 0xffffffffu);
+  __syncthreads();  // an earlier reduction of the same kind has been read
+  if (static_cast<int>(threadIdx.x) % warp_lanes == 0) partial[static_cast<int>(threadIdx.x) / warp_lanes] = own;
+  __syncthreads();
+  Value total = partial[0];
+  HEDDLE_UNROLL
+  for (int warp = 1; warp < warps; ++warp) total = Monoid::combine(total, partial[warp]);
+  return total;
+}
+
+/// Leaves a block's total at word `place`.
+template <class Value>
+__device__ __forceinline__ void leave_total(const Out<float>& sums, int64_t place, const Value& total) {
+  constexpr int count = sizeof(Value) / sizeof(float);
+  if (threadIdx.x != 0) return;
+  float words[count];
+  memcpy(words, &total, sizeof(total));
+  HEDDLE_UNROLL
+  for (int i = 0; i < count; ++i) sums.set(place + i, words[i]);
+}
+
+/// Combines the totals of `parts` blocks, the first of which lies at word `place` and each `stride` words behind the last: by all lanes of
+/// a warp, for all of them.
+template <class Monoid>
+__device__ __forceinline__ typename Monoid::Value take_total(const In<float>& sums, int64_t place, int parts, int stride) {
+  using Value = typename Monoid::Value;
+  constexpr int count = sizeof(Value) / sizeof(float);
+  Value total = Monoid::identity();
+  HEDDLE_UNROLL_FEW
+  for (int part = static_cast<int>(threadIdx.x); part < parts; part += warp_lanes) {
+    float words[count];
+    HEDDLE_UNROLL
+    for (int i = 0; i < count; ++i) words[i] = sums.get(place + int64_t{part} * stride + i);
+    Value value;
+    memcpy(&value, words, sizeof(value));
+    total = Monoid::combine(total, value);
+  }
+  return combine_lanes<Monoid, warp_lanes>(total, 0xffffffffu);
+}
+
+/// Launches the walk over `chunks` chunks of each of `rows` tensors: `alone` where one block does it, otherwise `divided`, whose totals
+/// of `words` words each `joined` combines.
+template <class... Params, class... JoinParams, class... Args>
+int32_t launch_totals(const heddle_launch* queue, heddle_error* error, Arguments& arguments, const char* name, Count rows, Count chunks,
+                      int words, void (*alone)(Params...), void (*divided)(Params...), void (*joined)(JoinParams...), Args... args) {
+  if (arguments.status == HEDDLE_OK && chunks.is_overflow()) {
+    return fail(error, HEDDLE_INVALID, "kernel %s: the number of elements exceeds 64 bits", name);
+  }
+  const int64_t wanted = chunks.value / (total_threads * total_rounds) + (chunks.value % (total_threads * total_rounds) != 0 ? 1 : 0);
+  const int64_t parts = wanted < 1 ? 1 : wanted > most_parts ? most_parts : wanted;
+  const int64_t blocks = arguments.work(rows * parts, 1);
+  if (arguments.status != HEDDLE_OK || blocks == 0) return arguments.status;
+  const Scratch scratch(queue, error, name, parts > 1 ? blocks * words : 0);
+  if (scratch.status != HEDDLE_OK) return scratch.status;
+  const LaunchConfig walk{name, dim3(static_cast<unsigned int>(blocks)), dim3(total_threads), 0, Sync::block, true};
+  const int32_t status =
+      launch(queue, error, walk, parts > 1 ? divided : alone, chunks.value, static_cast<int>(parts), scratch.out(), args...);
+  if (status != HEDDLE_OK || parts == 1) return status;
+  const LaunchConfig join{name, dim3(static_cast<unsigned int>(rows.value)), dim3(warp_lanes), 0, Sync::warp, true};
+  return launch(queue, error, join, joined, static_cast<int>(parts), scratch.in(), args...);
+}
+
+}  // namespace heddle
+
+#if defined(HEDDLE_SIMT)
+#pragma GCC visibility pop
+#endif
+
+#endif

@@ -1,0 +1,54 @@
+/** What the names of a plan's `quantised` stand for, and which of them are refused, before anything of the graph is quantised. */
+import { usageError } from '../../errors.js'
+import { type Graph, type GraphNode, outputsOf, type ValueId } from '../../ir/graph.js'
+import type { QuantisedDecl } from '../../lang/plan.js'
+import { findNode } from './edit.js'
+import type { IntegerWays } from './integer_ways.js'
+
+/** What is kept or given as int8 has to be quantised, with one scale or one for each row. @throws usage `plan.quantised` */
+export function refuseUnquantised(plan: string, { values, only, across, dynamic }: QuantisedDecl): void {
+  const twice = dynamic.find((name) => values.includes(name))
+  if (twice !== undefined) {
+    throw usageError('plan.quantised', `plan ${plan}: ${twice} has one scale and a scale for each row`, {
+      hint: 'name it under values or under dynamic',
+      about: { path: ['dynamic', twice] },
+    })
+  }
+  const other = [...only, ...across].find((name) => !values.includes(name))
+  if (other === undefined) return
+  throw usageError('plan.quantised', `plan ${plan}: ${other} is to be int8, but is not among the quantised values`, {
+    hint: `quantised: ${values.join(', ')}`,
+    about: { path: [only.includes(other) ? 'only' : 'across', other] },
+  })
+}
+
+/** The value of a node or input. @throws usage `plan.quantised` for a name the graph lacks */
+export function quantisedValue(graph: Graph, plan: string, name: string): ValueId {
+  const node = graph.nodes.find((candidate) => candidate.name === name && candidate.kind !== 'view')
+  const id = node === undefined ? graph.inputs[name] : outputsOf(node)[0]
+  if (id === undefined) {
+    throw usageError('plan.quantised', `plan ${plan}: ${graph.name} has no node or input ${name} to quantise`, {
+      hint: `nodes: ${graph.nodes.flatMap((known) => (known.kind === 'view' ? [] : [known.name])).join(', ')}`,
+      about: { path: [name] },
+    })
+  }
+  return id
+}
+
+/** A product that takes its weight alone as int8. @throws usage `plan.quantised` for another node */
+export function floatProduct(graph: Graph, plan: string, ways: IntegerWays, name: string): GraphNode {
+  const node = findNode(graph, plan, 'weightOnly', name)
+  const reason =
+    node.kind !== 'matmul'
+      ? 'is no product'
+      : ways.weightName(node.b) === undefined || ways.weightName(node.a) !== undefined
+        ? 'does not multiply a value by a weight'
+        : ways.integer.has(node)
+          ? 'multiplies a value that is quantised, and takes both as int8'
+          : undefined
+  if (reason === undefined) return node
+  throw usageError('plan.quantised', `plan ${plan}: ${name} is to take its weight as int8, but ${reason}`, {
+    hint: 'weightOnly names products of a float value and a weight',
+    about: { path: ['weightOnly', name], nodes: [name] },
+  })
+}

@@ -1,0 +1,32 @@
+/**
+ * Which of two neighbours read side by side: the elements of a row, whose lanes then read together, or the rows themselves, which wants a
+ * thread a row. Asked for kernels that carry something along their rows, where either is possible.
+ */
+import type { ExprOf } from '../ir/expr.js'
+import type { Instance } from '../ir/instance.js'
+import { visit } from '../ir/walk.js'
+import { classify, offsetOf } from './access.js'
+import { scheduledOf } from './constructs/index.js'
+import { type NormalKernel, rowExprs } from './normal.js'
+import { usesIndex } from './rewrite.js'
+
+/** Whether what rows read for an element lies side by side from row to row, and not along the row. */
+export function rowsAreNeighbours({ kernel: { tensors }, dims }: Instance, kernel: NormalKernel): boolean {
+  const last = kernel.axes.at(-1)
+  if (last === undefined) return false
+  let count = 0
+  let isAlong = false
+  const see = (load: ExprOf<'load'>): void => {
+    const tensor = tensors.find(({ name }) => name === load.tensor)
+    if (tensor === undefined || !kernel.loops.some(({ index }) => usesIndex(load, index))) return
+    const offset = offsetOf(tensor, load.indices, dims)
+    isAlong ||= kernel.loops.some(({ index }) => classify(offset, index).kind === 'contiguous')
+    if (classify(offset, last.index).kind === 'contiguous') count++
+  }
+  const exprs = [...[...kernel.rows.values()].flatMap(rowExprs), ...kernel.statements.flatMap((s) => scheduledOf(s).values(s))]
+  for (const expr of exprs)
+    visit(expr, (node) => {
+      if (node.kind === 'load') see(node)
+    })
+  return count > 0 && !isAlong
+}

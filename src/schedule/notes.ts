@@ -1,0 +1,117 @@
+/**
+ * What a schedule cannot compute well, in words with what it costs: reads that neighbouring threads do not share, one block for
+ * everything, a row value that is computed again wherever it is read. Notes change nothing; `heddle gen` and `heddle inspect` print them at
+ * the line of the op.
+ */
+import { dtypeInfo } from '../ir/dtype.js'
+import type { Expr } from '../ir/expr.js'
+import { type Instance, resolveDType } from '../ir/instance.js'
+import type { IntrinsicName } from '../ir/intrinsics.js'
+import type { StmtOf } from '../ir/kernel.js'
+import { printExpr } from '../ir/print.js'
+import { visit } from '../ir/walk.js'
+import { offsetOf } from './access.js'
+import { passStatementOf } from './constructs/index.js'
+import { type MappedKernel, stepsOf } from './mapped.js'
+import { rowExprs } from './normal.js'
+import { statementsOf } from './passes.js'
+import { contains, usesIndex } from './rewrite.js'
+import { isShared, readsElsewhere } from './shared_rows.js'
+import { strideAlong } from './stride.js'
+
+export interface Note {
+  readonly kind: 'strided' | 'one block' | 'recomputed'
+  /** What is so, why it costs, and what to write instead. */
+  readonly message: string
+}
+
+/** Bytes that memory gives at least, and elements apart from which on neighbours share none of them. */
+const sectorBytes = 32
+/** Multiprocessors of an H200, which one block has one of. */
+const multiprocessors = 132
+/** Elements that one block computes in about the time of a launch. */
+const fewElements = 8192
+
+/** The notes of one instance, each once. */
+export function notesOf(mapped: MappedKernel): readonly Note[] {
+  return [...stridedNotes(mapped), ...oneBlockNotes(mapped), ...recomputedNotes(mapped.instance)]
+}
+
+/** What neighbouring threads touch far from each other. */
+function stridedNotes({ instance, program, axes, across, vec }: MappedKernel): Note[] {
+  const { kernel, dims, types } = instance
+  const found = new Map<string, Note>()
+  const see = (does: 'read' | 'written', tensor: string, indices: readonly Expr[], index: string): void => {
+    const param = kernel.tensors.find(({ name }) => name === tensor)
+    if (param === undefined) return
+    const { bytes } = dtypeInfo[resolveDType(param.dtype, types)]
+    // Neighbouring threads have chunks, whose elements one thread touches itself.
+    if (strideAlong(offsetOf(param, indices, dims), index, sectorBytes / bytes / vec) !== 'far') return
+    const place = `${tensor}[${indices.map(printExpr).join(', ')}]`
+    const message =
+      `${place} is ${does} with neighbours of ${index} far apart: memory moves ${sectorBytes} bytes for each ${bytes} that are used, ` +
+      `up to ${sectorBytes / bytes} times the traffic; let ${index} run along the last axis of ${tensor}, or give ${tensor} a layout in which it does`
+    found.set(`${does} ${place}`, { kind: 'strided', message })
+  }
+  const reads = (value: Expr, index: string): void =>
+    visit(value, (node) => {
+      if (node.kind === 'load' && usesIndex(node, index)) see('read', node.tensor, node.indices, index)
+    })
+  if (program.kind === 'totals') {
+    const { index = '' } = program.loops.at(-1) ?? {}
+    for (const value of program.totals.flatMap(({ values }) => values)) reads(value, index)
+  }
+  const isThreads = program.kind === 'rows' && program.variants.every(({ team }) => team.kind === 'thread')
+  for (const step of stepsOf({ program })) {
+    if (step.kind !== 'pass') continue
+    const { loop, rows, statements } = step.pass
+    const along = across?.index ?? (isThreads ? axes.at(-1)?.index : undefined) ?? loop.index
+    for (const row of rows) if (row.kind !== 'loaded') for (const value of rowExprs(row)) reads(value, along)
+    for (const s of statements) for (const value of passStatementOf(s).values(s)) reads(value, along)
+    for (const { tensor, indices, run } of statementsOf(step.pass, 'loopStore'))
+      if (run === undefined) see('written', tensor, indices, along)
+  }
+  return [...found.values()]
+}
+
+/** Everything by the threads of one block. */
+function oneBlockNotes({ program, axes }: MappedKernel): Note[] {
+  if (program.kind !== 'rows' || axes.length > 0) return []
+  const loops = program.kept.flatMap((step) => (step.kind === 'pass' ? [step.pass.loop] : []))
+  const long = loops.find(({ length }) => length.kind !== 'const' || Number(length.value) > fewElements)
+  if (long === undefined) return []
+  const message =
+    `there is one row, of ${printExpr(long.length)} elements, and one block computes it: one of the ${multiprocessors} multiprocessors ` +
+    'of an H200 works; reductions that need no other are divided over blocks where the op returns nothing but numbers made of them, so write these as an op and what reads them as another'
+  return [{ kind: 'one block', message }]
+}
+
+/** Functions that take as long as ten additions or more. */
+const slow: ReadonlySet<IntrinsicName> = new Set(['exp', 'log', 'sin', 'cos', 'tanh', 'erf', 'gelu', 'pow', 'uniform'])
+
+/** Rows whose elements are read at other places than their own, and computed there once more. */
+function recomputedNotes({ kernel }: Instance): Note[] {
+  const { body } = kernel
+  return body.flatMap((s): Note[] => {
+    if ((s.kind !== 'row' && s.kind !== 'scan') || !body.some((other) => readsElsewhere(other, s))) return []
+    if (s.kind === 'row' && isShared(s, body, undefined)) return []
+    const cost = costOf(s)
+    if (cost === undefined) return []
+    const message =
+      `${s.name} is read at another place than the index of a loop over it, where it is computed again: ${cost} for every such element; ` +
+      `read it at the index of its loop, or write it as an output of an op of its own`
+    return [{ kind: 'recomputed', message }]
+  })
+}
+
+/** What an element costs, where that is worth a word. */
+function costOf(s: StmtOf<'row'> | StmtOf<'scan'>): string | undefined {
+  if (s.kind === 'scan') return `a ${s.monoid} of up to ${printExpr(s.length)} elements`
+  let cost: string | undefined
+  contains(s.value, (node) => {
+    if (node.kind === 'fold') cost = `a ${node.monoid} of ${printExpr(node.length)} elements`
+    else if (node.kind === 'call' && slow.has(node.fn)) cost ??= `${node.fn} of ${printExpr(node.args[0] ?? node)}`
+    return false
+  })
+  return cost
+}

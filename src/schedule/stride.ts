@@ -1,0 +1,48 @@
+/** How far apart neighbours of an index lie in memory, as far as an offset tells: what the notes of a schedule judge reads by. */
+import type { Expr } from '../ir/expr.js'
+
+/** `still`: at one place. `near`: within the given number of elements. `far`: further. `unknown`: data decide. */
+export type Stride = 'still' | 'near' | 'far' | 'unknown'
+
+/**
+ * @param offset of an element, over dimensions, indices and what is loaded
+ * @param near elements up to which neighbours share what memory gives at once
+ */
+export function strideAlong(offset: Expr, index: string, near: number): Stride {
+  const of = (e: Expr): { readonly stride: Stride; readonly step: number } => {
+    if (e.kind === 'index') return e.name === index ? { stride: 'near', step: 1 } : still
+    if (e.kind === 'const' || e.kind === 'dim' || e.kind === 'attr' || e.kind === 'local') return still
+    if (e.kind !== 'call') return unknown
+    const [a = still, b = still, ...others] = e.args.map(of)
+    const all = [a, b, ...others]
+    if (all.every(({ stride }) => stride === 'still')) return still
+    if (all.some(({ stride }) => stride === 'unknown')) return unknown
+    switch (e.fn) {
+      case 'add':
+      case 'sub': {
+        const step = e.fn === 'add' ? a.step + b.step : a.step - b.step
+        return { stride: strideOf(step), step }
+      }
+      case 'mul': {
+        const [moving, factor] = a.stride === 'still' ? [b, e.args[0]] : [a, e.args[1]]
+        if (a.stride !== 'still' && b.stride !== 'still') return unknown
+        const step = factor?.kind === 'const' ? moving.step * Number(factor.value) : Number.POSITIVE_INFINITY
+        return { stride: strideOf(step), step }
+      }
+      // Neighbours mostly have one quotient, and neighbouring remainders.
+      case 'idiv':
+      case 'shiftRight':
+        return b.stride === 'still' && a.stride === 'near' ? still : unknown
+      case 'mod':
+      case 'bitAnd':
+        return b.stride === 'still' && a.stride === 'near' ? { stride: 'near', step: 1 } : unknown
+      default:
+        return unknown
+    }
+  }
+  const strideOf = (step: number): Stride => (Number.isNaN(step) ? 'unknown' : Math.abs(step) <= near ? 'near' : 'far')
+  return of(offset).stride
+}
+
+const still = { stride: 'still', step: 0 } as const
+const unknown = { stride: 'unknown', step: Number.NaN } as const

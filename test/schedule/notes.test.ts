@@ -1,0 +1,114 @@
+/** Notes on what cannot be computed well: each is made where it is so, and not where it is not. */
+import { describe, expect, it } from 'vitest'
+import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import { mapKernel } from '../../src/schedule/map.js'
+import { notesOf } from '../../src/schedule/notes.js'
+import { strideAlong } from '../../src/schedule/stride.js'
+import { axis, element, everything, kernel, load, loadInt, tensor } from './fixtures.js'
+
+const [a, b, c] = [index('a'), index('b'), index('c')]
+const notes = (subject: Kernel) =>
+  notesOf(mapKernel({ kernel: subject, types: Object.hasOwn(subject.types, 'T') ? { T: 'f16' } : {}, dims: {} }))
+const kinds = (subject: Kernel): string[] => notes(subject).map(({ kind }) => kind)
+
+/** For each row, the sum of `value` over its elements. */
+const summed = (value: Expr, ...more: readonly Stmt[]): Kernel =>
+  kernel(
+    'summed',
+    'm n k',
+    [axis('a', 'm')],
+    [tensor('x', 'in', 'm n'), tensor('t', 'in', 'n m'), tensor('p', 'in', 'm n', 'i32'), tensor('y', 'out', 'm')],
+    [
+      ...more,
+      { kind: 'reduce', name: 'total', type: 'f32', monoid: 'sum', length: dim('n'), index: 'c', value },
+      { kind: 'store', tensor: 'y', indices: [a], value: local('total') },
+    ],
+  )
+
+describe('a note on strided reads', () => {
+  it('is made where the lanes of a row read columns, with what that costs', () => {
+    const [note, ...others] = notes(summed(call('mul', load('x', a, c), load('t', c, a))))
+    expect(others).toEqual([])
+    expect(note?.message).toContain('t[c, a] is read with neighbours of c far apart')
+    expect(note?.message).toContain('32 bytes for each 2 that are used, up to 16 times the traffic')
+  })
+  it.each<[string, Expr]>([
+    ['along the row', load('x', a, c)],
+    ['backwards along the row', load('x', a, call('sub', call('sub', dim('n'), i32(1)), c))],
+    ['where data say', load('t', loadInt('p', a, c), a)],
+    ['in blocks', load('x', a, call('add', call('mul', call('idiv', c, i32(64)), dim('k')), call('mod', c, i32(64))))],
+  ])('is not made of reads %s', (_, value) => {
+    expect(kinds(summed(value))).toEqual([])
+  })
+  it('counts what neighbours share', () => {
+    const times = (by: number): Expr => call('mul', c, i32(by))
+    expect([2, 8, 9].map((by) => strideAlong(times(by), 'c', 8))).toEqual(['near', 'near', 'far'])
+    expect(strideAlong(call('mul', c, dim('n')), 'c', 8)).toBe('far')
+    expect(strideAlong(call('mul', b, dim('n')), 'c', 8)).toBe('still')
+    expect(strideAlong(call('mul', c, c), 'c', 8)).toBe('unknown')
+  })
+})
+
+describe('a note on rows that are computed again', () => {
+  const row = (value: Expr): Stmt => ({ kind: 'row', name: 'v', type: 'f32', length: dim('n'), index: 'j', value })
+  const elsewhere = element('v', call('sub', call('sub', dim('n'), i32(1)), c))
+  it('is made where they are read at another place and cost something', () => {
+    const [note] = notes(summed(elsewhere, row(call('exp', load('x', a, index('j'))))))
+    expect(note).toMatchObject({ kind: 'recomputed' })
+    expect(note?.message).toContain('v is read at another place than the index of a loop over it')
+    expect(note?.message).toContain('exp of x[a, j] for every such element')
+    const scan: Stmt = {
+      kind: 'scan',
+      name: 'v',
+      type: 'f32',
+      monoid: 'sum',
+      length: dim('n'),
+      index: 'j',
+      value: load('x', a, index('j')),
+    }
+    expect(notes(summed(elsewhere, scan))[0]?.message).toContain('a sum of up to n elements')
+  })
+  it('is not made where they are read in their loop, or are a load', () => {
+    expect(kinds(summed(element('v', c), row(call('exp', load('x', a, index('j'))))))).toEqual([])
+    expect(kinds(summed(elsewhere, row(call('add', load('x', a, index('j')), f32(1)))))).toEqual([])
+  })
+})
+
+describe('a note on one block', () => {
+  const one = (...body: readonly Stmt[]): Kernel =>
+    kernel('one', 'n', [], [tensor('x', 'in', 'n'), tensor('y', 'out', 'n')], body)
+  const largest: Stmt = {
+    kind: 'reduce',
+    name: 'top',
+    type: 'f32',
+    monoid: 'max',
+    length: dim('n'),
+    index: 'b',
+    value: load('x', b),
+  }
+  const store = (value: Expr): Stmt => ({ kind: 'storeRow', tensor: 'y', rows: [], length: dim('n'), index: 'c', value })
+  it('is made where one row is reduced and stored', () => {
+    const [note] = notes(one(largest, store(call('sub', load('x', c), local('top')))))
+    expect(note).toMatchObject({ kind: 'one block' })
+    expect(note?.message).toContain('there is one row, of n elements, and one block computes it')
+  })
+  it('is not made where elements are computed by themselves, or totals are divided', () => {
+    expect(kinds(one(store(load('x', c))))).toEqual([])
+    const total = kernel(
+      'total',
+      'n',
+      [],
+      [tensor('x', 'in', 'n'), tensor('y', 'out', '')],
+      [largest, { kind: 'store', tensor: 'y', indices: [], value: local('top') }],
+    )
+    expect(kinds(total)).toEqual([])
+  })
+})
+
+it('kernels of layers have none, a transpose that is written along its stores has one', () => {
+  const of = (name: string) => everything.find((each) => each.name === name) ?? expect.fail(name)
+  for (const name of ['softmax', 'layer_norm']) expect(kinds(of(name)), name).toEqual([])
+  expect(kinds(of('transpose'))).toEqual(['strided'])
+})

@@ -1,0 +1,119 @@
+/** Reductions of whole tensors become programs of totals where several blocks can divide one walk, and only there. */
+import { describe, expect, it } from 'vitest'
+import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
+import type { Expr } from '../../src/ir/expr.js'
+import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import { problemOf } from '../../src/schedule/choice.js'
+import { describeSchedule } from '../../src/schedule/describe.js'
+import { mapKernel } from '../../src/schedule/map.js'
+import type { MappedKernel } from '../../src/schedule/mapped.js'
+import { totalsOf } from '../../src/schedule/totals.js'
+import { verifyMapped } from '../../src/schedule/verify_mapped.js'
+import { axis, kernel, load, tensor } from './fixtures.js'
+
+const [r, c] = [index('r'), index('c')]
+const fold = (value: Expr, length: Expr = dim('n'), name = 'c', monoid: 'sum' | 'max' = 'sum'): Expr => ({
+  kind: 'fold',
+  type: 'f32',
+  monoid,
+  length,
+  index: name,
+  value,
+})
+const reduce = (value: Expr, length: Expr = dim('m'), name = 'r', given = 'total'): Stmt => ({
+  kind: 'reduce',
+  name: given,
+  type: 'f32',
+  monoid: 'sum',
+  length,
+  index: name,
+  value,
+})
+
+/** One number: a reduction and what is computed of it. */
+const reduced = (...body: readonly Stmt[]): Kernel =>
+  kernel(
+    'reduced',
+    'm n',
+    [],
+    [tensor('x', 'in', 'm n'), tensor('t', 'in', 'n m'), tensor('w', 'in', 'm'), tensor('y', 'out', '')],
+    [...body, { kind: 'store', tensor: 'y', indices: [], value: call('sqrt', local('total')) }],
+  )
+const all = reduced(reduce(fold(load('x', r, c))))
+
+const instance = (subject: Kernel, T: 'f32' | 'f16' = 'f32') => ({ kernel: subject, types: { T }, dims: {} })
+const indices = (subject: Kernel) => totalsOf(instance(subject))?.program.loops.map((loop) => loop.index)
+
+describe('programs of totals', () => {
+  it('walk over loops one in the other in chunks of what lies together', () => {
+    const f16 = totalsOf(instance(all, 'f16'))
+    expect(f16).toMatchObject({ vec: 8, axes: [], program: { loads: [{ name: 'x_c', isWhole: true }] } })
+    expect(indices(all)).toEqual(['r', 'c'])
+    // Of a transposed tensor, the other loop runs along neighbours.
+    expect(indices(reduced(reduce(fold(load('t', c, r)))))).toEqual(['c', 'r'])
+    expect(describeSchedule(mapKernel(instance(all)))).toContain('total = sum of x_c[c]')
+  })
+
+  it('take one loop where there is one result, and what is known before it', () => {
+    const scaled = reduced(
+      { kind: 'let', name: 'scale', type: 'f32', value: load('w', i32(0)) },
+      reduce(call('mul', load('w', r), local('scale'))),
+    )
+    expect(totalsOf(instance(scaled))?.program).toMatchObject({ before: [{ name: 'scale' }], after: [{ kind: 'store' }] })
+  })
+
+  it('share a walk among reductions of the same loops', () => {
+    const two = reduced(
+      reduce(fold(load('x', r, c))),
+      reduce(fold(call('square', load('x', index('q'), index('d'))), dim('n'), 'd'), dim('m'), 'q', 'squares'),
+    )
+    const made = totalsOf(instance(two))
+    expect(made?.program.loads).toHaveLength(1)
+    expect(made?.program.totals).toHaveLength(2)
+  })
+
+  it('have no choice of a schedule', () => {
+    const mapped = mapKernel(instance(all))
+    expect(problemOf({ kind: 'elementwise', vec: 4, threads: 128 }, mapped, 768)).toContain('the kernel has programs of totals')
+  })
+
+  it.each<[string, Kernel]>([
+    [
+      'a reduction needs another',
+      reduced(reduce(load('w', r)), reduce(call('mul', load('w', index('q')), local('total')), dim('m'), 'q', 'again')),
+    ],
+    ['two walks differ', reduced(reduce(load('w', r)), reduce(load('x', i32(0), c), dim('n'), 'c', 'other'))],
+    ['elements are few', reduced(reduce(fold(load('x', r, c), i32(8)), i32(16)))],
+    ['only the data say how many there are', reduced(reduce(load('w', r), call('toInt', load('w', i32(0)))))],
+    [
+      'each row has a result of its own',
+      {
+        ...all,
+        rows: [axis('i', 'm')],
+        body: all.body.map((s) => (s.kind === 'reduce' ? reduce(load('x', index('i'), c), dim('n'), 'c') : s)),
+      },
+    ],
+  ])('are none where %s', (_, subject) => {
+    expect(totalsOf(instance(subject))).toBeUndefined()
+  })
+
+  it('fold what is combined in another way than around it, element by element', () => {
+    const mixed = totalsOf(instance(reduced(reduce(fold(load('x', r, c), dim('n'), 'c', 'max')))))
+    expect(mixed?.program.loops.map((loop) => loop.index)).toEqual(['r'])
+    expect(mixed?.program.totals[0]?.values[0]?.kind).toBe('fold')
+  })
+
+  it('are refused by their verifier where a walk reads what it does not load, or has nothing to reduce', () => {
+    const mapped = mapKernel(instance(all))
+    const { program } = mapped
+    if (program.kind !== 'totals') throw new Error('no program of totals')
+    const changed = (changes: object): MappedKernel => ({ ...mapped, program: { ...program, ...changes } })
+    verifyMapped(mapped, 'mapping')
+    expect(() => verifyMapped(changed({ loads: [] }), 'mapping')).toThrow('reads x_c, which is not known in the walk')
+    expect(() => verifyMapped(changed({ totals: [] }), 'mapping')).toThrow('a walk over a tensor reduces nothing')
+    const unknown = [{ index: 'r', length: local('total', 'i32') }]
+    expect(() => verifyMapped(changed({ loops: unknown }), 'mapping')).toThrow('only a row knows how far r runs')
+    const late = [{ stmt: program.totals[0]?.stmt, values: [call('add', local('total'), f32(1))] }]
+    expect(() => verifyMapped(changed({ totals: late }), 'mapping')).toThrow('reads total')
+  })
+})
