@@ -22,7 +22,7 @@ export interface Kept {
   slot<T>(kind: string, parts: readonly string[]): Slot<T>
 }
 
-export interface Slot<T> {
+interface Slot<T> {
   readonly read: () => T | undefined
   readonly write: (value: T) => void
 }
@@ -101,7 +101,7 @@ function write(folder: string, file: string, value: unknown): void {
 }
 
 /** Removes what was not used for longest, until the rest takes half of the limit, and what killed writers left. */
-export function sweepKept(folder: string, limit: number): void {
+function sweepKept(folder: string, limit: number): void {
   try {
     const files = readdirSync(folder).flatMap((name) => {
       const path = join(folder, name)

@@ -86,12 +86,12 @@ export interface StandardRead {
 }
 
 /** What is known of a project's other modules. */
-export interface KnownReads {
+interface KnownReads {
   readonly files: ReadonlyMap<string, FileRead>
   readonly standard: readonly StandardRead[]
 }
 
-export interface ReadFiles {
+interface ReadFiles {
   /** By path relative to the root, of the modules that were read now. */
   readonly files: ReadonlyMap<string, FileRead>
   readonly standard: readonly StandardRead[]
