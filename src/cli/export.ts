@@ -23,6 +23,8 @@ export interface ExportOptions {
   readonly attrs?: Readonly<Record<string, unknown>> | undefined
   /** A model folder: its configuration, sizes and weights. */
   readonly model?: string | undefined
+  /** What `heddle calibrate` wrote of the model, for a plan that needs scales. */
+  readonly scales?: string | undefined
   /** Folder of the spec modules; default `specs`. */
   readonly specs?: string | undefined
 }
@@ -47,11 +49,14 @@ export async function runExport(name: string, options: ExportOptions, context: C
     const hint = 'use the npm package'
     throw environmentError('portable.export', 'the portable bundle has no sources to export', { hint })
   }
+  const scales = options.scales === undefined ? undefined : resolvePath(root, options.scales)
+  if (model === undefined && scales !== undefined)
+    throw usageError('export.scales', 'scales belong to a model, and no model folder is named', { hint: 'add --model FOLDER' })
   const searched = await searchManifests(root)
   const { manifest } = searched
   const declarations = await declarationsOf(root, options.specs)
   const asked = { plan, dtype, manifest, declarations, config, attrs: numbersOf(options.attrs) }
-  const found = model === undefined ? undefined : await exportModel(name, resolvePath(root, model), asked, signal)
+  const found = model === undefined ? undefined : await exportModel(name, resolvePath(root, model), { ...asked, scales }, signal)
   const resolved = found ?? resolve(name, asked)
   const lowered = lower({ ...resolved, manifest, layouts, dtype, dims: { ...found?.dims, ...dims } })
   const out = resolvePath(root, options.out)
@@ -109,6 +114,7 @@ export const exportCommand = (context: () => CliContext) =>
     .option('--config <json>', "what differs from a program's usual configuration, such as '{ \"layers\": 2 }'", jsonObject)
     .option('--attrs <json>', 'numbers of a graph or a kernel, such as \'{ "eps": 1e-5 }\'', jsonObject)
     .option('--model <folder>', 'for bert, llama_step and llama_prompt: configuration, sizes and weights of a model folder')
+    .option('--scales <file>', 'with --model, of bert: what `heddle calibrate` wrote of it, for plans that need scales')
     .option('--specs <dir>', 'folder of the spec modules', 'specs')
     .option('--json', 'print what was written as JSON')
     .action(async (name, options) => {

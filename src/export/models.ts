@@ -6,14 +6,17 @@ import { join } from 'node:path'
 import { usageError } from '../errors.js'
 import type { Program } from '../ir/program.js'
 import { bertDims, programOf as bertProgram, bertWeights, hasPooler, tensorNames } from '../models/encoder/bert.js'
+import { bertIdentity } from '../models/encoder/calibration.js'
 import { readBertConfig } from '../models/encoder/config.js'
 import { openCheckpoint } from '../models/files/checkpoint.js'
 import type { FloatType } from '../models/files/convert.js'
 import { openLlamaFiles } from '../models/llama/open_files.js'
 import { modelDims, promptProgram, stepProgram } from '../models/llama/programs.js'
 import { llamaInt8, llamaWeights, type Reach, usualRotation, weightTensors } from '../models/llama/weights.js'
+import { readScales } from '../quant/index.js'
 import type { Layouts } from '../runtime/layouts.js'
 import { prepareWeights } from '../runtime/prepare_weights.js'
+import type { Amax } from '../runtime/program_wiring.js'
 import type { Int8Tensor, Weight } from '../runtime/weight.js'
 import type { LowerOptions } from './lower.js'
 import { compiledUnder, type ResolveOptions } from './resolve.js'
@@ -26,6 +29,14 @@ interface ModelFiles {
   /** In float32, for what is made from exact numbers. */
   readonly exact: Readonly<Record<string, Weight>>
   readonly stored: Readonly<Record<string, Int8Tensor>>
+  /** What the scales file says of its activations. */
+  readonly amax?: Amax
+}
+
+export interface ModelOptions extends Omit<ResolveOptions, 'dtype'> {
+  readonly dtype: FloatType
+  /** A file of `heddle calibrate`, for a plan that needs scales. */
+  readonly scales?: string | undefined
 }
 
 /** Programs that a model folder can be. */
@@ -39,26 +50,36 @@ export interface ExportedModel extends Pick<LowerOptions, 'compiled' | 'wired' |
   prepared(layouts: Layouts): Readonly<Record<string, Weight>>
 }
 
-/** @throws usage `export.model`, `export.config` for another program; what reading the folder throws */
+/** @throws usage `export.model`, `export.config`, `export.scales` for another program, `scales.*` for another model's; what reading the folder throws */
 export async function exportModel(
   name: string,
   folder: string,
-  options: Omit<ResolveOptions, 'dtype'> & { readonly dtype: FloatType },
+  options: ModelOptions,
   signal?: AbortSignal,
 ): Promise<ExportedModel> {
   if (options.config !== undefined) throw usageError('export.config', 'the configuration of a model is that of its folder')
-  const { program, dims, weights, exact, stored } = await filesOf(name, folder, options.dtype, signal)
-  const { compiled, wired } = compiledUnder(program, options)
+  const { program, dims, weights, exact, stored, amax } = await filesOf(name, folder, options, signal)
+  const { compiled, wired } = compiledUnder(program, options, amax)
   const prepared = (layouts: Layouts) => prepareWeights(wired.applications, weights, layouts, exact, stored)
   return { compiled, wired, dims, prepared }
 }
 
-async function filesOf(name: string, folder: string, dtype: FloatType, signal: AbortSignal | undefined): Promise<ModelFiles> {
+async function filesOf(
+  name: string,
+  folder: string,
+  { dtype, scales }: ModelOptions,
+  signal: AbortSignal | undefined,
+): Promise<ModelFiles> {
   if (!isModelProgram(name))
     throw usageError('export.model', `no model folder is read for ${name}`, {
       hint: `programs of models: ${modelPrograms.join(', ')}`,
     })
-  return name === 'bert' ? bertModel(folder, dtype, signal) : llamaModel(name, folder, dtype, signal)
+  if (name === 'bert') return bertModel(folder, dtype, scales, signal)
+  if (scales !== undefined)
+    throw usageError('export.scales', `scales are of quantised encoders, and ${name} is none`, {
+      hint: 'its plans quantise rows as they run: leave --scales out',
+    })
+  return llamaModel(name, folder, dtype, signal)
 }
 
 /** Weights by the names a program has for them. */
@@ -70,18 +91,27 @@ const renamed = <T>(weights: Readonly<Record<string, T>>, names: Readonly<Record
     }),
   )
 
-async function bertModel(folder: string, dtype: FloatType, signal: AbortSignal | undefined): Promise<ModelFiles> {
+async function bertModel(
+  folder: string,
+  dtype: FloatType,
+  scales: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<ModelFiles> {
   const config = await readBertConfig(join(folder, 'config.json'))
   const file = await openCheckpoint(folder, signal)
   const weights = bertWeights(config, file, dtype)
+  const exact = dtype === 'f32' ? weights : bertWeights(config, file, 'f32')
+  const found = scales === undefined ? undefined : await readScales(scales, await bertIdentity(config, exact, signal))
+  const sites = new Map(found?.layers.map((layer, i): [string, Readonly<Record<string, number>>] => [`layer${i}`, layer]))
   const names = tensorNames(config)
   const { b: _, s: __, t: ___, ...dims } = bertDims(config, { batch: 1, seq: 1 })
   return {
     program: bertProgram(config, hasPooler(config, weights)),
     dims: Object.fromEntries(Object.entries(dims).filter(([, size]) => size > 0)),
     weights: renamed(weights, names),
-    exact: renamed(dtype === 'f32' ? weights : bertWeights(config, file, 'f32'), names),
+    exact: renamed(exact, names),
     stored: {},
+    amax: (at, site) => sites.get(at)?.[site],
   }
 }
 

@@ -13,7 +13,7 @@ import type { GraphDecl } from '../lang/graph.js'
 import type { ProgramDecl } from '../lang/program.js'
 import { programOf } from '../program/graph_program.js'
 import { compileProgram, findPlan } from '../program/index.js'
-import { wireProgram } from '../runtime/program_wiring.js'
+import { type Amax, wireProgram } from '../runtime/program_wiring.js'
 import type { LowerOptions } from './lower.js'
 
 export interface Declarations {
@@ -68,21 +68,25 @@ export function resolve(name: string, options: ResolveOptions): Resolved {
   return compiledUnder(programOf(single, {}), { ...options, plan: 'unfused' })
 }
 
-/** @throws usage `plan.*`, `export.scales` */
+/**
+ * @param amax what calibration found, for a plan that needs it
+ * @throws usage `plan.*`, `export.scales`
+ */
 export function compiledUnder(
   program: Program,
   { plan, manifest, declarations }: Pick<ResolveOptions, 'plan' | 'manifest' | 'declarations'>,
+  amax?: Amax,
 ): Resolved {
   const compiled = compileProgram(program, findPlan(plan, manifest.plans), {
     conversions: declarations.conversions,
     asDeclared: true,
   })
   try {
-    return { compiled, wired: wireProgram(compiled) }
+    return { compiled, wired: wireProgram(compiled, amax === undefined ? {} : { amax }) }
   } catch (error) {
     if (!(error instanceof HeddleError) || error.code !== 'run.scales') throw error
-    throw usageError('export.scales', `${error.message}: an export is given no scales`, {
-      hint: 'export a plan that computes in floats, or quantises rows as it runs',
+    throw usageError('export.scales', error.message, {
+      hint: 'name the file that `heddle calibrate` wrote of the model: --model FOLDER --scales FILE; or take a plan that computes in floats, or quantises rows as it runs',
       cause: error,
     })
   }

@@ -4,7 +4,7 @@
  */
 import { join, relative } from 'node:path'
 import type { CallExpression } from 'ts-morph'
-import { usageError } from '../errors.js'
+import { rejectedSpecs } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { declarationsIn, madeIn, nameOf, whileReading } from './declared.js'
@@ -13,7 +13,7 @@ import { readKept } from './kept_specs.js'
 import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
 import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
-import { assemble, type Declared, readFiles, refusalOf } from './read_files.js'
+import { assemble, type Declared, readFiles, refusalsOf } from './read_files.js'
 
 export interface ReadOptions {
   /** The project's folder; paths in diagnostics and kernels are relative to it. */
@@ -65,7 +65,7 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
     const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
     return { file: relative(folder, call.getSourceFile().getFilePath()).replaceAll('\\', '/'), line, column }
   }
-  const ignoring = (_: CallExpression, action: () => void): void => void refusalOf(action)
+  const ignoring = (_: CallExpression, action: () => void): void => void refusalsOf(action)
   const kernels: Kernel[] = []
   for (const file of files) {
     for (const declaration of [...declarationsIn(file, declarators), ...madeIn(file, declarators, ignoring)]) {
@@ -98,10 +98,12 @@ export function readProjectOrThrow(
   const inMemory = Object.keys(files).length > 0
   const { diagnostics, ...read } = inMemory ? readProject(project, specs, files, only) : readKept(project, specs, only)
   if (diagnostics.length > 0) {
-    const count = diagnostics.length === 1 ? '1 error' : `${diagnostics.length} errors`
-    throw usageError('frontend.rejected', `${count} in the specs\n\n${diagnostics.map(printDiagnostic).join('\n\n')}`, {
-      places: diagnostics.map(({ file, line, column, code, message }) => ({ file, line, column, code, message })),
-    })
+    throw rejectedSpecs(
+      diagnostics.map((diagnostic) => {
+        const { frame: _, ...place } = diagnostic
+        return { text: printDiagnostic(diagnostic), place }
+      }),
+    )
   }
   return read
 }

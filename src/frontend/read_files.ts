@@ -2,7 +2,7 @@
  * Reading chosen modules of a project: what each declares by itself, and what it has to do with others, so that what is known of modules
  * that did not change can stand beside what is read anew (kept_specs.ts).
  */
-import { type CallExpression, Node, type SourceFile, ts } from 'ts-morph'
+import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
@@ -11,6 +11,7 @@ import { lowerLayout } from './layouts.js'
 import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
+import { Refused } from './refusals.js'
 
 /** Verified kernels and layouts of a project. */
 export interface Declared {
@@ -46,13 +47,14 @@ function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refuse
   })
 }
 
-/** The refusal that an action ends with; undefined where it does not. */
-export function refusalOf(action: () => void): Rejection | undefined {
+/** The refusals that an action ends with; none where it does not. */
+export function refusalsOf(action: () => void): readonly Rejection[] {
   try {
     action()
-    return undefined
+    return []
   } catch (error) {
-    if (error instanceof Rejection) return error
+    if (error instanceof Rejection) return [error]
+    if (error instanceof Refused) return error.rejections
     throw error
   }
 }
@@ -63,6 +65,18 @@ interface Rejected {
 }
 
 const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
+
+/** How an op that no exported const holds is written, by what is around it. */
+function unexportedHint(kind: string, call: CallExpression, around: Node | undefined): string {
+  const isArgument = around !== undefined && Node.isCallExpression(around.getParent())
+  const isLooped = call.getFirstAncestor(Node.isIterationStatement) !== undefined
+  if (isArgument || isLooped)
+    return `a module is read, not run: write export const name = ${kind}(...) for each, or call a function that returns ${kind}(...)`
+  if (around !== undefined) return 'export what the function makes: export const name = make(...)'
+  if (Node.isPropertyAssignment(call.getParent()))
+    return `write export const ${call.getParentIfKindOrThrow(SyntaxKind.PropertyAssignment).getName()} = ${kind}(...), and name it in the object`
+  return `write export const name = ${kind}(...)`
+}
 
 const uniqueHint = 'names are unique in the project'
 
@@ -161,6 +175,7 @@ export function readFiles(
     current?.kernels.push(kernel)
   }
   const returned = new Set<string>(others.flatMap((read) => [...read.returned]))
+  const refusedFactories = new Set<Node>()
   const read = (declaration: Declaration): void => {
     const { kind, call, isExported } = declaration
     // What functions return is read where they are called.
@@ -169,18 +184,18 @@ export function readFiles(
       return
     }
     if (!isExported) {
-      const isInside = call.getFirstAncestor(isFunctionLike) !== undefined
-      const hint = isInside
-        ? 'export what the function makes: export const name = make(...)'
-        : `write export const name = ${kind}(...)`
+      const around = call.getFirstAncestor(isFunctionLike)
+      // What is wrong with the function was said where it is called.
+      if (around !== undefined && refusedFactories.has(around)) return
+      const hint = unexportedHint(kind, call, around)
       reject('notExported', call, `this ${kind} is not the value of an exported const`, hint)
     }
     if (kind === 'layout') layoutOf(call)
     else whileReading(declaration, placeOf, () => readOp(declaration))
   }
   const refuse = (node: Node, action: () => void): void => {
-    const refusal = refusalOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
-    if (refusal !== undefined) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
+    const refusals = refusalsOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
+    for (const refusal of refusals) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
   }
 
   const constants = new Set<string>()
@@ -199,7 +214,7 @@ export function readFiles(
     }
   }
   for (const { constant } of standard) if (constant !== undefined) constants.add(constant)
-  const made = new Map(sources.map((file) => [file, madeIn(file, declarators, refuse)]))
+  const made = new Map(sources.map((file) => [file, madeIn(file, declarators, refuse, refusedFactories)]))
   for (const [file, declarations] of made) {
     for (const { call } of declarations) {
       returned.add(idOf(call))
@@ -224,10 +239,10 @@ export function readFiles(
   const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
     if (only !== undefined && !seen.has(file)) return []
     let errors: Diagnostic[] = []
-    const refusal = refusalOf(() => {
+    const refusals = refusalsOf(() => {
       errors = typeErrors(file, project, rejected)
     })
-    return refusal === undefined ? errors : [toDiagnostic(refusal, project.fileName)]
+    return [...errors, ...refusals.map((refusal) => toDiagnostic(refusal, project.fileName))]
   })
   const diagnostics = [...distinct.values(), ...ofTypeScript]
   return {

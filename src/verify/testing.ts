@@ -6,6 +6,8 @@
  *
  * A subject is compiled from its declaration below `specs/` and held against its body on sizes that find tails: one element, lengths on
  * both sides of a vector, of a warp and of a block, extents that differ from each other, and buffers that start between vectors.
+ *
+ * @module heddle/testing
  */
 import { resolve } from 'node:path'
 import { findingError } from '../errors.js'

@@ -1,42 +1,24 @@
 /** Conversations and continued texts from the command line, with a small random model that has a real tokenizer and template. */
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { talk } from '../../src/cli/chat.js'
-import { formatSafetensors } from '../../src/models/files/safetensors.js'
 import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
 import { openLlamaText } from '../../src/models/llama/open_files.js'
 import { commonPrefix } from '../../src/models/llama/prefix.js'
 import { promptIds } from '../../src/models/text/prompts.js'
-import { noise } from '../models/fixtures.js'
 import { Float, formatGguf, ggufName, inPairs, type Meta, type Written, writtenAs } from '../models/gguf_fixtures.js'
-import { smallCheckpoint, smallLlama } from '../models/llama_fixtures.js'
 import { openSimtKernels } from '../models/simt.js'
-import { kjvGqa } from '../models/text_fixtures.js'
+import { randomModel, writeTextModel } from '../models/text_model.js'
 import { heddle, punctuationModel, repository } from './host.js'
 
-const config = { ...smallLlama, vocab_size: 2048, max_position_embeddings: 512, eos_token_id: 2 }
 let folder = ''
 const simt = ['--device', 'simt', '--max-new-tokens', '12']
 
-/** Weights as a model has them at its beginning: random, and norms of ones. */
-function randomModel() {
-  const { tensors } = smallCheckpoint(config)
-  const next = noise(7)
-  for (const { shape, data } of tensors.values()) {
-    const values = new Float32Array(data.buffer)
-    for (const [i] of values.entries()) values[i] = shape.length === 1 ? 1 : next() * 0.4
-  }
-  return tensors
-}
-
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'heddle-talk-'))
-  await writeFile(join(folder, 'config.json'), JSON.stringify(config))
-  await writeFile(join(folder, 'model.safetensors'), formatSafetensors(randomModel()))
-  for (const file of ['tokenizer.json', 'tokenizer_config.json', 'chat_template.jinja'])
-    await copyFile(join(kjvGqa, file), join(folder, file))
+  await writeTextModel(folder)
 })
 afterAll(() => rm(folder, { recursive: true }))
 

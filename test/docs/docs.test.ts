@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { heddle, repository } from '../cli/host.js'
 import { errorCodes } from './error_codes.js'
-import { brokenLinks, commandsOf, filled, pages, region, textOf } from './pages.js'
+import { brokenLinks, commandsOf, filled, pages, region, textOf, unexplained } from './pages.js'
 
 it('the README is short', () => {
   expect(textOf('README.md').split('\n').length).toBeLessThanOrEqual(150)
@@ -18,12 +18,17 @@ describe.each(pages)('%s', (page) => {
     expect(brokenLinks(page, textOf(page))).toEqual([])
   })
   it('names options that verbs have', async () => {
-    const all = [...commandsOf(textOf(page), 'sh'), ...commandsOf(textOf(page), 'bash')]
+    const all = commandsOf(textOf(page)).flatMap(({ lines }) => lines)
     for (const command of all) expect(await refusedOption(command), command).toBeUndefined()
   })
   it('says of commands that CI runs them, and it does', () => {
-    const outside = commandsOf(textOf(page), 'sh').filter((command) => !ran.some((place) => place.includes(bare(command))))
-    expect(outside).toEqual([])
+    // Those that a comment names a project or model for are run by commands.simt.test.ts.
+    const unmarked = commandsOf(textOf(page)).filter(({ language, marked }) => language === 'sh' && marked === undefined)
+    const lines = unmarked.flatMap((block) => block.lines)
+    expect(lines.filter((command) => !ran.some((place) => place.includes(bare(command))))).toEqual([])
+  })
+  it('says what the commands need that CI does not run', () => {
+    expect(unexplained(textOf(page))).toEqual([])
   })
 })
 
@@ -70,6 +75,12 @@ describe('checks of documents', () => {
   it('find links that lead nowhere', () => {
     const text = '[a](missing.md) [b](../../LICENSE) [c](index.md#no-such) `[d](x.md)`'
     expect(brokenLinks('src/docs/index.md', text)).toEqual(['missing.md', 'index.md#no-such'])
+  })
+  it('find commands that are not run for no reason', () => {
+    const block = '```bash\nheddle gen && heddle check --device cuda # all\n```\n'
+    expect(unexplained(block)).toEqual(['heddle gen'])
+    expect(unexplained(`<!-- needs a GPU -->\n${block}`)).toEqual([])
+    expect(unexplained(`<!-- needs luck -->\n${block}`)).toEqual(['heddle gen'])
   })
   it('find a quote that is out of date, and a region that is gone', async () => {
     const old = '<!-- quote test/examples/01-elementwise/specs/index.ts#silu -->\nold\n<!-- /quote -->'

@@ -12,11 +12,11 @@ import { dirname, join, resolve } from 'node:path'
 import { heddle, repository } from '../cli/host.js'
 import { errorTables } from './error_codes.js'
 
-/** Every page, relative to the repository. */
+/** Every page that is committed, relative to the repository: `api/` is made of docstrings when the site is built. */
 export const pages: readonly string[] = [
   'README.md',
   ...readdirSync(join(repository, 'src/docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
+    .filter((name) => name.endsWith('.md') && !name.startsWith('api/'))
     .map((name) => `src/docs/${name}`)
     .sort(),
 ]
@@ -85,13 +85,34 @@ export function brokenLinks(page: string, text: string): string[] {
   })
 }
 
-/** Command lines of a page's blocks: those of `sh` run in CI, those of `bash` want a GPU, a model of the reader's or his time. */
-export const commandsOf = (text: string, language: 'sh' | 'bash'): string[] =>
-  [...text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'))].flatMap(([, block = '']) =>
-    block
-      .replaceAll('\\\n', ' ')
-      .split('\n')
-      .flatMap((line) => line.replace(/\s+#.*$/, '').split('&&'))
-      .map((line) => line.trim().replace(/\s+/g, ' '))
-      .filter((line) => line !== '' && !line.startsWith('#')),
+/** A block of commands: those of `sh` run in CI, those of `bash` do not. */
+export interface Commands {
+  readonly language: 'sh' | 'bash'
+  /** What the comment above says, such as `run in 03-layer-norm`, `run with the llama` or `needs a GPU`. */
+  readonly marked: string | undefined
+  readonly lines: readonly string[]
+}
+
+/** The command lines of a page, without comments. */
+export const commandsOf = (text: string): Commands[] =>
+  [...text.matchAll(/^(?:<!-- ((?:run|needs) .*?) -->\n)?```(sh|bash)\n([\s\S]*?)^```/gm)].map(
+    ([, marked, language, block = '']) => ({
+      language: language === 'sh' ? 'sh' : 'bash',
+      marked,
+      lines: block
+        .replaceAll('\\\n', ' ')
+        .split('\n')
+        .flatMap((line) => line.replace(/\s+#.*$/, '').split('&&'))
+        .map((line) => line.trim().replace(/\s+/g, ' '))
+        .filter((line) => line !== '' && !line.startsWith('#')),
+    }),
+  )
+
+const reasons = ['a GPU', 'an H200', 'to be stopped', 'someone to answer'].map((reason) => `needs ${reason}`)
+const saysItself = /--peer torch|--(target|device) cuda|^(ncu|compute-sanitizer|python3 src\/bench\/peers\/\S+) /
+
+/** Commands that CI does not run though nothing says what they would need: neither themselves nor the comment above them. */
+export const unexplained = (text: string): string[] =>
+  commandsOf(text).flatMap(({ language, marked, lines }) =>
+    language === 'sh' || (marked !== undefined && reasons.includes(marked)) ? [] : lines.filter((line) => !saysItself.test(line)),
   )

@@ -1,14 +1,16 @@
 /** Exported programs against the same programs run from Node: equal bit for bit, and not where a weight is another. */
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { layouts } from '../../specs/index.js'
+import { readCheckpoint } from '../../src/models/encoder/calibration.js'
 import { loadEncoder } from '../../src/models/encoder/encoder_pipeline.js'
 import { openLlamaFiles } from '../../src/models/llama/open_files.js'
 import { assembleSteps, modelDims } from '../../src/models/llama/programs.js'
 import { llamaWeights } from '../../src/models/llama/weights.js'
 import { findPlan } from '../../src/program/index.js'
+import { formatScales, perSite, type Scales } from '../../src/quant/index.js'
 import { openDevice, tensor, zeros } from '../../src/runtime/api/index.js'
 import { type OpenKernels, openKernels } from '../../src/runtime/open.js'
 import { prepareWeights } from '../../src/runtime/prepare_weights.js'
@@ -56,6 +58,19 @@ function changed(weights: Tensors, name: string): Tensors {
   return { ...weights, [name]: { ...tensor, data } }
 }
 
+/** Scales of the model that take 4 for the largest magnitude everywhere, and the file that has them. */
+async function constantScales(): Promise<{ readonly scales: Scales; readonly file: string }> {
+  const { config, identity } = await readCheckpoint(punctuationModel)
+  const scales: Scales = {
+    model: identity,
+    method: { name: 'imported' },
+    layers: Array.from({ length: config.layers }, () => perSite(() => 4)),
+  }
+  const file = join(await folder(), 'scales.json')
+  await writeFile(file, formatScales(scales))
+  return { scales, file }
+}
+
 describe('BERT', () => {
   const cases = [
     [2, 17, 40, 9, 3],
@@ -75,13 +90,16 @@ describe('BERT', () => {
     ),
   }
 
-  it.each(['unfused', 'best-encoder'])(
+  it.each(['unfused', 'best-encoder', 'best-encoder-int8'])(
     'under %s is what the pipeline gives, at sizes that the export never saw',
     async (plan) => {
-      const encoder = await loadEncoder(punctuationModel, { ...opened, plan })
+      const calibrated = plan.endsWith('int8') ? await constantScales() : undefined
+      const given = calibrated === undefined ? {} : { scales: calibrated.scales }
+      const encoder = await loadEncoder(punctuationModel, { ...opened, plan, ...given })
       const expected = await encoder.run(cases)
       encoder.release()
-      const { built, weights } = await exported('bert', '--plan', plan, '--model', punctuationModel)
+      const scaled = calibrated === undefined ? [] : ['--scales', calibrated.file]
+      const { built, weights } = await exported('bert', '--plan', plan, '--model', punctuationModel, ...scaled)
       const dims = { b, s, ...(plan === 'unfused' ? {} : { t: 13 }) }
       const rows = (outputs: Tensors): Float32Array[][] => {
         const logits = floats(outputs, 'logits')
@@ -94,7 +112,7 @@ describe('BERT', () => {
       expect(rows(await built.run(weights, inputs, dims))).toEqual(own)
       const name = Object.keys(weights).find((each) => /layer1.*Weight/.test(each)) ?? expect.fail('no weight of a layer')
       expect(rows(await built.run(changed(weights, name), inputs, dims))).not.toEqual(own)
-      if (plan === 'unfused') return
+      if (plan !== 'best-encoder') return
 
       // What does not fit is refused by name and status.
       const { 'embeddings.words': words = expect.fail('no words'), ...others } = weights
@@ -113,57 +131,60 @@ describe('BERT', () => {
 })
 
 describe('the step of a LLaMA', () => {
-  it('leaves the words and the caches that the runtime leaves, run after run', async () => {
-    const model = `${repository}/test/data/models/llama-families/qwen3`
-    const [plan, runs] = ['best-llama', 3]
-    const dims = { r: 2, u: 16, s: 8, f: 1, q: 1 }
-    const first = {
-      step: [0],
-      words: [7, 101],
-      places: [0, 0],
-      finished: [0, 0],
-      ends: [-1],
-      limit: [8, 8],
-      history: new Array<number>(16).fill(0),
-    }
-    const { config, checkpoint } = await openLlamaFiles(model)
-    const generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 8, minNewTokens: 0 } as const
-    const { device, library, manifest } = opened
-    const { compiled, wired } = assembleSteps(config, findPlan(plan, manifest.plans), generation, 1)
-    const held = llamaWeights(config, checkpoint, 'f32', 'stored')
-    const weights = prepareWeights(wired.applications, held, layouts)
-    const session = await openSession({ device, library, manifest, layouts, weights })
-    const sizes = { ...modelDims(config), ...dims }
-    const types = { T: 'f32' } as const
-    const states = await openStates({ device, layouts }, stateDecls(compiled, sizes, types))
-    for (const [name, values] of Object.entries(first)) await states.write(name, Int32Array.from(values))
-    const kept = Object.entries(compiled.states).map(([name, { next }]) => {
-      const memory = states.tensors[name] ?? expect.fail(`no state ${name}`)
-      return [name, { tensor: memory, ...(next === undefined ? {} : { next }) }] as const
-    })
-    const program = await buildProgram({ session, ...wired, states: Object.fromEntries(kept), dims: sizes, types })
-    await program.run({}, { repeats: runs })
-    const expected: Record<string, unknown> = {}
-    for (const [name] of kept) {
-      const values = await states.read(name)
-      expected[`state.${name}`] = Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('hex')
-    }
-    program.release()
-    states.release()
-    session.release()
+  it.each(['best-llama', 'best-llama-w8a8'])(
+    'under %s leaves the words and the caches that the runtime leaves, run after run',
+    async (plan) => {
+      const model = `${repository}/test/data/models/llama-families/qwen3`
+      const runs = 3
+      const dims = { r: 2, u: 16, s: 8, f: 1, q: 1 }
+      const first = {
+        step: [0],
+        words: [7, 101],
+        places: [0, 0],
+        finished: [0, 0],
+        ends: [-1],
+        limit: [8, 8],
+        history: new Array<number>(16).fill(0),
+      }
+      const { config, checkpoint } = await openLlamaFiles(model)
+      const generation = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNewTokens: 8, minNewTokens: 0 } as const
+      const { device, library, manifest } = opened
+      const { compiled, wired } = assembleSteps(config, findPlan(plan, manifest.plans), generation, 1)
+      const held = llamaWeights(config, checkpoint, 'f32', 'stored')
+      const weights = prepareWeights(wired.applications, held, layouts)
+      const session = await openSession({ device, library, manifest, layouts, weights })
+      const sizes = { ...modelDims(config), ...dims }
+      const types = { T: 'f32' } as const
+      const states = await openStates({ device, layouts }, stateDecls(compiled, sizes, types))
+      for (const [name, values] of Object.entries(first)) await states.write(name, Int32Array.from(values))
+      const kept = Object.entries(compiled.states).map(([name, { next }]) => {
+        const memory = states.tensors[name] ?? expect.fail(`no state ${name}`)
+        return [name, { tensor: memory, ...(next === undefined ? {} : { next }) }] as const
+      })
+      const program = await buildProgram({ session, ...wired, states: Object.fromEntries(kept), dims: sizes, types })
+      await program.run({}, { repeats: runs })
+      const expected: Record<string, unknown> = {}
+      for (const [name] of kept) {
+        const values = await states.read(name)
+        expected[`state.${name}`] = Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('hex')
+      }
+      program.release()
+      states.release()
+      session.release()
 
-    const { built, weights: own } = await exported('llama_step', '--plan', plan, '--model', model)
-    const given = Object.fromEntries(
-      Object.entries(first).map(([name, values]) => [`state.${name}`, i32([values.length], values)]),
-    )
-    const left = async (tensors: Tensors): Promise<Record<string, unknown>> => {
-      const outputs = await built.run(tensors, given, dims, runs)
-      return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, Buffer.from(data).toString('hex')]))
-    }
-    expect(Object.keys(expected).length).toBeGreaterThan(8)
-    expect(await left(own)).toEqual(expected)
-    expect(await left(changed(own, 'rotation.cos'))).not.toEqual(expected)
-  })
+      const { built, weights: own } = await exported('llama_step', '--plan', plan, '--model', model)
+      const given = Object.fromEntries(
+        Object.entries(first).map(([name, values]) => [`state.${name}`, i32([values.length], values)]),
+      )
+      const left = async (tensors: Tensors): Promise<Record<string, unknown>> => {
+        const outputs = await built.run(tensors, given, dims, runs)
+        return Object.fromEntries(Object.entries(outputs).map(([name, { data }]) => [name, Buffer.from(data).toString('hex')]))
+      }
+      expect(Object.keys(expected).length).toBeGreaterThan(8)
+      expect(await left(own)).toEqual(expected)
+      expect(await left(changed(own, 'rotation.cos'))).not.toEqual(expected)
+    },
+  )
 })
 
 describe('a program of one’s own', () => {

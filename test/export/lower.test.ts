@@ -4,14 +4,14 @@ import { conversions, graphs, layouts, programs } from '../../specs/index.js'
 import { constant } from '../../src/export/forms.js'
 import { headerText, namesOf } from '../../src/export/header.js'
 import { identifiers } from '../../src/export/identifiers.js'
-import { type Lowered, lower, resolve } from '../../src/export/index.js'
+import { exportModel, type Lowered, lower, resolve } from '../../src/export/index.js'
 import { expectSame } from '../../src/export/same.js'
 import { sourceText } from '../../src/export/source.js'
 import { torchText } from '../../src/export/torch.js'
 import type { ProgramDecl } from '../../src/lang/program.js'
 import { flatten } from '../../src/runtime/program_flatten.js'
 import { readManifestOf } from '../../src/toolchain/index.js'
-import { repository } from '../cli/host.js'
+import { heddle, punctuationModel, repository } from '../cli/host.js'
 
 const manifest = await readManifestOf(`${repository}/generated`)
 const declarations = { graphs, programs: Object.values<ProgramDecl>(programs), conversions }
@@ -79,6 +79,19 @@ describe('refusals say why', () => {
       code('export.dims', /llama_beams does not run at every size: .*dimension k is/),
     )
     expect(() => lowered('bert', 'int8-row', {}, { layers: 1 })).toThrow(code('export.scales', 'plan int8-row needs a scale'))
+  })
+
+  it('of scales that are not the model’s', async () => {
+    const llama = `${repository}/test/data/models/llama-families/qwen3`
+    const asked = (name: string, plan: string, model: string, scales?: string) =>
+      exportModel(name, model, { plan, dtype: 'f32', manifest, declarations, scales })
+    const file = `${repository}/package.json`
+    await expect(asked('bert', 'best-encoder-int8', punctuationModel)).rejects.toThrow('needs a scale for x of layer0')
+    await expect(asked('bert', 'best-encoder-int8', punctuationModel, file)).rejects.toMatchObject({ code: 'scales.schema' })
+    await expect(asked('llama_step', 'best-llama-w8a8', llama, file)).rejects.toThrow('scales are of quantised encoders')
+    const { exitCode, log } = await heddle(['export', 'bert', '--scales', file, '--out', '.heddle/refused'])
+    expect(log).toContain('error[export.scales]: scales belong to a model')
+    expect(exitCode).toBe(2)
   })
 })
 

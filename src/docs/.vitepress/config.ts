@@ -1,0 +1,100 @@
+/**
+ * The documents as a site of static pages: `npm run docs` builds it into `.heddle/docs`, with the API from docstrings (`typedoc.json` writes
+ * `api/`, which is not committed). Search and fonts are the site's own: a page loads nothing from elsewhere. A link to a page or to a
+ * heading that is not there fails the build, and so does a page that no menu names.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type DefaultTheme, defineConfig } from 'vitepress'
+import { brokenAnchors } from './anchors.js'
+import { linksInside } from './links.js'
+
+const pages = fileURLToPath(new URL('..', import.meta.url))
+const repository = join(pages, '../..')
+
+const titleOf = (page: string): string => {
+  const [, title] = /^# (.*)$/m.exec(readFileSync(join(pages, `${page}.md`), 'utf8')) ?? []
+  if (title === undefined) throw new Error(`${page}.md has no title`)
+  return title.replaceAll('`', '')
+}
+
+const items = (...names: readonly string[]): DefaultTheme.SidebarItem[] =>
+  names.map((page) => ({ text: titleOf(page), link: `/${page.replace(/(^|\/)index$/, '$1')}` }))
+
+const tutorials = readdirSync(join(pages, 'tutorials'))
+  .sort()
+  .map((file) => `tutorials/${file.replace(/\.md$/, '')}`)
+
+const sidebar: DefaultTheme.SidebarItem[] = [
+  { text: 'Start', items: [{ text: 'Five minutes', link: '/' }, ...items('how-it-works', 'results')] },
+  { text: 'Tutorials', items: items(...tutorials) },
+  {
+    text: 'Guides',
+    items: items(
+      ...['ops', 'plans', 'programs', 'models', 'int8-models', 'tuning', 'debugger', 'profilers', 'ci'].map(
+        (name) => `guides/${name}`,
+      ),
+      ...['from-triton', 'from-fastertransformer'].map((name) => `guides/${name}`),
+    ),
+  },
+  {
+    text: 'Reference',
+    items: items(
+      ...['verbs', 'environment', 'errors', 'files', 'support', 'stability', 'kernels'].map((name) => `reference/${name}`),
+    ),
+  },
+  { text: 'API', items: items('api/heddle', 'api/heddle/runtime', 'api/heddle/testing', 'api/heddle/std') },
+]
+
+/** Pages that no menu leads to. */
+function unnamed(): string[] {
+  const named = new Set(sidebar.flatMap((group) => group.items ?? []).map(({ link = '' }) => `${link.slice(1) || 'index'}.md`))
+  return readdirSync(pages, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.md') && file !== 'api/index.md' && !named.has(file),
+  )
+}
+
+/** As links of the documents name headings. A function of the API is not taken for the type of its name, whose links typedoc counts first. */
+function headingId(heading: string): string {
+  const id = heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+  return heading.endsWith('()') ? `${id}-function` : id
+}
+
+export default defineConfig({
+  title: 'heddle',
+  description: 'Transformer kernels in TypeScript, compiled to CUDA and called from Node',
+  lang: 'en',
+  outDir: join(repository, '.heddle/docs'),
+  cacheDir: join(repository, '.heddle/vitepress'),
+  srcExclude: ['api/index.md'],
+  markdown: {
+    anchor: { slugify: headingId },
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    config: (markdown) => {
+      markdown.use(linksInside, { pages, repository })
+    },
+  },
+  themeConfig: {
+    search: { provider: 'local' },
+    nav: [
+      { text: 'Start', link: '/' },
+      { text: 'Tutorials', link: `/${tutorials[0]}`, activeMatch: '^/tutorials/' },
+      { text: 'Guides', link: '/guides/ops', activeMatch: '^/guides/' },
+      { text: 'Reference', link: '/reference/verbs', activeMatch: '^/reference/' },
+      { text: 'API', link: '/api/heddle', activeMatch: '^/api/' },
+      { text: 'How it works', link: '/how-it-works' },
+      { text: 'Results', link: '/results' },
+    ],
+    sidebar,
+    outline: [2, 3],
+    docFooter: { prev: 'Before', next: 'Next' },
+  },
+  buildEnd({ outDir, site }) {
+    const wrong = [...unnamed().map((file) => `no menu names ${file}`), ...brokenAnchors(outDir, site.base)]
+    if (wrong.length > 0) throw new Error(`the site is not whole:\n${wrong.join('\n')}`)
+  },
+})

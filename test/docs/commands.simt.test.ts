@@ -1,0 +1,73 @@
+/**
+ * Commands of the documents that a comment names a project or a model for, run as they stand: `run in 03-layer-norm` in a copy of the
+ * example, `run with the llama` in an empty folder beside a small model of that kind, which takes the place of `MODEL`, and cases for it.
+ */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { afterAll, expect, it } from 'vitest'
+import { heddle, punctuationModel, repository } from '../cli/host.js'
+import { install } from '../examples/install.js'
+import { numberWords } from '../models/seq2seq_fixtures.js'
+import { writeTextModel } from '../models/text_model.js'
+import { commandsOf, pages, textOf } from './pages.js'
+
+const folders: string[] = []
+afterAll(async () => {
+  for (const folder of folders) await rm(folder, { recursive: true })
+})
+
+interface Place {
+  readonly root: string
+  readonly model: string
+}
+
+/** @param model a folder, or what writes one @param cases a line of its cases */
+async function beside(model: string | ((folder: string) => Promise<void>), cases: object): Promise<Place> {
+  const root = await mkdtemp(join(tmpdir(), 'heddle-commands-'))
+  folders.push(root)
+  for (const file of ['cases.jsonl', 'more.jsonl', 'texts.jsonl']) await writeFile(join(root, file), `${JSON.stringify(cases)}\n`)
+  if (typeof model === 'string') return { root, model }
+  const folder = join(root, 'model')
+  await mkdir(folder)
+  await model(folder)
+  return { root, model: folder }
+}
+
+async function placeOf(marked: string): Promise<Place> {
+  if (marked === 'run with the encoder') return beside(punctuationModel, { text: 'and God said Let there be light' })
+  if (marked === 'run with the decoder') return beside(numberWords, { input_ids: [4, 5, 1] })
+  if (marked === 'run with the llama')
+    return beside(writeTextModel, { text: 'In the beginning God created the heaven. '.repeat(20) })
+  const [, example = expect.fail(`nothing says how to ${marked}`)] = /^run in (\d\d-[\w-]+)$/.exec(marked) ?? []
+  const root = await install(example)
+  folders.push(root)
+  expect((await heddle(['gen'], root)).exitCode).toBe(0)
+  return { root, model: '' }
+}
+
+const blocks = pages.flatMap((page) =>
+  commandsOf(textOf(page)).flatMap(({ marked = '', lines }) => (marked.startsWith('run ') ? [{ page, marked, lines }] : [])),
+)
+
+it('there are some, and a place nobody knows is a failure', async () => {
+  expect(blocks.length).toBeGreaterThan(4)
+  await expect(placeOf('run with luck')).rejects.toThrow('nothing says how to run with luck')
+})
+
+it.each(blocks)('$page: $marked', async ({ marked, lines }) => {
+  const { root, model } = await placeOf(marked)
+  for (const line of lines) {
+    const words = [...line.replace(/^npx /, '').matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain = '']) => quoted ?? plain)
+    expect(words[0], line).toBe('heddle')
+    const argv = words.slice(1).map((word) => (word === 'MODEL' ? model : word))
+    const { exitCode, stdout, stderr } = await execa('node', [join(repository, 'dist/cli.js'), ...argv], {
+      cwd: root,
+      env: { HEDDLE_NATIVE: process.env.HEDDLE_NATIVE },
+      reject: false,
+    })
+    expect(exitCode, `${line}\n${stderr}`).toBe(0)
+    expect(stdout, line).not.toBe('')
+  }
+})
