@@ -18,10 +18,20 @@ export interface Kept {
    * @param parts texts that say everything `make` reads, besides the compiler
    */
   of<T>(kind: string, parts: readonly string[], make: () => T): T
+  /** A place for what says itself whether it is still so: the latest that was written there. */
+  slot<T>(kind: string, parts: readonly string[]): Slot<T>
+}
+
+interface Slot<T> {
+  readonly read: () => T | undefined
+  readonly write: (value: T) => void
 }
 
 /** Makes everything anew. */
-export const nothingKept: Kept = { of: (_kind, _parts, make) => make() }
+export const nothingKept: Kept = {
+  of: (_kind, _parts, make) => make(),
+  slot: () => ({ read: () => undefined, write: () => undefined }),
+}
 
 /** Bytes that a project's entries may take: those of a project as large as heddle's own specs some ten times over. */
 const most = 256 * 2 ** 20
@@ -39,16 +49,25 @@ export function openKept(root: string, { limit = most }: { readonly limit?: numb
   if (process.env.HEDDLE_KEPT === 'off') return nothingKept
   const folder = join(root, '.heddle', 'kept')
   let swept = false
+  const fileOf = (kind: string, parts: readonly string[]): string =>
+    join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
+  const keep = (file: string, value: unknown): void => {
+    if (!swept) sweepKept(folder, limit)
+    swept = true
+    write(folder, file, value)
+  }
   return {
     of: <T>(kind: string, parts: readonly string[], make: () => T): T => {
-      const file = join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
+      const file = fileOf(kind, parts)
       const found = read(file)
       if (found !== undefined) return found.value as T
       const value = make()
-      if (!swept) sweepKept(folder, limit)
-      swept = true
-      write(folder, file, value)
+      keep(file, value)
       return value
+    },
+    slot: <T>(kind: string, parts: readonly string[]): Slot<T> => {
+      const file = fileOf(kind, parts)
+      return { read: () => read(file)?.value as T | undefined, write: (value) => keep(file, value) }
     },
   }
 }
@@ -82,7 +101,7 @@ function write(folder: string, file: string, value: unknown): void {
 }
 
 /** Removes what was not used for longest, until the rest takes half of the limit, and what killed writers left. */
-export function sweepKept(folder: string, limit: number): void {
+function sweepKept(folder: string, limit: number): void {
   try {
     const files = readdirSync(folder).flatMap((name) => {
       const path = join(folder, name)

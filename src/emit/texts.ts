@@ -29,11 +29,11 @@ export interface Written {
 }
 
 /** What is made of an instance. */
-export type Made = Omit<Written, 'kernel' | 'types' | 'dims'>
+type Made = Omit<Written, 'kernel' | 'types' | 'dims'>
 
 type Typed = Pick<Written, 'kernel' | 'types'> & { readonly dims?: Instance['dims'] }
 
-export interface TextOptions {
+interface TextOptions {
   readonly tuning: Tuning | undefined
   readonly schedules: Readonly<Record<string, Schedule>>
   readonly kept: Kept

@@ -62,6 +62,17 @@ export function openProject(root: string, tsconfig?: string): SpecProject {
   return { root: base, project, fileName: (file) => relative(base, file.getFilePath()).replaceAll('\\', '/') }
 }
 
+const patternsOf = (root: string, specs: readonly string[]): string[] =>
+  specs.map((spec) => {
+    const path = resolve(root, spec)
+    return existsSync(path) && statSync(path).isDirectory() ? `${path}/**/*.ts` : path
+  })
+
+/** Paths of the spec files that patterns name, sorted, without opening them. */
+export function specPaths({ root, project }: SpecProject, specs: readonly string[]): string[] {
+  return specs.length === 0 ? [] : [...new Set(project.getFileSystem().globSync(patternsOf(root, specs)))].sort()
+}
+
 /** The spec files: those the patterns name (globs, folders or files under the root), and those given in memory. */
 export function specFiles(
   { root, project }: SpecProject,
@@ -74,10 +85,7 @@ export function specFiles(
       (failure) => refuseFile(path, text, failure),
     ),
   )
-  const patterns = specs.map((spec) => {
-    const path = resolve(root, spec)
-    return existsSync(path) && statSync(path).isDirectory() ? `${path}/**/*.ts` : path
-  })
+  const patterns = patternsOf(root, specs)
   const found =
     patterns.length === 0
       ? []
@@ -108,7 +116,7 @@ function refuseFile(path: string, text: string, failure: string): never {
 }
 
 /** The file that `import ... from 'heddle'` means in the project. @throws usage `frontend.heddle` when the root cannot import it */
-function heddleModule({ root, project }: SpecProject): string {
+export function heddleModule({ root, project }: SpecProject): string {
   const options = project.getCompilerOptions()
   const from = join(root, 'spec.ts')
   const { resolvedModule } = ts.resolveModuleName(

@@ -3,17 +3,17 @@
  * it refuses, with a located diagnostic; everything later may rely on the IR's rules.
  */
 import { join, relative } from 'node:path'
-import { type CallExpression, type SourceFile, ts } from 'ts-morph'
+import type { CallExpression } from 'ts-morph'
 import { rejectedSpecs } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { declarationsIn, madeIn, nameOf, whileReading } from './declared.js'
-import { type Diagnostic, locate, printDiagnostic, reject, toDiagnostic } from './diagnostics.js'
+import { type Diagnostic, printDiagnostic } from './diagnostics.js'
+import { readKept } from './kept_specs.js'
 import { lowerLayout } from './layouts.js'
-import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
-import { failureHint, findDeclarators, guarded, openProject, type SpecProject, specFiles, standardFiles } from './project.js'
-import { type Rejected, readSources, refusalsOf } from './sources.js'
+import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
+import { assemble, type Declared, readFiles, refusalsOf } from './read_files.js'
 
 export interface ReadOptions {
   /** The project's folder; paths in diagnostics and kernels are relative to it. */
@@ -28,39 +28,9 @@ export interface ReadOptions {
   readonly only?: ReadonlySet<string>
 }
 
-export interface Specs {
-  /** In the order of their names. */
-  readonly kernels: readonly Kernel[]
-  /** Those of the standard library that no spec module re-exports: for what graphs and plans bring in. */
-  readonly standard: readonly Kernel[]
-  readonly layouts: readonly Layout[]
+export interface Specs extends Declared {
   /** In the order of their places; nothing may be built while there are any. */
   readonly diagnostics: readonly Diagnostic[]
-}
-
-/** What TypeScript itself says about a file, where the front end has not said it better. */
-function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
-  const program = project.getProgram().compilerObject
-  const source = file.compilerNode
-  const found = guarded(
-    () => [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)],
-    (failure): readonly ts.Diagnostic[] => {
-      // What was refused in the file is what TypeScript could not take either.
-      if (!refused.some(({ declaration }) => declaration.getSourceFile() === file))
-        reject('typeScript', file, failure, failureHint)
-      return []
-    },
-  )
-  return found.flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
-    const place = locate(file, start, length)
-    const isCovered = refused.some(
-      ({ declaration, diagnostic }) =>
-        (declaration.getSourceFile() === file && declaration.getPos() <= start && start < declaration.getEnd()) ||
-        (diagnostic.file === fileName(file) && diagnostic.line === place.line),
-    )
-    const message = ts.flattenDiagnosticMessageText(messageText, '\n')
-    return isCovered ? [] : [{ code: `TS${code}`, message, file: fileName(file), ...place }]
-  })
 }
 
 /** Reads spec modules of an open project. `files` are in memory, by path relative to the root. */
@@ -70,28 +40,8 @@ export function readProject(
   files: Readonly<Record<string, string>> = {},
   only?: ReadonlySet<string>,
 ): Specs {
-  const sources = specFiles(project, specs, files)
-  const library = standardFiles(project)
-  const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])
-  // Types come from all files together, so that nothing is asked about while one is too deep.
-  if (deep.length > 0) return { kernels: [], standard: [], layouts: [], diagnostics: deep }
-  const { kernels, standard, layouts, rejected, seen } = readSources(project, sources, only === undefined ? library : [], only)
-  const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
-    if (only !== undefined && !seen.has(file)) return []
-    let errors: Diagnostic[] = []
-    const refusals = refusalsOf(() => {
-      errors = typeErrors(file, project, rejected)
-    })
-    return [...errors, ...refusals.map((refusal) => toDiagnostic(refusal, project.fileName))]
-  })
-  const diagnostics = [...distinct(rejected), ...ofTypeScript]
-  const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
-  return {
-    kernels: [...kernels.values()].sort(byName),
-    standard,
-    layouts: [...layouts.values()].sort(byName),
-    diagnostics: diagnostics.sort(byPlace),
-  }
+  const read = readFiles(project, specFiles(project, specs, files), only === undefined ? {} : { only })
+  return { ...assemble(read.files, read.standard), diagnostics: read.diagnostics }
 }
 
 /**
@@ -100,19 +50,8 @@ export function readProject(
  */
 export function readFileAlone(project: SpecProject, path: string): readonly Diagnostic[] {
   const file = project.project.getSourceFile(path)
-  if (file === undefined) return []
-  const deep = checkNesting(file, project.fileName(file))
-  if (deep !== undefined) return [deep]
-  const { rejected } = readSources(project, [file], [])
-  return distinct(rejected).sort(byPlace)
+  return file === undefined ? [] : readFiles(project, [file], { alone: true }).diagnostics
 }
-
-const distinct = (rejected: readonly Rejected[]): Diagnostic[] => [
-  ...new Map(rejected.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic])).values(),
-]
-
-const byPlace = (a: Diagnostic, b: Diagnostic): number =>
-  a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1
 
 /** What shipped spec modules declare, of what was asked for. */
 export type Shipped = Pick<Specs, 'kernels' | 'layouts'>
@@ -155,12 +94,18 @@ export const readSpecs = ({ root, specs, tsconfig, files, only }: ReadOptions): 
   readProject(openProject(root, tsconfig), specs, files, only)
 
 /** Reads spec modules that must be free of errors. @throws usage `frontend.rejected` whose message holds every diagnostic. */
-export const readSpecsOrThrow = ({ root, specs, tsconfig, files, only }: ReadOptions): Omit<Specs, 'diagnostics'> =>
+export const readSpecsOrThrow = ({ root, specs, tsconfig, files, only }: ReadOptions): Declared =>
   readProjectOrThrow(openProject(root, tsconfig), specs, files, only)
 
-/** The same of an open project. @throws usage `frontend.rejected` */
-export function readProjectOrThrow(...reading: Parameters<typeof readProject>): Omit<Specs, 'diagnostics'> {
-  const { diagnostics, ...read } = readProject(...reading)
+/** The same of an open project, of which only the modules that changed are read. @throws usage `frontend.rejected` */
+export function readProjectOrThrow(
+  project: SpecProject,
+  specs: readonly string[],
+  files: Readonly<Record<string, string>> = {},
+  only?: ReadonlySet<string>,
+): Declared {
+  const inMemory = Object.keys(files).length > 0
+  const { diagnostics, ...read } = inMemory ? readProject(project, specs, files, only) : readKept(project, specs, only)
   if (diagnostics.length > 0) {
     throw rejectedSpecs(
       diagnostics.map((diagnostic) => {

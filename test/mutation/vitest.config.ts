@@ -29,6 +29,8 @@ class LikelyFirst extends BaseSequencer {
 export default defineConfig({
   resolve: { alias: base.resolve?.alias ?? {} },
   test: {
+    // What one mutant makes is no other's.
+    env: { HEDDLE_KEPT: 'off' },
     include: ['fuse', 'schedule', 'ir', 'emit', 'product'].map((room) => `test/${room}/**/*.test.ts`),
     exclude: [
       'test/**/*.{simt,nvcc}.test.ts',

@@ -47,7 +47,7 @@ export interface ResolvedPlan {
 export const resolvePlans = (...given: Parameters<typeof resolveAndApply>): readonly PlanDecl[] =>
   resolveAndApply(...given).map(({ plan }) => plan)
 
-export interface Resolving {
+interface Resolving {
   /** How a plan is applied; `applyPlan` by default. */
   readonly apply?: (plan: PlanDecl) => Applied
   /** Searches whose outcome is known. */

@@ -1,0 +1,258 @@
+/**
+ * Reading chosen modules of a project: what each declares by itself, and what it has to do with others, so that what is known of modules
+ * that did not change can stand beside what is read anew (kept_specs.ts).
+ */
+import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
+import type { Kernel, SourceSpan } from '../ir/kernel.js'
+import type { Layout } from '../ir/layout.js'
+import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
+import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
+import { lowerLayout } from './layouts.js'
+import { checkNesting } from './nesting.js'
+import { lowerOp } from './ops.js'
+import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
+import { Refused } from './refusals.js'
+
+/** Verified kernels and layouts of a project. */
+export interface Declared {
+  /** In the order of their names. */
+  readonly kernels: readonly Kernel[]
+  /** Those of the standard library that no spec module re-exports: for what graphs and plans bring in. */
+  readonly standard: readonly Kernel[]
+  readonly layouts: readonly Layout[]
+}
+
+/** What TypeScript itself says about a file, where the front end has not said it better. */
+function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
+  const program = project.getProgram().compilerObject
+  const source = file.compilerNode
+  const found = guarded(
+    () => [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)],
+    (failure): readonly ts.Diagnostic[] => {
+      // What was refused in the file is what TypeScript could not take either.
+      if (!refused.some(({ declaration }) => declaration.getSourceFile() === file))
+        reject('typeScript', file, failure, failureHint)
+      return []
+    },
+  )
+  return found.flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
+    const place = locate(file, start, length)
+    const isCovered = refused.some(
+      ({ declaration, diagnostic }) =>
+        (declaration.getSourceFile() === file && declaration.getPos() <= start && start < declaration.getEnd()) ||
+        (diagnostic.file === fileName(file) && diagnostic.line === place.line),
+    )
+    const message = ts.flattenDiagnosticMessageText(messageText, '\n')
+    return isCovered ? [] : [{ code: `TS${code}`, message, file: fileName(file), ...place }]
+  })
+}
+
+/** The refusals that an action ends with; none where it does not. */
+export function refusalsOf(action: () => void): readonly Rejection[] {
+  try {
+    action()
+    return []
+  } catch (error) {
+    if (error instanceof Rejection) return [error]
+    if (error instanceof Refused) return error.rejections
+    throw error
+  }
+}
+
+interface Rejected {
+  readonly declaration: Node
+  readonly diagnostic: Diagnostic
+}
+
+const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
+
+/** How an op that no exported const holds is written, by what is around it. */
+function unexportedHint(kind: string, call: CallExpression, around: Node | undefined): string {
+  const isArgument = around !== undefined && Node.isCallExpression(around.getParent())
+  const isLooped = call.getFirstAncestor(Node.isIterationStatement) !== undefined
+  if (isArgument || isLooped)
+    return `a module is read, not run: write export const name = ${kind}(...) for each, or call a function that returns ${kind}(...)`
+  if (around !== undefined) return 'export what the function makes: export const name = make(...)'
+  if (Node.isPropertyAssignment(call.getParent()))
+    return `write export const ${call.getParentIfKindOrThrow(SyntaxKind.PropertyAssignment).getName()} = ${kind}(...), and name it in the object`
+  return `write export const name = ${kind}(...)`
+}
+
+const uniqueHint = 'names are unique in the project'
+
+/** What one module declares, and what it has to do with others: all that is kept of it where it has no errors. */
+export interface FileRead {
+  readonly kernels: Kernel[]
+  /** Layouts that it declares or uses, and where each is declared. */
+  readonly layouts: Map<string, Layout>
+  /** Exported constants of the standard library, as `placeOfConstant` names them. */
+  readonly reexported: string[]
+  /** Ops that functions return, which are declared where it calls them. */
+  readonly returned: Set<string>
+  /** Those of them that are written here, in a function that others call. */
+  readonly uncalled: string[]
+}
+
+/** A kernel of the standard library, by the constant that is its op. */
+export interface StandardRead {
+  readonly constant: string | undefined
+  readonly kernel: Kernel
+}
+
+/** What is known of a project's other modules. */
+interface KnownReads {
+  readonly files: ReadonlyMap<string, FileRead>
+  readonly standard: readonly StandardRead[]
+}
+
+interface ReadFiles {
+  /** By path relative to the root, of the modules that were read now. */
+  readonly files: ReadonlyMap<string, FileRead>
+  readonly standard: readonly StandardRead[]
+  readonly diagnostics: readonly Diagnostic[]
+}
+
+/** What modules declare together. */
+export function assemble(files: ReadonlyMap<string, FileRead>, standard: readonly StandardRead[]): Declared {
+  const reads = [...files.values()]
+  const reexported = new Set(reads.flatMap((read) => read.reexported))
+  const isOwn = ({ constant }: StandardRead): boolean => constant !== undefined && reexported.has(constant)
+  const kernels = [...standard.filter(isOwn).map(({ kernel }) => kernel), ...reads.flatMap((read) => read.kernels)]
+  const layouts = new Map(reads.flatMap((read) => [...read.layouts]))
+  return {
+    kernels: kernels.sort(byName),
+    standard: standard.filter((each) => !isOwn(each)).map(({ kernel }) => kernel),
+    layouts: [...layouts.values()].sort(byName),
+  }
+}
+
+const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
+
+const placeOfConstant = (node: Node | undefined): string | undefined =>
+  Node.isVariableDeclaration(node) ? `${node.getSourceFile().getBaseName()} ${node.getName()}` : undefined
+
+/**
+ * @param given `only` as `ReadOptions` has it; `known` what the modules that are not read now declare, and the standard library; `alone` where
+ *   neither the library nor what TypeScript says is looked at
+ */
+export function readFiles(
+  project: SpecProject,
+  sources: readonly SourceFile[],
+  { only, known, alone = false }: { readonly only?: ReadonlySet<string>; readonly known?: KnownReads; readonly alone?: boolean } = {},
+): ReadFiles {
+  const library = only === undefined && !alone ? standardFiles(project) : []
+  const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])
+  // Types come from all files together, so that nothing is asked about while one is too deep.
+  if (deep.length > 0) return { files: new Map(), standard: [], diagnostics: deep }
+  const declarators = findDeclarators(project)
+  const rejected: Rejected[] = []
+  const others = [...(known?.files.values() ?? [])]
+  const names = new Set(others.flatMap(({ kernels }) => kernels.map(({ name }) => name)))
+  const layouts = new Map(others.flatMap((read) => [...read.layouts]))
+  const reads = new Map<SourceFile, FileRead>()
+  const readOf = (file: SourceFile): FileRead => {
+    const made = reads.get(file) ?? { kernels: [], layouts: new Map(), reexported: [], returned: new Set(), uncalled: [] }
+    reads.set(file, made)
+    return made
+  }
+  let current: FileRead | undefined
+
+  const idOf = (call: CallExpression): string => `${project.fileName(call.getSourceFile())} ${call.getStart()}`
+  const layoutOf = (call: CallExpression): Layout => {
+    const id = idOf(call)
+    const layout = layouts.get(id) ?? lowerLayout(call)
+    const twin = [...layouts].some(([other, { name }]) => other !== id && name === layout.name)
+    if (twin) reject('duplicate', call.getArguments()[0] ?? call, `layout ${layout.name} is declared twice`, uniqueHint)
+    layouts.set(id, layout)
+    current?.layouts.set(id, layout)
+    return layout
+  }
+  const placeOf = (call: CallExpression, file = project.fileName(call.getSourceFile())): SourceSpan => {
+    const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
+    return { file, line, column }
+  }
+  const readOp = ({ call, made }: Declaration): void => {
+    const { kernel, nameNode } = lowerOp(call, placeOf(made?.at ?? call), { declarators, layoutOf, isStandard: false })
+    if (names.has(kernel.name)) reject('duplicate', nameNode, `op ${kernel.name} is declared twice`, uniqueHint)
+    names.add(kernel.name)
+    current?.kernels.push(kernel)
+  }
+  const returned = new Set<string>(others.flatMap((read) => [...read.returned]))
+  const refusedFactories = new Set<Node>()
+  const read = (declaration: Declaration): void => {
+    const { kind, call, isExported } = declaration
+    // What functions return is read where they are called.
+    if (!isExported && returned.has(idOf(call))) {
+      current?.uncalled.push(idOf(call))
+      return
+    }
+    if (!isExported) {
+      const around = call.getFirstAncestor(isFunctionLike)
+      // What is wrong with the function was said where it is called.
+      if (around !== undefined && refusedFactories.has(around)) return
+      const hint = unexportedHint(kind, call, around)
+      reject('notExported', call, `this ${kind} is not the value of an exported const`, hint)
+    }
+    if (kind === 'layout') layoutOf(call)
+    else whileReading(declaration, placeOf, () => readOp(declaration))
+  }
+  const refuse = (node: Node, action: () => void): void => {
+    const refusals = refusalsOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
+    for (const refusal of refusals) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
+  }
+
+  const constants = new Set<string>()
+  const standard: StandardRead[] = [...(known?.standard ?? [])]
+  const isWanted = (declaration: Declaration): boolean =>
+    only === undefined || (declaration.kind === 'op' && only.has(nameOf(declaration)))
+  for (const file of known === undefined ? library : []) {
+    for (const { kind, call } of declarationsIn(file, declarators)) {
+      if (kind !== 'op') throw new Error(`internal: the standard library declares a ${kind}`)
+      const { kernel } = lowerOp(call, placeOf(call, `src/std/${file.getBaseName()}`), {
+        declarators,
+        layoutOf,
+        isStandard: true,
+      })
+      standard.push({ constant: placeOfConstant(call.getParent()), kernel })
+    }
+  }
+  for (const { constant } of standard) if (constant !== undefined) constants.add(constant)
+  const made = new Map(sources.map((file) => [file, madeIn(file, declarators, refuse, refusedFactories)]))
+  for (const [file, declarations] of made) {
+    for (const { call } of declarations) {
+      returned.add(idOf(call))
+      readOf(file).returned.add(idOf(call))
+    }
+  }
+  const seen = new Set<SourceFile>()
+  for (const file of sources) {
+    current = readOf(file)
+    for (const symbol of exportsOf(file)) {
+      const declared = symbol.getValueDeclaration()
+      const constant = placeOfConstant(declared)
+      const isStandard = declared !== undefined && library.includes(declared.getSourceFile())
+      if (isStandard && constant !== undefined && constants.has(constant)) current.reexported.push(constant)
+    }
+    for (const declaration of [...declarationsIn(file, declarators), ...(made.get(file) ?? [])].filter(isWanted)) {
+      seen.add(file)
+      refuse(declaration.made?.at ?? declaration.call, () => read(declaration))
+    }
+  }
+  const distinct = new Map(rejected.map(({ diagnostic }) => [printDiagnostic(diagnostic), diagnostic]))
+  const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
+    if (alone || (only !== undefined && !seen.has(file))) return []
+    let errors: Diagnostic[] = []
+    const refusals = refusalsOf(() => {
+      errors = typeErrors(file, project, rejected)
+    })
+    return [...errors, ...refusals.map((refusal) => toDiagnostic(refusal, project.fileName))]
+  })
+  const diagnostics = [...distinct.values(), ...ofTypeScript]
+  return {
+    files: new Map([...reads].map(([file, each]) => [project.fileName(file), each])),
+    standard,
+    diagnostics: diagnostics.sort((a, b) =>
+      a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1,
+    ),
+  }
+}

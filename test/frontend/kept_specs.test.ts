@@ -1,0 +1,103 @@
+/**
+ * Specs that did not change are not read again, and what is read is what all of them together say: after each change of a module, what one
+ * imports included, kept results are held against those of a run that keeps nothing.
+ */
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
+import { readProjectOrThrow } from '../../src/frontend/read.js'
+import { contentKey } from '../../src/ir/content.js'
+
+const home = fileURLToPath(new URL('../..', import.meta.url))
+let root = ''
+const write = (file: string, text: string) => writeFile(join(root, file), text)
+
+const op = (name: string, body: string, head = '') => `import { op, tensor } from 'heddle'
+${head}
+export const ${name} = op('${name}', {
+  dims: ['m'], types: { T: ['f32'] }, inputs: { x: tensor('T', 'm') }, outputs: { y: tensor('T', 'm') },
+  body: (i) => (m) => ({ y: ${body} }),
+})
+`
+const factory = (body: string) => `import { op, tensor } from 'heddle'
+export const scaled = (name: string) => op(name, {
+  dims: ['m'], types: { T: ['f32'] }, inputs: { x: tensor('T', 'm') }, outputs: { y: tensor('T', 'm') },
+  body: (i) => (m) => ({ y: ${body} }),
+})
+`
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'heddle-kept-specs-'))
+  for (const folder of ['specs', 'shared', 'node_modules']) await mkdir(join(root, folder))
+  await symlink(home, join(root, 'node_modules/heddle'))
+  await write('package.json', '{ "name": "own", "type": "module" }\n')
+  await write('shared/factor.ts', 'export const factor = 2\n')
+  await write('specs/times.ts', op('times', 'i.x(m) * factor', "import { factor } from '../shared/factor.js'"))
+  await write('specs/alone.ts', op('alone', 'i.x(m) + 1'))
+  await write('specs/factory.ts', factory('i.x(m) * 3'))
+  await write('specs/made.ts', "import { scaled } from './factory.js'\nexport const tripled = scaled('tripled')\n")
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const outcome = (read: () => object): string => {
+  try {
+    return contentKey(read())
+  } catch (error) {
+    return String(error)
+  }
+}
+
+/** Modules that were parsed, after holding what was read against a run that keeps nothing. */
+function parsed(): string[] {
+  const opened = openProject(root)
+  const now = outcome(() => readProjectOrThrow(opened, ['specs']))
+  process.env.HEDDLE_KEPT = 'off'
+  try {
+    expect(now).toBe(outcome(() => readSpecsOrThrow({ root, specs: ['specs'] })))
+  } finally {
+    delete process.env.HEDDLE_KEPT
+  }
+  const specs = opened.project.getSourceFiles().map((file) => file.getFilePath())
+  return specs.filter((file) => file.startsWith(join(root, 'specs'))).map((file) => basename(file))
+}
+
+it('reads what changed and what imports it, and nothing else', async () => {
+  expect(parsed()).toEqual(['alone.ts', 'factory.ts', 'made.ts', 'times.ts'])
+  expect(parsed()).toEqual([])
+  await write('specs/alone.ts', op('alone', 'i.x(m) + 2'))
+  expect(parsed()).toEqual(['alone.ts'])
+  await write('shared/factor.ts', 'export const factor = 5\n')
+  expect(parsed()).toEqual(['times.ts'])
+  await write('specs/factory.ts', factory('i.x(m) * 4'))
+  expect(parsed()).toEqual(['factory.ts', 'made.ts'])
+  expect(parsed()).toEqual([])
+})
+
+it('finds what is wrong between a module that changed and one that did not', async () => {
+  await write('specs/alone.ts', op('times', 'i.x(m)'))
+  expect(parsed()).toContain('alone.ts')
+  expect(() => readSpecsOrThrow({ root, specs: ['specs'] })).toThrow('op times is declared twice')
+  await write('specs/alone.ts', op('alone', 'i.x(m) + 2'))
+  await write('shared/factor.ts', "export const factor = 'no number'\n")
+  parsed()
+  await write('shared/factor.ts', 'export const factor = 5\n')
+  // The op that a function returns is no longer declared by anything.
+  await write('specs/made.ts', 'export const nothing = 0\n')
+  parsed()
+  expect(() => readSpecsOrThrow({ root, specs: ['specs'] })).toThrow('export what the function makes')
+})
+
+it('reads everything where a module comes or goes, or adds to others', async () => {
+  await write('specs/made.ts', "import { scaled } from './factory.js'\nexport const tripled = scaled('tripled')\n")
+  await write('specs/more.ts', op('more', 'i.x(m)'))
+  expect(parsed()).toHaveLength(5)
+  await rm(join(root, 'specs/more.ts'))
+  expect(parsed()).toHaveLength(4)
+  await write('specs/alone.ts', `${op('alone', 'i.x(m) + 3')}declare global { type Everywhere = 1 }\n`)
+  parsed()
+  await write('specs/times.ts', op('times', 'i.x(m)'))
+  expect(parsed()).toHaveLength(4)
+})

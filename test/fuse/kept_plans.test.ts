@@ -1,0 +1,92 @@
+/** Plans, groups and texts that follow from the same are taken from what is kept; what follows from a changed op is made anew. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { generate } from '../../src/emit/generate.js'
+import { planAll } from '../../src/fuse/plans.js'
+import { contentKey } from '../../src/ir/content.js'
+import { type Kept, openKept } from '../../src/kept.js'
+import { graph } from '../../src/lang/graph.js'
+import { op } from '../../src/lang/op.js'
+import { plan } from '../../src/lang/plan.js'
+import { tensor } from '../../src/lang/tensor.js'
+import { read } from '../frontend/refuse.js'
+
+let root = ''
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'heddle-kept-plans-'))
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const names = ['scaled', 'shifted', 'squared'] as const
+const bodies = { scaled: 'x(c) * 2', shifted: 'x(c) + 1', squared: 'x(c) * x(c)' }
+const signature = { dims: ['n'], inputs: { x: tensor('f32', 'n') }, outputs: { y: tensor('f32', 'n') } }
+const [scaled, shifted, squared] = names.map((name) =>
+  op(name, {
+    ...signature,
+    body:
+      ({ x }) =>
+      (c) => ({ y: x(c) }),
+  }),
+)
+
+/** A graph of two ops, each of which is a node. */
+const pair = (name: string, first: typeof scaled, second: typeof scaled) =>
+  graph(name, {
+    inputs: { x: tensor('f32', 'n') },
+    weights: {},
+    build: (g, { x }) => {
+      if (first === undefined || second === undefined) throw new Error('no op')
+      const { y: a } = g.apply(first, { x })
+      const { y: b } = g.apply(second, { x: a })
+      return { nodes: { a, b }, outputs: { y: b } }
+    },
+  })
+const graphs = { one: pair('one', scaled, shifted), two: pair('two', scaled, squared) }
+const plans = [
+  plan('p', graphs.one, { groups: { first: ['a', 'b'] } }),
+  plan('p', graphs.two, { groups: { second: ['a', 'b'] } }),
+]
+
+/** What the plans give with these bodies, held against a run that keeps nothing; and the kinds of what had to be made. */
+function made(given: Readonly<Record<string, string>>, threads?: 64 | 128): string[] {
+  const text = names.map(
+    (name) => `export const ${name} = op('${name}', { dims: ['n'], inputs: { x: tensor('f32', 'n') },
+  outputs: { y: tensor('f32', 'n') }, body: ({ x }) => (c) => ({ y: ${given[name]} }) })\n`,
+  )
+  const { kernels: ops } = read(`import { op, tensor } from 'heddle'\n${text.join('')}`)
+  const kept = openKept(root)
+  const kinds: string[] = []
+  const seen: Kept = {
+    ...kept,
+    of: (kind, parts, make) =>
+      kept.of(kind, parts, () => {
+        kinds.push(kind)
+        return make()
+      }),
+  }
+  const planned = planAll(plans, graphs, ops, [], new Set<string>(), seen)
+  expect(contentKey(planned)).toBe(contentKey(planAll(plans, graphs, ops)))
+  const choice = { kind: 'elementwise', vec: 1, threads: threads ?? 64 } as const
+  const variants = [{ fromRows: 1, choice, measured: [{ rows: 1, rules: 2, choice: 1 }] }]
+  const where = { dtype: '', length: 64, architecture: 'simt', device: 'some' }
+  const tuning = threads !== undefined ? { file: 'tuning.json', entries: [{ kernel: 'second', ...where, variants }] } : undefined
+  const texts = generate(planned.kernels, planned.graphs, [], tuning, {}, { kept: seen })
+  expect(texts).toEqual(generate(planned.kernels, planned.graphs, [], tuning))
+  return kinds
+}
+
+it('makes what follows from a change, and nothing else', () => {
+  expect(made(bodies)).toEqual(['plan', 'group', 'plan', 'group', 'text', 'text'])
+  expect(made(bodies)).toEqual([])
+  expect(made({ ...bodies, squared: 'x(c) + x(c)' })).toEqual(['plan', 'group', 'text'])
+  expect(made({ ...bodies, scaled: 'x(c) * 3' })).toEqual(['plan', 'group', 'plan', 'group', 'text', 'text'])
+  expect(made(bodies)).toEqual([])
+})
+
+it('makes the text of a kernel anew where something else was measured for it', () => {
+  expect(made(bodies, 64)).toEqual(['text', 'text'])
+  expect(made(bodies, 64)).toEqual([])
+  expect(made(bodies, 128)).toEqual(['text'])
+})

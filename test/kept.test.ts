@@ -1,0 +1,80 @@
+/** What is kept between runs is found by what it follows from, is never trusted where it is damaged, and takes no more than it may. */
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { openKept } from '../src/kept.js'
+
+let root = ''
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'heddle-kept-'))
+})
+afterEach(() => rm(root, { recursive: true, force: true }))
+
+const files = async () => (await readdir(join(root, '.heddle/kept'))).map((name) => join(root, '.heddle/kept', name))
+
+/** What is found under parts, and whether it had to be made. */
+function ask(parts: readonly string[], value: unknown, limit?: number) {
+  let made = false
+  const found = openKept(root, limit === undefined ? {} : { limit }).of('thing', parts, () => {
+    made = true
+    return value
+  })
+  return { found, made }
+}
+
+it('finds what follows from the same, and nothing else', () => {
+  const shared = { kind: 'const', value: -0 }
+  const value = { list: [shared, shared], byName: new Map([['a', undefined]]) }
+  expect(ask(['a', 'b'], value).made).toBe(true)
+  const again = ask(['a', 'b'], 'another')
+  expect(again).toEqual({ found: value, made: false })
+  expect(ask(['ab'], 1).made).toBe(true)
+  expect(ask(['a', 'c'], 1).made).toBe(true)
+})
+
+it('makes again what is damaged, whatever the damage', async () => {
+  for (const damage of [(b: Buffer) => b.fill(7, 40, 41), (b: Buffer) => b.subarray(0, 20), () => Buffer.alloc(0)]) {
+    ask(['damaged'], { x: [1, 2, 3] })
+    const [file = ''] = await files()
+    await writeFile(file, damage(await readFile(file)))
+    expect(ask(['damaged'], { x: [1, 2, 3] })).toEqual({ found: { x: [1, 2, 3] }, made: true })
+    expect(ask(['damaged'], 0).made).toBe(false)
+  }
+})
+
+it('keeps nothing that cannot be written out, and passes on what making throws', () => {
+  expect(ask(['function'], () => 1).made).toBe(true)
+  expect(ask(['function'], 2)).toEqual({ found: 2, made: true })
+  const failing = () =>
+    openKept(root).of('thing', ['failing'], () => {
+      throw new Error('refused')
+    })
+  expect(failing).toThrow('refused')
+  expect(ask(['failing'], 3)).toEqual({ found: 3, made: true })
+})
+
+it('lets go of what was not used for longest', async () => {
+  const large = 'x'.repeat(1000)
+  for (const name of ['a', 'b', 'c', 'd']) ask([name], `${name}${large}`)
+  for (const file of await files()) {
+    const name = (await readFile(file, 'latin1')).match(/([a-d])x/)?.[1] ?? ''
+    const used = new Date(2020, 0, { a: 4, b: 1, c: 2, d: 3 }[name])
+    await utimes(file, used, used)
+  }
+  ask(['e'], large, 3000)
+  const left = await Promise.all((await files()).map(async (file) => (await stat(file)).size))
+  expect(left.reduce((sum, size) => sum + size, 0)).toBeLessThan(3000)
+  expect(ask(['a'], 0).made).toBe(false)
+  expect(ask(['b'], 0).made).toBe(true)
+})
+
+it('is off where that is asked for', () => {
+  process.env.HEDDLE_KEPT = 'off'
+  try {
+    ask(['off'], 1)
+    expect(ask(['off'], 2)).toEqual({ found: 2, made: true })
+  } finally {
+    delete process.env.HEDDLE_KEPT
+  }
+})
