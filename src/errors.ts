@@ -21,6 +21,7 @@ export interface Place {
 export interface Culprit extends Place {
   readonly code?: string
   readonly message?: string
+  readonly hint?: string
 }
 
 /** A statement of an author: the stack of the call, which V8 makes a text of when somebody asks. */
@@ -48,6 +49,10 @@ export interface ErrorDetails {
   /** The underlying failure, kept for `--verbose`. */
   readonly cause?: unknown
   readonly about?: Subject | undefined
+  /** The failures that this one is made of, where there are several. */
+  readonly all?: readonly HeddleError[]
+  /** What is printed of each culprit, in the order of `places`; the message has them too. */
+  readonly texts?: readonly string[]
 }
 
 export class HeddleError extends Error {
@@ -56,6 +61,8 @@ export class HeddleError extends Error {
   readonly class: ErrorClass
   readonly hint: string | undefined
   readonly places: readonly Culprit[]
+  readonly all: readonly HeddleError[]
+  readonly texts: readonly string[] | undefined
   /** Whoever the error passes on its way out may add what it knows. */
   about: Subject | undefined
 
@@ -66,6 +73,8 @@ export class HeddleError extends Error {
     this.hint = details.hint
     this.places = details.places ?? []
     this.about = details.about
+    this.all = details.all ?? []
+    this.texts = details.texts
   }
 
   /** Exit code of the command line: 1 findings, 2 usage, 3 environment. */
@@ -85,6 +94,69 @@ export const environmentError = (code: ErrorCode, message: string, details?: Err
 /** A checker found a difference. */
 export const findingError = (code: ErrorCode, message: string, details?: ErrorDetails): HeddleError =>
   new HeddleError('finding', code, message, details)
+
+/** Problems that a message shows at most; tools get all of them. */
+const shown = 20
+
+interface Problem {
+  readonly text: string
+  readonly place?: Culprit | undefined
+}
+
+function problemsOf({ code, message, hint, places, texts }: HeddleError): readonly Problem[] {
+  if (texts !== undefined) return texts.map((text, at) => ({ text, place: places[at] }))
+  const [place] = places
+  const at = place === undefined ? '' : `${place.file}:${place.line}:${place.column}`
+  const rest = place !== undefined && message.startsWith(`${at}: `) ? message.slice(at.length + 2) : message
+  const text = [`${at === '' ? '' : `${at} `}${code}: ${rest}`, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join('\n')
+  const [said = ''] = rest.split('\n')
+  return [{ text, place: place && { ...place, code, message: said, ...(hint === undefined ? {} : { hint }) } }]
+}
+
+const byPlace = ({ place: a }: Problem, { place: b }: Problem): number => {
+  if (a === undefined || b === undefined) return a === b ? 0 : a === undefined ? 1 : -1
+  return a.file === b.file ? a.line - b.line || a.column - b.column : a.file < b.file ? -1 : 1
+}
+
+/**
+ * One error of all that is wrong with the specs: in the order of files and lines, the first of them in the message with how many there are.
+ * A single error stays what it is.
+ */
+export function together(errors: readonly HeddleError[]): HeddleError {
+  const [first] = errors
+  if (first !== undefined && errors.length === 1) return first
+  const problems = errors.flatMap(problemsOf).sort(byPlace)
+  return rejected(problems, errors)
+}
+
+/** The error of diagnostics that are printed already. */
+export const rejectedSpecs = (problems: readonly Required<Problem>[]): HeddleError => rejected(problems, [])
+
+function rejected(problems: readonly Problem[], all: readonly HeddleError[]): HeddleError {
+  const texts = problems.slice(0, shown).map(({ text }) => text)
+  const more = problems.length - texts.length
+  const head = problems.length === 1 ? '1 error in the specs' : `${problems.length} errors in the specs`
+  const message = [head, ...texts, ...(more === 0 ? [] : [`... and ${more} more; --json has all`])].join('\n\n')
+  return usageError('frontend.rejected', message, {
+    all,
+    texts: problems.map(({ text }) => text),
+    places: problems.flatMap(({ place }) => place ?? []),
+  })
+}
+
+/** Runs every action, and throws what they ended in as one error. What is no `HeddleError` ends it at once. */
+export function inTurn(actions: Iterable<() => void>): void {
+  const failures: HeddleError[] = []
+  for (const action of actions) {
+    try {
+      action()
+    } catch (error) {
+      if (!(error instanceof HeddleError)) throw error
+      failures.push(error)
+    }
+  }
+  if (failures.length > 0) throw together(failures)
+}
 
 /**
  * What an action returns. A `HeddleError` that it ends in is told what it is about, as far as it does not know: the innermost caller

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint32_t most_steps = 1u << 20;
 constexpr uint32_t most_arguments = 256;
-constexpr std::array<uint64_t, 6> dtype_bytes = {4, 2, 2, 4, 1, 1};
+constexpr std::array<uint64_t, 11> dtype_bytes = {4, 2, 2, 4, 1, 1, 1, 1, 2, 4, 8};
 
 template <class Value, class Read>
 std::vector<Value> read_list(const Napi::Value& value, const std::string& what, uint32_t count, Read read) {

@@ -47,8 +47,8 @@ uint32_t alignment(const void* data) {
 }
 
 std::string describe_problem(const heddle_matmul& p) {
-  static constexpr const char* names[] = {"f32", "f16", "bf16", "i32", "i8", "u8"};
-  const auto name = [](int32_t dtype) { return dtype >= 0 && dtype < 6 ? names[dtype] : "?"; };
+  static constexpr const char* names[] = {"f32", "f16", "bf16", "i32", "i8", "u8", "f8e4m3", "f8e5m2", "i16", "u32", "i64"};
+  const auto name = [](int32_t dtype) { return dtype >= 0 && dtype <= HEDDLE_I64 ? names[dtype] : "?"; };
   char text[400];
   snprintf(text, sizeof text,
            "matmul %s x %s -> %s, batch %" PRId64 ", m %" PRId64 ", n %" PRId64 ", k %" PRId64                //

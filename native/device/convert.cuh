@@ -1,7 +1,10 @@
 // Between storage types and the scalars of a body: float32 for floats and int8, int32 for the other integers. A store rounds
-// to nearest even; int8 saturates to [-127, 127] so that the range is symmetric, and holds -127 for NaN.
+// to nearest even; int8 saturates to [-127, 127] so that the range is symmetric, and holds -127 for NaN. Other integers saturate to what
+// their type holds. Elements of uint32 and int64 beyond int32 are read as its nearest number: as an index that stays out of bounds.
 #ifndef HEDDLE_CONVERT_CUH
 #define HEDDLE_CONVERT_CUH
+
+#include "float8.cuh"
 
 namespace heddle {
 
@@ -53,6 +56,44 @@ struct Storage<unsigned char> {
   static __device__ __forceinline__ unsigned char store(int x) { return static_cast<unsigned char>(min(max(x, 0), 255)); }
 };
 
+template <>
+struct Storage<F8E4M3> {
+  using Scalar = float;
+  static __device__ __forceinline__ float load(F8E4M3 x) { return to_float(x); }
+  static __device__ __forceinline__ F8E4M3 store(float x) { return to_float8<F8E4M3>(x); }
+};
+
+template <>
+struct Storage<F8E5M2> {
+  using Scalar = float;
+  static __device__ __forceinline__ float load(F8E5M2 x) { return to_float(x); }
+  static __device__ __forceinline__ F8E5M2 store(float x) { return to_float8<F8E5M2>(x); }
+};
+
+template <>
+struct Storage<short> {
+  using Scalar = int;
+  static __device__ __forceinline__ int load(short x) { return x; }
+  static __device__ __forceinline__ short store(int x) { return static_cast<short>(min(max(x, -32768), 32767)); }
+};
+
+template <>
+struct Storage<unsigned int> {
+  using Scalar = int;
+  static __device__ __forceinline__ int load(unsigned int x) { return static_cast<int>(min(x, 2147483647u)); }
+  static __device__ __forceinline__ unsigned int store(int x) { return static_cast<unsigned int>(max(x, 0)); }
+};
+
+template <>
+struct Storage<int64_t> {
+  using Scalar = int;
+  static __device__ __forceinline__ int load(int64_t x) {
+    constexpr int64_t least = -2147483647 - 1, greatest = 2147483647;
+    return static_cast<int>(x < least ? least : x > greatest ? greatest : x);
+  }
+  static __device__ __forceinline__ int64_t store(int x) { return x; }
+};
+
 template <class T>
 using Scalar = typename Storage<T>::Scalar;
 
@@ -79,9 +120,22 @@ struct UnsignedOf<2> {
 
 /// N scalars rounded into a pack.
 template <class T, int N>
-__device__ __forceinline__ void round_into(Pack<T, N>& pack, const Scalar<T>* values) {
+__device__ __forceinline__ std::enable_if_t<!is_float8<T>> round_into(Pack<T, N>& pack, const Scalar<T>* values) {
   HEDDLE_UNROLL
   for (int i = 0; i < N; ++i) pack.v[i] = Storage<T>::store(values[i]);
+}
+
+/// Pairs of 8-bit floats, which one instruction rounds from sm_89 on.
+template <class T, int N>
+__device__ __forceinline__ std::enable_if_t<is_float8<T>> round_into(Pack<T, N>& pack, const float* values) {
+  if constexpr (N == 1) {
+    pack.v[0] = Storage<T>::store(values[0]);
+  } else {
+    unsigned short pairs[N / 2];
+    HEDDLE_UNROLL
+    for (int i = 0; i < N / 2; ++i) pairs[i] = float8::pair_of(T(), values[2 * i], values[2 * i + 1]);
+    memcpy(pack.v, pairs, sizeof pairs);
+  }
 }
 
 #if !defined(HEDDLE_SIMT)

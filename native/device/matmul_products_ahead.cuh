@@ -22,7 +22,7 @@ template <class Slots, int Which, class T>
 struct FewFactor<Slots, Which, CopiedRows<T>> {
   using Stored = T;
   /// Of a type whose values tensor cores can take.
-  static constexpr bool is_stored = std::is_same_v<T, typename Slots::Element> || std::is_same_v<T, signed char>;
+  static constexpr bool is_stored = std::is_same_v<T, typename Slots::Element> || std::is_same_v<T, signed char> || is_float8<T>;
   static constexpr int vec = is_stored ? 16 / static_cast<int>(sizeof(T)) : 8;
 };
 
@@ -71,7 +71,12 @@ __device__ __forceinline__ void stored_words(const Chunk<T, Vec>& chunk, int fir
     HEDDLE_UNROLL
     for (int w = 0; w < 4; ++w) words[w] = chunk.words[first / 2 + w];
 #if !defined(HEDDLE_SIMT)
-  } else if constexpr (std::is_same_v<Element, __half>) {
+  } else if constexpr (std::is_same_v<Element, __half> && is_float8<T>) {
+    HEDDLE_UNROLL
+    for (int w = 0; w < 4; ++w) {
+      words[w] = float8::halves_of(T(), static_cast<unsigned short>(chunk.words[first / 4 + w / 2] >> (w % 2 * 16)));
+    }
+  } else if constexpr (std::is_same_v<Element, __half> && std::is_same_v<T, signed char>) {
     // Bytes from 0 to 255 behind the high byte of 1024 are halves from 1024 on, which lie 1 apart.
     HEDDLE_UNROLL
     for (int w = 0; w < 4; ++w) {

@@ -8,10 +8,10 @@ namespace heddle::exported {
 
 namespace {
 
-constexpr const char* dtype_names[] = {"f32", "f16", "bf16", "i32", "i8", "u8"};
-constexpr uint64_t dtype_bytes[] = {4, 2, 2, 4, 1, 1};
+constexpr const char* dtype_names[] = {"f32", "f16", "bf16", "i32", "i8", "u8", "f8e4m3", "f8e5m2", "i16", "u32", "i64"};
+constexpr uint64_t dtype_bytes[] = {4, 2, 2, 4, 1, 1, 1, 1, 2, 4, 8};
 
-const char* name_of(int32_t dtype) { return dtype >= 0 && dtype < 6 ? dtype_names[dtype] : "no type"; }
+const char* name_of(int32_t dtype) { return dtype >= 0 && dtype <= HEDDLE_I64 ? dtype_names[dtype] : "no type"; }
 
 std::string text(const int64_t* shape, size_t rank) {
   std::string joined = "[";

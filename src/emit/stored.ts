@@ -1,31 +1,28 @@
 /**
- * Folds rounding and clamping into the store: a store to int8 rounds to nearest even and saturates to [-127, 127], one to uint8 saturates
- * to [0, 255] (native/device/convert.cuh), so a body that says so itself, as IR does (src/ir/store.ts), pays nothing for it. Runs when a
+ * Folds rounding and clamping into the store: a store to int8 rounds to nearest even, and one to int8, other small integers and 8-bit
+ * floats saturates (native/device/convert.cuh), so a body that says so itself, as IR does (src/ir/store.ts), pays nothing for it. Runs when a
  * store is written.
  */
 
 import type { Expr } from '../ir/expr.js'
 import type { DTypeRef } from '../ir/kernel.js'
-import { int8Range, uint8Range } from '../ir/store.js'
-
-interface Range {
-  readonly low: number
-  readonly high: number
-}
+import { type Range, storedRange } from '../ir/store.js'
 
 /** The expression without the rounding and clamping that a store to the type does. */
-export const beforeStore = (value: Expr, dtype: DTypeRef): Expr =>
-  dtype === 'i8' ? unrounded(value, int8Range) : dtype === 'u8' ? unrounded(value, uint8Range) : value
+export function beforeStore(value: Expr, dtype: DTypeRef): Expr {
+  const range = typeof dtype === 'string' ? storedRange(dtype) : undefined
+  return range === undefined ? value : unrounded(value, range, dtype === 'i8')
+}
 
-function unrounded(e: Expr, range: Range): Expr {
+function unrounded(e: Expr, range: Range, rounds: boolean): Expr {
   if (e.kind !== 'call') return e
   const [a, b, c] = e.args
   if (a === undefined) return e
-  if (e.fn === 'round') return unrounded(a, range)
+  if (e.fn === 'round' && rounds) return unrounded(a, range, rounds)
   if (b === undefined) return e
-  if (e.fn === 'minimum' && isBound(b, range.high)) return unrounded(a, range)
-  if (e.fn === 'maximum' && isBound(b, range.low)) return unrounded(a, range)
-  if (e.fn === 'select' && c !== undefined) return { ...e, args: [a, unrounded(b, range), unrounded(c, range)] }
+  if (e.fn === 'minimum' && isBound(b, range.high)) return unrounded(a, range, rounds)
+  if (e.fn === 'maximum' && isBound(b, range.low)) return unrounded(a, range, rounds)
+  if (e.fn === 'select' && c !== undefined) return { ...e, args: [a, unrounded(b, range, rounds), unrounded(c, range, rounds)] }
   return e
 }
 

@@ -15,6 +15,11 @@ const torchTypes: Readonly<Record<DType, string>> = {
   i32: 'torch.int32',
   i8: 'torch.int8',
   u8: 'torch.uint8',
+  f8e4m3: 'torch.float8_e4m3fn',
+  f8e5m2: 'torch.float8_e5m2',
+  i16: 'torch.int16',
+  u32: 'torch.uint32',
+  i64: 'torch.int64',
 }
 
 /** Where an open dimension is read: an axis of an input. */

@@ -4,7 +4,19 @@ import { usageError } from '../errors.js'
 import type { DType } from '../ir/dtype.js'
 import { piecesOf, type Weight, weightBytes } from '../runtime/weight.js'
 
-const elementTypes: Readonly<Record<DType, string>> = { f32: 'F32', f16: 'F16', bf16: 'BF16', i32: 'I32', i8: 'I8', u8: 'U8' }
+const elementTypes: Readonly<Record<DType, string>> = {
+  f32: 'F32',
+  f16: 'F16',
+  bf16: 'BF16',
+  i32: 'I32',
+  i8: 'I8',
+  u8: 'U8',
+  f8e4m3: 'F8_E4M3',
+  f8e5m2: 'F8_E5M2',
+  i16: 'I16',
+  u32: 'U32',
+  i64: 'I64',
+}
 
 /** @throws usage `export.write`; what reading a weight throws; the signal's reason when it aborts */
 export async function writeWeights(path: string, weights: Readonly<Record<string, Weight>>, signal?: AbortSignal): Promise<void> {

@@ -11,9 +11,10 @@ import { storedExpr } from '../ir/store.js'
 import { freeNames, substitute } from '../ir/walk.js'
 import { quote, reject } from './diagnostics.js'
 import { lowering } from './lowering.js'
+import { type Refusals, Reported } from './refusals.js'
 import { loop } from './rows.js'
 import type { Signature } from './signature.js'
-import { describe, innerScope, type Lowering, type Place, scalar, type Value, type ValueOf } from './values.js'
+import { describe, innerScope, type Lowering, type Place, refused, scalar, usable, type Value, type ValueOf } from './values.js'
 
 const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): 'f32' | 'i32' => {
   const choice = typeof dtype === 'string' ? dtype : types[dtype.param]?.[0]
@@ -30,7 +31,7 @@ const outputsOf = ({ tensors }: { readonly tensors: readonly TensorParam[] }): T
   tensors.filter((tensor) => tensor.access === 'out')
 
 /** What the body receives: an accessor for each input, extents and attributes by name. */
-function parameters({ tensors, types, dims, attrs, body }: Signature): readonly [Value, Value] {
+function parameters({ tensors, types, dims, attrs, body, refused: names }: Signature): readonly [Value, Value] {
   const inputs = tensors
     .filter((tensor) => tensor.access === 'in')
     .map((tensor): [string, Value] => [
@@ -41,9 +42,11 @@ function parameters({ tensors, types, dims, attrs, body }: Signature): readonly 
     ...dims.map((name): [string, Value] => [name, scalar(dim(name))]),
     ...attrs.map(({ name, type }): [string, Value] => [name, scalar({ kind: 'attr', type, name })]),
   ]
+  // Names that the signature was refused for: a body that reads them ends without a word.
+  const missing = [...names].map((name): [string, Value] => [name, refused])
   return [
-    { kind: 'record', fields: new Map(inputs), node: body },
-    { kind: 'record', fields: new Map(environment), node: body },
+    { kind: 'record', fields: new Map([...inputs, ...missing]), node: body },
+    { kind: 'record', fields: new Map([...environment, ...missing]), node: body },
   ]
 }
 
@@ -131,7 +134,13 @@ function storeOf(
   const wanted = dims.at(-1) ?? ''
   if (value.kind === 'histogram') {
     expectLength(value.bins, wanted, name, node, `write histogram(${wanted}, n, (c) => ...)`)
-    if (type !== 'i32') reject('dtype', node, `output ${name} holds floats, a histogram counts integers`, 'declare it as i32')
+    if (storageOf(tensor, signature.types) !== 'i32')
+      reject(
+        'dtype',
+        node,
+        `output ${name} is stored as ${typeof tensor.dtype === 'string' ? tensor.dtype : tensor.dtype.param}, a histogram counts in 32 bits`,
+        'declare it as i32',
+      )
     const counted = loop(value.length, value.element, value.node, place, context)
     if (counted.value.type !== 'i32')
       reject('dtype', value.node, `a histogram counts integers, its element is ${describe(scalar(counted.value))}`, 'use toInt')
@@ -153,9 +162,9 @@ interface LoweredBody {
 }
 
 /** Lowers the body to statements and finds its row axes. */
-function applyBody(signature: Signature): LoweredBody {
+function applyBody(signature: Signature, refusals: Refusals): LoweredBody {
   const body: Stmt[] = []
-  const context = lowering(body, signature.body, signature.written.keys())
+  const context = lowering(body, signature.body, refusals, signature.written.keys())
   const place: Place = { scope: innerScope(), level: 'row' }
   const outer = context.evaluate(signature.body, place)
   if (outer.kind !== 'function') {
@@ -177,7 +186,7 @@ function applyBody(signature: Signature): LoweredBody {
     )
   }
   const rows = rowAxes(signature, inner, context.unique)
-  for (const row of rows) context.spans.set(row.index, row.dim)
+  for (const row of rows) if (row.dim !== '') context.spans.set(row.index, row.dim)
   const indices = rows.map((row) => index(row.index))
   const result = context.call(inner, indices.map(scalar), inner.node, place)
   if (result.kind !== 'record') {
@@ -192,23 +201,27 @@ function applyBody(signature: Signature): LoweredBody {
   }
   const outputs = outputsOf(signature)
   for (const name of result.fields.keys()) {
-    if (!outputs.some((output) => output.name === name)) {
+    if (outputs.some((output) => output.name === name) || signature.refused.has(name)) continue
+    context.attempt(() =>
       reject(
         'unknownOutput',
         outputNode(result.node, name),
         `${name} is not an output of ${signature.name}`,
         `its outputs are ${outputs.map((output) => output.name).join(', ')}`,
-      )
-    }
+      ),
+    )
   }
   const values = new Map<string, Node>()
   for (const output of outputs) {
     const value = result.fields.get(output.name)
     const node = outputNode(result.node, output.name)
     values.set(output.name, node)
-    if (value === undefined)
-      return reject('missingOutput', result.node, `output ${output.name} is missing`, `return it: { ${output.name}: ... }`)
-    body.push(storeOf(output, value, node, indices, signature, place, context))
+    const stored = context.attempt(() =>
+      value === undefined
+        ? reject('missingOutput', result.node, `output ${output.name} is missing`, `return it: { ${output.name}: ... }`)
+        : storeOf(output, usable(value), node, indices, signature, place, context),
+    )
+    if (stored !== undefined) body.push(stored)
   }
   return { rows, body, values, unique: context.unique }
 }
@@ -245,7 +258,9 @@ function rowsFromElements({ rows, body, unique }: LoweredBody): Pick<Kernel, 'ro
 }
 
 /** The row axes and statements of an op's body, and where its outputs are written. @throws Rejection at what the author wrote. */
-export function lowerBody(signature: Signature): Pick<Kernel, 'rows' | 'body'> & Pick<LoweredBody, 'values'> {
-  const lowered = applyBody(signature)
+export function lowerBody(signature: Signature, refusals: Refusals): Pick<Kernel, 'rows' | 'body'> & Pick<LoweredBody, 'values'> {
+  const lowered = applyBody(signature, refusals)
+  // What is left of a body of which something was refused has no form.
+  if (refusals.count > 0) throw new Reported()
   return { ...rowsFromElements(lowered), values: lowered.values }
 }

@@ -8,8 +8,9 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ModuleKind, ScriptTarget, ts } from 'ts-morph'
-import { usageError } from '../errors.js'
+import { HeddleError, together, usageError } from '../errors.js'
 import { own } from '../ir/own.js'
+import { collecting } from '../lang/collected.js'
 import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
@@ -45,7 +46,12 @@ export async function readDeclarations(root: string, specs = 'specs'): Promise<D
   const places = new Places(root, maps)
   try {
     await translate(root, source, folder, maps)
-    const declared = checked(await run(join(folder, 'index.js'), specs, places), specs)
+    const { value, refused } = await collecting(() => run(join(folder, 'index.js'), specs, places))
+    if (value === undefined || refused.length > 0) {
+      const located = refused.map((error) => places.located(error))
+      throw located.every((error) => error instanceof HeddleError) ? together(located) : located[0]
+    }
+    const declared = checked(value, specs)
     const locating = <T>(action: () => T): T => {
       try {
         return action()

@@ -2,8 +2,9 @@
 import { type CallExpression, Node, type SourceFile, type Symbol as TsSymbol, type ts } from 'ts-morph'
 import type { SourceSpan } from '../ir/kernel.js'
 import { quote, Rejection, reject } from './diagnostics.js'
-import { type Made, madeBy } from './factories.js'
+import { type Made, madeBy, obstacle } from './factories.js'
 import { inFactory, noFactory } from './factory_scope.js'
+import { Refused } from './refusals.js'
 import { type Declarators, declares, staticString } from './static.js'
 
 export interface Declaration {
@@ -40,11 +41,13 @@ export function declarationsIn(file: SourceFile, declarators: Declarators): Decl
 /**
  * What calls of functions in a file declare: those that are the value of an exported const.
  * @param attempt runs what may refuse a call
+ * @param refused gets the functions that are refused as makers of ops
  */
 export function madeIn(
   file: SourceFile,
   declarators: Declarators,
   attempt: (call: CallExpression, action: () => void) => void,
+  refused: Set<Node> = new Set(),
 ): Declaration[] {
   const exported = new Set(exportsOf(file).map(({ compilerSymbol }) => compilerSymbol))
   const found: Declaration[] = []
@@ -54,19 +57,27 @@ export function madeIn(
     attempt(call, () => {
       const made = madeBy(call, declarators)
       if (made !== undefined) found.push({ kind: 'op', call: made.declaration, isExported: true, made })
-      else if (isOp(call)) refuseFactory(call)
+      else if (isOp(call)) {
+        const factory = obstacle(call.getExpression())?.factory
+        if (factory !== undefined) refused.add(factory)
+        refuseFactory(call)
+      }
     })
   }
   return found
 }
 
-const refuseFactory = (call: CallExpression): never =>
-  reject(
+function refuseFactory(call: CallExpression): never {
+  const name = quote(call.getExpression())
+  const found = obstacle(call.getExpression())
+  const because = found === undefined ? '' : `: it has ${found.what} in line ${found.at.getStartLineNumber()}`
+  return reject(
     'notExported',
     call,
-    `${quote(call.getExpression())} gives an op, but does not return op(...)`,
-    'a function that makes ops declares constants and returns op(...)',
+    `${name} gives an op, but does not only return op(...)${because}`,
+    'a function that makes ops declares constants and returns op(...); its parameters may choose by condition ? a : b in a body',
   )
+}
 
 /** By the type that `op` returns, which nothing else has all fields of. */
 function isOp(call: CallExpression): boolean {
@@ -80,9 +91,11 @@ export function whileReading<T>({ made }: Declaration, place: (call: CallExpress
   try {
     return inFactory(made.scope, action)
   } catch (error) {
-    if (!(error instanceof Rejection)) throw error
     const { file, line } = place(made.at)
-    throw new Rejection(error.refusal, error.node, `${error.message}, in the op made at ${file}:${line}`, error.hint)
+    const within = ({ refusal, node, message, hint }: Rejection): Rejection =>
+      new Rejection(refusal, node, `${message}, in the op made at ${file}:${line}`, hint)
+    if (error instanceof Rejection) throw within(error)
+    throw error instanceof Refused ? new Refused(error.rejections.map(within)) : error
   }
 }
 

@@ -2,16 +2,25 @@
  * Lowering of expressions: one entry for each syntax the language has. What is missing here is refused by name, with
  * what to write instead; nothing is skipped or approximated.
  */
-import { type BinaryExpression, type ConditionalExpression, Node, type ObjectLiteralExpression, SyntaxKind } from 'ts-morph'
+import {
+  type BinaryExpression,
+  type ConditionalExpression,
+  type ElementAccessExpression,
+  Node,
+  type ObjectLiteralExpression,
+  SyntaxKind,
+} from 'ts-morph'
 import { constant } from '../ir/build.js'
 import type { Expr } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import { callValue } from './calls.js'
 import { quote, reject } from './diagnostics.js'
+import { Reported } from './refusals.js'
 import { resolveIdentifier, resolveProperty } from './resolve.js'
 import { applyIntrinsic, asScalar } from './scalars.js'
+import { refuseAssignment } from './statements.js'
 import { checkFloat, literalNumber } from './static.js'
-import { type Lowering, type Place, scalar, type Value } from './values.js'
+import { describe, type Lowering, lookUp, type Place, refused, scalar, type Value } from './values.js'
 
 const operators: Partial<Readonly<Record<SyntaxKind, IntrinsicName>>> = {
   [SyntaxKind.PlusToken]: 'add',
@@ -59,6 +68,10 @@ const refusedSyntax: Partial<Readonly<Record<SyntaxKind, readonly [what: string,
   [SyntaxKind.BigIntLiteral]: ['a bigint', 'write a plain number'],
   [SyntaxKind.NonNullExpression]: ['a non-null assertion', 'a value of a kernel is never missing'],
   [SyntaxKind.DeleteExpression]: ['delete', 'a body has no effects'],
+  [SyntaxKind.RegularExpressionLiteral]: ['a regular expression', 'a body computes numbers and booleans'],
+  [SyntaxKind.YieldExpression]: ['yield', 'a body is computed at once'],
+  [SyntaxKind.TaggedTemplateExpression]: ['a template string', 'a body computes numbers and booleans'],
+  [SyntaxKind.ClassExpression]: ['a class', 'a body computes numbers and booleans'],
   [SyntaxKind.TypeOfExpression]: ['typeof', 'types are known at compile time'],
   [SyntaxKind.VoidExpression]: ['void', 'every function returns a value'],
 }
@@ -88,15 +101,22 @@ function foldLiterals(expr: Expr, node: Node): Expr {
   return typeof value === 'number' ? literal(value, node) : constant('bool', value)
 }
 
+/** What is made of each node. @throws Reported where one is refused, after all were tried */
+function all<T>(nodes: readonly Node[], lowering: Lowering, make: (node: Node, at: number) => T): readonly T[] {
+  const made = nodes.map((node, at) => lowering.attempt(() => ({ value: make(node, at) })))
+  return made.map((each) => {
+    if (each === undefined) throw new Reported()
+    return each.value
+  })
+}
+
 const branch = (place: Place): Place => (place.level === 'row' ? { ...place, level: 'branch' } : place)
 
 function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value {
   const token = node.getOperatorToken()
   const kind = token.getKind()
   if (isAssignment(kind)) {
-    const target = node.getLeft()
-    const bound = Node.isIdentifier(target) ? `${quote(target)} is assigned` : `${quote(node)} assigns`
-    return reject('mutable', node, `${bound}, but a body changes nothing`, 'name the new value with const')
+    return refuseAssignment(node)
   }
   const fn = operators[kind]
   if (fn === undefined) {
@@ -108,8 +128,10 @@ function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value
     )
   }
   const nodes = [node.getLeft(), node.getRight()] as const
-  const left = asScalar(lowering.evaluate(nodes[0], place), nodes[0])
-  const right = asScalar(lowering.evaluate(nodes[1], fn === 'and' || fn === 'or' ? branch(place) : place), nodes[1])
+  const left = lowering.attempt(() => asScalar(lowering.evaluate(nodes[0], place), nodes[0]))
+  const inner = fn === 'and' || fn === 'or' ? branch(place) : place
+  const right = lowering.attempt(() => asScalar(lowering.evaluate(nodes[1], inner), nodes[1]))
+  if (left === undefined || right === undefined) throw new Reported()
   return scalar(
     foldLiterals(fn === 'pow' ? power(left, right, nodes, node) : applyIntrinsic(fn, [left, right], nodes, node), node),
   )
@@ -117,7 +139,7 @@ function binary(node: BinaryExpression, place: Place, lowering: Lowering): Value
 
 function conditional(node: ConditionalExpression, place: Place, lowering: Lowering): Value {
   const nodes = [node.getCondition(), node.getWhenTrue(), node.getWhenFalse()]
-  const args = nodes.map((part, at) => asScalar(lowering.evaluate(part, at === 0 ? place : branch(place)), part))
+  const args = all(nodes, lowering, (part, at) => asScalar(lowering.evaluate(part, at === 0 ? place : branch(place)), part))
   const [condition] = nodes
   if (args[0]?.type !== 'bool' && condition !== undefined) {
     return reject('dtype', condition, `the condition ${quote(condition)} is a number`, 'compare it, as in a !== 0')
@@ -152,9 +174,11 @@ function record(node: ObjectLiteralExpression, place: Place, lowering: Lowering)
   for (const property of node.getProperties()) {
     if (Node.isPropertyAssignment(property) && !Node.isComputedPropertyName(property.getNameNode())) {
       const name = property.getName()
-      fields.set(name, lowering.evaluate(property.getInitializerOrThrow(), place, name))
+      const made = lowering.attempt(() => lowering.evaluate(property.getInitializerOrThrow(), place, name))
+      fields.set(name, made ?? refused)
     } else if (Node.isShorthandPropertyAssignment(property)) {
-      fields.set(property.getName(), resolveIdentifier(property.getNameNode(), place, lowering, property.getValueSymbol()))
+      const made = lowering.attempt(() => resolveIdentifier(property.getNameNode(), place, lowering, property.getValueSymbol()))
+      fields.set(property.getName(), made ?? refused)
     } else {
       const what = Node.isSpreadAssignment(property) ? 'an object spread' : `the property ${quote(property)}`
       reject('expression', property, `${what} is not part of the language`, 'name every field: { y: ... }')
@@ -166,6 +190,32 @@ function record(node: ObjectLiteralExpression, place: Place, lowering: Lowering)
 function refuse(node: Node): never {
   const [what, hint] = refusedSyntax[node.getKind()] ?? [node.getKindName(), 'a body holds arithmetic, comparisons, ?: and calls']
   return reject('expression', node, `${what} is not part of the language`, hint)
+}
+
+/** Refuses `x[m][c]`: elements are read by calling. */
+function refuseBrackets(node: ElementAccessExpression, { scope }: Place): never {
+  let base: Node = node
+  const indices: string[] = []
+  while (Node.isElementAccessExpression(base)) {
+    indices.unshift(base.getArgumentExpression()?.getText() ?? '')
+    base = base.getExpression()
+  }
+  const symbol = Node.isIdentifier(base) ? base.getSymbol() : undefined
+  const value = symbol === undefined ? undefined : lookUp(scope, symbol.compilerSymbol)
+  if (value?.kind === 'refused') throw new Reported()
+  if (value?.kind === 'access' || value?.kind === 'row')
+    reject(
+      'dynamicAccess',
+      node,
+      `${quote(base)} is ${describe(value)}, whose elements are read by calling it`,
+      `write ${quote(base)}(${indices.join(', ')})`,
+    )
+  return reject(
+    'dynamicAccess',
+    node,
+    `${quote(node)} picks a field while running`,
+    'name the field, or read an element by calling: x(m, c)',
+  )
 }
 
 function lower(node: Node, place: Place, lowering: Lowering, name?: string): Value {
@@ -180,19 +230,13 @@ function lower(node: Node, place: Place, lowering: Lowering, name?: string): Val
   if (Node.isArrowFunction(node)) return { kind: 'function', node, scope: place.scope }
   if (Node.isObjectLiteralExpression(node)) return record(node, place, lowering)
   if (Node.isPropertyAccessExpression(node)) return resolveProperty(node, place, lowering)
-  if (Node.isElementAccessExpression(node)) {
-    return reject(
-      'dynamicAccess',
-      node,
-      `${quote(node)} picks a field while running`,
-      'name the field, or read an element by calling: x(m, c)',
-    )
-  }
+  if (Node.isElementAccessExpression(node)) return refuseBrackets(node, place)
   if (Node.isCallExpression(node)) {
-    const callee = lowering.evaluate(node.getExpression(), place)
     if (node.hasQuestionDotToken())
       return reject('expression', node, 'an optional call is not part of the language', 'write a plain call')
-    const args = node.getArguments().map((arg) => lowering.evaluate(arg, place))
+    const callee = lowering.attempt(() => lowering.evaluate(node.getExpression(), place))
+    const args = all(node.getArguments(), lowering, (arg) => lowering.evaluate(arg, place))
+    if (callee === undefined) throw new Reported()
     return callValue(callee, args, node, place, lowering, name)
   }
   return refuse(node)

@@ -14,6 +14,7 @@ import {
 } from 'ts-morph'
 import { quote, reject } from './diagnostics.js'
 import { type FactoryScope, inFactory, noFactory } from './factory_scope.js'
+import { nameOf } from './statements.js'
 import { type Declarators, declares, follow, staticFields } from './static.js'
 
 type Factory = ArrowFunction | FunctionDeclaration
@@ -34,6 +35,19 @@ function functionOf(callee: Node): Factory | undefined {
   const symbol = found.getSymbol()
   const declaration = (symbol?.getAliasedSymbol() ?? symbol)?.getValueDeclaration()
   return Node.isFunctionDeclaration(declaration) ? declaration : undefined
+}
+
+/** What keeps a function from being a factory: where it is, and what it is. */
+export function obstacle(callee: Node): { readonly factory: Factory; readonly at: Node; readonly what: string } | undefined {
+  const factory = functionOf(callee)
+  const body = factory?.getBody()
+  if (factory === undefined || !Node.isBlock(body)) return undefined
+  const statements = body.getStatements()
+  const odd = statements.find(
+    (each, at) => !Node.isVariableStatement(each) && !(Node.isReturnStatement(each) && at === statements.length - 1),
+  )
+  const at = odd ?? statements.at(-1) ?? body
+  return { factory, at, what: odd === undefined ? 'its return' : nameOf(odd) }
 }
 
 /** The call whose value a function returns; undefined where it is none, or where more is done than declaring constants. */

@@ -3,11 +3,32 @@
  * it is computed once a row and keeps the author's name; inside an element it is bound to its expression, whose node all
  * uses share.
  */
-import { type BindingName, type Block, Node, type ParameterDeclaration, SyntaxKind, VariableDeclarationKind } from 'ts-morph'
+import {
+  type BindingElement,
+  type BindingName,
+  type Block,
+  Node,
+  type ParameterDeclaration,
+  type Statement,
+  SyntaxKind,
+  type VariableDeclaration,
+} from 'ts-morph'
 import type { Expr } from '../ir/expr.js'
 import { quote, reject } from './diagnostics.js'
+import { Reported } from './refusals.js'
 import { placeRow } from './rows.js'
-import { describe, type FunctionNode, innerScope, type Lowering, type Place, type Value, type ValueOf } from './values.js'
+import { followsFromVariable, refuseStatement, refuseVariable, returnsSomewhere } from './statements.js'
+import {
+  describe,
+  type FunctionNode,
+  innerScope,
+  type Lowering,
+  lookUp,
+  type Place,
+  refused,
+  type Value,
+  type ValueOf,
+} from './values.js'
 
 const functionName = (node: FunctionNode): string => {
   if (Node.isFunctionDeclaration(node)) return node.getName() ?? 'default'
@@ -38,33 +59,56 @@ function settle(value: Value, name: string, place: Place, lowering: Lowering): V
   return { kind: 'scalar', expr: { kind: 'local', type, name: local } }
 }
 
+/** Binds every name of a pattern to what was refused. */
+function bindRefused(name: BindingName, place: Place): void {
+  if (Node.isIdentifier(name)) bindSymbol(name, refused, place)
+  else for (const element of name.getElements()) if (Node.isBindingElement(element)) bindRefused(element.getNameNode(), place)
+}
+
+function bindSymbol(name: Node, value: Value, place: Place): void {
+  const symbol = name.getSymbol()
+  if (symbol !== undefined) place.scope.bindings.set(symbol.compilerSymbol, value)
+}
+
 /** Binds a name or the fields of an object pattern. */
-function bindName(name: BindingName, value: Value, place: Place): void {
+function bindName(name: BindingName, value: Value, place: Place, lowering: Lowering): void {
   if (Node.isIdentifier(name)) {
-    const symbol = name.getSymbol()
-    if (symbol !== undefined) place.scope.bindings.set(symbol.compilerSymbol, value)
+    bindSymbol(name, value, place)
+    return
+  }
+  if (value.kind === 'refused') {
+    bindRefused(name, place)
     return
   }
   const hint = 'take fields by name: ({ x, gamma }, { n, eps })'
   if (!Node.isObjectBindingPattern(name) || value.kind !== 'record') {
+    bindRefused(name, place)
     reject('parameter', name, `${quote(name)} cannot take ${describe(value)} apart`, hint)
   }
   for (const element of name.getElements()) {
-    if (element.getDotDotDotToken() !== undefined || element.getInitializer() !== undefined) {
-      reject('parameter', element, `${quote(element)}: a pattern has neither rest nor default`, hint)
-    }
-    const property = element.getPropertyNameNode() ?? element.getNameNode()
-    const field = value.fields.get(property.getText())
-    if (field === undefined) {
-      reject(
-        'unknownIdentifier',
-        property,
-        `there is no ${quote(property)} to take`,
-        `there are ${[...value.fields.keys()].join(', ')}`,
-      )
-    }
-    bindName(element.getNameNode(), field, place)
+    const field = lowering.attempt(() => fieldFor(element, value))
+    if (field === undefined) bindRefused(element.getNameNode(), place)
+    else lowering.attempt(() => bindName(element.getNameNode(), field, place, lowering))
   }
+}
+
+/** What an element of a pattern takes out of an object. */
+function fieldFor(element: BindingElement, { fields }: ValueOf<'record'>): Value {
+  const rest = element.getDotDotDotToken() !== undefined
+  if (rest || element.getInitializer() !== undefined)
+    reject(
+      'parameter',
+      element,
+      `${quote(element)}: a pattern has ${rest ? 'no rest' : 'no default'}`,
+      rest
+        ? 'take fields by name: ({ x, gamma }, { n, eps })'
+        : 'every field is there: an attribute has its default in attrs of the op',
+    )
+  const property = element.getPropertyNameNode() ?? element.getNameNode()
+  return (
+    fields.get(property.getText()) ??
+    reject('unknownIdentifier', property, `there is no ${quote(property)} to take`, `there are ${[...fields.keys()].join(', ')}`)
+  )
 }
 
 /** Whether a parameter is worth a `let`: it is read more than once, or from a loop. */
@@ -85,40 +129,55 @@ function checkParameter(parameter: ParameterDeclaration): void {
     reject('parameter', parameter, `parameter ${quote(parameter)} is ${form}`, 'write plain parameters and pass every argument')
 }
 
-const statementHints: Partial<Readonly<Record<SyntaxKind, string>>> = {
-  [SyntaxKind.IfStatement]: 'write condition ? a : b',
-  [SyntaxKind.ForStatement]: 'reduce with sum, max, min, or make a row(n, (c) => ...)',
-  [SyntaxKind.ForOfStatement]: 'reduce with sum, max, min, or make a row(n, (c) => ...)',
-  [SyntaxKind.WhileStatement]: 'reduce with sum, max, min, or make a row(n, (c) => ...)',
-  [SyntaxKind.ExpressionStatement]: 'a body has no effects: give the value a name with const',
-  [SyntaxKind.FunctionDeclaration]: 'write it as a const arrow function, or at module level',
-  [SyntaxKind.ReturnStatement]: 'return once, at the end; choose with condition ? a : b',
+/** Gives what a declaration names its value; where that is refused, what reads it ends without a word. */
+function declareConst(declaration: VariableDeclaration, place: Place, lowering: Lowering): void {
+  const nameNode = declaration.getNameNode()
+  const name = declaration.getName()
+  const value = lowering.attempt(() => {
+    const initializer = declaration.getInitializer()
+    // Of one that may be assigned later, that is what is refused.
+    if (initializer === undefined && declaration.getVariableStatement()?.getDeclarationKind() !== 'const') throw new Reported()
+    if (initializer === undefined) return reject('statement', declaration, `${name} has no value`, 'give it one')
+    return settle(lowering.evaluate(initializer, place, name), name, place, lowering)
+  })
+  if (value === undefined) bindRefused(nameNode, place)
+  else bindName(nameNode, value, place, lowering)
 }
 
-/** The result of a block: constants, then `return`. */
+/** Refuses a statement, unless it follows from what was refused before it. */
+function refuseOther(statement: Statement, place: Place): true {
+  if (followsFromVariable(statement)) return true
+  if (Node.isFunctionDeclaration(statement)) bindSymbol(statement.getNameNode() ?? statement, refused, place)
+  if (Node.isExpressionStatement(statement) && readsRefused(statement, place)) return true
+  return refuseStatement(statement)
+}
+
+const readsRefused = (statement: Statement, { scope }: Place): boolean =>
+  statement.getDescendantsOfKind(SyntaxKind.Identifier).some((name) => {
+    const symbol = name.getSymbol()
+    return symbol !== undefined && lookUp(scope, symbol.compilerSymbol)?.kind === 'refused'
+  })
+
+/** The result of a block: constants, then `return`. Every statement is tried. */
 function runBlock(block: Block, place: Place, lowering: Lowering, wanted?: string): Value {
   const statements = block.getStatements()
   const last = statements.at(-1)
+  let isRefused = false
   for (const statement of statements) {
-    if (Node.isVariableStatement(statement)) {
-      const kind = statement.getDeclarationKind()
-      if (kind !== VariableDeclarationKind.Const)
-        reject('statement', statement, `${kind} is not part of the language`, 'use const')
-      for (const declaration of statement.getDeclarations()) {
-        const name = declaration.getName()
-        const initializer =
-          declaration.getInitializer() ?? reject('statement', declaration, `${name} has no value`, 'give it one')
-        bindName(declaration.getNameNode(), settle(lowering.evaluate(initializer, place, name), name, place, lowering), place)
-      }
-    } else if (!Node.isReturnStatement(statement) || statement !== last) {
-      const hint = statementHints[statement.getKind()] ?? 'a function holds const declarations and one return at its end'
-      reject('statement', statement, `${statement.getKindName()} is not part of the language`, hint)
-    }
+    if (Node.isReturnStatement(statement) && statement === last) continue
+    const done = lowering.attempt(() => {
+      if (!Node.isVariableStatement(statement)) return refuseOther(statement, place)
+      for (const declaration of statement.getDeclarations()) declareConst(declaration, place, lowering)
+      refuseVariable(statement)
+      return true
+    })
+    isRefused ||= done === undefined
   }
   const result = Node.isReturnStatement(last) ? last.getExpression() : undefined
-  return result === undefined
-    ? reject('statement', block, 'the function returns nothing', 'end it with return and a value')
-    : lowering.evaluate(result, place, wanted)
+  if (result !== undefined) return lowering.evaluate(result, place, wanted)
+  // A return inside a statement that was refused is part of that mistake.
+  if (isRefused && (returnsSomewhere(block) || statements.length === 1)) throw new Reported()
+  return reject('statement', block, 'the function returns nothing', 'end it with return and a value')
 }
 
 /** Inlines a call. */
@@ -141,7 +200,8 @@ export function callFunction(
     )
   }
   if (node.isAsync() || (Node.isFunctionDeclaration(node) && node.isGenerator())) {
-    reject('expression', at, `${functionName(node)} is async or a generator`, 'write an ordinary function')
+    const what = node.isAsync() ? 'async' : 'a generator'
+    reject('expression', at, `${functionName(node)} is ${what}`, 'write an ordinary function: a body is computed at once')
   }
   const parameters = node.getParameters()
   parameters.forEach(checkParameter)
@@ -160,7 +220,7 @@ export function callFunction(
     if (arg === undefined) return
     const name = parameter.getName()
     const keep = arg.kind === 'scalar' && !isReadOften(node, name)
-    bindName(parameter.getNameNode(), keep ? arg : settle(arg, name, place, lowering), inner)
+    bindName(parameter.getNameNode(), keep ? arg : settle(arg, name, place, lowering), inner, lowering)
   })
   lowering.stack.push(node)
   const body = node.getBody()

@@ -10,6 +10,7 @@ import { simplifyExpr } from '../ir/simplify.js'
 import { verifyLayout } from '../ir/verify.js'
 import { quote, reject } from './diagnostics.js'
 import { lowering } from './lowering.js'
+import { Refusals } from './refusals.js'
 import { asScalar } from './scalars.js'
 import { staticFields, staticString, staticStrings } from './static.js'
 import { describe, innerScope, scalar, type Value } from './values.js'
@@ -22,13 +23,14 @@ const record = (names: readonly string[], make: (name: string) => Expr, node: No
 
 /** One of the layout's functions applied to its indices and extents. */
 function apply(node: Node, what: string, args: readonly Value[]): Expr {
-  const context = lowering([], node)
+  const refusals = new Refusals()
+  const context = lowering([], node, refusals)
   const place = { scope: innerScope(), level: 'element' } as const
   const fn = context.evaluate(node, place)
   if (fn.kind !== 'function')
     return reject('signature', node, `${what} is ${describe(fn)}, not a function`, 'write (i, n) => ...')
   const given = args.slice(0, fn.node.getParameters().length)
-  const expr = asScalar(context.call(fn, given, node, place), node)
+  const expr = refusals.finish(() => asScalar(context.call(fn, given, node, place), node))
   if (expr.type === 'i32') return simplifyExpr(expr)
   const body = fn.node.getBody() ?? node
   return reject(

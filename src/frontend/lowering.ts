@@ -6,13 +6,15 @@ import { callValue } from './calls.js'
 import { reject } from './diagnostics.js'
 import { evaluate } from './expressions.js'
 import { nestingHint } from './nesting.js'
+import type { Refusals } from './refusals.js'
 import { type Lowering, uniqueNames } from './values.js'
 
 /**
  * A fresh lowering. Statements are appended to `body`; `taken` are the names values may not get. What is too large is refused at the
  * innermost place of `root`, the declaration's function, that leads to it: it may be written in a function that is called there.
+ * @param refusals where everything else that is refused is kept
  */
-export function lowering(body: Stmt[], root: Node, taken: Iterable<string> = []): Lowering {
+export function lowering(body: Stmt[], root: Node, refusals: Refusals, taken: Iterable<string> = []): Lowering {
   const path: Node[] = []
   let expressions = 0
   const place = (): Node => {
@@ -44,11 +46,19 @@ export function lowering(body: Stmt[], root: Node, taken: Iterable<string> = [])
     spans: new Map(),
     loops: new Map(),
     stack: [],
-    mark: () => {
+    attempt: (action) => {
       const [depth, calls] = [path.length, self.stack.length]
+      const result = refusals.attempt(action)
+      path.length = depth
+      self.stack.length = calls
+      return result
+    },
+    mark: () => {
+      const [depth, calls, count] = [path.length, self.stack.length, refusals.count]
       return () => {
         path.length = depth
         self.stack.length = calls
+        refusals.forget(count)
       }
     },
   }

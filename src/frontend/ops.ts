@@ -11,10 +11,11 @@ import { stmtExprs, visitKernel } from '../ir/walk.js'
 import { checkTeams, sortedDims } from './argsort.js'
 import { lowerBody } from './bodies.js'
 import { reject } from './diagnostics.js'
+import { Refusals } from './refusals.js'
 import { readSignature, type Signature, type SignatureContext } from './signature.js'
 
 /** Refuses what the signature declares and nothing uses. */
-function checkUnused(signature: Signature, kernel: Kernel): void {
+function checkUnused(signature: Signature, kernel: Kernel, refusals: Refusals): void {
   const used = new Set<string>(
     kernel.tensors.flatMap(({ dims, dtype }) => [...dims, typeof dtype === 'string' ? dtype : dtype.param]),
   )
@@ -30,13 +31,15 @@ function checkUnused(signature: Signature, kernel: Kernel): void {
   ]
   for (const [what, names] of declared) {
     for (const name of names) {
-      if (!used.has(name))
+      if (used.has(name)) continue
+      refusals.attempt(() =>
         reject(
           'unused',
           signature.written.get(name) ?? signature.nameNode,
           `${what} ${name} of ${signature.name} is never used`,
           'use it or remove it',
-        )
+        ),
+      )
     }
   }
 }
@@ -84,15 +87,25 @@ function checkUpdates(kernel: Kernel, writtenAt: (output: string) => Node): void
   }
 }
 
-/** Lowers `op(name, { ... })`. @throws Rejection at what the author wrote; an internal error if a pass is wrong. */
+/** Lowers `op(name, { ... })`. @throws Refused with all that is wrong with what the author wrote; an internal error if a pass is wrong. */
 export function lowerOp(
   declaration: CallExpression,
   source: SourceSpan,
   context: SignatureContext,
 ): { readonly kernel: Kernel; readonly nameNode: Node } {
-  const signature = readSignature(declaration, context)
+  const refusals = new Refusals()
+  return refusals.finish(() => lower(declaration, source, context, refusals))
+}
+
+function lower(
+  declaration: CallExpression,
+  source: SourceSpan,
+  context: SignatureContext,
+  refusals: Refusals,
+): { readonly kernel: Kernel; readonly nameNode: Node } {
+  const signature = readSignature(declaration, context, refusals)
   const { name, dims, types, attrs, tensors, nameNode } = signature
-  const { values, ...lowered } = lowerBody(signature)
+  const { values, ...lowered } = lowerBody(signature, refusals)
   const kernel: Kernel = { name, source, dims, types, attrs, tensors, ...lowered }
   checkSize(kernel, values, nameNode)
   checkTeams(kernel, nameNode)
@@ -100,7 +113,7 @@ export function lowerOp(
   const simple = simplifyKernel(kernel)
   verifyKernel(simple, 'simplification')
   checkDivisors(signature, simple)
-  checkUnused(signature, simple)
+  checkUnused(signature, simple, refusals)
   checkUpdates(simple, (output) => values.get(output) ?? nameNode)
   const { facts } = signature
   // What is stated counts: a body may allow more than makes sense.

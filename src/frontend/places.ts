@@ -5,7 +5,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Node, Project, type SourceFile } from 'ts-morph'
-import { HeddleError, type Place, type Subject, type Written } from '../errors.js'
+import { HeddleError, type Place, type Subject, together, type Written } from '../errors.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { frameOf } from './diagnostics.js'
@@ -34,7 +34,11 @@ export class Places {
 
   /** The error with its place in front, as far as that is known: of what it is about, else of its own stack. */
   located(error: unknown, declared: Declared = { graphs: {}, plans: [] }): unknown {
-    if (!isRefusal(error) || error.places.length > 0) return error
+    if (!isRefusal(error)) return error
+    // Several are placed one by one.
+    if (error.all.length > 0)
+      return together(error.all.flatMap((each) => this.located(each, declared)).filter((each) => each instanceof HeddleError))
+    if (error.places.length > 0) return error
     const { about = {} } = error
     const places = this.#subject(about, declared)
     const thrown = places.length === 0 ? this.#refined(this.#maps.placeOf(error.stack), about.path) : undefined

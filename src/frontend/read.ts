@@ -4,7 +4,7 @@
  */
 import { join, relative } from 'node:path'
 import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
-import { usageError } from '../errors.js'
+import { rejectedSpecs } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
@@ -13,6 +13,7 @@ import { lowerLayout } from './layouts.js'
 import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, openProject, type SpecProject, specFiles, standardFiles } from './project.js'
+import { Refused } from './refusals.js'
 
 export interface ReadOptions {
   /** The project's folder; paths in diagnostics and kernels are relative to it. */
@@ -62,13 +63,14 @@ function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refuse
   })
 }
 
-/** The refusal that an action ends with; undefined where it does not. */
-function refusalOf(action: () => void): Rejection | undefined {
+/** The refusals that an action ends with; none where it does not. */
+function refusalsOf(action: () => void): readonly Rejection[] {
   try {
     action()
-    return undefined
+    return []
   } catch (error) {
-    if (error instanceof Rejection) return error
+    if (error instanceof Rejection) return [error]
+    if (error instanceof Refused) return error.rejections
     throw error
   }
 }
@@ -79,6 +81,18 @@ interface Rejected {
 }
 
 const isFunctionLike = (node: Node): boolean => Node.isArrowFunction(node) || Node.isFunctionDeclaration(node)
+
+/** How an op that no exported const holds is written, by what is around it. */
+function unexportedHint(kind: string, call: CallExpression, around: Node | undefined): string {
+  const isArgument = around !== undefined && Node.isCallExpression(around.getParent())
+  const isLooped = call.getFirstAncestor(Node.isIterationStatement) !== undefined
+  if (isArgument || isLooped)
+    return `a module is read, not run: write export const name = ${kind}(...) for each, or call a function that returns ${kind}(...)`
+  if (around !== undefined) return 'export what the function makes: export const name = make(...)'
+  if (Node.isPropertyAssignment(call.getParent()))
+    return `write export const ${call.getParentIfKindOrThrow(SyntaxKind.PropertyAssignment).getName()} = ${kind}(...), and name it in the object`
+  return `write export const name = ${kind}(...)`
+}
 
 const uniqueHint = 'names are unique in the project'
 
@@ -116,23 +130,24 @@ export function readProject(
     kernels.set(kernel.name, kernel)
   }
   const returned = new Set<CallExpression>()
+  const refusedFactories = new Set<Node>()
   const read = (declaration: Declaration): void => {
     const { kind, call, isExported } = declaration
     // What functions return is read where they are called.
     if (!isExported && returned.has(call)) return
     if (!isExported) {
-      const isInside = call.getFirstAncestor(isFunctionLike) !== undefined
-      const hint = isInside
-        ? 'export what the function makes: export const name = make(...)'
-        : `write export const name = ${kind}(...)`
+      const around = call.getFirstAncestor(isFunctionLike)
+      // What is wrong with the function was said where it is called.
+      if (around !== undefined && refusedFactories.has(around)) return
+      const hint = unexportedHint(kind, call, around)
       reject('notExported', call, `this ${kind} is not the value of an exported const`, hint)
     }
     if (kind === 'layout') layoutOf(call)
     else whileReading(declaration, placeOf, () => readOp(declaration))
   }
   const refuse = (node: Node, action: () => void): void => {
-    const refusal = refusalOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
-    if (refusal !== undefined) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
+    const refusals = refusalsOf(() => guarded(action, (failure) => reject('typeScript', node, failure, failureHint)))
+    for (const refusal of refusals) rejected.push({ declaration: node, diagnostic: toDiagnostic(refusal, project.fileName) })
   }
 
   const reexported = new Set(sources.flatMap(exportsOf).map(({ compilerSymbol }) => compilerSymbol))
@@ -153,7 +168,7 @@ export function readProject(
       else standard.push(kernel)
     }
   }
-  const made = new Map(sources.map((file) => [file, madeIn(file, declarators, refuse)]))
+  const made = new Map(sources.map((file) => [file, madeIn(file, declarators, refuse, refusedFactories)]))
   for (const { call } of [...made.values()].flat()) returned.add(call)
   for (const file of sources) {
     for (const declaration of [...declarationsIn(file, declarators), ...(made.get(file) ?? [])].filter(isWanted)) {
@@ -165,10 +180,10 @@ export function readProject(
   const ofTypeScript = sources.flatMap((file): Diagnostic[] => {
     if (only !== undefined && !seen.has(file)) return []
     let errors: Diagnostic[] = []
-    const refusal = refusalOf(() => {
+    const refusals = refusalsOf(() => {
       errors = typeErrors(file, project, rejected)
     })
-    return refusal === undefined ? errors : [toDiagnostic(refusal, project.fileName)]
+    return [...errors, ...refusals.map((refusal) => toDiagnostic(refusal, project.fileName))]
   })
   const diagnostics = [...distinct.values(), ...ofTypeScript]
   const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
@@ -203,7 +218,7 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
     const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
     return { file: relative(folder, call.getSourceFile().getFilePath()).replaceAll('\\', '/'), line, column }
   }
-  const ignoring = (_: CallExpression, action: () => void): void => void refusalOf(action)
+  const ignoring = (_: CallExpression, action: () => void): void => void refusalsOf(action)
   const kernels: Kernel[] = []
   for (const file of files) {
     for (const declaration of [...declarationsIn(file, declarators), ...madeIn(file, declarators, ignoring)]) {
@@ -230,10 +245,12 @@ export const readSpecsOrThrow = ({ root, specs, tsconfig, files, only }: ReadOpt
 export function readProjectOrThrow(...reading: Parameters<typeof readProject>): Omit<Specs, 'diagnostics'> {
   const { diagnostics, ...read } = readProject(...reading)
   if (diagnostics.length > 0) {
-    const count = diagnostics.length === 1 ? '1 error' : `${diagnostics.length} errors`
-    throw usageError('frontend.rejected', `${count} in the specs\n\n${diagnostics.map(printDiagnostic).join('\n\n')}`, {
-      places: diagnostics.map(({ file, line, column, code, message }) => ({ file, line, column, code, message })),
-    })
+    throw rejectedSpecs(
+      diagnostics.map((diagnostic) => {
+        const { frame: _, ...place } = diagnostic
+        return { text: printDiagnostic(diagnostic), place }
+      }),
+    )
   }
   return read
 }

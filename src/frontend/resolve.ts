@@ -4,12 +4,13 @@
  */
 import { Node, type PropertyAccessExpression, type Symbol as TsSymbol, VariableDeclarationKind } from 'ts-morph'
 import { f32 } from '../ir/build.js'
-import { isIntrinsicName } from '../ir/intrinsics.js'
 import { own } from '../ir/own.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, Rejection, reject } from './diagnostics.js'
 import { givenFor, isFactoryBlock } from './factory_scope.js'
-import { type Brand, describe, innerScope, type Lowering, lookUp, type Place, scalar, type Value } from './values.js'
+import { callableHint, globalConstants, insteadOf, insteadOfMember, refuseGlobalMember, staticObjects } from './javascript.js'
+import { Reported } from './refusals.js'
+import { type Brand, describe, innerScope, type Lowering, lookUp, type Place, scalar, usable, type Value } from './values.js'
 
 /** Reads the brand of src/lang/intrinsics.ts from the type of an expression. */
 export function readBrand(node: Node): Brand | undefined {
@@ -21,37 +22,9 @@ export function readBrand(node: Node): Brand | undefined {
 const isAmbient = (symbol: TsSymbol | undefined): boolean =>
   symbol?.getDeclarations().some((declaration) => declaration.getSourceFile().isDeclarationFile()) ?? false
 
-const globalConstants: Readonly<Record<string, number>> = { Infinity: Number.POSITIVE_INFINITY, NaN: Number.NaN }
-
-const staticObjects: Readonly<Record<string, Readonly<Record<string, number>>>> = {
-  Math: {
-    E: Math.E,
-    LN2: Math.LN2,
-    LN10: Math.LN10,
-    LOG2E: Math.LOG2E,
-    LOG10E: Math.LOG10E,
-    PI: Math.PI,
-    SQRT1_2: Math.SQRT1_2,
-    SQRT2: Math.SQRT2,
-  },
-  Number: {
-    POSITIVE_INFINITY: Number.POSITIVE_INFINITY,
-    NEGATIVE_INFINITY: Number.NEGATIVE_INFINITY,
-    NaN: Number.NaN,
-    EPSILON: Number.EPSILON,
-  },
-}
-
-/** `Math` functions whose counterpart has another name. */
-const renamed: Readonly<Record<string, string>> = { max: 'maximum', min: 'minimum', trunc: 'toInt' }
-
-function refuseGlobalMember(node: PropertyAccessExpression): never {
-  const member = own(renamed, node.getName()) ?? node.getName()
-  const hint = isIntrinsicName(member)
-    ? `import { ${member} } from 'heddle' and call ${member}(...)`
-    : 'a body may call the functions of heddle and functions of the same subset'
-  return reject('callee', node, `${quote(node)} has no counterpart on a device`, hint)
-}
+/** Whether a declaration file of the project or of a package says it, rather than TypeScript's own. */
+const isDeclaredHere = (symbol: TsSymbol): boolean =>
+  symbol.getDeclarations().every((declaration) => !/\/lib\.[\w.]+\.d\.ts$/.test(declaration.getSourceFile().getFilePath()))
 
 /** A module's declaration as a value. Only constants known at compile time and functions have one. */
 function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
@@ -61,15 +34,14 @@ function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
   if (argument !== undefined) return knownValue(argument, node, lowering)
   if (Node.isFunctionDeclaration(declaration) && Node.isSourceFile(declaration.getParent())) {
     if (declaration.getBody() === undefined) {
-      return reject(
-        'callee',
-        node,
-        `${name} has no body to compile`,
-        'a body may call the functions of heddle and functions of the same subset',
-      )
+      return isAmbient(symbol)
+        ? reject('callee', node, `${name} has no counterpart on a device`, insteadOf(name))
+        : reject('callee', node, `${name} has no body to compile`, callableHint)
     }
     return { kind: 'function', node: declaration, scope: innerScope() }
   }
+  if (isAmbient(symbol) && !isDeclaredHere(symbol))
+    return reject('callee', node, `${name} has no counterpart on a device`, insteadOf(name))
   if (!Node.isVariableDeclaration(declaration)) {
     return reject(
       'runtimeValue',
@@ -102,29 +74,33 @@ function moduleValue(symbol: TsSymbol, node: Node, lowering: Lowering): Value {
 
 /** The value that `node` has by what is written for it. @throws Rejection where that takes running the module */
 function knownValue(written: Node, node: Node, lowering: Lowering): Value {
-  return (
-    constantOf(written, lowering) ??
-    reject(
-      'runtimeValue',
-      node,
-      `${quote(node)} is not a constant known at compile time: it is ${quote(written)}`,
-      'pass it as an attribute of the op, or write a number',
-    )
+  const { value, reason } = constantOf(written, lowering)
+  if (value !== undefined) return value
+  // A function that a device does not have is refused where the author passes it on.
+  if (reason?.refusal === 'callee' && reason.node === written) throw reason
+  return reject(
+    'runtimeValue',
+    node,
+    `${quote(node)} is not a constant known at compile time: it is ${quote(written)}`,
+    'pass it as an attribute of the op, or write a number',
   )
 }
 
 /** The value of a module-level initializer; undefined if it takes running the module to know it. */
-function constantOf(initializer: Node, lowering: Lowering): Value | undefined {
+function constantOf(
+  initializer: Node,
+  lowering: Lowering,
+): { readonly value?: Value | undefined; readonly reason?: Rejection | undefined } {
   const restore = lowering.mark()
   try {
     const value = lowering.evaluate(initializer, { scope: innerScope(), level: 'element' })
-    if (value.kind !== 'scalar') return value
+    if (value.kind !== 'scalar') return { value }
     const expr = simplifyExpr(value.expr)
-    return expr.kind === 'const' ? scalar(expr) : undefined
+    return { value: expr.kind === 'const' ? scalar(expr) : undefined }
   } catch (error) {
-    if (!(error instanceof Rejection)) throw error
+    if (!(error instanceof Rejection || error instanceof Reported)) throw error
     restore()
-    return undefined
+    return { reason: error instanceof Rejection ? error : undefined }
   }
 }
 
@@ -149,7 +125,7 @@ export function resolveIdentifier(node: Node, place: Place, lowering: Lowering, 
     reject('unknownIdentifier', node, `unknown identifier ${name}`, 'declare it, or import it from its module')
   if (symbol === undefined) return unknown()
   const bound = lookUp(place.scope, symbol.compilerSymbol)
-  if (bound !== undefined) return bound
+  if (bound !== undefined) return usable(bound)
   const brand = readBrand(node)
   if (brand !== undefined) return { kind: 'brand', brand }
   const global = own(globalConstants, name)
@@ -186,11 +162,15 @@ export function resolveProperty(node: PropertyAccessExpression, place: Place, lo
     return { kind: 'monoid', definition: object, does: brand.name }
   const value = lowering.evaluate(object, place)
   const field = value.kind === 'record' ? value.fields.get(node.getName()) : undefined
-  if (field !== undefined) return field
+  if (field !== undefined) return usable(field)
   return reject(
     'unknownIdentifier',
     node.getNameNode(),
     `${quote(object)} is ${describe(value)} without a field ${node.getName()}`,
-    value.kind === 'record' ? `its fields are ${[...value.fields.keys()].join(', ')}` : 'read elements by calling: x(m, c)',
+    value.kind === 'record'
+      ? `its fields are ${[...value.fields.keys()].join(', ')}`
+      : value.kind === 'scalar'
+        ? 'a number has no fields: compute with the functions of heddle'
+        : insteadOfMember(quote(object), node.getName()),
   )
 }

@@ -9,7 +9,7 @@ import type { Expr } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import { simplifyExpr } from '../ir/simplify.js'
 import { quote, reject } from './diagnostics.js'
-import { describe, type Lowering, scalar, type Value } from './values.js'
+import { describe, type Lowering, scalar, usable, type Value } from './values.js'
 
 /** The node an argument was written at; the call itself where it is not written as a call. */
 export const argumentAt = (node: Node, at: number): Node =>
@@ -24,7 +24,8 @@ export const mismatchHints: Readonly<Record<string, string>> = {
 }
 
 /** The scalar a value is. @throws refusal of kind `row` or `dtype` for anything else. */
-export function asScalar(value: Value, node: Node): Expr {
+export function asScalar(given: Value, node: Node): Expr {
+  const value = usable(given)
   if (value.kind === 'scalar') return value.expr
   if (value.kind === 'row' || value.kind === 'pendingRow') {
     return reject(

@@ -6,7 +6,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { usageError } from '../errors.js'
+import { HeddleError, together, usageError } from '../errors.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { own } from '../ir/own.js'
@@ -48,10 +48,22 @@ export async function readSearched(
   const folder = shippedFolder(project, root)
   // A project without specs has the shipped ones, where those are asked for.
   const isEmpty = shipped && folder !== undefined && !existsSync(resolve(root, specs))
-  const read = isEmpty ? readProjectOrThrow(project, [], nothing) : readProjectOrThrow(project, [specs])
-  const declared = await readDeclarations(root, specs)
+  const [read, declared] = await allOf([
+    () => (isEmpty ? readProjectOrThrow(project, [], nothing) : readProjectOrThrow(project, [specs])),
+    () => readDeclarations(root, specs),
+  ])
   if (folder === undefined) return { ...read, ...declared, graphs: withApplied(declared, declared.applied), hidden: [] }
   return behind(project, folder, read, declared, { shipped: shipped && graphs, ops })
+}
+
+/** What two actions return. @throws one error of what they ended in */
+async function allOf<A, B>([first, second]: readonly [() => A, () => Promise<B>]): Promise<readonly [A, B]> {
+  const settled = await Promise.allSettled([(async () => first())(), second()])
+  const reasons = settled.flatMap((each): unknown[] => (each.status === 'rejected' ? [each.reason] : []))
+  const [a, b] = settled
+  if (a.status === 'fulfilled' && b.status === 'fulfilled') return [a.value, b.value]
+  const other = reasons.find((reason) => !(reason instanceof HeddleError))
+  throw other ?? together(reasons.filter((reason) => reason instanceof HeddleError))
 }
 
 /** The graphs that count as the project's: those it exports, and those its programs apply. */

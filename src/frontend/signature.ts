@@ -5,9 +5,10 @@ import type { Facts } from '../ir/facts/facts.js'
 import type { AttrParam, DTypeRef, TensorParam } from '../ir/kernel.js'
 import { type Layout, rowMajor } from '../ir/layout.js'
 import { kernelName } from '../ir/op_name.js'
-import { inherited, isInherited } from '../ir/own.js'
+import { inherited, isInherited, own } from '../ir/own.js'
 import { quote, reject } from './diagnostics.js'
 import { readFacts } from './facts.js'
+import type { Refusals } from './refusals.js'
 import {
   type Declarators,
   declares,
@@ -28,6 +29,8 @@ export interface Signature {
   /** As stated. */
   readonly facts: Facts
   readonly body: Node
+  /** Names of tensors and attributes that were refused. */
+  readonly refused: ReadonlySet<string>
   /** Where each dimension, type parameter, tensor and attribute is declared. */
   readonly written: ReadonlyMap<string, Node>
   /** Where the op's name is written. */
@@ -45,26 +48,50 @@ export interface SignatureContext {
 
 type Types = Record<string, readonly DType[]>
 
-function readTypes(field: Field | undefined): Types {
+/** A type parameter that is refused holds what is left of it, so that nothing follows from that. */
+function readTypes(field: Field | undefined, refusals: Refusals): Types {
   const types: Types = {}
-  for (const [param, { value, key }] of field === undefined ? [] : staticFields(field.value)) {
-    const choices = staticStrings(value).map(({ text, node }) =>
-      isDType(text)
-        ? text
-        : reject('storageType', node, `unknown storage type ${text}`, `storage types are ${dtypes.join(', ')}`),
-    )
-    const scalars = new Set(choices.map((choice) => dtypeInfo[choice].scalar))
-    if (scalars.size !== 1) {
-      reject(
-        'storageType',
-        key,
-        `type parameter ${param} holds ${choices.length === 0 ? 'nothing' : 'floats and integers'}: ${choices.join(', ')}`,
-        'a body has one scalar type: declare a parameter for each',
-      )
-    }
+  for (const [param, given] of field === undefined ? [] : staticFields(field.value)) {
+    const choices: DType[] = []
     types[param] = choices
+    refusals.attempt(() => readChoices(param, given, choices, refusals))
+    if (choices.length === 0) choices.push('f32')
   }
   return types
+}
+
+function readChoices(param: string, { value, key }: Field, choices: DType[], refusals: Refusals): void {
+  const before = refusals.count
+  for (const { text, node } of staticStrings(value)) {
+    if (isDType(text)) choices.push(text)
+    else
+      refusals.attempt(() =>
+        reject('storageType', node, `unknown storage type ${text}`, `storage types are ${dtypes.join(', ')}`),
+      )
+  }
+  if (refusals.count > before) return
+  const scalars = new Set(choices.map((choice) => dtypeInfo[choice].scalar))
+  if (scalars.size !== 1)
+    reject(
+      'storageType',
+      key,
+      `type parameter ${param} holds ${choices.length === 0 ? 'nothing' : 'floats and integers'}: ${choices.join(', ')}`,
+      'a body has one scalar type: declare a parameter for each',
+    )
+}
+
+/** What other tools call storage types. */
+const aliases: Readonly<Record<string, DType>> = {
+  float32: 'f32',
+  float: 'f32',
+  number: 'f32',
+  float16: 'f16',
+  half: 'f16',
+  bfloat16: 'bf16',
+  int32: 'i32',
+  int: 'i32',
+  int8: 'i8',
+  uint8: 'u8',
 }
 
 function readDType(node: Node, types: Types): DTypeRef {
@@ -73,11 +100,12 @@ function readDType(node: Node, types: Types): DTypeRef {
   if (isDType(text)) return text
   const params = Object.keys(types)
   const declared = params.length > 0 ? `; the op declares ${params.join(', ')}` : ''
+  const meant = own(aliases, text)
   return reject(
     'storageType',
     node,
     `${text} is neither a storage type nor a declared type parameter`,
-    `storage types are ${dtypes.join(', ')}${declared}`,
+    `${meant === undefined ? '' : `write ${meant}; `}storage types are ${dtypes.join(', ')}${declared}`,
   )
 }
 
@@ -98,6 +126,13 @@ function readTensor(
     return reject('signature', declaration, `${name} needs a storage type and dimensions`, "write tensor('T', 'm n')")
   }
   const text = staticString(dimsNode)
+  if (text.includes(','))
+    reject(
+      'dimension',
+      dimsNode,
+      `the dimensions "${text}" of tensor ${name} are separated by commas`,
+      `write '${text.split(/[\s,]+/).join(' ')}'`,
+    )
   const extents = text === '' ? [] : text.split(' ')
   for (const extent of extents) {
     if (!dims.includes(extent)) {
@@ -130,10 +165,15 @@ function readTensor(
 }
 
 /** Which input each output updates. The two have the same memory, so they must be stored alike. */
-function readUpdates(field: Field | undefined, tensors: readonly TensorParam[]): ReadonlyMap<string, string> {
+function readUpdates(
+  field: Field | undefined,
+  tensors: readonly TensorParam[],
+  refused: ReadonlySet<string>,
+): ReadonlyMap<string, string> {
   const updates = new Map<string, string>()
   for (const [output, { key, value }] of field === undefined ? [] : staticFields(field.value)) {
     const input = staticString(value)
+    if (refused.has(output) || refused.has(input)) continue
     const find = (name: string, access: TensorParam['access'], node: Node): TensorParam =>
       tensors.find((tensor) => tensor.name === name && tensor.access === access) ??
       reject(
@@ -160,8 +200,18 @@ function readUpdates(field: Field | undefined, tensors: readonly TensorParam[]):
   return updates
 }
 
-/** Reads `op(name, { ... })`. @throws Rejection located in the declaration. */
-export function readSignature(declaration: CallExpression, context: SignatureContext): Signature {
+function checkOpName(name: string, nameNode: Node, { isStandard }: SignatureContext): void {
+  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(isStandard ? kernelName(name) : name))
+    reject('name', nameNode, `op name "${name}" is not snake_case`, 'write it like layer_norm')
+  if (isInherited(name)) reject('name', nameNode, `op name "${name}" is not allowed: ${inherited.reason}`, inherited.hint)
+}
+
+/**
+ * Reads `op(name, { ... })`.
+ * @param refusals where what is wrong with a part is kept, so that the others are read as well
+ * @throws Rejection located in the declaration, where there is no going on
+ */
+export function readSignature(declaration: CallExpression, context: SignatureContext, refusals: Refusals): Signature {
   const [nameNode, config] = declaration.getArguments()
   if (nameNode === undefined || config === undefined) {
     return reject(
@@ -172,49 +222,71 @@ export function readSignature(declaration: CallExpression, context: SignatureCon
     )
   }
   const name = staticString(nameNode)
-  if (!/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(context.isStandard ? kernelName(name) : name))
-    reject('name', nameNode, `op name "${name}" is not snake_case`, 'write it like layer_norm')
-  if (isInherited(name)) reject('name', nameNode, `op name "${name}" is not allowed: ${inherited.reason}`, inherited.hint)
+  refusals.attempt(() => checkOpName(name, nameNode, context))
   const fields = staticFields(config)
   const required = (field: string): Field =>
     fields.get(field) ?? reject('signature', config, `op ${name} has no ${field}`, 'an op has dims, inputs, outputs and a body')
 
   const written = new Map<string, Node>()
-  const declare = (text: string, node: Node): void => {
-    if (!/^[A-Za-z][A-Za-z0-9]*$/.test(text)) reject('name', node, `"${text}" is not a name`, 'use letters and digits')
-    if (isInherited(text)) reject('name', node, `"${text}" is not a name: ${inherited.reason}`, inherited.hint)
-    if (written.has(text))
-      reject(
-        'duplicate',
-        node,
-        `${text} is declared twice in the signature of ${name}`,
-        'every dimension, type, tensor and attribute has its own name',
-      )
-    written.set(text, node)
+  const refused = new Set<string>()
+  const declare = (text: string, node: Node): boolean => {
+    const isName = refusals.attempt(() => checkName(text, node, name, written)) !== undefined
+    if (!isName) refused.add(text)
+    if (!written.has(text)) written.set(text, node)
+    return isName
   }
   const dims = staticStrings(required('dims').value)
   for (const { text, node } of dims) declare(text, node)
   const dimNames = dims.map(({ text }) => text)
   const typesField = fields.get('types')
-  const types = readTypes(typesField)
-  if (typesField !== undefined) for (const [param, { key }] of staticFields(typesField.value)) declare(param, key)
+  const types = refusals.attempt(() => readTypes(typesField, refusals)) ?? {}
+  if (typesField !== undefined)
+    for (const param of Object.keys(types)) declare(param, staticFields(typesField.value).get(param)?.key ?? nameNode)
   const tensors = (['inputs', 'outputs'] as const).flatMap((side) =>
-    [...staticFields(required(side).value)].map(([tensor, field]) => {
-      declare(tensor, field.key)
-      return readTensor(tensor, field, side === 'inputs' ? 'in' : 'out', dimNames, types, context)
+    [...staticFields(required(side).value)].flatMap(([tensor, field]) => {
+      const isName = declare(tensor, field.key)
+      const read = refusals.attempt(() => readTensor(tensor, field, side === 'inputs' ? 'in' : 'out', dimNames, types, context))
+      if (read === undefined) refused.add(tensor)
+      return isName ? (read ?? []) : []
     }),
   )
-  const updates = readUpdates(fields.get('updates'), tensors)
+  const updates = refusals.attempt(() => readUpdates(fields.get('updates'), tensors, refused)) ?? new Map<string, string>()
   const attrsField = fields.get('attrs')
-  const attrs = [...(attrsField === undefined ? [] : staticFields(attrsField.value))].map(([attr, { key, value }]): AttrParam => {
-    declare(attr, key)
-    const { type, value: initial } = staticAttr(value)
-    return { name: attr, type, default: initial }
-  })
+  const attrs = [...(attrsField === undefined ? [] : staticFields(attrsField.value))].flatMap(
+    ([attr, { key, value }]): AttrParam[] => {
+      declare(attr, key)
+      const given = refusals.attempt(() => staticAttr(value))
+      if (given === undefined) refused.add(attr)
+      return given === undefined ? [] : [{ name: attr, type: given.type, default: given.value }]
+    },
+  )
   const updated = tensors.map((tensor): TensorParam => {
     const before = updates.get(tensor.name)
     return before === undefined ? tensor : { ...tensor, updates: before }
   })
-  const facts = readFacts(fields.get('facts'), { name, dims: dimNames, tensors, attrs })
-  return { name, dims: dimNames, types, tensors: updated, attrs, facts, body: required('body').value, written, nameNode }
+  const stated = (): Facts => readFacts(fields.get('facts'), { name, dims: dimNames, tensors, attrs })
+  // What facts are of may be what was refused.
+  const facts = (refused.size === 0 ? refusals.attempt(stated) : undefined) ?? { inputs: {}, dims: {}, attrs: {}, results: {} }
+  return { name, dims: dimNames, types, tensors: updated, attrs, facts, body: required('body').value, refused, written, nameNode }
+}
+
+/** Refuses a name that is none, or that the signature has already. */
+function checkName(text: string, node: Node, op: string, written: ReadonlyMap<string, Node>): true {
+  if (!/^[A-Za-z][A-Za-z0-9]*$/.test(text))
+    reject('name', node, `"${text}" is not a name`, `use letters and digits${suggested(text)}`)
+  if (isInherited(text)) reject('name', node, `"${text}" is not a name: ${inherited.reason}`, inherited.hint)
+  if (written.has(text))
+    reject(
+      'duplicate',
+      node,
+      `${text} is declared twice in the signature of ${op}`,
+      'every dimension, type, tensor and attribute has its own name',
+    )
+  return true
+}
+
+/** `x_in` is meant as `xIn`. */
+function suggested(text: string): string {
+  const camel = text.replace(/_+([A-Za-z0-9])/g, (_, letter: string) => letter.toUpperCase()).replace(/_/g, '')
+  return camel !== text && /^[A-Za-z][A-Za-z0-9]*$/.test(camel) ? `: ${camel}` : ''
 }

@@ -7,6 +7,7 @@ import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import type { Stmt } from '../ir/kernel.js'
 import { freshName } from '../ir/names.js'
+import { Reported } from './refusals.js'
 
 export type FunctionNode = ArrowFunction | FunctionDeclaration
 
@@ -39,6 +40,8 @@ export type Value =
   /** Counts of a row's integers, which only an output can hold. */
   | { readonly kind: 'histogram'; readonly bins: Expr; readonly length: Expr; readonly element: Value; readonly node: Node }
   | { readonly kind: 'function'; readonly node: FunctionNode; readonly scope: Scope }
+  /** What was refused. Whatever needs it ends without a word. */
+  | { readonly kind: 'refused' }
   | { readonly kind: 'brand'; readonly brand: Brand }
   /** The inputs, the environment, or an object literal. */
   | { readonly kind: 'record'; readonly fields: ReadonlyMap<string, Value>; readonly node: Node }
@@ -83,6 +86,8 @@ export interface Lowering {
   readonly spans: Map<string, string>
   /** Length of each loop over a row, by its index. */
   readonly loops: Map<string, Expr>
+  /** What an action returns; undefined where it is refused, after which those beside it are tried. */
+  readonly attempt: <T>(action: () => T) => T | undefined
   /** Where the lowering stands; what is returned takes it back there after a refusal that is not passed on. */
   readonly mark: () => () => void
   /** Functions being inlined, outermost first. */
@@ -96,6 +101,14 @@ export function uniqueNames(taken: Iterable<string>): Unique {
 }
 
 export const scalar = (expr: Expr): Value => ({ kind: 'scalar', expr })
+
+export const refused: Value = { kind: 'refused' }
+
+/** A value that can be used. @throws Reported for one that was refused */
+export function usable(value: Value): Value {
+  if (value.kind === 'refused') throw new Reported()
+  return value
+}
 
 /** What messages call a value. */
 export function describe(value: Value): string {
@@ -115,5 +128,7 @@ export function describe(value: Value): string {
       return 'a function'
     case 'record':
       return 'an object'
+    case 'refused':
+      return 'refused'
   }
 }

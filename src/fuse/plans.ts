@@ -1,5 +1,5 @@
 /** Applies every plan of a project to the graphs it is for, and collects the kernels they derive. Runs when CUDA is generated. */
-import { concerning, usageError } from '../errors.js'
+import { concerning, inTurn, usageError } from '../errors.js'
 import { contentKey } from '../ir/content.js'
 import type { Graph } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
@@ -28,7 +28,7 @@ export interface Planned {
  * @param layouts layouts that edges and int8 weights may have
  * @param verified groups whose kernels were held against their bodies before; others are held against them now
  * @param kept what earlier runs made of plans and groups that follow from the same
- * @throws usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute something else; `plan.differ` when two plans derive different kernels of one name
+ * @throws one error of all plans that are refused: usage `plan.*` for a plan that cannot be applied; `plan.meaning` for one that would compute something else; `plan.differ` when two plans derive different kernels of one name
  */
 export function planAll(
   plans: readonly PlanDecl[],
@@ -49,12 +49,12 @@ export function planAll(
     const seen = opsOf(graph, byName)
     return kept.of('plan', [asKey(plan), contentKey(graph), contentKey([...seen]), contentKey(layouts)], () => {
       const { groups, ...result } = applyPlan(graph, plan, seen, layoutsByName, kept)
-      checkGroups(groups, seen, verified)
+      holdGroups(groups, seen, verified)
       return result
     })
   }
   const add = ({ plan, applied }: ResolvedPlan): void => {
-    checkKernelNames(plan)
+    checkGroups(plan, byName)
     const result = applied ?? apply(plan)
     for (const [name, kernel] of [...result.kernels, ...result.templates]) {
       const known = made.get(name)
@@ -72,8 +72,9 @@ export function planAll(
     const graphsOfPlan = own(planned, plan.name) ?? {}
     planned[plan.name] = { ...graphsOfPlan, [plan.graph]: result.graph }
   }
-  for (const resolved of resolveAndApply(plans, graphs, byName, layoutsByName, { apply, kept }))
-    concerning(subjectOf(resolved.plan), () => add(resolved))
+  checkNames(plans)
+  const resolved = resolveAndApply(plans, graphs, byName, layoutsByName, { apply, kept })
+  inTurn(resolved.map((each) => () => concerning(subjectOf(each.plan), () => add(each))))
   const kernels = [...made.values()]
   return {
     kernels: kernels.flatMap((kernel) => (isTemplate(kernel) ? [] : [kernel])),
@@ -84,7 +85,7 @@ export function planAll(
 }
 
 /** Holds groups against their bodies that were not before. @throws usage `plan.meaning` */
-function checkGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
+function holdGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, Kernel>, verified: Verified): void {
   for (const group of groups) {
     const content = contentOf(group, ops)
     if (verified.has(content)) continue
@@ -94,15 +95,51 @@ function checkGroups(groups: readonly DerivedGroup[], ops: ReadonlyMap<string, K
   }
 }
 
-/** Groups name kernels, whose names stand in generated text. @throws usage `plan.name` */
-function checkKernelNames({ name, groups }: PlanDecl): void {
-  const wrong = groups.find(({ kernel }) => !isKernelName(kernel))
-  if (wrong === undefined) return
-  const shown = JSON.stringify(wrong.kernel)
-  throw usageError('plan.name', `plan ${name}: group name ${shown} is not allowed`, {
-    hint: 'write it like bias_residual',
-    about: { path: ['groups', wrong.kernel] },
-  })
+/**
+ * Groups name kernels, whose names stand in generated text, and hold nodes.
+ * @throws usage `plan.name`; `plan.differ` for the name of an op; `plan.empty`; `plan.overlap` for a node that a group names twice
+ */
+function checkGroups({ name, groups, library = [] }: PlanDecl, ops: ReadonlyMap<string, Kernel>): void {
+  for (const { kernel, occurrences } of groups) {
+    const about = { path: ['groups', kernel] }
+    if (!isKernelName(kernel))
+      throw usageError('plan.name', `plan ${name}: group name ${JSON.stringify(kernel)} is not allowed`, {
+        hint: 'write it like bias_residual',
+        about,
+      })
+    if (ops.has(kernel) && !library.includes(kernel))
+      throw usageError('plan.differ', `plan ${name}: a group is called ${kernel}, and so is an op`, {
+        hint: 'rename the group',
+        about,
+      })
+    if (occurrences.some((nodes) => nodes.length === 0))
+      throw usageError('plan.empty', `plan ${name}: group ${kernel} holds no node`, {
+        hint: 'name the nodes that become one kernel, or leave the group out',
+        about,
+      })
+    const twice = occurrences.flatMap((nodes) => nodes.filter((node, at) => nodes.indexOf(node) !== at))[0]
+    if (twice !== undefined)
+      throw usageError('plan.overlap', `plan ${name}: group ${kernel} names node ${twice} twice`, {
+        hint: 'a node is computed once',
+        about: { path: ['groups', kernel, twice] },
+      })
+  }
+}
+
+/** @throws usage `plan.duplicate` for a second plan of one name for one graph */
+function checkNames(plans: readonly PlanDecl[]): void {
+  const seen = new Set<string>()
+  inTurn(
+    plans.map(({ name, graph, written }) => () => {
+      const key = `${name} for ${graph}`
+      if (seen.has(key))
+        throw usageError('plan.duplicate', `two plans for ${graph} are called ${name}`, {
+          hint: 'a plan is asked for by its name: give each one of its own',
+          about: { written },
+        })
+      seen.add(key)
+    }),
+  )
 }
 
 /** @throws usage `plan.schedule` for a kernel the plan does not derive as a row program, and for two schedules of one kernel */

@@ -3,9 +3,9 @@
  * A load converts storage to scalar, a store rounds back, so the body of an op never sees a storage type.
  */
 
-export const dtypes = ['f32', 'f16', 'bf16', 'i32', 'i8', 'u8'] as const
+export const dtypes = ['f32', 'f16', 'bf16', 'i32', 'i8', 'u8', 'f8e4m3', 'f8e5m2', 'i16', 'u32', 'i64'] as const
 
-/** How an element is stored in device memory. */
+/** How an element is stored in device memory. The order is that of heddle_dtype (native/include/heddle/abi.h). */
 export type DType = (typeof dtypes)[number]
 
 /** The type of a value inside a body: floats are always float32, indices and integer tensors int32. */
@@ -26,6 +26,14 @@ export const dtypeInfo: Readonly<Record<DType, DTypeInfo>> = {
   i32: { bytes: 4, scalar: 'i32', cuda: 'int' },
   i8: { bytes: 1, scalar: 'f32', cuda: 'signed char' },
   u8: { bytes: 1, scalar: 'i32', cuda: 'unsigned char' },
+  f8e4m3: { bytes: 1, scalar: 'f32', cuda: 'heddle::F8E4M3' },
+  f8e5m2: { bytes: 1, scalar: 'f32', cuda: 'heddle::F8E5M2' },
+  i16: { bytes: 2, scalar: 'i32', cuda: 'short' },
+  u32: { bytes: 4, scalar: 'i32', cuda: 'unsigned int' },
+  i64: { bytes: 8, scalar: 'i32', cuda: 'int64_t' },
 }
+
+/** The 8-bit floats: every one of their numbers is one of float16 and of bfloat16. */
+export const isFloat8 = (dtype: unknown): dtype is 'f8e4m3' | 'f8e5m2' => dtype === 'f8e4m3' || dtype === 'f8e5m2'
 
 export const isDType = (name: string): name is DType => (dtypes as readonly string[]).includes(name)

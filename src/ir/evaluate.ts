@@ -1,7 +1,7 @@
 /**
  * The meaning of a whole kernel in double precision: the body run by Node must equal it exactly, which is how the front end is checked,
  * and later passes are checked against it in turn. Statements are interpreted, and the expressions they read are run as JavaScript. Tensors are logical, so
- * layouts play no part, and of storage types only what stores to 8-bit integers do (src/ir/store.ts).
+ * layouts play no part, and of storage types only what src/ir/store.ts says.
  */
 
 import type { Run } from './constructs/construct.js'
@@ -10,13 +10,28 @@ import type { DType } from './dtype.js'
 import { type HostTensor, known, type Numbers, position } from './evaluate_expr.js'
 import type { Kernel, TensorParam } from './kernel.js'
 import { runnable } from './runnable.js'
-import { storedNumber } from './store.js'
+import { isWiderThanRead, loadedNumber, storedNumber } from './store.js'
 
 export { type Env, emptyEnv, evaluateExpr, type HostTensor, position } from './evaluate_expr.js'
 
 type Outputs = Readonly<
   Record<string, { readonly data: Float64Array; readonly shape: readonly number[]; readonly dtype: DType | undefined }>
 >
+
+/** A tensor as bodies read it: elements that are no int32 are its nearest number. */
+export const asRead = (dtype: DType | undefined, tensor: HostTensor): HostTensor =>
+  isWiderThanRead(dtype) ? { ...tensor, data: Float64Array.from(tensor.data, (value) => loadedNumber(dtype, value)) } : tensor
+
+/** The inputs of a kernel as its body reads them. */
+const inputsAsRead = (kernel: Kernel, tensors: Readonly<Record<string, HostTensor>>): Record<string, HostTensor> => ({
+  ...tensors,
+  ...Object.fromEntries(
+    kernel.tensors.flatMap(({ name, access, dtype }) => {
+      const given = tensors[name]
+      return access === 'in' && typeof dtype === 'string' && given !== undefined ? [[name, asRead(dtype, given)] as const] : []
+    }),
+  ),
+})
 
 /** What stores of statements do. */
 const writesTo = (outputs: Outputs): Pick<Run, 'write' | 'writeRow'> => ({
@@ -75,7 +90,7 @@ export function evaluateKernel(
       }),
   )
   const defaults = Object.fromEntries(kernel.attrs.map((attr) => [attr.name, attr.default]))
-  const { reads, setValue } = runnable(kernel)({ tensors, dims, attrs: { ...defaults, ...attrs } })
+  const { reads, setValue } = runnable(kernel)({ tensors: inputsAsRead(kernel, tensors), dims, attrs: { ...defaults, ...attrs } })
   const run: Run = { ...reads, ...writesTo(outputs) }
   const extents = kernel.rows.map((row) => known(dims[row.dim], 'dimension', row.dim))
   const statements = kernel.body.map((stmt) => ({ stmt, construct: constructOf(stmt) }))

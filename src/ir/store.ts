@@ -1,37 +1,63 @@
 /**
- * What a store does to a value, in JavaScript and in the IR: int8 rounds to nearest even and saturates to [-127, 127], uint8 saturates
- * to [0, 255]. The same as native/device/convert.cuh. Floats stay as they are computed: what storing them as float16 or bfloat16 loses
- * is part of the tolerance that results are held to. A body's stores say it in the IR, so that a fused kernel that never stores the
- * value still computes what the ops compute one by one; text that stores leaves it out again (src/emit/stored.ts).
+ * What a store does to a value, in JavaScript and in the IR: int8 rounds to nearest even and saturates to [-127, 127], other integers saturate
+ * to what their type holds, and 8-bit floats to their largest number. The same as native/device/convert.cuh. Floats are not rounded: what
+ * storing them in fewer bits loses is part of the tolerance that results are held to. A body's stores say it in the IR, so that a fused
+ * kernel that never stores the value still computes what the ops compute one by one; text that stores leaves it out again
+ * (src/emit/stored.ts). And what a load gives of a type that holds more than int32: its nearest number.
  */
 import { call, f32, i32 } from './build.js'
-import type { DType } from './dtype.js'
+import { type DType, dtypeInfo } from './dtype.js'
 import type { Expr } from './expr.js'
 import { roundHalfEven } from './intrinsics.js'
 
-/** What int8 holds, symmetric; its lowest number stands for no value. */
-export const int8Range = { low: -127, high: 127 } as const
-export const uint8Range = { low: 0, high: 255 } as const
-
-const clamp = (value: number, low: number, high: number): number => (value >= low ? Math.min(value, high) : low)
-
-/** What is read back of a value that a body stores. NaN, which integers do not have, becomes the lowest number. */
-export function storedNumber(dtype: DType | undefined, value: number): number {
-  if (dtype === 'i8') return clamp(roundHalfEven(value), int8Range.low, int8Range.high)
-  return dtype === 'u8' ? clamp(value, uint8Range.low, uint8Range.high) : value
+export interface Range {
+  readonly low: number
+  readonly high: number
 }
+
+/** What stores saturate to. Of int8 it is symmetric: its lowest number stands for no value. No int32 is too large for uint32. */
+const ranges: Readonly<Partial<Record<DType, Range>>> = {
+  i8: { low: -127, high: 127 },
+  u8: { low: 0, high: 255 },
+  f8e4m3: { low: -448, high: 448 },
+  f8e5m2: { low: -57_344, high: 57_344 },
+  i16: { low: -32_768, high: 32_767 },
+  u32: { low: 0, high: Number.POSITIVE_INFINITY },
+}
+
+/** What a store to the type saturates to; undefined where it does not. */
+export const storedRange = (dtype: DType | undefined): Range | undefined => (dtype === undefined ? undefined : ranges[dtype])
+
+const int32Range: Range = { low: -(2 ** 31), high: 2 ** 31 - 1 }
+
+const clamp = (value: number, { low, high }: Range): number => (value >= low ? Math.min(value, high) : low)
+
+/** What is read back of a value that a body stores. NaN, which integers do not have, becomes their lowest number. */
+export function storedNumber(dtype: DType | undefined, value: number): number {
+  const range = storedRange(dtype)
+  if (dtype === undefined || range === undefined) return value
+  if (dtype === 'i8') return clamp(roundHalfEven(value), range)
+  return dtypeInfo[dtype].scalar === 'f32' && Number.isNaN(value) ? value : clamp(value, range)
+}
+
+/** Whether elements of the type may be no int32, which is what a body reads. */
+export const isWiderThanRead = (dtype: DType | undefined): boolean => dtype === 'u32' || dtype === 'i64'
+
+/** What a body reads of an element. */
+export const loadedNumber = (dtype: DType | undefined, value: number): number =>
+  isWiderThanRead(dtype) ? clamp(value, int32Range) : value
 
 /**
  * The value as a store to the type leaves it, written out where it is not known to be so already. Elements of a tensor `kept`, which is
  * stored in that type, are.
  */
 export function storedExpr(dtype: DType | undefined, value: Expr, kept?: string): Expr {
-  const range = dtype === 'i8' ? int8Range : dtype === 'u8' ? uint8Range : undefined
-  if (range === undefined || (value.kind === 'load' && value.tensor === kept)) return value
+  const range = storedRange(dtype)
+  if (dtype === undefined || range === undefined || (value.kind === 'load' && value.tensor === kept)) return value
   if (value.kind === 'call' && value.fn === 'select')
     return { ...value, args: value.args.map((arg, i) => (i === 0 ? arg : storedExpr(dtype, arg, kept))) }
-  const number = dtype === 'i8' ? f32 : i32
-  const whole = dtype === 'u8' || isWhole(value) ? value : call('round', value)
+  const number = dtypeInfo[dtype].scalar === 'f32' ? f32 : i32
+  const whole = dtype !== 'i8' || isWhole(value) ? value : call('round', value)
   const below = highest(whole) <= range.high ? whole : call('minimum', whole, number(range.high))
   return lowest(below) >= range.low ? below : call('maximum', below, number(range.low))
 }

@@ -5,6 +5,7 @@
 import { concerning, usageError, type Written } from '../errors.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import { inherited, isInherited } from '../ir/own.js'
+import { declaring } from './collected.js'
 import { GraphBuilder, type GraphTensor, type Handles } from './graph_builder.js'
 import type { DimsOf, Op, TensorDecl, Tensors } from './types.js'
 import { writtenAt } from './written.js'
@@ -76,6 +77,26 @@ export function graph<
   const O extends string,
   const A extends string = never,
   const D extends string = never,
+>(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
+  return declaring(
+    () => declared(name, config),
+    () => ({
+      name,
+      nodes: [],
+      inputs: [],
+      signature: { inputs: config.inputs, weights: [], attrs: [], outputs: [] },
+      graph: { name, values: [], nodes: [], inputs: {}, weights: {}, outputs: {}, attrs: [] },
+    }),
+  )
+}
+
+function declared<
+  const I extends Tensors,
+  const W extends Tensors,
+  const N extends string,
+  const O extends string,
+  const A extends string,
+  const D extends string,
 >(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
   const attrNames: readonly A[] = config.attrs ?? []
   checkNames(name, [name, ...Object.keys(config.inputs), ...Object.keys(config.weights), ...attrNames])

@@ -3,7 +3,7 @@
  * fit is refused at the author's line.
  */
 import { concerning, usageError, type Written } from '../errors.js'
-import { dtypeInfo, isDType } from '../ir/dtype.js'
+import { dtypeInfo, isDType, isFloat8 } from '../ir/dtype.js'
 import type { AttrValue, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
@@ -41,12 +41,16 @@ function resultType(subscripts: string, a: DTypeRef, b: DTypeRef, result: string
     throw refuse(`a factor is stored as ${named(integer)}`, 'factors are floats or i8: convert it by an op of its own')
   const whole = a === 'i8' && b === 'i8'
   const wanted = result === undefined ? undefined : dtypeRef(result)
+  const tiny = [a, b].find(isFloat8)
+  if (tiny !== undefined && wanted === undefined)
+    throw refuse(`a factor is stored as ${tiny}`, "say what the result is stored as: { result: 'f16' }")
   if (wanted === undefined) {
     if (whole) return 'i32'
     if (named(a) === named(b)) return a
     throw refuse(`the factors are stored as ${named(a)} and ${named(b)}`, "say what the result is stored as: { result: 'f32' }")
   }
-  if (wanted === 'i8' || wanted === 'u8') throw refuse(`sums do not fit ${wanted}`, 'quantise them by an op behind the matmul')
+  if (wanted === 'i8' || (wanted !== 'i32' && isInteger(wanted)))
+    throw refuse(`sums do not fit ${named(wanted)}`, 'quantise them by an op behind the matmul')
   if (wanted === 'i32' && !whole) throw refuse('sums of floats are stored as i32', "write { result: 'f32' }, and round by an op")
   return wanted
 }

@@ -4,6 +4,7 @@
  * changes what is computed for a token, only how it is grouped and stored.
  */
 import { usageError, type Written } from '../errors.js'
+import { declaring } from './collected.js'
 import type { GraphDecl } from './graph.js'
 import type { LayoutDecl } from './layout.js'
 import { writtenAt } from './written.js'
@@ -163,6 +164,17 @@ export interface AutoPlanConfig<N extends string, S extends string>
 
 /** Declares a plan over a graph: `plan('ft-v1', encoderLayer, { groups: { bias_gelu: ['fc1Bias', 'gelu'] } })`. */
 export function plan<const N extends string, const S extends string = never, const I extends string = never>(
+  name: string,
+  graph: GraphDecl<N, I>,
+  config: PlanConfig<NoInfer<N>, S, NoInfer<I>>,
+): PlanDecl {
+  return declaring(
+    () => declared(name, graph, config),
+    () => ({ name, graph: graph.name, groups: [] }),
+  )
+}
+
+function declared<N extends string, S extends string, I extends string>(
   name: string,
   graph: GraphDecl<N, I>,
   config: PlanConfig<NoInfer<N>, S, NoInfer<I>>,

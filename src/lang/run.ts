@@ -1,10 +1,11 @@
 /**
  * Runs an op's body as the plain TypeScript it is, over logical tensors in double precision. This run is the oracle every
- * other form of the op is held against. Outputs of 8-bit integers hold what storing leaves (src/ir/store.ts); floats are not rounded.
+ * other form of the op is held against. Outputs of small integers and 8-bit floats hold what saturating
+ * leaves (src/ir/store.ts); floats are not rounded. Elements of u32 and i64 beyond int32 are read as its nearest number.
  */
 import { usageError } from '../errors.js'
-import { isDType } from '../ir/dtype.js'
-import { forEachPoint, type HostTensor, position } from '../ir/evaluate.js'
+import { type DType, isDType } from '../ir/dtype.js'
+import { asRead, forEachPoint, type HostTensor, position } from '../ir/evaluate.js'
 import { storedNumber } from '../ir/store.js'
 import type { Op, TensorDecl } from './types.js'
 
@@ -16,6 +17,8 @@ export interface RunOptions {
 }
 
 type Tensors = Readonly<Record<string, HostTensor>>
+
+const storageOf = (type: string): DType | undefined => (isDType(type) ? type : undefined)
 
 const axesOf = (decl: TensorDecl): readonly string[] => (decl.dims === '' ? [] : decl.dims.split(' '))
 
@@ -30,15 +33,19 @@ export function runOp(op: Op, inputs: Tensors, options: RunOptions = {}): Record
   if (unknown !== undefined) throw usageError('run.input', `${op.name}: ${unknown} is neither an input nor an attribute`)
   const dims = extentsOf(op, inputs, options.dims ?? {})
   const accessors = Object.fromEntries(
-    Object.keys(op.inputs).map((name) => {
-      return [name, accessor(name, inputs[name] ?? { data: [], shape: [] })]
+    Object.entries(op.inputs).map(([name, { type }]) => {
+      return [name, accessor(name, asRead(storageOf(type), inputs[name] ?? { data: [], shape: [] }))]
     }),
   )
   const program = op.body(accessors, { ...op.attrs, ...options.attrs, ...dims })
   const outputs = Object.entries(op.outputs).map(([name, decl]) => {
     const shape = axesOf(decl).map((axis) => extent(op, axis, dims))
-    const dtype = isDType(decl.type) ? decl.type : undefined
-    return { name, shape, dtype, data: new Float64Array(shape.reduce((product, size) => product * size, 1)) }
+    return {
+      name,
+      shape,
+      dtype: storageOf(decl.type),
+      data: new Float64Array(shape.reduce((product, size) => product * size, 1)),
+    }
   })
   const space = (outputs[0]?.shape ?? []).slice(0, program.length)
   forEachPoint(space, (point) => {

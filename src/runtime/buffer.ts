@@ -1,9 +1,10 @@
 /**
  * Between host arrays and the bytes of a tensor. Float types are Float32Array on the host, whatever their storage type; every
- * rounding is to nearest, ties to even, as the device rounds.
+ * rounding is to nearest, ties to even, as the device rounds. 64-bit integers are doubles here, which are exact up to 2^53.
  */
 import { usageError } from '../errors.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
+import { type Float8, f8e4m3Codes, f8e5m2Codes } from './float8.js'
 import type { NativeBuffer } from './native.js'
 
 /** The host array of each storage type. */
@@ -14,6 +15,12 @@ export interface HostArrays {
   readonly i32: Int32Array
   readonly i8: Int8Array
   readonly u8: Uint8Array
+  readonly f8e4m3: Float32Array
+  readonly f8e5m2: Float32Array
+  readonly i16: Int16Array
+  readonly u32: Uint32Array
+  /** Exact up to 2^53, and the nearest double beyond. */
+  readonly i64: Float64Array
 }
 
 interface Codec<D extends DType> {
@@ -41,6 +48,19 @@ function decode16(bytes: Uint8Array, widen: (half: number) => number): Float32Ar
   for (let i = 0; i < bits.length; i++) bits[i] = widen(halves[i] ?? 0)
   return new Float32Array(bits.buffer)
 }
+
+const codec8 = ({ round, values }: Float8): Codec<'f8e4m3'> & Codec<'f8e5m2'> => ({
+  array: Float32Array,
+  encode: (given) => {
+    const bits = new Uint32Array(given.buffer, given.byteOffset, given.length)
+    return Uint8Array.from(bits, round)
+  },
+  decode: (bytes) => Float32Array.from(bytes, (code) => values[code] ?? Number.NaN),
+})
+
+/** Integers as their 64 bits: the fraction is cut off, NaN is 0, and what does not fit becomes the nearest number that does. */
+const wide = (value: number): bigint =>
+  Number.isNaN(value) ? 0n : BigInt(Math.trunc(Math.max(-(2 ** 63), Math.min(value, 2 ** 63 - 1024))))
 
 /** Float32 bits to IEEE 754 binary16 bits. A NaN stays one and becomes quiet. */
 function roundToF16(bits: number): number {
@@ -99,6 +119,23 @@ const codecs: { readonly [D in DType]: Codec<D> } = {
   },
   i8: { array: Int8Array, encode: bytesOf, decode: (bytes) => new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength) },
   u8: { array: Uint8Array, encode: bytesOf, decode: (bytes) => bytes },
+  f8e4m3: codec8(f8e4m3Codes),
+  f8e5m2: codec8(f8e5m2Codes),
+  i16: {
+    array: Int16Array,
+    encode: bytesOf,
+    decode: (bytes) => new Int16Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 2),
+  },
+  u32: {
+    array: Uint32Array,
+    encode: bytesOf,
+    decode: (bytes) => new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4),
+  },
+  i64: {
+    array: Float64Array,
+    encode: (values) => bytesOf(BigInt64Array.from(values, wide)),
+    decode: (bytes) => Float64Array.from(new BigInt64Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 8), Number),
+  },
 }
 
 /**

@@ -1,7 +1,7 @@
 /** Lowering one node to a step: ops to kernels with their arguments in the launcher's order, products to strided matmuls. */
 import type { KernelEntry, Manifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
-import { type DType, dtypeInfo } from '../ir/dtype.js'
+import { type DType, dtypeInfo, isFloat8 } from '../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../ir/graph.js'
 import { type Binding, type BoundKernel, valueInfo } from './bind.js'
 import { type Layouts, stridesOf } from './layouts.js'
@@ -118,7 +118,7 @@ function measuredKernel(
 
 /** The library multiplies floats of one type, and int8 into int32. */
 function expectMultiplied(label: string, [a, b, out]: readonly [DType, DType, DType]): void {
-  const isFloat = dtypeInfo[out].scalar === 'f32' && out !== 'i8'
+  const isFloat = [a, out].every((dtype) => dtypeInfo[dtype].scalar === 'f32' && dtype !== 'i8' && !isFloat8(dtype))
   if (a === b && (a === 'i8' ? out === 'i32' : isFloat)) return
   throw usageError('matmul.dtype', `${label}: no library multiplies ${a} and ${b} into ${out}`, {
     hint: 'make the matmul a group of the plan, alone or with the ops around it: a generated kernel multiplies what it reads',

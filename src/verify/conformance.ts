@@ -7,9 +7,12 @@
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { PlannedKernel } from '../fuse/apply.js'
-import type { DType } from '../ir/dtype.js'
+import { type DType, isFloat8 } from '../ir/dtype.js'
 import { evaluateKernel, type HostTensor } from '../ir/evaluate.js'
+import { withFactors } from '../ir/evaluate_product.js'
 import { evaluateTemplate } from '../ir/evaluate_template.js'
+import { resolveDType } from '../ir/instance.js'
+import { storedNumber } from '../ir/store.js'
 import { isTemplate } from '../ir/template.js'
 import { runOp } from '../lang/run.js'
 import type { Op } from '../lang/types.js'
@@ -60,10 +63,12 @@ function toleranceOf({ entry, dims, draw }: KernelCase, { name, dtype }: KernelE
   return tolerance({ dtype, class: opClass, length: result.length(dims), scale: result.scale, rounded: grown })
 }
 
-/** Values beyond the storage type's range are stored as infinities; the others are left in double precision. */
+/** Values beyond the storage type's range are stored as infinities, or as its largest number; the others are left in double precision. */
 const saturate = (dtype: DType, expected: ArrayLike<number>): ArrayLike<number> => {
   const stored = roundTo(dtype, expected)
-  return new Float64Array(expected).map((value, i) => (Number.isFinite(stored[i]) ? value : (stored[i] ?? value)))
+  return new Float64Array(expected).map((value, i) =>
+    Number.isFinite(stored[i]) ? (isFloat8(dtype) ? storedNumber(dtype, value) : value) : (stored[i] ?? value),
+  )
 }
 
 /** Expected values of an exact comparison are what a correctly rounded store leaves. */
@@ -163,23 +168,29 @@ function expect({ ops, kernels }: Subject, { entry, dims, attrs }: KernelCase, i
   if (op !== undefined) return runOp(op, inputs, { dims, attrs })
   const kernel = kernels?.get(entry.op)
   if (kernel === undefined) throw usageError('verify.oracle', `${entry.key}: there is neither a body nor IR of ${entry.op}`)
-  return evaluate(kernel, inputs, dims, attrs)
+  return evaluate(kernel, entry, inputs, dims, attrs)
 }
 
-/** What the IR of a kernel of either kind computes. */
-const evaluate = (
+/** What the IR of a kernel of either kind computes. Factors that are computed are multiplied as they would be stored. */
+function evaluate(
   kernel: PlannedKernel,
+  { types }: KernelEntry,
   inputs: Tensors,
   dims: Readonly<Record<string, number>>,
   attrs: Readonly<Record<string, number>>,
-) => (isTemplate(kernel) ? evaluateTemplate(kernel, inputs, dims, attrs) : evaluateKernel(kernel, inputs, dims, attrs))
+): Tensors {
+  if (!isTemplate(kernel)) return evaluateKernel(kernel, inputs, dims, attrs)
+  if (kernel.kind !== 'matmul') return evaluateTemplate(kernel, inputs, dims, attrs)
+  const made = withFactors(kernel, inputs, dims, attrs, (dtype, values) => roundTo(resolveDType(dtype, types), values))
+  return evaluateTemplate(made.kernel, made.inputs, dims, attrs)
+}
 
 /** The first stage on the road whose result leaves the oracle's. */
 function rung({ ops, kernels }: Subject, { entry, dims, attrs }: KernelCase, inputs: Tensors, expected: Tensors): string {
   if (!Object.hasOwn(ops, entry.op)) return 'device differs from IR'
   const kernel = kernels?.get(entry.op)
   if (kernel === undefined) return 'device differs from body'
-  const evaluated = evaluate(kernel, inputs, dims, attrs)
+  const evaluated = evaluate(kernel, entry, inputs, dims, attrs)
   const exact = tolerance({ dtype: 'f32', class: 'exact' })
   const same = Object.entries(expected).every(([tensor, { data }]) => compare(evaluated[tensor]?.data ?? [], data, exact).passed)
   return same ? 'device differs from body and IR' : 'IR differs from body'

@@ -18,7 +18,7 @@ export function drawOf({ dtype }: Buffer, domain: Domain | undefined, sequences:
   const { packed, divide } = domain
   if (packed !== undefined) return (request: DrawRequest) => packedRows(packed, request, sequences)
   if (divide !== undefined) return (request: DrawRequest) => divided(divide, request)
-  const isInteger = dtypeInfo[dtype].scalar === 'i32' || dtype === 'i8' || dtype === 'u8'
+  const isInteger = dtypeInfo[dtype].scalar === 'i32' || dtype === 'i8'
   return (request: DrawRequest) => drawn(domain, request, isInteger)
 }
 

@@ -4,7 +4,7 @@
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
-import { dtypeInfo } from '../ir/dtype.js'
+import { type DType, dtypeInfo } from '../ir/dtype.js'
 import { evaluateCount } from '../ir/facts/facts.js'
 import { rankedCounts } from '../ir/top_k.js'
 import { drawOf } from './domains.js'
@@ -20,6 +20,9 @@ const steadyRow = 31
 /** Results of a kernel nobody knows anything of: statistics of a row are the worst it may do. */
 const unknown: Facts = { inputs: {}, dims: {}, attrs: {}, results: {}, loops: [] }
 
+/** Integers of so few bits that any of them may be drawn. */
+const isSmall: ReadonlySet<DType> = new Set(['u8', 'i16'])
+
 /** Instances of an op that ranks are as many as there are counts and types; so many of them try a case. */
 const triedBy = 3
 const storageTypes = 3
@@ -33,7 +36,7 @@ export function ruleOf(entry: KernelEntry, sequences: Sequences = 'ragged'): OpR
   const facts = entry.facts ?? unknown
   const inputs = entry.buffers.filter(({ access }) => access === 'in')
   const undeclared = inputs.find(
-    ({ name, dtype }) => dtypeInfo[dtype].scalar === 'i32' && dtype === 'i32' && facts.inputs[name] === undefined,
+    ({ name, dtype }) => dtypeInfo[dtype].scalar === 'i32' && !isSmall.has(dtype) && facts.inputs[name] === undefined,
   )
   if (undeclared !== undefined) throw missingFact(entry, undeclared.name)
   const row = rowOf(entry)

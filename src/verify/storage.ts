@@ -2,12 +2,14 @@
 import type { DType } from '../ir/dtype.js'
 import { decode, encode } from '../runtime/buffer.js'
 
-/** The bytes that store `values`, rounded to nearest even. Integers must be in range. */
+/** The bytes that store `values`, rounded to nearest even; 8-bit floats saturate. Integers must be in range. */
 export function encodeNumbers(dtype: DType, values: ArrayLike<number>): Uint8Array {
   switch (dtype) {
     case 'f32':
     case 'f16':
     case 'bf16':
+    case 'f8e4m3':
+    case 'f8e5m2':
       return encode(dtype, new Float32Array(values))
     case 'i32':
       return encode(dtype, new Int32Array(values))
@@ -15,6 +17,12 @@ export function encodeNumbers(dtype: DType, values: ArrayLike<number>): Uint8Arr
       return encode(dtype, new Int8Array(values))
     case 'u8':
       return encode(dtype, new Uint8Array(values))
+    case 'i16':
+      return encode(dtype, new Int16Array(values))
+    case 'u32':
+      return encode(dtype, new Uint32Array(values))
+    case 'i64':
+      return encode(dtype, new Float64Array(values))
   }
 }
 

@@ -33,10 +33,27 @@ export const unitRoundoff: Readonly<Record<DType, number>> = {
   i32: 0,
   i8: 0,
   u8: 0,
+  f8e4m3: 2 ** -4,
+  f8e5m2: 2 ** -3,
+  i16: 0,
+  u32: 0,
+  i64: 0,
 }
 
 /** Half the smallest subnormal: what a store near zero may lose. */
-const underflow: Readonly<Record<DType, number>> = { f32: 2 ** -150, f16: 2 ** -25, bf16: 2 ** -134, i32: 0, i8: 0, u8: 0 }
+const underflow: Readonly<Record<DType, number>> = {
+  f32: 2 ** -150,
+  f16: 2 ** -25,
+  bf16: 2 ** -134,
+  i32: 0,
+  i8: 0,
+  u8: 0,
+  f8e4m3: 2 ** -10,
+  f8e5m2: 2 ** -17,
+  i16: 0,
+  u32: 0,
+  i64: 0,
+}
 
 /** Error of a naive float32 computation in units of 2^-24, relative to the largest term. */
 const arithmeticError: Readonly<Record<Exclude<OpClass, 'exact' | 'model'>, (length: number) => number>> = {

@@ -107,8 +107,8 @@ export const two = make('two')
 export const one = «chosen(true)»`,
       {
         code: 'notExported',
-        message: 'chosen gives an op, but does not return op(...)',
-        hint: 'a function that makes ops declares constants and returns op(...)',
+        message: 'chosen gives an op, but does not only return op(...): it has an if statement in line 3',
+        hint: 'a function that makes ops declares constants and returns op(...); its parameters may choose by condition ? a : b in a body',
       },
     ))
   it('functions that call each other', () =>

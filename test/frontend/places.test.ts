@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
-import { readDeclarations, readSpecsOrThrow, type Specs } from '../../src/frontend/index.js'
+import { readDeclarations, readSearched, readSpecsOrThrow, type Specs } from '../../src/frontend/index.js'
 import { planAll } from '../../src/fuse/plans.js'
 import { heddle, repository } from '../cli/host.js'
 
@@ -137,6 +137,10 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
     'odd',
   ],
   ['a node in two groups', { plans: group("one: ['doubled', 'moved'], two: ['moved', 'shared']") }, 'plan.overlap', "'moved'"],
+  ['a group of nothing', { plans: group('none: []') }, 'plan.empty', 'none'],
+  ['a node twice in a group', { plans: group("two: ['doubled', 'doubled']") }, 'plan.overlap', "'doubled'"],
+  ['a group that is called like an op', { plans: group("twice: ['doubled', 'moved']") }, 'plan.differ', 'twice'],
+  ['two plans of one name', { plans: `${group("a: ['doubled', 'moved']")} ${group('')}` }, 'plan.duplicate', 'plan'],
   ['a group name that is none', { plans: group("'no such': ['doubled', 'moved']") }, 'plan.name', "'no such'"],
   ['a stack of one', { plans: "plan('p', layer, { stacked: { both: ['doubled'] }, groups: {} })," }, 'plan.stack', 'both'],
   ['a library group that is none', { plans: "plan('p', layer, { library: ['prod'], groups: {} })," }, 'plan.library', "'prod'"],
@@ -194,6 +198,41 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
   expect(pointed(error.message)).toBe(culprit)
   const [file, line, column] = error.message.split(':')
   expect(error.places[0]).toEqual({ file, line: Number(line), column: Number(column) })
+})
+
+it('says what is wrong with every plan, in the order of their lines, and how much it is', async () => {
+  const two = `${group('none: []')}\n  plan('q', layer, { stacked: { both: ['doubled'] }, groups: {} }),`
+  const { code, places, message } = await refused(layerOf({ plans: two }))
+  expect(code).toBe('frontend.rejected')
+  expect(places.map((place) => place.code)).toEqual(['plan.empty', 'plan.stack'])
+  expect(message.split('\n')[0]).toBe('2 errors in the specs')
+  expect(message).toContain(`plan.empty: plan p: group none holds no node\n`)
+  const many = Array.from({ length: 25 }, (_, at) => `plan('p${at}', layer, { groups: { none: [] } }),`).join('\n')
+  const error = await refused(layerOf({ plans: many }))
+  expect(error.places).toHaveLength(25)
+  expect(error.message.match(/plan\.empty/g)).toHaveLength(20)
+  expect(error.message).toContain('... and 5 more')
+})
+
+it('says what is wrong with ops and with every graph at once, and nothing that follows from it', async () => {
+  const broken = layerOf({ build: "g.view(x, 'q q')" })
+  const text = broken
+    .replace(
+      'export const graphs',
+      `${broken.slice(broken.indexOf('export const layer'), broken.indexOf('export const graphs')).replaceAll('layer', 'other')}export const graphs`,
+    )
+    .replace(
+      'const nodes',
+      "export const bad = op('bad', { dims: ['n'], inputs: { x: tensor('T', 'n') }, outputs: { y: tensor('f32', 'n') }, body: ({ x }) => (c) => ({ y: x(c) }) })\nconst nodes",
+    )
+    .replace('import { graph,', 'import { op, graph,')
+  await writeFile(join(folder, 'index.ts'), text)
+  const error = await readSearched(repository, specs).catch((reason: unknown) => reason)
+  const own = error instanceof HeddleError ? error.places.filter(({ code }) => code?.startsWith('TS') === false) : []
+  expect(own.map(({ code }) => code)).toEqual(['graph.view', 'graph.view', 'HED115'])
+  expect(
+    own.every(({ hint, message }) => message !== undefined && (hint !== undefined || message.includes('sizes differ'))),
+  ).toBe(true)
 })
 
 it('names the nodes where they were made, after the group', async () => {

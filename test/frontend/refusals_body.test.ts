@@ -1,7 +1,9 @@
 /** Every refusal about the text of a body: each has a witness, its place, its words and its hint. */
-import { describe, it } from 'vitest'
-import { element, refuses, rowBody } from './refuse.js'
+import { describe, expect, it } from 'vitest'
+import { element, type Refusal, read, refuses, rowBody } from './refuse.js'
 
+const reduceHint = 'reduce with sum, max or min, carry something along with fold, or make a row(n, (c) => ...)'
+const constHint = 'a body has no effects: give the value a name with const'
 const rest = 'return { y: row(n, (c) => x(m, c) + ids(m) + eps * rows) }'
 
 describe('names', () => {
@@ -27,7 +29,13 @@ describe('names', () => {
     refuses(element('x.«length»'), {
       code: 'unknownIdentifier',
       message: 'x is a tensor without a field length',
-      hint: 'read elements by calling: x(m, c)',
+      hint: 'a length is a dimension of the op: take it from the second parameter, as in ({ x }, { n }) => ...',
+    }))
+  it('refuses brackets, and says how elements are read', () =>
+    refuses(element('«x[m][c]»'), {
+      code: 'dynamicAccess',
+      message: 'x is a tensor, whose elements are read by calling it',
+      hint: 'write x(m, c)',
     }))
   it('refuses dynamic access', () =>
     refuses(element("«Math['PI']»"), {
@@ -89,11 +97,29 @@ describe('callees', () => {
       hint: 'declare it, or import it from its module',
     }))
   it('refuses functions without a body', () =>
-    refuses(element("«parseFloat»('1')"), {
+    refuses(element('«parseFloat»(eps)'), {
       code: 'callee',
-      message: 'parseFloat has no body to compile',
-      hint: 'a body may call the functions of heddle and functions of the same subset',
+      message: 'parseFloat has no counterpart on a device',
+      hint: 'an integer becomes a float by toFloat(a)',
     }))
+  it.each([
+    ['Number', '«Number»(eps)', 'an integer becomes a float by toFloat(a), a boolean a number by condition ? 1 : 0'],
+    ['isNaN', '«isNaN»(eps) ? 1 : 0', 'write a !== a'],
+    [
+      'Math.random',
+      '«Math.random»()',
+      "import { uniform } from 'heddle': uniform(seedLow, seedHigh, counter) draws the same numbers wherever it runs",
+    ],
+    ['Math.clz32', '«Math.clz32»(eps)', 'a body may call the functions of heddle and functions of the same subset'],
+  ])('says what takes the place of %s', (name, text, hint) =>
+    refuses(element(text), { code: 'callee', message: `${name} has no counterpart on a device`, hint }),
+  )
+  it.each([
+    ['map', 'make a row: row(n, (c) => ...), which reads x by calling it'],
+    ['push', 'a body changes nothing: make a row(n, (c) => ...)'],
+  ])('says what takes the place of .%s', (name, hint) =>
+    refuses(element(`x.«${name}»(eps)`), { code: 'unknownIdentifier', message: `x is a tensor without a field ${name}`, hint }),
+  )
   it('refuses to call a number', () =>
     refuses(element('«eps(1)»'), {
       code: 'callee',
@@ -115,8 +141,8 @@ describe('callees', () => {
   it('refuses async functions', () =>
     refuses(element('«f(1)»', 'const f = async (a: number) => a'), {
       code: 'expression',
-      message: 'f is async or a generator',
-      hint: 'write an ordinary function',
+      message: 'f is async',
+      hint: 'write an ordinary function: a body is computed at once',
     }))
 })
 
@@ -170,37 +196,77 @@ describe('arity', () => {
   it('refuses defaults in a pattern', () =>
     refuses(rowBody(rest).replace('n, eps }', 'n, «eps = 1» }'), {
       code: 'parameter',
-      message: 'eps = 1: a pattern has neither rest nor default',
-      hint: 'take fields by name: ({ x, gamma }, { n, eps })',
+      message: 'eps = 1: a pattern has no default',
+      hint: 'every field is there: an attribute has its default in attrs of the op',
     }))
 })
 
 describe('statements', () => {
-  const cases: readonly (readonly [name: string, text: string, kind: string, hint: string])[] = [
-    ['if', '«if (eps > 0) { }»', 'IfStatement', 'write condition ? a : b'],
-    ['for', '«for (;;) { }»', 'ForStatement', 'reduce with sum, max, min, or make a row(n, (c) => ...)'],
-    ['for of', '«for (const a of []) { }»', 'ForOfStatement', 'reduce with sum, max, min, or make a row(n, (c) => ...)'],
-    ['while', '«while (true) { }»', 'WhileStatement', 'reduce with sum, max, min, or make a row(n, (c) => ...)'],
+  const cases: readonly (readonly [name: string, text: string, what: string, hint: string])[] = [
+    ['if', '«if (eps > 0) { }»', 'an if statement', 'write condition ? a : b'],
+    ['for', '«for (;;) { }»', 'a for loop', reduceHint],
+    [
+      'a for loop that adds up',
+      '«for (const a of [eps]) { eps += a }»',
+      'a for loop',
+      'write const total = sum(n, (c) => ...), where the index c takes the place of the loop',
+    ],
+    ['while', '«while (true) { }»', 'a while loop', reduceHint],
     [
       'an early return',
       '«return { y: row(n, (c) => x(m, c)) }»',
-      'ReturnStatement',
+      'a return before the end',
       'return once, at the end; choose with condition ? a : b',
     ],
-    ['a bare call', '«exp(1)»', 'ExpressionStatement', 'a body has no effects: give the value a name with const'],
-    ['an inner function', '«function f() { }»', 'FunctionDeclaration', 'write it as a const arrow function, or at module level'],
-    ['try', '«try { } catch { }»', 'TryStatement', 'a function holds const declarations and one return at its end'],
-    ['throw', '«throw 1»', 'ThrowStatement', 'a function holds const declarations and one return at its end'],
-    ['switch', '«switch (1) { }»', 'SwitchStatement', 'a function holds const declarations and one return at its end'],
+    [
+      'an inner function',
+      '«function f() { }»',
+      'a function declaration inside a body',
+      'write it as a const arrow function, or at module level',
+    ],
+    ['try', '«try { } catch { }»', 'a try statement', 'a kernel throws nothing: choose with condition ? a : b'],
+    ['throw', '«throw 1»', 'a throw statement', 'a kernel throws nothing: state what inputs may be in facts of the op'],
+    ['switch', '«switch (1) { }»', 'a switch statement', 'write condition ? a : b, one behind the other'],
   ]
-  it.each(cases)('refuses %s', (_, text, kind, hint) =>
-    refuses(rowBody(`${text}\n    ${rest}`), { code: 'statement', message: `${kind} is not part of the language`, hint }),
+  it.each(cases)('refuses %s', (_, text, what, hint) =>
+    refuses(rowBody(`${text}\n    ${rest}`), { code: 'statement', message: `${what} is not part of the language`, hint }),
   )
-  it('refuses let', () =>
-    refuses(rowBody(`«let a = 1»\n    ${rest}`), {
+  it.each<[string, string, Refusal['code'], string, string]>([
+    ['a bare call', '«exp(1)»', 'statement', 'nothing takes the value of exp(1)', constHint],
+    [
+      'console.log',
+      '«console.log(eps)»',
+      'statement',
+      'a kernel prints nothing',
+      'a body runs under Node as it stands: set a breakpoint there, or call it from a test',
+    ],
+    ['an increment', '«eps++»', 'mutable', 'eps++ changes a value, but a body changes nothing', 'name the new value with const'],
+    [
+      'storing an element',
+      '«x[0] = 1»',
+      'mutable',
+      'x[0] = 1 assigns, but a body changes nothing',
+      'outputs are returned: return { y: row(n, (c) => ...) }',
+    ],
+  ])('refuses %s', (_, text, code, message, hint) => refuses(rowBody(`${text}\n    ${rest}`), { code, message, hint }))
+  it('refuses let once, whatever is assigned to it', () =>
+    refuses(rowBody(`«let a»\n    a = 1\n    a += 1\n    ${rest}`), {
       code: 'statement',
-      message: 'let is not part of the language',
-      hint: 'use const',
+      message: 'let is not part of the language: a body changes nothing',
+      hint: 'use const; a new value gets a new name',
+    }))
+  it('says of let in a loop what takes its place', () => {
+    const { diagnostics } = read(rowBody(`let total = 0\n    for (const a of [1]) total += a\n    ${rest}`))
+    expect(diagnostics.flatMap(({ code, hint }) => (code === 'HED103' ? [hint] : []))).toEqual([
+      'write const total = sum(n, (c) => ...), or carry it along with fold',
+      'write const total = sum(n, (c) => ...), where the index c takes the place of the loop',
+    ])
+  })
+  it('refuses an element without its value', () =>
+    refuses(rowBody('return { y: row(n, (c) => { «x(m, c)» }) }'), {
+      code: 'statement',
+      message: 'nothing takes the value of x(m, c)',
+      hint: 'return it, or leave out the braces: (c) => x(m, c)',
     }))
   it('refuses a body without a result', () =>
     refuses(rowBody('const a = 1').replace('(m) => {\n    const a = 1\n  }', '(m) => «{\n    const a = 1\n  }»'), {
@@ -224,7 +290,7 @@ describe('expressions', () => {
     ['a spread argument', 'exp(«...[1]»)', 'a spread', 'pass every argument'],
     ['await', '«await eps»', 'await', 'a body is computed at once'],
     ['a bigint', '«1n»', 'a bigint', 'write a plain number'],
-    ['a regular expression', '«/a/»', 'RegularExpressionLiteral', 'a body holds arithmetic, comparisons, ?: and calls'],
+    ['a regular expression', '«/a/»', 'a regular expression', 'a body computes numbers and booleans'],
     ['loose equality', 'eps «==» 1 ? 1 : 2', 'the operator ==', 'write ==='],
     ['the comma', '1 «,» 2', 'the operator ,', 'give each value a name with const'],
     ['??', '1 «??» 2', 'the operator ??', 'a value of a kernel is never missing'],

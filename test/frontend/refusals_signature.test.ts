@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { HeddleError } from '../../src/errors.js'
 import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
-import { read, refuses, signature } from './refuse.js'
+import { read, refuses, rowBody, signature } from './refuse.js'
 
 const literalHint = 'write literals, or a module-level const made of literals'
 
@@ -29,13 +29,13 @@ describe('signatures', () => {
     refuses(copy({ inputs: "{ x: tensor(«'U'», 'm n') }" }), {
       code: 'storageType',
       message: 'U is neither a storage type nor a declared type parameter',
-      hint: 'storage types are f32, f16, bf16, i32, i8, u8; the op declares T',
+      hint: 'storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64; the op declares T',
     }))
   it('refuses an unknown storage type', () =>
     refuses(copy({ types: "{ T: ['f32', «'f64'»] }" }), {
       code: 'storageType',
       message: 'unknown storage type f64',
-      hint: 'storage types are f32, f16, bf16, i32, i8, u8',
+      hint: 'storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64',
     }))
   it('refuses a type parameter of floats and integers', () =>
     refuses(copy({ types: "{ «T»: ['f32', 'i32'] }" }), {
@@ -48,6 +48,18 @@ describe('signatures', () => {
       code: 'dimension',
       message: 'tensor x has the unknown dimension "k"',
       hint: 'the op declares m, n, separated by single blanks',
+    }))
+  it('refuses commas between dimensions', () =>
+    refuses(copy({ inputs: "{ x: tensor('T', «'m, n'») }" }), {
+      code: 'dimension',
+      message: 'the dimensions "m, n" of tensor x are separated by commas',
+      hint: "write 'm n'",
+    }))
+  it('refuses what other tools call a storage type, and says what it is called here', () =>
+    refuses(copy({ inputs: "{ x: tensor(«'float32'», 'm n') }" }), {
+      code: 'storageType',
+      message: 'float32 is neither a storage type nor a declared type parameter',
+      hint: 'write f32; storage types are f32, f16, bf16, i32, i8, u8; the op declares T',
     }))
   it('refuses sloppy blanks between dimensions', () =>
     refuses(copy({ inputs: "{ x: tensor('T', «'m  n'») }" }), {
@@ -117,7 +129,7 @@ describe('signatures', () => {
     const message = `"${name}" is not a name: ${reason}`
     refuses(copy({ dims: `['m', 'n', «'${name}'»]` }), { ...refusal, message })
     refuses(copy({ attrs: `{ «${name}»: 1 }` }), { ...refusal, message })
-    refuses(copy({ inputs: `{ «${name}»: tensor('T', 'm n') }` }), { ...refusal, message })
+    refuses(copy({ inputs: `{ x: tensor('T', 'm n'), «${name}»: tensor('T', 'm n') }` }), { ...refusal, message })
   })
   it('refuses an op that is called like what every object has', () =>
     refuses(copy({}).replace("'t'", "«'constructor'»"), {
@@ -132,7 +144,7 @@ describe('signatures', () => {
       hint: 'a body may call the functions of heddle and functions of the same subset',
     }))
   it('refuses a name declared twice', () =>
-    refuses(copy({ outputs: "{ «x»: tensor('T', 'm n') }" }), {
+    refuses(copy({ outputs: "{ y: tensor('T', 'm n'), «x»: tensor('T', 'm n') }" }), {
       code: 'duplicate',
       message: 'x is declared twice in the signature of t',
       hint: 'every dimension, type, tensor and attribute has its own name',
@@ -200,6 +212,43 @@ describe('modules', () => {
       message: 'this op is not the value of an exported const',
       hint: 'export what the function makes: export const name = make(...)',
     }))
+  it('refuses ops that a loop makes', () =>
+    refuses("import { op } from 'heddle'\nexport const all = ['a', 'b'].map((name) => «op(name, {} as never)»)", {
+      code: 'notExported',
+      message: 'this op is not the value of an exported const',
+      hint: 'a module is read, not run: write export const name = op(...) for each, or call a function that returns op(...)',
+    }))
+  it('refuses a function of JavaScript where it is handed to what makes an op', () =>
+    refuses(
+      "import { op, tensor } from 'heddle'\nconst make = (name: string, f: (a: number) => number) =>\n  op(name, { dims: ['n'], inputs: { x: tensor('f32', 'n') }, outputs: { y: tensor('f32', 'n') }, body: ({ x }) => (c) => ({ y: f(x(c)) }) })\nexport const t = make('t', «Math.sqrt»)",
+      {
+        code: 'callee',
+        message: 'Math.sqrt has no counterpart on a device, in the op made at specs/memory/refused.ts:4',
+        hint: "import { sqrt } from 'heddle' and call sqrt(...)",
+      },
+    ))
+  it('refuses all that is wrong with an op, in the order of places, and nothing that follows from it', () => {
+    const text = rowBody(
+      'const a = foo(1)\n    const b = a + Math.exp(bar)\n    for (const q of [b]) {}\n    return { y: row(n, (c) => x(m) + x(c, m) + b), z: 1 }',
+    )
+      .replace('eps: 0.5', 'eps: Math.PI / 2')
+      .replace("ids: tensor('i32', 'm')", "ids: tensor('int32', 'm')")
+    const { diagnostics, kernels } = read(text)
+    expect(kernels.map(({ name }) => name)).not.toContain('t')
+    expect(
+      diagnostics.filter(({ code }) => code.startsWith('HED')).map(({ code, line, column }) => [code, line, column]),
+    ).toEqual([
+      ['HED115', 5, 50],
+      ['HED118', 7, 17],
+      ['HED101', 9, 15],
+      ['HED102', 10, 19],
+      ['HED101', 10, 28],
+      ['HED103', 11, 5],
+      ['HED106', 12, 31],
+      ['HED107', 12, 40],
+      ['HED111', 12, 55],
+    ])
+  })
   it("reports TypeScript's own errors", () => {
     const { diagnostics, kernels } = read(`${a}\nexport const wrong: string = 1`)
     expect(kernels.map((kernel) => kernel.name)).toEqual(['t'])

@@ -269,7 +269,7 @@ describe('rows', () => {
   it('refuses a histogram in a tensor of floats', () =>
     refuses(rowBody('return { y: «histogram(n, n, (c) => c)» }'), {
       code: 'dtype',
-      message: 'output y holds floats, a histogram counts integers',
+      message: 'output y is stored as f32, a histogram counts in 32 bits',
       hint: 'declare it as i32',
     }))
   it('refuses a histogram of floats', () =>

@@ -29,7 +29,7 @@ const codeOf = (bytes: Uint8Array): string => {
 
 const tensor = fc
   .record({
-    dtype: fc.constantFrom('F32', 'F16', 'BF16', 'I32', 'I64'),
+    dtype: fc.constantFrom('F32', 'F16', 'BF16', 'F8_E4M3', 'F8_E5M2', 'U8', 'I16', 'I32', 'U32', 'I64'),
     shape: fc.array(fc.nat(3), { maxLength: 3 }),
     seed: fc.nat(255),
   })
@@ -90,7 +90,7 @@ describe('safetensors', () => {
     ['a negative extent', file({ a: entry('F32', [-1], 0, 0) }), 'safetensors.tensor'],
     ['a fractional extent', file({ a: entry('F32', [0.5], 0, 2) }, 2), 'safetensors.tensor'],
     ['a third offset', file({ a: { dtype: 'F32', shape: [0], data_offsets: [0, 0, 0] } }), 'safetensors.tensor'],
-    ['an unknown dtype', file({ a: entry('F8_E4M3', [1], 0, 1) }, 1), 'safetensors.dtype'],
+    ['an unknown dtype', file({ a: entry('F8_E8M0', [1], 0, 1) }, 1), 'safetensors.dtype'],
     ['a dtype that is a method of objects', file({ a: entry('toString', [0], 0, 0) }), 'safetensors.dtype'],
     ['a shape of another size', file({ a: entry('F32', [3], 0, 8) }, 8), 'safetensors.size'],
     ['offsets that run backwards', file({ a: entry('F32', [1], 8, 4) }, 8), 'safetensors.size'],

@@ -24,10 +24,10 @@ struct Tensor {
 
 using Tensors = std::map<std::string, Tensor>;
 
-constexpr const char* dtype_names[] = {"F32", "F16", "BF16", "I32", "I8", "U8"};
+constexpr const char* dtype_names[] = {"F32", "F16", "BF16", "I32", "I8", "U8", "F8_E4M3", "F8_E5M2", "I16", "U32", "I64"};
 
 inline int32_t dtype_of(const std::string& name) {
-  for (int32_t i = 0; i < 6; ++i) {
+  for (int32_t i = HEDDLE_F32; i <= HEDDLE_I64; ++i) {
     if (name == dtype_names[i]) return i;
   }
   throw std::runtime_error("no program reads tensors of type " + name);

@@ -41,7 +41,12 @@ typedef enum heddle_dtype {
   HEDDLE_BF16 = 2,
   HEDDLE_I32 = 3,
   HEDDLE_I8 = 4,
-  HEDDLE_U8 = 5
+  HEDDLE_U8 = 5,
+  HEDDLE_F8E4M3 = 6,
+  HEDDLE_F8E5M2 = 7,
+  HEDDLE_I16 = 8,
+  HEDDLE_U32 = 9,
+  HEDDLE_I64 = 10
 } heddle_dtype;
 
 /* A piece of device memory with its size, so that a device that checks accesses can. */

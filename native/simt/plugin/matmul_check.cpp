@@ -10,8 +10,8 @@ namespace {
 
 using Wide = __int128;  // extents and strides are 64 bits: their products are not
 
-constexpr const char* kNames[] = {"f32", "f16", "bf16", "i32", "i8", "u8"};
-constexpr int kBytes[] = {4, 2, 2, 4, 1, 1};
+constexpr const char* kNames[] = {"f32", "f16", "bf16", "i32", "i8", "u8", "f8e4m3", "f8e5m2", "i16", "u32", "i64"};
+constexpr int kBytes[] = {4, 2, 2, 4, 1, 1, 1, 1, 2, 4, 8};
 
 /// An operand with its extents and strides: batch, outer, inner.
 struct Operand {
@@ -87,7 +87,7 @@ int32_t check_epilogue(const heddle_matmul& matmul, const Operand& result, Memor
 int32_t check_matmul(const heddle_matmul& matmul, Memory& memory, heddle_error* error) {
   const int32_t a = matmul.dtype_a, b = matmul.dtype_b, out = matmul.dtype_out;
   for (const int32_t dtype : {a, b, out}) {
-    if (dtype < HEDDLE_F32 || dtype > HEDDLE_U8) return fail(error, HEDDLE_INVALID, "matmul: %d is not a dtype", dtype);
+    if (dtype < HEDDLE_F32 || dtype > HEDDLE_I64) return fail(error, HEDDLE_INVALID, "matmul: %d is not a dtype", dtype);
   }
   if (!(a == b && ((is_float(a) && is_float(out)) || (a == HEDDLE_I8 && out == HEDDLE_I32)))) {
     return fail(error, HEDDLE_INVALID,

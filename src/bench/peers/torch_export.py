@@ -25,6 +25,11 @@ TYPES = {
     "I32": torch.int32,
     "I8": torch.int8,
     "U8": torch.uint8,
+    "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2": torch.float8_e5m2,
+    "I16": torch.int16,
+    "U32": torch.uint32,
+    "I64": torch.int64,
 }
 
 

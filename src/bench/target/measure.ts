@@ -4,7 +4,7 @@
  */
 import type { Manifest } from '../../emit/manifest.js'
 import { usageError } from '../../errors.js'
-import type { DType } from '../../ir/dtype.js'
+import { type DType, dtypeInfo, isFloat8 } from '../../ir/dtype.js'
 import { dimsIn } from '../../ir/shape.js'
 import type { Layouts } from '../../runtime/layouts.js'
 import type { KernelSource } from '../../runtime/library.js'
@@ -173,7 +173,7 @@ async function prepareProgram(bench: TargetBench, form: ProgramForm, dims: Reado
   return { plan: form.plan, bytes, zeros, rotation, program, samples: [], release }
 }
 
-const isArithmetic = (dtype: DType): dtype is Arithmetic => dtype !== 'i32' && dtype !== 'u8'
+const isArithmetic = (dtype: DType): dtype is Arithmetic => dtypeInfo[dtype].scalar === 'f32' && !isFloat8(dtype)
 
 async function describe(
   { ceilings, dtype, repeats, onStage }: TargetBench,

@@ -25,7 +25,7 @@ export interface Reader {
 
 /** Whether nothing says which integers a tensor may hold. */
 export const isUnknown = ({ dtype }: Pick<ValueInfo, 'dtype'>, reader: Reader | undefined): boolean =>
-  (dtype === 'i32' || dtype === 'u8') && (reader === undefined || reader.entry.facts?.inputs[reader.buffer.name] === undefined)
+  dtypeInfo[dtype].scalar === 'i32' && (reader === undefined || reader.entry.facts?.inputs[reader.buffer.name] === undefined)
 
 /** @param elements of its buffer, which a layout may make more than its shape has */
 export function makeTensor(

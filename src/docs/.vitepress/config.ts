@@ -41,7 +41,9 @@ const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'Reference',
     items: items(
-      ...['verbs', 'environment', 'errors', 'files', 'support', 'stability', 'kernels'].map((name) => `reference/${name}`),
+      ...['verbs', 'environment', 'errors', 'files', 'support', 'types', 'stability', 'kernels'].map(
+        (name) => `reference/${name}`,
+      ),
     ),
   },
   { text: 'API', items: items('api/heddle', 'api/heddle/runtime', 'api/heddle/testing', 'api/heddle/std') },

@@ -4,6 +4,7 @@
  */
 
 import { index as indexVar } from '../../ir/build.js'
+import { dtypeInfo, isFloat8 } from '../../ir/dtype.js'
 import type { StmtOf, TensorParam } from '../../ir/kernel.js'
 import { factorParam, factorsOf, type MatmulFactor, type MatmulKernel, sumsIntegers } from '../../ir/product.js'
 import { freeNames, visit } from '../../ir/walk.js'
@@ -53,10 +54,14 @@ export function factorsBody(kernel: MatmulKernel, scope: Scope, types: TemplateI
   return lines(writer) + bodies.join('')
 }
 
-/** The one type that all factors are stored in, or may be rounded to without a loss; float32 where there is none. */
+/**
+ * The one type that all factors are stored in, or may be rounded to without a loss; float32 where there is none. Halves hold what 8-bit
+ * floats do, so these are converted while they are loaded: to the type of the other factors, to float16 where there is no other.
+ */
 function elementText(kernel: MatmulKernel, names: Names): string {
   const params = factorsOf(kernel).map((factor) => factorParam(kernel, factor))
-  const wide = params.filter(({ dtype }) => dtype !== 'i8')
+  const wide = params.filter(({ dtype }) => dtype !== 'i8' && !isFloat8(dtype))
+  if (wide.length === 0 && params.some(({ dtype }) => isFloat8(dtype))) return dtypeInfo.f16.cuda
   const texts = new Set((wide.length === 0 ? params : wide).map((param) => storageText(param, names)))
   const [text = ''] = texts
   return texts.size === 1 ? text : scalarText.f32

@@ -2,6 +2,7 @@
  * A factor of a product: a tensor as it is, or the row program of the members that make it, to be run while the factor is loaded. The
  * program has one result, with the axes the product's subscripts say, and computes neighbours along `k` one behind the other.
  */
+import { dtypeInfo } from '../../ir/dtype.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { isUpdating } from '../../ir/update.js'
@@ -52,7 +53,7 @@ export function deriveFactor(
   if (last === undefined) throw new Error(`internal: no member makes the factor ${id} of ${matmul.name}`)
   const refuse = (reason: string) => illegal(group, last.node.name, matmul.name, reason)
   const { dtype } = valueAt(graph.values, id)
-  if (dtype === 'i8' || dtype === 'i32' || dtype === 'u8')
+  if (typeof dtype === 'string' && (dtype === 'i8' || dtypeInfo[dtype].scalar === 'i32'))
     throw refuse(`${last.node.name} makes integers, and a product multiplies integers as they are stored: store them first`)
   const updating = makers.find(({ kernel }) => isUpdating(kernel))
   if (updating !== undefined)

@@ -7,6 +7,7 @@
 import { usageError } from '../../errors.js'
 import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
+import { isFloat8 } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
@@ -239,9 +240,16 @@ class Derivation {
       const atoms = this.#space.atomsOf(member, param.dims[i] ?? '')
       return positions.split(expr, atoms) ?? this.#divide(expr, atoms)
     })
-    return producer === undefined
-      ? { ...load, tensor: this.#parameters.input(member, param), indices }
-      : this.#produced.read(producer, member, indices)
+    if (producer === undefined) return { ...load, tensor: this.#parameters.input(member, param), indices }
+    // Other floats may keep the bits that a store would lose. These few bits are what the author wants of the value.
+    if (isFloat8(param.dtype))
+      throw illegal(
+        this.#group,
+        producer.member,
+        member.node.name,
+        `${producer.member} stores ${param.dtype}, whose rounding is lost where the value is not stored: end the group there`,
+      )
+    return this.#produced.read(producer, member, indices)
   }
 
   /** A computed position along a split axis, as one position along each of its atoms. */

@@ -56,7 +56,7 @@ const largestScale = 1e30
 
 function classify(param: TensorParam, value: Value): Accuracy {
   // An integer is right or wrong.
-  if (param.dtype === 'i32' || param.dtype === 'u8') return { class: 'exact', integers: true }
+  if (typeof param.dtype === 'string' && dtypeInfo[param.dtype].scalar === 'i32') return { class: 'exact', integers: true }
   const { calls, roundings, sums, products, absolute, steep, isStored, isMoved } = value
   const rest = {
     integers: isStored,

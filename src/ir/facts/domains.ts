@@ -2,14 +2,22 @@
  * Which integers an input may hold, as far as a body tells: one that indexes a tensor directly lies in its extent, one that is compared
  * with numbers is a flag, one that is only counted with is any number. What a body does otherwise with an integer, an author has to say.
  */
+import { type DType, dtypeInfo } from '../dtype.js'
 import type { Expr, ExprOf } from '../expr.js'
-import type { Kernel, TensorParam } from '../kernel.js'
+import type { DTypeRef, Kernel, TensorParam } from '../kernel.js'
 import { operands, stmtExprs, visit } from '../walk.js'
 import type { Count, Domain } from './facts.js'
 
 /** Integers of this size span what int8 holds when they are multiplied by small steps, and lie beyond it now and then. */
 const numbers: Domain = { from: [-100], to: [100] }
-const bytes: Readonly<Record<'i8' | 'u8', Domain>> = { i8: { from: [-127], to: [127] }, u8: { from: [0], to: [255] } }
+const counts: Domain = { from: [0], to: [200] }
+const small: Readonly<Partial<Record<DType, Domain>>> = {
+  i8: { from: [-127], to: [127] },
+  u8: { from: [0], to: [255] },
+  i16: { from: [-32_768], to: [32_767] },
+}
+const isInteger = (dtype: DTypeRef): dtype is DType => typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
+const smallDomain = (dtype: DTypeRef): Domain | undefined => (typeof dtype === 'string' ? small[dtype] : undefined)
 
 /** How a body uses the elements of an integer tensor. */
 interface Use {
@@ -34,12 +42,16 @@ const counted: readonly string[] = ['idiv', 'mod', 'bitAnd', 'bitOr', 'shiftLeft
 /** Domains of the integer inputs of an op whose body tells them. */
 export function impliedDomains(kernel: Kernel): Readonly<Record<string, Domain>> {
   const inputs = kernel.tensors.filter(({ access }) => access === 'in')
-  const integers = inputs.filter(({ dtype }) => dtype === 'i32' || dtype === 'u8')
+  const integers = inputs.filter(({ dtype }) => isInteger(dtype))
   const uses: Uses = new Map(integers.map(({ name }) => [name, { places: [], flags: new Set(), unclear: false }]))
   new Reading(inputs, uses).read(kernel)
-  const small = inputs.flatMap(({ name, dtype }) => (dtype === 'i8' || dtype === 'u8' ? [[name, bytes[dtype]] as const] : []))
   return {
-    ...Object.fromEntries(small),
+    ...Object.fromEntries(
+      inputs.flatMap(({ name, dtype }) => {
+        const domain = smallDomain(dtype)
+        return domain === undefined ? [] : [[name, domain] as const]
+      }),
+    ),
     ...Object.fromEntries(integers.flatMap((param) => domainOf(param, uses).map((domain) => [param.name, domain]))),
   }
 }
@@ -49,7 +61,7 @@ function domainOf({ name, dtype }: TensorParam, uses: Uses): Domain[] {
   if (use === undefined || use.unclear) return []
   if (use.places.length > 0) return [{ from: [0], to: use.places.map((place): Count => ['sub', place, 1]) }]
   if (use.flags.size > 0) return [{ from: [Math.min(...use.flags)], to: [Math.max(...use.flags) + 1] }]
-  return [dtype === 'i8' || dtype === 'u8' ? bytes[dtype] : numbers]
+  return [smallDomain(dtype) ?? (dtype === 'u32' ? counts : numbers)]
 }
 
 class Reading {

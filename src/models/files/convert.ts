@@ -37,7 +37,11 @@ export function convertTensor(
 ): DeferredTensor {
   const stored = storedAs[tensor.dtype]
   if (stored === undefined) {
-    throw usageError('weights.dtype', `tensor ${shown(name)} is ${tensor.dtype}, expected ${Object.keys(storedAs).join(', ')}`)
+    throw usageError('weights.dtype', `tensor ${shown(name)} is ${tensor.dtype}, expected ${Object.keys(storedAs).join(', ')}`, {
+      ...(tensor.dtype.startsWith('F8')
+        ? { hint: 'models do not read the scales of 8-bit floats: save the checkpoint in bf16' }
+        : {}),
+    })
   }
   const { shape } = tensor
   return {

@@ -6,7 +6,19 @@ import { usageError } from '../../errors.js'
 import { duplicateKey } from './duplicate_key.js'
 
 /** Element types read here, with their sizes. */
-export const elementBytes = { F32: 4, F16: 2, BF16: 2, I8: 1, I32: 4, I64: 8 } as const
+export const elementBytes = {
+  F32: 4,
+  F16: 2,
+  BF16: 2,
+  F8_E4M3: 1,
+  F8_E5M2: 1,
+  I8: 1,
+  U8: 1,
+  I16: 2,
+  I32: 4,
+  U32: 4,
+  I64: 8,
+} as const
 
 export type ElementType = keyof typeof elementBytes
 

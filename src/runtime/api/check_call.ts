@@ -8,8 +8,9 @@ import { own } from '../../ir/own.js'
 import type { TensorDecl } from '../../lang/types.js'
 import type { AnyOp, AnyTensor } from './call_types.js'
 import { DeviceTensor, type Form } from './device_tensor.js'
+import { checkGiven } from './given.js'
 import { listed, nameHint } from './names.js'
-import { checkTensor, typeName } from './tensor.js'
+import { typeName } from './tensor.js'
 
 /** Options of a call before they are checked. */
 export interface GivenOptions {
@@ -86,7 +87,7 @@ function checkNames(op: AnyOp, inputs: unknown): Readonly<Record<string, AnyTens
       if (given === undefined) {
         throw usageError('call.input', `${op.name}: input ${name} is missing`, { hint: listed('inputs', names) })
       }
-      return [name, given instanceof DeviceTensor ? given : checkTensor(`${op.name}: ${name}`, 'call', given)]
+      return [name, given instanceof DeviceTensor ? given : checkGiven(`${op.name}: ${name}`, 'call', given)]
     }),
   )
 }

@@ -9,10 +9,11 @@ import type { DeviceTensor as HeldTensor, Session } from '../session.js'
 import type { AnyTensor } from './call_types.js'
 import type { DeviceCore } from './core.js'
 import { DeviceTensor } from './device_tensor.js'
+import { checkGiven } from './given.js'
 import { listed, nameHint } from './names.js'
 import { Sizes } from './sizes.js'
 import type { ModelSource, RaggedInput } from './source.js'
-import { checkTensor, type Tensor, typeName } from './tensor.js'
+import { type Tensor, toNumbers, typeName } from './tensor.js'
 
 /** A state: its memory, and the program value it holds after a run. */
 export interface StateParts {
@@ -61,7 +62,7 @@ export function checkRun({ source, states, types, sizes: known }: ModelParts, gi
     if (tensor === undefined || value === undefined) {
       throw usageError('run.input', `${model}: input ${name} is missing`, { hint: listed('inputs', names) })
     }
-    const checked = tensor instanceof DeviceTensor ? tensor : checkTensor(`${model}: ${name}`, 'run', tensor)
+    const checked = tensor instanceof DeviceTensor ? tensor : checkGiven(`${model}: ${name}`, 'run', tensor)
     const wanted = typeof value.dtype === 'string' ? value.dtype : types[value.dtype.param]
     if (checked.dtype !== wanted) {
       throw usageError('run.dtype', `${model}: ${name} must be ${wanted}, the tensor given is ${checked.dtype}`, {
@@ -109,7 +110,7 @@ function tokensOf(
     )
   }
   if (given === undefined || given instanceof DeviceTensor) return known ?? sequences * places
-  const lengths = Array.from(given.data)
+  const lengths = Array.from(toNumbers(given))
   const wrong = lengths.findIndex((length) => length < 0 || length > places)
   if (wrong >= 0) {
     throw usageError('run.lengths', `${model}: sequence ${wrong} is ${lengths[wrong]} long by ${name}`, {

@@ -9,9 +9,9 @@ import type { DeviceCore } from './core.js'
 import { DeviceTensor } from './device_tensor.js'
 import type { Device, SkippedDevice } from './device_types.js'
 import { bytesIn, formBytes } from './form.js'
+import { checkGiven } from './given.js'
 import { loadModel } from './load.js'
 import type { LoadOptions, ProgramLoadOptions } from './model_types.js'
-import { checkTensor } from './tensor.js'
 
 /** The face of an open device. */
 export function deviceOf(native: NativeDevice, root: string, skipped: readonly SkippedDevice[], core: DeviceCore): Device {
@@ -30,7 +30,7 @@ export function deviceOf(native: NativeDevice, root: string, skipped: readonly S
       core.expectOpen('upload')
       checkOptions('tensor', 'upload', ['layout', 'signal'], options)
       options.signal?.throwIfAborted()
-      const tensor = checkTensor('upload', 'tensor', given)
+      const tensor = checkGiven('upload', 'tensor', given)
       const form = { dtype: given.dtype, shape: [...tensor.shape], layout: options.layout }
       checkLayout(form)
       const bytes = formBytes(form)

@@ -2,7 +2,8 @@
 import { type ErrorCode, usageError } from '../../errors.js'
 import type { AnyTensor } from './call_types.js'
 import { DeviceTensor } from './device_tensor.js'
-import { checkTensor, typeName } from './tensor.js'
+import { checkGiven } from './given.js'
+import { typeName } from './tensor.js'
 
 /** What is loaded, by the name its author gave it. */
 type Loaded = { readonly name: string }
@@ -22,4 +23,4 @@ export function recordOf(loaded: Loaded, option: string, given: unknown): Given 
 }
 
 export const anyTensor = (loaded: Loaded, name: string, given: unknown): AnyTensor =>
-  given instanceof DeviceTensor ? given : checkTensor(`${loaded.name}: ${name}`, 'load', given)
+  given instanceof DeviceTensor ? given : checkGiven(`${loaded.name}: ${name}`, 'load', given)

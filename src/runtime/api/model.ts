@@ -8,8 +8,9 @@ import { checkOptions } from './call.js'
 import { type CheckedRun, checkRun, type ModelParts, type StateParts, snapshot } from './check_run.js'
 import { DeviceTensor, type Form } from './device_tensor.js'
 import { bytesIn, formBytes, layoutOf, tensorIn } from './form.js'
+import { checkGiven } from './given.js'
 import type { ModelRunOptions, ModelState } from './model_types.js'
-import { checkTensor, type Tensor } from './tensor.js'
+import type { Tensor } from './tensor.js'
 
 /** How many combinations of sizes stay built. */
 const keptPrograms = 8
@@ -188,7 +189,7 @@ export class LoadedModel {
       },
       write: async (given) => {
         this.#expectOpen(`states.${name}`)
-        const value = checkTensor(`${this.name}: ${name}`, 'run', given)
+        const value = checkGiven(`${this.name}: ${name}`, 'run', given)
         if (value.dtype !== dtype || value.shape.join() !== shape.join()) {
           const found = `${value.dtype} [${value.shape.join(', ')}]`
           throw usageError(

@@ -3,11 +3,11 @@
  * here before anything is made of it; TypeScript has checked the same where it was written.
  */
 import { type ErrorCode, usageError } from '../../errors.js'
-import { type DType, dtypeInfo, dtypes, isDType } from '../../ir/dtype.js'
+import { type DType, dtypeInfo, dtypes, isDType, isFloat8 } from '../../ir/dtype.js'
 import { decode, type HostArrays } from '../buffer.js'
-import { bf16, f16 } from './half.js'
+import { bf16, f8e4m3, f8e5m2, f16 } from './half.js'
 
-/** The array that holds each storage type. Node 20 has none of 16-bit floats, so those are their bits: `f16.from`, `bf16.from`. */
+/** The array that holds each storage type. Node 20 has none of 16-bit and 8-bit floats, so those are their bits: `f16.from`, `f8e4m3.from`. */
 export interface TensorArrays {
   readonly f32: Float32Array
   readonly f16: Uint16Array
@@ -15,6 +15,11 @@ export interface TensorArrays {
   readonly i32: Int32Array
   readonly i8: Int8Array
   readonly u8: Uint8Array
+  readonly f8e4m3: Uint8Array
+  readonly f8e5m2: Uint8Array
+  readonly i16: Int16Array
+  readonly u32: Uint32Array
+  readonly i64: BigInt64Array
 }
 
 /** A tensor in host memory, row-major. A shape without extents is a scalar, of one element. */
@@ -29,18 +34,27 @@ const arrays: { readonly [D in DType]: new (length: number) => TensorArrays[D] }
   i32: Int32Array,
   i8: Int8Array,
   u8: Uint8Array,
+  f8e4m3: Uint8Array,
+  f8e5m2: Uint8Array,
+  i16: Int16Array,
+  u32: Uint32Array,
+  i64: BigInt64Array,
 }
 
-/** Smallest and largest integer of each integer type. */
+/** Smallest and largest integer of each integer type; of i64, those that a number can say. */
 const ranges: { readonly [D in DType]?: readonly [number, number] } = {
   i32: [-(2 ** 31), 2 ** 31 - 1],
   i8: [-128, 127],
   u8: [0, 255],
+  i16: [-32_768, 32_767],
+  u32: [0, 2 ** 32 - 1],
+  i64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
 }
 
 /**
  * A tensor of the given values in row-major order: `tensor('f16', [2, 3], [1, 2, 3, 4, 5, 6])`. An array of the type's own kind is used as it is,
- * without a copy (for f16 and bf16 a Uint16Array of bits); any other numbers are converted, floats rounded to nearest.
+ * without a copy (for f16 and bf16 a Uint16Array of bits, for f8e4m3 and f8e5m2 a Uint8Array of codes, for i64 a BigInt64Array); any other
+ * numbers are converted, floats rounded to nearest. 8-bit floats saturate: what is too large becomes their largest number.
  * @throws usage `tensor.dtype`, `tensor.shape`, `tensor.data` for a number of elements that is not the shape's, `tensor.value` for what an
  * integer type does not hold
  */
@@ -54,7 +68,10 @@ export function tensor<const D extends DType>(
     throw usageError('tensor.data', `the values of a tensor must be an array of numbers, got ${typeName(data)}`)
   }
   expectCount('a tensor', 'tensor', dtype, shape, data.length, count)
-  return made(dtype, shape, data instanceof arrays[dtype] ? data : converted(dtype, data))
+  if (data instanceof arrays[dtype]) return made(dtype, shape, data)
+  // Of no other array than the type's own are the elements bigints.
+  if (data instanceof BigInt64Array) throw usageError('tensor.data', `${dtype} cannot be made of a BigInt64Array`)
+  return made(dtype, shape, converted(dtype, data as ArrayLike<number>))
 }
 
 /** A tensor of zeros. @throws usage `tensor.dtype`, `tensor.shape` */
@@ -62,11 +79,17 @@ export const zeros = <const D extends DType>(dtype: D, shape: readonly number[])
   made(dtype, shape, new arrays[dtype](elementsOf('a tensor', 'tensor', dtype, shape)))
 
 /**
- * The numbers of a tensor: those of f16 and bf16 as float32, the others in the tensor's own array, which is not copied.
- * @throws usage `tensor.*` for what is no tensor
+ * The numbers of a tensor: those of f16, bf16 and 8-bit floats as float32, those of i64 as a Float64Array, the others in the tensor's own
+ * array, which is not copied.
+ * @throws usage `tensor.*` for what is no tensor; `tensor.value` for an i64 beyond 2^53, which no number is equal to
  */
 export function toNumbers<D extends DType>(of: Tensor<D>): HostArrays[D] {
   const { dtype, data } = checkTensor('toNumbers', 'tensor', of)
+  if (data instanceof BigInt64Array) {
+    const at = data.findIndex((value) => !Number.isSafeInteger(Number(value)))
+    if (at >= 0)
+      throw usageError('tensor.value', `element ${at} is ${data[at]}: numbers are exact up to 2^53`, { hint: 'read its data' })
+  }
   return decode(dtype, bytesOf(data)) as HostArrays[D]
 }
 
@@ -76,19 +99,25 @@ const made = <D extends DType>(dtype: D, shape: readonly number[], data: unknown
 
 function converted(dtype: DType, values: ArrayLike<number>): TensorArrays[DType] {
   if (dtype === 'f16' || dtype === 'bf16') return (dtype === 'f16' ? f16 : bf16).from(values)
+  if (isFloat8(dtype)) return (dtype === 'f8e4m3' ? f8e4m3 : f8e5m2).from(values)
   if (dtype === 'f32') return Float32Array.from(values)
-  const [low, high] = ranges[dtype] ?? [0, 0]
+  if (dtype === 'i64') return BigInt64Array.from(whole(dtype, values), BigInt)
   const result = new arrays[dtype](values.length)
-  for (let i = 0; i < result.length; i++) {
-    const value = values[i] ?? Number.NaN
+  result.set(whole(dtype, values))
+  return result
+}
+
+/** Numbers that an integer type holds. @throws usage `tensor.value` for the first that it does not */
+function whole(dtype: DType, values: ArrayLike<number>): number[] {
+  const [low, high] = ranges[dtype] ?? [0, 0]
+  return Array.from(values, (value, i) => {
     if (!(Number.isInteger(value) && value >= low && value <= high)) {
       throw usageError('tensor.value', `element ${i} is ${value}: ${dtype} holds whole numbers from ${low} to ${high}`, {
         hint: 'round and clamp the values first, or use a float type',
       })
     }
-    result[i] = value
-  }
-  return result
+    return value
+  })
 }
 
 /** The bytes of a tensor's elements, without a copy. */

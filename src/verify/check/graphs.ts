@@ -5,7 +5,7 @@
  */
 
 import type { Manifest } from '../../emit/manifest.js'
-import type { DType } from '../../ir/dtype.js'
+import { type DType, isFloat8 } from '../../ir/dtype.js'
 import { evaluateCount, type Facts } from '../../ir/facts/facts.js'
 import { type Graph, isQuantised } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
@@ -44,7 +44,7 @@ const largest = 60_000
 
 /** Whether a graph can be held as a whole: of one that is quantised, a rounding that turns moves all behind it. */
 export const canRunWhole = ({ planned }: GraphSubject): boolean =>
-  !isQuantised(planned) && planned.values.every(({ dtype }) => dtype !== 'i8' && dtype !== 'u8')
+  !isQuantised(planned) && planned.values.every(({ dtype }) => dtype !== 'i8' && dtype !== 'u8' && !isFloat8(dtype))
 
 const floatTypes = ['f32', 'f16', 'bf16'] as const
 

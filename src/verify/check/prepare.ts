@@ -38,7 +38,7 @@ export async function prepareText(
     dtypes === undefined || Object.values(instance.types).every((type) => dtypes.includes(type))
   const rows = chosen.flatMap((kernel) => (isTemplate(kernel) ? [] : allInstances(kernel))).filter(wanted)
   const templates = chosen.flatMap((kernel) => (isTemplate(kernel) ? templateInstances(kernel) : [])).filter(wanted)
-  const files = generateInstances(rows, specs.graphs, templates, tuning, specs.schedules, openKept(root))
+  const files = generateInstances(rows, specs.graphs, templates, tuning, specs.schedules, { kept: openKept(root) })
   const { base } = outputs(root)
   await mkdir(base, { recursive: true })
   const folder = await mkdtemp(join(base, 'check-'))

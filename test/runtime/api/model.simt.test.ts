@@ -153,7 +153,8 @@ describe('a state', () => {
     const model = await device.load(remember, { weights: { gamma }, states })
     const seen: number[] = []
     const steps = [step(0, 1), step(1, 2), step(2, 3)]
-    for await (const { put } of model.stream(steps)) seen.push(Array.from(put?.data ?? []).reduce((sum, each) => sum + each, 0))
+    for await (const { put } of model.stream(steps))
+      seen.push(Array.from(put === undefined ? [] : toNumbers(put)).reduce((sum, each) => sum + each, 0))
     expect(seen).toEqual([3, 9, 18])
     const abort = new AbortController()
     const stream = model.stream(steps, { signal: abort.signal })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { bf16, f16, type Tensor, tensor, toNumbers, zeros } from '../../../src/runtime/api/index.js'
+import { bf16, f8e4m3, f8e5m2, f16, type Tensor, tensor, toNumbers, zeros } from '../../../src/runtime/api/index.js'
 
 test('numbers become elements of the type, and come back', () => {
   expect(tensor('f32', [2], [1.5, -2])).toEqual({ dtype: 'f32', shape: [2], data: Float32Array.of(1.5, -2) })
@@ -65,6 +65,52 @@ test('every 16-bit number survives the way there and back', () => {
   }
 })
 
+test('numbers become 8-bit floats that are nearest, and every code comes back', () => {
+  for (const [type, largest, isNumber] of [
+    [f8e4m3, 448, (code: number) => (code & 0x7f) !== 0x7f],
+    [f8e5m2, 57_344, (code: number) => (code & 0x7f) < 0x7c],
+  ] as const) {
+    const codes = Uint8Array.from({ length: 256 }, (_, code) => code)
+    const numbers = codes.filter(isNumber)
+    const values = type.toNumbers(numbers)
+    expect(Math.max(...values)).toBe(largest)
+    expect(type.from(values)).toEqual(numbers)
+    expect([...type.toNumbers(codes.filter((code) => !isNumber(code)))].filter(Number.isFinite)).toEqual([])
+    const nearestCode = (x: number): number =>
+      numbers.reduce((best, code) => {
+        const distance = (each: number): number => Math.abs(at(type.toNumbers(Uint8Array.of(each)), 0) - x)
+        const isEven = code % 2 === 0 && (code & 0x80) === (x < 0 ? 0x80 : 0)
+        return distance(code) < distance(best) || (distance(code) === distance(best) && isEven) ? code : best
+      }, 0)
+    // Between two neighbours: what is nearer to either, the middle, and what float32 alone would take for the middle.
+    const upper = [...values.filter((value) => value >= 0)]
+    const between = upper.slice(1).flatMap((value, i) => {
+      const middle = (value + at(upper, i)) / 2
+      return [middle, middle * (1 + 2 ** -40), middle * (1 - 2 ** -40), -middle]
+    })
+    expect(Array.from(type.from(between))).toEqual(between.map(nearestCode))
+    expect(Array.from(type.from([largest * 2, Number.POSITIVE_INFINITY, -1e30, Number.NaN]))).toEqual(
+      [largest, largest, -largest].map(nearestCode).concat(0x7f),
+    )
+  }
+  // e5m2 is binary16 without its lower byte.
+  expect([...f8e5m2.toNumbers(Uint8Array.of(0x7c, 0x01, 0x3c))]).toEqual([
+    ...f16.toNumbers(Uint16Array.of(0x7c00, 0x0100, 0x3c00)),
+  ])
+})
+
+test('integers of 16, 32 and 64 bits', () => {
+  expect(tensor('i64', [2], [5, -3]).data).toEqual(BigInt64Array.of(5n, -3n))
+  const wide = tensor('i64', [2], BigInt64Array.of(2n ** 53n + 1n, 1n))
+  expect(wide.data[0]).toBe(2n ** 53n + 1n)
+  expect(() => toNumbers(wide)).toThrow('element 0 is 9007199254740993')
+  expect([...toNumbers(tensor('i64', [2], [2 ** 53 - 1, -1]))]).toEqual([2 ** 53 - 1, -1])
+  expect(tensor('u32', [1], [2 ** 32 - 1]).data).toEqual(Uint32Array.of(2 ** 32 - 1))
+  expect([...toNumbers(tensor('i16', [2], [-32_768, 32_767]))]).toEqual([-32_768, 32_767])
+})
+
+const at = (values: ArrayLike<number>, i: number): number => values[i] ?? Number.NaN
+
 const refusals: readonly (readonly [string, () => unknown, string, RegExp])[] = [
   ['a type that is none', () => tensor('float32' as 'f32', [1], [1]), 'tensor.dtype', /"float32" is no storage type/],
   ['too few values', () => tensor('f32', [2, 3], [1]), 'tensor.data', /f32 \[2, 3\] has 6 elements, the data has 1/],
@@ -75,6 +121,15 @@ const refusals: readonly (readonly [string, () => unknown, string, RegExp])[] = 
   ['no list of extents', () => zeros('i8', 4 as never), 'tensor.shape', /list of extents, got a number/],
   ['a fraction in integers', () => tensor('i32', [2], [1, 1.5]), 'tensor.value', /element 1 is 1.5: i32/],
   ['more than a byte', () => tensor('u8', [1], [256]), 'tensor.value', /from 0 to 255/],
+  ['less than nothing', () => tensor('u32', [1], [-1]), 'tensor.value', /from 0 to 4294967295/],
+  ['more than 16 bits', () => tensor('i16', [1], [32_768]), 'tensor.value', /from -32768 to 32767/],
+  ['more than a number says', () => tensor('i64', [1], [2 ** 53]), 'tensor.value', /to 9007199254740991/],
+  [
+    'bigints in another type',
+    () => tensor('i32', [1], BigInt64Array.of(1n) as never),
+    'tensor.data',
+    /cannot be made of a BigInt64Array/,
+  ],
   ['NaN in integers', () => tensor('i8', [1], [Number.NaN]), 'tensor.value', /NaN/],
   [
     'data of another kind',
