@@ -1,7 +1,8 @@
 /**
  * What ships as JavaScript. `dist/` is the npm package: the command, the library and the specs, with dependencies left to npm.
  * `dist/portable.mjs` is the one file of the portable bundle: everything inside except the front end, whose TypeScript compiler
- * would be most of it and which a machine that only runs models does not need.
+ * would be most of it and which a machine that only runs models does not need. `dist/explorer.js` is the script of the pages that
+ * `heddle explore` writes, with its libraries inside.
  */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -80,5 +81,11 @@ export default defineConfig([
     input: 'src/cli/bin.ts',
     plugins: [shippedManifest, ownDigest, withoutFrontend],
     output: { file: 'dist/portable.mjs', codeSplitting: false, minify: 'dce-only' },
+  },
+  {
+    platform: 'browser',
+    tsconfig: false,
+    input: 'src/explorer/client/main.ts',
+    output: { file: 'dist/explorer.js', format: 'iife', codeSplitting: false, minify: true },
   },
 ])

@@ -4,7 +4,7 @@ import { LongestFirst } from './test/longest_first.js'
 
 /**
  * Tests are grouped by what they need, read from the file name: nothing (`x.test.ts`), the simt device (`x.simt.test.ts`), nvcc
- * (`x.nvcc.test.ts`); what plants faults into modules is a group of its own. The gpu group runs from the bundle: `heddle selftest`.
+ * (`x.nvcc.test.ts`), Chromium (`x.page.test.ts`); what plants faults into modules is a group of its own. The gpu group runs from the bundle: `heddle selftest`.
  * Results also go to `.heddle/vitest.json`.
  */
 const source = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
@@ -32,10 +32,14 @@ export default defineConfig({
           // found by content or by identity, and a test that sets a variable of the environment unsets it.
           isolate: false,
           include: ['test/**/*.test.ts'],
-          exclude: [...groups.map((group) => `test/**/*.${group}.test.ts`), faulty],
+          exclude: [...groups, 'page'].map((group) => `test/**/*.${group}.test.ts`).concat(faulty),
           testTimeout: 4 * minutes,
           hookTimeout: 4 * minutes,
         },
+      },
+      {
+        extends: true,
+        test: { name: 'page', include: ['test/**/*.page.test.ts'], testTimeout: 2 * minutes, hookTimeout: 2 * minutes },
       },
       { extends: true, test: { name: 'faults', include: [faulty], testTimeout: 4 * minutes, hookTimeout: 4 * minutes } },
       // Kernel libraries and the addon read the environment once, when they are loaded: files that load them have a process each.

@@ -1,8 +1,7 @@
 /** The benchmark's results as text for a terminal: one table of plans, one of peers, one for each profile. */
 import Table from 'cli-table3'
-import type { NativeDeviceInfo } from '../runtime/native.js'
 import type { Arithmetic, Ceilings } from './floor.js'
-import { type BenchEncoderResult, type EncoderTimes, type Peers, type PeerTimes, shapeName } from './result.js'
+import { type BenchEncoderResult, type EncoderTimes, type Peers, type PeerTimes, type Shape, shapeName } from './result.js'
 import type { Summary } from './statistics.js'
 
 const style = { head: [], border: [] }
@@ -14,7 +13,7 @@ export const milliseconds = (value: number): string => value.toPrecision(4)
 export const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1)
 
 /** Of the arithmetic that the batch asks for: padding and waste do not count. */
-export const teraflops = ({ workload, milliseconds: { median } }: EncoderTimes): string =>
+export const teraflops = ({ workload, milliseconds: { median } }: Pick<EncoderTimes, 'workload' | 'milliseconds'>): string =>
   (workload.flops / median / 1e9).toPrecision(3)
 
 /** `4.26 T`, for a unit behind it. */
@@ -39,16 +38,39 @@ export const describeTimes = (times: EncoderTimes): string =>
 export const describePeer = (framework: string, { way, error, milliseconds: time, ...shape }: PeerTimes): string =>
   `${framework} ${way} ${shapeName(shape)}: ${time === undefined ? error : `${milliseconds(time.median)} ms (${spread(time)})`}`
 
+/** The device's limits and what was measured, as far as notes speak of them: also as a file has them. */
+type NotedCeilings = Pick<Ceilings, 'bandwidth'> & {
+  readonly peak: Readonly<Partial<Record<Arithmetic, number | undefined>>>
+  readonly measured?: boolean | undefined
+}
+
+interface NotedDevice {
+  readonly name: string
+  readonly kind: string
+  readonly cacheBytes?: number | undefined
+}
+
+interface Noted {
+  readonly results: readonly (Shape & {
+    readonly floor?: { readonly milliseconds: number } | undefined
+    readonly rotation: { readonly passes: number; readonly evicts?: boolean | undefined }
+  })[]
+  readonly ceilings?: NotedCeilings | undefined
+  readonly device: NotedDevice
+  readonly dtype: Arithmetic
+  readonly peers?: { readonly framework: string; readonly problem?: string | undefined } | undefined
+}
+
 /** Whether plans of one shape are held to different floors. */
-const hasSeveralFloors = (results: readonly EncoderTimes[]): boolean =>
+const hasSeveralFloors = (results: Noted['results']): boolean =>
   results.some((times) =>
     results.some((other) => shapeName(other) === shapeName(times) && other.floor?.milliseconds !== times.floor?.milliseconds),
   )
 
 /** What floors rest on: what is measured, what the device's attributes allow, and what is not known. */
 export function floorNotes(
-  ceilings: Ceilings | undefined,
-  { name, kind, cacheBytes }: Pick<NativeDeviceInfo, 'name' | 'kind' | 'cacheBytes'>,
+  ceilings: NotedCeilings | undefined,
+  { name, kind, cacheBytes }: NotedDevice,
   dtype: Arithmetic,
 ): string[] {
   if (ceilings === undefined) return [`No physical floor: the limits of ${name} (${kind}) are not known.`]
@@ -66,7 +88,7 @@ export function floorNotes(
 }
 
 /** What limits the meaning of the numbers. */
-export function notes({ results, ceilings, device, dtype, peers }: BenchEncoderResult): string[] {
+export function notes({ results, ceilings, device, dtype, peers }: Noted): string[] {
   const rotation = results[0]?.rotation
   const lines = [
     ...floorNotes(ceilings, device, dtype),

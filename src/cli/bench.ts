@@ -7,11 +7,11 @@ import { type BenchObserver, benchEncoder } from '../bench/encoder.js'
 import { deviceCeilings } from '../bench/facts/facts.js'
 import { lengthsOf } from '../bench/lengths.js'
 import { timeTorch } from '../bench/peers.js'
-import { reportHtml } from '../bench/report/report.js'
 import { type BenchEncoderResult, type Peers, ratiosOf, type Shape } from '../bench/result.js'
 import { benchConfig } from '../bench/synthetic.js'
 import { benchTable, describePeer, describeTimes } from '../bench/table.js'
 import { usageError } from '../errors.js'
+import { reportPage } from '../explorer/report.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { defaultPlan } from '../program/plans.js'
 import { choosePlan } from '../runtime/default_plan.js'
@@ -91,7 +91,7 @@ export async function runBenchEncoder(options: BenchEncoderOptions, context: Cli
     const about = { config: options.config, dtype, lengths: options.lengths }
     const result = { device: info, ceilings, ...about, results, peers, ratios: ratiosOf(results, peers) }
     if (report !== undefined) {
-      await writeFile(report, reportHtml(result, commandOf({ ...options, plans }, kind))).catch(noReport(report))
+      await writeFile(report, reportPage(result, commandOf({ ...options, plans }, kind))).catch(noReport(report))
       log(`report: ${report}\n`)
     }
     return result
@@ -114,7 +114,7 @@ const encoderCommand = (context: () => CliContext) =>
     .option('--repeats <count>', 'timed replays of each plan and shape', positive, 30)
     .option('--profile', 'also time every step by itself')
     .addOption(new Option('--peer <framework>', 'also time what a framework offers').choices(['torch'] as const))
-    .option('--report <file>', 'write an HTML report with charts, which times every step by itself too')
+    .option('--report <file>', 'write a page with charts, as `heddle explore` does; times every step by itself too')
     .option('--json', 'print the results as JSON')
     .action(async (options) => {
       const result = await runBenchEncoder(options, context())

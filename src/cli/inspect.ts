@@ -12,7 +12,7 @@ import { allInstances, instanceKey } from '../ir/instance.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
-import { isTemplate } from '../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { type BuildReport, installation, readBuildReport, searchManifests } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
 import { readKernels } from '../verify/check/specs.js'
@@ -42,31 +42,50 @@ function findEntry(kernels: readonly KernelEntry[], name: string): KernelEntry {
   throw usageError('inspect.kernel', `there is no kernel ${name}`, { hint: `known: ${listed.join(', ')}` })
 }
 
+export interface Inspected {
+  readonly inspection: Inspection
+  readonly kernel: Kernel | TemplateKernel
+}
+
 /** @throws usage `inspect.kernel`, `inspect.stale`, and what the front end throws */
 export async function inspect(name: string, options: { readonly specs?: string }, context: CliContext): Promise<Inspection> {
-  const { root } = context
+  const [found] = await inspectAll([name], options.specs, context)
+  if (found === undefined) throw new Error('internal: a kernel without an inspection')
+  return found.inspection
+}
+
+/** Several kernels, for one reading of the specs. @throws as `inspect` */
+export async function inspectAll(
+  names: readonly string[],
+  specs: string | undefined,
+  { root }: Pick<CliContext, 'root'>,
+): Promise<readonly Inspected[]> {
   const { manifest, folderOf } = await searchManifests(root)
-  const entry = findEntry(manifest.kernels, name)
-  const [own] = installation(root).generated
-  const isShipped = folderOf(entry.key) !== own
-  const kernel =
-    (isShipped ? await shippedOp(entry.op, root, options.specs) : undefined) ??
-    (await derived(entry.op, isShipped, root, options.specs))
-  if (kernel === undefined) {
-    throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
-  }
-  const file = join(folderOf(entry.key), entry.file)
-  const report = await readBuildReport(installation(root).report('cuda'))
-  return {
-    key: entry.key,
-    source: kernel.source,
-    body: await declarationAt(sourcePath(isShipped ? packageRoot() : root, kernel.source), kernel.source),
-    ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
-    schedules: entry.variants,
-    notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
-    cuda: { file, text: await readFile(file, 'utf8') },
-    resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
-  }
+  const entries = names.map((name) => findEntry(manifest.kernels, name))
+  const { generated, report: reportOf } = installation(root)
+  const isShipped = ({ key }: KernelEntry): boolean => folderOf(key) !== generated[0]
+  const kernels = await kernelsOf(entries, isShipped, root, specs)
+  const report = await readBuildReport(reportOf('cuda'))
+  return Promise.all(
+    entries.map(async (entry): Promise<Inspected> => {
+      const kernel = kernels.get(entry.op)
+      if (kernel === undefined) {
+        throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
+      }
+      const file = join(folderOf(entry.key), entry.file)
+      const inspection = {
+        key: entry.key,
+        source: kernel.source,
+        body: await declarationAt(sourcePath(isShipped(entry) ? packageRoot() : root, kernel.source), kernel.source),
+        ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
+        schedules: entry.variants,
+        notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
+        cuda: { file, text: await readFile(file, 'utf8') },
+        resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
+      }
+      return { inspection, kernel }
+    }),
+  )
 }
 
 /** The notes of an instance by its key. */
@@ -76,17 +95,35 @@ async function notesOn(kernel: Kernel, key: string): Promise<readonly string[]> 
   return mapped === undefined ? [] : notesOf(mapKernel(mapped)).map(({ message }) => message)
 }
 
-/** A shipped op, without a look at any plan. */
-async function shippedOp(op: string, root: string, specs: string | undefined) {
-  const { readSearched } = await import('../frontend/index.js')
-  const { standard } = await readSearched(root, specs, { shipped: true, ops: [op], graphs: false })
-  return standard.find(({ name }) => name === op)
-}
-
-/** A kernel of the project's ops and plans, or of the shipped ones besides. */
-async function derived(op: string, shipped: boolean, root: string, specs: string | undefined) {
-  const { kernels, templates } = await readKernels(root, specs, { shipped })
-  return [...kernels, ...templates].find(({ name }) => name === op)
+/** Kernels by the names of their ops: shipped ops without a look at any plan, the project's and what plans derive for it. */
+async function kernelsOf(
+  entries: readonly KernelEntry[],
+  isShipped: (entry: KernelEntry) => boolean,
+  root: string,
+  specs: string | undefined,
+): Promise<ReadonlyMap<string, Kernel | TemplateKernel>> {
+  const found = new Map<string, Kernel | TemplateKernel>()
+  const add = (kernels: readonly (Kernel | TemplateKernel)[], ops: readonly string[]): void => {
+    for (const kernel of kernels) if (ops.includes(kernel.name)) found.set(kernel.name, kernel)
+  }
+  const derive = async (ops: readonly string[], shipped: boolean): Promise<void> => {
+    if (ops.length === 0) return
+    const { kernels, templates } = await readKernels(root, specs, { shipped })
+    add([...kernels, ...templates], ops)
+  }
+  const opsOf = (some: readonly KernelEntry[]): string[] => [...new Set(some.map(({ op }) => op))]
+  const shipped = opsOf(entries.filter(isShipped))
+  if (shipped.length > 0) {
+    const { readSearched } = await import('../frontend/index.js')
+    const { standard } = await readSearched(root, specs, { shipped: true, ops: shipped, graphs: false })
+    add(standard, shipped)
+  }
+  await derive(
+    shipped.filter((op) => !found.has(op)),
+    true,
+  )
+  await derive(opsOf(entries.filter((entry) => !isShipped(entry))), false)
+  return found
 }
 
 /** Where a kernel was written: in the project, or in the package where it is of the standard library. */

@@ -3,11 +3,12 @@
  * schedule. The lists are src/fuse/passes.ts and `schedulePasses` of src/schedule/map.ts.
  */
 import { concerning, usageError } from '../errors.js'
-import { allInstances } from '../ir/instance.js'
+import { allInstances, instanceKey } from '../ir/instance.js'
+import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printGraph } from '../ir/print_graph.js'
 import { printTemplate } from '../ir/print_template.js'
-import { isTemplate } from '../ir/template.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { readKernels } from '../verify/check/specs.js'
 import type { CliContext } from './context.js'
 
@@ -33,15 +34,20 @@ export async function inspectPasses(
     return locating(passes)
   }
   const { kernels, templates } = await readKernels(root, specs)
-  const template = templates.find((kernel) => kernel.name === name)
-  if (template !== undefined) return [{ pass: 'deriving', text: printTemplate(template) }]
-  const kernel = kernels.find((each) => each.name === name)
+  const kernel = [...templates, ...kernels].find((each) => each.name === name)
   if (kernel === undefined) {
     const known = [...new Set([...plans, ...kernels, ...templates].map((each) => each.name))]
     throw usageError('inspect.passes', `there is no plan and no kernel ${name}`, { hint: `known: ${known.join(', ')}` })
   }
-  const [instance] = allInstances(kernel)
-  if (instance === undefined) throw new Error(`internal: ${name} has no instance`)
+  return kernelPasses(kernel)
+}
+
+/** @param key which instance the schedule is shown of; the first where undefined. A template has one stage: what is derived of it */
+export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string): Promise<readonly PassText[]> {
+  if (isTemplate(kernel)) return [{ pass: 'deriving', text: printTemplate(kernel) }]
+  const instances = allInstances(kernel)
+  const instance = instances.find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key) ?? instances[0]
+  if (instance === undefined) throw new Error(`internal: ${kernel.name} has no instance`)
   const [{ mapKernel }, { printSteps }, { describeSchedule }] = await Promise.all([
     import('../schedule/map.js'),
     import('../schedule/print.js'),

@@ -9,6 +9,7 @@ import { cleanCommand } from './clean.js'
 import type { CliContext } from './context.js'
 import { demoCommand } from './demo.js'
 import { doctorCommand } from './doctor.js'
+import { exploreCommand } from './explore.js'
 import { exportCommand } from './export.js'
 import { describeFailure, failureJson } from './failure.js'
 import { genCommand } from './gen.js'
@@ -53,6 +54,7 @@ function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
     calibrateCommand,
     inspectCommand,
     planCommand,
+    exploreCommand,
     benchCommand,
     tuneCommand,
     checkCommand,

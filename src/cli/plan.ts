@@ -70,7 +70,7 @@ async function readCompiled(root: string, specs: string | undefined, { nodes }: 
   }
 }
 
-async function readPlans(root: string, specs = 'specs') {
+export async function readPlans(root: string, specs = 'specs') {
   const { searchDeclarations } = await import('../frontend/index.js')
   return searchDeclarations(root, specs)
 }
@@ -141,8 +141,12 @@ function graphName(
   return chosen
 }
 
-/** Reports of the named plans, in order. */
-async function explain(names: readonly string[], options: PlanOptions, context: CliContext): Promise<readonly PlanReport[]> {
+/** Reports of the named plans, in order. @throws as `showPlan` */
+export async function explainPlans(
+  names: readonly string[],
+  options: PlanOptions,
+  context: CliContext,
+): Promise<readonly PlanReport[]> {
   const { root } = context
   const { graphs, plans, locating } = await readPlans(root, options.specs)
   const known = namesOf(plans)
@@ -174,14 +178,14 @@ async function explain(names: readonly string[], options: PlanOptions, context: 
 
 /** @throws usage `plan.unknown`, `plan.graph`, `bench.config`, and what the front end throws */
 export async function showPlan(name: string, options: PlanOptions, context: CliContext): Promise<PlanReport> {
-  const [report] = await explain([name], options, context)
+  const [report] = await explainPlans([name], options, context)
   if (report === undefined) throw new Error('internal: a plan without a report')
   return report
 }
 
 /** @throws as `showPlan` */
 export async function diffPlans(first: string, second: string, options: PlanOptions, context: CliContext): Promise<PlanDiff> {
-  const [a, b] = await explain([first, second], options, context)
+  const [a, b] = await explainPlans([first, second], options, context)
   if (a === undefined || b === undefined) throw new Error('internal: a plan without a report')
   return diffReports(a, b)
 }
@@ -191,7 +195,7 @@ const parseShape = (text: string): readonly number[] => {
   return text.split('x').map(Number)
 }
 
-const options = () => ({
+export const planOptions = () => ({
   graph: new Option('--graph <name>', 'a graph; default: the first that the plan is for'),
   shape: new Option(
     '--shape <shape>',
@@ -211,7 +215,7 @@ const options = () => ({
 })
 
 const showCommand = (context: () => CliContext) => {
-  const { graph, shape, dtype, device, config, dims, specs, json: asJson } = options()
+  const { graph, shape, dtype, device, config, dims, specs, json: asJson } = planOptions()
   return new Command('show')
     .description('steps of a plan, what they cost, and why the rest is not fused')
     .argument('<plan>', 'a plan, see `heddle plan list`')
@@ -230,7 +234,7 @@ const showCommand = (context: () => CliContext) => {
 }
 
 const diffCommand = (context: () => CliContext) => {
-  const { graph, shape, dtype, device, config, dims, specs, json: asJson } = options()
+  const { graph, shape, dtype, device, config, dims, specs, json: asJson } = planOptions()
   return new Command('diff')
     .description('what two plans group differently, and what that costs')
     .argument('<a>', 'a plan, see `heddle plan list`')
@@ -253,7 +257,7 @@ const listCommand = (context: () => CliContext) =>
   new Command('list')
     .description('names of the plans')
     .option('--json', 'print the plans as JSON')
-    .addOption(options().specs)
+    .addOption(planOptions().specs)
     .action(async (given) => {
       const { plans } = await readPlans(context().root, given.specs)
       const about = describePlans(namesOf(plans), plans)

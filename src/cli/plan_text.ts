@@ -31,7 +31,7 @@ const nodeNames = (nodes: readonly string[]): string =>
 
 const bytesOf = ({ bytesRead, bytesWritten }: PlanStep): number => bytesRead + bytesWritten
 
-function heading({ graph }: PlanReport, { shape, dtype, device, config, dims = {} }: PlanSetting): string {
+export function heading({ graph }: PlanReport, { shape, dtype, device, config, dims = {} }: PlanSetting): string {
   const given = Object.entries(dims).map(([name, extent]) => `${name}=${extent} `)
   const size = shape === undefined ? '' : `${shape.join('x')} `
   return `${graph} of ${config ?? 'its usual size'}, ${size}${given.join('')}${dtype}, predicted for ${device}`

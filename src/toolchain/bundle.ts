@@ -94,7 +94,11 @@ async function fill(
   await put(process.execPath, 'node')
   await put(join(packageRoot(), 'dist', 'portable.mjs'), 'heddle.mjs')
   const peers = (await readdir(peersFolder())).filter((name) => name.endsWith('.py')).sort()
-  for (const file of ['templates/report.hbs', ...peers.map((name) => relative(packageRoot(), join(peersFolder(), name)))]) {
+  for (const file of [
+    'templates/explorer.hbs',
+    'dist/explorer.js',
+    ...peers.map((name) => relative(packageRoot(), join(peersFolder(), name))),
+  ]) {
     await mkdir(dirname(join(stage, file)), { recursive: true })
     await put(join(packageRoot(), file), file)
   }

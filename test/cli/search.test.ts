@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { ExplorerData } from '../../src/explorer/model.js'
 import { searchManifests } from '../../src/toolchain/index.js'
 import { repository } from './host.js'
 
@@ -98,6 +99,36 @@ describe('a project with an op, a graph and a plan', () => {
     const shipped = await heddle(['plan', 'show', 'best-encoder', '--graph', 'encoder_layer_gelu', '--json'])
     expect(shipped.exitCode, shipped.log).toBe(0)
     expect(JSON.parse(shipped.out)).toMatchObject({ plan: 'best-encoder', graph: 'encoder_layer_gelu' })
+  })
+
+  test('explore shows its plan, and the kernels that the plan launches at every stage', async () => {
+    const argv = [
+      'explore',
+      'layer',
+      '--plan',
+      'together',
+      '--compare',
+      'unfused',
+      '--dim',
+      'm=8,n=16',
+      '--dtype',
+      'f32',
+      '--json',
+    ]
+    const { exitCode, out, log } = await heddle(argv)
+    expect(exitCode, log).toBe(0)
+    const { opens, plan, kernels, timelines } = JSON.parse(out) as ExplorerData
+    expect([opens, plan?.plans.map(({ name, boxes }) => [name, boxes.length])]).toEqual([
+      'plan',
+      [
+        ['together', 1],
+        ['unfused', 2],
+      ],
+    ])
+    expect(kernels.map(({ key }) => key)).toEqual(['tripled_bias__f32', 'triple__f32', 'add_bias__f32'])
+    expect(kernels.map(({ stages }) => stages.length > 1)).toEqual([true, true, true])
+    expect(kernels[1]?.body).toContain("op('triple'")
+    expect(timelines.map(({ title }) => title)).toEqual(['layer under together', 'layer under unfused'])
   })
 
   test('inspects a shipped kernel with its body', async () => {

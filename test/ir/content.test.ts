@@ -1,7 +1,7 @@
 /** Keys by content: the same for what says the same, however it was made, and for nothing else. */
 import { describe, expect, it } from 'vitest'
-import { contentKey } from '../../src/ir/content.js'
 import { call, f32, index, local } from '../../src/ir/build.js'
+import { contentKey } from '../../src/ir/content.js'
 
 describe('contentKey', () => {
   it('is the same for copies, and for parts that are shared or not', () => {

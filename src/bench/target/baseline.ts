@@ -87,12 +87,26 @@ export function compare(before: Baseline, times: readonly Timed[], limit: number
   return times.flatMap(({ plan, dims, samples }): Comparison[] => {
     const old = before.results.find((each) => each.plan === plan && sameDims(each.dims, dims))
     if (old === undefined) return []
-    const ratio = summarise(samples).median / summarise(old.samples).median
-    const chance = chanceOf(samples, old.samples)
-    const differs = chance < significant
-    const verdict = differs && ratio > limit ? 'slower' : differs && ratio < 1 / limit ? 'faster' : 'same'
-    return [{ plan, dims, ratio, chance, verdict }]
+    return [{ plan, dims, ...judge(samples, old.samples, limit) }]
   })
+}
+
+function judge(now: readonly number[], before: readonly number[], limit: number): Omit<Comparison, 'plan' | 'dims'> {
+  const ratio = summarise(now).median / summarise(before).median
+  const chance = chanceOf(now, before)
+  const differs = chance < significant
+  return { ratio, chance, verdict: differs && ratio > limit ? 'slower' : differs && ratio < 1 / limit ? 'faster' : 'same' }
+}
+
+/** As `compare` judges; undefined where either has too few times for a rank test to tell. */
+export function verdictOf(
+  now: readonly number[],
+  before: readonly number[],
+  limit: number,
+): Pick<Comparison, 'chance' | 'verdict'> | undefined {
+  if (Math.min(now.length, before.length) < fewestSamples) return undefined
+  const { chance, verdict } = judge(now, before, limit)
+  return { chance, verdict }
 }
 
 /** Both sides: how likely the rank sum of the first lies as far from its mean. */

@@ -1,0 +1,205 @@
+/**
+ * `heddle explore`: a page to look at what became of a kernel or a graph, and of what was measured, served on loopback or written to a
+ * file. It shows what `plan show`, `inspect`, `inspect --passes` and `bench --json` compute, and computes nothing of its own.
+ */
+import { readFile, writeFile } from 'node:fs/promises'
+import { relative, resolve } from 'node:path'
+import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
+import { findEntry } from '../bench/target/subject.js'
+import { usageError } from '../errors.js'
+import { kernelView, namesOf } from '../explorer/kernel_view.js'
+import type { ExplorerData, KernelView, PlanView } from '../explorer/model.js'
+import { explorerSchema } from '../explorer/model.js'
+import { pageHtml } from '../explorer/page.js'
+import { drawPlan } from '../explorer/plan_view.js'
+import { type AnyRun, readRun } from '../explorer/runs/read.js'
+import { benchView, measuredKernels, predictedTimeline, runTimelines } from '../explorer/runs/view.js'
+import { servePage } from '../explorer/server.js'
+import type { PlanReport } from '../fuse/search/explain.js'
+import { searchManifests } from '../toolchain/index.js'
+import { usualRatio } from './bench_options.js'
+import { type CliContext, json } from './context.js'
+import { inspectAll } from './inspect.js'
+import { kernelPasses } from './inspect_passes.js'
+import { explainPlans, type PlanOptions, planOptions, readPlans } from './plan.js'
+import { heading } from './plan_text.js'
+
+export interface ExploreOptions extends Omit<PlanOptions, 'graph'> {
+  /** A plan of the graph; without it, and without `compare`, `unfused` beside the first one that is written for it. */
+  readonly plan?: string | undefined
+  /** A second plan, beside the first. */
+  readonly compare?: string | undefined
+  /** Files of `heddle bench`: one to look at, or two to compare. */
+  readonly bench?: readonly string[] | undefined
+}
+
+const mostRuns = 2
+
+async function readRuns(files: readonly string[], root: string): Promise<{ readonly file: string; readonly any: AnyRun }[]> {
+  if (files.length > mostRuns) {
+    throw usageError('explore.bench', `${files.length} runs are given: a page shows one, or two beside each other`)
+  }
+  return Promise.all(
+    files.map(async (file) => {
+      const text = await readFile(resolve(root, file), 'utf8').catch((cause: unknown) => {
+        throw usageError('explore.bench', `cannot read ${file}`, {
+          hint: 'give a file that `heddle bench ... --json` printed',
+          cause,
+        })
+      })
+      return { file, any: readRun(text, file) }
+    }),
+  )
+}
+
+/** What a name is: a graph with its plans, or a kernel. @throws usage `explore.subject` for plans of what has none */
+async function subjectOf(name: string | undefined, options: ExploreOptions, root: string) {
+  const { plan, compare, specs } = options
+  if (name === undefined && plan === undefined && compare === undefined && options.bench !== undefined) return undefined
+  const { graphs, plans } = await readPlans(root, specs)
+  const first = plans.find((each) => each.name === plan) ?? plans[0]
+  const graph = name ?? first?.graph
+  if (graph !== undefined && Object.hasOwn(graphs, graph)) {
+    const written = plans.find((each) => each.graph === graph && each.auto === undefined)
+    const usual = ['unfused', ...(written === undefined ? [] : [written.name])]
+    const asked = [plan, compare].flatMap((each) => (each === undefined ? [] : [each]))
+    return { kind: 'graph', graph, plans: [...new Set(asked.length > 0 ? asked : usual)] } as const
+  }
+  if (name === undefined) {
+    throw usageError('explore.subject', 'nothing to show: there is no plan', {
+      hint: 'give a kernel, a graph, or --bench with a file',
+    })
+  }
+  if (plan !== undefined || compare !== undefined) {
+    throw usageError('explore.subject', `there is no graph ${name}, and plans are of graphs`, {
+      hint: `graphs: ${Object.keys(graphs).join(', ') || 'none'}`,
+    })
+  }
+  return { kind: 'kernel', name } as const
+}
+
+/** Kernels that are there as generated text, with all their stages. */
+async function kernelViews(names: readonly string[], specs: string | undefined, context: CliContext): Promise<KernelView[]> {
+  const { root } = context
+  const found = await inspectAll(names, specs, context)
+  return Promise.all(
+    found.map(async ({ inspection, kernel }) => {
+      const { file, text } = inspection.cuda
+      const shown = { ...inspection, cuda: { file: relative(root, file), text } }
+      return kernelView(shown, namesOf(kernel), await kernelPasses(kernel, inspection.key))
+    }),
+  )
+}
+
+/** Instance keys of the kernels that plans launch, in the storage type asked for; what was never generated is left out. */
+async function keysOf(reports: readonly PlanReport[], dtype: ExploreOptions['dtype'], root: string): Promise<string[]> {
+  const { manifest } = await searchManifests(root)
+  const names = new Set(
+    reports.flatMap(({ steps }) => steps.flatMap(({ kind, kernel }) => (kind === 'library matmul' ? [] : [kernel]))),
+  )
+  return [...names].flatMap((name) => findEntry(manifest, name, dtype)?.key ?? [])
+}
+
+/** The command line of options. */
+function commandOf(
+  name: string | undefined,
+  { plan, compare, bench = [], dtype, device, config, shape, dims = {} }: ExploreOptions,
+): string {
+  const given: readonly (readonly [string, string | undefined])[] = [
+    ['--plan', plan],
+    ['--compare', compare],
+    ['--dtype', dtype],
+    ['--device', device],
+    ['--config', config],
+    ['--shape', shape?.join('x')],
+    ...Object.entries(dims).map(([dim, extent]) => ['--dim', `${dim}=${extent}`] as const),
+    ...bench.map((file) => ['--bench', file] as const),
+  ]
+  const words = given.flatMap(([option, value]) => (value === undefined ? [] : [option, value]))
+  return ['heddle explore', ...(name === undefined ? [] : [name]), ...words].join(' ')
+}
+
+/**
+ * What a page shows of a kernel or a graph and of measured runs. The whole page for a graph holds the kernels of its plans.
+ * @throws usage `explore.*`, `plan.*`, `inspect.*`, and what the front end throws
+ */
+export async function explore(name: string | undefined, options: ExploreOptions, context: CliContext): Promise<ExplorerData> {
+  const { root, log } = context
+  const runs = await readRuns(options.bench ?? [], root)
+  const subject = await subjectOf(name, options, root)
+  let reports: readonly PlanReport[] = []
+  let keys: readonly string[] = []
+  if (subject?.kind === 'graph') {
+    log(`pricing ${subject.plans.join(' and ')} of ${subject.graph}\n`)
+    reports = await explainPlans(subject.plans, { ...options, graph: subject.graph }, context)
+    keys = await keysOf(reports, options.dtype, root)
+  } else if (subject?.kind === 'kernel') keys = [subject.name]
+  if (keys.length > 0) log(`reading ${keys.length} ${keys.length === 1 ? 'kernel' : 'kernels'}\n`)
+  const kernels = keys.length === 0 ? [] : await kernelViews(keys, options.specs, context)
+  const bench = benchView(runs, reports, usualRatio)
+  const [first] = reports
+  const plan: PlanView | undefined =
+    first === undefined
+      ? undefined
+      : {
+          graph: first.graph,
+          setting: heading(first, options),
+          plans: reports.map((report) => drawPlan(report, measuredKernels(bench?.runs ?? [], report.plan))),
+        }
+  const title = subject === undefined ? bench?.runs[0]?.title : subject.kind === 'graph' ? subject.graph : kernels[0]?.key
+  return explorerSchema.parse({
+    version: 1,
+    title: `heddle explore: ${title ?? ''}`,
+    command: commandOf(name, options),
+    opens: subject === undefined ? 'bench' : subject.kind === 'graph' ? 'plan' : 'kernel',
+    ...(plan === undefined ? {} : { plan }),
+    kernels,
+    ...(bench === undefined ? {} : { bench }),
+    timelines: [...runTimelines(runs), ...reports.map(predictedTimeline)],
+  } satisfies ExplorerData)
+}
+
+/** A port, or 0 for a free one. */
+function portOf(text: string): number {
+  const port = Number(text)
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a port, or 0 for a free one.')
+  return port
+}
+
+export const exploreCommand = (context: () => CliContext) => {
+  const { shape, dtype, device, config, dims, specs } = planOptions()
+  return new Command('explore')
+    .description('a page that shows a graph under its plans, a kernel at every stage, and what was measured')
+    .argument('[name]', 'a graph, a kernel such as layer_norm__f16, or an op; default: the graph of the first plan')
+    .option('--plan <name>', 'a plan of the graph; default: unfused beside the first plan that is written for it')
+    .option('--compare <name>', 'another plan, beside it')
+    .option(
+      '--bench <file>',
+      'what `heddle bench ... --json` printed or --save wrote; again to compare a later run',
+      (file, before: string[] = []) => [...before, file],
+    )
+    .option('--out <file>', 'write the page to a file, which needs no network, instead of serving it')
+    .option('--port <port>', 'port on loopback; 0 takes a free one', portOf, 7355)
+    .addOption(shape)
+    .addOption(dtype)
+    .addOption(device)
+    .addOption(config)
+    .addOption(dims)
+    .addOption(specs)
+    .option('--json', 'print what the page shows as JSON')
+    .action(async (name, { out, port, json: asJson, ...options }) => {
+      const { root, signal, log, out: print } = context()
+      const data = await explore(name, options, context())
+      if (asJson === true) print(json(data))
+      if (out !== undefined) {
+        await writeFile(resolve(root, out), pageHtml(data)).catch((cause: unknown) => {
+          throw usageError('explore.out', `cannot write a page to ${out}`, { hint: 'name a file in a folder that exists', cause })
+        })
+        log(`page: ${resolve(root, out)}\n`)
+      }
+      if (asJson === true || out !== undefined) return
+      const { url, closed } = await servePage(data, port, signal)
+      log(`${url} shows it; Ctrl-C ends it\n`)
+      await closed
+    })
+}

@@ -1,0 +1,163 @@
+/** The plan view: plans side by side, a box a step, with its predicted time as a bar; a panel says what the chosen box is and what it is not. */
+import type { Box, DrawnPlan, ExplorerData, PlanView } from '../model.js'
+import { kindColor } from './colors.js'
+import { el, factList, legend, scrolling, svg } from './dom.js'
+import { bytes, duration, microseconds, scaled } from './format.js'
+
+type Edge = DrawnPlan['edges'][number]
+
+interface Drawn {
+  readonly plan: DrawnPlan
+  readonly boxes: readonly HTMLButtonElement[]
+  readonly edges: readonly SVGPathElement[]
+}
+
+const pathOf = ({ points }: Edge): string =>
+  points.map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${x.toFixed(1)} ${y.toFixed(1)}`).join('')
+
+/** The last stretch of a line, as an arrow head. */
+function arrowOf({ points }: Edge): SVGElement {
+  const [before = { x: 0, y: 0 }, end = before] = points.slice(-2)
+  const angle = (Math.atan2(end.y - before.y, end.x - before.x) * 180) / Math.PI
+  const place = `translate(${end.x.toFixed(1)} ${end.y.toFixed(1)}) rotate(${angle.toFixed(1)})`
+  return svg('path', { class: 'arrow', d: 'M0 0L-7 -3.5L-7 3.5Z', transform: place })
+}
+
+function boxOf(box: Box, most: number): HTMLButtonElement {
+  const share = (value: number): string => `width:${Math.max(1, (100 * value) / most).toFixed(2)}%`
+  const bar = el('i', { style: `${share(box.microseconds)};background:${kindColor(box.kind)}` })
+  const measured = box.measured === undefined ? [] : [el('i', { class: 'measured', style: share(box.measured) })]
+  const shown = box.nodes.length > 3 ? [...box.nodes.slice(0, 2), `and ${box.nodes.length - 2} more`] : box.nodes
+  return el(
+    'button',
+    {
+      type: 'button',
+      class: 'box',
+      'aria-pressed': 'false',
+      style: `left:${box.x}px;top:${box.y}px;width:${box.width}px;height:${box.height}px`,
+      title: `${box.kernel}: ${box.nodes.join(', ')}`,
+    },
+    el(
+      'span',
+      { class: 'head' },
+      el('span', { class: 'name' }, box.kernel),
+      el('span', { class: 'time' }, duration(box.microseconds)),
+    ),
+    el('span', { class: 'track' }, bar, ...measured),
+    ...shown.map((node) => el('span', { class: 'nodes' }, node)),
+  )
+}
+
+function draw(plan: DrawnPlan, most: number): Drawn & { readonly element: HTMLElement } {
+  const edges = plan.edges.map((edge) => svg('path', { class: edge.legal ? 'edge legal' : 'edge', d: pathOf(edge) }))
+  const lines = svg(
+    'svg',
+    { width: plan.width, height: plan.height, 'aria-hidden': 'true' },
+    ...edges,
+    ...plan.edges.map(arrowOf),
+  )
+  const boxes = plan.boxes.map((box) => boxOf(box, most))
+  const drawing = el('div', { class: 'drawing', style: `width:${plan.width}px;height:${plan.height}px` }, lines, ...boxes)
+  const totals = `${duration(plan.microseconds)} predicted, ${plan.launches} launches, ${bytes(plan.bytes)}`
+  const element = el(
+    'section',
+    { class: 'plan', 'aria-label': `plan ${plan.name}` },
+    el('h3', {}, plan.name),
+    el('p', {}, totals),
+    scrolling(`drawing of ${plan.name}`, drawing),
+  )
+  return { plan, boxes, edges, element }
+}
+
+/** A line to another box, from the side of the chosen one. */
+function verdictOf({ plan }: Drawn, edge: Edge, at: number): HTMLElement {
+  const other = plan.boxes[edge.from === at ? edge.to : edge.from]?.kernel ?? ''
+  const gain = edge.gain === undefined ? '' : ` One kernel would save ${microseconds(edge.gain)}.`
+  const way = edge.from === at ? `${edge.producer} to ${other}` : `${other} to ${edge.consumer}`
+  return el(
+    'li',
+    {},
+    el('span', { class: edge.legal ? 'verdict legal' : 'verdict' }, way),
+    ': ',
+    `${edge.reason}.${gain}`.replace(/\.\./, '.'),
+  )
+}
+
+function detailOf(drawn: Drawn, at: number, box: Box, openKernel: ((key: string) => HTMLElement) | undefined): HTMLElement[] {
+  const { plan } = drawn
+  const edges = plan.edges.filter(({ from, to }) => from === at || to === at)
+  const rate = box.flops === 0 ? [] : [{ name: 'arithmetic', value: scaled(box.flops, 'FLOP') }]
+  const measured = box.measured === undefined ? [] : [{ name: 'measured', value: `${duration(box.measured)} a launch` }]
+  return [
+    el('h3', {}, `${box.kernel} in ${plan.name}`),
+    factList([
+      { name: 'kind', value: box.kind },
+      {
+        name: 'predicted',
+        value: `${duration(box.microseconds)}, ${((100 * box.microseconds) / plan.microseconds).toFixed(0)} % of the plan`,
+      },
+      ...measured,
+      { name: 'bytes', value: `${bytes(box.bytes)}${box.rereads ? ', rows are read in every pass' : ''}` },
+      ...rate,
+      { name: 'nodes', value: box.nodes.join(', ') },
+    ]),
+    ...(openKernel === undefined ? [] : [openKernel(box.kernel)]),
+    el('h3', {}, 'Why it ends here'),
+    edges.length === 0
+      ? el('p', {}, 'No other step reads what it writes, and it reads what no other step writes.')
+      : el('ul', { class: 'plain' }, ...edges.map((edge) => verdictOf(drawn, edge, at))),
+  ]
+}
+
+/** @param open shows a kernel of the page by the name of its op */
+export function planSection(view: PlanView, { kernels }: ExplorerData, open: (key: string) => void): HTMLElement {
+  const most = Math.max(...view.plans.flatMap(({ boxes }) => boxes.map((box) => Math.max(box.microseconds, box.measured ?? 0))))
+  const drawn = view.plans.map((plan) => draw(plan, most))
+  const detail = el('aside', { class: 'detail', 'aria-live': 'polite', 'aria-label': 'the chosen step' })
+  detail.append(el('h3', {}, 'A step'), el('p', {}, 'Choose a box: what it computes, and why it is a kernel of its own.'))
+
+  const buttonFor = (name: string): ((key: string) => HTMLElement) | undefined => {
+    const found = kernels.find(({ key }) => key === name || key.startsWith(`${name}__`))
+    if (found === undefined) return undefined
+    return () => {
+      const button = el('button', { type: 'button', class: 'button' }, `Open ${found.key}`)
+      button.addEventListener('click', () => open(found.key))
+      return button
+    }
+  }
+  const choose = (chosen: Drawn, at: number, box: Box): void => {
+    for (const each of drawn) {
+      for (const [i, button] of each.boxes.entries()) {
+        const other = each.plan.boxes[i]
+        const isChosen = each === chosen && i === at
+        const isKin = each !== chosen && (other?.covers.some((node) => box.covers.includes(node)) ?? false)
+        button.setAttribute('aria-pressed', String(isChosen))
+        button.classList.toggle('kin', isKin)
+      }
+      for (const [i, path] of each.edges.entries()) {
+        const edge = each.plan.edges[i]
+        path.classList.toggle('on', each === chosen && (edge?.from === at || edge?.to === at))
+      }
+    }
+    detail.replaceChildren(...detailOf(chosen, at, box, buttonFor(box.kernel)))
+  }
+  for (const each of drawn)
+    for (const [i, button] of each.boxes.entries()) {
+      const box = each.plan.boxes[i]
+      if (box !== undefined) button.addEventListener('click', () => choose(each, i, box))
+    }
+  const kinds = [...new Set(view.plans.flatMap(({ boxes }) => boxes.map(({ kind }) => kind)))]
+  const isMeasured = view.plans.some(({ boxes }) => boxes.some(({ measured }) => measured !== undefined))
+  return el(
+    'div',
+    {},
+    el('h2', {}, view.graph),
+    el(
+      'p',
+      {},
+      `${view.setting}. Bars are predicted times${isMeasured ? '; the thin bar below is measured' : ''}. A dashed line could be fused, and the plan leaves it.`,
+    ),
+    legend(kinds.map((name) => ({ name, color: kindColor(name) }))),
+    el('div', { class: 'planview' }, el('div', { class: 'plans' }, ...drawn.map(({ element }) => element)), detail),
+  )
+}

@@ -1,0 +1,81 @@
+/** A kernel at every stage, for the page: its texts, and the names that they share. */
+import type { Kernel } from '../ir/kernel.js'
+import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import type { KernelView } from './model.js'
+
+/** What `heddle inspect` finds. */
+interface Inspected {
+  readonly key: string
+  readonly source: { readonly file: string; readonly line: number }
+  readonly body: string
+  readonly ir: string
+  readonly cuda: { readonly file: string; readonly text: string }
+  readonly schedules: readonly { readonly kernel: string; readonly schedule: string; readonly when: string }[]
+  readonly resources: readonly {
+    readonly kernel: string
+    readonly arch: string
+    readonly registers: number
+    readonly sharedBytes: number
+    readonly stackBytes: number
+    readonly spillStoreBytes: number
+    readonly spillLoadBytes: number
+  }[]
+}
+
+interface Stage {
+  readonly pass: string
+  readonly text: string
+}
+
+/** Names that IR statements bind: rows, lets, reductions. */
+function namesBound(value: unknown, into: Set<string>): void {
+  if (Array.isArray(value)) {
+    for (const each of value) namesBound(each, into)
+  } else if (typeof value === 'object' && value !== null) {
+    const fields: Readonly<Record<string, unknown>> = { ...value }
+    const { kind, name, type } = fields
+    // Expressions have a type and mention names; statements bind them.
+    const binds = typeof kind === 'string' && typeof name === 'string' && !mentions.has(kind)
+    if (binds && (type === undefined || typeof type === 'string')) into.add(name)
+    for (const each of Object.values(fields)) namesBound(each, into)
+  }
+}
+
+/** Expressions that carry the name of something bound elsewhere. */
+const mentions: ReadonlySet<string> = new Set(['dim', 'attr', 'index', 'local'])
+
+/**
+ * Tensors, attributes and values of a kernel. The IR keeps no place for each statement: texts belong together by these names, which
+ * bodies give and which passes and the emitter keep.
+ */
+export function namesOf(kernel: Kernel | TemplateKernel): string[] {
+  const found = new Set<string>()
+  for (const { name } of kernel.tensors) found.add(name)
+  if (!isTemplate(kernel)) {
+    for (const { name } of kernel.attrs) found.add(name)
+    namesBound(kernel.body, found)
+  }
+  return [...found]
+}
+
+/** @param passes what each pass leaves, where the kernel goes through passes; its IR alone otherwise */
+export function kernelView(found: Inspected, names: readonly string[], passes: readonly Stage[] = []): KernelView {
+  const { key, source, body, ir, cuda, schedules, resources } = found
+  return {
+    key,
+    source: `${source.file}:${source.line}`,
+    body,
+    stages: passes.length === 0 ? [{ pass: 'IR', text: ir }] : passes.map(({ pass, text }) => ({ pass, text })),
+    cuda,
+    names: [...names],
+    schedules: schedules.map(({ kernel, schedule, when }) => ({ kernel, schedule, when })),
+    resources: resources.map(({ kernel, arch, registers, sharedBytes, stackBytes, spillStoreBytes, spillLoadBytes }) => ({
+      kernel,
+      arch,
+      registers,
+      sharedBytes,
+      stackBytes,
+      spillBytes: spillStoreBytes + spillLoadBytes,
+    })),
+  }
+}

@@ -1,0 +1,142 @@
+/** Measured runs as the page shows them: each by itself, two beside each other, and beside what was predicted. */
+import { verdictOf } from '../../bench/target/baseline.js'
+import { unreachable } from '../../errors.js'
+import type { PlanReport } from '../../fuse/search/explain.js'
+import type { BenchView, Dot, Run, RunComparison, Timeline } from '../model.js'
+import { encoderView } from './encoder.js'
+import { decodingView, llamaView, savedView, targetView } from './others.js'
+import { kernelName, measuredTimeline } from './profile.js'
+import type { AnyRun } from './read.js'
+import { dimsText, sizeText } from './text.js'
+
+function viewOf(any: AnyRun): Omit<Run, 'file'> {
+  switch (any.kind) {
+    case 'encoder':
+      return encoderView(any.run)
+    case 'target':
+      return targetView(any.run)
+    case 'decoding':
+      return decodingView(any.run)
+    case 'llama':
+      return llamaView(any.run)
+    case 'saved':
+      return savedView(any.run)
+    default:
+      return unreachable(any, 'run')
+  }
+}
+
+/** Every timed replay, by name and shape as rows have them; nothing where a run keeps summaries only. */
+function samplesOf(any: AnyRun): ReadonlyMap<string, readonly number[]> {
+  const key = (name: string, shape: string): string => `${name}\n${shape}`
+  switch (any.kind) {
+    case 'target':
+      return new Map(any.run.sizes.flat().map(({ plan, dims, samples }) => [key(plan, dimsText(dims)), samples]))
+    case 'saved':
+      return new Map(any.run.results.map(({ plan, dims, samples }) => [key(plan, dimsText(dims)), samples]))
+    case 'llama':
+      return new Map(
+        any.run.plans.flatMap(({ times }) =>
+          times.map(({ plan, what, samples, ...shape }) => [key(plan, `${what} ${sizeText(shape)}`), samples]),
+        ),
+      )
+    default:
+      return new Map()
+  }
+}
+
+/** Every row that both runs have. */
+export function compareRuns(before: AnyRun, now: AnyRun, limit: number): RunComparison[] {
+  const [first, second] = [viewOf(before).rows, viewOf(now).rows]
+  const [old, recent] = [samplesOf(before), samplesOf(now)]
+  return second.flatMap((row): RunComparison[] => {
+    const { name, shape } = row
+    const same = first.find((each) => each.name === name && each.shape === shape)
+    if (same === undefined) return []
+    const [a, b] = [same.milliseconds.median, row.milliseconds.median]
+    const about = { name, shape, before: a, now: b, ratio: b / a }
+    const [was, is] = [old.get(`${name}\n${shape}`), recent.get(`${name}\n${shape}`)]
+    if (was === undefined || is === undefined) return [{ ...about, verdict: 'not tested' }]
+    const tested = verdictOf(is, was, limit)
+    return [{ ...about, ...(tested ?? { verdict: 'not tested' as const }) }]
+  })
+}
+
+/** Microseconds of one launch of each kernel under a plan, where a run timed the plan's kernels by themselves. */
+export function measuredKernels(runs: readonly Run[], plan: string): ReadonlyMap<string, number> {
+  const found = runs.flatMap(({ rows }) => rows).find(({ name, profile }) => name === plan && profile !== undefined)
+  return new Map(
+    (found?.profile ?? []).flatMap(({ kernel, count, milliseconds }): [string, number][] => {
+      const each = (1e3 * milliseconds) / count
+      // A library's product has no kernel of ours: its step is named after what it multiplies.
+      const product = /^matmul (.*)$/.exec(kernel)?.[1]
+      return [[product ?? kernelName(kernel), each]]
+    }),
+  )
+}
+
+/** Each kernel of a plan under the roof: work as the cost model counts it, time as measured. Row programs have no counted arithmetic. */
+function kernelDots({ plan, steps }: PlanReport, measured: ReadonlyMap<string, number>): Dot[] {
+  const dots = steps.flatMap(({ kernel, flops, bytesRead, bytesWritten }): Dot[] => {
+    const time = measured.get(kernel)
+    if (time === undefined || flops === 0) return []
+    return [
+      { name: kernel, of: plan, peer: false, intensity: flops / (bytesRead + bytesWritten), attained: (1e6 * flops) / time },
+    ]
+  })
+  return [...new Map(dots.map((dot) => [`${dot.name} ${dot.intensity}`, dot])).values()]
+}
+
+/** Runs in the order given: of two, the first is what the second is held against. */
+export function benchView(
+  given: readonly { readonly file?: string | undefined; readonly any: AnyRun }[],
+  reports: readonly PlanReport[],
+  limit: number,
+): BenchView | undefined {
+  const [first, second] = given
+  if (first === undefined) return undefined
+  const runs = given.map(({ file, any }): Run => ({ ...viewOf(any), ...(file === undefined ? {} : { file }) }))
+  const predictions = reports.flatMap((report) => {
+    const measured = measuredKernels(runs, report.plan)
+    const steps = report.steps.flatMap(({ kernel, microseconds }) => {
+      const time = measured.get(kernel)
+      return time === undefined ? [] : [{ name: kernel, plan: report.plan, predicted: microseconds, measured: time }]
+    })
+    return [...new Map(steps.map((step) => [`${step.name} ${step.predicted}`, step])).values()]
+  })
+  const dots = reports.flatMap((report) => kernelDots(report, measuredKernels(runs, report.plan)))
+  const comparisons = second === undefined ? [] : compareRuns(first.any, second.any, limit)
+  const [latest] = runs.slice(-1)
+  return {
+    runs: runs.map((run) => (run === latest ? { ...run, dots: [...run.dots, ...dots] } : run)),
+    comparisons,
+    limit,
+    predictions,
+  }
+}
+
+/** Steps of decoding and of generation whose kernels were timed by themselves. */
+export function runTimelines(given: readonly { readonly any: AnyRun }[]): Timeline[] {
+  return given.flatMap(({ any }) => {
+    if (any.kind === 'decoding') {
+      return any.run.results.flatMap(({ plan, batch, width, step, profile }) =>
+        measuredTimeline(`${plan}, batch ${batch}${width === 1 ? '' : `, ${width} beams`}`, step.median, profile),
+      )
+    }
+    if (any.kind !== 'llama') return []
+    return any.run.plans.flatMap(({ times }) =>
+      times.flatMap((time) =>
+        time.what === 'step' ? measuredTimeline(`${time.plan}, ${sizeText(time)}`, time.milliseconds.median, time.profile) : [],
+      ),
+    )
+  })
+}
+
+/** A graph's steps under a plan, one after the other, as the cost model prices them. */
+export const predictedTimeline = ({ plan, graph, steps, totals }: PlanReport): Timeline => ({
+  title: `${graph} under ${plan}`,
+  ordered: true,
+  source: 'predicted',
+  total: totals.microseconds,
+  spans: steps.map(({ kernel, kind, microseconds }) => ({ name: kernel, kind, count: 1, microseconds })),
+})

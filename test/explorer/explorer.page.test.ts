@@ -1,0 +1,171 @@
+/** The page in a browser: at the widths of a phone, a laptop and a large screen, in both themes, from a file and without a network. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import axe from 'axe-core'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { views } from '../../src/explorer/model.js'
+import { pageHtml } from '../../src/explorer/page.js'
+import { encoderPage, graphPage } from './data.js'
+import { cutTexts, kin, overflowing, overlappingTexts } from './page_checks.js'
+
+const quiet =
+  '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync'
+const widths = [390, 1280, 1920] as const
+const themes = ['light', 'dark'] as const
+
+const folder = mkdtempSync(join(tmpdir(), 'heddle-page-'))
+let browser: Browser
+let page: Page
+/** What the page logs as an error, and what it asks for besides itself. */
+const [errors, requests]: [string[], string[]] = [[], []]
+
+async function open(name: string, html: string): Promise<void> {
+  const path = join(folder, name)
+  writeFileSync(path, html)
+  await page.goto(pathToFileURL(path).href)
+}
+
+const show = (view: string): Promise<void> => page.locator(`#tab-${view}`).click()
+
+async function violations(): Promise<string[]> {
+  const found: unknown = await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')
+  if (typeof found !== 'object' || found === null || !('violations' in found) || !Array.isArray(found.violations)) {
+    throw new Error('axe has found nothing to say')
+  }
+  return found.violations.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ html }: { readonly html: string }) => html.slice(0, 140)).join(' | ')}`,
+  )
+}
+
+beforeAll(async () => {
+  browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: quiet.split(' ') })
+  page = await browser.newPage()
+  page.on('pageerror', (error) => errors.push(String(error)))
+  page.on('console', (message) => message.type() === 'error' && errors.push(message.text()))
+  page.on('request', (request) => requests.push(request.url()))
+})
+afterAll(async () => {
+  await browser?.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('every view', () => {
+  it.each(themes)('fits its window and passes axe, %s', async (colorScheme) => {
+    await page.emulateMedia({ colorScheme })
+    for (const [name, data] of [
+      ['graph.html', graphPage()],
+      ['encoder.html', encoderPage()],
+    ] as const) {
+      await open(name, pageHtml(data))
+      await page.evaluate(axe.source)
+      for (const view of views) {
+        if ((await page.locator(`#tab-${view}`).count()) === 0) continue
+        for (const width of widths) {
+          // Layout does not depend on the theme.
+          if (colorScheme === 'dark' && width !== 1280) continue
+          await page.setViewportSize({ width, height: 900 })
+          await show(view)
+          await page.waitForFunction(() => [...document.querySelectorAll('.chart')].every((each) => each.childElementCount > 0))
+          const where = `${name} ${view} ${width} ${colorScheme}`
+          expect(await page.evaluate(overflowing), where).toEqual([])
+          expect(await page.evaluate(cutTexts), where).toEqual([])
+          expect(await page.evaluate(overlappingTexts), where).toEqual([])
+          if (width !== 1920) expect(await violations(), where).toEqual([])
+          if (process.env.HEDDLE_SHOTS)
+            await page.screenshot({ path: join(process.env.HEDDLE_SHOTS, `${where.replaceAll(' ', '-')}.png`), fullPage: true })
+        }
+      }
+    }
+    expect(errors).toEqual([])
+    expect(requests.every((url) => url.startsWith('file:') || url.startsWith('data:'))).toBe(true)
+  })
+
+  it('has themes that differ', async () => {
+    const background = (): Promise<string> => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+    await page.emulateMedia({ colorScheme: 'light' })
+    const light = await background()
+    await page.emulateMedia({ colorScheme: 'dark' })
+    expect(await background()).not.toBe(light)
+  })
+})
+
+describe('what one does', () => {
+  it('points at a line, and its kin in the other texts light up', async () => {
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await open('graph.html', pageHtml(graphPage()))
+    await show('kernel')
+    await page.locator('.line', { hasText: 'const variance = sum(' }).hover()
+    const lit = await page.evaluate(kin)
+    expect(lit).toContain('let variance: f32 = sum1 / toFloat(n)')
+    expect(lit).toContain('const float variance = sum1 / static_cast<float>(n);')
+    expect(lit.every((line) => line.includes('variance'))).toBe(true)
+    await page.locator('.line', { hasText: "dims: ['m', 'n']" }).hover()
+    expect(await page.evaluate(kin)).toEqual([])
+  })
+
+  it('goes by keys from view to view, through passes, and down the lines of a text', async () => {
+    await page.mouse.move(0, 0)
+    await page.locator('#tab-plan').focus()
+    await page.keyboard.press('ArrowRight')
+    expect(await page.locator('[role=tab][aria-selected=true]').textContent()).toBe('Kernel')
+    await page.getByLabel('pass', { exact: true }).focus()
+    await page.keyboard.press('ArrowRight')
+    expect(await page.locator('.line.changed').allTextContents()).toEqual(['  let row_rsqrt = rsqrt(variance + eps)'])
+    await page.getByRole('region', { name: 'body', exact: true }).focus()
+    for (let i = 0; i < 11; i++) await page.keyboard.press('ArrowDown')
+    expect(await page.locator('.line.at').textContent()).toContain('const mean =')
+    expect(await page.evaluate(kin)).toContain('let mean: f32 = sum0 / toFloat(n)')
+  })
+
+  it('chooses a step: why it ends there, its kin in the other plan, and its kernel', async () => {
+    await show('plan')
+    await page.getByRole('region', { name: 'drawing of unfused' }).locator('.box', { hasText: 'gelu' }).click()
+    expect(await page.locator('.detail').textContent()).toContain('legal, the plan leaves it')
+    expect(await page.locator('.box.kin .name').allTextContents()).toEqual(['matmul_bias_gelu_and_more_than_fits_in_a_box'])
+    await page.getByRole('region', { name: 'drawing of fused' }).locator('.box', { hasText: 'layer_norm' }).click()
+    await page.getByRole('button', { name: 'Open layer_norm__f16' }).click()
+    expect(await page.locator('.pane h3').allTextContents()).toEqual(['Body', 'IR', 'CUDA'])
+  })
+
+  it('sees which plan became slower', async () => {
+    await show('bench')
+    expect(await page.locator('#compared .slower').count()).toBe(1)
+    expect(await page.locator('#compared').textContent()).toContain('now.json beside before.json')
+  })
+})
+
+describe('checks of pages', () => {
+  it('find what is wider than the window', async () => {
+    await page.evaluate(() =>
+      document.body.append(Object.assign(document.createElement('div'), { style: 'width: 3000px', textContent: 'wide' })),
+    )
+    expect((await page.evaluate(overflowing)).join()).toContain('wide')
+  })
+  it('find texts that are cut, outside, or on each other', async () => {
+    await page.evaluate(() => {
+      const part =
+        '<div style="width:20px;height:10px;overflow:hidden">a long text</div><div class="chart"><svg width="20" height="20">'
+      document.body.innerHTML = `${part}<text x="5" y="15">outside</text><text x="6" y="14">above</text></svg></div>`
+    })
+    expect(await page.evaluate(cutTexts)).toEqual([
+      'outside of its drawing: outside',
+      'outside of its drawing: above',
+      'cut: a long text',
+    ])
+    expect(await page.evaluate(overlappingTexts)).toEqual(['outside on above'])
+  })
+  it('find what axe refuses, errors, and requests', async () => {
+    await page.evaluate(() => document.body.append(document.createElement('img')))
+    await page.evaluate(axe.source)
+    expect((await violations()).join()).toContain('image-alt')
+    // The page's policy refuses what is asked elsewhere, and says so; a page without one asks.
+    await page.evaluate(() => fetch('http://127.0.0.1:9/').catch(() => undefined))
+    expect(errors.join()).toContain('Content Security Policy')
+    expect(requests.some((url) => url.startsWith('http:'))).toBe(false)
+    await open('bare.html', '<img alt="" src="http://127.0.0.1:9/">')
+    expect(requests).toContain('http://127.0.0.1:9/')
+  })
+})
