@@ -32,7 +32,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'Guides',
     items: items(
-      ...['ops', 'plans', 'programs', 'models', 'int8-models', 'tuning', 'debugger', 'profilers', 'ci'].map(
+      ...['ops', 'plans', 'programs', 'models', 'int8-models', 'tuning', 'explore', 'debugger', 'profilers', 'ci'].map(
         (name) => `guides/${name}`,
       ),
       ...['from-triton', 'from-fastertransformer'].map((name) => `guides/${name}`),
