@@ -2,11 +2,9 @@
  * The kernels of a mapped kernel as CUDA text: the frame around the passes. An elementwise program is one kernel; a row
  * program is two templates over the team, one that keeps rows in registers and one that reads them again.
  */
-import CodeBlockWriter from 'code-block-writer'
 import { dtypeInfo } from '../ir/dtype.js'
 import { resolveDType } from '../ir/instance.js'
-import type { Kernel, RowAxis, TensorParam } from '../ir/kernel.js'
-import { own } from '../ir/own.js'
+import type { Kernel, TensorParam } from '../ir/kernel.js'
 import { placeUpdates } from '../ir/update.js'
 import { visitKernel } from '../ir/walk.js'
 import type { ColumnProgram } from '../schedule/columns.js'
@@ -19,22 +17,25 @@ import { rowLine } from './constructs/index.js'
 import { isAlone } from './constructs/shared_row.js'
 import type { PassContext, Walk } from './context.js'
 import { operandText, type Scope } from './expression.js'
+import {
+  type Body,
+  bodyWriter,
+  functionName,
+  lines,
+  newContext,
+  type Parameters,
+  parameterList,
+  writeIndices,
+  writePeeled,
+} from './kernel_frame.js'
 import { soonLines } from './loads.js'
-import { createNames, handleText, type Names, scalarText } from './names.js'
+import { createNames } from './names.js'
 import { wholeRows } from './offsets.js'
 import { structTexts } from './own_monoid.js'
-import { ownName } from './own_monoids.js'
 import { writePass } from './pass.js'
 import { meets } from './stages.js'
 import { render } from './templates.js'
 import { writeFrame, writeJoin, writeWalk } from './totals.js'
-
-/** A kernel's parameters besides the amount of work, which is the first where there is one. */
-export interface Parameters {
-  readonly dims: readonly string[]
-  readonly attrs: readonly { readonly name: string; readonly type: 'f32' | 'i32' }[]
-  readonly tensors: readonly TensorParam[]
-}
 
 export interface KernelTexts {
   readonly text: string
@@ -50,17 +51,6 @@ function usedTensors(kernel: Kernel): readonly TensorParam[] {
   })
   return tensors.filter(({ name }) => read.has(name) || tensors.every(({ updates }) => updates !== name))
 }
-
-/** A writer for the body of a function. */
-export function bodyWriter(level = 1): CodeBlockWriter {
-  const writer = new CodeBlockWriter({ indentNumberOfSpaces: 2, newLine: '\n', useTabs: false })
-  writer.setIndentationLevel(level)
-  return writer
-}
-
-/** Names of the kernel functions in a file. */
-export const functionName = (mapped: MappedKernel, walk: Walk | 'columns' | 'parts' | 'totals'): string =>
-  `${mapped.instance.kernel.name}_${walk === 'single' ? 'elementwise' : walk}`
 
 /** All kernels of one file. */
 export function kernelTexts(mapped: MappedKernel): KernelTexts {
@@ -92,20 +82,6 @@ function bodiesOf(mapped: MappedKernel, used: Scope['used']): readonly Body[] {
     case 'totals':
       return totalBodies(mapped, program, used)
   }
-}
-
-/** What was written, ending with a line end. */
-export const lines = (writer: CodeBlockWriter): string => (writer.getLength() === 0 ? '' : `${writer.toString().trimEnd()}\n`)
-
-interface Body {
-  readonly comment: string
-  readonly template: string
-  /** Threads a block, and one block a multiprocessor: without it ptxas may spill a register or two for a block more. */
-  readonly bounds: string
-  /** Parameters in front of the others, where they are not those of the program's kind. */
-  readonly first?: readonly string[]
-  readonly name: string
-  readonly body: string
 }
 
 function rowBodies(mapped: MappedKernel, program: RowProgram, used: Scope['used']): Body[] {
@@ -272,57 +248,7 @@ export function onlyPass(program: ElementwiseProgram): Pass {
   return pass
 }
 
-function newContext({ instance }: MappedKernel, walk: Walk, names: Names, used: Scope['used']): PassContext {
-  const writer = bodyWriter()
-  const { kernel, dims: fixed } = instance
-  return {
-    writer,
-    walk,
-    names,
-    used,
-    tensors: kernel.tensors,
-    fixed,
-    elements: new Map(),
-    shared: new Map(),
-    starts: [],
-    ownName: (own) => ownName(own, kernel),
-    soon: new Map(),
-  }
-}
-
-/** Splits `position` into the row's indices, innermost first. */
-function writeIndices(mapped: MappedKernel, writer: CodeBlockWriter, names: Names, used: Scope['used']): void {
-  const inward = mapped.axes.filter((axis) => axis !== mapped.across).reverse()
-  inward.forEach((axis, i) => {
-    if (i < inward.length - 1) writePeeled(axis, mapped, writer, names, used)
-    else if (used.indices.has(axis.index)) writer.writeLine(`const int ${names.value(axis.index)} = static_cast<int>(position);`)
-  })
-}
-
-/** Splits one index off `position`. */
-function writePeeled(
-  { index, dim }: RowAxis,
-  { instance }: MappedKernel,
-  writer: CodeBlockWriter,
-  names: Names,
-  used: Scope['used'],
-): void {
-  const fixed = own(instance.dims, dim)
-  if (fixed === undefined) used.dims.add(dim)
-  const declare = used.indices.has(index) ? `const int ${names.value(index)} = ` : ''
-  writer.writeLine(`${declare}heddle::peel(position, ${fixed ?? names.dim(dim)});`)
-}
-
 function writeStep(step: Step, context: PassContext): void {
   if (step.kind === 'pass') writePass(step.pass, context)
   else context.writer.writeLine(rowLine(step, context))
-}
-
-function parameterList({ dims, attrs, tensors }: Parameters, first: readonly string[], names: Names): string {
-  return [
-    ...first,
-    ...dims.map((dim) => `const int ${names.dim(dim)}`),
-    ...attrs.map((attr) => `const ${scalarText[attr.type]} ${names.attr(attr.name)}`),
-    ...tensors.map((tensor) => `const ${handleText(tensor, names)} ${names.tensor(tensor.name)}`),
-  ].join(',\n    ')
 }

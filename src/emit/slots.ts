@@ -4,7 +4,7 @@
  */
 import type { Expr, ExprOf } from '../ir/expr.js'
 import { expressionText, offsetText, type Scope } from './expression.js'
-import { bodyWriter, lines } from './kernel.js'
+import { bodyWriter, lines } from './kernel_frame.js'
 import { scalarText } from './names.js'
 import type { Noted } from './template.js'
 

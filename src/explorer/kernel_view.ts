@@ -11,6 +11,7 @@ interface Inspected {
   readonly ir: string
   readonly cuda: { readonly file: string; readonly text: string }
   readonly schedules: readonly { readonly kernel: string; readonly schedule: string; readonly when: string }[]
+  readonly notes: readonly string[]
   readonly resources: readonly {
     readonly kernel: string
     readonly arch: string
@@ -60,7 +61,7 @@ export function namesOf(kernel: Kernel | TemplateKernel): string[] {
 
 /** @param passes what each pass leaves, where the kernel goes through passes; its IR alone otherwise */
 export function kernelView(found: Inspected, names: readonly string[], passes: readonly Stage[] = []): KernelView {
-  const { key, source, body, ir, cuda, schedules, resources } = found
+  const { key, source, body, ir, cuda, schedules, notes, resources } = found
   return {
     key,
     source: `${source.file}:${source.line}`,
@@ -69,6 +70,7 @@ export function kernelView(found: Inspected, names: readonly string[], passes: r
     cuda,
     names: [...names],
     schedules: schedules.map(({ kernel, schedule, when }) => ({ kernel, schedule, when })),
+    notes: [...notes],
     resources: resources.map(({ kernel, arch, registers, sharedBytes, stackBytes, spillStoreBytes, spillLoadBytes }) => ({
       kernel,
       arch,

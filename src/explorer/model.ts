@@ -67,6 +67,8 @@ const kernel = z.strictObject({
   /** Tensors, attributes and values of the kernel: what the texts call by the same names. */
   names,
   schedules: z.array(z.strictObject({ kernel: z.string(), schedule: z.string(), when: z.string() })),
+  /** What the schedule says of costs that the body brings. */
+  notes: names,
   /** What the compiler reported; empty before a build for CUDA. */
   resources: z.array(
     z.strictObject({

@@ -82,7 +82,7 @@ function checkUpdates(kernel: Kernel, writtenAt: (output: string) => Node): void
       'update',
       writtenAt(error.tensor),
       `output ${error.tensor} cannot be replaced in place: ${error.message}`,
-      `write s === place ? new : ${before}(..., s, ...), with a place that does not depend on s`,
+      error.hint ?? `write s === place ? new : ${before}(..., s, ...), with a place that does not depend on s`,
     )
   }
 }

@@ -110,7 +110,7 @@ function whereChosen(stmt: Stmt, choices: readonly Choice[]): Stmt {
 /** Reads a store as an update. */
 function choiceOf(stmt: Store | StmtOf<'histogram'>, kernel: Kernel): Choice {
   const refuse = (reason: string, isUnchosen = false): never => {
-    throw new UpdateConflict(stmt.tensor, reason, isUnchosen)
+    throw new UpdateConflict(stmt.tensor, reason, { isUnchosen })
   }
   const param = kernel.tensors.find(({ name }) => name === stmt.tensor)
   const before = param?.updates

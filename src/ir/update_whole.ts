@@ -13,11 +13,14 @@ export class UpdateConflict extends Error {
   readonly tensor: string
   /** Whether the output is no choice at all, so that it may replace every element. */
   readonly isUnchosen: boolean
+  /** What to write instead, where that is not a choice. */
+  readonly hint: string | undefined
 
-  constructor(tensor: string, message: string, isUnchosen = false) {
+  constructor(tensor: string, message: string, { isUnchosen = false, hint }: { isUnchosen?: boolean; hint?: string } = {}) {
     super(message)
     this.tensor = tensor
     this.isUnchosen = isUnchosen
+    this.hint = hint
   }
 }
 
@@ -48,7 +51,10 @@ export function replacesWhole(kernel: Kernel, { isUnchosen }: UpdateConflict): '
         'several tensors are replaced together where each of them is row-major, and this one is not',
       )
     const elsewhere = body.some((s) => readsElsewhere(s, updates, kernel))
-    if (elsewhere) return new UpdateConflict(name, `another element of ${updates} than the one that is replaced is read`)
+    if (elsewhere)
+      return new UpdateConflict(name, `another element of ${updates} than the one that is replaced is read`, {
+        hint: `an element replaces itself; to add what falls to it, let it gather: ${updates}(k) + sum(t, (i) => (place(i) === k ? x(i) : 0))`,
+      })
   }
   return 'whole'
 }

@@ -14,9 +14,11 @@ import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../ir/kernel.js
 import { own } from '../ir/own.js'
 import { freeNames, introducedNames, mapStmt, stmtExprs } from '../ir/walk.js'
 import { classify, offsetOf } from './access.js'
+import { acrossElements } from './across_elements.js'
+import { chosen, conditionOf } from './column_condition.js'
 import { isHostExpr } from './host_expr.js'
 import { freshName, type Loop } from './normal.js'
-import { contains, keyOf, rewritePaths, sameExpr, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
+import { contains, rewritePaths, sameExpr, substituteDims, substituteIndex, usesIndex } from './rewrite.js'
 
 /** Consecutive columns of one row, read as a chunk. */
 export interface ColumnLoad {
@@ -215,33 +217,6 @@ function programOver(
   }
 }
 
-/** What leaves a reduction as it is. A place is none: it wins over places behind it. */
-const nothing: Partial<Record<StmtOf<'reduce'>['monoid'], number>> = {
-  sum: 0,
-  max: Number.NEGATIVE_INFINITY,
-  min: Number.POSITIVE_INFINITY,
-}
-
-/** An element as what counts under a condition, and nothing otherwise. */
-function chosen({ monoid }: StmtOf<'reduce'>, value: Expr): { readonly when: Expr; readonly value: Expr } | undefined {
-  if (value.kind !== 'call' || value.fn !== 'select') return undefined
-  const [when, counted, other] = value.args
-  if (when === undefined || counted === undefined || other?.kind !== 'const' || other.value !== nothing[monoid]) return undefined
-  return { when, value: counted }
-}
-
-/** The condition under which a row counts in every reduction, where it depends on the row alone: a scatter that adds is of this form. */
-function conditionOf(
-  reductions: readonly { readonly s: StmtOf<'reduce'>; readonly value: Expr }[],
-  column: string,
-  row: string,
-): Expr | undefined {
-  const [first, ...others] = reductions.map(({ s, value }) => chosen(s, value)?.when)
-  if (first === undefined || !others.every((when) => when !== undefined && sameExpr(when, first))) return undefined
-  const isOfRow = usesIndex(first, row) && !usesIndex(first, column) && !contains(first, ({ kind }) => kind === 'local')
-  return isOfRow ? first : undefined
-}
-
 /** Reductions that wait for no other share a walk over the rows; what is computed of their results stands behind it. */
 function inLevels(
   body: readonly Simple[],
@@ -278,42 +253,3 @@ function inLevels(
 }
 
 const reads = (value: Expr, row: string): boolean => contains(value, (node) => node.kind === 'element' && node.row === row)
-
-/**
- * A kernel that stores rows whose elements are reductions as one over the elements, the reductions as statements; undefined where it is
- * none. Only reductions that every element needs are taken out.
- */
-function acrossElements(kernel: Kernel): Kernel | undefined {
-  const stores = kernel.body.filter((s): s is StmtOf<'storeRow'> => s.kind === 'storeRow')
-  const lets = kernel.body.filter((s): s is StmtOf<'let'> => s.kind === 'let')
-  const [first] = stores
-  if (first?.length.kind !== 'dim' || stores.length + lets.length !== kernel.body.length) return undefined
-  const { index: column, length } = first
-  if (stores.some((s) => !sameExpr(s.length, length) || s.when !== undefined)) return undefined
-  const taken = new Set([...kernel.dims, ...kernel.tensors.map(({ name }) => name), ...kernel.attrs.map(({ name }) => name)])
-  for (const s of kernel.body) for (const name of introducedNames(s)) taken.add(name)
-  const made = new Map<string, StmtOf<'reduce'>>()
-  let loopIndex: string | undefined
-  const moved = stores.map((s): Stmt => {
-    const value = rewritePaths(substituteIndex(s.value, s.index, indexVar(column)), (node, always) => {
-      if (node.kind !== 'fold' || !always || !isHostExpr(node.length)) return undefined
-      loopIndex ??= node.index
-      taken.add(loopIndex)
-      const over = substituteIndex(node.value, node.index, indexVar(loopIndex))
-      const key = `${node.monoid} ${keyOf(node.length)} ${keyOf(over)}`
-      const known = made.get(key)
-      const name = known?.name ?? freshName(node.monoid, taken)
-      // Every loop of a kernel has an index of its own.
-      const index = made.size === 0 ? loopIndex : freshName(loopIndex, taken)
-      if (known === undefined) {
-        const own = substituteIndex(node.value, node.index, indexVar(index))
-        made.set(key, { kind: 'reduce', name, type: node.type, monoid: node.monoid, length: node.length, index, value: own })
-      }
-      return { kind: 'local', type: node.type, name }
-    })
-    return { kind: 'store', tensor: s.tensor, indices: [...s.rows, indexVar(column)], value }
-  })
-  if (made.size === 0) return undefined
-  const rows = [...kernel.rows, { index: column, dim: length.name }]
-  return { ...kernel, rows, body: [...lets, ...made.values(), ...moved] }
-}

@@ -17,10 +17,12 @@ const update = (value: string, fields: Readonly<Record<string, string>> = {}): s
   const text = Object.entries(all).map(([name, written]) => `  ${name}: ${written},`)
   return `import { op, row, sum, tensor } from 'heddle'\nexport const t = op('t', {\n${text.join('\n')}\n})\n`
 }
-const cannot = (reason: string) => ({
+const gather =
+  'an element replaces itself; to add what falls to it, let it gather: cache(k) + sum(t, (i) => (place(i) === k ? x(i) : 0))'
+const cannot = (reason: string, instead = hint) => ({
   code: 'update' as const,
   message: `output y cannot be replaced in place: ${reason}`,
-  hint,
+  hint: instead,
 })
 
 describe('bodies of outputs that update', () => {
@@ -32,7 +34,7 @@ describe('bodies of outputs that update', () => {
     expect(read(update(value)).diagnostics.filter(({ code }) => code.startsWith('HED'))).toEqual([]),
   )
   it('refuses another element of what is updated', () => {
-    const elsewhere = cannot('another element of cache than the one that is replaced is read')
+    const elsewhere = cannot('another element of cache than the one that is replaced is read', gather)
     refuses(update('«s === at(r) ? x(s, r) : cache(0, r)»'), elsewhere)
     refuses(update('«cache(s, r) + cache(at(r), r) + x(s, r)»'), elsewhere)
   })
@@ -58,7 +60,7 @@ describe('bodies of outputs that update', () => {
       [],
     )
     refuses(summed('const old = cache(s, r)', 'old'), cannot('it is not written as condition ? new : the same element of cache'))
-    refuses(summed('', 'cache(0, r)'), cannot('another element of cache than the one that is replaced is read'))
+    refuses(summed('', 'cache(0, r)'), cannot('another element of cache than the one that is replaced is read', gather))
   })
   it('refuses several tensors of a layout that need not keep their elements together', () =>
     refuses(

@@ -11,7 +11,13 @@ const none: ReadonlySet<string> = new Set()
 /** Lights what belongs to a line: lines that give the same values, or, where it gives none, lines that speak of all that it does. */
 class Linked {
   private readonly texts = new Map<string, Code>()
+  private readonly owners: ReadonlyMap<string, string>
   private at: { readonly text: string; readonly line: number } | undefined
+
+  /** @param owners what values that the compiler names itself were made for */
+  constructor(owners: ReadonlyMap<string, string>) {
+    this.owners = owners
+  }
 
   set(name: string, code: Code): void {
     this.texts.set(name, code)
@@ -42,17 +48,36 @@ class Linked {
     const own = this.texts.get(name)
     const [defined, mentioned] = [own?.defines[line] ?? none, own?.mentions[line] ?? none]
     own?.lines[line]?.classList.add('at')
+    const made = new Set([...defined].map((value) => this.owners.get(value) ?? value))
     for (const [other, code] of this.texts) {
       if (other === name) continue
       const kin = code.lines.filter((_, i) => {
         const [gives, speaks] = [code.defines[i] ?? none, code.mentions[i] ?? none]
-        if (defined.size > 0) return [...defined].some((value) => gives.has(value))
+        if (defined.size > 0) return [...gives].some((value) => made.has(this.owners.get(value) ?? value))
         return mentioned.size > 0 && [...mentioned].every((value) => speaks.has(value))
       })
       for (const each of kin) each.classList.add('kin')
       scrollTo(code, kin[0])
     }
   }
+}
+
+/**
+ * What values that the compiler names itself were made for: `sum0` of `const mean = sum(..) / n` for `mean`. They are those that the body
+ * does not speak of, and the statement that reads them tells. Nothing of a derived kernel, whose body is that of one op of several.
+ */
+function ownersOf({ key, stages, body }: KernelView, names: ReadonlySet<string>): ReadonlyMap<string, string> {
+  const owners = new Map<string, string>()
+  if (!body.includes(`op('${key.replace(/__.*$/, '')}'`)) return owners
+  const written = new Set(codeOf('', body, names).mentions.flatMap((each) => [...each]))
+  const { defines, mentions } = codeOf('', stages[0]?.text ?? '', names)
+  // The last statement first, so that what a made value was made of finds the same owner.
+  for (let i = defines.length - 1; i >= 0; i--) {
+    const [value] = defines[i] ?? none
+    if (value === undefined) continue
+    for (const read of mentions[i] ?? none) if (!written.has(read) && read !== value) owners.set(read, owners.get(value) ?? value)
+  }
+  return owners
 }
 
 /** Brings the first lit line into its own pane, and leaves the page where it is. */
@@ -112,6 +137,10 @@ function resources({ resources: found }: KernelView): HTMLElement {
   return tableOf('resources', ['kernel', 'arch', 'registers', 'shared bytes', 'stack bytes', 'spilled bytes'], rows)
 }
 
+function notesOf({ notes }: KernelView): HTMLElement[] {
+  return notes.length === 0 ? [] : [el('ul', { class: 'notes' }, ...notes.map((note) => el('li', {}, note)))]
+}
+
 function schedules({ schedules: found }: KernelView): HTMLElement[] {
   if (found.length === 0) return []
   const items = found.map(({ kernel, schedule, when }) =>
@@ -122,7 +151,7 @@ function schedules({ schedules: found }: KernelView): HTMLElement[] {
 
 function oneKernel(kernel: KernelView): HTMLElement {
   const names = new Set(kernel.names)
-  const linked = new Linked()
+  const linked = new Linked(ownersOf(kernel, names))
   const cuda = codeOf('CUDA text', kernel.cuda.text, names)
   linked.set('cuda', cuda)
   const ir = passes(kernel, names, linked)
@@ -140,8 +169,9 @@ function oneKernel(kernel: KernelView): HTMLElement {
     el(
       'p',
       {},
-      'The line under the pointer lights the lines of the other texts that give the same values, by their names. In a text, arrow keys choose a line.',
+      'The line under the pointer lights the lines of the other texts that give the same values, by their names. Within a text, arrow keys choose a line.',
     ),
+    ...notesOf(kernel),
     el('div', { class: 'panes' }, el('div', { class: 'left' }, ...left), pane('CUDA', file, cuda.element, 'tall')),
     ...schedules(kernel),
     el('h2', {}, 'Registers and memory'),

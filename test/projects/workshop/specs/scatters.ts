@@ -10,7 +10,7 @@ export const accumulateGradient = op('accumulate_gradient', {
   inputs: { grad: tensor('f32', 'v n'), dy: tensor('T', 't n'), ids: tensor('i32', 't') },
   outputs: { sums: tensor('f32', 'v n') },
   updates: { sums: 'grad' },
-  facts: { ids: { from: 0, to: 'v' }, v: 5 },
+  facts: { ids: { from: 0, to: 'v' }, v: 2 },
   body:
     ({ grad, dy, ids }, { t, n }) =>
     (k) => ({ sums: row(n, (c) => grad(k, c) + sum(t, (i) => (ids(i) === k ? dy(i, c) : 0))) }),

@@ -1,0 +1,46 @@
+/** Rows whose elements are reductions, written as elements with reductions of their own: the form that column programs are found in. */
+import { index as indexVar } from '../ir/build.js'
+import type { Kernel, Stmt, StmtOf } from '../ir/kernel.js'
+import { introducedNames } from '../ir/walk.js'
+import { isHostExpr } from './host_expr.js'
+import { freshName } from './normal.js'
+import { keyOf, rewritePaths, sameExpr, substituteIndex } from './rewrite.js'
+
+/**
+ * A kernel that stores rows whose elements are reductions as one over the elements, the reductions as statements; undefined where it is
+ * none. Only reductions that every element needs are taken out.
+ */
+export function acrossElements(kernel: Kernel): Kernel | undefined {
+  const stores = kernel.body.filter((s): s is StmtOf<'storeRow'> => s.kind === 'storeRow')
+  const lets = kernel.body.filter((s): s is StmtOf<'let'> => s.kind === 'let')
+  const [first] = stores
+  if (first?.length.kind !== 'dim' || stores.length + lets.length !== kernel.body.length) return undefined
+  const { index: column, length } = first
+  if (stores.some((s) => !sameExpr(s.length, length) || s.when !== undefined)) return undefined
+  const taken = new Set([...kernel.dims, ...kernel.tensors.map(({ name }) => name), ...kernel.attrs.map(({ name }) => name)])
+  for (const s of kernel.body) for (const name of introducedNames(s)) taken.add(name)
+  const made = new Map<string, StmtOf<'reduce'>>()
+  let loopIndex: string | undefined
+  const moved = stores.map((s): Stmt => {
+    const value = rewritePaths(substituteIndex(s.value, s.index, indexVar(column)), (node, always) => {
+      if (node.kind !== 'fold' || !always || !isHostExpr(node.length)) return undefined
+      loopIndex ??= node.index
+      taken.add(loopIndex)
+      const over = substituteIndex(node.value, node.index, indexVar(loopIndex))
+      const key = `${node.monoid} ${keyOf(node.length)} ${keyOf(over)}`
+      const known = made.get(key)
+      const name = known?.name ?? freshName(node.monoid, taken)
+      // Every loop of a kernel has an index of its own.
+      const index = made.size === 0 ? loopIndex : freshName(loopIndex, taken)
+      if (known === undefined) {
+        const own = substituteIndex(node.value, node.index, indexVar(index))
+        made.set(key, { kind: 'reduce', name, type: node.type, monoid: node.monoid, length: node.length, index, value: own })
+      }
+      return { kind: 'local', type: node.type, name }
+    })
+    return { kind: 'store', tensor: s.tensor, indices: [...s.rows, indexVar(column)], value }
+  })
+  if (made.size === 0) return undefined
+  const rows = [...kernel.rows, { index: column, dim: length.name }]
+  return { ...kernel, rows, body: [...lets, ...made.values(), ...moved] }
+}
