@@ -59,6 +59,29 @@ async function refusedOption(command: string): Promise<string | undefined> {
   return words.find((word) => word.startsWith('--') && !new RegExp(`${word}[ ,\\n]`).test(help))
 }
 
+it('the workflow for users runs what CI runs', () => {
+  const lines = [...textOf('templates/ci/kernels.yml').matchAll(/- run: (.*)/g)].map(([, line = '']) => line)
+  expect(lines.length).toBeGreaterThan(3)
+  for (const line of lines)
+    expect(
+      ran.some((place) => place.includes(bare(line))),
+      line,
+    ).toBe(true)
+})
+
+it('variables of the environment are those that sources name', () => {
+  const sources = ['src', 'native'].flatMap((folder) =>
+    readdirSync(join(repository, folder), { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.(ts|cpp|hpp)$/.test(file) && !file.startsWith('build/'))
+      .map((file) => textOf(join(folder, file))),
+  )
+  const named = sources.flatMap((text) =>
+    [...text.matchAll(/(?:\benv(?:ironment)?\.|getenv\("|\{ )(HEDDLE_\w+|CXX)\b/g)].map(([, name = '']) => name),
+  )
+  const listed = [...textOf('src/docs/reference/environment.md').matchAll(/^\| `(\w+)`/gm)].map(([, name = '']) => name)
+  expect(listed.toSorted()).toEqual([...new Set(named)].sort())
+})
+
 it('the picture shows numbers of the results', () => {
   const shown = [...readFileSync(join(repository, 'src/docs/fusion.svg'), 'utf8').matchAll(/class="ms"[^>]*>([\d.]+)</g)]
   expect(shown).toHaveLength(5)

@@ -32,7 +32,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'Guides',
     items: items(
-      ...['ops', 'plans', 'programs', 'models', 'int8-models', 'tuning', 'debugger', 'profilers', 'ci'].map(
+      ...['ops', 'plans', 'programs', 'models', 'int8-models', 'tuning', 'explore', 'debugger', 'profilers', 'ci'].map(
         (name) => `guides/${name}`,
       ),
       ...['from-triton', 'from-fastertransformer'].map((name) => `guides/${name}`),
@@ -41,7 +41,9 @@ const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'Reference',
     items: items(
-      ...['verbs', 'environment', 'errors', 'files', 'support', 'stability', 'kernels'].map((name) => `reference/${name}`),
+      ...['verbs', 'environment', 'errors', 'files', 'support', 'types', 'stability', 'kernels'].map(
+        (name) => `reference/${name}`,
+      ),
     ),
   },
   { text: 'API', items: items('api/heddle', 'api/heddle/runtime', 'api/heddle/testing', 'api/heddle/std') },
