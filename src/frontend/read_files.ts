@@ -138,7 +138,11 @@ const placeOfConstant = (node: Node | undefined): string | undefined =>
 export function readFiles(
   project: SpecProject,
   sources: readonly SourceFile[],
-  { only, known, alone = false }: { readonly only?: ReadonlySet<string>; readonly known?: KnownReads; readonly alone?: boolean } = {},
+  {
+    only,
+    known,
+    alone = false,
+  }: { readonly only?: ReadonlySet<string>; readonly known?: KnownReads; readonly alone?: boolean } = {},
 ): ReadFiles {
   const library = only === undefined && !alone ? standardFiles(project) : []
   const deep = sources.flatMap((file) => checkNesting(file, project.fileName(file)) ?? [])

@@ -94,7 +94,7 @@ export function errorTables(page: string): string {
     const exit = kind === 'finding' ? 1 : kind === 'usage' ? 2 : 3
     const rows = areas.get(area) ?? []
     rows.push(
-      `| <a id="${code.toLowerCase()}"></a>\`${code}\` | ${exit} | ${[...messages].slice(0, 3).map(cell).join('; ') || 'see the message'} | ${[...hints].slice(0, 2).map(cell).join('; ') || 'as the message says'} |`,
+      `| <a id="${code.toLowerCase()}"></a>\`${code}\` | ${exit} | ${[...messages].sort().slice(0, 3).map(cell).join('; ') || 'see the message'} | ${[...hints].sort().slice(0, 2).map(cell).join('; ') || 'as the message says'} |`,
     )
     areas.set(area, rows)
   }
