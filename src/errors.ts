@@ -133,7 +133,10 @@ export function together(errors: readonly HeddleError[]): HeddleError {
 export const rejectedSpecs = (problems: readonly Required<Problem>[]): HeddleError => rejected(problems, [])
 
 function rejected(problems: readonly Problem[], all: readonly HeddleError[]): HeddleError {
-  const texts = problems.slice(0, shown).map(({ text }) => text)
+  // What TypeScript says besides, such as of unused names, gives way to what heddle refuses.
+  const ofTypeScript = ({ place }: Problem): boolean => /^TS\d/.test(place?.code ?? '')
+  const chosen = new Set([...problems.filter((each) => !ofTypeScript(each)), ...problems.filter(ofTypeScript)].slice(0, shown))
+  const texts = problems.filter((each) => chosen.has(each)).map(({ text }) => text)
   const more = problems.length - texts.length
   const head = problems.length === 1 ? '1 error in the specs' : `${problems.length} errors in the specs`
   const message = [head, ...texts, ...(more === 0 ? [] : [`... and ${more} more; --json has all`])].join('\n\n')

@@ -59,7 +59,7 @@ describe('signatures', () => {
     refuses(copy({ inputs: "{ x: tensor(«'float32'», 'm n') }" }), {
       code: 'storageType',
       message: 'float32 is neither a storage type nor a declared type parameter',
-      hint: 'write f32; storage types are f32, f16, bf16, i32, i8, u8; the op declares T',
+      hint: 'write f32; storage types are f32, f16, bf16, i32, i8, u8, f8e4m3, f8e5m2, i16, u32, i64; the op declares T',
     }))
   it('refuses sloppy blanks between dimensions', () =>
     refuses(copy({ inputs: "{ x: tensor('T', «'m  n'») }" }), {
