@@ -1,5 +1,5 @@
 /** The compiler's own errors in an editor: a real tsserver loads the plugin as the package ships it, and is asked as an editor asks. */
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build } from 'rolldown'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -15,13 +15,12 @@ beforeAll(async () => {
   await mkdir(join(repository, '.heddle'), { recursive: true })
   folder = await mkdtemp(join(repository, '.heddle', 'editor-'))
   const package_ = join(folder, 'node_modules', 'heddle')
-  await cp(join(repository, 'typescript-plugin'), join(package_, 'typescript-plugin'), { recursive: true })
   const shipped = [configurations].flat().find(({ input }) => typeof input === 'object' && 'typescript-plugin' in input)
   await build({ ...shipped, output: { ...[shipped?.output].flat()[0], dir: join(package_, 'dist') } })
   const compilerOptions = {
     ...{ target: 'ES2023', lib: ['ES2023'], module: 'NodeNext', strict: true, noEmit: true, types: [] },
     paths: { heddle: [join(repository, 'src/index.ts')] },
-    plugins: [{ name: 'heddle/typescript-plugin' }],
+    plugins: [{ name: 'heddle/dist/typescript-plugin.cjs' }],
   }
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['specs'] }))
   await mkdir(join(folder, 'specs'))

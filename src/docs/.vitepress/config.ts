@@ -32,7 +32,7 @@ const sidebar: DefaultTheme.SidebarItem[] = [
   {
     text: 'Guides',
     items: items(
-      ...['ops', 'plans', 'programs', 'models', 'int8-models', 'tuning', 'explore', 'debugger', 'profilers', 'ci'].map(
+      ...['ops', 'plans', 'programs', 'models', 'int8-models', 'tuning', 'explore', 'editor', 'debugger', 'profilers', 'ci'].map(
         (name) => `guides/${name}`,
       ),
       ...['from-triton', 'from-fastertransformer'].map((name) => `guides/${name}`),
@@ -74,6 +74,8 @@ export default defineConfig({
   cacheDir: join(repository, '.heddle/vitepress'),
   srcExclude: ['api/index.md'],
   markdown: {
+    // Braces in texts of errors are braces.
+    attrs: { disable: true },
     anchor: { slugify: headingId },
     theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     config: (markdown) => {
