@@ -7,7 +7,7 @@
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import { compilerDigest } from './compiler_digest.js'
 
@@ -36,6 +36,9 @@ export const nothingKept: Kept = {
 /** Bytes that a project's entries may take: those of a project as large as heddle's own specs some ten times over. */
 const most = 256 * 2 ** 20
 
+/** Milliseconds between two looks at what all entries take: there are thousands. */
+const seldom = 3_600_000
+
 /** Bytes of a SHA-256. */
 const digestBytes = 32
 
@@ -43,16 +46,19 @@ const sha256 = (content: string | Uint8Array): Buffer => createHash('sha256').up
 
 /**
  * The results kept for a project. A project that cannot be written to keeps none.
- * @param limit in bytes, of which what was not used for longest goes first
+ * @param limit in bytes, of which what was not used for longest goes first; looked at every so many milliseconds
  */
-export function openKept(root: string, { limit = most }: { readonly limit?: number } = {}): Kept {
+export function openKept(
+  root: string,
+  { limit = most, every = seldom }: { readonly limit?: number; readonly every?: number } = {},
+): Kept {
   if (process.env.HEDDLE_KEPT === 'off') return nothingKept
   const folder = join(root, '.heddle', 'kept')
   let swept = false
   const fileOf = (kind: string, parts: readonly string[]): string =>
     join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
   const keep = (file: string, value: unknown): void => {
-    if (!swept) sweepKept(folder, limit)
+    if (!swept && isDue(folder, every)) sweepKept(folder, limit)
     swept = true
     write(folder, file, value)
   }
@@ -100,6 +106,20 @@ function write(folder: string, file: string, value: unknown): void {
   }
 }
 
+/** Whether the last look is so long ago. This one is noted beside the folder. */
+function isDue(folder: string, every: number): boolean {
+  const stamp = `${folder}.swept`
+  const last = statSync(stamp, { throwIfNoEntry: false })?.mtimeMs ?? 0
+  if (Date.now() - last < every) return false
+  try {
+    mkdirSync(dirname(stamp), { recursive: true })
+    writeFileSync(stamp, '')
+  } catch {
+    // A folder that cannot be written to keeps nothing.
+  }
+  return true
+}
+
 /** Removes what was not used for longest, until the rest takes half of the limit, and what killed writers left. */
 function sweepKept(folder: string, limit: number): void {
   try {
@@ -108,7 +128,7 @@ function sweepKept(folder: string, limit: number): void {
       const state = statSync(path, { throwIfNoEntry: false })
       return state === undefined ? [] : [{ path, bytes: state.size, used: state.mtimeMs }]
     })
-    for (const { path, used } of files) if (path.endsWith('.tmp') && Date.now() - used > 3_600_000) rmSync(path, { force: true })
+    for (const { path, used } of files) if (path.endsWith('.tmp') && Date.now() - used > seldom) rmSync(path, { force: true })
     let bytes = files.reduce((sum, file) => sum + file.bytes, 0)
     if (bytes <= limit) return
     for (const file of files.sort((a, b) => a.used - b.used)) {

@@ -16,7 +16,7 @@ const files = async () => (await readdir(join(root, '.heddle/kept'))).map((name)
 /** What is found under parts, and whether it had to be made. */
 function ask(parts: readonly string[], value: unknown, limit?: number) {
   let made = false
-  const found = openKept(root, limit === undefined ? {} : { limit }).of('thing', parts, () => {
+  const found = openKept(root, limit === undefined ? {} : { limit, every: 0 }).of('thing', parts, () => {
     made = true
     return value
   })
