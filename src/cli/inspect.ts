@@ -18,6 +18,7 @@ import { packageRoot } from '../toolchain/paths.js'
 import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
 import { inspectPasses, type PassText } from './inspect_passes.js'
+import { knownHint } from './nearest.js'
 
 export interface Inspection {
   readonly key: string
@@ -37,9 +38,8 @@ export interface Inspection {
 function findEntry(kernels: readonly KernelEntry[], name: string): KernelEntry {
   const found = kernels.find(({ key }) => key === name) ?? kernels.find(({ op }) => op === name)
   if (found !== undefined) return found
-  const near = kernels.filter(({ key }) => key.includes(name)).map(({ key }) => key)
-  const listed = near.length > 0 ? near : [...new Set(kernels.map(({ op }) => op))]
-  throw usageError('inspect.kernel', `there is no kernel ${name}`, { hint: `known: ${listed.join(', ')}` })
+  const names = kernels.flatMap(({ key, op }) => [key, op])
+  throw usageError('inspect.kernel', `there is no kernel ${name}`, { hint: knownHint(name, names) })
 }
 
 export interface Inspected {

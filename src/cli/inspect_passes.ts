@@ -11,6 +11,7 @@ import { printTemplate } from '../ir/print_template.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { readKernels } from '../verify/check/specs.js'
 import type { CliContext } from './context.js'
+import { knownHint } from './nearest.js'
 
 export interface PassText {
   readonly pass: string
@@ -37,7 +38,7 @@ export async function inspectPasses(
   const kernel = [...templates, ...kernels].find((each) => each.name === name)
   if (kernel === undefined) {
     const known = [...new Set([...plans, ...kernels, ...templates].map((each) => each.name))]
-    throw usageError('inspect.passes', `there is no plan and no kernel ${name}`, { hint: `known: ${known.join(', ')}` })
+    throw usageError('inspect.passes', `there is no plan and no kernel ${name}`, { hint: knownHint(name, known) })
   }
   return kernelPasses(kernel)
 }

@@ -6,6 +6,7 @@ import { bundleCommand } from './bundle.js'
 import { calibrateCommand } from './calibrate.js'
 import { checkCommand } from './check.js'
 import { cleanCommand } from './clean.js'
+import { completeCommand, completionCommand } from './completion.js'
 import type { CliContext } from './context.js'
 import { demoCommand } from './demo.js'
 import { doctorCommand } from './doctor.js'
@@ -39,36 +40,26 @@ const processHost: CliHost = {
   log: (text) => void process.stderr.write(text),
 }
 
+type Verb = (context: () => CliContext) => CommandUnknownOpts
+
+/** Verbs by what one is about, as the help shows them. */
+const groups: readonly (readonly [string, readonly Verb[]])[] = [
+  ['Write kernels:', [initCommand, genCommand, watchCommand, checkCommand, explainCommand]],
+  ['Look and measure:', [inspectCommand, planCommand, exploreCommand, benchCommand, tuneCommand]],
+  ['Run models:', [demoCommand, runCommand, scoreCommand, calibrateCommand]],
+  ['Ship:', [buildCommand, exportCommand, bundleCommand]],
+  ['The machine:', [doctorCommand, selftestCommand, cleanCommand]],
+]
+
 function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
   const root = new Command('heddle')
     .description('compile transformer kernels from TypeScript to CUDA, and run models with them')
     .version(version)
     // Options behind a verb are that verb's, also where another has one of the name.
     .enablePositionalOptions()
-  const verbs = [
-    initCommand,
-    genCommand,
-    watchCommand,
-    buildCommand,
-    runCommand,
-    scoreCommand,
-    calibrateCommand,
-    inspectCommand,
-    planCommand,
-    exploreCommand,
-    benchCommand,
-    tuneCommand,
-    checkCommand,
-    selftestCommand,
-    doctorCommand,
-    explainCommand,
-    demoCommand,
-    bundleCommand,
-    exportCommand,
-    cleanCommand,
-  ]
-  for (const verb of verbs) root.addCommand(verb(context))
-  root.addCommand(helpCommand(root)).addHelpText('after', closingHelp)
+  for (const [group, verbs] of groups) for (const verb of verbs) root.addCommand(verb(context).helpGroup(group))
+  for (const verb of [completionCommand, helpCommand]) root.addCommand(verb(root).helpGroup('The machine:'))
+  root.addCommand(completeCommand(root), { hidden: true }).addHelpText('after', closingHelp)
   configure(root, host)
   return root
 }

@@ -17,6 +17,7 @@ import { bertDims } from '../models/encoder/bert.js'
 import { openDevice } from '../runtime/device.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
+import { knownHint } from './nearest.js'
 import { dimensions } from './options.js'
 import { dtypes, openOptions } from './pipeline.js'
 import { describePlans, diffText, type PlanSetting, showText } from './plan_text.js'
@@ -55,7 +56,7 @@ const namesOf = (plans: readonly PlanDecl[]): readonly string[] => [...new Set([
 
 /** Plans with groups for one graph. Where a plan says nothing of a graph, the graph stays as it is. */
 function planFor(name: string, graph: string, known: readonly string[], resolved: readonly PlanDecl[]): PlanDecl {
-  if (!known.includes(name)) throw usageError('plan.unknown', `unknown plan ${name}`, { hint: `known: ${known.join(', ')}` })
+  if (!known.includes(name)) throw usageError('plan.unknown', `unknown plan ${name}`, { hint: knownHint(name, known) })
   return resolved.find((plan) => plan.name === name && plan.graph === graph) ?? { name, graph, groups: [] }
 }
 

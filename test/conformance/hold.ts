@@ -6,12 +6,14 @@ import { casesOf } from '../../src/verify/cases.js'
 import { runCase } from '../../src/verify/conformance.js'
 import { type OpenSubject, openSubject, root } from './simt.js'
 
+/** Cases that every kernel has more of; and those whose rows have one length, which may be a long one. */
+const [least, few] = [20, 4]
+
 /**
  * Declares a test for every kernel that is chosen.
  * @param largest elements a buffer may have, by default what a body computes in a moment
- * @param least cases that every kernel has more of, but for those whose rows have one length, and a long one
  */
-export async function holdKernels(chosen: (entry: KernelEntry) => boolean, largest?: number, least = 40): Promise<void> {
+export async function holdKernels(chosen: (entry: KernelEntry) => boolean, largest?: number): Promise<void> {
   const manifest = await readManifest(root)
   let subject: OpenSubject
   beforeAll(async () => {
@@ -27,7 +29,7 @@ export async function holdKernels(chosen: (entry: KernelEntry) => boolean, large
       const result = await runCase(subject, test)
       if (!result.passed) failures.push(`${result.name}: ${result.detail}`)
     }
-    expect(cases.length).toBeGreaterThan(Object.keys(entry.fixedDims).length > 0 ? 4 : least)
+    expect(cases.length).toBeGreaterThan(Object.keys(entry.fixedDims).length > 0 ? few : least)
     expect(failures.slice(0, 5), `${failures.length} of ${cases.length} cases`).toEqual([])
   })
 }

@@ -1,0 +1,56 @@
+/**
+ * `heddle completion SHELL`: a script by which a shell completes verbs, options and their choices. The script asks `heddle complete -- WORDS`
+ * at each TAB, which answers from the commands as they are declared.
+ */
+import { Argument, Command, type CommandUnknownOpts, type Option } from '@commander-js/extra-typings'
+
+const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
+
+/** Answers a shell with each of some values. */
+const offering =
+  (values: readonly string[] = []) =>
+  (complete: (value: string, description: string) => void): void => {
+    for (const value of values) complete(value, '')
+  }
+
+/** Loaded only where it is asked for: no other verb needs it. */
+async function engineOf(root: CommandUnknownOpts) {
+  const { default: engine } = await import('@bomb.sh/tab')
+  const add = (command: CommandUnknownOpts, path: string): void => {
+    const known = path === '' ? engine : engine.command(path, command.description())
+    const help = command.createHelp()
+    for (const { long, alias, description, choices, isBoolean } of help.visibleOptions(command).map(named)) {
+      if (isBoolean) known.option(long, description, alias)
+      else known.option(long, description, offering(choices), alias)
+    }
+    for (const argument of command.registeredArguments) {
+      known.argument(argument.name(), offering(argument.argChoices), argument.variadic)
+    }
+    for (const nested of help.visibleCommands(command)) add(nested, `${path} ${nested.name()}`.trim())
+  }
+  add(root, '')
+  return engine
+}
+
+const named = ({ long, short, description, argChoices, required, optional }: Option) => ({
+  long: (long ?? short ?? '').replace(/^-+/, ''),
+  alias: short?.replace(/^-/, ''),
+  description,
+  choices: argChoices,
+  isBoolean: !required && !optional,
+})
+
+/** @param root the command whose verbs are completed */
+export const completionCommand = (root: CommandUnknownOpts) =>
+  new Command('completion')
+    .description('print a script that completes verbs and options in a shell')
+    .addArgument(new Argument('<shell>', 'whose script').choices(shells))
+    .addHelpText('after', '\nIn ~/.bashrc: source <(heddle completion bash)\nIn ~/.zshrc: source <(heddle completion zsh)\n')
+    .action(async (shell) => (await engineOf(root)).setup('heddle', 'heddle', shell))
+
+/** What those scripts call. @param root the command whose verbs are completed */
+export const completeCommand = (root: CommandUnknownOpts) =>
+  new Command('complete')
+    .description('what may come next on a command line')
+    .argument('[words...]')
+    .action(async (words) => (await engineOf(root)).parse(words))
