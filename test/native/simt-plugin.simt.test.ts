@@ -116,7 +116,7 @@ describe('matmul', () => {
     ['negative_stride', /^matmul: a has stride -1 over an extent of 2$/],
     ['no_unit_stride', /^matmul: one of a's inner strides must be 1 and they are 5 and 2$/],
     ['mixed_types', /^matmul: f32 x f16 -> f32 is not supported/],
-    ['not_a_type', /^matmul: 9 is not a dtype$/],
+    ['not_a_type', /^matmul: 11 is not a dtype$/],
     ['in_place', /^matmul: out overlaps a$/],
     ['written_twice', /^matmul: out has batch stride 0/],
     ['short_bias', /^matmul: bias has 12 bytes; .* of f32 need 16$/],

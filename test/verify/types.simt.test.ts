@@ -2,6 +2,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { DType } from '../../src/ir/dtype.js'
 import { runOp } from '../../src/lang/run.js'
 import { type Device, f8e4m3, f8e5m2, f16, openDevice, type Tensor, tensor, toNumbers } from '../../src/runtime/api/index.js'
 import { compare } from '../../src/verify/compare.js'
@@ -21,7 +22,7 @@ afterAll(async () => {
   await rm(root, { recursive: true, force: true })
 })
 
-const numbers = (of: Tensor): number[] => Array.from(toNumbers(of))
+const numbers = (of: Tensor<DType>): number[] => Array.from(toNumbers(of))
 const drawn = (count: number, seed: number): number[] =>
   Array.from({ length: count }, (_, i) => Math.fround(Math.sin(seed * 3.1 + i * 1.7 + i * i * 0.003) * 2))
 const at = (values: ArrayLike<number>, i: number): number => values[i] ?? Number.NaN

@@ -1,5 +1,7 @@
 /** A call from end to end: checked against its op, its kernel found and made ready, launched in its turn. */
+
 import { usageError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
 import type { CallOptions } from './call_types.js'
 import { type CheckedCall, checkCall } from './check_call.js'
 import type { DeviceCore } from './core.js'
@@ -38,7 +40,7 @@ export async function callOp(
   op: unknown,
   inputs: unknown,
   options: GivenOptions = {},
-): Promise<Record<string, Tensor | DeviceTensor>> {
+): Promise<Record<string, Tensor<DType> | DeviceTensor>> {
   core.expectOpen('call')
   checkOptions('call', 'call', Object.keys(known), options)
   const signal = options.signal instanceof AbortSignal ? options.signal : undefined
@@ -80,7 +82,7 @@ const snapshot = (call: CheckedCall): CheckedCall => ({
   inputs: Object.fromEntries(
     Object.entries(call.inputs).map(([name, tensor]) => [
       name,
-      tensor instanceof DeviceTensor ? tensor : ({ ...tensor, data: tensor.data.slice() } as Tensor),
+      tensor instanceof DeviceTensor ? tensor : ({ ...tensor, data: tensor.data.slice() } as Tensor<DType>),
     ]),
   ),
 })

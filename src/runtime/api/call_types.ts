@@ -76,4 +76,8 @@ export type CallResult<O extends AnyOp, G, P, Keep extends boolean> = {
   readonly [K in keyof O['outputs'] & string]: Kept<ResultType<O, G, P, O['outputs'][K]['type']>, Keep>
 }
 
-export type Kept<D extends DType, Keep extends boolean> = Keep extends true ? DeviceTensor<D> : Tensor<D>
+export type Kept<D extends DType, Keep extends boolean> = Keep extends true
+  ? DeviceTensor<D>
+  : DType extends D
+    ? Tensor
+    : Tensor<D>

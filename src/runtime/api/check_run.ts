@@ -128,6 +128,6 @@ export const snapshot = (inputs: Readonly<Record<string, AnyTensor>>): Record<st
   Object.fromEntries(
     Object.entries(inputs).map(([name, tensor]) => [
       name,
-      tensor instanceof DeviceTensor ? tensor : ({ ...tensor, data: tensor.data.slice() } as Tensor),
+      tensor instanceof DeviceTensor ? tensor : ({ ...tensor, data: tensor.data.slice() } as Tensor<DType>),
     ]),
   )

@@ -2,7 +2,9 @@
  * What calls, models and tensors of one device share: the device itself, the project whose kernels it runs, the order of work, and whether
  * it is still open.
  */
+
 import { usageError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
 import { abortable } from '../abortable.js'
 import type { Device as NativeDevice } from '../device.js'
 import type { NativeLibrary, NativeSlice } from '../native.js'
@@ -96,7 +98,7 @@ export class DeviceCore implements TensorHome {
     }
   }
 
-  readTensor(form: Form, slice: NativeSlice, signal: AbortSignal | undefined): Promise<Tensor> {
+  readTensor(form: Form, slice: NativeSlice, signal: AbortSignal | undefined): Promise<Tensor<DType>> {
     return this.run(async () => tensorIn(form, await this.#read(slice, signal)))
   }
 

@@ -18,7 +18,7 @@ export interface TensorHome {
   /** @throws usage `device.closed` */
   expectOpen(who: string): void
   /** The elements of a slice behind everything that was asked for before, in row-major order. */
-  readTensor(form: Form, slice: NativeSlice, signal: AbortSignal | undefined): Promise<Tensor>
+  readTensor(form: Form, slice: NativeSlice, signal: AbortSignal | undefined): Promise<Tensor<DType>>
 }
 
 /** The memory of a device tensor while something needs it. */

@@ -2,7 +2,9 @@
  * Host tensors on their way to a device. Bodies compute integers in int32, and kernels read elements of u32 and i64 as such; one that int32
  * does not hold would be read as another number there, so it is refused here, by its place.
  */
+
 import { type ErrorCode, usageError } from '../../errors.js'
+import type { DType } from '../../ir/dtype.js'
 import { checkTensor, type Tensor } from './tensor.js'
 
 /**
@@ -10,7 +12,7 @@ import { checkTensor, type Tensor } from './tensor.js'
  * @param who what it was given as: `rms_norm: x`
  * @throws usage `<area>.tensor`, `.dtype`, `.shape`, `.data`; `call.value`, `load.value` for an integer that is no int32
  */
-export function checkGiven(who: string, area: Parameters<typeof checkTensor>[1], given: unknown): Tensor {
+export function checkGiven(who: string, area: Parameters<typeof checkTensor>[1], given: unknown): Tensor<DType> {
   const tensor = checkTensor(who, area, given)
   const at = wideElement(tensor)
   if (at === undefined) return tensor
@@ -23,7 +25,7 @@ export function checkGiven(who: string, area: Parameters<typeof checkTensor>[1],
 const code = (area: string): ErrorCode => `${area}.value`
 
 /** The first element that int32 does not hold. */
-function wideElement({ dtype, data }: Tensor): number | undefined {
+function wideElement({ dtype, data }: Tensor<DType>): number | undefined {
   if (dtype !== 'u32' && dtype !== 'i64') return undefined
   // The halves of an i64 tell, and are read many times as fast as it.
   const words = new Int32Array(data.buffer, data.byteOffset, data.byteLength / 4)

@@ -3,6 +3,7 @@
  * memory of their own, and an input that the op updates in place is its result.
  */
 
+import type { DType } from '../../ir/dtype.js'
 import { abortable } from '../abortable.js'
 import type { NativeBuffer, NativeDevice, NativeLibrary, NativeSlice } from '../native.js'
 import { arenaAlignment } from '../planner.js'
@@ -29,7 +30,11 @@ type Place = { readonly at: number; readonly bytes: number } | { readonly own: N
  * Launches the kernel and resolves with the results; everything is handed to the device before this function first waits.
  * @throws finding `device.fault`; environment `device.memory`; the signal's reason
  */
-export async function launch(of: Launch, device: NativeDevice, home: TensorHome): Promise<Record<string, Tensor | DeviceTensor>> {
+export async function launch(
+  of: Launch,
+  device: NativeDevice,
+  home: TensorHome,
+): Promise<Record<string, Tensor<DType> | DeviceTensor>> {
   const { call, kernel, library, keep, signal } = of
   const { op, outputs } = call
   const made: NativeBuffer[] = []

@@ -58,12 +58,12 @@ export function preparedWeights(
   return { uploaded: { ...uploaded, ...made }, there }
 }
 
-function floats({ dtype, shape, data }: Tensor): WeightTensor {
+function floats({ dtype, shape, data }: Tensor<DType>): WeightTensor {
   const values = toNumbers({ dtype, shape, data } as Tensor<DType>)
   return { dtype: 'f32', shape, data: dtype === 'f32' ? bytesOf(data) : encode('f32', Float32Array.from(values)) }
 }
 
-function onHost(loaded: Loaded, name: string, part: AnyTensor | undefined): Tensor {
+function onHost(loaded: Loaded, name: string, part: AnyTensor | undefined): Tensor<DType> {
   if (part !== undefined && !(part instanceof DeviceTensor)) return part
   throw refuse(loaded, 'weight', `the plan makes another tensor of ${name}, which must be a tensor of the host for that`)
 }

@@ -34,7 +34,7 @@ export class LoadedModel {
     this.states = Object.fromEntries(Object.entries(parts.states).map(([name, state]) => [name, this.#stateFace(name, state)]))
   }
 
-  async run(given: unknown, options: ModelRunOptions = {}): Promise<Record<string, Tensor | DeviceTensor>> {
+  async run(given: unknown, options: ModelRunOptions = {}): Promise<Record<string, Tensor<DType> | DeviceTensor>> {
     this.#expectOpen('run')
     checkOptions('run', `${this.name}.run`, ['keep', 'signal'], options)
     const { signal, keep = false } = options
@@ -123,7 +123,7 @@ export class LoadedModel {
     held: ReadonlyMap<string, NativeSlice>,
     keep: boolean,
     signal: AbortSignal | undefined,
-  ): Promise<Record<string, Tensor | DeviceTensor>> {
+  ): Promise<Record<string, Tensor<DType> | DeviceTensor>> {
     const { core, source, layouts } = this.#parts
     // The last used comes last.
     this.#programs.delete(key)
@@ -156,7 +156,7 @@ export class LoadedModel {
       )
       const results = await abortable(program, signal, () => program.run(given, { into }))
       // A value that has two names as a result is one tensor.
-      const made = new Map<string, Tensor | DeviceTensor>()
+      const made = new Map<string, Tensor<DType> | DeviceTensor>()
       for (const { wire, form } of Object.values(forms)) {
         const slice = into[wire]
         const bytes = results[wire] ?? new Uint8Array()
@@ -185,7 +185,8 @@ export class LoadedModel {
       read: async ({ signal } = {}) => {
         this.#expectOpen(`states.${name}`)
         signal?.throwIfAborted()
-        return core.readTensor({ dtype, shape, layout }, slice, signal)
+        // As results whose types no declaration says.
+        return core.readTensor({ dtype, shape, layout }, slice, signal) as Promise<Tensor>
       },
       write: async (given) => {
         this.#expectOpen(`states.${name}`)

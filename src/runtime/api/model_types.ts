@@ -102,7 +102,7 @@ export interface ModelState {
   readonly shape: readonly number[]
   read(options?: { readonly signal?: AbortSignal | undefined }): Promise<Tensor>
   /** @throws usage `run.*` for a tensor that does not fit */
-  write(value: Tensor): Promise<void>
+  write(value: Tensor<DType>): Promise<void>
 }
 
 /** What a run takes: every input that is no state. */

@@ -22,8 +22,11 @@ export interface TensorArrays {
   readonly i64: BigInt64Array
 }
 
-/** A tensor in host memory, row-major. A shape without extents is a scalar, of one element. */
-export type Tensor<D extends DType = DType> = {
+/**
+ * A tensor in host memory, row-major. A shape without extents is a scalar, of one element. Where no type is named, elements are numbers: those of
+ * an i64, which are bigints, are so typed where i64 is declared.
+ */
+export type Tensor<D extends DType = Exclude<DType, 'i64'>> = {
   readonly [K in D]: { readonly dtype: K; readonly shape: readonly number[]; readonly data: TensorArrays[K] }
 }[D]
 
@@ -147,7 +150,7 @@ const code = (area: Area, what: string): ErrorCode => `${area}.${what}`
  * @param who what it was given as: `rms_norm: x`
  * @throws usage `<area>.tensor`, `.dtype`, `.shape`, `.data`
  */
-export function checkTensor(who: string, area: Area, given: unknown): Tensor {
+export function checkTensor(who: string, area: Area, given: unknown): Tensor<DType> {
   if (typeof given !== 'object' || given === null || !('dtype' in given && 'shape' in given && 'data' in given)) {
     throw usageError(code(area, 'tensor'), `${who} must be a tensor, got ${typeName(given)}`, {
       hint: "write tensor('f32', [2, 3], values), or { dtype, shape, data }",
@@ -162,7 +165,7 @@ export function checkTensor(who: string, area: Area, given: unknown): Tensor {
     })
   }
   expectCount(who, area, type, shape as readonly number[], data.length, count)
-  return given as Tensor
+  return given as Tensor<DType>
 }
 
 /** The number of elements of a shape. */
