@@ -6,16 +6,24 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Files and folders whose tests take about a minute or more, the longest first. */
 const long: readonly string[] = [
-  'test/conformance/fused',
-  'test/fuse/attention_variants.simt',
-  'test/verify/check_project',
   'test/conformance/ops',
-  'test/conformance/order',
+  'test/examples/examples',
+  'test/models/seq2seq.simt',
   'test/verify/quantised',
-  'test/emit/attention',
-  'test/verify/workshop',
-  'test/cli/plan.test',
+  'test/emit/decode_attention.simt',
+  'test/conformance/fused',
+  'test/emit/random_graphs',
   'test/fuse/auto',
+  'test/verify/workshop',
+  'test/product/products.simt',
+  'test/emit/compile.nvcc',
+  'test/toolchain/sass.nvcc',
+  'test/cli/plan.test',
+  'test/cli/search',
+  'test/emit/attention.simt',
+  'test/docs/commands',
+  'test/conformance/order',
+  'test/verify/check_project',
 ]
 
 const rank = ({ moduleId }: TestSpecification): number => {
