@@ -7,7 +7,7 @@ import { dtypeInfo } from '../ir/dtype.js'
 import type { HostTensor } from '../ir/evaluate.js'
 import type { OpRule } from './op_rule.js'
 import { normal, type Random, random, smallInteger } from './random.js'
-import { rowOf, ruleOf } from './rules.js'
+import { rowOf, ruleOf, triedBy } from './rules.js'
 import { roundTo } from './storage.js'
 
 /** `integer`: +-1 and +-2, on which `exact` ops are exact; `normal`: standard normal. */
@@ -136,7 +136,8 @@ export function casesOf(entry: KernelEntry, largest = largestCase, drawn: Drawn 
 
   for (const [i, sweep] of sweepsOf(entry, rule).entries()) drawn === 'each' ? addEach(sweep) : addByTurns(sweep, i === 0)
   const { shared } = rule
-  const share = drawn === 'each' ? shared : Math.ceil(shared / 3)
+  // By turns, one instance tries what several do otherwise.
+  const share = drawn === 'each' ? shared : Math.ceil(shared / triedBy)
   return [...cases.values()].filter((_, i) => i % share === own % share)
 }
 

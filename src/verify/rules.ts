@@ -24,7 +24,7 @@ const unknown: Facts = { inputs: {}, dims: {}, attrs: {}, results: {}, loops: []
 const isSmall: ReadonlySet<DType> = new Set(['u8', 'i16'])
 
 /** Instances of an op that ranks are as many as there are counts and types; so many of them try a case. */
-const triedBy = 3
+export const triedBy = 3
 const storageTypes = 3
 
 /**

@@ -22,7 +22,7 @@ export async function holdKernels(chosen: (entry: KernelEntry) => boolean, large
   afterAll(() => subject.device.close())
 
   it.each(manifest.kernels.filter(chosen))('$key', async (entry) => {
-    // `heddle selftest` tries every case of every instance, on a GPU.
+    // `heddle selftest` tries every case of ops, and `heddle check --thorough` those of derived kernels too.
     const cases = casesOf(entry, largest, 'by turns')
     const failures: string[] = []
     for (const test of cases) {
