@@ -7,9 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { formatSafetensors } from '../../src/models/files/safetensors.js'
+import type { NativeDevice, NativeSlice } from '../../src/runtime/native.js'
 import { noise } from './fixtures.js'
 import { smallCheckpoint, smallLlama } from './llama_fixtures.js'
-import { goldenOf, withLlama } from './llama_host.js'
+import { goldenOf, withEnds, withLlama } from './llama_host.js'
 import { openSimtKernels } from './simt.js'
 import { smallDevice } from './small_device.js'
 
@@ -61,6 +62,65 @@ describe('a run ends where its signal aborts, and the next one is right', () => 
   })
 })
 
+/** A device that notes when runs of steps are asked for, and when they are over. */
+function tracedDevice(opened: NativeDevice) {
+  const trace: string[] = []
+  const device: NativeDevice = {
+    ...opened,
+    program(steps) {
+      const program = opened.program(steps)
+      const { runAhead } = program
+      return Object.assign(program, {
+        async runAhead(outputs: readonly NativeSlice[]) {
+          trace.push('asked')
+          try {
+            return await runAhead(outputs)
+          } finally {
+            trace.push('over')
+          }
+        },
+      })
+    },
+  }
+  return { device, trace }
+}
+
+it('the device has the next run of steps while the last is looked at; one beyond the end of all texts leaves nothing behind', async () => {
+  const opened = await openSimtKernels()
+  const { device, trace } = tracedDevice(opened.device)
+  const options = { maxNewTokens: 40, capacity: 128 }
+  const [whole] = await withLlama('smollm', { ...opened, device }, (model) => model.generate([prompt], options))
+  const words = whole?.ids ?? []
+  expect(words).toHaveLength(40)
+  expect(trace.slice(0, 3)).toEqual(['asked', 'asked', 'over'])
+  expect(trace.filter((event) => event === 'asked')).toHaveLength(5)
+  // A word that was not chosen before ends the text, when one run more has been asked for, and not all.
+  const end = words.findIndex((id, at) => at >= 8 && words.indexOf(id) === at)
+  const runs = Math.floor(end / 8) + 1
+  expect(runs).toBeLessThan(4)
+  const dir = await withEnds('smollm', [words[end] ?? -1])
+  try {
+    await withLlama('smollm', { ...opened, device, dir }, async (model) => {
+      trace.splice(0)
+      const expected = { ids: words.slice(0, end), finish: 'end' }
+      expect(await model.generate([prompt], options)).toEqual([expected])
+      expect(trace.filter((event) => event === 'asked')).toHaveLength(runs + 1)
+      expect(await model.generate([prompt, prompt], { ...options, batch: 1 })).toEqual([expected, expected])
+      const streamed: number[] = []
+      for await (const { ids } of model.stream([prompt], options)) streamed.push(...ids)
+      expect(streamed).toEqual(expected.ids)
+      // What was cached is as it was without the run beyond the end.
+      const longer = { inputIds: [...prompt.inputIds, ...words.slice(0, end), 5, 6] }
+      let reused = 0
+      const again = await model.generate([longer], { ...options, reuse: true, reused: (tokens) => (reused = tokens) })
+      expect(reused).toBe(prompt.inputIds.length + end - 1)
+      expect(again).toEqual(await model.generate([longer], options))
+    })
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+})
+
 it('caches that memory has no room for are a typed error, and a smaller run works', async () => {
   let bound = Number.POSITIVE_INFINITY
   const opened = await openSimtKernels()
@@ -96,6 +156,10 @@ it('logits that are no numbers are a finding, of texts, beams and scores; anothe
       const expected = await model.generate([good], { maxNewTokens: 3 })
       const finding = { code: 'run.value', message: expect.stringMatching(/^case 1/) }
       await expect(model.generate([good, bad], { maxNewTokens: 3 })).rejects.toMatchObject(finding)
+      const streamed = async () => {
+        for await (const _ of model.stream([good, bad], { maxNewTokens: 30 }));
+      }
+      await expect(streamed()).rejects.toMatchObject(finding)
       await expect(model.generate([good, bad], { maxNewTokens: 3, beams: 2 })).rejects.toMatchObject(finding)
       await expect(model.score([good, { inputIds: [3, wrong, 4] }])).rejects.toMatchObject(finding)
       expect(await model.generate([good], { maxNewTokens: 3 })).toEqual(expected)
