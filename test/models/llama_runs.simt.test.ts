@@ -2,15 +2,15 @@
  * Runs of LLaMA-like models on simt that end early: by a signal, for want of memory, and where logits are no numbers. The next run is right
  * after each of them.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { formatSafetensors } from '../../src/models/files/safetensors.js'
+import { formatSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
 import type { NativeDevice, NativeSlice } from '../../src/runtime/native.js'
-import { noise } from './fixtures.js'
+import { noise, writeModel } from './fixtures.js'
 import { smallCheckpoint, smallLlama } from './llama_fixtures.js'
-import { goldenOf, withEnds, withLlama } from './llama_host.js'
+import { folderOf, goldenOf, withEnds, withLlama } from './llama_host.js'
 import { openSimtKernels } from './simt.js'
 import { smallDevice } from './small_device.js'
 
@@ -134,6 +134,46 @@ it('caches that memory has no room for are a typed error, and a smaller run work
     })
     expect(await model.generate([prompt], { maxNewTokens: 2 })).toEqual([expected])
   })
+})
+
+it('folders that lack something are refused by what it is, and the next one loads', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-lacking-'))
+  const shard = 'model-00002-of-00006.safetensors'
+  const path = join(folder, shard)
+  const tensor = 'model.layers.1.mlp.up_proj.weight'
+  const kernels = await openSimtKernels()
+  const load = async (dir: string) =>
+    withLlama('smollm', { dir, ...kernels }, (model) => model.generate([prompt], { maxNewTokens: 2 }))
+  const refused = async (dir: string, code: string, message: RegExp) =>
+    expect(load(dir)).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
+  try {
+    const expected = await load(folderOf('smollm'))
+    await cp(folderOf('smollm'), folder, { recursive: true })
+    const whole = await readFile(path)
+    await writeFile(path, whole.subarray(0, -2))
+    await refused(folder, 'safetensors.truncated', new RegExp(shard))
+    await rm(path)
+    await refused(folder, 'safetensors.read', new RegExp(shard))
+    await writeFile(path, whole)
+    expect(await load(folder)).toEqual(expected)
+
+    const changed = async (change: (tensors: Map<string, StoredTensor>) => void): Promise<string> => {
+      const { tensors } = smallCheckpoint(smallLlama)
+      change(tensors)
+      return writeModel({ json: smallLlama, tensors })
+    }
+    const missing = await changed((tensors) => tensors.delete(tensor))
+    await refused(missing, 'weights.missing', /up_proj\.weight \[\d+, 48\] is missing/)
+    const misshapen = await changed((tensors) => {
+      const before = tensors.get(tensor)
+      if (before !== undefined) tensors.set(tensor, { ...before, shape: [...before.shape].reverse() })
+    })
+    await refused(misshapen, 'weights.shape', /up_proj\.weight.*\[48, (\d+)\].*\[\1, 48\]/)
+    expect(await load(folder)).toEqual(expected)
+    await Promise.all([missing, misshapen].map((dir) => rm(dir, { recursive: true })))
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })
 
 it('logits that are no numbers are a finding, of texts, beams and scores; another text is continued', async () => {
