@@ -27,7 +27,7 @@ import { areParallel } from './product/parts.js'
 import { bareMatmul, checkTuned } from './product/tuned.js'
 import type { Derived } from './rows/derive.js'
 import { deriveMembers } from './space/members.js'
-import type { Binding } from './space/parameters.js'
+import { type Binding, commonTypes } from './space/parameters.js'
 import { illegal, type Member } from './space/space.js'
 
 /** A kernel a plan derives: a row program, or a template with compiled slots. */
@@ -157,6 +157,7 @@ function deriveGroup(
   layouts: LayoutsByName,
 ): Derived<PlannedKernel> {
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [memberOf(plan, node, ops)] : []))
+  commonTypes(name, members)
   const matmuls = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
   const [first, second, third] = matmuls
   if (first === undefined) return deriveMembers(graph, name, members, layouts)

@@ -19,7 +19,7 @@ import { createNames, type Names } from '../space/names.js'
 import { type Binding, Parameters } from '../space/parameters.js'
 import { equalExprs, Positions } from '../space/positions.js'
 import { ProducedValues } from '../space/produced.js'
-import { boundValue, illegal, isElementwise, iteration, type Member, type Space, spaceOf } from '../space/space.js'
+import { boundValue, illegal, isElementwise, loopDims, type Member, type Space, spaceOf } from '../space/space.js'
 import { inlineRows } from './inline.js'
 import { checkUpdates } from './updates.js'
 
@@ -128,11 +128,20 @@ class Derivation {
     }
   }
 
-  /** Whether a member iterates over the group's axes. One that does not must be elementwise and needed nowhere else, else it is run and refused. */
+  /**
+   * Whether a member has the group's rows and runs along its inner axis: the same axes with another one inside, as of a transposed copy, are
+   * another iteration. One that does not must be elementwise and needed nowhere else, else it is run and refused.
+   */
   #runs(member: Member): boolean {
-    const axes = [...this.#space.rows, this.#space.inner]
+    const { rows, inner, atomsOf } = this.#space
+    const isRow = (atom: number): boolean => rows.includes(atom)
     const outputs = Object.values(member.node.outputs)
-    const fits = iteration(member, this.#space.atomsOf).every((atom) => axes.includes(atom))
+    const fits =
+      member.kernel.rows.every((axis) => atomsOf(member, axis.dim).every(isRow)) &&
+      loopDims(member.kernel).every((dim) => {
+        const atoms = atomsOf(member, dim)
+        return atoms.at(-1) === inner && atoms.slice(0, -1).every(isRow)
+      })
     return fits || !isElementwise(member.kernel) || outputs.some((id) => this.#outside.has(id))
   }
 
@@ -152,7 +161,8 @@ class Derivation {
     }
     if (made.kind === 'store') {
       const id = boundValue(member, made.tensor)
-      this.#produced.set(id, { kind: 'scalar', member: member.node.name, indices: made.indices, value: made.value })
+      const { indices, value } = made
+      this.#produced.set(id, { kind: 'scalar', member: member.node.name, indices, value, pure: this.#pureOf(copy, value) })
       if (this.#outside.has(id))
         this.#body.push({ ...made, tensor: this.#parameters.output(member, paramOf(member, made.tensor)) })
       return
@@ -179,8 +189,7 @@ class Derivation {
     const row: StmtOf<'row'> = { kind: 'row', name: this.#names.fresh('r'), type: value.type, length, index, value }
     const logical = [...made.rows, positions.number(loop.index)]
     const indices = logical.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')) ?? [])
-    const pure = isElementwise(member.kernel) ? this.#produced.pure(substitute(value, copy.scalars)) : undefined
-    this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure, runs })
+    this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure: this.#pureOf(copy, value), runs })
     if (!runs) return
     this.#body.push(row)
     if (!this.#outside.has(id)) return
@@ -201,6 +210,11 @@ class Derivation {
       index: at,
       value: { kind: 'element', type: row.type, row: row.name, index: indexExpr(at) },
     })
+  }
+
+  /** What an elementwise member computes as an expression of its indices alone. */
+  #pureOf({ member, scalars }: Copy, value: Expr): Expr | undefined {
+    return isElementwise(member.kernel) ? this.#produced.pure(substitute(value, scalars)) : undefined
   }
 
   #loopAtoms(member: Member, length: Expr): readonly number[] {
