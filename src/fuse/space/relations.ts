@@ -7,7 +7,7 @@ import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { TensorParam } from '../../ir/kernel.js'
 import { printShape } from '../../ir/shape.js'
 import { Axes, AxisConflict } from './axes.js'
-import type { Member } from './space.js'
+import type { Member } from './member.js'
 
 /** A tensor of a member and the value it is bound to. */
 export interface Bound {

@@ -8,13 +8,10 @@ import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
 import { sameExtent } from '../../ir/shape.js'
 import { type Axes, AxisConflict } from './axes.js'
+import type { Member } from './member.js'
 import { Relations, readsApart } from './relations.js'
 
-/** A node of the group with the kernel of its op. */
-export interface Member {
-  readonly node: NodeOf<'op'>
-  readonly kernel: Kernel
-}
+export type { Member } from './member.js'
 
 export interface Space {
   /** Atoms of a member's dimension, outermost first. */
