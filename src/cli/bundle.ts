@@ -1,20 +1,61 @@
 /** `heddle bundle`: packs what was built into one archive that runs on a machine with nothing installed. */
-import { Command } from '@commander-js/extra-typings'
-import { type BundleResult, makeBundle, mebibytes } from '../toolchain/index.js'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Command, Option } from '@commander-js/extra-typings'
+import type { FloatType } from '../models/files/convert.js'
+import {
+  type BundleResult,
+  bundledKernels,
+  installation,
+  makeBundle,
+  mebibytes,
+  packageRoot,
+  searchManifests,
+  targets,
+} from '../toolchain/index.js'
 import { type CliContext, json } from './context.js'
+import { dtypes } from './pipeline.js'
+import { keysOfModel } from './selection.js'
 
-export async function bundle(options: { readonly model?: readonly string[] }, context: CliContext): Promise<BundleResult> {
+export interface BundleOptions {
+  readonly model?: readonly string[] | undefined
+  /** Of the models in a project with kernels of its own: what they ask for under this plan is packed. */
+  readonly plan?: string | undefined
+  readonly dtype?: FloatType | undefined
+}
+
+export async function bundle(options: BundleOptions, context: CliContext): Promise<BundleResult> {
   const { root, signal } = context
-  const result = await makeBundle({ root, signal, models: options.model ?? [] })
-  const { archive, bytes, targets, glibc } = result
-  context.log(`bundle: ${archive}, ${mebibytes(bytes)} MiB, kernels for ${targets.join(' and ')}, glibc ${glibc} or later\n`)
+  const kernels = await kernelsOf(options, context)
+  const result = await makeBundle({ root, signal, models: options.model ?? [], kernels })
+  const { archive, bytes, targets: packed, glibc } = result
+  context.log(`bundle: ${archive}, ${mebibytes(bytes)} MiB, kernels for ${packed.join(' and ')}, glibc ${glibc} or later\n`)
   return result
+}
+
+/** What a project with kernels of its own uses of those that ship: by its graphs, its plans and the models that are packed. */
+async function kernelsOf({ model = [], plan, dtype }: BundleOptions, { root, signal }: CliContext) {
+  const { generated, library } = installation(root)
+  const [own] = generated
+  if (own === undefined || own === join(packageRoot(), 'generated') || !existsSync(join(own, 'manifest.json'))) return undefined
+  const { readDeclarations } = await import('../frontend/index.js')
+  const { graphs, applied } = await readDeclarations(root)
+  const nodes = [...Object.values(graphs), ...applied].flatMap(({ graph }) => graph.nodes)
+  const searched = await searchManifests(root)
+  const keys = new Set<string>()
+  for (const target of targets.filter((each) => existsSync(library(each)))) {
+    for (const folder of model)
+      for (const key of await keysOfModel(folder, { plan, dtype }, searched, { root, target, signal })) keys.add(key)
+  }
+  return bundledKernels(root, { ops: nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : [])), keys })
 }
 
 export const bundleCommand = (context: () => CliContext) =>
   new Command('bundle')
     .description('pack a portable archive: Node, the command, the addon and the kernels')
     .option('--model <dirs...>', 'model folders to add')
+    .option('--plan <name>', 'in a project with kernels of its own: the fusion plan of its models')
+    .addOption(new Option('--dtype <dtype>', 'in such a project: storage type of its models').choices(dtypes))
     .option('--json', 'print the result as JSON')
     .action(async (options) => {
       const result = await bundle(options, context())

@@ -75,11 +75,11 @@ const allKeys = ({ manifest }: SearchedManifest): string[] => manifest.kernels.m
 const sampleOf = (padToken?: number) => ({ inputIds: [0, 1, 2].filter((id) => id !== padToken) })
 
 /** What a model asks for when it runs. Kernels that only other sizes or ways of generating need are compiled when they are asked for. */
-async function keysOfModel(
+export async function keysOfModel(
   model: string,
-  { plan, dtype }: Selection,
-  { manifest }: SearchedManifest,
-  { root, target, architecture, signal }: DemandOptions,
+  { plan, dtype }: Pick<Selection, 'plan' | 'dtype'>,
+  { manifest }: Pick<SearchedManifest, 'manifest'>,
+  { root, target, architecture, signal }: Pick<DemandOptions, 'root' | 'target' | 'architecture' | 'signal'>,
 ): Promise<readonly string[]> {
   const folder = resolve(root, model)
   expectFolder(folder)

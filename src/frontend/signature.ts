@@ -1,11 +1,11 @@
 /** Op signatures to IR: dimensions, storage types, tensors with their layouts, attributes; each name known and written once. */
 import type { CallExpression, Node } from 'ts-morph'
-import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
+import type { DType } from '../ir/dtype.js'
 import type { Facts } from '../ir/facts/facts.js'
-import type { AttrParam, DTypeRef, TensorParam } from '../ir/kernel.js'
+import type { AttrParam, TensorParam } from '../ir/kernel.js'
 import { type Layout, rowMajor } from '../ir/layout.js'
 import { kernelName } from '../ir/op_name.js'
-import { inherited, isInherited, own } from '../ir/own.js'
+import { inherited, isInherited } from '../ir/own.js'
 import { quote, reject } from './diagnostics.js'
 import { readFacts } from './facts.js'
 import type { Refusals } from './refusals.js'
@@ -19,6 +19,7 @@ import {
   staticString,
   staticStrings,
 } from './static.js'
+import { readDType, readTypes, type Types } from './storage_types.js'
 
 export interface Signature {
   readonly name: string
@@ -44,69 +45,6 @@ export interface SignatureContext {
   readonly layoutOf: (declaration: CallExpression) => Layout
   /** Whether the declaration is the standard library's, whose names are qualified. */
   readonly isStandard: boolean
-}
-
-type Types = Record<string, readonly DType[]>
-
-/** A type parameter that is refused holds what is left of it, so that nothing follows from that. */
-function readTypes(field: Field | undefined, refusals: Refusals): Types {
-  const types: Types = {}
-  for (const [param, given] of field === undefined ? [] : staticFields(field.value)) {
-    const choices: DType[] = []
-    types[param] = choices
-    refusals.attempt(() => readChoices(param, given, choices, refusals))
-    if (choices.length === 0) choices.push('f32')
-  }
-  return types
-}
-
-function readChoices(param: string, { value, key }: Field, choices: DType[], refusals: Refusals): void {
-  const before = refusals.count
-  for (const { text, node } of staticStrings(value)) {
-    if (isDType(text)) choices.push(text)
-    else
-      refusals.attempt(() =>
-        reject('storageType', node, `unknown storage type ${text}`, `storage types are ${dtypes.join(', ')}`),
-      )
-  }
-  if (refusals.count > before) return
-  const scalars = new Set(choices.map((choice) => dtypeInfo[choice].scalar))
-  if (scalars.size !== 1)
-    reject(
-      'storageType',
-      key,
-      `type parameter ${param} holds ${choices.length === 0 ? 'nothing' : 'floats and integers'}: ${choices.join(', ')}`,
-      'a body has one scalar type: declare a parameter for each',
-    )
-}
-
-/** What other tools call storage types. */
-const aliases: Readonly<Record<string, DType>> = {
-  float32: 'f32',
-  float: 'f32',
-  number: 'f32',
-  float16: 'f16',
-  half: 'f16',
-  bfloat16: 'bf16',
-  int32: 'i32',
-  int: 'i32',
-  int8: 'i8',
-  uint8: 'u8',
-}
-
-function readDType(node: Node, types: Types): DTypeRef {
-  const text = staticString(node)
-  if (Object.hasOwn(types, text)) return { param: text }
-  if (isDType(text)) return text
-  const params = Object.keys(types)
-  const declared = params.length > 0 ? `; the op declares ${params.join(', ')}` : ''
-  const meant = own(aliases, text)
-  return reject(
-    'storageType',
-    node,
-    `${text} is neither a storage type nor a declared type parameter`,
-    `${meant === undefined ? '' : `write ${meant}; `}storage types are ${dtypes.join(', ')}${declared}`,
-  )
 }
 
 function readTensor(

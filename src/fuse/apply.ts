@@ -8,7 +8,6 @@ import { contentKey } from '../ir/content.js'
 import { type Graph, type GraphNode, type GraphValue, inputsOf, type NodeOf, outputsOf, type ValueId } from '../ir/graph.js'
 import type { Kernel } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
-import { printShape } from '../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import { verifyGraph } from '../ir/verify_graph.js'
 import { verifyTemplate } from '../ir/verify_template.js'
@@ -17,17 +16,18 @@ import type { PlanDecl } from '../lang/plan.js'
 import { deriveAttentionGroup, fedOperand } from './attention/group.js'
 import type { DerivedGroup } from './check/meaning.js'
 import { withFacts } from './facts.js'
+import { fusedNodes, libraryNodes } from './fused_nodes.js'
 import { commonConstants, markConstants } from './graph/constants.js'
-import { findNode, type LayoutsByName, prune, pushValue, sortNodes } from './graph/edit.js'
+import { findNode, type LayoutsByName, prune, sortNodes } from './graph/edit.js'
 import { foldsOf } from './graph/folds.js'
 import { prepareGraph } from './passes.js'
-import { checkLibrary, libraryEpilogue, libraryMatmul } from './product/library.js'
+import { checkLibrary, libraryMatmul } from './product/library.js'
 import { deriveProducts } from './product/matmul.js'
 import { areParallel } from './product/parts.js'
 import { bareMatmul, checkTuned } from './product/tuned.js'
 import type { Derived } from './rows/derive.js'
 import { deriveMembers } from './space/members.js'
-import type { Binding } from './space/parameters.js'
+import { commonTypes } from './space/parameters.js'
 import { illegal, type Member } from './space/space.js'
 
 /** A kernel a plan derives: a row program, or a template with compiled slots. */
@@ -157,6 +157,7 @@ function deriveGroup(
   layouts: LayoutsByName,
 ): Derived<PlannedKernel> {
   const members = nodes.flatMap((node) => (node.kind === 'op' ? [memberOf(plan, node, ops)] : []))
+  commonTypes(name, members)
   const matmuls = nodes.flatMap((node) => (node.kind === 'matmul' ? [node] : []))
   const [first, second, third] = matmuls
   if (first === undefined) return deriveMembers(graph, name, members, layouts)
@@ -220,63 +221,4 @@ function checkRead({ nodes, outputs }: Graph, group: string, members: readonly G
   throw usageError('plan.unread', `group ${group}: nothing reads what nodes ${names} compute`, {
     hint: 'return it among the outputs of the graph, or leave the nodes out of both',
   })
-}
-
-/** The fused node, with a view for every value it sees in another shape. */
-function fusedNodes(
-  values: GraphValue[],
-  name: string,
-  members: readonly GroupNode[],
-  derived: Derived<PlannedKernel>,
-): { readonly views: readonly NodeOf<'view'>[]; readonly node: NodeOf<'op'> } {
-  const all = members.map((node) => node.name)
-  const label = all.length > 3 ? `${name}(${all[0]}..${all.at(-1)})` : all.join('+')
-  const views: NodeOf<'view'>[] = []
-  const reshaped = ({ param, value: id, shape }: Binding): ValueId => {
-    const value = values[id]
-    if (value === undefined || printShape(value.shape) === printShape(shape)) return id
-    const layout = derived.kernel.tensors.find(({ name: tensor }) => tensor === param)?.layout.name ?? value.layout
-    return pushValue(values, { ...value, shape, layout })
-  }
-  const inputs = derived.inputs.map((binding) => {
-    const id = reshaped(binding)
-    if (id !== binding.value) views.push({ kind: 'view', name: `${label}.${binding.param}`, input: binding.value, out: id })
-    return [binding.param, id] as const
-  })
-  const outputs = derived.outputs.map((binding) => {
-    const id = reshaped(binding)
-    if (id !== binding.value) views.push({ kind: 'view', name: `${label}.${binding.param}`, input: id, out: binding.value })
-    return [binding.param, id] as const
-  })
-  const types = Object.fromEntries(Object.keys(derived.kernel.types).map((param) => [param, { param }]))
-  const node: NodeOf<'op'> = {
-    kind: 'op',
-    name: label,
-    op: name,
-    types,
-    inputs: Object.fromEntries(inputs),
-    outputs: Object.fromEntries(outputs),
-    attrs: derived.attrs,
-  }
-  return { views, node }
-}
-
-/** The library's product for a group, with its views. @throws usage `plan.library` */
-function libraryNodes(
-  values: GraphValue[],
-  name: string,
-  matmul: NodeOf<'matmul'>,
-  members: readonly GroupNode[],
-  derived: Derived<PlannedKernel>,
-): GraphNode[] {
-  const { kernel } = derived
-  if (!isTemplate(kernel) || kernel.kind !== 'matmul') throw new Error(`internal: group ${name} derived no matmul`)
-  const ends = [matmul.name, members.at(-1)?.name ?? ''] as const
-  const { bias, residual, relu } = libraryEpilogue(name, ends, kernel)
-  const { views, node } = fusedNodes(values, name, members, derived)
-  const input = (param: string | undefined) => (param === undefined ? undefined : node.inputs[param])
-  const [a, b, out] = [input(kernel.a.tensor), input(kernel.products[0].b.tensor), Object.values(node.outputs)[0]]
-  if (a === undefined || b === undefined || out === undefined) throw new Error(`internal: group ${name} binds no product`)
-  const epilogue = { bias: input(bias), residual: input(residual), relu }
-  return [...views, { ...matmul, name: node.name, a, b, out, epilogue }]
 }

@@ -7,6 +7,7 @@ import { chmod, copyFile, cp, mkdir, mkdtemp, readdir, rename, rm, stat, writeFi
 import { arch, platform } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { environmentError, findingError, usageError } from '../errors.js'
+import { type BundledKernels, stageKernels } from './bundle_kernels.js'
 import { which } from './compilers.js'
 import { compareVersions, expectOldGlibc, glibcNeed } from './glibc.js'
 import { generatedFolder, type Installation, installation } from './installation.js'
@@ -29,6 +30,8 @@ export interface BundleOptions {
   readonly root: string
   /** Model folders to add under `models/`. */
   readonly models?: readonly string[]
+  /** Of a project with kernels of its own: those to pack. What the last build made, where it is left out. */
+  readonly kernels?: BundledKernels | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -41,11 +44,11 @@ export interface BundleResult {
 }
 
 /**
- * Packs what `build` left into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
+ * Packs what `build` left, or the kernels given, into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
  * @throws environment `bundle.missing` when something is not built, usage `bundle.model`, finding `bundle.size` over 56 MiB, `bundle.glibc` for a file
  * that an old glibc does not load
  */
-export async function makeBundle({ root, models = [], signal }: BundleOptions): Promise<BundleResult> {
+export async function makeBundle({ root, models = [], kernels, signal }: BundleOptions): Promise<BundleResult> {
   const built = installation(root)
   const folder = join(outputs(root).base, 'bundle')
   const available = targets.filter((target) => existsSync(built.library(target)))
@@ -56,7 +59,7 @@ export async function makeBundle({ root, models = [], signal }: BundleOptions): 
   try {
     const stage = join(temporary, 'heddle')
     await mkdir(stage)
-    await fill(stage, built, generatedFolder(root), available, signal)
+    await fill(stage, built, root, available, kernels, signal)
     const glibc = await checkGlibc(stage, available, signal)
     for (const model of models) await addModel(resolve(root, model), stage)
     const archive = await pack(folder, temporary, signal)
@@ -83,8 +86,9 @@ async function expectAllArchitectures(report: string): Promise<void> {
 async function fill(
   stage: string,
   built: Installation,
-  generated: string,
+  root: string,
   available: readonly Target[],
+  kernels: BundledKernels | undefined,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const put = async (from: string, name: string): Promise<void> => {
@@ -103,13 +107,17 @@ async function fill(
     await put(join(packageRoot(), file), file)
   }
   await put(join(built.native, 'heddle.node'), 'heddle.node')
-  await mkdir(join(stage, 'generated'))
-  await put(join(generated, 'manifest.json'), 'generated/manifest.json')
-  for (const target of available) {
-    await put(join(built.native, `libheddle_${target}.so`), `libheddle_${target}.so`)
-    await mkdir(join(stage, target))
-    await put(built.library(target), `${target}/libheddle_kernels.so`)
-    await put(built.report(target), `${target}/build.json`)
+  for (const target of available) await put(join(built.native, `libheddle_${target}.so`), `libheddle_${target}.so`)
+  if (kernels === undefined) {
+    await mkdir(join(stage, 'generated'))
+    await put(join(generatedFolder(root), 'manifest.json'), 'generated/manifest.json')
+    for (const target of available) {
+      await mkdir(join(stage, target))
+      await put(built.library(target), `${target}/libheddle_kernels.so`)
+      await put(built.report(target), `${target}/build.json`)
+    }
+  } else {
+    await stageKernels(stage, join(dirname(stage), 'text'), root, available, kernels, signal)
   }
   await writeFile(join(stage, 'heddle'), launcher)
   await Promise.all(['heddle', 'node'].map((name) => chmod(join(stage, name), 0o755)))

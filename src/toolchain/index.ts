@@ -1,5 +1,6 @@
 /** Compilers, the build cache and the libraries they make. */
 export { type BundleResult, makeBundle, mebibytes } from './bundle.js'
+export { bundledKernels } from './bundle_kernels.js'
 export { type CheckedTexts, checkTexts } from './check_texts.js'
 export { type Compiler, findCmake, findCxx, findNvcc } from './compilers.js'
 export { type DemandedLibrary, type DemandOptions, demandKernels, type PlacedKernel } from './demand.js'

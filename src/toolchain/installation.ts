@@ -21,7 +21,8 @@ export interface Installation {
 export function installation(root: string, base: string = packageRoot()): Installation {
   if (existsSync(join(base, 'heddle.node'))) {
     return {
-      generated: [join(base, 'generated')],
+      // A bundle of a project has both, one of what ships alone has it in the first.
+      generated: ['generated', 'shipped'].map((name) => join(base, name)).filter(existsSync),
       native: base,
       portable: true,
       library: (target) => join(base, target, 'libheddle_kernels.so'),

@@ -8,6 +8,7 @@ import { readDeclarations, readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedGraph } from '../../src/fuse/apply.js'
 import { checkMeaning } from '../../src/fuse/check/meaning.js'
 import { graphOf } from '../../src/fuse/search/resolve.js'
+import type { DType } from '../../src/ir/dtype.js'
 import { outputsOf } from '../../src/ir/graph.js'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { printExpr } from '../../src/ir/print.js'
@@ -67,6 +68,29 @@ describe('what is read off the bodies', () => {
   it('heads that share keys are read in place', () => {
     const { key } = attentionOf(planned('grouped'))
     expect(key.indices.map(printExpr)).toContain('h idiv (h_extent idiv g_extent)')
+  })
+})
+
+describe('a kernel is for the storage types that all of its members are for', () => {
+  const typesWith = (limits: Readonly<Record<string, readonly DType[]>>): unknown => {
+    const narrowed = [...ops].map(
+      ([name, kernel]) => [name, { ...kernel, types: { T: limits[name] ?? kernel.types.T ?? [] } }] as const,
+    )
+    const plan = declared.plans.find((each) => each.name === 'one_kernel_attend_gated')
+    if (plan === undefined) throw new Error('no plan')
+    return attentionOf(applyPlan(graphOf(plan, declared.graphs), plan, new Map(narrowed))).types
+  }
+
+  it('and for all of them where none is limited', () => {
+    expect(typesWith({})).toEqual({ T: ['f32', 'f16', 'bf16'] })
+  })
+
+  it.each(['scaled', 'weigh'])('%s', (name) => {
+    expect(typesWith({ [name]: ['f32', 'f16'] })).toEqual({ T: ['f32', 'f16'] })
+  })
+
+  it('or is refused where there is none', () => {
+    expect(() => typesWith({ scaled: ['f32'], weigh: ['bf16'] })).toThrow('no storage type is left')
   })
 })
 

@@ -137,6 +137,13 @@ describe('attention', () => {
     expect(said(two, planOf(two.members()))[1]).toBe(`group k0: nodes op0 and op1 cannot be one kernel: ${reason}`)
   })
 
+  it('says how to write scores that are turned between the products', () => {
+    const turned = attention({ score: (x, i, j) => at(x, j, i) })
+    expect(said(turned, planOf(turned.members()))[1]).toContain(
+      'queries and keys change places: let the first product store its axes',
+    )
+  })
+
   it('is told apart from pairs of other queries and keys', () => {
     const pairs = attention({ score: (x, i, j) => call('add', at(x, i, j), at(x, j, i)) })
     expect(said(pairs, planOf(pairs.members()))[1]).toBe(

@@ -178,8 +178,77 @@ export const products: readonly ProductCase[] = [
   }),
 ]
 
+/** Axes that meet again in another order, under one name, or behind several views: what an index stands for is easily mistaken. */
+export const crossed: readonly ProductCase[] = [
+  made('turned_twice', { x: m, w: tensor('T', 'n k'), bias: tensor('T', 'm') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    const once = g.apply(own.turned, { x: product }).y
+    const biased = g.apply(addBias, { x: once, bias: of(x, 'bias') }).y
+    return { product, once, biased, twice: g.apply(own.turned, { x: biased }).y }
+  }),
+  made('square', { x: m, bias: tensor('T', 'm') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'x'))
+    const rows = g.apply(own.rowBias, { x: product, bias: of(x, 'bias') }).y
+    const columns = g.apply(addBias, { x: rows, bias: of(x, 'bias') }).y
+    return { product, rows, columns, both: g.apply(own.squareBias, { x: columns, bias: of(x, 'bias') }).y }
+  }),
+]
+
+/** The same, of which no kernel needs to be built. */
+export const crossedToo: readonly ProductCase[] = [
+  made('factor_turned_twice', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+    const once = g.apply(own.turned, { x: of(x, 'x') }).y
+    const twice = g.apply(own.turned, { x: once }).y
+    return { once, twice, product: g.matmul(linear, twice, of(x, 'w')) }
+  }),
+  made('reversed_twice', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    const once = g.apply(own.reversed, { x: product }).y
+    return { product, once, twice: g.apply(own.reversed, { x: once }).y }
+  }),
+  made('vector_along_both', { x: m, w: tensor('T', 'm k'), b: tensor('T', 'm') }, (g, x) => {
+    const bias = g.apply(own.vectorStep, { x: of(x, 'b') }).y
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    const rows = g.apply(own.rowBias, { x: product, bias }).y
+    return { bias, product, rows, both: g.apply(addBias, { x: rows, bias }).y }
+  }),
+  made('viewed_there_and_back', { x: tensor('T', 'b*m k'), w: tensor('T', 'g*h k'), bias: tensor('T', 'g*h') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    const viewed = g.view(g.view(product, 'b m g h'), 'b*m g*h')
+    return { product, biased: g.apply(addBias, { x: viewed, bias: of(x, 'bias') }).y }
+  }),
+]
+
 /** Groups that no main loop computes, and words of the reason. */
 export const refused: readonly (ProductCase & { readonly words: string })[] = [
+  {
+    ...made(
+      'turned_and_kept',
+      { x: m, w: tensor('T', 'n k') },
+      (g, x) => {
+        const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+        const once = g.apply(own.turned, { x: product }).y
+        return { product, once, twice: g.apply(own.turned, { x: once }).y }
+      },
+      { also: ['once'] },
+    ),
+    words: 'nodes once and twice cannot be one kernel: their iteration spaces differ',
+  },
+  {
+    ...made('cube', { x: tensor('T', 'm m k'), w: tensor('T', 'm m k') }, (g, x) => {
+      const product = g.matmul('b m k, b n k -> b m n', of(x, 'x'), of(x, 'w'))
+      return { product, masked: g.apply(own.cube, { x: product }).y }
+    }),
+    words: 'masked has m twice among the axes of its rows',
+  },
+  {
+    ...made('no_type', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+      const half = g.apply(own.noBf16, { x: of(x, 'x') }).y
+      const product = g.matmul(linear, half, of(x, 'w'))
+      return { half, product, brain: g.apply(own.bf16Only, { x: product }).y }
+    }),
+    words: 'brain is for bf16, and what stands before it for f32, f16: no storage type is left',
+  },
   {
     ...made('halves', { x: m, w: tensor('T', 'n k') }, (g, x) => {
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))

@@ -197,3 +197,87 @@ export const standardise = op('standardise', {
       return { y: row(n, (c) => (x(m, c) - mean) * rsqrt(variance + eps)) }
     },
 })
+
+/** A copy with rows and columns exchanged. */
+export const turned = op('turned', {
+  dims: ['n', 'm'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'n m') },
+  body:
+    ({ x }) =>
+    (n, m) => ({ y: x(m, n) }),
+})
+
+/** The other end of a row. */
+export const reversed = op('reversed', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }, { n }) =>
+    (m, c) => ({ y: x(m, n - 1 - c) / 2 }),
+})
+
+/** One name for both axes of a square matrix, and a vector that is read along either. */
+export const squareBias = op('square_bias', {
+  dims: ['m'],
+  types: floats,
+  inputs: { x: tensor('T', 'm m'), bias: tensor('T', 'm') },
+  outputs: { y: tensor('T', 'm m') },
+  body:
+    ({ x, bias }) =>
+    (m, c) => ({ y: c <= m ? x(m, c) + bias(m) - 2 * bias(c) : 0 }),
+})
+
+export const vectorStep = op('vector_step', {
+  dims: ['n'],
+  types: floats,
+  inputs: { x: tensor('T', 'n') },
+  outputs: { y: tensor('T', 'n') },
+  body:
+    ({ x }) =>
+    (n) => ({ y: x(n) * 4 + 1 }),
+})
+
+export const rowBias = op('row_bias', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), bias: tensor('T', 'm') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x, bias }) =>
+    (m, c) => ({ y: x(m, c) + bias(m) }),
+})
+
+/** One name for all axes. */
+export const cube = op('cube', {
+  dims: ['m'],
+  types: floats,
+  inputs: { x: tensor('T', 'm m m') },
+  outputs: { y: tensor('T', 'm m m') },
+  body:
+    ({ x }) =>
+    (a, b, c) => ({ y: c <= b && b <= a ? x(a, b, c) : 0 }),
+})
+
+export const bf16Only = op('bf16_only', {
+  dims: ['m', 'n'],
+  types: { T: ['bf16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }) =>
+    (m, c) => ({ y: x(m, c) * 5 }),
+})
+
+export const noBf16 = op('no_bf16', {
+  dims: ['m', 'n'],
+  types: { T: ['f32', 'f16'] },
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }) =>
+    (m, c) => ({ y: x(m, c) * 3 }),
+})

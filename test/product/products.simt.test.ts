@@ -2,12 +2,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { instanceKey } from '../../src/ir/instance.js'
 import type { MatmulKernel } from '../../src/ir/product.js'
-import { computed, partial, products } from './graphs.js'
+import { computed, crossed, partial, products } from './graphs.js'
 import { planned, productOf, readOps } from './host.js'
 import { differences, type Kernels, launch, openProducts } from './host_simt.js'
 
 const ops = readOps()
-const kernels = [...products, ...computed, ...partial].map((each): MatmulKernel => productOf(planned(each, ops)))
+const kernels = [...products, ...crossed, ...computed, ...partial].map((each): MatmulKernel => productOf(planned(each, ops)))
 const types = ['f32', 'f16'] as const
 
 /** Few rows, a tile and its edges, sizes no chunk divides. */

@@ -2,7 +2,18 @@
 import { rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { buildKernels, cacheFolder, demandKernels, type PlacedKernel, searchManifests } from '../../src/toolchain/index.js'
+import { stageKernels } from '../../src/toolchain/bundle_kernels.js'
+import { expectOldGlibc, glibcNeed } from '../../src/toolchain/glibc.js'
+import {
+  buildKernels,
+  bundledKernels,
+  cacheFolder,
+  demandKernels,
+  type PlacedKernel,
+  readBuildReport,
+  readManifestOf,
+  searchManifests,
+} from '../../src/toolchain/index.js'
 import { type TestProject, testProject } from './project.js'
 
 /** A text that the registry can name: the launcher returns a number. */
@@ -111,4 +122,21 @@ test('a full disk is said and leaves nothing half-written', async () => {
   })
   vi.stubEnv('CXX', '')
   expect(await demand('one')).toMatchObject({ compiled: 1 })
+})
+
+describe('the bundle of a project', () => {
+  test('has one library of its own kernels and of shipped ones, and a manifest of each', async () => {
+    await project.write('generated/cuda/bad.cu', launcher('bad'))
+    const used = await bundledKernels(project.root, { ops: [], keys: ['add__f32'] })
+    if (used === undefined) throw new Error('the project has kernels of its own')
+    const stage = join(project.root, 'stage')
+    await stageKernels(stage, join(project.root, 'text'), project.root, ['simt'], used, undefined)
+    const read = async (folder: string) => (await readManifestOf(join(stage, folder))).kernels.map(({ key }) => key)
+    expect(await read('generated')).toEqual(['bad__f32', 'one__f32', 'two__f32'])
+    expect(await read('shipped')).toEqual(['add__f32'])
+    const report = await readBuildReport(join(stage, 'simt', 'build.json'))
+    expect(report?.digests?.map(({ key }) => key)).toEqual(['add__f32', 'bad__f32', 'one__f32', 'two__f32'])
+    const library = join(stage, 'simt', 'libheddle_kernels.so')
+    expectOldGlibc('libheddle_kernels.so', await glibcNeed(library, undefined))
+  })
 })

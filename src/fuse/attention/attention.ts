@@ -71,7 +71,7 @@ export function deriveAttention(
     queryCount: query.limit ?? queries,
     ownedCount: output.owned ?? queries,
     // Last, as what is asked for above may add parameters.
-    ...slots.signature(),
+    ...slots.signature(name, members),
   }
   return { kernel, ...slots.bindings() }
 }

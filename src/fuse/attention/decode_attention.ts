@@ -75,7 +75,7 @@ export function deriveDecodeAttention(
     stored: output.stored,
     fresh,
     // Last, as what is asked for above may add parameters.
-    ...slots.signature(),
+    ...slots.signature(name, members),
   }
   return { kernel, ...slots.bindings() }
 }

@@ -6,7 +6,7 @@ import { index, local } from '../../ir/build.js'
 import type { Expr } from '../../ir/expr.js'
 import { renameFolds } from '../../ir/folds.js'
 import type { SourceSpan } from '../../ir/kernel.js'
-import { freeNames, rewrite, substitute } from '../../ir/walk.js'
+import { freeNames, rewrite, substitute, visit } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
 import { deriveKernel } from '../rows/derive.js'
 import { innerViews } from '../space/members.js'
@@ -49,6 +49,10 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
     const replaced = rewrite(expr, (node) => {
       if (node.kind !== 'load' || node.tensor !== product) return node
       if (node.indices.length === places.length && node.indices.every((place, at) => equalExprs(place, places[at]))) return raw
+      if (isTurned(softmax.score, product, places))
+        throw refuse(
+          'between the two products queries and keys change places: let the first product store its axes as the second reads them',
+        )
       throw refuse('a score depends on another pair of a query and a key')
     })
     return slots.declare({ derived, value: replaced }, substitute(renameFolds(replaced), renamed), product)
@@ -57,6 +61,17 @@ export function scoreOf(group: AttentionGroup): AttentionScore {
   if (freeNames(denominator).has('raw') || freeNames(denominator).has('j'))
     throw refuse('it divides by something that differs by key')
   return { ...takeMasks(inRoles(softmax.score)), denominator, members, source: last.kernel.source }
+}
+
+/** Whether every score is read with its axes in another order. */
+function isTurned(score: Expr, product: string, places: readonly Expr[]): boolean {
+  let turned = true
+  visit(score, (expr) => {
+    if (expr.kind !== 'load' || expr.tensor !== product) return
+    const isOwn = expr.indices.every((at, axis) => equalExprs(at, places[axis]))
+    turned &&= !isOwn && places.every((place) => expr.indices.some((at) => equalExprs(at, place)))
+  })
+  return turned
 }
 
 const noSoftmax = 'there is no softmax between the two products'

@@ -10,8 +10,10 @@ import { rowMajor } from '../../ir/layout.js'
 import { type Extent, printExtent, type Shape } from '../../ir/shape.js'
 import { rewrite } from '../../ir/walk.js'
 import { valueAt } from '../graph/edit.js'
+import { floatTypes } from '../product/identity.js'
 import type { Derived } from '../rows/derive.js'
-import type { Binding } from '../space/parameters.js'
+import { type Binding, commonTypes } from '../space/parameters.js'
+import type { Member } from '../space/space.js'
 
 /** A slot's expression, and the derivation whose names it uses. */
 export interface Piece {
@@ -122,11 +124,15 @@ export class AttentionSlots {
     })
   }
 
-  signature(): Pick<Kernel, 'dims' | 'types' | 'attrs' | 'tensors'> {
+  /** Its storage types are those that all members allow. @throws usage `plan.illegal` where they have none in common */
+  signature(group: string, members: readonly Member[]): Pick<Kernel, 'dims' | 'types' | 'attrs' | 'tensors'> {
     const all = [...this.#tensors.values()].map(({ tensor }) => tensor)
     const tensors = [...all.filter(({ access }) => access === 'in'), ...all.filter(({ access }) => access === 'out')]
     const params = new Set(tensors.flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))
-    const types = Object.fromEntries([...params].map((param) => [param, ['f32', 'f16', 'bf16'] as const]))
+    const allowed = commonTypes(group, members)
+    const types = Object.fromEntries(
+      [...params].map((param) => [param, floatTypes.filter((type) => allowed[param]?.includes(type) !== false)]),
+    )
     return { dims: [...new Set(tensors.flatMap(({ dims }) => dims))], types, attrs: this.#attrs, tensors }
   }
 

@@ -5,6 +5,7 @@ import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { Graph, NodeOf } from '../../ir/graph.js'
 import type { Kernel, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
+import { linearOf } from '../../ir/linear.js'
 import { mapStmt, rewrite, stmtExprs, substitute, visitKernel } from '../../ir/walk.js'
 import { type LayoutsByName, valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
@@ -21,10 +22,17 @@ export interface Accumulated extends Derived {
   readonly named: ReadonlyMap<string, string>
 }
 
+/** A place that is computed there and back, as the end of a row turned twice, is the place itself. */
+function plainPlace(place: Expr): Expr {
+  if (place.kind !== 'call') return place
+  const { terms, constant } = linearOf(place)
+  const [term, ...more] = terms.values()
+  return term !== undefined && more.length === 0 && term.factor === 1 && constant === 0 ? term.expr : place
+}
+
 /** The program with what its rows hold written out where it is read: elements of a chunk are computed one by one. */
 export function withoutRows(kernel: Kernel): Kernel {
   const rows = new Map(kernel.body.flatMap((stmt) => (stmt.kind === 'row' ? [[stmt.name, stmt] as const] : [])))
-  if (rows.size === 0) return kernel
   const written = (expr: Expr): Expr =>
     rewrite(expr, (node) => {
       const row = node.kind === 'element' ? rows.get(node.row) : undefined
@@ -32,7 +40,33 @@ export function withoutRows(kernel: Kernel): Kernel {
         ? node
         : substitute(written(row.value), new Map([[row.index, node.index]]))
     })
-  return { ...kernel, body: kernel.body.filter(({ kind }) => kind !== 'row').map((stmt) => mapStmt(stmt, written)) }
+  const plain = (expr: Expr): Expr =>
+    rewrite(expr, (node) => (node.kind === 'load' ? { ...node, indices: node.indices.map(plainPlace) } : node))
+  const body = kernel.body.filter(({ kind }) => kind !== 'row')
+  return { ...kernel, body: body.map((stmt) => mapStmt(stmt, (expr) => plain(written(expr)))) }
+}
+
+/**
+ * The program with a dimension of its own for the columns of a square product, as `x x^T` is: ops that have one name for both its axes say
+ * that they are as long as each other, and rows and columns of a main loop still are two.
+ */
+export function ownColumns(kernel: Kernel, accumulators: readonly string[]): Kernel {
+  const { dims = [] } = kernel.tensors.find(({ name }) => accumulators.includes(name)) ?? {}
+  const both = dims.at(-1)
+  if (both === undefined || dims.indexOf(both) === dims.length - 1) return kernel
+  let columns = `${both}_columns`
+  while (kernel.dims.includes(columns)) columns = `${columns}_`
+  const isSquare = ({ dims: own }: TensorParam): boolean => own.at(-1) === both && own.indexOf(both) < own.length - 1
+  return {
+    ...kernel,
+    dims: [...kernel.dims, columns],
+    tensors: kernel.tensors.map((tensor) => {
+      if (!isSquare(tensor)) return tensor
+      const own = [...tensor.dims.slice(0, -1), columns]
+      return { ...tensor, dims: own, layout: tensor.layout.name === 'row' ? rowMajor(own) : tensor.layout }
+    }),
+    body: kernel.body.map((stmt) => (stmt.kind === 'storeRow' ? { ...stmt, length: dim(columns) } : stmt)),
+  }
 }
 
 /** @throws usage `plan.illegal` for a program that is not elementwise in the products, at (row, column) or a column beside it */

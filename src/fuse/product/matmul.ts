@@ -13,7 +13,7 @@ import type { Derived } from '../rows/derive.js'
 import { deriveMembers, isUsed } from '../space/members.js'
 import { illegal, type Member } from '../space/space.js'
 import { assemble, type FactorPart, type Partials } from './assemble.js'
-import { type Accumulated, bareEpilogue, checkEpilogue, withoutRows } from './epilogue.js'
+import { type Accumulated, bareEpilogue, checkEpilogue, ownColumns, withoutRows } from './epilogue.js'
 import { deriveFactor } from './factor.js'
 import { identityMember } from './identity.js'
 import { checkPartials, derivePartials, keepsGroups } from './partials.js'
@@ -130,8 +130,9 @@ function deriveEpilogue(
     if (found === undefined) throw illegal(group, unread, last, `no op of the group reads the product ${unread}`)
     return found
   })
-  const kernel = withoutRows(derived.kernel)
-  checkEpilogue(kernel, group, { first: first.name, last, out: first.subscripts.out, accumulators })
+  const epilogue = withoutRows(derived.kernel)
+  checkEpilogue(epilogue, group, { first: first.name, last, out: first.subscripts.out, accumulators })
+  const kernel = ownColumns(epilogue, accumulators)
   return { ...derived, kernel, accumulators, named: namesOf(kernel, accumulators[0] ?? '', roles) }
 }
 

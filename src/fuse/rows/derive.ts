@@ -5,21 +5,21 @@
  * than the group leaves no statements: it is inlined into its readers. Values used outside the group are stored.
  */
 import { usageError } from '../../errors.js'
-import { call, dim as dimExpr, index as indexExpr } from '../../ir/build.js'
+import { dim as dimExpr, index as indexExpr } from '../../ir/build.js'
 import { constructOf } from '../../ir/constructs/index.js'
-import { isFloat8 } from '../../ir/dtype.js'
-import type { Expr, ExprOf } from '../../ir/expr.js'
+import type { Expr } from '../../ir/expr.js'
 import type { AttrValue, Graph, NodeOf, ValueId } from '../../ir/graph.js'
-import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
+import type { Kernel, Stmt, StmtOf } from '../../ir/kernel.js'
 import { oversizeKernel } from '../../ir/size.js'
 import { verifyKernel } from '../../ir/verify.js'
-import { mapStmt, rewrite, substitute } from '../../ir/walk.js'
+import { mapStmt, substitute } from '../../ir/walk.js'
 import type { LayoutsByName } from '../graph/edit.js'
 import { createNames, type Names } from '../space/names.js'
 import { type Binding, Parameters } from '../space/parameters.js'
 import { equalExprs, Positions } from '../space/positions.js'
 import { ProducedValues } from '../space/produced.js'
-import { boundValue, illegal, isElementwise, iteration, type Member, type Space, spaceOf } from '../space/space.js'
+import { boundValue, illegal, isElementwise, loopDims, type Member, type Space, spaceOf } from '../space/space.js'
+import { Converter, type Copy, paramOf } from './convert.js'
 import { inlineRows } from './inline.js'
 import { checkUpdates } from './updates.js'
 
@@ -28,17 +28,6 @@ export interface Derived<K = Kernel> {
   readonly inputs: readonly Binding[]
   readonly outputs: readonly Binding[]
   readonly attrs: Readonly<Record<string, AttrValue>>
-}
-
-/** A member while it is copied. */
-interface Copy {
-  readonly member: Member
-  readonly renamed: Map<string, string>
-  readonly attrs: ReadonlyMap<string, Expr>
-  /** Whether its statements become part of the fused body; otherwise its values are only expressions. */
-  readonly runs: boolean
-  /** Scalars of an elementwise member by their fused names. */
-  readonly scalars: Map<string, Expr>
 }
 
 /**
@@ -64,6 +53,7 @@ class Derivation {
   readonly #names: Names
   readonly #parameters: Parameters
   readonly #produced: ProducedValues
+  readonly #converter: Converter
   readonly #body: Stmt[] = []
 
   constructor(
@@ -81,6 +71,7 @@ class Derivation {
     this.#space = spaceOf(graph, group, members, views)
     this.#names = createNames(this.#space)
     this.#parameters = new Parameters(graph, group, this.#space, this.#names, layouts)
+    this.#converter = new Converter(group, this.#space, this.#names, this.#parameters, this.#produced)
   }
 
   run(): Derived {
@@ -123,36 +114,40 @@ class Derivation {
           ? { index: stmt.index, atoms: this.#loopAtoms(member, stmt.length), inner: this.#names.fresh('c') }
           : undefined
       const positions = new Positions(group, member, loop)
-      const made = mapStmt(stmt, (expr) => this.#convert(copy, expr, positions))
+      const made = mapStmt(stmt, (expr) => this.#converter.convert(copy, expr, positions))
       this.#emit(copy, made, loop, positions)
     }
   }
 
-  /** Whether a member iterates over the group's axes. One that does not must be elementwise and needed nowhere else, else it is run and refused. */
+  /**
+   * Whether a member has the group's rows and runs along its inner axis: the same axes with another one inside, as of a transposed copy, are
+   * another iteration. One that does not must be elementwise and needed nowhere else, else it is run and refused.
+   */
   #runs(member: Member): boolean {
-    const axes = [...this.#space.rows, this.#space.inner]
+    const { rows, inner, atomsOf } = this.#space
+    const isRow = (atom: number): boolean => rows.includes(atom)
     const outputs = Object.values(member.node.outputs)
-    const fits = iteration(member, this.#space.atomsOf).every((atom) => axes.includes(atom))
+    const fits =
+      member.kernel.rows.every((axis) => atomsOf(member, axis.dim).every(isRow)) &&
+      loopDims(member.kernel).every((dim) => {
+        const atoms = atomsOf(member, dim)
+        return atoms.at(-1) === inner && atoms.slice(0, -1).every(isRow)
+      })
     return fits || !isElementwise(member.kernel) || outputs.some((id) => this.#outside.has(id))
-  }
-
-  #rename({ renamed }: Copy, name: string): string {
-    const fresh = renamed.get(name) ?? this.#names.fresh(name)
-    renamed.set(name, fresh)
-    return fresh
   }
 
   #emit(copy: Copy, made: Stmt, loop: Loop | undefined, positions: Positions): void {
     const { member } = copy
     if (made.kind === 'let') {
-      const name = this.#rename(copy, made.name)
+      const name = this.#converter.rename(copy, made.name)
       if (isElementwise(member.kernel)) copy.scalars.set(name, substitute(made.value, copy.scalars))
       if (copy.runs) this.#body.push({ ...made, name })
       return
     }
     if (made.kind === 'store') {
       const id = boundValue(member, made.tensor)
-      this.#produced.set(id, { kind: 'scalar', member: member.node.name, indices: made.indices, value: made.value })
+      const { indices, value } = made
+      this.#produced.set(id, { kind: 'scalar', member: member.node.name, indices, value, pure: this.#pureOf(copy, value) })
       if (this.#outside.has(id))
         this.#body.push({ ...made, tensor: this.#parameters.output(member, paramOf(member, made.tensor)) })
       return
@@ -167,7 +162,7 @@ class Derivation {
     const length = atom === undefined ? made.length : dimExpr(this.#names.atom(atom))
     const moved = { ...made, length, index: loop.inner }
     if (moved.kind === 'storeRow') this.#emitRow(copy, moved, loop, positions)
-    else this.#body.push(constructOf(moved).rename(moved, (name) => this.#rename(copy, name)))
+    else this.#body.push(constructOf(moved).rename(moved, (name) => this.#converter.rename(copy, name)))
   }
 
   /** A stored row becomes a row value, for the members after it, and a store where the value is needed outside. */
@@ -179,8 +174,7 @@ class Derivation {
     const row: StmtOf<'row'> = { kind: 'row', name: this.#names.fresh('r'), type: value.type, length, index, value }
     const logical = [...made.rows, positions.number(loop.index)]
     const indices = logical.flatMap((expr, i) => positions.split(expr, this.#space.atomsOf(member, param.dims[i] ?? '')) ?? [])
-    const pure = isElementwise(member.kernel) ? this.#produced.pure(substitute(value, copy.scalars)) : undefined
-    this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure, runs })
+    this.#produced.set(id, { kind: 'row', member: member.node.name, row, indices, pure: this.#pureOf(copy, value), runs })
     if (!runs) return
     this.#body.push(row)
     if (!this.#outside.has(id)) return
@@ -203,61 +197,13 @@ class Derivation {
     })
   }
 
+  /** What an elementwise member computes as an expression of its indices alone. */
+  #pureOf({ member, scalars }: Copy, value: Expr): Expr | undefined {
+    return isElementwise(member.kernel) ? this.#produced.pure(substitute(value, scalars)) : undefined
+  }
+
   #loopAtoms(member: Member, length: Expr): readonly number[] {
     return length.kind === 'dim' ? this.#space.atomsOf(member, length.name) : []
-  }
-
-  #convert(copy: Copy, expr: Expr, positions: Positions): Expr {
-    const { member } = copy
-    return rewrite(expr, (node) => {
-      switch (node.kind) {
-        case 'local':
-          return { ...node, name: this.#rename(copy, node.name) }
-        case 'element':
-          return { ...node, row: this.#rename(copy, node.row) }
-        case 'attr':
-          return copy.attrs.get(node.name) ?? node
-        case 'dim':
-          return this.#space
-            .atomsOf(member, node.name)
-            .map((atom): Expr => dimExpr(this.#names.atom(atom)))
-            .reduce((total, extent) => call('mul', total, extent))
-        case 'index':
-          return positions.has(node.name) ? positions.number(node.name) : node
-        case 'load':
-          return this.#load(member, node, positions)
-        default:
-          return node
-      }
-    })
-  }
-
-  #load(member: Member, load: ExprOf<'load'>, positions: Positions): Expr {
-    const param = paramOf(member, load.tensor)
-    const value = boundValue(member, load.tensor)
-    const producer = this.#produced.of(value)
-    const indices = load.indices.flatMap((expr, i) => {
-      const atoms = this.#space.atomsOf(member, param.dims[i] ?? '')
-      return positions.split(expr, atoms) ?? this.#divide(expr, atoms)
-    })
-    if (producer === undefined) return { ...load, tensor: this.#parameters.input(member, param), indices }
-    // Other floats may keep the bits that a store would lose. These few bits are what the author wants of the value.
-    if (isFloat8(param.dtype))
-      throw illegal(
-        this.#group,
-        producer.member,
-        member.node.name,
-        `${producer.member} stores ${param.dtype}, whose rounding is lost where the value is not stored: end the group there`,
-      )
-    return this.#produced.read(producer, member, indices)
-  }
-
-  /** A computed position along a split axis, as one position along each of its atoms. */
-  #divide(expr: Expr, atoms: readonly number[]): readonly Expr[] {
-    const [last, ...outer] = [...atoms].reverse()
-    if (last === undefined || outer.length === 0) return [expr]
-    const extent = dimExpr(this.#names.atom(last))
-    return [...this.#divide(call('idiv', expr, extent), outer.reverse()), call('mod', expr, extent)]
   }
 }
 
@@ -276,10 +222,4 @@ interface Loop {
   readonly index: string
   readonly atoms: readonly number[]
   readonly inner: string
-}
-
-function paramOf(member: Member, tensor: string): TensorParam {
-  const param = member.kernel.tensors.find((candidate) => candidate.name === tensor)
-  if (param === undefined) throw new Error(`internal: ${member.node.name} has no tensor ${tensor}`)
-  return param
 }

@@ -85,6 +85,11 @@ export class Axes {
     return parts === undefined ? [root] : parts.flatMap((part) => this.atoms(part))
   }
 
+  /** Whether two axes are the same by now. */
+  areOne(a: number, b: number): boolean {
+    return this.#root(a) === this.#root(b)
+  }
+
   extent(axis: number): Extent {
     return this.#at(this.#root(axis)).extent
   }

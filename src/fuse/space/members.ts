@@ -9,18 +9,24 @@ export const deriveMembers = (graph: Graph, name: string, members: readonly Memb
   deriveKernel(graph, name, members, innerViews(graph, members), neededOutside(graph, members), layouts)
 
 /**
- * Views whose input a member computes and whose result a member reads. Views by which members see values that are not row-major
- * count too: the layout is for the shape on the other side.
+ * Views between members, of several one behind another the last as one of the first's input. Views by which members see values that are
+ * not row-major count too: the layout is for the shape on the other side.
  */
 export function innerViews(graph: Graph, members: readonly Member[]): NodeOf<'view'>[] {
   const made = new Set(members.flatMap(({ node }) => Object.values(node.outputs)))
   const read = new Set(members.flatMap(({ node }) => Object.values(node.inputs)))
   const laidOut = (id: ValueId): boolean => graph.values[id]?.layout !== 'row'
-  return graph.nodes.filter(
-    (node): node is NodeOf<'view'> =>
-      node.kind === 'view' &&
-      ((made.has(node.input) && read.has(node.out)) || (laidOut(node.input) && (made.has(node.input) || read.has(node.out)))),
-  )
+  const origins = new Map([...made].map((id) => [id, id] as const))
+  const found: NodeOf<'view'>[] = []
+  for (const view of graph.nodes) {
+    if (view.kind !== 'view') continue
+    const { input, out } = view
+    const origin = origins.get(input)
+    if (origin !== undefined) origins.set(out, origin)
+    if (read.has(out) && origin !== undefined) found.push({ ...view, input: origin })
+    else if (laidOut(input) && (made.has(input) || read.has(out))) found.push(view)
+  }
+  return found
 }
 
 /** Values of the group that other nodes or the graph's outputs read, directly or through a view. */

@@ -23,6 +23,26 @@ interface Declared extends Binding {
   readonly tensor: TensorParam
 }
 
+/** The storage types that every member allows, by the graph's type parameter. @throws usage `plan.illegal` where members have none in common */
+export function commonTypes(group: string, members: readonly Member[]): Readonly<Record<string, readonly DType[]>> {
+  const types: Record<string, { readonly choices: readonly DType[]; readonly by: string }> = {}
+  for (const { node, kernel } of members) {
+    for (const [param, choices] of Object.entries(kernel.types)) {
+      const ref = node.types[param]
+      if (typeof ref !== 'object') continue
+      const before = types[ref.param]
+      const both = before?.choices.filter((choice) => choices.includes(choice)) ?? choices
+      if (before !== undefined && both.length === 0) {
+        const [one, other] = [before.choices, choices].map((list) => list.join(', '))
+        const reason = `${node.name} is for ${other}, and what stands before it for ${one}: no storage type is left`
+        throw illegal(group, before.by, node.name, reason)
+      }
+      types[ref.param] = { choices: both, by: node.name }
+    }
+  }
+  return Object.fromEntries(Object.entries(types).map(([param, { choices }]) => [param, choices]))
+}
+
 /** Whether two attributes are the same attribute or dimension of the graph. Equal numbers are not: each is its own. */
 const sameValue = (a: AttrValue | undefined, b: AttrValue): boolean =>
   typeof a === 'object' && typeof b === 'object' && JSON.stringify(a) === JSON.stringify(b)
@@ -31,7 +51,8 @@ export class Parameters {
   readonly attrs: AttrParam[] = []
   readonly attrValues: Record<string, AttrValue> = {}
   readonly #extents = new Map<string, Extent>()
-  readonly #declared = new Map<ValueId, Declared>()
+  /** A value that members see in different parts is a tensor for each of its shapes. */
+  readonly #declared: Declared[] = []
   readonly #graph: Graph
   readonly #group: string
   readonly #space: Space
@@ -49,19 +70,20 @@ export class Parameters {
   /** The fused kernel's name of an input of a member; members that read the same value share it. */
   input(member: Member, param: TensorParam): string {
     const value = boundValue(member, param.name)
-    return this.#declared.get(value)?.param ?? this.#declare(member, param, value, 'in')
+    const shape = printShape(this.#atomsOf(member, param).map((atom) => this.#space.axes.extent(atom)))
+    const known = this.#declared.find((other) => other.value === value && printShape(other.shape) === shape)
+    return known?.param ?? this.#declare(member, param, value, 'in')
   }
 
   /** The fused kernel's name of a result of a member. One that updates an input updates it in the fused kernel. */
   output(member: Member, param: TensorParam): string {
     const { updates } = param
-    const before = updates === undefined ? undefined : this.#declared.get(boundValue(member, updates))
+    const updated = updates === undefined ? undefined : boundValue(member, updates)
+    const before = this.#declared.find(({ value }) => value === updated)
     if (updates !== undefined && before?.tensor.access !== 'in') {
       throw illegal(this.#group, member.node.name, member.node.name, `${updates}, which it updates, is computed by the group`)
     }
-    const twin = [...this.#declared.values()].find(
-      ({ tensor }) => tensor.updates !== undefined && tensor.updates === before?.param,
-    )
+    const twin = this.#declared.find(({ tensor }) => tensor.updates !== undefined && tensor.updates === before?.param)
     if (twin !== undefined)
       throw illegal(
         this.#group,
@@ -89,28 +111,21 @@ export class Parameters {
 
   /** Inputs first, as launchers take them. */
   tensors(): readonly TensorParam[] {
-    const all = [...this.#declared.values()].map(({ tensor }) => tensor)
+    const all = this.#declared.map(({ tensor }) => tensor)
     return [...all.filter(({ access }) => access === 'in'), ...all.filter(({ access }) => access === 'out')]
   }
 
   bindings(access: 'in' | 'out'): readonly Binding[] {
-    return [...this.#declared.values()]
+    return this.#declared
       .filter(({ tensor }) => tensor.access === access)
       .map(({ param, value, shape }) => ({ param, value, shape }))
   }
 
   /** Type parameters of the tensors, with the storage types that every member allows. */
   types(members: readonly Member[]): Kernel['types'] {
-    const types: Record<string, readonly DType[]> = {}
-    for (const { node, kernel } of members) {
-      for (const [param, choices] of Object.entries(kernel.types)) {
-        const ref = node.types[param]
-        if (typeof ref !== 'object') continue
-        types[ref.param] = types[ref.param]?.filter((choice) => choices.includes(choice)) ?? choices
-      }
-    }
     const used = new Set(this.tensors().flatMap(({ dtype }) => (typeof dtype === 'string' ? [] : [dtype.param])))
-    return Object.fromEntries(Object.entries(types).filter(([param]) => used.has(param)))
+    const allowed = Object.entries(commonTypes(this.#group, members))
+    return Object.fromEntries(allowed.filter(([param]) => used.has(param)))
   }
 
   /** What the kernel's dimensions usually are, where the graph says it. */
@@ -122,9 +137,13 @@ export class Parameters {
     )
   }
 
+  #atomsOf(member: Member, { dims }: TensorParam): readonly number[] {
+    return dims.flatMap((dim) => [...this.#space.atomsOf(member, dim)])
+  }
+
   /** Declares a tensor over atoms. */
   #declare(member: Member, param: TensorParam, value: ValueId, access: 'in' | 'out', updates?: string): string {
-    const atoms = param.dims.flatMap((dim) => [...this.#space.atomsOf(member, dim)])
+    const atoms = this.#atomsOf(member, param)
     const dims = atoms.map(this.#names.atom)
     const shape = atoms.map((atom) => this.#space.axes.extent(atom))
     for (const atom of atoms) this.#extents.set(this.#names.atom(atom), this.#space.axes.extent(atom))
@@ -132,7 +151,7 @@ export class Parameters {
     const dtype = this.#graph.values[value]?.dtype ?? param.dtype
     const layout = this.#layoutOf(member, param, value, shape, dims)
     const tensor: TensorParam = { name, access, dtype, dims, layout, ...(updates === undefined ? {} : { updates }) }
-    this.#declared.set(value, { param: name, value, tensor, shape })
+    this.#declared.push({ param: name, value, tensor, shape })
     return name
   }
 

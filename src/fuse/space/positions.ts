@@ -41,7 +41,6 @@ export class Positions {
     this.#names = names
     const along = (atom: number): Expr => {
       if (space.rows.includes(atom)) return indexExpr(names.rowIndex(atom))
-      if (atom === space.inner && loop !== undefined) return indexExpr(loop.inner)
       if (group.lends) return indexExpr(`at_${names.atom(atom)}`)
       const other = group.members.find((candidate) => candidate !== member)?.node.name ?? ''
       throw illegal(group.name, member.node.name, other, 'their iteration spaces differ')

@@ -11,7 +11,14 @@ import { illegal, type Member } from './space.js'
 
 /** What a member of the group computes, for the members after it, defined at logical `indices`. */
 export type Produced =
-  | { readonly kind: 'scalar'; readonly member: string; readonly indices: readonly Expr[]; readonly value: Expr }
+  | {
+      readonly kind: 'scalar'
+      readonly member: string
+      readonly indices: readonly Expr[]
+      readonly value: Expr
+      /** As of a row. */
+      readonly pure: Expr | undefined
+    }
   | {
       readonly kind: 'row'
       readonly member: string
@@ -48,14 +55,15 @@ export class ProducedValues {
   read(producer: Produced, member: Member, indices: readonly Expr[]): Expr {
     const crosses = () => illegal(this.#group, producer.member, member.node.name, 'a row reduction crosses the row of the group')
     const moved = indices.filter((index, i) => !equalExprs(index, producer.indices[i]))
+    const { pure } = producer
     if (producer.kind === 'scalar') {
-      if (moved.length > 0) throw crosses()
-      return producer.value
-    }
-    const { row, pure, runs } = producer
-    const element = indices[producer.indices.findIndex((index) => index.kind === 'index' && index.name === row.index)]
-    if (runs && element !== undefined && moved.every((index) => index === element)) {
-      return { kind: 'element', type: row.type, row: row.name, index: element }
+      if (moved.length === 0) return producer.value
+    } else {
+      const { row, runs } = producer
+      const element = indices[producer.indices.findIndex((index) => index.kind === 'index' && index.name === row.index)]
+      if (runs && element !== undefined && moved.every((index) => index === element)) {
+        return { kind: 'element', type: row.type, row: row.name, index: element }
+      }
     }
     if (pure === undefined) throw crosses()
     const values = producer.indices.flatMap((index, i) =>

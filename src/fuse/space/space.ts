@@ -6,14 +6,12 @@ import { usageError } from '../../errors.js'
 import { constructOf } from '../../ir/constructs/index.js'
 import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
-import { printShape, sameExtent } from '../../ir/shape.js'
-import { Axes, AxisConflict } from './axes.js'
+import { sameExtent } from '../../ir/shape.js'
+import { type Axes, AxisConflict } from './axes.js'
+import type { Member } from './member.js'
+import { Relations, readsApart } from './relations.js'
 
-/** A node of the group with the kernel of its op. */
-export interface Member {
-  readonly node: NodeOf<'op'>
-  readonly kernel: Kernel
-}
+export type { Member } from './member.js'
 
 export interface Space {
   /** Atoms of a member's dimension, outermost first. */
@@ -47,64 +45,62 @@ export function boundValue(member: Member, tensor: string): ValueId {
 
 /** Works out the space of a group. `views` are the views that connect members. @throws usage `plan.illegal` naming two nodes and the reason */
 export function spaceOf(graph: Graph, group: string, members: readonly Member[], views: readonly NodeOf<'view'>[]): Space {
-  const axes = new Axes()
-  const ofValue = new Map<ValueId, readonly number[]>()
-  const valueAxes = (id: ValueId): readonly number[] => {
-    const known = ofValue.get(id)
-    if (known !== undefined) return known
-    const made = (graph.values[id]?.shape ?? []).map((extent) => axes.add(extent, 'n'))
-    ofValue.set(id, made)
-    return made
-  }
-  const ofDim = new Map<string, number>()
-  const key = (member: Member, dim: string) => `${member.node.name}.${dim}`
-  const related = (first: Member, second: string, act: () => void): void => {
+  const related = <T>(first: Member, second: string, act: () => T): T => {
     try {
-      act()
+      return act()
     } catch (error) {
       if (error instanceof AxisConflict) throw illegal(group, first.node.name, second, error.message)
       throw error
     }
   }
-
-  const made = new Set(members.flatMap(({ node }) => Object.values(node.outputs)))
-  for (const member of members) {
-    const seen = new Map<ValueId, string>()
-    for (const tensor of member.kernel.tensors) {
-      const id = boundValue(member, tensor.name)
-      // A tensor that a member reads along several of its axes, such as documents of queries and of keys, makes no axes of them one.
-      const again = (seen.get(id) ?? tensor.dims.join(' ')) !== tensor.dims.join(' ') && !made.has(id)
-      seen.set(id, seen.get(id) ?? tensor.dims.join(' '))
-      const extents = graph.values[id]?.shape ?? []
-      related(member, neighbour(members, member, id), () => {
-        tensor.dims.forEach((dim, i) => {
-          const extent = extents[i]
-          const position = valueAxes(id)[i]
-          if (extent === undefined || position === undefined) {
-            throw new AxisConflict(`${tensor.name} is "${tensor.dims.join(' ')}", its value "${printShape(extents)}"`)
-          }
-          const known = ofDim.get(key(member, dim))
-          if (known === undefined) ofDim.set(key(member, dim), axes.add(extent, dim))
-          if (!again) axes.unify(ofDim.get(key(member, dim)) ?? position, position)
-        })
-      })
-    }
+  const bound = members.flatMap((member) =>
+    member.kernel.tensors.map((tensor) => ({ member, tensor, id: boundValue(member, tensor.name) })),
+  )
+  const relations = new Relations(graph)
+  const { axes } = relations
+  const apart = apartOf(graph, members, views, bound)
+  for (const each of bound) {
+    related(each.member, neighbour(members, each.member, each.id), () => {
+      for (const [place, { own, of }] of relations.pairs(each).entries())
+        if (apart.get(each)?.includes(place) !== true) axes.unify(own, of)
+    })
   }
   for (const view of views) {
     const user = members.find((member) => Object.values(member.node.inputs).includes(view.out))
     const maker = members.find((member) => Object.values(member.node.outputs).includes(view.input))
     const first = user ?? maker
-    if (first === undefined) continue
-    related(first, maker?.node.name ?? view.name, () => axes.alignView(valueAxes(view.input), valueAxes(view.out)))
+    if (first !== undefined) related(first, maker?.node.name ?? view.name, () => relations.align(view))
   }
 
   const atomsOf = (member: Member, dim: string): readonly number[] => {
-    const axis = ofDim.get(key(member, dim))
+    const axis = relations.ofDim(member, dim)
     if (axis === undefined) throw new Error(`internal: dimension ${dim} of ${member.node.name} has no axis`)
     return axes.atoms(axis)
   }
+  for (const member of members) checkRows(group, member, atomsOf)
   joinParallel(axes, members, atomsOf)
   return { axes, atomsOf, ...rootOf(group, members, atomsOf) }
+}
+
+/** Refuses a member two of whose axes of rows are one: each row of the group has an index of its own. */
+function checkRows(group: string, member: Member, atomsOf: AtomsOf): void {
+  const { node, kernel } = member
+  const atoms = kernel.rows.flatMap((axis) => atomsOf(member, axis.dim))
+  if (new Set(atoms).size === atoms.length) return
+  const twice = kernel.rows.find((axis, i) => kernel.rows.findIndex((other) => other.dim === axis.dim) !== i)?.dim
+  const which =
+    twice === undefined ? 'two axes of its rows that are one axis of the group' : `${twice} twice among the axes of its rows`
+  throw illegal(group, node.name, node.name, `${node.name} has ${which}: give each a dimension of its own`)
+}
+
+/** Where the relations conflict, the group is refused as they are made, with the nodes. */
+function apartOf(...given: Parameters<typeof readsApart>): ReturnType<typeof readsApart> {
+  try {
+    return readsApart(...given)
+  } catch (error) {
+    if (error instanceof AxisConflict) return new Map()
+    throw error
+  }
 }
 
 const neighbour = (members: readonly Member[], of: Member, id: ValueId): string =>
@@ -115,12 +111,12 @@ const neighbour = (members: readonly Member[], of: Member, id: ValueId): string 
 type AtomsOf = Space['atomsOf']
 
 /** Dimensions the statements of a body loop over. */
-const loopDims = (kernel: Kernel): readonly string[] => [
+export const loopDims = (kernel: Kernel): readonly string[] => [
   ...new Set(kernel.body.flatMap((stmt) => ('length' in stmt && stmt.length.kind === 'dim' ? [stmt.length.name] : []))),
 ]
 
 /** Atoms of everything a member iterates over, rows first. */
-export const iteration = (member: Member, atomsOf: AtomsOf): readonly number[] =>
+const iteration = (member: Member, atomsOf: AtomsOf): readonly number[] =>
   [...member.kernel.rows.map((axis) => axis.dim), ...loopDims(member.kernel)].flatMap((dim) => [...atomsOf(member, dim)])
 
 /**

@@ -7,12 +7,13 @@ import { bert } from '../../../specs/programs/bert.js'
 import { usageError } from '../../errors.js'
 import type { Program } from '../../ir/program.js'
 import { compileProgram, type ModelPlan } from '../../program/index.js'
-import { isPacked, tensorOf, type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
+import { isPacked, type WiredProgram, wireProgram } from '../../runtime/program_wiring.js'
 import { behindRows, type DeferredTensor, type Weight } from '../../runtime/weight.js'
 import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
 import type { FloatType } from '../files/convert.js'
+import { below, belowEach, shapesOf, type TensorNames } from '../files/weight_names.js'
 import type { BertConfig } from './config.js'
-import type { EncoderFamily, TensorNames } from './families/family.js'
+import type { EncoderFamily } from './families/family.js'
 import { families } from './families/index.js'
 
 const familyOf = ({ family }: BertConfig): EncoderFamily => families[family]
@@ -27,20 +28,17 @@ export function layerMatrices(config: BertConfig, layer: number): string[] {
 const isOfEncoder = (weight: string): boolean => /^(embeddings|layer\d+)\./.test(weight)
 
 /** Checkpoint names by the program's names of weights. */
-export function tensorNames(config: BertConfig): Readonly<Record<string, string>> {
+export function tensorNames(config: BertConfig): TensorNames {
   const { embeddings, layer, norm = {}, pooler = {}, sequence, tokens, span } = familyOf(config)
   return Object.fromEntries([
     ...below('embeddings', embeddings),
-    ...Array.from({ length: config.layers }, (_, at) => below(`layer${at}`, layer(at))).flat(),
+    ...belowEach('layer', config.layers, layer),
     ...below('norm', norm),
     ...below('pooler', pooler),
     ...below('classifier', config.kind === 'sequence-classifier' ? sequence : tokens),
     ...below('span', span),
   ])
 }
-
-const below = (prefix: string, names: TensorNames): [string, string][] =>
-  Object.entries(names).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
 
 /** Names of the tensors that a model's activations follow from. */
 export const encoderTensors = (config: BertConfig): string[] =>
@@ -57,16 +55,8 @@ export function programOf(config: BertConfig, pooler: boolean): Program {
 }
 
 /** The shape the configuration gives each tensor, by checkpoint name without prefix. */
-export function bertShapes(config: BertConfig, pooler = false): Readonly<Record<string, readonly number[]>> {
-  const names = tensorNames(config)
-  const sizes = bertDims(config, { batch: 1, seq: 1 })
-  return Object.fromEntries(
-    Object.entries(programOf(config, pooler).weights).map(([weight, value]) => [
-      names[weight] ?? weight,
-      tensorOf(value, weight, sizes, { T: 'f32' }).shape,
-    ]),
-  )
-}
+export const bertShapes = (config: BertConfig, pooler = false): Readonly<Record<string, readonly number[]>> =>
+  shapesOf(programOf(config, pooler), tensorNames(config), bertDims(config, { batch: 1, seq: 1 }))
 
 /** Names of a tensor with and without the family's prefix; layer norms of old checkpoints call their weights gamma and beta. */
 function namesOf(name: string, { prefix }: EncoderFamily): string[] {

@@ -4,14 +4,11 @@
  */
 import { join } from 'node:path'
 import { layouts } from '../../../specs/index.js'
-import type { Manifest } from '../../emit/manifest.js'
 import { findingError } from '../../errors.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
 import { expectModel, type Scales } from '../../quant/scales.js'
 import { abortable } from '../../runtime/abortable.js'
 import { decode } from '../../runtime/buffer.js'
-import type { KernelSource } from '../../runtime/library.js'
-import type { NativeDevice } from '../../runtime/native.js'
 import { packedRows } from '../../runtime/packed_rows.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { buildProgram, type Program } from '../../runtime/program.js'
@@ -22,35 +19,19 @@ import { checkCases, longestOf, type TokenCase } from '../files/token_cases.js'
 import { firstRows, idRows } from '../files/token_rows.js'
 import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { releasingCache } from '../lru_cache.js'
+import type { BatchOptions, ModelOptions } from '../options.js'
+import { turns } from '../turns.js'
 import { assembleBert, type BertShape, bertDims, bertInputs, bertWeights, hasPooler } from './bert.js'
 import { bertIdentity } from './calibration.js'
 import { type BertConfig, readBertConfig } from './config.js'
 
-export interface EncoderOptions {
-  readonly device: NativeDevice
-  /** The device's kernel library and the manifest of the text it was built from. */
-  readonly library: KernelSource
-  readonly manifest: Manifest
-  /** Storage type of weights and activations; f32 by default. */
-  readonly dtype?: FloatType
-  /** `unfused` by default. */
-  readonly plan?: string
+export interface EncoderOptions extends ModelOptions {
   /** Of this model; a quantised plan needs them. */
   readonly scales?: Scales
   /** Padded lengths are rounded up to a multiple of this, so that fewer programs are built. 8 by default. */
   readonly seqStep?: number
   /** How many programs are kept. 16 by default. */
   readonly maxPrograms?: number
-  /** Ends loading; runs have signals of their own. */
-  readonly signal?: AbortSignal | undefined
-}
-
-export interface RunOptions {
-  /** Cases run together. 8 by default. */
-  readonly batch?: number
-  readonly signal?: AbortSignal
-  /** Called after each batch. */
-  readonly progress?: (done: number, total: number) => void
 }
 
 /** One row per token of the case, padding left out; of a sequence classifier one for the case. */
@@ -80,7 +61,7 @@ export interface Encoder {
    * @throws usage `run.batch`, `run.sequence`, `run.token` before anything runs; finding `run.value` for a result that holds NaN or an
    * infinity; the signal's reason when it aborts
    */
-  run(cases: readonly TokenCase[], options?: RunOptions): Promise<EncoderResult[]>
+  run(cases: readonly TokenCase[], options?: BatchOptions): Promise<EncoderResult[]>
   /** The program of a shape, built if needed; for inspection and timing. */
   program(shape: BertShape): Promise<Program>
   /** Frees programs and weights. */
@@ -132,27 +113,27 @@ export async function loadEncoder(dir: string, options: EncoderOptions): Promise
     return lengths.map((length, i) => unpackOutputs(config, outputs, { index: i, first: first[i] ?? 0, length }))
   }
 
-  let queue: Promise<unknown> = Promise.resolve()
+  const turn = turns()
   return {
     config,
     dtype,
     plan: plan.name,
     program,
-    run(cases, { batch = 8, signal, progress } = {}) {
-      const work = async (): Promise<EncoderResult[]> => {
+    async run(cases, { batch = 8, signal, progress } = {}) {
+      const done = await turn()
+      try {
         checkCases(config, cases, batch)
         const results: EncoderResult[] = []
         for (let start = 0; start < cases.length; start += batch) {
           signal?.throwIfAborted()
-          const done = await runBatch(cases.slice(start, start + batch), signal)
-          for (const [i, result] of done.entries()) results.push(expectNumbers(result, start + i))
+          const ran = await runBatch(cases.slice(start, start + batch), signal)
+          for (const [i, result] of ran.entries()) results.push(expectNumbers(result, start + i))
           progress?.(results.length, cases.length)
         }
         return results
+      } finally {
+        done()
       }
-      const result = queue.then(work)
-      queue = result.catch(() => {})
-      return result
     },
     release() {
       void programs.clear()

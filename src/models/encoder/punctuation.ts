@@ -1,7 +1,8 @@
 /** Restores punctuation with a token classifier whose labels are punctuation marks: the demonstration of an encoder. */
 import { usageError } from '../../errors.js'
 import type { Tokenizer } from '../files/tokenizer.js'
-import type { Encoder, RunOptions } from './encoder_pipeline.js'
+import type { BatchOptions } from '../options.js'
+import type { Encoder } from './encoder_pipeline.js'
 
 /** The label of words that no mark follows. */
 const none = 'O'
@@ -21,7 +22,7 @@ export async function restorePunctuation(
   encoder: Encoder,
   tokenizer: Tokenizer,
   text: string,
-  options: RunOptions = {},
+  options: BatchOptions = {},
 ): Promise<string> {
   const { labels, positions } = encoder.config
   if (!labels.includes(none)) {

@@ -1,39 +1,25 @@
 /** What a LLaMA pipeline is asked for and what it offers: options of loading and of runs, and the pipeline itself. */
-import type { Manifest } from '../../emit/manifest.js'
 import type { ChannelMaxima } from '../../quant/index.js'
-import type { KernelSource } from '../../runtime/library.js'
-import type { NativeDevice } from '../../runtime/native.js'
 import type { GenerationOptions } from '../decoding/generation_options.js'
 import type { FloatType } from '../files/convert.js'
 import type { TokenCase } from '../files/token_cases.js'
+import type { BatchOptions, ModelOptions } from '../options.js'
 import type { LlamaConfig } from './config.js'
 import type { CacheType } from './programs.js'
 import type { LlamaResult, LlamaTokens } from './results.js'
 import type { Score } from './score.js'
 import type { Rotation } from './weights.js'
 
-export interface LlamaOptions {
-  readonly device: NativeDevice
-  /** The device's kernel library and the manifest of the text it was built from. */
-  readonly library: KernelSource
-  readonly manifest: Manifest
-  /** Storage type of weights, caches and activations; f32 by default. */
-  readonly dtype?: FloatType
-  /** `unfused` by default. */
-  readonly plan?: string
+export interface LlamaOptions extends ModelOptions {
   /** How keys and values are cached; as `dtype` says by default. */
   readonly caches?: CacheType
   /** Inverse frequencies of the rotation: rounded to the type of the checkpoint by default. */
   readonly rotation?: Rotation
   /** Moves what channels of activations have more than others into weights, for plans that quantise rows. */
   readonly smooth?: { readonly channels: ChannelMaxima; readonly alpha?: number | undefined }
-  /** Ends loading; runs have signals of their own. */
-  readonly signal?: AbortSignal | undefined
 }
 
-interface RunOptions {
-  /** Cases run together. 8 by default. */
-  readonly batch?: number
+interface RunOptions extends BatchOptions {
   /** Tokens of prompts that are read at once. 2,048 by default; 512 where likelihoods are asked for, which take logits of each. */
   readonly chunk?: number
   /**
@@ -45,9 +31,6 @@ interface RunOptions {
   readonly invariant?: number
   /** Places of the caches, where texts will grow beyond this run: the next one finds the same caches. As many as the run needs by default. */
   readonly capacity?: number
-  readonly signal?: AbortSignal | undefined
-  /** Called after each batch. */
-  readonly progress?: (done: number, total: number) => void
 }
 
 export interface LlamaGenerateOptions extends GenerationOptions, RunOptions {

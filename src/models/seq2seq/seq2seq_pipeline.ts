@@ -4,10 +4,7 @@
  * texts have ended once every few steps; in between, the device decides alone.
  */
 import { layouts } from '../../../specs/index.js'
-import type { Manifest } from '../../emit/manifest.js'
 import { defaultPlan, findPlan } from '../../program/plans.js'
-import type { KernelSource } from '../../runtime/library.js'
-import type { NativeDevice } from '../../runtime/native.js'
 import { prepareWeights } from '../../runtime/prepare_weights.js'
 import { openSession } from '../../runtime/session.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
@@ -18,31 +15,13 @@ import { openCheckpoint } from '../files/checkpoint.js'
 import { expectFloatType, type FloatType } from '../files/convert.js'
 import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { makingRoom, releasingCache } from '../lru_cache.js'
+import type { BatchOptions, ModelOptions } from '../options.js'
 import { turns } from '../turns.js'
 import { assembleDecoder, assembleSeq2seqEncoder, formOf } from './programs.js'
 import { readSeq2seqConfig, type Seq2seqConfig } from './seq2seq_config.js'
 import { hasLogitsBias, seq2seqWeights } from './seq2seq_weights.js'
 
-export interface Seq2seqOptions {
-  readonly device: NativeDevice
-  /** The device's kernel library and the manifest of the text it was built from. */
-  readonly library: KernelSource
-  readonly manifest: Manifest
-  /** Storage type of weights and activations; f32 by default. */
-  readonly dtype?: FloatType
-  /** `unfused` by default. */
-  readonly plan?: string
-  /** Ends loading; runs have signals of their own. */
-  readonly signal?: AbortSignal | undefined
-}
-
-export interface GenerateOptions extends GenerationOptions {
-  /** Cases run together. 8 by default. */
-  readonly batch?: number
-  readonly signal?: AbortSignal | undefined
-  /** Called after each batch. */
-  readonly progress?: (done: number, total: number) => void
-}
+export type GenerateOptions = GenerationOptions & BatchOptions
 
 export interface GenerationResult {
   readonly ids: readonly number[]
@@ -88,7 +67,7 @@ const keptShapes = 4
  * Loads the folder of a Pegasus or Marian model.
  * @throws finding `weights.value`; usage `config.*`, `safetensors.*`, `checkpoint.*`, `weights.*`, `plan.*`, `run.dtype`; what the device rejects with
  */
-export async function loadSeq2seq(dir: string, options: Seq2seqOptions): Promise<Seq2seq> {
+export async function loadSeq2seq(dir: string, options: ModelOptions): Promise<Seq2seq> {
   const { device, library, manifest, dtype = 'f32', signal } = options
   const plan = findPlan(options.plan ?? defaultPlan, manifest.plans)
   expectFloatType(dtype)

@@ -3,13 +3,12 @@
  * checkpoint's `model.` prefix.
  */
 import { usageError } from '../../errors.js'
-import type { Program } from '../../ir/program.js'
 import { decode, encode } from '../../runtime/buffer.js'
-import { tensorOf } from '../../runtime/program_wiring.js'
 import { tensorBytes } from '../../runtime/session.js'
 import { type DeferredTensor, inMemory, type Weight } from '../../runtime/weight.js'
 import { type Checkpoint, expectCount, findTensor, takeTensor } from '../files/checkpoint.js'
 import type { FloatType } from '../files/convert.js'
+import { shapesOf } from '../files/weight_names.js'
 import { decoderProgram, decoderSizes, encoderProgram, seq2seqEncoderDims } from './programs.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 import { decoderTensors, encoderTensors, logitsBias, ownHead, positionsOf, wordsOf } from './tensor_names.js'
@@ -24,15 +23,10 @@ const anyGeneration = { choice: { kind: 'greedy' }, repetitionPenalty: 1, maxNew
 
 /** The shape the configuration gives each tensor; position tables may be left out of a checkpoint. */
 export function seq2seqShapes(config: Seq2seqConfig): Shapes {
-  const of = ({ weights }: Program, names: Readonly<Record<string, string>>, sizes: Readonly<Record<string, number>>) =>
-    Object.entries(weights).map(([weight, value]): [string, readonly number[]] => [
-      names[weight] ?? weight,
-      tensorOf(value, weight, sizes, { T: 'f32' }).shape,
-    ])
-  return Object.fromEntries([
-    ...of(encoderProgram(config), encoderTensors(config), seq2seqEncoderDims(config, { batch: 1, seq: 1 })),
-    ...of(decoderProgram(config, false, anyGeneration, 1), decoderTensors(config), decoderSizes(config)),
-  ])
+  return {
+    ...shapesOf(encoderProgram(config), encoderTensors(config), seq2seqEncoderDims(config, { batch: 1, seq: 1 })),
+    ...shapesOf(decoderProgram(config, false, anyGeneration, 1), decoderTensors(config), decoderSizes(config)),
+  }
 }
 
 /** Names a checkpoint may have for a tensor. Of tied embeddings it may hold any one. */

@@ -2,10 +2,10 @@
  * Which tensor of a Pegasus or Marian checkpoint is which weight of the encoder's and the decoder's program. Names are without the
  * checkpoint's `model.` prefix.
  */
+import { below, belowEach, linearAs, norm, normAs, type TensorNames } from '../files/weight_names.js'
 import type { Seq2seqConfig } from './seq2seq_config.js'
 
 export type Side = 'encoder' | 'decoder'
-type Names = Readonly<Record<string, string>>
 
 export const shared = 'shared.weight'
 export const ownHead = 'lm_head.weight'
@@ -18,12 +18,6 @@ export const positionsOf = (side: Side): string => `${side}.embed_positions.weig
 /** What a stack embeds tokens with. */
 const embeddings = (side: Side, config: Seq2seqConfig) => ({ words: wordsOf(side, config), positions: positionsOf(side) })
 
-/** The norm behind a stack of pre-LN layers. */
-const finalNorm = (side: Side) => ({
-  gamma: `${side}.layer_norm.weight`,
-  beta: `${side}.layer_norm.bias`,
-})
-
 /** The logits' weight and, where the checkpoint has one, their bias. */
 export const seq2seqHead = (config: Seq2seqConfig) => ({
   weight: config.tied ? wordsOf('decoder', config) : ownHead,
@@ -31,76 +25,51 @@ export const seq2seqHead = (config: Seq2seqConfig) => ({
 })
 
 /** Self-attention, inner network and their norms. */
-const layerNames = (side: Side, layer: number) => {
+const layerNames = (side: Side, layer: number): TensorNames => {
   const at = `${side}.layers.${layer}`
   return {
-    queryWeight: `${at}.self_attn.q_proj.weight`,
-    queryBias: `${at}.self_attn.q_proj.bias`,
-    keyWeight: `${at}.self_attn.k_proj.weight`,
-    keyBias: `${at}.self_attn.k_proj.bias`,
-    valueWeight: `${at}.self_attn.v_proj.weight`,
-    valueBias: `${at}.self_attn.v_proj.bias`,
-    projectionWeight: `${at}.self_attn.out_proj.weight`,
-    projectionBias: `${at}.self_attn.out_proj.bias`,
-    attentionGamma: `${at}.self_attn_layer_norm.weight`,
-    attentionBeta: `${at}.self_attn_layer_norm.bias`,
-    fc1Weight: `${at}.fc1.weight`,
-    fc1Bias: `${at}.fc1.bias`,
-    fc2Weight: `${at}.fc2.weight`,
-    fc2Bias: `${at}.fc2.bias`,
-    outputGamma: `${at}.final_layer_norm.weight`,
-    outputBeta: `${at}.final_layer_norm.bias`,
+    ...linearAs('query', `${at}.self_attn.q_proj`),
+    ...linearAs('key', `${at}.self_attn.k_proj`),
+    ...linearAs('value', `${at}.self_attn.v_proj`),
+    ...linearAs('projection', `${at}.self_attn.out_proj`),
+    ...normAs('attention', `${at}.self_attn_layer_norm`),
+    ...linearAs('fc1', `${at}.fc1`),
+    ...linearAs('fc2', `${at}.fc2`),
+    ...normAs('output', `${at}.final_layer_norm`),
   }
 }
 
-/** Weights of an encoder layer, for its graph. */
-const encoderLayerNames = (layer: number) => layerNames('encoder', layer)
-
-/** Weights of a decoder layer, for its graph; keys and values of the memory are computed elsewhere. */
-const decoderLayerNames = (layer: number) => {
-  const at = `decoder.layers.${layer}`
+/** Keys and values of the memory are computed elsewhere. */
+const decoderLayerNames = (layer: number): TensorNames => {
+  const at = `decoder.layers.${layer}.encoder_attn`
   return {
     ...layerNames('decoder', layer),
-    crossQueryWeight: `${at}.encoder_attn.q_proj.weight`,
-    crossQueryBias: `${at}.encoder_attn.q_proj.bias`,
-    crossProjectionWeight: `${at}.encoder_attn.out_proj.weight`,
-    crossProjectionBias: `${at}.encoder_attn.out_proj.bias`,
-    crossGamma: `${at}.encoder_attn_layer_norm.weight`,
-    crossBeta: `${at}.encoder_attn_layer_norm.bias`,
+    ...linearAs('crossQuery', `${at}.q_proj`),
+    ...linearAs('crossProjection', `${at}.out_proj`),
+    ...normAs('cross', `${at}_layer_norm`),
   }
 }
 
 /** What makes keys and values of the memory for a decoder layer. */
-const memoryNames = (layer: number) => {
+const memoryNames = (layer: number): TensorNames => {
   const at = `decoder.layers.${layer}.encoder_attn`
-  return {
-    keyWeight: `${at}.k_proj.weight`,
-    keyBias: `${at}.k_proj.bias`,
-    valueWeight: `${at}.v_proj.weight`,
-    valueBias: `${at}.v_proj.bias`,
-  }
+  return { ...linearAs('key', `${at}.k_proj`), ...linearAs('value', `${at}.v_proj`) }
 }
 
-const below = (prefix: string, names: Names): [string, string][] =>
-  Object.entries(names).map(([weight, tensor]) => [`${prefix}.${weight}`, tensor])
-
-const layersOf = (count: number, of: (layer: number) => [string, string][]): [string, string][] =>
-  Array.from({ length: count }, (_, layer) => of(layer)).flat()
-
 /** Tensors by the names that the encoder's program has for its weights. */
-export const encoderTensors = (config: Seq2seqConfig): Names =>
+export const encoderTensors = (config: Seq2seqConfig): TensorNames =>
   Object.fromEntries([
     ...below('embeddings', embeddings('encoder', config)),
-    ...layersOf(config.encoder.layers, (layer) => below(`layer${layer}`, encoderLayerNames(layer))),
-    ...below('norm', finalNorm('encoder')),
-    ...layersOf(config.decoder.layers, (layer) => below(`memory${layer}`, memoryNames(layer))),
+    ...belowEach('layer', config.encoder.layers, (layer) => layerNames('encoder', layer)),
+    ...below('norm', norm('encoder.layer_norm')),
+    ...belowEach('memory', config.decoder.layers, memoryNames),
   ])
 
 /** Tensors by the names that the decoder's program has for its weights. */
-export const decoderTensors = (config: Seq2seqConfig): Names =>
+export const decoderTensors = (config: Seq2seqConfig): TensorNames =>
   Object.fromEntries([
     ...below('embeddings', embeddings('decoder', config)),
-    ...layersOf(config.decoder.layers, (layer) => below(`layer${layer}`, decoderLayerNames(layer))),
-    ...below('norm', finalNorm('decoder')),
+    ...belowEach('layer', config.decoder.layers, decoderLayerNames),
+    ...below('norm', norm('decoder.layer_norm')),
     ...below('head', seq2seqHead(config)),
   ])

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { activations } from '../../files/activations.js'
 import { checkFields, epsilon, keysOf, size } from '../../files/config_file.js'
-import { type EncoderFamily, type FamilyFields, linear, linearAs, normAs } from './family.js'
+import { linear, linearAs, norm, normAs } from '../../files/weight_names.js'
+import type { EncoderFamily, FamilyFields } from './family.js'
 
 const schema = z.looseObject({
   vocab_size: size,
@@ -45,8 +46,7 @@ export const bert: EncoderFamily = {
     words: 'embeddings.word_embeddings.weight',
     types: 'embeddings.token_type_embeddings.weight',
     positions: 'embeddings.position_embeddings.weight',
-    gamma: 'embeddings.LayerNorm.weight',
-    beta: 'embeddings.LayerNorm.bias',
+    ...norm('embeddings.LayerNorm'),
   },
   layer(layer) {
     const at = `encoder.layer.${layer}`

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { activations } from '../../files/activations.js'
 import { checkFields, keysOf, size } from '../../files/config_file.js'
-import { type EncoderFamily, linear, linearAs, normAs } from './family.js'
+import { linear, linearAs, norm, normAs } from '../../files/weight_names.js'
+import type { EncoderFamily } from './family.js'
 
 const schema = z.looseObject({
   vocab_size: size,
@@ -40,8 +41,7 @@ export const distilbert: EncoderFamily = {
   embeddings: {
     words: 'embeddings.word_embeddings.weight',
     positions: 'embeddings.position_embeddings.weight',
-    gamma: 'embeddings.LayerNorm.weight',
-    beta: 'embeddings.LayerNorm.bias',
+    ...norm('embeddings.LayerNorm'),
   },
   layer(layer) {
     const at = `transformer.layer.${layer}`

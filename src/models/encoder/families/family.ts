@@ -4,6 +4,7 @@
  */
 import type { BertProgram } from '../../../../specs/programs/bert.js'
 import type { Activation } from '../../files/activations.js'
+import type { TensorNames } from '../../files/weight_names.js'
 
 /** What configurations of a family say, in this project's words. */
 export interface FamilyFields {
@@ -22,9 +23,6 @@ export interface FamilyFields {
   readonly activation: Activation
   readonly padToken: number
 }
-
-/** Tensors of a checkpoint by a graph's names of weights. */
-export type TensorNames = Readonly<Record<string, string>>
 
 export interface EncoderFamily {
   /** Beginnings of the names of HF's classes, by `model_type`. */
@@ -47,20 +45,3 @@ export interface EncoderFamily {
   readonly tokens: TensorNames
   readonly span: TensorNames
 }
-
-/** A linear layer's two tensors. */
-export const linear = (at: string): { readonly weight: string; readonly bias: string } => ({
-  weight: `${at}.weight`,
-  bias: `${at}.bias`,
-})
-
-/** The same as the weights of a graph that has several linear layers or norms: `queryWeight`, `queryBias`. */
-export const linearAs = (weight: string, at: string): TensorNames => ({
-  [`${weight}Weight`]: `${at}.weight`,
-  [`${weight}Bias`]: `${at}.bias`,
-})
-
-export const normAs = (weight: string, at: string): TensorNames => ({
-  [`${weight}Gamma`]: `${at}.weight`,
-  [`${weight}Beta`]: `${at}.bias`,
-})

@@ -1,5 +1,6 @@
 /** RoBERTa with norms in front of attention and inner networks (Ott et al. 2019), and one behind the last layer. */
-import { type EncoderFamily, linearAs, normAs } from './family.js'
+import { linearAs, norm, normAs } from '../../files/weight_names.js'
+import type { EncoderFamily } from './family.js'
 import { roberta } from './roberta.js'
 
 export const prelayernorm: EncoderFamily = {
@@ -20,5 +21,5 @@ export const prelayernorm: EncoderFamily = {
     }
   },
   norms: 'pre',
-  norm: { gamma: 'LayerNorm.weight', beta: 'LayerNorm.bias' },
+  norm: norm('LayerNorm'),
 }

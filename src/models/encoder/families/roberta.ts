@@ -3,8 +3,9 @@
  * behind that of the padding token, and a classifier of sequences with a dense layer of its own.
  */
 import { usageError } from '../../../errors.js'
+import { linear, linearAs } from '../../files/weight_names.js'
 import { bert, bertFields } from './bert.js'
-import { type EncoderFamily, linear, linearAs } from './family.js'
+import type { EncoderFamily } from './family.js'
 
 export const roberta: EncoderFamily = {
   ...bert,

@@ -1,0 +1,73 @@
+/** Storage types of op signatures: the choices of type parameters, and what tensors name; a type that is none is refused at its place. */
+import type { Node } from 'ts-morph'
+import { type DType, dtypeInfo, dtypes, isDType } from '../ir/dtype.js'
+import type { DTypeRef } from '../ir/kernel.js'
+import { own } from '../ir/own.js'
+import { reject } from './diagnostics.js'
+import type { Refusals } from './refusals.js'
+import { type Field, staticFields, staticString, staticStrings } from './static.js'
+
+/** The storage types of each type parameter. */
+export type Types = Record<string, readonly DType[]>
+
+/** A type parameter that is refused holds what is left of it, so that nothing follows from that. */
+export function readTypes(field: Field | undefined, refusals: Refusals): Types {
+  const types: Types = {}
+  for (const [param, given] of field === undefined ? [] : staticFields(field.value)) {
+    const choices: DType[] = []
+    types[param] = choices
+    refusals.attempt(() => readChoices(param, given, choices, refusals))
+    if (choices.length === 0) choices.push('f32')
+  }
+  return types
+}
+
+function readChoices(param: string, { value, key }: Field, choices: DType[], refusals: Refusals): void {
+  const before = refusals.count
+  for (const { text, node } of staticStrings(value)) {
+    if (isDType(text)) choices.push(text)
+    else
+      refusals.attempt(() =>
+        reject('storageType', node, `unknown storage type ${text}`, `storage types are ${dtypes.join(', ')}`),
+      )
+  }
+  if (refusals.count > before) return
+  const scalars = new Set(choices.map((choice) => dtypeInfo[choice].scalar))
+  if (scalars.size !== 1)
+    reject(
+      'storageType',
+      key,
+      `type parameter ${param} holds ${choices.length === 0 ? 'nothing' : 'floats and integers'}: ${choices.join(', ')}`,
+      'a body has one scalar type: declare a parameter for each',
+    )
+}
+
+/** What other tools call storage types. */
+const aliases: Readonly<Record<string, DType>> = {
+  float32: 'f32',
+  float: 'f32',
+  number: 'f32',
+  float16: 'f16',
+  half: 'f16',
+  bfloat16: 'bf16',
+  int32: 'i32',
+  int: 'i32',
+  int8: 'i8',
+  uint8: 'u8',
+}
+
+/** A storage type or a type parameter, as it is written. */
+export function readDType(node: Node, types: Types): DTypeRef {
+  const text = staticString(node)
+  if (Object.hasOwn(types, text)) return { param: text }
+  if (isDType(text)) return text
+  const params = Object.keys(types)
+  const declared = params.length > 0 ? `; the op declares ${params.join(', ')}` : ''
+  const meant = own(aliases, text)
+  return reject(
+    'storageType',
+    node,
+    `${text} is neither a storage type nor a declared type parameter`,
+    `${meant === undefined ? '' : `write ${meant}; `}storage types are ${dtypes.join(', ')}${declared}`,
+  )
+}

@@ -1,0 +1,9 @@
+/** A member of a group, as all of this folder sees it. */
+import type { NodeOf } from '../../ir/graph.js'
+import type { Kernel } from '../../ir/kernel.js'
+
+/** A node of the group with the kernel of its op. */
+export interface Member {
+  readonly node: NodeOf<'op'>
+  readonly kernel: Kernel
+}

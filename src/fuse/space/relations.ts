@@ -1,0 +1,108 @@
+/**
+ * How the axes of values and the dimensions of members relate, while a group's space is worked out. Values that the group makes say which
+ * axis is which. A tensor from outside says so too, unless two places where it is read would make one axis of two that a member has apart,
+ * as documents of queries and of keys are: that is found out first, on axes of its own.
+ */
+import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
+import type { TensorParam } from '../../ir/kernel.js'
+import { printShape } from '../../ir/shape.js'
+import { Axes, AxisConflict } from './axes.js'
+import type { Member } from './member.js'
+
+/** A tensor of a member and the value it is bound to. */
+export interface Bound {
+  readonly member: Member
+  readonly tensor: TensorParam
+  readonly id: ValueId
+}
+
+/** An axis of a tensor: the member's dimension and the value's axis. */
+interface Pair {
+  readonly own: number
+  readonly of: number
+}
+
+export class Relations {
+  readonly axes = new Axes()
+  readonly #graph: Graph
+  readonly #ofValue = new Map<ValueId, readonly number[]>()
+  readonly #ofDim = new Map<string, number>()
+
+  constructor(graph: Graph) {
+    this.#graph = graph
+  }
+
+  /** @throws AxisConflict for a tensor of another rank than its value */
+  pairs({ member, tensor, id }: Bound): readonly Pair[] {
+    const shape = this.#graph.values[id]?.shape ?? []
+    return tensor.dims.map((dim, i) => {
+      const [extent, of] = [shape[i], this.ofValue(id)[i]]
+      if (extent === undefined || of === undefined)
+        throw new AxisConflict(`${tensor.name} is "${tensor.dims.join(' ')}", its value "${printShape(shape)}"`)
+      const own = this.ofDim(member, dim) ?? this.axes.add(extent, dim)
+      this.#ofDim.set(keyOf(member, dim), own)
+      return { own, of }
+    })
+  }
+
+  ofValue(id: ValueId): readonly number[] {
+    const known = this.#ofValue.get(id)
+    if (known !== undefined) return known
+    const made = (this.#graph.values[id]?.shape ?? []).map((extent) => this.axes.add(extent, 'n'))
+    this.#ofValue.set(id, made)
+    return made
+  }
+
+  ofDim(member: Member, dim: string): number | undefined {
+    return this.#ofDim.get(keyOf(member, dim))
+  }
+
+  /** @throws AxisConflict */
+  align({ input, out }: NodeOf<'view'>): void {
+    this.axes.alignView(this.ofValue(input), this.ofValue(out))
+  }
+
+  /** Whether some member has two axes as two, or axes of each. */
+  areApart(one: number, other: number, members: readonly Member[]): boolean {
+    if (this.axes.areOne(one, other)) return false
+    return members.some((member) => {
+      const own = member.kernel.dims.flatMap((dim) => {
+        const axis = this.ofDim(member, dim)
+        return axis === undefined ? [] : this.axes.atoms(axis)
+      })
+      return [one, other].every((axis) => this.axes.atoms(axis).every((atom) => own.includes(atom)))
+    })
+  }
+}
+
+const keyOf = (member: Member, dim: string): string => `${member.node.name}.${dim}`
+
+/**
+ * The axes of tensors from outside that are not taken to be those of the value they are bound to: of each, its places.
+ * @throws AxisConflict
+ */
+export function readsApart(
+  graph: Graph,
+  members: readonly Member[],
+  views: readonly NodeOf<'view'>[],
+  bound: readonly Bound[],
+): ReadonlyMap<Bound, readonly number[]> {
+  const relations = new Relations(graph)
+  const made = new Set(members.flatMap(({ node }) => Object.values(node.outputs)))
+  // Every dimension first: those of all members are asked about.
+  for (const each of bound) relations.pairs(each)
+  for (const each of bound) if (made.has(each.id)) for (const { own, of } of relations.pairs(each)) relations.axes.unify(own, of)
+  for (const view of views) relations.align(view)
+  // Those of most axes say most about which is which.
+  const given = bound.filter(({ id }) => !made.has(id)).toSorted((a, b) => b.tensor.dims.length - a.tensor.dims.length)
+  return new Map(
+    given.map((each) => {
+      const places = relations.pairs(each).flatMap(({ own, of }, place) => {
+        if (relations.areApart(own, of, members)) return [place]
+        relations.axes.unify(own, of)
+        return []
+      })
+      return [each, places] as const
+    }),
+  )
+}

@@ -1,0 +1,103 @@
+/**
+ * The kernels of a project's bundle: its own, and those of the shipped ones that it uses. In the archive they lie as in a project, its own
+ * text in front and the shipped one behind, but for one library that holds both. A bundle of what ships alone packs the whole build.
+ */
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Manifest } from '../emit/manifest.js'
+import { registryText } from '../emit/registry.js'
+import { environmentError } from '../errors.js'
+import type { PlacedKernel } from './demand.js'
+import { sha256 } from './hash.js'
+import { installation } from './installation.js'
+import { buildKernels } from './kernels.js'
+import { readManifestOf, searchManifests } from './manifests.js'
+import type { Target } from './paths.js'
+
+/** What a project uses of what ships. */
+export interface Used {
+  /** Names of ops: of each, every instance. */
+  readonly ops: Iterable<string>
+  /** Keys of instances. */
+  readonly keys: Iterable<string>
+}
+
+export interface BundledKernels {
+  readonly placed: readonly PlacedKernel[]
+  /** The manifest of the shipped text, with no other kernels than are packed, and what plans make of graphs with these alone. */
+  readonly shipped: Manifest
+}
+
+/**
+ * The kernels to pack for a project; undefined in one without any of its own.
+ * @throws usage `manifest.*`; environment `library.kernel` for a key that nothing has
+ */
+export async function bundledKernels(root: string, used: Used): Promise<BundledKernels | undefined> {
+  const { generated } = installation(root)
+  const [own, shipped] = generated
+  const searched = await searchManifests(root)
+  if (own === undefined || shipped === undefined || !searched.manifest.kernels.some(({ key }) => searched.folderOf(key) === own))
+    return undefined
+  const { plans = {} } = await readManifestOf(own)
+  const planned = Object.values(plans).flatMap((graphs) => Object.values(graphs).flatMap(({ nodes }) => nodes))
+  const ops = new Set([...used.ops, ...planned.flatMap((node) => (node.kind === 'op' ? [node.op] : []))])
+  const keys = new Set(used.keys)
+  const known = new Set(searched.manifest.kernels.map(({ key }) => key))
+  const other = [...keys].find((key) => !known.has(key))
+  if (other !== undefined) throw environmentError('library.kernel', `there is no kernel ${other}`, { hint: 'run heddle gen' })
+  const placed = searched.manifest.kernels
+    .map((entry) => ({ entry, folder: searched.folderOf(entry.key) }))
+    .filter(({ entry, folder }) => folder === own || ops.has(entry.op) || keys.has(entry.key))
+  const behind = await readManifestOf(shipped)
+  const packed = new Set(placed.filter(({ folder }) => folder === shipped).map(({ entry }) => entry.key))
+  const kernels = behind.kernels.filter(({ key }) => packed.has(key))
+  return {
+    placed,
+    shipped: { ...behind, kernels, plans: plansWith(behind.plans ?? {}, new Set(placed.map(({ entry }) => entry.op))) },
+  }
+}
+
+type Plans = NonNullable<Manifest['plans']>
+
+/** Of what plans make of graphs, that which needs no other ops. */
+function plansWith(plans: Plans, ops: ReadonlySet<string>): Plans {
+  const left = Object.entries(plans).map(([plan, graphs]) => {
+    const runs = Object.entries(graphs).filter(([, { nodes }]) => nodes.every((node) => node.kind !== 'op' || ops.has(node.op)))
+    return [plan, Object.fromEntries(runs)] as const
+  })
+  return Object.fromEntries(left.filter(([, graphs]) => Object.keys(graphs).length > 0))
+}
+
+/**
+ * Puts a project's kernels into its bundle: the manifests, and for each target a library with its report. What is not yet compiled is
+ * compiled now, of CUDA for every architecture.
+ * @param work a folder for the texts while they are compiled
+ * @throws what `buildKernels` throws
+ */
+export async function stageKernels(
+  stage: string,
+  work: string,
+  root: string,
+  targets: readonly Target[],
+  { placed, shipped }: BundledKernels,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const entries = placed.map(({ entry }) => entry)
+  const own = await readFile(join(root, 'generated', 'manifest.json'))
+  for (const { entry, folder } of placed) {
+    await mkdir(dirname(join(work, entry.file)), { recursive: true })
+    await copyFile(join(folder, entry.file), join(work, entry.file))
+  }
+  await writeFile(join(work, 'manifest.json'), JSON.stringify({ version: 1, kernels: entries } satisfies Manifest))
+  await writeFile(join(work, 'registry.cpp'), registryText(entries))
+  for (const target of targets) {
+    const outDir = join(stage, target)
+    const { report } = await buildKernels({ target, root, generated: work, outDir, signal })
+    await rm(join(outDir, 'compile_commands.json'), { force: true })
+    // The bundle has two manifests; what is said of the first is whether the library belongs to it.
+    await writeFile(join(outDir, 'build.json'), `${JSON.stringify({ ...report, manifest: sha256(own) }, null, 2)}\n`)
+  }
+  for (const folder of ['generated', 'shipped']) await mkdir(join(stage, folder))
+  await writeFile(join(stage, 'generated', 'manifest.json'), own)
+  await writeFile(join(stage, 'shipped', 'manifest.json'), `${JSON.stringify(shipped)}\n`)
+}
