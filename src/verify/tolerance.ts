@@ -238,3 +238,6 @@ export const int8Likelihood = { weights: 0.005, activations: 0.02, caches: 0.02,
  * its head's largest, and attention averages the errors of places. Two words closer than `separated` may change places.
  */
 export const int8CacheTolerance = { relative: 0.03, separated: 0.2 } as const
+
+/** Sums of some doubles around one in another order: absolute. */
+export const resummed = 5e-12

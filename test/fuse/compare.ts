@@ -1,6 +1,6 @@
 /** How results of planned graphs are held against unfused ones. */
 import { expect } from 'vitest'
-import { reordered as bound } from '../../src/verify/tolerance.js'
+import { resummed } from '../../src/verify/tolerance.js'
 
 /** The same operations on the same doubles: nothing may differ, not even in the last bit. */
 export const exactly = (actual: readonly number[], expected: readonly number[]): void => expect(actual).toEqual(expected)
@@ -10,7 +10,7 @@ export function reordered(actual: readonly number[], expected: readonly number[]
   expect(actual).toHaveLength(expected.length)
   for (const [i, value] of actual.entries()) {
     const wanted = expected[i] ?? Number.NaN
-    const isNear = Object.is(value, wanted) || Math.abs(value - wanted) <= bound * (1 + Math.abs(wanted))
+    const isNear = Object.is(value, wanted) || Math.abs(value - wanted) <= resummed
     if (!isNear) expect(value, `element ${i}`).toBe(wanted)
   }
 }
