@@ -6,10 +6,16 @@ import { recordFile } from '../../src/emit/write.js'
 import { checkTexts, oneOfEachOp, samples } from '../../src/toolchain/check_texts.js'
 import { cacheFolder } from '../../src/toolchain/index.js'
 import { readRecord } from '../../src/toolchain/record.js'
-import { cubinOf } from './cubin_bytes.js'
-import { type TestProject, testProject } from './project.js'
+import { projectWithNvcc } from './fake_nvcc.js'
+import type { TestProject } from './project.js'
 
 let project: TestProject
+
+const held = async (texts: Readonly<Record<string, string>> = kernels) => {
+  const made = await projectWithNvcc(texts)
+  project = made.project
+  return made
+}
 
 afterEach(async () => {
   vi.unstubAllEnvs()
@@ -19,35 +25,6 @@ afterEach(async () => {
 const kernels = Object.fromEntries(
   ['one', 'two', 'three'].flatMap((op) => ['f16', 'f32'].map((type) => [`${op}__${type}`, `int ${op}__${type};\n`])),
 )
-
-/**
- * Says what it is asked for and which text it is given beside what ptxas would say, and leaves a cubin. Refuses texts with WRONG; those with
- * SPILL spill on sm_80. The registers are the text's.
- */
-const nvcc = (cubin: string, version = '1.0'): string => `[ "$1" = --version ] && { echo "fake ${version}, release 1"; exit 0; }
-for last; do case "$last" in *.cu) source=$last;; esac; done
-grep -q WRONG "$source" && { echo "error: this is wrong" >&2; exit 1; }
-case "$*" in *sm_80*) arch=sm_80;; *) arch=sm_90a;; esac
-stores=0; [ $arch = sm_80 ] && grep -q SPILL "$source" && stores=8
-echo "$*" >&2; cat "$source" >&2
-for text in $(sed -n 's/^int \\(.*\\);$/\\1/p' "$source"); do cat >&2 <<END
-ptxas info    : Compiling entry function '_ZN$(printf %s instance_of_$text | wc -c)instance_of_\${text}4spinEv' for '$arch'
-ptxas info    : Function properties for _ZN$(printf %s instance_of_$text | wc -c)instance_of_\${text}4spinEv
-    0 bytes stack frame, $stores bytes spill stores, $stores bytes spill loads
-ptxas info    : Used 32 registers, 16 bytes smem
-END
-done
-cp ${cubin} "$last"`
-
-/** A project with texts and such an nvcc; the options of a check of it. */
-async function held(texts: Readonly<Record<string, string>> = kernels) {
-  project = await testProject(texts)
-  const cubin = join(project.root, 'object.cubin')
-  await writeFile(cubin, cubinOf({}))
-  const install = async (version?: string) => vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', nvcc(cubin, version)))
-  await install()
-  return { generated: join(project.root, 'generated'), install }
-}
 
 /** What was compiled, one text a compiler that ran. */
 async function runs(): Promise<readonly string[]> {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { threadsOf } from '../../src/toolchain/cubin.js'
 import { earlyAccesses, kernelsOf } from '../../src/toolchain/sass.js'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -56,6 +57,9 @@ describe('machine code', () => {
   it.each(shipped)('of %s waits before it loads or releases', async (key) => {
     const cubin = await cubinOf(join(root, 'generated/cuda', `${key}.cu`), key)
     expect(kernelsOf(cubin).length).toBeGreaterThan(0)
+    // Every kernel states its launch bounds, which occupancies are computed from.
+    expect(threadsOf(cubin).size).toBe(kernelsOf(cubin).length)
+    expect([...threadsOf(cubin).values()].every((threads) => threads % 32 === 0 && threads <= 1024)).toBe(true)
     expect(earlyAccesses(cubin)).toEqual([])
   })
 
