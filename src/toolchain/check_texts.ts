@@ -1,5 +1,6 @@
 /**
- * Holds CUDA texts against the compiler without building a library: whether each compiles, without a warning, and whether its kernels spill.
+ * Holds CUDA texts against the compiler without building a library: whether each compiles, without a warning, whether its kernels spill, and
+ * whether one reads or releases before it has waited.
  * What a committed record says at a text's digest was looked at before, so only a part of those texts is compiled again, and must come out
  * as recorded; another part at each commit. Runs for `heddle build --check`, which is how CI looks at CUDA.
  */
@@ -14,6 +15,7 @@ import { runTool } from './process.js'
 import { type Recipe, recipeFor } from './recipe.js'
 import { placeOf, type RecordedText, readRecord, shortKey, writeRecord } from './record.js'
 import { type HeldRecord, holdRecord, refuseDifferent, refuseStale } from './record_check.js'
+import { refuseEarly } from './sass.js'
 import { type KeyedFile, keyFiles, type SourceFile } from './sources.js'
 import { unitsOf } from './units.js'
 
@@ -46,13 +48,16 @@ export interface CheckedTexts {
 /** Parts of the recorded texts, one of which is compiled at each check. */
 export const samples = 8
 
+/** The architecture that every text is looked at on; on it, kernels may start before the launches in front of them are complete. */
+const mostChecked = '90'
+
 /** Texts by the architecture, such as `90`, that they are looked at on. */
 type Chosen = ReadonlyMap<string, readonly SourceFile[]>
 
 /**
  * Looks at every text for sm_90, whose products have code of their own, and at one instance of each op for sm_80. Without a record, and
  * with another nvcc than the record's, all of them are compiled.
- * @throws usage `build.generated`, `build.selection`, `build.check`; environment `toolchain.nvcc`, `cache.*`; finding `build.compile`, `build.spill`; finding `build.record`
+ * @throws usage `build.generated`, `build.selection`, `build.check`; environment `toolchain.nvcc`, `cache.*`; finding `build.compile`, `build.spill`, `build.early`; finding `build.record`
  * for a record that is not of these texts, or that says something else than nvcc; the signal's reason
  */
 export async function checkTexts(options: CheckTextsOptions): Promise<CheckedTexts> {
@@ -100,7 +105,7 @@ async function choose(generated: string, filter: RegExp | undefined): Promise<Ch
   const chosen = (of: readonly SourceFile[]) => of.filter(({ source }) => filter?.test(basename(source, '.cu')) ?? true)
   if (chosen(all).length > 0 || all.length === 0)
     return new Map([
-      ['90', chosen(all)],
+      [mostChecked, chosen(all)],
       ['80', chosen(oneOfEachOp(all))],
     ])
   throw usageError('build.selection', 'no kernel is selected', { hint: 'kernels have names such as softmax__f32' })
@@ -129,6 +134,7 @@ async function compileChosen(
       together: 'headers',
       onProgress: (progress) => onProgress?.({ ...progress, done: before + progress.done, total }),
     })
+    if (recipe.architecture === mostChecked) await refuseEarly(objects)
     built.push(...objects.map((object) => ({ ...object, arch: `sm_${recipe.architecture}` })))
   }
   return built

@@ -3,6 +3,8 @@
  * complete: what such a kernel loads before it has waited must be constant, and it lets others start only when its own wait is over.
  * The source says so, but compilers move loads. Read from cubins as they are, since the disassembler is no part of every toolkit.
  */
+import { readFile } from 'node:fs/promises'
+import { findingError } from '../errors.js'
 import { sectionsOf } from './cubin.js'
 import { plainName } from './symbol.js'
 
@@ -29,6 +31,25 @@ export function earlyAccesses(cubin: Uint8Array): OrderFault[] {
   return codeSections(cubin).flatMap(({ kernel, code }) => {
     const fault = faultOf(code)
     return fault === undefined ? [] : [{ kernel, fault }]
+  })
+}
+
+/**
+ * Refuses machine code for sm_90 that does something too early.
+ * @param objects cubins, of which files that were compiled together have one
+ * @throws finding `build.early`
+ */
+export async function refuseEarly(objects: readonly { readonly source: string; readonly object: string }[]): Promise<void> {
+  const sources = new Map<string, string[]>()
+  for (const { source, object } of objects) sources.set(object, [...(sources.get(object) ?? []), source])
+  const faults: string[] = []
+  for (const [object, files] of sources) {
+    const early = earlyAccesses(await readFile(object))
+    faults.push(...early.map(({ kernel, fault }) => `${kernel} (${files.join(' or ')}): ${fault}`))
+  }
+  if (faults.length === 0) return
+  throw findingError('build.early', faults.join('\n'), {
+    hint: 'a kernel that may start early waits (heddle::begin_kernel) before it reads what another launch writes',
   })
 }
 

@@ -11,8 +11,8 @@ import type { TestProject } from './project.js'
 
 let project: TestProject
 
-const held = async (texts: Readonly<Record<string, string>> = kernels) => {
-  const made = await projectWithNvcc(texts)
+const held = async (texts: Readonly<Record<string, string>> = kernels, code?: Parameters<typeof projectWithNvcc>[1]) => {
+  const made = await projectWithNvcc(texts, code)
   project = made.project
   return made
 }
@@ -65,6 +65,16 @@ test('a spill on either architecture is found, and never recorded, nor believed 
   await checkTexts({ generated, record: true })
   await change(generated, (line) => line.replace('["spin",0,32,16]', '["spin",0,32,16,0,8,8]'))
   await expect(checkTexts({ generated })).rejects.toMatchObject(spill)
+})
+
+test('what loads before it has waited is found in machine code, and never recorded', async () => {
+  const [wait, load] = [0x82e, 0x981]
+  const { generated } = await held({ a__f16: 'int a__f16;\n' }, { _Z4spinv: [wait, load], _Z5earlyv: [load, wait] })
+  await expect(checkTexts({ generated, record: true })).rejects.toMatchObject({
+    code: 'build.early',
+    message: expect.stringMatching(/^early \(cuda\/a__f16\.cu\): instruction 0 loads what may change before the first wait$/),
+  })
+  expect(await readRecord(generated)).toBeUndefined()
 })
 
 /** Changes the lines of a record. */

@@ -1,7 +1,18 @@
-/** A cubin with nothing in it but the attributes of kernels. */
+/** A cubin with nothing in it but the attributes of kernels and a few instructions. */
 
-/** @param threads by the symbol of a kernel, the most that its blocks may have */
-export function cubinOf(threads: Readonly<Record<string, number>>): Uint8Array {
+/**
+ * @param threads by the symbol of a kernel, the most that its blocks may have
+ * @param code by the symbol of a kernel, the operations of its instructions
+ */
+export function cubinOf(
+  threads: Readonly<Record<string, number>>,
+  code: Readonly<Record<string, readonly number[]>> = {},
+): Uint8Array {
+  const instructions = Object.entries(code).map(([kernel, operations]) => {
+    const data = Buffer.alloc(16 * operations.length)
+    for (const [i, operation] of operations.entries()) data.writeUInt16LE(operation, 16 * i)
+    return { name: `.text.${kernel}`, data, type: 1 }
+  })
   const attributes = Object.entries(threads).map(([kernel, count]) => {
     const data = Buffer.alloc(24)
     // One of a plain form, which is skipped, before the one that counts.
@@ -11,7 +22,7 @@ export function cubinOf(threads: Readonly<Record<string, number>>): Uint8Array {
   })
   // The last section takes no place in the file, whatever its size.
   const memory = { name: '.nv.shared.kernel', data: Buffer.alloc(0), type: 8 }
-  const sections = [{ name: '', data: Buffer.alloc(0), type: 0 }, ...attributes, memory]
+  const sections = [{ name: '', data: Buffer.alloc(0), type: 0 }, ...attributes, ...instructions, memory]
   const names = Buffer.from(`${[...sections.map(({ name }) => name), '.names'].join('\0')}\0`)
   const all = [...sections, { name: '.names', data: names, type: 3 }]
   const headerBytes = 64

@@ -25,10 +25,10 @@ done
 cp ${cubin} "$last"`
 
 /** A project with texts, and such an nvcc until `vi.unstubAllEnvs`. */
-export async function projectWithNvcc(texts: Readonly<Record<string, string>>) {
+export async function projectWithNvcc(texts: Readonly<Record<string, string>>, code: Parameters<typeof cubinOf>[1] = {}) {
   const project = await testProject(texts)
   const cubin = join(project.root, 'object.cubin')
-  await writeFile(cubin, cubinOf({ _ZN18instance_of_a__f164spinEv: 96 }))
+  await writeFile(cubin, cubinOf({ _ZN18instance_of_a__f164spinEv: 96 }, code))
   const install = async (version?: string) => vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', nvcc(cubin, version)))
   await install()
   return { project, generated: join(project.root, 'generated'), install }

@@ -38,20 +38,8 @@ async function written(name: string, body: string): Promise<Uint8Array> {
   return cubinOf(source, name)
 }
 
-/** One of each way to read: rows kept and read again, gathers, caches that are written too, every matmul, every attention. */
-const shipped = [
-  'append_step__f16',
-  'attention__f16',
-  'bias_residual_layer_norm__f16',
-  'cross_attention__f16',
-  'decode_attention__f16',
-  'embed_layer_norm__f16',
-  'embed_step__f16',
-  'int8_matmul_bias_gelu_quantize__f16',
-  'layer_norm__f16',
-  'matmul_bias_gelu__f16',
-  'softmax__f16',
-]
+/** A row kernel and a matmul for Hopper: `heddle build --check` looks at the machine code of every text that it compiles. */
+const shipped = ['bias_residual_layer_norm__f16', 'matmul_bias_gelu__f16']
 
 describe('machine code', () => {
   it.each(shipped)('of %s waits before it loads or releases', async (key) => {
