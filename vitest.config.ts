@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './test/longest_first.js'
@@ -14,6 +16,21 @@ const groups = ['simt', 'nvcc']
 const faulty = 'test/fuse/random_faults.test.ts'
 const setups: Readonly<Record<string, string>> = { nvcc: 'test/toolchain/native_setup_cuda.ts' }
 const minutes = 60_000
+
+/**
+ * The digest of the manifest that ships, as the built package has it: files with a process each would hold eight megabytes against the schema
+ * in every one. The group `nothing` does.
+ */
+const shippedManifest = {
+  name: 'shipped-manifest',
+  load: (id: string): string | null => {
+    if (id !== source('./src/emit/shipped.ts')) return null
+    const digest = createHash('sha256')
+      .update(readFileSync(source('./generated/manifest.json')))
+      .digest('hex')
+    return `export const shippedManifest = ${JSON.stringify(digest)}`
+  },
+}
 
 export default defineConfig({
   resolve: { alias },
@@ -45,6 +62,7 @@ export default defineConfig({
       // Kernel libraries and the addon read the environment once, when they are loaded: files that load them have a process each.
       ...groups.map((group) => ({
         extends: true as const,
+        plugins: [shippedManifest],
         test: {
           name: group,
           isolate: true,

@@ -1,8 +1,8 @@
 /**
  * `heddle build`: the addon, the device plugins and the kernel libraries, ahead of time. Without a selection every kernel of the
  * project's generated text (or of the shipped text, in a project without any) goes into one library, which `bundle` packs; with
- * `--for` or `--filter` a few kernels are compiled into the cache, from which programs take what they ask for. With `--check` CUDA texts
- * are only held against nvcc, which needs no library.
+ * `--for` or `--filter` a few kernels are compiled into the cache, from which programs take what they ask for. What `--check` does is in
+ * build_check.ts.
  */
 import { Command, Option } from '@commander-js/extra-typings'
 import { environmentError, usageError } from '../errors.js'
@@ -14,15 +14,13 @@ import {
   type BuildResult,
   buildKernels,
   buildNative,
-  type CheckedTexts,
-  checkTexts,
   findNvcc,
-  generatedFolder,
   hasCudaDevice,
   type NativeResult,
   type Target,
   targets,
 } from '../toolchain/index.js'
+import { checkBuild, refuseCheckOptions, sampleOf } from './build_check.js'
 import { type CliContext, json } from './context.js'
 import { positive } from './options.js'
 import { dtypes, openOptions } from './pipeline.js'
@@ -37,8 +35,6 @@ export interface BuildVerbOptions extends Selection {
   readonly lineInfo?: boolean | undefined
   /** `native`, `sm_80`, `sm_90` or `all`, which is the default. */
   readonly architecture?: string | undefined
-  /** Holds CUDA texts against nvcc and builds nothing. */
-  readonly check?: boolean | undefined
 }
 
 export interface BuildVerbResult {
@@ -47,28 +43,6 @@ export interface BuildVerbResult {
   readonly kernels: readonly BuildResult[]
   /** What was compiled of a selection, one a target. */
   readonly selected: readonly SelectedBuild[]
-}
-
-/** @throws usage `build.check` beside options that choose what is built; what `checkTexts` throws */
-export async function checkBuild(options: BuildVerbOptions, context: CliContext): Promise<CheckedTexts> {
-  const { target, jobs, lineInfo, architecture, filter, for: model } = options
-  const others = { '--for': model, '--filter': filter, '--architecture': architecture, '--line-info': lineInfo }
-  const [other] = Object.entries(others).flatMap(([name, value]) => (value === undefined ? [] : [name]))
-  if (target !== 'cuda' || other !== undefined) {
-    throw usageError(
-      'build.check',
-      other === undefined ? '--check is for CUDA texts' : `--check looks at all texts, and ${other} chooses`,
-      {
-        hint: 'heddle build --target cuda --check',
-      },
-    )
-  }
-  const { root, signal } = context
-  await expectGenerated(root)
-  const checked = await checkTexts({ generated: generatedFolder(root), signal, jobs, onProgress: buildProgress('cuda', context) })
-  const texts = Object.entries(checked.texts).map(([name, count]) => `${count} texts for ${name}`)
-  context.log(`cuda: ${texts.join(', ')}: ${checked.kernels} kernels, no warning, no spill; ${checked.compiled} compiled now\n`)
-  return checked
 }
 
 /** The targets a build is for. */
@@ -153,9 +127,12 @@ export const buildCommand = (context: () => CliContext) =>
     .option('--architecture <name>', 'of CUDA: native, sm_80, sm_90 or all; default: all')
     .option('--jobs <count>', 'compilers at a time', positive)
     .option('--line-info', 'let profilers and checkers name lines of CUDA text; doubles the library')
-    .option('--check', 'with --target cuda: hold every text against nvcc, on one architecture or two, and build nothing')
+    .option('--check', 'with --target cuda: hold texts against nvcc and their record, and build nothing')
+    .option('--record', 'with --check: compile what changed and write the record')
+    .addOption(new Option('--sample <part>', 'with --check: the part of recorded texts to compile').argParser(sampleOf))
     .option('--json', 'print the build reports as JSON')
     .action(async (options) => {
+      if (options.check !== true) refuseCheckOptions(options)
       const result = options.check === true ? await checkBuild(options, context()) : await build(options, context())
       if (options.json) context().out(json(result))
     })

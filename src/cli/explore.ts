@@ -79,9 +79,14 @@ async function subjectOf(name: string | undefined, options: ExploreOptions, root
 }
 
 /** Kernels that are there as generated text, with all their stages. */
-async function kernelViews(names: readonly string[], specs: string | undefined, context: CliContext): Promise<KernelView[]> {
+async function kernelViews(
+  names: readonly string[],
+  specs: string | undefined,
+  context: CliContext,
+  compile: boolean,
+): Promise<KernelView[]> {
   const { root } = context
-  const found = await inspectAll(names, specs, context)
+  const found = await inspectAll(names, specs, context, compile)
   return Promise.all(
     found.map(async ({ inspection, kernel }) => {
       const { file, text } = inspection.cuda
@@ -135,7 +140,8 @@ export async function explore(name: string | undefined, options: ExploreOptions,
     keys = await keysOf(reports, options.dtype, root)
   } else if (subject?.kind === 'kernel') keys = [subject.name]
   if (keys.length > 0) log(`reading ${keys.length} ${keys.length === 1 ? 'kernel' : 'kernels'}\n`)
-  const kernels = keys.length === 0 ? [] : await kernelViews(keys, options.specs, context)
+  // nvcc takes seconds a text: it is asked of one kernel, and not of all that plans launch.
+  const kernels = keys.length === 0 ? [] : await kernelViews(keys, options.specs, context, subject?.kind === 'kernel')
   const bench = benchView(runs, reports, usualRatio)
   const [first] = reports
   const plan: PlanView | undefined =

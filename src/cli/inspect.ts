@@ -13,12 +13,13 @@ import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
-import { type BuildReport, installation, readBuildReport, searchManifests } from '../toolchain/index.js'
+import { installation, resourcesOf, searchManifests, type TextResources } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
 import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
 import { inspectPasses, type PassText } from './inspect_passes.js'
 import { knownHint } from './nearest.js'
+import { compileProgress } from './progress.js'
 
 export interface Inspection {
   readonly key: string
@@ -30,8 +31,9 @@ export interface Inspection {
   /** What the schedule cannot compute well, and what it costs. */
   readonly notes: readonly string[]
   readonly cuda: { readonly file: string; readonly text: string }
-  /** One entry per kernel and architecture; empty before a cuda build. */
-  readonly resources: BuildReport['kernels']
+  /** One entry per kernel and architecture, where they are known. */
+  readonly resources: TextResources['kernels']
+  readonly resourcesFrom: Omit<TextResources, 'kernels'>
 }
 
 /** Finds an instance by its key, or the first instance of an op by its name. @throws usage `inspect.kernel` naming what there is */
@@ -54,25 +56,35 @@ export async function inspect(name: string, options: { readonly specs?: string }
   return found.inspection
 }
 
-/** Several kernels, for one reading of the specs. @throws as `inspect` */
+/**
+ * Several kernels, for one reading of the specs.
+ * @param compile whether nvcc is asked for resources that nothing else knows
+ * @throws as `inspect`
+ */
 export async function inspectAll(
   names: readonly string[],
   specs: string | undefined,
-  { root }: Pick<CliContext, 'root'>,
+  context: CliContext,
+  compile = false,
 ): Promise<readonly Inspected[]> {
+  const { root, signal } = context
   const { manifest, folderOf } = await searchManifests(root)
   const entries = names.map((name) => findEntry(manifest.kernels, name))
-  const { generated, report: reportOf } = installation(root)
+  const { generated } = installation(root)
   const isShipped = ({ key }: KernelEntry): boolean => folderOf(key) !== generated[0]
   const kernels = await kernelsOf(entries, isShipped, root, specs)
-  const report = await readBuildReport(reportOf('cuda'))
+  const placed = entries.map((entry) => ({ entry, folder: folderOf(entry.key) }))
+  const found = await resourcesOf(placed, { root, compile, signal, onProgress: compileProgress(context) })
   return Promise.all(
-    entries.map(async (entry): Promise<Inspected> => {
+    entries.map(async (entry, at): Promise<Inspected> => {
       const kernel = kernels.get(entry.op)
       if (kernel === undefined) {
         throw usageError('inspect.stale', `no spec declares ${entry.op} any more`, { hint: 'run `heddle gen`' })
       }
       const file = join(folderOf(entry.key), entry.file)
+      const known = found[at]
+      if (known === undefined) throw new Error('internal: a kernel whose resources were not looked for')
+      const { kernels: resources, ...resourcesFrom } = known
       const inspection = {
         key: entry.key,
         source: kernel.source,
@@ -81,7 +93,8 @@ export async function inspectAll(
         schedules: entry.variants,
         notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
         cuda: { file, text: await readFile(file, 'utf8') },
-        resources: (report?.kernels ?? []).filter(({ source }) => source === entry.file),
+        resources,
+        resourcesFrom,
       }
       return { inspection, kernel }
     }),
@@ -147,7 +160,8 @@ function printInspection(found: Inspection): string {
   const schedules = found.schedules.map(({ kernel, schedule, when }) => `${kernel}: ${schedule} (${when})`)
   const resources = found.resources.map(
     (kernel) =>
-      `${kernel.kernel} ${kernel.arch}: ${kernel.registers} registers, ${kernel.sharedBytes} bytes shared, ` +
+      `${kernel.kernel} ${kernel.arch}: ${kernel.threads === undefined ? '' : `${kernel.threads} threads, `}` +
+      `${kernel.registers} registers, ${kernel.sharedBytes} bytes shared, ` +
       `${kernel.stackBytes} stack, ${kernel.spillStoreBytes + kernel.spillLoadBytes} spilled`,
   )
   return [
@@ -156,7 +170,7 @@ function printInspection(found: Inspection): string {
     section('schedule', schedules.join('\n')),
     ...(found.notes.length === 0 ? [] : [section('notes', found.notes.join('\n'))]),
     section(`cuda (${found.cuda.file})`, found.cuda.text),
-    section('ptxas', resources.join('\n') || 'not built for cuda: run `heddle build --target cuda`'),
+    section('ptxas', resources.join('\n') || `unknown: ${found.resourcesFrom.detail}`),
   ].join('\n')
 }
 

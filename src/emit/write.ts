@@ -5,6 +5,9 @@ import { dirname, join, relative, sep } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
 import type { GeneratedFiles } from './generate.js'
 
+/** What nvcc made of the text: kept beside it, by `heddle build --record`, and no part of what is generated. */
+export const recordFile = 'resources.jsonl'
+
 export interface WriteOptions {
   /** Compare only; write nothing. */
   readonly check?: boolean
@@ -19,7 +22,7 @@ export async function writeGenerated(
   files: GeneratedFiles,
   { check = false }: WriteOptions = {},
 ): Promise<{ readonly changed: readonly string[] }> {
-  const stale = (await listFiles(dir)).filter((path) => !files.has(path))
+  const stale = (await listFiles(dir)).filter((path) => path !== recordFile && !files.has(path))
   const changed: string[] = []
   for (const [path, text] of files) if ((await readText(join(dir, path))) !== text) changed.push(path)
   if (!check) {

@@ -2,6 +2,7 @@
 import type { Kernel } from '../ir/kernel.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
 import type { KernelView } from './model.js'
+import { occupancyOf } from './occupancy.js'
 
 /** What `heddle inspect` finds. */
 interface Inspected {
@@ -20,7 +21,9 @@ interface Inspected {
     readonly stackBytes: number
     readonly spillStoreBytes: number
     readonly spillLoadBytes: number
+    readonly threads?: number | undefined
   }[]
+  readonly resourcesFrom: KernelView['resourcesFrom']
 }
 
 interface Stage {
@@ -61,7 +64,7 @@ export function namesOf(kernel: Kernel | TemplateKernel): string[] {
 
 /** @param passes what each pass leaves, where the kernel goes through passes; its IR alone otherwise */
 export function kernelView(found: Inspected, names: readonly string[], passes: readonly Stage[] = []): KernelView {
-  const { key, source, body, ir, cuda, schedules, notes, resources } = found
+  const { key, source, body, ir, cuda, schedules, notes, resources, resourcesFrom } = found
   return {
     key,
     source: `${source.file}:${source.line}`,
@@ -71,13 +74,21 @@ export function kernelView(found: Inspected, names: readonly string[], passes: r
     names: [...names],
     schedules: schedules.map(({ kernel, schedule, when }) => ({ kernel, schedule, when })),
     notes: [...notes],
-    resources: resources.map(({ kernel, arch, registers, sharedBytes, stackBytes, spillStoreBytes, spillLoadBytes }) => ({
-      kernel,
-      arch,
-      registers,
-      sharedBytes,
-      stackBytes,
-      spillBytes: spillStoreBytes + spillLoadBytes,
-    })),
+    resources: resources.map(
+      ({ kernel, arch, registers, sharedBytes, stackBytes, spillStoreBytes, spillLoadBytes, threads = 0 }) => {
+        const occupancy = threads === 0 ? undefined : occupancyOf(arch, threads, registers, sharedBytes)
+        return {
+          kernel,
+          arch,
+          registers,
+          sharedBytes,
+          stackBytes,
+          spillBytes: spillStoreBytes + spillLoadBytes,
+          ...(threads === 0 ? {} : { threads }),
+          ...(occupancy === undefined ? {} : { occupancy: { ...occupancy, limitedBy: [...occupancy.limitedBy] } }),
+        }
+      },
+    ),
+    resourcesFrom: { ...resourcesFrom },
   }
 }

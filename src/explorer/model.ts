@@ -69,7 +69,7 @@ const kernel = z.strictObject({
   schedules: z.array(z.strictObject({ kernel: z.string(), schedule: z.string(), when: z.string() })),
   /** What the schedule says of costs that the body brings. */
   notes: names,
-  /** What the compiler reported; empty before a build for CUDA. */
+  /** What the compiler reported, where that is known. */
   resources: z.array(
     z.strictObject({
       kernel: z.string(),
@@ -78,8 +78,19 @@ const kernel = z.strictObject({
       sharedBytes: z.number(),
       stackBytes: z.number(),
       spillBytes: z.number(),
+      /** The most of a block, where they are known. */
+      threads: z.number().optional(),
+      /** Of the GPUs whose limits are known: blocks of a multiprocessor, its warps that they are (1 is all), and what allows no more. */
+      occupancy: z.strictObject({ blocks: z.number(), share: z.number(), limitedBy: names }).optional(),
     }),
   ),
+  resourcesFrom: z.strictObject({
+    from: z.enum(['record', 'build', 'nvcc', 'unknown']),
+    /** The compiler; or why nothing is known. */
+    detail: z.string(),
+    /** Whether launches may give blocks more shared memory, so that there is room for fewer. */
+    dynamicShared: z.boolean(),
+  }),
 })
 
 const summary = z.strictObject({

@@ -1,18 +1,33 @@
 /**
- * Holds every CUDA text against the compiler without building a library: whether it compiles, without a warning, and whether its kernels spill. A
- * whole build takes twice as long, for the host's side, the PTX and a second architecture of texts that say the same for both. Runs for
- * `heddle build --check`, which is how CI looks at CUDA.
+ * Holds CUDA texts against the compiler without building a library: whether each compiles, without a warning, whether its kernels spill, and
+ * whether one reads or releases before it has waited.
+ * What a committed record says at a text's digest was looked at before, so only a part of those texts is compiled again, and must come out
+ * as recorded; another part at each commit. Runs for `heddle build --check`, which is how CI looks at CUDA.
  */
+import { basename } from 'node:path'
+import { usageError } from '../errors.js'
+import { findNvcc, requireNvcc } from './compilers.js'
 import { sha256 } from './hash.js'
 import { readSources } from './kernels.js'
 import { type BuildProgress, type BuiltObject, compileFiles } from './objects.js'
 import { cacheFolder, packageRoot } from './paths.js'
-import { recipeFor } from './recipe.js'
-import { keyFiles, type SourceFile } from './sources.js'
+import { runTool } from './process.js'
+import { type Recipe, recipeFor } from './recipe.js'
+import { placeOf, type RecordedText, readRecord, shortKey, writeRecord } from './record.js'
+import { type HeldRecord, holdRecord, refuseDifferent, refuseStale } from './record_check.js'
+import { refuseEarly } from './sass.js'
+import { type KeyedFile, keyFiles, type SourceFile } from './sources.js'
+import { unitsOf } from './units.js'
 
 export interface CheckTextsOptions {
   /** Folder of the generated text. */
   readonly generated: string
+  /** Only texts of instances with such a key, each of them compiled. */
+  readonly filter?: RegExp | undefined
+  /** Brings the record up to date with what nvcc says, instead of refusing one that is not. */
+  readonly record?: boolean | undefined
+  /** Which part of the recorded texts is compiled all the same; by default the one that the commit's files draw. */
+  readonly sample?: number | 'all' | undefined
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
   /** Compilers at a time; defaults to the number of cores. */
@@ -20,42 +35,131 @@ export interface CheckTextsOptions {
 }
 
 export interface CheckedTexts {
-  /** By architecture, how many texts were compiled for it. */
+  /** By architecture, how many texts were looked at: compiled, or found in the record. */
   readonly texts: Readonly<Record<string, number>>
-  /** Kernels that ptxas reported on. */
-  readonly kernels: number
-  /** Texts that were compiled now and not found in the cache. */
+  /** How many of them nvcc compiled, now or into the cache. */
   readonly compiled: number
+  /** Kernels of those. */
+  readonly kernels: number
+  /** How the record is: `other` is that of another nvcc, `untried` one that no nvcc was there to try. */
+  readonly record: 'none' | 'other' | 'untried' | 'tried' | 'written'
 }
 
+/** Parts of the recorded texts, one of which is compiled at each check. */
+export const samples = 8
+
+/** The architecture that every text is looked at on; on it, kernels may start before the launches in front of them are complete. */
+const mostChecked = '90'
+
+/** Texts by the architecture, such as `90`, that they are looked at on. */
+type Chosen = ReadonlyMap<string, readonly SourceFile[]>
+
 /**
- * Compiles every text for sm_90, whose products have code of their own, and one instance of each op for sm_80.
- * @throws usage `build.generated`; environment `toolchain.nvcc`, `cache.*`; finding `build.compile`, `build.spill`; the signal's reason
+ * Looks at every text for sm_90, whose products have code of their own, and at one instance of each op for sm_80. Without a record, and
+ * with another nvcc than the record's, all of them are compiled.
+ * @throws usage `build.generated`, `build.selection`, `build.check`; environment `toolchain.nvcc`, `cache.*`; finding `build.compile`, `build.spill`, `build.early`; finding `build.record`
+ * for a record that is not of these texts, or that says something else than nvcc; the signal's reason
  */
-export async function checkTexts({ generated, signal, onProgress, jobs }: CheckTextsOptions): Promise<CheckedTexts> {
+export async function checkTexts(options: CheckTextsOptions): Promise<CheckedTexts> {
+  const { generated, filter, record: writes = false, sample } = options
+  const chosen = await choose(generated, filter)
+  const texts = Object.fromEntries([...chosen].map(([architecture, { length }]) => [`sm_${architecture}`, length]))
+  const record = await readRecord(generated)
+  const nvcc = await findNvcc()
+  const isOther = nvcc !== undefined && record !== undefined && record.nvcc !== nvcc.version
+  if (isOther && writes && filter !== undefined) {
+    throw usageError('build.check', `the record is of ${record.nvcc}, and this is ${nvcc.version}`, {
+      hint: 'a record is of one nvcc: write it without --filter',
+    })
+  }
+  const held = record === undefined ? undefined : await holdRecord(record, chosen)
+  if (record !== undefined && held !== undefined && !writes) {
+    refuseStale(record, held, filter !== undefined)
+    if (nvcc === undefined) return { texts, compiled: 0, kernels: 0, record: 'untried' }
+  }
+  const isNew = held === undefined || isOther
+  const isWhole = isNew || sample === 'all' || (sample === undefined && filter !== undefined && !writes)
+  const part = isWhole ? undefined : (sample ?? (writes ? undefined : await drawnPart(generated, held)))
+  const built = await compileChosen(chosen, options, (recipe, files) => {
+    if (isWhole) return files
+    const sampled = part === undefined ? [] : partOf(recipe, files, part)
+    return files.filter((file) => sampled.includes(file) || held.stale.has(`${file.source} sm_${recipe.architecture}`))
+  })
+  const made = built.map(recorded)
+  if (writes) {
+    const lines = new Map([...(isNew ? [] : held.current), ...made.map((text) => [placeOf(text), text] as const)])
+    const others = filter === undefined || record === undefined ? [] : record.texts.filter((text) => !lines.has(placeOf(text)))
+    await writeRecord(generated, (nvcc ?? (await requireNvcc())).version, [...others, ...lines.values()])
+  } else if (!isNew) refuseDifferent(made, held)
+  return {
+    texts,
+    compiled: built.length,
+    kernels: built.reduce((sum, { resources }) => sum + resources.length, 0),
+    record: writes ? 'written' : isOther ? 'other' : isNew ? 'none' : 'tried',
+  }
+}
+
+async function choose(generated: string, filter: RegExp | undefined): Promise<Chosen> {
   const { files } = await readSources(generated)
-  const texts = files.filter(({ op }) => op !== undefined)
-  const some = oneOfEachOp(texts)
-  const total = texts.length + some.length
-  let before = 0
-  const compile = async (architecture: string, chosen: readonly SourceFile[]): Promise<readonly BuiltObject[]> => {
-    const recipe = await recipeFor('cuda', packageRoot(), { architecture, codeOnly: true })
-    const objects = await compileFiles(recipe, await keyFiles(recipe, chosen), {
+  const all = files.filter(({ op }) => op !== undefined)
+  const chosen = (of: readonly SourceFile[]) => of.filter(({ source }) => filter?.test(basename(source, '.cu')) ?? true)
+  if (chosen(all).length > 0 || all.length === 0)
+    return new Map([
+      [mostChecked, chosen(all)],
+      ['80', chosen(oneOfEachOp(all))],
+    ])
+  throw usageError('build.selection', 'no kernel is selected', { hint: 'kernels have names such as softmax__f32' })
+}
+
+/** Compiles what `which` leaves of the texts for each architecture. */
+async function compileChosen(
+  chosen: Chosen,
+  { signal, jobs, onProgress }: CheckTextsOptions,
+  which: (recipe: Recipe & { readonly architecture: string }, files: readonly KeyedFile[]) => readonly KeyedFile[],
+): Promise<readonly RecordedObject[]> {
+  const work = await Promise.all(
+    [...chosen].map(async ([architecture, files]) => {
+      const recipe = { ...(await recipeFor('cuda', packageRoot(), { architecture, codeOnly: true })), architecture }
+      return { recipe, files: which(recipe, await keyFiles(recipe, files)) }
+    }),
+  )
+  const total = work.reduce((sum, { files }) => sum + files.length, 0)
+  const built: RecordedObject[] = []
+  for (const { recipe, files } of work) {
+    const before = built.length
+    const objects = await compileFiles(recipe, files, {
       cache: cacheFolder(),
       signal,
       jobs,
       together: 'headers',
       onProgress: (progress) => onProgress?.({ ...progress, done: before + progress.done, total }),
     })
-    before += chosen.length
-    return objects
+    if (recipe.architecture === mostChecked) await refuseEarly(objects)
+    built.push(...objects.map((object) => ({ ...object, arch: `sm_${recipe.architecture}` })))
   }
-  const built = [...(await compile('90', texts)), ...(await compile('80', some))]
-  return {
-    texts: { sm_90: texts.length, sm_80: some.length },
-    kernels: built.reduce((sum, { resources }) => sum + resources.length, 0),
-    compiled: built.filter(({ made }) => made).length,
-  }
+  return built
+}
+
+type RecordedObject = BuiltObject & { readonly arch: string }
+
+const recorded = ({ source, arch, key, resources }: RecordedObject): RecordedText => ({
+  text: source,
+  arch,
+  key: shortKey(key),
+  resources,
+})
+
+/** Whole units, as all texts together would be compiled: a part of each costs less than its share of texts. */
+const partOf = (recipe: Recipe, files: readonly KeyedFile[], part: number): readonly KeyedFile[] =>
+  unitsOf(recipe, files, 'headers')
+    .filter((_, at) => at % samples === part % samples)
+    .flat()
+
+/** The part that this commit's files draw; outside of a repository, the one that the texts draw. The same commit draws the same. */
+async function drawnPart(generated: string, { keys }: HeldRecord): Promise<number> {
+  const { exitCode, stdout } = await runTool('git', ['rev-parse', 'HEAD^{tree}'], { cwd: generated })
+  const digest = sha256(exitCode === 0 ? stdout.trim() : keys.map(({ key }) => key).join())
+  return Number.parseInt(digest.slice(0, 8), 16) % samples
 }
 
 /** One file of each op: which one is drawn by the op's name, so that every type and size is met with some op. */

@@ -1,5 +1,5 @@
 /** Finding compilers and asking their versions. Each finder returns undefined when there is none; `require*` say so as an error. */
-import { access, constants } from 'node:fs/promises'
+import { access, constants, stat } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { environmentError } from '../errors.js'
 import { runTool } from './process.js'
@@ -26,14 +26,25 @@ export async function which(name: string): Promise<string | undefined> {
   return undefined
 }
 
+/** What executables said of their versions, by the state of their files: starting one takes longer than all else of a question. */
+const versions = new Map<string, Promise<string>>()
+
+/** What `--version` prints; nothing of what cannot run. */
+async function versionOf(path: string): Promise<string> {
+  const { dev, ino, size, mtimeMs } = await stat(path)
+  const key = [path, dev, ino, size, mtimeMs].join()
+  const asked = versions.get(key) ?? runTool(path, ['--version']).then(({ exitCode, stdout }) => (exitCode === 0 ? stdout : ''))
+  versions.set(key, asked)
+  return asked
+}
+
 async function probe(candidates: readonly (string | undefined)[], line: RegExp): Promise<Compiler | undefined> {
   for (const candidate of candidates) {
     if (candidate === undefined || candidate === '') continue
     const path = await which(candidate)
     if (path === undefined) continue
-    const { exitCode, stdout } = await runTool(path, ['--version'])
-    const version = stdout.split('\n').find((text) => line.test(text))
-    if (exitCode === 0 && version !== undefined) return { path, version: version.trim() }
+    const version = (await versionOf(path)).split('\n').find((text) => line.test(text))
+    if (version !== undefined) return { path, version: version.trim() }
   }
   return undefined
 }

@@ -3,13 +3,13 @@
  * objects it was linked from, so a program that asks for the same kernels again loads the same file. Where the last whole build holds
  * the same objects, its library serves.
  */
-import { readFile, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { KernelEntry } from '../emit/manifest.js'
 import { registryText } from '../emit/registry.js'
 import { findingError, HeddleError } from '../errors.js'
 import { cached } from './cache.js'
-import { canonicalJson, sha256 } from './hash.js'
+import { canonicalJson, fileDigest, sha256 } from './hash.js'
 import { installation } from './installation.js'
 import { type BuiltObject, type CompileOptions, compileFiles } from './objects.js'
 import { cacheFolder, packageRoot, type Target } from './paths.js'
@@ -86,8 +86,7 @@ async function wholeBuild(root: string, target: Target): Promise<WholeBuild | un
   const { library, report: reportPath } = installation(root)
   const report = await readBuildReport(reportPath(target)).catch(() => undefined)
   if (report === undefined) return undefined
-  const content = await readFile(library(target)).catch(() => undefined)
-  return content !== undefined && sha256(content) === report.library.digest ? { path: library(target), report } : undefined
+  return (await fileDigest(library(target))) === report.library.digest ? { path: library(target), report } : undefined
 }
 
 /**

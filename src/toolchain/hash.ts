@@ -1,9 +1,24 @@
 /** Content hashes: what a cache entry is found by. File times never matter. */
 import { createHash } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 export const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex')
+
+const known = new Map<string, string>()
+
+/** The hash of a file, read once while its state stays the same; undefined where it cannot be read. For large files that are asked for often. */
+export async function fileDigest(path: string): Promise<string | undefined> {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = await stat(path)
+    const key = [path, dev, ino, size, mtimeMs, ctimeMs].join()
+    const digest = known.get(key) ?? sha256(await readFile(path))
+    known.set(key, digest)
+    return digest
+  } catch {
+    return undefined
+  }
+}
 
 type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
 

@@ -13,3 +13,4 @@ export { cacheFolder, outputs, packageRoot, type Target, targets } from './paths
 export { runTool } from './process.js'
 export { architectureOn } from './recipe.js'
 export { type BuildReport, readBuildReport } from './report.js'
+export { resourcesOf, type TextResources } from './text_resources.js'

@@ -9,6 +9,7 @@ import { basename, join } from 'node:path'
 import pLimit from 'p-limit'
 import { findingError, HeddleError } from '../errors.js'
 import { cached } from './cache.js'
+import { threadsOf } from './cubin.js'
 import { firstLines, runTool } from './process.js'
 import { type KernelResources, parsePtxas } from './ptxas.js'
 import { compileArguments, type Recipe } from './recipe.js'
@@ -44,6 +45,8 @@ export interface CompileOptions {
   readonly jobs?: number | undefined
   /** Whose texts are compiled together, for builds of all of them; each by itself by default. */
   readonly together?: Sharing | undefined
+  /** What becomes of kernels that spill: an error, unless somebody wants to look at them. */
+  readonly spills?: 'refused' | 'reported' | undefined
 }
 
 /**
@@ -97,18 +100,18 @@ export async function compileFiles(
     built.sort((a, b) => (places.get(a.path) ?? 0) - (places.get(b.path) ?? 0)),
     signal,
   )
-  refuseSpills(objects)
+  if (options.spills !== 'reported') refuseSpills(objects)
   return objects
 }
 
 /** Kernels by names that a reader knows: all symbols of a build are read at once. */
 async function named(objects: readonly BuiltObject[], signal: AbortSignal | undefined): Promise<readonly BuiltObject[]> {
-  const symbols = objects.flatMap(({ resources }) => resources.map(({ kernel }) => kernel))
-  if (symbols.length === 0) return objects
+  const symbols = objects.map(({ resources }) => resources.map(({ kernel }) => kernel))
+  if (symbols.flat().length === 0) return objects
   const names = await readableNames(symbols, signal)
-  return objects.map(({ resources, ...object }) => ({
+  return objects.map(({ resources, ...object }, at) => ({
     ...object,
-    resources: resources.map((each) => ({ ...each, kernel: names.get(each.kernel) ?? each.kernel })),
+    resources: resources.map((each) => ({ ...each, kernel: names[at]?.get(each.kernel) ?? each.kernel })),
   }))
 }
 
@@ -158,7 +161,12 @@ async function compile(
     signal,
     onWait: () => onWait?.(first.source),
   })
-  const resources = resourcesByFile(files, parsePtxas(await readFile(join(folder, 'stderr.txt'), 'utf8')))
+  const reported = parsePtxas(await readFile(join(folder, 'stderr.txt'), 'utf8'))
+  const threads = recipe.isCode ? threadsOf(await readFile(join(folder, 'object.o'))) : new Map<string, number>()
+  const resources = resourcesByFile(
+    files,
+    reported.map((each) => ({ ...each, threads: threads.get(each.kernel) })),
+  )
   return files.map((file, at) => ({ ...file, object: join(folder, 'object.o'), made, resources: resources[at] ?? [] }))
 }
 

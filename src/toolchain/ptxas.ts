@@ -9,7 +9,10 @@ export interface KernelResources {
   readonly spillStoreBytes: number
   readonly spillLoadBytes: number
   readonly stackBytes: number
+  /** Static: a launch may add more. */
   readonly sharedBytes: number
+  /** The most that a block may have; known of machine code that nothing is wrapped around. */
+  readonly threads?: number | undefined
 }
 
 const number = (text: string, pattern: RegExp): number => Number(pattern.exec(text)?.[1] ?? 0)

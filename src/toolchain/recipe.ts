@@ -12,6 +12,8 @@ export const architectures = ['80', '90a'] as const
 export interface Recipe {
   readonly target: Target
   readonly compiler: Compiler
+  /** Whether its objects are machine code of one architecture and nothing else. */
+  readonly isCode: boolean
   /** Folders searched for quoted includes. */
   readonly include: readonly string[]
   /** By the names of the headers a file reaches. */
@@ -79,10 +81,9 @@ export interface RecipeOptions {
   readonly lineInfo?: boolean | undefined
   /** Machine code of the one architecture and nothing to launch it with: what a check of texts looks at. */
   readonly codeOnly?: boolean | undefined
+  /** Stands in for the nvcc of this machine, which may have none: keys of what another one made. */
+  readonly nvcc?: Compiler | undefined
 }
-
-/** In the place of `-c`. */
-const machineCode = '-cubin'
 
 /**
  * Host code only launches, and is optimised accordingly. A library for all architectures is stored as it is: an archive compresses
@@ -98,7 +99,7 @@ function cudaFlags({ architecture, lineInfo = false, codeOnly = false }: RecipeO
     ...['-Xcompiler', '-fPIC,-O1'],
     ...['-Xptxas', '-v'],
     ...['-Werror', 'all-warnings'],
-    ...(codeOnly ? [machineCode] : []),
+    ...(codeOnly ? ['-cubin'] : []),
   ]
 }
 
@@ -124,6 +125,7 @@ export async function recipeFor(target: Target, packageRoot: string, options: Re
     return {
       target,
       compiler,
+      isCode: false,
       include,
       compileFlags: () => flags,
       linkFlags: ['-shared', ...hostRuntime],
@@ -132,7 +134,8 @@ export async function recipeFor(target: Target, packageRoot: string, options: Re
   }
   return {
     target,
-    compiler: await requireNvcc(),
+    compiler: options.nvcc ?? (await requireNvcc()),
+    isCode: options.codeOnly === true,
     include,
     compileFlags: cudaFlags(options),
     linkFlags: ['-shared', ...hostRuntime.flatMap((flag) => ['-Xcompiler', `"${flag}"`])],
@@ -147,7 +150,7 @@ export function compileArguments(recipe: Recipe, source: string, headers: readon
     ...(recipe.target === 'simt' ? ['-x', 'c++'] : []),
     ...flags,
     ...recipe.include.flatMap((folder) => ['-I', folder]),
-    ...(flags.includes(machineCode) ? [] : ['-c']),
+    ...(recipe.isCode ? [] : ['-c']),
     source,
     '-o',
     object,

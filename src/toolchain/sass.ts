@@ -3,6 +3,9 @@
  * complete: what such a kernel loads before it has waited must be constant, and it lets others start only when its own wait is over.
  * The source says so, but compilers move loads. Read from cubins as they are, since the disassembler is no part of every toolkit.
  */
+import { readFile } from 'node:fs/promises'
+import { findingError } from '../errors.js'
+import { sectionsOf } from './cubin.js'
 import { plainName } from './symbol.js'
 
 /** A kernel that loads or releases too early, and what it does. */
@@ -10,9 +13,6 @@ export interface OrderFault {
   readonly kernel: string
   readonly fault: string
 }
-
-/** ELF's numbers for CUDA. */
-const elf = { magic: 0x464c457f, machineAt: 0x12, cuda: 190, sectionsAt: 0x28, countsAt: 0x3a }
 
 /** Instructions have 16 bytes; the low 12 bits of the first word are the operation, from sm_70 on. */
 const instructionBytes = 16
@@ -34,6 +34,25 @@ export function earlyAccesses(cubin: Uint8Array): OrderFault[] {
   })
 }
 
+/**
+ * Refuses machine code for sm_90 that does something too early.
+ * @param objects cubins, of which files that were compiled together have one
+ * @throws finding `build.early`
+ */
+export async function refuseEarly(objects: readonly { readonly source: string; readonly object: string }[]): Promise<void> {
+  const sources = new Map<string, string[]>()
+  for (const { source, object } of objects) sources.set(object, [...(sources.get(object) ?? []), source])
+  const faults: string[] = []
+  for (const [object, files] of sources) {
+    const early = earlyAccesses(await readFile(object))
+    faults.push(...early.map(({ kernel, fault }) => `${kernel} (${files.join(' or ')}): ${fault}`))
+  }
+  if (faults.length === 0) return
+  throw findingError('build.early', faults.join('\n'), {
+    hint: 'a kernel that may start early waits (heddle::begin_kernel) before it reads what another launch writes',
+  })
+}
+
 /** The kernels of a cubin, by their plain names. @throws when the bytes are no cubin */
 export const kernelsOf = (cubin: Uint8Array): string[] => codeSections(cubin).map(({ kernel }) => kernel)
 
@@ -52,30 +71,7 @@ function faultOf(code: DataView): string | undefined {
 }
 
 function codeSections(cubin: Uint8Array): { readonly kernel: string; readonly code: DataView }[] {
-  const file = new DataView(cubin.buffer, cubin.byteOffset, cubin.byteLength)
-  if (cubin.byteLength < 64 || file.getUint32(0, true) !== elf.magic || file.getUint16(elf.machineAt, true) !== elf.cuda) {
-    throw new Error('internal: not a cubin')
-  }
-  const start = Number(file.getBigUint64(elf.sectionsAt, true))
-  const [size, count, names] = [0, 2, 4].map((offset) => file.getUint16(elf.countsAt + offset, true))
-  const section = (i: number) => {
-    const at = start + i * (size ?? 0)
-    return {
-      name: file.getUint32(at, true),
-      offset: Number(file.getBigUint64(at + 24, true)),
-      bytes: Number(file.getBigUint64(at + 32, true)),
-    }
-  }
-  const text = section(names ?? 0).offset
-  const nameAt = (at: number): string => {
-    const end = cubin.indexOf(0, at)
-    return new TextDecoder().decode(cubin.subarray(at, end))
-  }
-  return Array.from({ length: count ?? 0 }, (_, i) => section(i)).flatMap(({ name, offset, bytes }) => {
-    const called = nameAt(text + name)
-    if (!called.startsWith('.text.')) return []
-    return [
-      { kernel: plainName(called.slice('.text.'.length)), code: new DataView(file.buffer, file.byteOffset + offset, bytes) },
-    ]
-  })
+  return sectionsOf(cubin).flatMap(({ name, data }) =>
+    name.startsWith('.text.') ? [{ kernel: plainName(name.slice('.text.'.length)), code: data }] : [],
+  )
 }

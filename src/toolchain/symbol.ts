@@ -1,6 +1,6 @@
 /**
  * Kernel names as a reader knows them, from the mangled symbols that ptxas reports, by the demangler that comes with every compiler.
- * Two kernels never get one name: template arguments are kept whole, and what no tool can read stays mangled.
+ * Two kernels of a file never get one name: template arguments are kept whole, and what no tool can read stays mangled.
  */
 import { which } from './compilers.js'
 import { runTool } from './process.js'
@@ -11,19 +11,28 @@ const demanglers = ['c++filt', 'cu++filt']
 /** Symbols of one call: an argument list has its limit. */
 const batch = 1000
 
-/** What every kernel's name would begin with. */
+/** What the name of every kernel of a file would have in it. */
 const commonScopes =
-  /\b(?:heddle|instance_of_\w+|\(anonymous namespace\)|_GLOBAL__N_\w*)::|(?:\(anonymous namespace\)|<unnamed>)::/g
+  /\b(?:heddle|instance_of_\w+|slots_of_\w+|\(anonymous namespace\)|_GLOBAL__N_\w*)::|(?:\(anonymous namespace\)|<unnamed>)::/g
 
 /** CUDA's demangler writes the type before each value: `(int)3`, `(bool)1`. */
 const typedValue = /\((bool|(?:unsigned )?(?:char|short|int|long|long long))\)(-?\d+)/g
 
 /**
- * The name of each symbol: `_ZN6heddle4keptIN6heddle4WarpILi4EEELi1EEEvPf` is `kept<Warp<4>, 1>`. On a machine without a demangler, and
- * for what is no mangled name, the symbol itself.
+ * The name of each symbol, by files: `_ZN6heddle4keptIN6heddle4WarpILi4EEELi1EEEvPf` is `kept<Warp<4>, 1>`. On a machine without a
+ * demangler, and for what is no mangled name, the symbol itself.
+ * @param files the symbols of each; names differ within a file
  * @throws the signal's reason when it aborts
  */
-export async function readableNames(symbols: readonly string[], signal?: AbortSignal): Promise<ReadonlyMap<string, string>> {
+export async function readableNames(
+  files: readonly (readonly string[])[],
+  signal?: AbortSignal,
+): Promise<readonly ReadonlyMap<string, string>[]> {
+  const names = await shortNames(files.flat(), signal)
+  return files.map((symbols) => distinct(new Map(symbols.map((symbol) => [symbol, names.get(symbol) ?? symbol]))))
+}
+
+async function shortNames(symbols: readonly string[], signal: AbortSignal | undefined): Promise<ReadonlyMap<string, string>> {
   const mangled = [...new Set(symbols)].filter((symbol) => symbol.startsWith('_Z'))
   const names = new Map(symbols.map((symbol) => [symbol, symbol]))
   const tools = await Promise.all(demanglers.map(which))
@@ -36,12 +45,13 @@ export async function readableNames(symbols: readonly string[], signal?: AbortSi
     if (exitCode === 0 && lines.length === asked.length)
       for (const [i, symbol] of asked.entries()) names.set(symbol, short(lines[i] ?? symbol))
   }
-  return distinct(names)
+  return names
 }
 
 const short = (name: string): string =>
   name
     .replace(commonScopes, '')
+    .replaceAll('> >', '>>')
     .replace(typedValue, (_, type: string, value: string) => (type === 'bool' ? String(value !== '0') : value))
 
 /** Where leaving scopes out made two names one, both symbols keep what tells them apart. */

@@ -102,7 +102,13 @@ export function findTrespass(before: Uint8Array, after: Uint8Array, outputs: rea
   const inside = (byte: number, list: readonly Placed[]) =>
     list.find(({ offset, bytes }) => byte >= offset && byte < offset + bytes)
   for (let byte = 0; byte < before.length; byte++) {
-    if (before[byte] === after[byte] || inside(byte, outputs) !== undefined) continue
+    if (before[byte] === after[byte]) continue
+    const output = inside(byte, outputs)
+    if (output !== undefined) {
+      // All of it may change.
+      byte = output.offset + output.bytes - 1
+      continue
+    }
     const input = inside(byte, placed)
     if (input !== undefined) return `input ${input.buffer.name} was overwritten at byte ${byte - input.offset}`
     const near = placed.findLast(({ offset }) => offset <= byte)

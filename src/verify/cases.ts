@@ -161,7 +161,7 @@ export function inputsOf({ name, entry, dims, draw }: KernelCase): Readonly<Reco
       const shape = buffer.dims.map((dim) => dims[dim] ?? 1)
       const special = rule.inputs[buffer.name]
       const length = shape.reduce((product, extent) => product * extent, 1)
-      const drawn = special?.({ next, value, dims, shape }) ?? Float64Array.from({ length }, () => value(next))
+      const drawn = special?.({ next, value, dims, shape }) ?? new Float64Array(length).map(() => value(next))
       return [buffer.name, { data: roundTo(buffer.dtype, drawn), shape }]
     }),
   )

@@ -32,12 +32,22 @@ describe('usage', () => {
 
   test.each([
     [[], '--check is for CUDA texts'],
-    [['--target', 'cuda', '--architecture', 'sm_80'], '--check looks at all texts, and --architecture chooses'],
-    [['--target', 'cuda', '--filter', 'add'], '--check looks at all texts, and --filter chooses'],
+    [['--target', 'cuda', '--architecture', 'sm_80'], '--check takes --filter, and not --architecture'],
   ])('a check of texts beside %j is refused', async (options, message) => {
     const { exitCode, log } = await heddle(['build', '--check', ...options], empty)
     expect(exitCode).toBe(2)
     expect(log).toBe(`error[build.check]: ${message}\nhint: heddle build --target cuda --check\n`)
+  })
+
+  test.each([
+    [['--record'], 'build.check', '--record is for --check'],
+    [['--check', '--sample', '8'], 'cli.usage', 'Expected a part from 0 to 7, or all.'],
+    [['--check', '--target', 'cuda', '--filter', 'no_such_kernel'], 'build.selection', 'no kernel is selected'],
+  ])('a build with %j is refused', async (options, code, message) => {
+    const { exitCode, log } = await heddle(['build', ...options], empty)
+    expect(exitCode).toBe(2)
+    expect(log).toContain(`error[${code}]`)
+    expect(log).toContain(message)
   })
 
   test('help and version are results', async () => {

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { writeGenerated } from '../../src/emit/write.js'
+import { recordFile, writeGenerated } from '../../src/emit/write.js'
 
 let dir: string
 beforeEach(async () => {
@@ -38,6 +38,14 @@ describe('writing generated files', () => {
     expect(await write()).toEqual(['cuda/a.cu', 'old/b.cu'])
     expect(await readFile(join(dir, 'generated/cuda/a.cu'), 'utf8')).toBe('a\n')
     expect(await listing()).not.toContain('old/b.cu')
+  })
+
+  it('leaves what nvcc made of the text', async () => {
+    await write()
+    await writeFile(join(dir, 'generated', recordFile), '{}\n')
+    expect(await write({ check: true })).toEqual([])
+    expect(await write()).toEqual([])
+    expect(await listing()).toContain(recordFile)
   })
 
   it('only compares under check', async () => {

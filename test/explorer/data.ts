@@ -92,7 +92,14 @@ const norm = (): ExplorerData['kernels'][number] => {
     '  let variance: f32 = sum1 / toFloat(n)',
     '  y[m1, c3] = (v[c3] - mean) * rsqrt(variance + eps) * gamma[c3] + beta[c3] for c3 < n',
   ]
-  const resource = { kernel: 'layer_norm_kept<WarpTeam<32, 4>, 4>', arch: 'sm_90', registers: 64, sharedBytes: 0, stackBytes: 0 }
+  const resource = {
+    kernel: 'layer_norm_kept<WarpTeam<32, 4>, 4>',
+    arch: 'sm_90',
+    threads: 128,
+    registers: 64,
+    sharedBytes: 0,
+    stackBytes: 0,
+  }
   return kernelView(
     {
       key: 'layer_norm__f16',
@@ -105,6 +112,7 @@ const norm = (): ExplorerData['kernels'][number] => {
       ],
       notes: ['a note on what it costs'],
       resources: [{ ...resource, spillStoreBytes: 0, spillLoadBytes: 0 }],
+      resourcesFrom: { from: 'record', detail: 'release 13.0', dynamicShared: false },
     },
     ['x', 'gamma', 'beta', 'y', 'eps', 'v', 'sum0', 'mean', 'sum1', 'variance'],
     [

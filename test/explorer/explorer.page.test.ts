@@ -100,6 +100,9 @@ describe.skipIf(installed === undefined)('what one does', () => {
     await page.setViewportSize({ width: 1280, height: 900 })
     await open('graph.html', pageHtml(graphPage()))
     await show('kernel')
+    // 64 registers of 128 threads: 8 warps in each quarter of a multiprocessor's registers, which are 8 of these blocks.
+    const cells = page.locator('tr', { hasText: 'layer_norm_kept<' }).locator('td')
+    expect((await cells.allTextContents()).slice(1)).toEqual(['sm_90', '128', '64', '0', '0', '0', '8', '50.0 %, by registers'])
     await page.locator('.line', { hasText: 'const variance = sum(' }).hover()
     const lit = await page.evaluate(kin)
     expect(lit).toContain('let variance: f32 = sum1 / toFloat(n)')

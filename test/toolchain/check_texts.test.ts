@@ -1,12 +1,21 @@
 /** What a check of CUDA texts compiles, for which architecture, and that it finds what does not compile and what spills. */
-import { readdir, readFile, rm } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect, test, vi } from 'vitest'
-import { checkTexts, oneOfEachOp } from '../../src/toolchain/check_texts.js'
+import { recordFile } from '../../src/emit/write.js'
+import { checkTexts, oneOfEachOp, samples } from '../../src/toolchain/check_texts.js'
 import { cacheFolder } from '../../src/toolchain/index.js'
-import { type TestProject, testProject } from './project.js'
+import { readRecord } from '../../src/toolchain/record.js'
+import { projectWithNvcc } from './fake_nvcc.js'
+import type { TestProject } from './project.js'
 
 let project: TestProject
+
+const held = async (texts: Readonly<Record<string, string>> = kernels, code?: Parameters<typeof projectWithNvcc>[1]) => {
+  const made = await projectWithNvcc(texts, code)
+  project = made.project
+  return made
+}
 
 afterEach(async () => {
   vi.unstubAllEnvs()
@@ -14,61 +23,132 @@ afterEach(async () => {
 })
 
 const kernels = Object.fromEntries(
-  ['one', 'two', 'three'].flatMap((op) => ['f16', 'f32'].map((type) => [`${op}__${type}`, `int ${op}_${type};\n`])),
+  ['one', 'two', 'three'].flatMap((op) => ['f16', 'f32'].map((type) => [`${op}__${type}`, `int ${op}__${type};\n`])),
 )
 
-/** Keeps what it is asked for and the text it is given; refuses texts with WRONG, and says that those with SPILL spill on sm_80. */
-const nvcc = `[ "$1" = --version ] && { echo "fake 1.0, release 1"; exit 0; }
-for last; do case "$last" in *.cu) source=$last;; esac; done
-grep -q WRONG "$source" && { echo "error: this is wrong" >&2; exit 1; }
-case "$*" in *sm_80*) arch=sm_80;; *) arch=sm_90;; esac
-stores=0; [ $arch = sm_80 ] && grep -q SPILL "$source" && stores=8
-cat >&2 <<END
-ptxas info    : Compiling entry function '_Z4spinv' for '$arch'
-ptxas info    : Function properties for _Z4spinv
-    0 bytes stack frame, $stores bytes spill stores, $stores bytes spill loads
-ptxas info    : Used 32 registers
-END
-{ echo "$*"; cat "$source"; } > "$last"`
-
-const check = async (texts: Readonly<Record<string, string>>) => {
-  project = await testProject(texts)
-  vi.stubEnv('HEDDLE_NVCC', await project.script('nvcc', nvcc))
-  return checkTexts({ generated: join(project.root, 'generated') })
-}
-
 /** What was compiled, one text a compiler that ran. */
-async function compiled(): Promise<readonly string[]> {
+async function runs(): Promise<readonly string[]> {
   const objects = join(cacheFolder(), 'objects')
-  const folders = (await readdir(objects)).filter((name) => !name.startsWith('.'))
-  return Promise.all(folders.map((name) => readFile(join(objects, name, 'object.o'), 'utf8')))
+  const folders = (await readdir(objects).catch(() => [])).filter((name) => !name.startsWith('.'))
+  return Promise.all(folders.map((name) => readFile(join(objects, name, 'stderr.txt'), 'utf8')))
 }
 
-test('every text is compiled for sm_90, one instance of each op for sm_80, to machine code alone', async () => {
-  expect(await check(kernels)).toEqual({ texts: { sm_90: 6, sm_80: 3 }, kernels: 2, compiled: 9 })
-  const runs = await compiled()
-  expect(runs).toHaveLength(2)
-  const count = (text: string, what: RegExp) => [...text.matchAll(what)].length
-  for (const run of runs) {
+const count = (text: string, what: RegExp) => [...text.matchAll(what)].length
+
+test('without a record, every text is compiled for sm_90, one instance of each op for sm_80, to machine code alone', async () => {
+  const { generated } = await held()
+  expect(await checkTexts({ generated })).toEqual({ texts: { sm_90: 6, sm_80: 3 }, kernels: 9, compiled: 9, record: 'none' })
+  const texts = await runs()
+  expect(texts).toHaveLength(2)
+  for (const run of texts) {
     expect(run).toContain(' -cubin ')
     expect(run).not.toContain(' -c ')
     expect(count(run, /^int /gm)).toBe(run.includes('code=sm_90a') ? 6 : 3)
   }
-  for (const op of ['one', 'two', 'three']) expect(count(runs.join(), new RegExp(`^int ${op}_`, 'gm'))).toBe(3)
+  for (const op of ['one', 'two', 'three']) expect(count(texts.join(), new RegExp(`^int ${op}__`, 'gm'))).toBe(3)
 })
 
 test('a text that does not compile is told from the others of its unit', async () => {
-  await expect(check({ ...kernels, four__f16: 'WRONG\n' })).rejects.toMatchObject({
+  const { generated } = await held({ ...kernels, four__f16: 'WRONG\n' })
+  await expect(checkTexts({ generated, record: true })).rejects.toMatchObject({
     code: 'build.compile',
     message: expect.stringMatching(/^1 of 7 files do not compile\nop four: nvcc refused .*four__f16\.cu/),
   })
 })
 
-test('a spill on either architecture is found', async () => {
-  await expect(check({ four__f16: 'SPILL\n' })).rejects.toMatchObject({
-    code: 'build.spill',
-    message: expect.stringContaining('(cuda/four__f16.cu) spills on sm_80: 8 bytes stored'),
+test('a spill on either architecture is found, and never recorded, nor believed of a record', async () => {
+  const { generated } = await held({ four__f16: 'int four__f16;\n// SPILL\n' })
+  const spill = { code: 'build.spill', message: expect.stringContaining('(cuda/four__f16.cu) spills on sm_80: 8 bytes stored') }
+  await expect(checkTexts({ generated, record: true })).rejects.toMatchObject(spill)
+  expect(await readRecord(generated)).toBeUndefined()
+  await project.write('generated/cuda/four__f16.cu', 'int four__f16;\n')
+  await checkTexts({ generated, record: true })
+  await change(generated, (line) => line.replace('["spin",0,32,16]', '["spin",0,32,16,0,8,8]'))
+  await expect(checkTexts({ generated })).rejects.toMatchObject(spill)
+})
+
+test('what loads before it has waited is found in machine code, and never recorded', async () => {
+  const [wait, load] = [0x82e, 0x981]
+  const { generated } = await held({ a__f16: 'int a__f16;\n' }, { _Z4spinv: [wait, load], _Z5earlyv: [load, wait] })
+  await expect(checkTexts({ generated, record: true })).rejects.toMatchObject({
+    code: 'build.early',
+    message: expect.stringMatching(/^early \(cuda\/a__f16\.cu\): instruction 0 loads what may change before the first wait$/),
   })
+  expect(await readRecord(generated)).toBeUndefined()
+})
+
+/** Changes the lines of a record. */
+async function change(generated: string, how: (line: string) => string): Promise<void> {
+  const file = join(generated, recordFile)
+  await writeFile(file, (await readFile(file, 'utf8')).split('\n').map(how).join('\n'))
+}
+
+test('what the record knows is compiled in part, all of it in eight checks, and what it says otherwise is found there', async () => {
+  const { generated } = await held(many)
+  expect(await checkTexts({ generated, record: true })).toMatchObject({ compiled: 80, record: 'written' })
+  const whole = { texts: { sm_90: 40, sm_80: 40 }, record: 'tried' }
+  const parts: number[] = []
+  for (let sample = 0; sample < samples; sample++) {
+    const found = await checkTexts({ generated, sample })
+    expect(found).toMatchObject(whole)
+    parts.push(found.compiled)
+  }
+  expect(parts.reduce((sum, part) => sum + part)).toBe(80)
+  expect(Math.max(...parts)).toBeLessThan(80 / 2)
+  expect(await checkTexts({ generated, sample: 'all' })).toMatchObject({ ...whole, compiled: 80 })
+  // The part that is compiled unasked is the same at the same texts.
+  expect(parts).toContain((await checkTexts({ generated })).compiled)
+
+  await change(generated, (line) => (line.includes('op7__f32.cu","arch":"sm_90') ? line.replace(',32,', ',31,') : line))
+  const found = await Promise.allSettled(parts.map((_, sample) => checkTexts({ generated, sample })))
+  const refused = found.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+  expect(refused).toMatchObject([{ code: 'build.record', message: expect.stringContaining('of cuda/op7__f32.cu sm_90\n') }])
+  await checkTexts({ generated, record: true, sample: 'all' })
+  expect((await checkTexts({ generated, sample: 'all' })).record).toBe('tried')
+})
+
+const many = Object.fromEntries(
+  Array.from({ length: 40 }, (_, i) => [`op${i}__f32`, `#include "${i % 12}.h"\nint op${i}__f32;\n`]),
+)
+
+test('a record that is not of the texts is refused before anything is compiled, and brought up to date by what changed', async () => {
+  const { generated } = await held()
+  await checkTexts({ generated, record: true })
+  await rm(cacheFolder(), { recursive: true })
+  await project.write('generated/cuda/two__f16.cu', 'int two__f16;\n// new\n')
+  const stale = {
+    code: 'build.record',
+    message: expect.stringMatching(/^the record lacks [12] texts as they are now: cuda\/two__f16/),
+  }
+  await expect(checkTexts({ generated })).rejects.toMatchObject(stale)
+  await expect(checkTexts({ generated, filter: /^two/ })).rejects.toMatchObject(stale)
+  expect(await runs()).toEqual([])
+  expect(await checkTexts({ generated, filter: /^one/ })).toMatchObject({ texts: { sm_90: 2, sm_80: 1 }, compiled: 3 })
+  expect((await checkTexts({ generated, record: true })).compiled).toBeLessThanOrEqual(2)
+  expect((await checkTexts({ generated })).record).toBe('tried')
+
+  // A merge that keeps both sides' lines is sorted out by their digests.
+  const file = join(generated, recordFile)
+  const text = await readFile(file, 'utf8')
+  await writeFile(file, `${text.replace('\n', '\n<<<<<<< ours\n')}${text.split('\n')[1]?.replace('"key":"', '"key":"x')}\n`)
+  await expect(checkTexts({ generated })).rejects.toMatchObject({
+    code: 'build.record',
+    message: expect.stringContaining('2 lines too many'),
+  })
+  expect((await checkTexts({ generated, record: true })).compiled).toBe(0)
+  expect(await readFile(file, 'utf8')).toBe(text)
+})
+
+test('a record is of one nvcc: another one compiles everything, and none of them nothing', async () => {
+  const { generated, install } = await held()
+  await checkTexts({ generated, record: true })
+  vi.stubEnv('HEDDLE_NVCC', join(project.root, 'none'))
+  expect(await checkTexts({ generated })).toMatchObject({ compiled: 0, record: 'untried' })
+  await install('2.0')
+  expect(await checkTexts({ generated })).toMatchObject({ compiled: 9, record: 'other' })
+  await expect(checkTexts({ generated, record: true, filter: /one/ })).rejects.toMatchObject({ code: 'build.check' })
+  await checkTexts({ generated, record: true })
+  expect((await readRecord(generated))?.nvcc).toContain('2.0')
 })
 
 test('which instance of an op is compiled twice differs between ops', () => {

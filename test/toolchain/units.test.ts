@@ -17,6 +17,7 @@ const file = (name: string, op: string | undefined, headers: readonly string[] =
 const recipe: Recipe = {
   target: 'cuda',
   compiler: { path: '/bin/true', version: '1' },
+  isCode: false,
   include: [],
   compileFlags: (headers) => headers.filter((header) => header.startsWith('special')),
   linkFlags: [],
@@ -89,5 +90,5 @@ test('kernels are those of the file whose scope their symbol names, and readers 
   const [one, two] = resourcesByFile(files, [first, second, '_Z6sharedv'].map(kernel))
   expect(one?.map((each) => each.kernel)).toEqual([first, '_Z6sharedv'])
   expect(two?.map((each) => each.kernel)).toEqual([second])
-  expect([...(await readableNames([first, second])).values()]).toEqual(['kept', 'other'])
+  expect((await readableNames([[first], [second]])).map((names) => [...names.values()])).toEqual([['kept'], ['other']])
 })

@@ -5,6 +5,7 @@
 import type { ExplorerData, KernelView } from '../model.js'
 import { type Code, codeOf } from './code.js'
 import { el, tableOf } from './dom.js'
+import { percent } from './format.js'
 
 const none: ReadonlySet<string> = new Set()
 
@@ -124,17 +125,43 @@ function passes({ stages }: KernelView, names: ReadonlySet<string>, linked: Link
   return pane('IR', about, holder)
 }
 
-function resources({ resources: found }: KernelView): HTMLElement {
-  if (found.length === 0) return el('p', {}, 'Registers are known after a build for CUDA: heddle build --target cuda.')
-  const rows = found.map((each) => [
+/** Where numbers of the compiler come from. */
+const origins: Readonly<Record<KernelView['resourcesFrom']['from'], string>> = {
+  record: 'As recorded beside the text',
+  build: 'As the last build for CUDA reported',
+  nvcc: 'As nvcc says on this machine',
+  unknown: 'Unknown',
+}
+
+function resources({ resources: found, resourcesFrom: { from, detail, dynamicShared } }: KernelView): HTMLElement {
+  const origin = el('p', { class: 'origin' }, `${origins[from]}: ${detail}.`)
+  if (found.length === 0) return origin
+  const columns = [
+    'kernel',
+    'arch',
+    'threads',
+    'registers',
+    'shared bytes',
+    'stack bytes',
+    'spilled bytes',
+    'blocks at once',
+    'occupancy',
+  ]
+  const upTo = dynamicShared ? '≤ ' : ''
+  const rows = found.map(({ occupancy, ...each }) => [
     each.kernel,
     each.arch,
+    each.threads === undefined ? 'unknown' : String(each.threads),
     String(each.registers),
     String(each.sharedBytes),
     String(each.stackBytes),
     String(each.spillBytes),
+    occupancy === undefined ? 'unknown' : `${upTo}${occupancy.blocks}`,
+    occupancy === undefined ? 'unknown' : `${upTo}${percent(occupancy.share)}, by ${occupancy.limitedBy.join(' and ')}`,
   ])
-  return tableOf('resources', ['kernel', 'arch', 'registers', 'shared bytes', 'stack bytes', 'spilled bytes'], rows)
+  const dynamic =
+    'Its launches give blocks dynamic shared memory besides, by their sizes, so that fewer of them may have room at once.'
+  return el('div', {}, origin, tableOf('resources', columns, rows), dynamicShared ? el('p', {}, dynamic) : '')
 }
 
 function notesOf({ notes }: KernelView): HTMLElement[] {

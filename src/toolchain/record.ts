@@ -1,0 +1,120 @@
+/**
+ * The record of what nvcc made of each CUDA text: registers, shared memory and spills of its kernels, found by a digest of all that the machine
+ * code follows from. It is committed beside the text, so that a check compiles only what changed, and so that a page can show resources
+ * where no nvcc is. Written by `heddle build --check --record`; read by checks, `inspect` and `explore`.
+ *
+ * A line is a text on an architecture, sorted, so that two branches' records merge by lines; lines of neither side are found by digest.
+ */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import writeFileAtomic from 'write-file-atomic'
+import { z } from 'zod'
+import { recordFile } from '../emit/write.js'
+import { packageRoot } from './paths.js'
+import type { KernelResources } from './ptxas.js'
+import { recipeFor } from './recipe.js'
+import { keyFiles, type SourceFile } from './sources.js'
+
+const count = z.number().int().nonnegative()
+
+/** Name, threads of a block, registers of a thread, bytes of shared memory; and, of kernels with a stack, bytes of it, of stores and of loads that spill. */
+const kernelLine = z.union([
+  z.tuple([z.string(), count, count, count]),
+  z.tuple([z.string(), count, count, count, count, count, count]),
+])
+
+const headLine = z.strictObject({ version: z.literal(1), nvcc: z.string() })
+const textLine = z.strictObject({
+  text: z.string(),
+  arch: z.string().regex(/^sm_\d+a?$/),
+  key: z.string(),
+  kernels: z.array(kernelLine),
+})
+
+/** A text on an architecture, with its kernels in the order of their names. */
+export interface RecordedText {
+  /** As reports name it: `cuda/softmax__f32.cu`. */
+  readonly text: string
+  readonly arch: string
+  readonly key: string
+  readonly resources: readonly KernelResources[]
+}
+
+export interface TextRecord {
+  /** The line by which nvcc names its version. */
+  readonly nvcc: string
+  readonly texts: readonly RecordedText[]
+  /** Lines that say nothing, such as the marks of a merge. */
+  readonly unreadable: number
+}
+
+/** What a text and its architecture are found by. */
+export const placeOf = ({ text, arch }: Pick<RecordedText, 'text' | 'arch'>): string => `${text} ${arch}`
+
+/** What a text on an architecture is found by. */
+export type RecordKey = Omit<RecordedText, 'resources'>
+
+/** What texts are found by that an nvcc compiles for an architecture, such as `90`, on whichever machine. @throws usage `build.generated` */
+export async function recordKeys(
+  files: readonly SourceFile[],
+  architecture: string,
+  nvcc: string,
+): Promise<readonly RecordKey[]> {
+  const recipe = await recipeFor('cuda', packageRoot(), { architecture, codeOnly: true, nvcc: { path: 'nvcc', version: nvcc } })
+  const keyed = await keyFiles(recipe, files)
+  return keyed.map(({ source, key }) => ({ text: source, arch: `sm_${architecture}`, key: shortKey(key) }))
+}
+
+/** 132 bits of a digest, which tell texts apart as well as all of them and take half of the place. */
+export const shortKey = (key: string): string => Buffer.from(key, 'hex').toString('base64url').slice(0, 22)
+
+/** The record beside generated text; undefined where there is none. */
+export async function readRecord(generated: string): Promise<TextRecord | undefined> {
+  const content = await readFile(join(generated, recordFile), 'utf8').catch(() => undefined)
+  if (content === undefined) return undefined
+  const lines = content.split('\n').filter((line) => line !== '')
+  const values = lines.map(parsed)
+  const heads = values.flatMap((value) => headLine.safeParse(value).data ?? [])
+  const texts = values.flatMap((value) => {
+    const line = textLine.safeParse(value).data
+    return line === undefined ? [] : [readLine(line)]
+  })
+  // Records of two compilers that were merged are of neither.
+  const [first] = new Set(heads.map(({ nvcc }) => nvcc))
+  return { nvcc: first ?? '', texts, unreadable: lines.length - texts.length - Math.min(heads.length, 1) }
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+function readLine({ text, arch, key, kernels }: z.infer<typeof textLine>): RecordedText {
+  const resources = kernels.map(([kernel, threads, registers, sharedBytes, ...memory]): KernelResources => {
+    const [stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0] = memory
+    return { kernel, arch, threads, registers, sharedBytes, stackBytes, spillStoreBytes, spillLoadBytes }
+  })
+  return { text, arch, key, resources }
+}
+
+/** A text's line, by which two are compared. */
+export function recordLine({ text, arch, key, resources }: RecordedText): string {
+  const kernels = resources.map((each): z.infer<typeof kernelLine> => {
+    const { kernel, threads = 0, registers, sharedBytes, stackBytes, spillStoreBytes, spillLoadBytes } = each
+    const memory = [stackBytes, spillStoreBytes, spillLoadBytes] as const
+    return memory.some((bytes) => bytes > 0)
+      ? [kernel, threads, registers, sharedBytes, ...memory]
+      : [kernel, threads, registers, sharedBytes]
+  })
+  kernels.sort(([a], [b]) => (a < b ? -1 : 1))
+  return JSON.stringify({ text, arch, key, kernels })
+}
+
+export async function writeRecord(generated: string, nvcc: string, texts: readonly RecordedText[]): Promise<void> {
+  const head = JSON.stringify({ version: 1, nvcc })
+  const lines = [...texts].sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1)).map(recordLine)
+  await writeFileAtomic(join(generated, recordFile), `${[head, ...lines].join('\n')}\n`)
+}
