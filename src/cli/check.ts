@@ -3,8 +3,8 @@ import { Command, Option } from '@commander-js/extra-typings'
 import type { DType } from '../ir/dtype.js'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
 import { type CliContext, json } from './context.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './opening.js'
 import { pattern } from './options.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { readTuning } from './tuning_file.js'
 
 export interface CheckVerbOptions {

@@ -18,8 +18,8 @@ import { openDevice } from '../runtime/device.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
 import { knownHint } from './nearest.js'
+import { dtypes, openOptions } from './opening.js'
 import { dimensions } from './options.js'
-import { dtypes, openOptions } from './pipeline.js'
 import { describePlans, diffText, type PlanSetting, showText } from './plan_text.js'
 
 export interface PlanOptions extends PlanSetting {

@@ -4,11 +4,12 @@ import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
+import { searchManifests } from '../toolchain/index.js'
 import { check } from './check.js'
 import type { CliContext } from './context.js'
 import { describeFailure } from './failure.js'
 import { gen } from './gen.js'
-import { type DeviceKind, deviceKinds, readManifest } from './pipeline.js'
+import { type DeviceKind, deviceKinds } from './opening.js'
 
 export interface WatchOptions {
   /** Where changed kernels are checked; `simt` by default, whatever else there is. */
@@ -115,7 +116,7 @@ async function round(device: DeviceKind, context: CliContext): Promise<void> {
 /** The ops of changed files of generated text; files of what is gone have none. */
 async function opsOf(root: string, changed: readonly string[]): Promise<string[]> {
   if (changed.length === 0) return []
-  const { kernels } = await readManifest(root)
+  const { kernels } = (await searchManifests(root)).manifest
   return [...new Set(kernels.filter(({ file }) => changed.includes(file)).map(({ op }) => op))]
 }
 
