@@ -20,14 +20,14 @@ const specs = readdirSync(join(root, 'specs'), { recursive: true, encoding: 'utf
 /** The front end's entry in the portable file: says what is missing and where it is. */
 const withoutFrontend: Plugin = {
   name: 'without-frontend',
-  resolveId: (source) => (/\/frontend\/index\.js$|^ts-morph$/.test(source) ? { id: '\0frontend' } : null),
+  resolveId: (source) => (/\/frontend\/(index|searched)\.js$|^ts-morph$/.test(source) ? { id: '\0frontend' } : null),
   load: (id) =>
     id === '\0frontend'
       ? `import { environmentError } from '${join(root, 'src', 'errors.ts')}'
          const missing = () => {
            throw environmentError('portable.frontend', 'the portable bundle does not compile specs', { hint: 'use the npm package' })
          }
-         export { missing as readSpecs, missing as readSpecsOrThrow, missing as readSearched, missing as searchDeclarations, missing as Project, missing as Node }`
+         export { missing as readBodies, missing as readSpecsOrThrow, missing as readDeclarations, missing as readDeclared, missing as readSearched, missing as searchDeclarations, missing as Project, missing as Node }`
       : null,
 }
 

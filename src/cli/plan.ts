@@ -62,7 +62,7 @@ function planFor(name: string, graph: string, known: readonly string[], resolved
 
 /** The ops a graph uses, with the project's. */
 async function readCompiled(root: string, specs: string | undefined, { nodes }: Graph) {
-  const { readSearched } = await import('../frontend/index.js')
+  const { readSearched } = await import('../frontend/searched.js')
   const ops = nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : []))
   const { kernels, standard, layouts } = await readSearched(root, specs, { shipped: true, ops, graphs: false })
   return {
@@ -72,7 +72,7 @@ async function readCompiled(root: string, specs: string | undefined, { nodes }: 
 }
 
 export async function readPlans(root: string, specs = 'specs') {
-  const { searchDeclarations } = await import('../frontend/index.js')
+  const { searchDeclarations } = await import('../frontend/searched.js')
   return searchDeclarations(root, specs)
 }
 

@@ -112,7 +112,7 @@ export async function checkProject(options: CheckOptions): Promise<CheckReport> 
 }
 
 async function bodiesOf({ root, specs, onNotice }: CheckOptions): Promise<Readonly<Record<string, Op>>> {
-  const { readBodies } = await import('../../frontend/index.js')
+  const { readBodies } = await import('../../frontend/searched.js')
   const { ops, failed } = await readBodies(root, specs)
   for (const [file, reason] of Object.entries(failed))
     onNotice?.(`${file} cannot be run, so its ops are held against what was read of them: ${reason}`)
