@@ -105,7 +105,7 @@ async function round(device: DeviceKind, context: CliContext): Promise<void> {
     const { changed } = await gen({}, context)
     const names = await opsOf(context.root, changed)
     if (names.length === 0) return
-    const { passed, failed } = await check(names, { device }, context)
+    const { passed, failed } = await check(names, { device, brief: true }, context)
     log(`${passed} passed, ${failed} failed, ${took()} after the change\n`)
   } catch (error) {
     if (signal.aborted) return

@@ -68,11 +68,12 @@ async function readOwn(root: string, specs: string, shipped: boolean): Promise<O
   const known = knownSpecs(root, specs)
   const open = async (): Promise<SpecProject> => (await import('./project.js')).openProject(root)
   if (known !== undefined) return { read: known, settings: known.settings, project: open }
-  const [{ configsOf, packageOf }, { readProjectOrThrow }, project] = await Promise.all([
+  const [{ configsOf, packageOf }, { readProjectOrThrow }, { reopened }] = await Promise.all([
     import('./project.js'),
     import('./read.js'),
-    open(),
+    import('./reopened.js'),
   ])
+  const project = reopened(root, specs)
   const library = packageOf(project)
   const settings = settingsOf(project.root, configsOf(project), library)
   // A project without specs has the shipped ones, where those are asked for.

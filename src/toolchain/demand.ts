@@ -14,7 +14,7 @@ import { installation } from './installation.js'
 import { type BuiltObject, type CompileOptions, compileFiles } from './objects.js'
 import { cacheFolder, packageRoot, type Target } from './paths.js'
 import { firstLines, runTool } from './process.js'
-import { linkArguments, type Recipe, recipeFor } from './recipe.js'
+import { linkArguments, type Recipe, type RecipeOptions, recipeFor } from './recipe.js'
 import { type BuildReport, readBuildReport } from './report.js'
 import { keyFiles, type SourceFile } from './sources.js'
 import { cacheLimit, isSweepDue, sweep } from './sweep.js'
@@ -33,6 +33,8 @@ export interface DemandOptions extends Omit<CompileOptions, 'cache'> {
   readonly architecture?: string | undefined
   /** Lets profilers and checkers name lines of CUDA text. */
   readonly lineInfo?: boolean | undefined
+  /** How far text for the CPU device is optimised. */
+  readonly optimise?: RecipeOptions['optimise']
 }
 
 export interface DemandedLibrary {
