@@ -122,6 +122,6 @@ async function opsOf(root: string, changed: readonly string[]): Promise<string[]
 
 export const watchCommand = (context: () => CliContext) =>
   new Command('watch')
-    .description('generate and check at every change of a spec')
+    .description('generate and briefly check at every change of a spec')
     .addOption(new Option('--device <device>', 'where changed kernels are checked').choices(deviceKinds).default('simt' as const))
     .action((options) => watch(options, context()))
