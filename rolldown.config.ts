@@ -20,14 +20,14 @@ const specs = readdirSync(join(root, 'specs'), { recursive: true, encoding: 'utf
 /** The front end's entry in the portable file: says what is missing and where it is. */
 const withoutFrontend: Plugin = {
   name: 'without-frontend',
-  resolveId: (source) => (/\/frontend\/index\.js$|^ts-morph$/.test(source) ? { id: '\0frontend' } : null),
+  resolveId: (source) => (/\/frontend\/(index|searched)\.js$|^ts-morph$/.test(source) ? { id: '\0frontend' } : null),
   load: (id) =>
     id === '\0frontend'
       ? `import { environmentError } from '${join(root, 'src', 'errors.ts')}'
          const missing = () => {
            throw environmentError('portable.frontend', 'the portable bundle does not compile specs', { hint: 'use the npm package' })
          }
-         export { missing as readSpecs, missing as readSpecsOrThrow, missing as readSearched, missing as searchDeclarations, missing as Project, missing as Node }`
+         export { missing as readBodies, missing as readSpecsOrThrow, missing as readDeclarations, missing as readDeclared, missing as readSearched, missing as searchDeclarations, missing as Project, missing as Node }`
       : null,
 }
 
@@ -52,6 +52,17 @@ const ownDigest: Plugin = {
       : null,
 }
 
+/** What the front end uses of ts-morph, by way of the module that loads it: Node reads all 13 MB once more where they are imported as a module. */
+const required: Plugin = {
+  name: 'required-ts-morph',
+  resolveId: (source) => (source === 'ts-morph' ? { id: '\0ts-morph' } : null),
+  load: (id) =>
+    id === '\0ts-morph'
+      ? `import { tsMorph } from '${join(root, 'src', 'frontend', 'typescript.ts')}'
+         export const { ModuleKind, ModuleResolutionKind, Node, Project, ScriptTarget, SyntaxKind, ts, VariableDeclarationKind } = tsMorph()`
+      : null,
+}
+
 const common = {
   platform: 'node',
   resolve: { alias: { 'heddle/std': join(root, 'src', 'std', 'index.ts'), heddle: join(root, 'src', 'index.ts') } },
@@ -61,7 +72,7 @@ const common = {
 export default defineConfig([
   {
     ...common,
-    plugins: [shippedManifest, ownDigest],
+    plugins: [shippedManifest, ownDigest, required],
     input: {
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',

@@ -1,13 +1,14 @@
 /**
  * Results of the compiler that are kept between runs: what an op lowers to, what a plan derives, a kernel's text. Each is found by a digest of
  * everything it follows from, the compiler itself included, so that nothing has to be told of a change: what is made of other things has
- * another key. An entry is one file that holds a digest of itself; one that is damaged counts as missing and is made again.
+ * another key. An entry is one file that holds a digest of itself and its name; one that is damaged, or of another key, counts as missing and is
+ * made again.
  *
  * Kept in `.heddle/kept` of a project, which may be deleted at any time. `HEDDLE_KEPT=off` keeps and finds nothing.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import { compilerDigest } from './compiler_digest.js'
 
@@ -78,12 +79,15 @@ export function openKept(
   }
 }
 
+/** Says which entry a payload is, whole. */
+const sealOf = (file: string, payload: Uint8Array): Buffer => createHash('sha256').update(basename(file)).update(payload).digest()
+
 /** What an entry holds; undefined where it is missing or not as it was written. */
 function read(file: string): { readonly value: unknown } | undefined {
   try {
     const content = readFileSync(file)
     const payload = content.subarray(digestBytes)
-    if (!sha256(payload).equals(content.subarray(0, digestBytes))) return undefined
+    if (!sealOf(file, payload).equals(content.subarray(0, digestBytes))) return undefined
     const value: unknown = deserialize(payload)
     const now = new Date()
     utimesSync(file, now, now)
@@ -99,7 +103,7 @@ function write(folder: string, file: string, value: unknown): void {
   try {
     const payload = serialize(value)
     mkdirSync(folder, { recursive: true })
-    writeFileSync(temporary, Buffer.concat([sha256(payload), payload]))
+    writeFileSync(temporary, Buffer.concat([sealOf(file, payload), payload]))
     renameSync(temporary, file)
   } catch {
     rmSync(temporary, { force: true })

@@ -43,6 +43,15 @@ it('makes again what is damaged, whatever the damage', async () => {
   }
 })
 
+it('takes no entry for another, whole as it is', async () => {
+  ask(['right'], 1)
+  const [right = ''] = await files()
+  ask(['wrong'], 2)
+  const wrong = (await files()).find((file) => file !== right) ?? ''
+  await writeFile(right, await readFile(wrong))
+  expect(ask(['right'], 3)).toEqual({ found: 3, made: true })
+})
+
 it('keeps nothing that cannot be written out, and passes on what making throws', () => {
   expect(ask(['function'], () => 1).made).toBe(true)
   expect(ask(['function'], 2)).toEqual({ found: 2, made: true })

@@ -3,8 +3,8 @@ import { Command, Option } from '@commander-js/extra-typings'
 import type { DType } from '../ir/dtype.js'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
 import { type CliContext, json } from './context.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './opening.js'
 import { pattern } from './options.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
 import { readTuning } from './tuning_file.js'
 
 export interface CheckVerbOptions {
@@ -15,6 +15,8 @@ export interface CheckVerbOptions {
   /** A regular expression over what is printed: `rms_norm__f16`, `layer my-plan f32`. */
   readonly filter?: string | undefined
   readonly thorough?: boolean | undefined
+  /** A fifth of the usual cases. */
+  readonly brief?: boolean | undefined
   readonly generated?: boolean | undefined
   readonly specs?: string | undefined
 }
@@ -44,7 +46,7 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
   const { onNotice, onProgress } = openOptions(context)
   const filter = pattern(options.filter, 'check.filter')
   const tuning = await readTuning({ root, specs: options.specs, file: undefined })
-  const { device, plan, dtype, thorough, generated, specs } = options
+  const { device, plan, dtype, thorough, brief, generated, specs } = options
   return checkProject({
     root,
     names,
@@ -52,6 +54,7 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
     plan,
     filter,
     thorough,
+    brief,
     generated,
     specs,
     tuning,

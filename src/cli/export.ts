@@ -76,7 +76,7 @@ const summary = ({ name, plan, dims, steps }: Lowered): string =>
 /** What the project declares, with what ships behind it. */
 async function declarationsOf(root: string, specs: string | undefined): Promise<Declarations> {
   const behind = { graphs: shipped, programs: Object.values<ProgramDecl>(shippedPrograms), conversions }
-  const { readDeclarations } = await import('../frontend/index.js')
+  const { readDeclarations } = await import('../frontend/searched.js')
   const own = await readDeclarations(root, specs)
   return {
     graphs: { ...behind.graphs, ...own.graphs },

@@ -13,6 +13,7 @@ import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import { openKept } from '../kept.js'
 import { installation, resourcesOf, searchManifests, type TextResources } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
 import { readKernels } from '../verify/check/specs.js'
@@ -88,7 +89,7 @@ export async function inspectAll(
       const inspection = {
         key: entry.key,
         source: kernel.source,
-        body: await declarationAt(sourcePath(isShipped(entry) ? packageRoot() : root, kernel.source), kernel.source),
+        body: await declarationAt(root, sourcePath(isShipped(entry) ? packageRoot() : root, kernel.source), kernel.source),
         ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
         schedules: entry.variants,
         notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
@@ -127,7 +128,7 @@ async function kernelsOf(
   const opsOf = (some: readonly KernelEntry[]): string[] => [...new Set(some.map(({ op }) => op))]
   const shipped = opsOf(entries.filter(isShipped))
   if (shipped.length > 0) {
-    const { readSearched } = await import('../frontend/index.js')
+    const { readSearched } = await import('../frontend/searched.js')
     const { standard } = await readSearched(root, specs, { shipped: true, ops: shipped, graphs: false })
     add(standard, shipped)
   }
@@ -146,13 +147,19 @@ function sourcePath(root: string, { file }: SourceSpan): string {
 }
 
 /** The text of the innermost statement around a position; nothing for a kernel no op was written for, such as a bare product. */
-async function declarationAt(path: string, { line, column }: SourceSpan): Promise<string> {
+async function declarationAt(root: string, path: string, { line, column }: SourceSpan): Promise<string> {
   if (!existsSync(path)) return ''
+  const text = await readFile(path, 'utf8')
+  const slot = openKept(root).slot<string>('declaration', [text, `${line}:${column}`])
+  const known = slot.read()
+  if (known !== undefined) return known
   const { Project, Node } = await import('ts-morph')
-  const file = new Project({ skipLoadingLibFiles: true, skipFileDependencyResolution: true }).addSourceFileAtPath(path)
+  const project = new Project({ useInMemoryFileSystem: true, skipLoadingLibFiles: true, skipFileDependencyResolution: true })
+  const file = project.createSourceFile('spec.ts', text)
   const at = file.compilerNode.getPositionOfLineAndCharacter(line - 1, column - 1)
-  const statement = file.getDescendantAtPos(at)?.getFirstAncestor(Node.isStatement)
-  return statement?.getText() ?? ''
+  const found = file.getDescendantAtPos(at)?.getFirstAncestor(Node.isStatement)?.getText() ?? ''
+  slot.write(found)
+  return found
 }
 
 function printInspection(found: Inspection): string {

@@ -25,7 +25,7 @@ export async function inspectPasses(
   { root }: CliContext,
 ): Promise<readonly PassText[]> {
   const specs = options.specs ?? 'specs'
-  const { readSearched, searchDeclarations } = await import('../frontend/index.js')
+  const { readSearched, searchDeclarations } = await import('../frontend/searched.js')
   const { graphs, plans, locating } = await searchDeclarations(root, specs)
   const named = plans.filter((plan) => plan.name === name)
   if (named.length > 0) {

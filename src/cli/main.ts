@@ -1,31 +1,11 @@
 /** The `heddle` command: assembles the verbs, and turns what they throw into an exit code. */
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
-import { benchCommand } from './bench.js'
-import { buildCommand } from './build.js'
-import { bundleCommand } from './bundle.js'
-import { calibrateCommand } from './calibrate.js'
-import { checkCommand } from './check.js'
-import { cleanCommand } from './clean.js'
+import { useNativeOf } from '../runtime/native_place.js'
 import { completeCommand, completionCommand } from './completion.js'
 import type { CliContext } from './context.js'
-import { demoCommand } from './demo.js'
-import { doctorCommand } from './doctor.js'
-import { explainCommand } from './explain.js'
-import { exploreCommand } from './explore.js'
-import { exportCommand } from './export.js'
 import { describeFailure, failureJson } from './failure.js'
-import { genCommand } from './gen.js'
 import { closingHelp, helpCommand } from './help.js'
-import { initCommand } from './init.js'
-import { inspectCommand } from './inspect.js'
-import { useNativeOf } from './pipeline.js'
-import { planCommand } from './plan.js'
-import { runCommand } from './run.js'
-import { scoreCommand } from './score.js'
-import { selftestCommand } from './selftest.js'
-import { tuneCommand } from './tune.js'
 import { version } from './version.js'
-import { watchCommand } from './watch.js'
 
 /** Where a call of `main` writes and works; the process by default. */
 export interface CliHost {
@@ -42,22 +22,63 @@ const processHost: CliHost = {
 
 type Verb = (context: () => CliContext) => CommandUnknownOpts
 
-/** Verbs by what one is about, as the help shows them. */
-const groups: readonly (readonly [string, readonly Verb[]])[] = [
-  ['Write kernels:', [initCommand, genCommand, watchCommand, checkCommand, explainCommand]],
-  ['Look and measure:', [inspectCommand, planCommand, exploreCommand, benchCommand, tuneCommand]],
-  ['Run models:', [demoCommand, runCommand, scoreCommand, calibrateCommand]],
-  ['Ship:', [buildCommand, exportCommand, bundleCommand]],
-  ['The machine:', [doctorCommand, selftestCommand, cleanCommand]],
-]
+/** Verbs by what one is about, as the help shows them. Each is loaded when it is asked for: all of them together take longer than a small project's `gen`. */
+const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb>>>>> = {
+  'Write kernels:': {
+    init: async () => (await import('./init.js')).initCommand,
+    gen: async () => (await import('./gen.js')).genCommand,
+    watch: async () => (await import('./watch.js')).watchCommand,
+    check: async () => (await import('./check.js')).checkCommand,
+    explain: async () => (await import('./explain.js')).explainCommand,
+  },
+  'Look and measure:': {
+    inspect: async () => (await import('./inspect.js')).inspectCommand,
+    plan: async () => (await import('./plan.js')).planCommand,
+    explore: async () => (await import('./explore.js')).exploreCommand,
+    bench: async () => (await import('./bench.js')).benchCommand,
+    tune: async () => (await import('./tune.js')).tuneCommand,
+  },
+  'Run models:': {
+    demo: async () => (await import('./demo.js')).demoCommand,
+    run: async () => (await import('./run.js')).runCommand,
+    score: async () => (await import('./score.js')).scoreCommand,
+    calibrate: async () => (await import('./calibrate.js')).calibrateCommand,
+  },
+  'Ship:': {
+    build: async () => (await import('./build.js')).buildCommand,
+    export: async () => (await import('./export.js')).exportCommand,
+    bundle: async () => (await import('./bundle.js')).bundleCommand,
+  },
+  'The machine:': {
+    doctor: async () => (await import('./doctor.js')).doctorCommand,
+    selftest: async () => (await import('./selftest.js')).selftestCommand,
+    clean: async () => (await import('./clean.js')).cleanCommand,
+  },
+}
 
-function program(context: () => CliContext, host: CliHost): CommandUnknownOpts {
+/**
+ * The names of the verbs that a command line is about: the one it names, since no option of `heddle` itself has a value; none for the
+ * version; all for help, completion and what is no verb.
+ */
+function verbsOf(argv: readonly string[]): readonly string[] {
+  const known = Object.values(groups).flatMap((verbs) => Object.keys(verbs))
+  const first = argv.find((word) => !word.startsWith('-'))
+  if (first === undefined && (argv[0] === '--version' || argv[0] === '-V')) return []
+  return first !== undefined && known.includes(first) ? [first] : known
+}
+
+async function program(argv: readonly string[], context: () => CliContext, host: CliHost): Promise<CommandUnknownOpts> {
   const root = new Command('heddle')
     .description('compile transformer kernels from TypeScript to CUDA, and run models with them')
     .version(version)
     // Options behind a verb are that verb's, also where another has one of the name.
     .enablePositionalOptions()
-  for (const [group, verbs] of groups) for (const verb of verbs) root.addCommand(verb(context).helpGroup(group))
+  const wanted = verbsOf(argv)
+  for (const [group, verbs] of Object.entries(groups)) {
+    for (const [name, load] of Object.entries(verbs)) {
+      if (wanted.includes(name)) root.addCommand((await load())(context).helpGroup(group))
+    }
+  }
   for (const verb of [completionCommand, helpCommand]) root.addCommand(verb(root).helpGroup('The machine:'))
   root.addCommand(completeCommand(root), { hidden: true }).addHelpText('after', closingHelp)
   configure(root, host)
@@ -85,12 +106,12 @@ export async function main(argv: readonly string[], host: CliHost = processHost)
   // The first Ctrl-C lets verbs end their children and remove half-made files; the second one does not wait.
   const interrupt = () => (cancel.signal.aborted ? process.exit(130) : cancel.abort(new Error('cancelled')))
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt)
-  const root = program(() => context, host)
   const verbose = argv.includes('--verbose')
   const context: CliContext = { root: host.root, signal: cancel.signal, verbose, out: host.out, log: host.log }
   useNativeOf(host.root)
   try {
     process.exitCode = undefined
+    const root = await program(argv, () => context, host)
     await root.parseAsync(argv, { from: 'user' })
     return cancel.signal.aborted ? 130 : Number(process.exitCode ?? 0)
   } catch (error) {

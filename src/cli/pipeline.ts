@@ -6,18 +6,14 @@ import { usageError } from '../errors.js'
 import { bertLayers } from '../models/assembly/layer_graphs.js'
 import { readBertConfig } from '../models/encoder/config.js'
 import { type Encoder, loadEncoder } from '../models/encoder/encoder_pipeline.js'
-import { type FloatType, floatTypes } from '../models/files/convert.js'
+import type { FloatType } from '../models/files/convert.js'
 import { readScales } from '../quant/index.js'
 import { type ChosenPlan, choosePlan } from '../runtime/default_plan.js'
 import type { Device, DeviceKind } from '../runtime/device.js'
 import { type OpenKernels, type OpenOptions, openKernels } from '../runtime/open.js'
 import { searchManifests } from '../toolchain/index.js'
-import type { CliContext } from './context.js'
-import { compileProgress } from './progress.js'
 
-export { type DeviceKind, deviceKinds } from '../runtime/device.js'
-export { useNativeOf } from '../runtime/open.js'
-export const dtypes = floatTypes
+export { type DeviceKind, deviceKinds, dtypes, openOptions } from './opening.js'
 
 export interface PipelineOptions {
   /** cuda where a GPU works, else simt. */
@@ -42,14 +38,6 @@ export interface Pipeline {
 export async function readManifest(root: string): Promise<Manifest> {
   return (await searchManifests(root)).manifest
 }
-
-/** How a verb opens devices and kernels: what is compiled is told on stderr. */
-export const openOptions = (context: CliContext): OpenOptions => ({
-  root: context.root,
-  signal: context.signal,
-  onNotice: (text) => context.log(`${text}\n`),
-  onProgress: compileProgress(context),
-})
 
 /** The plan for a BERT where none is named. @throws what `readBertConfig` throws */
 export const encoderPlan = async (

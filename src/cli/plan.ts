@@ -15,8 +15,8 @@ import { openDevice } from '../runtime/device.js'
 import { defaultDevice, prepareNative } from '../runtime/open.js'
 import { type CliContext, json } from './context.js'
 import { knownHint } from './nearest.js'
+import { dtypes, openOptions } from './opening.js'
 import { dimensions } from './options.js'
-import { dtypes, openOptions } from './pipeline.js'
 import { expectDims, givenDims } from './plan_dims.js'
 import { describePlans, diffText, type PlanSetting, showText } from './plan_text.js'
 
@@ -60,7 +60,7 @@ function planFor(name: string, graph: string, known: readonly string[], resolved
 
 /** The ops a graph uses, with the project's. */
 async function readCompiled(root: string, specs: string | undefined, { nodes }: Graph) {
-  const { readSearched } = await import('../frontend/index.js')
+  const { readSearched } = await import('../frontend/searched.js')
   const ops = nodes.flatMap((node) => (node.kind === 'op' ? [node.op] : []))
   const { kernels, standard, layouts } = await readSearched(root, specs, { shipped: true, ops, graphs: false })
   return {
@@ -70,7 +70,7 @@ async function readCompiled(root: string, specs: string | undefined, { nodes }: 
 }
 
 export async function readPlans(root: string, specs = 'specs') {
-  const { searchDeclarations } = await import('../frontend/index.js')
+  const { searchDeclarations } = await import('../frontend/searched.js')
   return searchDeclarations(root, specs)
 }
 

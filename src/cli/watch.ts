@@ -4,11 +4,12 @@ import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
+import { searchManifests } from '../toolchain/index.js'
 import { check } from './check.js'
 import type { CliContext } from './context.js'
 import { describeFailure } from './failure.js'
 import { gen } from './gen.js'
-import { type DeviceKind, deviceKinds, readManifest } from './pipeline.js'
+import { type DeviceKind, deviceKinds } from './opening.js'
 
 export interface WatchOptions {
   /** Where changed kernels are checked; `simt` by default, whatever else there is. */
@@ -104,7 +105,7 @@ async function round(device: DeviceKind, context: CliContext): Promise<void> {
     const { changed } = await gen({}, context)
     const names = await opsOf(context.root, changed)
     if (names.length === 0) return
-    const { passed, failed } = await check(names, { device }, context)
+    const { passed, failed } = await check(names, { device, brief: true }, context)
     log(`${passed} passed, ${failed} failed, ${took()} after the change\n`)
   } catch (error) {
     if (signal.aborted) return
@@ -115,12 +116,12 @@ async function round(device: DeviceKind, context: CliContext): Promise<void> {
 /** The ops of changed files of generated text; files of what is gone have none. */
 async function opsOf(root: string, changed: readonly string[]): Promise<string[]> {
   if (changed.length === 0) return []
-  const { kernels } = await readManifest(root)
+  const { kernels } = (await searchManifests(root)).manifest
   return [...new Set(kernels.filter(({ file }) => changed.includes(file)).map(({ op }) => op))]
 }
 
 export const watchCommand = (context: () => CliContext) =>
   new Command('watch')
-    .description('generate and check at every change of a spec')
+    .description('generate and briefly check at every change of a spec')
     .addOption(new Option('--device <device>', 'where changed kernels are checked').choices(deviceKinds).default('simt' as const))
     .action((options) => watch(options, context()))

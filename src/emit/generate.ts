@@ -76,12 +76,13 @@ export function generateInstances(
   const written = [
     ...textsOf(instances, how, (instance, measured, schedule) => {
       const mapped = mapKernel(instance, measured, schedule)
-      return { key: mapped.key, variants: variantLines(mapped), text: emitInstance(mapped), notes: notesOf(mapped) }
+      const facts = manifestFacts(instance.kernel)
+      return { key: mapped.key, variants: variantLines(mapped), text: emitInstance(mapped), notes: notesOf(mapped), facts }
     }),
     ...textsOf(templates, how, (template, measured) => {
       const tiles = tunedTiles(template.kernel, template.types, measured)
       const text = emitTemplate(template, { tuning: measured })
-      return { key: template.key, variants: tileLines(template, tiles), tiles, text }
+      return { key: template.key, variants: tileLines(template, tiles), tiles, text, facts: manifestFacts(template.kernel) }
     }),
   ].sort((a, b) => (a.key < b.key ? -1 : 1))
   for (const { kernel, notes = [] } of written) see(kernel, notes)
@@ -168,7 +169,7 @@ const tileLines = ({ key }: TemplateInstance, tiles: readonly TunedTile[]): Writ
 
 export const cudaPath = (key: string): string => `cuda/${key}.cu`
 
-export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], text }: Written): KernelEntry {
+export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], text, facts }: Written): KernelEntry {
   return {
     key,
     op: kernel.name,
@@ -187,7 +188,7 @@ export function manifestEntry({ kernel, types, dims, key, variants, tiles = [], 
     })),
     dims: [...kernel.dims],
     attrs: kernel.attrs.map((attr) => ({ name: attr.name, type: attr.type, default: attr.default })),
-    facts: manifestFacts(kernel),
+    facts: facts ?? manifestFacts(kernel),
     ...(tiles.length === 0 ? {} : { measured: tiles.map(measuredFor) }),
     variants: variants.map(({ name, schedule, when }) => ({ kernel: name, schedule, when })),
   }

@@ -12,6 +12,7 @@ import type { Schedule } from '../lang/plan.js'
 import type { Note } from '../schedule/notes.js'
 import type { TunedTile } from '../schedule/tuned_tiles.js'
 import type { Tuning } from '../schedule/tuning.js'
+import type { ManifestFacts } from './facts.js'
 import { templatesDigest } from './templates.js'
 
 /** An instance of either kind, and its text. */
@@ -26,6 +27,8 @@ export interface Written {
   readonly text: string
   /** Of a row program: what of it cannot be computed well. */
   readonly notes?: readonly Note[]
+  /** What the manifest says of its kernel, where that is known already. */
+  readonly facts?: ManifestFacts
 }
 
 /** What is made of an instance. */

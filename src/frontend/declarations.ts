@@ -7,9 +7,9 @@ import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ModuleKind, ScriptTarget, ts } from 'ts-morph'
 import { HeddleError, together, usageError } from '../errors.js'
 import { own } from '../ir/own.js'
+import { type Kept, openKept } from '../kept.js'
 import { collecting } from '../lang/collected.js'
 import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
@@ -17,6 +17,7 @@ import type { PlanDecl } from '../lang/plan.js'
 import type { ProgramDecl } from '../lang/program.js'
 import { Places } from './places.js'
 import { SourceMaps } from './source_maps.js'
+import { tsMorph } from './typescript.js'
 
 export interface Declarations {
   /** By their names, whatever keys they are exported under. */
@@ -67,24 +68,32 @@ export async function readDeclarations(root: string, specs = 'specs'): Promise<D
 
 /** Writes every module of a folder as JavaScript. */
 export async function translate(root: string, source: string, folder: string, maps: SourceMaps): Promise<void> {
-  const options = { module: ModuleKind.ESNext, target: ScriptTarget.ES2023, sourceMap: true }
+  const kept = openKept(root)
   for (const file of await readdir(source, { recursive: true, withFileTypes: true })) {
     if (!file.isFile() || !file.name.endsWith('.ts') || file.name.endsWith('.d.ts')) continue
     const path = join(file.parentPath, file.name)
     const out = join(folder, relative(source, path).replace(/\.ts$/, '.js'))
     await mkdir(dirname(out), { recursive: true })
-    const { outputText, sourceMapText } = ts.transpileModule(await readFile(path, 'utf8'), {
-      compilerOptions: options,
-      fileName: path,
-    })
-    if (sourceMapText !== undefined) maps.add(out, path, sourceMapText)
-    await writeFile(out, outputText.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'))
+    const { text, map } = translated(path, await readFile(path, 'utf8'), kept)
+    if (map !== undefined) maps.add(out, path, map)
+    await writeFile(out, text)
   }
   // A package of its own would no longer be inside the project's, which may be heddle itself.
   const manifest = join(root, 'package.json')
   const isModule = existsSync(manifest) && /"type"\s*:\s*"module"/.test(await readFile(manifest, 'utf8'))
   if (!isModule) await writeFile(join(folder, 'package.json'), '{ "type": "module" }\n')
 }
+
+/** A module as JavaScript, and its source map: made once for a text. */
+const translated = (path: string, text: string, kept: Kept): { readonly text: string; readonly map: string | undefined } =>
+  kept.of('translated', [path, text], () => {
+    const { ModuleKind, ScriptTarget, ts } = tsMorph()
+    const { outputText, sourceMapText } = ts.transpileModule(text, {
+      compilerOptions: { module: ModuleKind.ESNext, target: ScriptTarget.ES2023, sourceMap: true },
+      fileName: path,
+    })
+    return { text: outputText.replace(/\n\/\/# sourceMappingURL=.*\s*$/, '\n'), map: sourceMapText }
+  })
 
 async function run(entry: string, specs: string, places: Places): Promise<Readonly<Record<string, unknown>>> {
   try {

@@ -1,115 +1,73 @@
 /**
- * What spec modules were read as, kept between runs. An entry says which files TypeScript read for it, with their digests: where all are the
- * same, no module is parsed. Where spec modules have changed, they and those that import them are read anew, and the others are not. Any
- * other change, such as of a library's types, has everything read.
+ * What spec modules were read as, kept between runs. An entry says which files TypeScript read for it, with their digests (known_specs.ts): where
+ * all are the same, no module is parsed. Where spec modules have changed, they and those that import them are read anew, and the others are
+ * not; where a change is inside of bodies of ops, which no other module can see, they alone. Any other change, such as of a library's types,
+ * has everything read.
  */
-import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { ts } from 'ts-morph'
-import { openKept } from '../kept.js'
+import { assemble, type Declared, type FileRead, partOf, type StandardRead } from './declared_specs.js'
 import { codes, type Diagnostic } from './diagnostics.js'
-import { heddleModule, packageOf, type SpecProject, specFiles, specPaths } from './project.js'
-import { assemble, type Declared, type FileRead, readFiles, type StandardRead } from './read_files.js'
+import {
+  changedModules,
+  digestOfText,
+  knownTrace,
+  type Module,
+  namesIn,
+  readsOf,
+  settingsOf,
+  slotOf,
+  type Trace,
+  wholeOf,
+} from './known_specs.js'
+import { configsOf, packageOf, type SpecProject, specFiles, specPaths } from './project.js'
+import { readFiles } from './read_files.js'
+import { skeletonAt, skeletonOf } from './skeleton.js'
 
 type ReadSpecs = Declared & { readonly diagnostics: readonly Diagnostic[] }
 
-/** A module of the project: a spec, or what one imports. */
-interface Module {
-  readonly digest: string
-  /** Modules of the project that it imports. */
-  readonly imports: readonly string[]
-  /** Of a spec. */
-  readonly read: FileRead | undefined
-}
-
-interface Trace {
-  /** Files of packages and of the language, by path. */
-  readonly base: ReadonlyMap<string, string>
-  /** Modules of the project, by path. */
-  readonly modules: ReadonlyMap<string, Module>
-  /** Names of the modules in their folders: a new one may be what an import means. */
-  readonly folders: ReadonlyMap<string, string>
-  readonly standard: readonly StandardRead[]
-  /** Whether what one module says has a meaning for those alone that import it. */
-  readonly separable: boolean
-}
-
-const digest = (text: string): string => createHash('sha256').update(text).digest('base64url')
-
-/** The digest of a file as TypeScript reads it, without a byte order mark. */
-const digestAt = (path: string): string | undefined =>
-  existsSync(path) ? digest(readFileSync(path, 'utf8').replace(/^\uFEFF/, '')) : undefined
-
 /** The specs of a project. @param only as `ReadOptions` has it: what is known of all serves as well */
 export function readKept(opened: SpecProject, specs: readonly string[], only?: ReadonlySet<string>): ReadSpecs {
+  const { root, config } = opened
   const paths = specPaths(opened, specs)
-  const slot = openKept(opened.root).slot<Trace>('specs', keyOf(opened, specs))
-  const trace = paths.length === 0 ? undefined : slot.read()
-  const known = trace !== undefined && isBaseSame(trace, paths) ? trace : undefined
-  const changed = known === undefined ? undefined : changedModules(known)
-  if (known !== undefined && changed?.size === 0) return only === undefined ? whole(known) : part(whole(known), only)
-  if (only !== undefined) return readAll(opened, specs, only)
+  const slot = slotOf(root, specs, config)
+  const known = paths.length === 0 ? undefined : knownTrace(root, specs, config, paths)
+  const changed = known === undefined ? undefined : changedModules(known, (path) => isContained(opened, known, path))
+  if (known !== undefined && changed?.size === 0) return whole(known, only)
   const isPart = known?.separable === true && [...(changed ?? [])].every((path) => known.modules.has(path))
   const anew = known !== undefined && changed !== undefined && isPart ? readChanged(opened, known, changed) : undefined
-  if (anew !== undefined) {
-    if ('diagnostics' in anew) return { kernels: [], standard: [], layouts: [], diagnostics: anew.diagnostics }
+  if (anew !== undefined && !('diagnostics' in anew)) {
     slot.write(anew)
-    return whole(anew)
+    return whole(anew, only)
   }
+  // What is wrong with others is not asked for.
+  if (only !== undefined) return readAll(opened, specs, only)
+  if (anew !== undefined) return { kernels: [], standard: [], layouts: [], diagnostics: anew.diagnostics }
   const sources = specFiles(opened, specs, {})
   const { files, standard, diagnostics } = readFiles(opened, sources)
   if (diagnostics.length === 0) slot.write(traced(opened, files, standard))
   return { ...assemble(files, standard), diagnostics }
 }
 
-const whole = ({ modules, standard }: Trace): ReadSpecs => ({ ...assemble(readsOf(modules), standard), diagnostics: [] })
-
-function part({ kernels, layouts }: Declared, only: ReadonlySet<string>): ReadSpecs {
-  return { kernels: kernels.filter(({ name }) => only.has(name)), standard: [], layouts, diagnostics: [] }
-}
+const whole = (trace: Trace, only: ReadonlySet<string> | undefined): ReadSpecs => ({
+  ...(only === undefined ? wholeOf(trace) : partOf(wholeOf(trace), only)),
+  diagnostics: [],
+})
 
 function readAll(opened: SpecProject, specs: readonly string[], only: ReadonlySet<string>): ReadSpecs {
   const { files, standard, diagnostics } = readFiles(opened, specFiles(opened, specs, {}), { only })
   return { ...assemble(files, standard), diagnostics }
 }
 
-/** Settings that TypeScript reads by, and what decides which files are read. */
-function keyOf(opened: SpecProject, specs: readonly string[]): string[] {
-  const { root, project } = opened
-  const manifest = join(root, 'package.json')
-  const library = packageOf(opened)
-  const standard = library === undefined ? [] : readdirSync(join(library, 'src', 'std'))
-  const settings = [project.getCompilerOptions(), ts.version, specs, standard.sort(), heddleModule(opened)]
-  return [root, JSON.stringify(settings), digestAt(manifest) ?? '']
+/** Whether a module says the same to those that import it, and nothing that was read of them holds a place in it. */
+function isContained(opened: SpecProject, { modules }: Trace, path: string): boolean {
+  const skeleton = modules.get(path)?.skeleton
+  if (skeleton === undefined || skeletonAt(path) !== skeleton) return false
+  const inside = `${relative(opened.root, path).replaceAll('\\', '/')} `
+  const others = [...modules].flatMap(([other, { read }]) => (other === path || read === undefined ? [] : [read]))
+  return !others.some(({ layouts, returned }) => [...layouts.keys(), ...returned].some((id) => id.startsWith(inside)))
 }
-
-/** Whether nothing has changed but modules of the project. */
-function isBaseSame({ base, modules, folders }: Trace, paths: readonly string[]): boolean {
-  const specs = [...modules].flatMap(([path, { read }]) => (read === undefined ? [] : [path]))
-  if (specs.length !== paths.length || !paths.every((path) => modules.get(path)?.read !== undefined)) return false
-  return (
-    [...base].every(([path, known]) => digestAt(path) === known) &&
-    [...folders].every(([folder, known]) => namesIn(folder) === known)
-  )
-}
-
-const namesIn = (folder: string): string => (existsSync(folder) ? readdirSync(folder).filter(isModule).sort().join(' ') : '')
-
-const isModule = (name: string): boolean => /\.([mc]?[jt]sx?|json)$/.test(name)
-
-/** Modules whose text is another, and those that import them. */
-function changedModules({ modules }: Trace): Set<string> {
-  const changed = new Set([...modules].flatMap(([path, module]) => (digestAt(path) === module.digest ? [] : [path])))
-  for (let before = -1; before < changed.size; ) {
-    before = changed.size
-    for (const [path, { imports }] of modules) if (imports.some((each) => changed.has(each))) changed.add(path)
-  }
-  return changed
-}
-
-const readsOf = (modules: Trace['modules']): Map<string, FileRead> =>
-  new Map([...modules].flatMap(([path, { read }]) => (read === undefined ? [] : [[path, read] as const])))
 
 /** Reads what has changed beside what is known. Undefined where only all of it together tells what is wrong. */
 function readChanged(
@@ -131,6 +89,7 @@ function readChanged(
   const others = [...trace.modules].filter(([path]) => !changed.has(path))
   const modules = new Map([...others, ...[...made.modules].filter(([path]) => changed.has(path) || !trace.modules.has(path))])
   return {
+    settings: trace.settings,
     base: new Map([...trace.base, ...made.base]),
     modules,
     folders: new Map([...trace.folders, ...made.folders]),
@@ -156,7 +115,7 @@ function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, stand
   for (const file of program.getSourceFiles()) {
     // The language's own declarations are ts-morph's, in no folder: the version of TypeScript says which they are.
     if (program.isSourceFileDefaultLibrary(file) && !existsSync(file.fileName)) continue
-    if (isBase(file)) base.set(file.fileName, digest(file.text))
+    if (isBase(file)) base.set(file.fileName, digestOfText(file.text))
     else own.set(file.fileName, file)
   }
   const options = project.getCompilerOptions()
@@ -167,11 +126,14 @@ function traced(opened: SpecProject, files: ReadonlyMap<string, FileRead>, stand
       const { resolvedModule } = ts.resolveModuleName(fileName, file.fileName, options, host, undefined, undefined, mode)
       return resolvedModule !== undefined && own.has(resolvedModule.resolvedFileName) ? [resolvedModule.resolvedFileName] : []
     })
+  const moduleOf = (path: string, file: ts.SourceFile): Module => {
+    const read = reads.get(path)
+    return { digest: digestOfText(file.text), skeleton: skeletonOf(file), imports: importsOf(file), read }
+  }
   return {
+    settings: settingsOf(opened.root, configsOf(opened), library),
     base,
-    modules: new Map(
-      [...own].map(([path, file]) => [path, { digest: digest(file.text), imports: importsOf(file), read: reads.get(path) }]),
-    ),
+    modules: new Map([...own].map(([path, file]) => [path, moduleOf(path, file)])),
     folders: new Map([...own.keys()].map((path) => [dirname(path), namesIn(dirname(path))])),
     standard,
     separable: [...own.values()].every(isSeparable),

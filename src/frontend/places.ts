@@ -4,12 +4,13 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { Node, Project, type SourceFile } from 'ts-morph'
+import type { Node, Project, SourceFile } from 'ts-morph'
 import { HeddleError, type Place, type Subject, together, type Written } from '../errors.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { frameOf } from './diagnostics.js'
 import type { SourceMaps } from './source_maps.js'
+import { tsMorph } from './typescript.js'
 
 interface Declared {
   readonly graphs: Readonly<Record<string, GraphDecl>>
@@ -95,6 +96,7 @@ export class Places {
     const line = lines[place.line - 1]
     if (file === undefined || line === undefined) return { ...place, length: 1 }
     const at = lines.slice(0, place.line - 1).reduce((sum, text) => sum + text.length + 1, 0) + place.column - 1
+    const { Node } = tsMorph()
     const callee = file.getDescendantAtPos(at)
     const call = callee?.getFirstAncestor(
       (node) =>
@@ -121,7 +123,7 @@ export class Places {
     if (this.#files.has(name)) return this.#files.get(name)
     const path = resolve(this.#root, name)
     // Read, not checked: nothing of the project is loaded for it.
-    this.#project ??= new Project({ useInMemoryFileSystem: true, skipLoadingLibFiles: true })
+    this.#project ??= new (tsMorph().Project)({ useInMemoryFileSystem: true, skipLoadingLibFiles: true })
     const file = existsSync(path)
       ? this.#project.createSourceFile(`/${this.#files.size}.ts`, readFileSync(path, 'utf8'))
       : undefined
@@ -134,10 +136,12 @@ const own = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined
   Object.hasOwn(record, key) ? record[key] : undefined
 
 /** A property of that name, or a text that says just that. */
-const isCalled = (node: Node, name: string): boolean =>
-  Node.isPropertyAssignment(node) || Node.isShorthandPropertyAssignment(node)
+function isCalled(node: Node, name: string): boolean {
+  const { Node } = tsMorph()
+  return Node.isPropertyAssignment(node) || Node.isShorthandPropertyAssignment(node)
     ? (Node.isStringLiteral(node.getNameNode()) ? node.getNameNode().getText().slice(1, -1) : node.getName()) === name
     : (Node.isStringLiteral(node) || Node.isNoSubstitutionTemplateLiteral(node)) && node.getLiteralText() === name
+}
 
 /** Refusals of the language come from the project's own copy of it, so that they are known by name only. */
 const isRefusal = (error: unknown): error is HeddleError => error instanceof Error && error.name === 'HeddleError'

@@ -6,11 +6,14 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFile, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
+import { configOf } from './known_specs.js'
 import { deepLine } from './nesting.js'
 import type { Declarators } from './static.js'
 
 export interface SpecProject {
   readonly root: string
+  /** The path of its `tsconfig.json`, whether there is one or not. */
+  readonly config: string
   readonly project: Project
   /** A source file's path relative to the root, with `/`. */
   readonly fileName: (file: SourceFile) => string
@@ -47,7 +50,7 @@ const languageLibraries = ['lib.es2023.d.ts']
 /** Opens the project of a root folder; `tsconfig` defaults to the root's own, if it has one. */
 export function openProject(root: string, tsconfig?: string): SpecProject {
   const base = resolve(root)
-  const config = resolve(base, tsconfig ?? 'tsconfig.json')
+  const config = configOf(base, tsconfig)
   const hasConfig = existsSync(config)
   if (tsconfig !== undefined && !hasConfig) throw usageError('frontend.tsconfig', `${config} does not exist`)
   const project = new Project({
@@ -59,7 +62,17 @@ export function openProject(root: string, tsconfig?: string): SpecProject {
   })
   // Nothing of a browser is part of the language either; reading what it declares would be half of the time that all of this takes.
   if (project.compilerOptions.get().lib === undefined) project.compilerOptions.set({ lib: languageLibraries })
-  return { root: base, project, fileName: (file) => relative(base, file.getFilePath()).replaceAll('\\', '/') }
+  return { root: base, config, project, fileName: (file) => relative(base, file.getFilePath()).replaceAll('\\', '/') }
+}
+
+/** The project's configuration, and those that it extends. */
+export function configsOf({ config }: SpecProject): readonly string[] {
+  if (!existsSync(config)) return [config]
+  const source = ts.readJsonConfigFile(config, ts.sys.readFile)
+  // Which files it names does not matter here.
+  const host = { ...ts.sys, readDirectory: () => [] }
+  ts.parseJsonSourceFileConfigFileContent(source, host, dirname(config))
+  return [config, ...(source.extendedSourceFiles ?? [])]
 }
 
 const patternsOf = (root: string, specs: readonly string[]): string[] =>

@@ -8,12 +8,13 @@ import { rejectedSpecs } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { declarationsIn, madeIn, nameOf, whileReading } from './declared.js'
+import { assemble, type Declared } from './declared_specs.js'
 import { type Diagnostic, printDiagnostic } from './diagnostics.js'
 import { readKept } from './kept_specs.js'
 import { lowerLayout } from './layouts.js'
 import { lowerOp } from './ops.js'
 import { findDeclarators, openProject, type SpecProject, specFiles } from './project.js'
-import { assemble, type Declared, readFiles, refusalsOf } from './read_files.js'
+import { readFiles, refusalsOf } from './read_files.js'
 
 export interface ReadOptions {
   /** The project's folder; paths in diagnostics and kernels are relative to it. */

@@ -3,24 +3,16 @@
  * that did not change can stand beside what is read anew (kept_specs.ts).
  */
 import { type CallExpression, Node, type SourceFile, SyntaxKind, ts } from 'ts-morph'
-import type { Kernel, SourceSpan } from '../ir/kernel.js'
+import type { SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { type Declaration, declarationsIn, exportsOf, madeIn, nameOf, whileReading } from './declared.js'
+import type { FileRead, StandardRead } from './declared_specs.js'
 import { type Diagnostic, locate, printDiagnostic, Rejection, reject, toDiagnostic } from './diagnostics.js'
 import { lowerLayout } from './layouts.js'
 import { checkNesting } from './nesting.js'
 import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
 import { Refused } from './refusals.js'
-
-/** Verified kernels and layouts of a project. */
-export interface Declared {
-  /** In the order of their names. */
-  readonly kernels: readonly Kernel[]
-  /** Those of the standard library that no spec module re-exports: for what graphs and plans bring in. */
-  readonly standard: readonly Kernel[]
-  readonly layouts: readonly Layout[]
-}
 
 /** What TypeScript itself says about a file, where the front end has not said it better. */
 function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
@@ -80,25 +72,6 @@ function unexportedHint(kind: string, call: CallExpression, around: Node | undef
 
 const uniqueHint = 'names are unique in the project'
 
-/** What one module declares, and what it has to do with others: all that is kept of it where it has no errors. */
-export interface FileRead {
-  readonly kernels: Kernel[]
-  /** Layouts that it declares or uses, and where each is declared. */
-  readonly layouts: Map<string, Layout>
-  /** Exported constants of the standard library, as `placeOfConstant` names them. */
-  readonly reexported: string[]
-  /** Ops that functions return, which are declared where it calls them. */
-  readonly returned: Set<string>
-  /** Those of them that are written here, in a function that others call. */
-  readonly uncalled: string[]
-}
-
-/** A kernel of the standard library, by the constant that is its op. */
-export interface StandardRead {
-  readonly constant: string | undefined
-  readonly kernel: Kernel
-}
-
 /** What is known of a project's other modules. */
 interface KnownReads {
   readonly files: ReadonlyMap<string, FileRead>
@@ -111,22 +84,6 @@ interface ReadFiles {
   readonly standard: readonly StandardRead[]
   readonly diagnostics: readonly Diagnostic[]
 }
-
-/** What modules declare together. */
-export function assemble(files: ReadonlyMap<string, FileRead>, standard: readonly StandardRead[]): Declared {
-  const reads = [...files.values()]
-  const reexported = new Set(reads.flatMap((read) => read.reexported))
-  const isOwn = ({ constant }: StandardRead): boolean => constant !== undefined && reexported.has(constant)
-  const kernels = [...standard.filter(isOwn).map(({ kernel }) => kernel), ...reads.flatMap((read) => read.kernels)]
-  const layouts = new Map(reads.flatMap((read) => [...read.layouts]))
-  return {
-    kernels: kernels.sort(byName),
-    standard: standard.filter((each) => !isOwn(each)).map(({ kernel }) => kernel),
-    layouts: [...layouts.values()].sort(byName),
-  }
-}
-
-const byName = (a: { readonly name: string }, b: { readonly name: string }): number => (a.name < b.name ? -1 : 1)
 
 const placeOfConstant = (node: Node | undefined): string | undefined =>
   Node.isVariableDeclaration(node) ? `${node.getSourceFile().getBaseName()} ${node.getName()}` : undefined

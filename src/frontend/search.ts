@@ -3,18 +3,22 @@
  * project may use shipped ops; a shipped plan is there under its name unless the project has one for the same graph. Names of the
  * project win, and what they hide is told.
  */
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { HeddleError, together, usageError } from '../errors.js'
+import { contentKey } from '../ir/content.js'
 import type { Kernel } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
 import { own } from '../ir/own.js'
+import { openKept } from '../kept.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import { type Declarations, readDeclarations } from './declarations.js'
-import { openProject, packageOf, type SpecProject } from './project.js'
-import { readProjectOrThrow, readShipped, type Specs } from './read.js'
+import type { Declared } from './declared_specs.js'
+import { knownSpecs, type Settings, settingsOf } from './known_specs.js'
+import type { SpecProject } from './project.js'
+import type { Shipped } from './read.js'
 
 export interface SearchedSpecs extends Declarations {
   /** Of the project's ops. */
@@ -44,21 +48,43 @@ export async function readSearched(
   specs = 'specs',
   { shipped = false, ops = [], graphs = true }: SearchOptions = {},
 ): Promise<SearchedSpecs> {
-  const project = openProject(root)
-  const folder = shippedFolder(project, root)
-  // A project without specs has the shipped ones, where those are asked for.
-  const isEmpty = shipped && folder !== undefined && !existsSync(resolve(root, specs))
-  const [read, declared] = await allOf([
-    () => (isEmpty ? readProjectOrThrow(project, [], nothing) : readProjectOrThrow(project, [specs])),
-    () => readDeclarations(root, specs),
+  const [found, declared] = await allOf([() => readOwn(root, specs, shipped), () => readDeclarations(root, specs)])
+  const folder = shippedFolder(found.settings.library, root)
+  if (folder === undefined) {
+    return { ...found.read, ...declared, graphs: withApplied(declared, declared.applied), hidden: [] }
+  }
+  return behind({ root, folder, own: found }, found.read, declared, { shipped: shipped && graphs, ops })
+}
+
+/** What the project declares, and how it is read. */
+interface OwnSpecs {
+  readonly read: Declared
+  readonly settings: Settings
+  readonly project: () => Promise<SpecProject>
+}
+
+/** The project's specs. TypeScript is loaded where they have changed. */
+async function readOwn(root: string, specs: string, shipped: boolean): Promise<OwnSpecs> {
+  const known = knownSpecs(root, specs)
+  const open = async (): Promise<SpecProject> => (await import('./project.js')).openProject(root)
+  if (known !== undefined) return { read: known, settings: known.settings, project: open }
+  const [{ configsOf, packageOf }, { readProjectOrThrow }, { reopened }] = await Promise.all([
+    import('./project.js'),
+    import('./read.js'),
+    import('./reopened.js'),
   ])
-  if (folder === undefined) return { ...read, ...declared, graphs: withApplied(declared, declared.applied), hidden: [] }
-  return behind(project, folder, read, declared, { shipped: shipped && graphs, ops })
+  const project = reopened(root, specs)
+  const library = packageOf(project)
+  const settings = settingsOf(project.root, configsOf(project), library)
+  // A project without specs has the shipped ones, where those are asked for.
+  const isEmpty = shipped && shippedFolder(library, root) !== undefined && !existsSync(resolve(root, specs))
+  const read = isEmpty ? readProjectOrThrow(project, [], nothing) : readProjectOrThrow(project, [specs])
+  return { read, settings, project: async () => project }
 }
 
 /** What two actions return. @throws one error of what they ended in */
-async function allOf<A, B>([first, second]: readonly [() => A, () => Promise<B>]): Promise<readonly [A, B]> {
-  const settled = await Promise.allSettled([(async () => first())(), second()])
+async function allOf<A, B>([first, second]: readonly [() => Promise<A>, () => Promise<B>]): Promise<readonly [A, B]> {
+  const settled = await Promise.allSettled([first(), second()])
   const reasons = settled.flatMap((each): unknown[] => (each.status === 'rejected' ? [each.reason] : []))
   const [a, b] = settled
   if (a.status === 'fulfilled' && b.status === 'fulfilled') return [a.value, b.value]
@@ -100,25 +126,39 @@ function merge(declared: Declarations, module: ShippedModule): Pick<SearchedSpec
 
 /** Graphs and plans of the search path, without the ops. @throws usage `specs.*` */
 export async function searchDeclarations(root: string, specs = 'specs'): Promise<Declarations & Pick<SearchedSpecs, 'hidden'>> {
-  const folder = shippedFolder(openProject(root), root)
-  const declared = await readDeclarations(root, specs)
+  const [library, declared] = await Promise.all([libraryOf(root, specs), readDeclarations(root, specs)])
+  const folder = shippedFolder(library, root)
   return folder === undefined ? { ...declared, hidden: [] } : { ...declared, ...merge(declared, await shippedModule(folder)) }
 }
 
+/** The folder of the package that `heddle` means in a project. @throws usage `frontend.heddle` */
+async function libraryOf(root: string, specs: string): Promise<string | undefined> {
+  const known = knownSpecs(root, specs)
+  if (known !== undefined) return known.settings.library
+  const { openProject, packageOf } = await import('./project.js')
+  return packageOf(openProject(root))
+}
+
 /** The package's folder; undefined where the project is the package. */
-function shippedFolder(project: SpecProject, root: string): string | undefined {
-  const folder = packageOf(project)
-  return folder === undefined || realpathSync(folder) === realpathSync(resolve(root)) ? undefined : folder
+const shippedFolder = (library: string | undefined, root: string): string | undefined =>
+  library === undefined || realpathSync(library) === realpathSync(resolve(root)) ? undefined : library
+
+interface Behind {
+  readonly root: string
+  /** The package's. */
+  readonly folder: string
+  readonly own: OwnSpecs
 }
 
 async function behind(
-  project: SpecProject,
-  folder: string,
-  read: Omit<Specs, 'diagnostics'>,
+  place: Behind,
+  read: Declared,
   declared: Declarations,
   { shipped: withPlans, ops }: Required<Pick<SearchOptions, 'shipped' | 'ops'>>,
 ): Promise<SearchedSpecs> {
-  const module = await shippedModule(folder)
+  // The shipped graphs take longer to build than all of a project that uses none.
+  if (!withPlans && ops.length === 0 && isBare(declared)) return { ...read, ...declared, hidden: [] }
+  const module = await shippedModule(place.folder)
   declared.locating(() => refuseShadowed(read, declared, module))
   const isShipped = (decl: GraphDecl): boolean => own(module.graphs, decl.name) === decl
   const ours = {
@@ -135,7 +175,7 @@ async function behind(
   const needed = new Set([...used, ...ops].filter((name) => Object.hasOwn(module.ops, name)))
   // Plans may store edges in shipped layouts.
   const isWanted = needed.size > 0 || found.plans.length > 0
-  const shipped = isWanted ? readShipped(project, folder, needed) : { kernels: [], layouts: [] }
+  const shipped = isWanted ? await shippedSpecs(place, needed) : { kernels: [], layouts: [] }
   const layouts = new Set(read.layouts.map(({ name }) => name))
   const { programs, applied, conversions, locating } = declared
   return {
@@ -150,12 +190,35 @@ async function behind(
   }
 }
 
+/** Whether a project has nothing but ops and layouts, which use nothing that is shipped. */
+const isBare = ({ graphs, plans, programs, applied }: Declarations): boolean =>
+  [...Object.values(graphs), ...plans, ...programs, ...applied].length === 0
+
+/** Shipped ops and layouts: read once for a project's settings and the package's specs. */
+async function shippedSpecs({ root, folder, own }: Behind, names: ReadonlySet<string>): Promise<Shipped> {
+  const follows = [contentKey(own.settings), contentKey(textsBelow(join(folder, 'specs'))), ...[...names].sort()]
+  const slot = openKept(root).slot<Shipped>('shipped', follows)
+  const known = slot.read()
+  if (known !== undefined) return known
+  const { readShipped } = await import('./read.js')
+  const read = readShipped(await own.project(), folder, names)
+  slot.write(read)
+  return read
+}
+
+/** Every file below a folder with its text. */
+const textsBelow = (folder: string): readonly (readonly [string, string])[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .sort()
+    .map((name) => [name, readFileSync(join(folder, name), 'utf8')])
+
 /** Whether the project has another graph under the name of a shipped one: the groups of shipped plans mean nothing in it. */
 const isOther = (declared: Declarations, module: ShippedModule, graph: string): boolean =>
   Object.hasOwn(declared.graphs, graph) && declared.graphs[graph] !== module.graphs[graph]
 
 /** A name stands for one op in generated text, so a graph cannot mean the shipped one where the project has another. */
-function refuseShadowed(read: Omit<Specs, 'diagnostics'>, { graphs, applied }: Declarations, { ops }: ShippedModule): void {
+function refuseShadowed(read: Declared, { graphs, applied }: Declarations, { ops }: ShippedModule): void {
   const names = new Set(read.kernels.map(({ name }) => name))
   for (const { name, ops: used = {} } of [...Object.values(graphs), ...applied]) {
     const shadowed = Object.entries(used).find(([op, declaration]) => names.has(op) && ops[op] === declaration)

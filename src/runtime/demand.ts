@@ -4,7 +4,13 @@
  */
 import type { KernelEntry } from '../emit/manifest.js'
 import { environmentError } from '../errors.js'
-import { architectureOn, type BuildProgress, demandKernels, type SearchedManifest } from '../toolchain/index.js'
+import {
+  architectureOn,
+  type BuildProgress,
+  type DemandOptions,
+  demandKernels,
+  type SearchedManifest,
+} from '../toolchain/index.js'
 import { architectureOf } from './device.js'
 import { describeDifference, type EnsureOptions, type KernelSource } from './library.js'
 import type { NativeDevice, NativeLibrary } from './native.js'
@@ -15,6 +21,8 @@ export interface DemandedKernelsOptions {
   readonly signal?: AbortSignal | undefined
   /** Called for every file that is compiled or found, once at least one has to be compiled. */
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
+  /** How far text for the CPU device is optimised: less for what is run on small cases only. */
+  readonly optimise?: DemandOptions['optimise']
 }
 
 /** A kernel source over the search path of a project. It opens nothing until it is asked. */

@@ -2,13 +2,12 @@
  * Opens what programs run on: the addon (built when it is missing), a device, the manifest of the project's search path, and kernels that
  * are compiled when they are asked for. In the portable bundle everything is built already.
  */
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Manifest } from '../emit/manifest.js'
 import { type BuildProgress, ensureNative, hasCudaDevice, installation, searchManifests } from '../toolchain/index.js'
 import { demandedKernels } from './demand.js'
 import { type Device, type DeviceKind, detectDevices, openDevice } from './device.js'
 import { type KernelSource, loadKernels } from './library.js'
+import { useNativeOf } from './native_place.js'
 
 export interface OpenOptions {
   /** The project; its kernels are found first, the package's behind them. */
@@ -26,12 +25,6 @@ export interface OpenKernels {
   readonly device: Device
   readonly library: KernelSource
   readonly manifest: Manifest
-}
-
-/** The loader finds the addon by itself; this tells it about the folder that a build writes. */
-export function useNativeOf(root: string): void {
-  const { native } = installation(root)
-  if (!process.env.HEDDLE_NATIVE && existsSync(join(native, 'heddle.node'))) process.env.HEDDLE_NATIVE = native
 }
 
 /** The device to use when the caller names none. */

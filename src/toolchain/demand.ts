@@ -14,10 +14,10 @@ import { installation } from './installation.js'
 import { type BuiltObject, type CompileOptions, compileFiles } from './objects.js'
 import { cacheFolder, packageRoot, type Target } from './paths.js'
 import { firstLines, runTool } from './process.js'
-import { linkArguments, type Recipe, recipeFor } from './recipe.js'
+import { linkArguments, type Recipe, type RecipeOptions, recipeFor } from './recipe.js'
 import { type BuildReport, readBuildReport } from './report.js'
 import { keyFiles, type SourceFile } from './sources.js'
-import { cacheLimit, sweep } from './sweep.js'
+import { cacheLimit, isSweepDue, sweep } from './sweep.js'
 import { refuseFullDisk, writing } from './writing.js'
 
 /** A kernel and the folder of generated text its file lies in. */
@@ -33,6 +33,8 @@ export interface DemandOptions extends Omit<CompileOptions, 'cache'> {
   readonly architecture?: string | undefined
   /** Lets profilers and checkers name lines of CUDA text. */
   readonly lineInfo?: boolean | undefined
+  /** How far text for the CPU device is optimised. */
+  readonly optimise?: RecipeOptions['optimise']
 }
 
 export interface DemandedLibrary {
@@ -70,10 +72,12 @@ function sourceFiles(kernels: readonly PlacedKernel[]): SourceFile[] {
   return [...files.values()].sort((a, b) => (a.source < b.source ? -1 : 1))
 }
 
-/** Removes what killed builds left and what was not used for long. */
+/** Removes what killed builds left and what was not used for long, where nobody has looked for an hour. @throws usage `cache.limit` */
 export async function sweepCache(cache: string = cacheFolder()): Promise<void> {
+  const limit = cacheLimit()
+  if (!(await isSweepDue(cache))) return
   const folders = ['objects', 'libraries', 'native'].map((name) => join(cache, name))
-  await sweep(folders, cacheLimit())
+  await sweep(folders, limit)
 }
 
 interface WholeBuild {

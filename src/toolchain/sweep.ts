@@ -1,8 +1,9 @@
 /**
  * Keeps the cache small: what killed builds left unfinished goes first, then entries that were not used for longest, until the rest is
- * within the limit. Runs after a build that has made something.
+ * within the limit. Runs after a build that has made something, once an hour: there are thousands of entries to look at, and what was
+ * used within the hour stays in any case.
  */
-import { readdir, rm, rmdir, stat } from 'node:fs/promises'
+import { readdir, rm, rmdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { usageError } from '../errors.js'
 import { lockOf, lockPrefix, makingPrefix, removeEntry } from './cache.js'
@@ -29,6 +30,19 @@ export function cacheLimit(text: string | undefined = process.env.HEDDLE_CACHE_L
   throw usageError('cache.limit', `HEDDLE_CACHE_LIMIT is ${JSON.stringify(text)}`, {
     hint: 'a number of MiB more than 0, such as 4096',
   })
+}
+
+/** Whether nobody has swept a cache for an hour. Who asks is taken to do so now. */
+export async function isSweepDue(cache: string, now: number = Date.now()): Promise<boolean> {
+  const stamp = join(cache, 'swept')
+  const last = (await stat(stamp).catch(() => undefined))?.mtimeMs ?? 0
+  // A clock that was set back does not stop sweeping.
+  if (last <= now && now - last < inUseMs) return false
+  // A cache that cannot be written to is not swept either.
+  return writeFile(stamp, '').then(
+    () => true,
+    () => false,
+  )
 }
 
 interface Aged {

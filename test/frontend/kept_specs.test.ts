@@ -2,12 +2,13 @@
  * Specs that did not change are not read again, and what is read is what all of them together say: after each change of a module, what one
  * imports included, kept results are held against those of a run that keeps nothing.
  */
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
+import { knownSpecs } from '../../src/frontend/known_specs.js'
 import { readProjectOrThrow } from '../../src/frontend/read.js'
 import { contentKey } from '../../src/ir/content.js'
 
@@ -74,6 +75,49 @@ it('reads what changed and what imports it, and nothing else', async () => {
   await write('specs/factory.ts', factory('i.x(m) * 4'))
   expect(parsed()).toEqual(['factory.ts', 'made.ts'])
   expect(parsed()).toEqual([])
+})
+
+it('reads an op whose body has changed without those that import it, and with them where anything else has', async () => {
+  await write('specs/uses.ts', "import { alone } from './alone.js'\nexport const names = [alone.name]\n")
+  expect(parsed()).toHaveLength(5)
+  await write('specs/alone.ts', op('alone', '(i.x(m) + 2) * 3'))
+  expect(parsed()).toEqual(['alone.ts'])
+  await write('specs/alone.ts', op('alone', '(i.x(m) + 2) * 3', '// a line more'))
+  expect(parsed()).toEqual(['alone.ts', 'uses.ts'])
+  // What looks like a body and is none is seen by whoever imports it.
+  const table = (by: number) => `const op = (name: string, given: { body: () => number }) => given.body()
+export const factor = op('factor', { body: () => ${by} })
+`
+  await write('specs/uses.ts', table(2))
+  await write('specs/more.ts', "import { factor } from './uses.js'\nexport const twice = factor\n")
+  parsed()
+  await write('specs/uses.ts', table(3))
+  expect(parsed()).toEqual(['more.ts', 'uses.ts'])
+  await rm(join(root, 'specs/more.ts'))
+  await rm(join(root, 'specs/uses.ts'))
+  await write('specs/alone.ts', op('alone', 'i.x(m) + 2'))
+  parsed()
+})
+
+it('does not take what was known before a change for what is so now', async () => {
+  const kept = join(root, '.heddle/kept')
+  await cp(kept, join(root, 'before'), { recursive: true })
+  await write('specs/alone.ts', op('alone', 'i.x(m) + 9'))
+  expect(knownSpecs(root, 'specs')).toBeUndefined()
+  expect(parsed()).toEqual(['alone.ts'])
+  expect(knownSpecs(root, 'specs')?.kernels).toHaveLength(3)
+  // An entry that was whole once, in the place of the latest.
+  await cp(join(root, 'before'), kept, { recursive: true })
+  expect(knownSpecs(root, 'specs')).toBeUndefined()
+  expect(parsed()).toEqual(['alone.ts'])
+  await write('tsconfig.json', '{ "extends": "./base.json" }\n')
+  await write('base.json', '{ "compilerOptions": { "module": "NodeNext", "strict": true } }\n')
+  parsed()
+  expect(knownSpecs(root, 'specs')?.kernels).toHaveLength(3)
+  await write('base.json', '{ "compilerOptions": { "module": "NodeNext", "strict": true, "noUnusedLocals": true } }\n')
+  expect(knownSpecs(root, 'specs')).toBeUndefined()
+  await rm(join(root, 'tsconfig.json'))
+  parsed()
 })
 
 it('finds what is wrong between a module that changed and one that did not', async () => {

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'rolldown'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { cached, isWhole } from '../../src/toolchain/cache.js'
-import { cacheLimit, sweep } from '../../src/toolchain/sweep.js'
+import { cacheLimit, isSweepDue, sweep } from '../../src/toolchain/sweep.js'
 
 let root: string
 
@@ -103,6 +103,14 @@ describe('a sweep', () => {
       await writeFile(join(folder, 'object.o'), 'x')
     })
     expect(existsSync(join(root, 'living'))).toBe(true)
+  })
+
+  test('is due once an hour, and where the clock was set back', async () => {
+    expect(await isSweepDue(root)).toBe(true)
+    expect(await isSweepDue(root)).toBe(false)
+    expect(await isSweepDue(root, Date.now() + 3_700_000)).toBe(true)
+    expect(await isSweepDue(root, Date.now() - 60_000)).toBe(true)
+    expect(await isSweepDue(join(root, 'missing'))).toBe(false)
   })
 
   test('limits are numbers of MiB', () => {

@@ -8,13 +8,11 @@ import { decode, encode } from '../../runtime/buffer.js'
 import { tensorBytes } from '../../runtime/session.js'
 import type { DeferredTensor } from '../../runtime/weight.js'
 import { holdsNonFinite } from './finite.js'
+import { type FloatType, floatTypes } from './float_types.js'
 import type { FileTensor, StoredTensor } from './safetensors.js'
 import { type ElementType, shown } from './safetensors_header.js'
 
-/** Storage types a model can run in. */
-export const floatTypes = ['f32', 'f16', 'bf16'] as const
-
-export type FloatType = (typeof floatTypes)[number]
+export { type FloatType, floatTypes }
 
 /** @throws usage `run.dtype` for a type no model runs in, which a caller without types may give */
 export function expectFloatType(dtype: FloatType): void {

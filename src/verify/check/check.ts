@@ -17,7 +17,7 @@ import type { NativeDevice } from '../../runtime/native.js'
 import { defaultDevice, prepareNative } from '../../runtime/open.js'
 import type { Tuning } from '../../schedule/tuning.js'
 import type { BuildProgress } from '../../toolchain/index.js'
-import { casesOf } from '../cases.js'
+import { casesOf, type Drawn } from '../cases.js'
 import { type CheckResult, runCase, type Subject } from '../conformance.js'
 import { checkGraph, graphTypes } from './graphs.js'
 import { runtimeLayouts } from './layouts.js'
@@ -40,6 +40,8 @@ export interface CheckOptions {
   readonly dtypes?: readonly DType[] | undefined
   /** Every size that `selftest` tries, which takes minutes, instead of those of some seconds. */
   readonly thorough?: boolean | undefined
+  /** A fifth of the usual cases, each length of a row among them, for whoever has changed something and waits. */
+  readonly brief?: boolean | undefined
   /** The text that lies in `generated/`, as it is there. */
   readonly generated?: boolean | undefined
   readonly specs?: string | undefined
@@ -112,7 +114,7 @@ export async function checkProject(options: CheckOptions): Promise<CheckReport> 
 }
 
 async function bodiesOf({ root, specs, onNotice }: CheckOptions): Promise<Readonly<Record<string, Op>>> {
-  const { readBodies } = await import('../../frontend/index.js')
+  const { readBodies } = await import('../../frontend/searched.js')
   const { ops, failed } = await readBodies(root, specs)
   for (const [file, reason] of Object.entries(failed))
     onNotice?.(`${file} cannot be run, so its ops are held against what was read of them: ${reason}`)
@@ -134,7 +136,9 @@ async function runAll(
   options: CheckOptions,
 ): Promise<CheckReport> {
   const { root, signal, onProgress } = options
-  const library = demandedKernels(device, text.searched, { root, signal, onProgress })
+  // The fewer cases there are, the more of the time is the compiler's.
+  const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
+  const library = demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
   const layouts = runtimeLayouts(specs.layouts)
   const kernels = new Map<string, PlannedKernel>([...specs.kernels, ...specs.templates].map((kernel) => [kernel.name, kernel]))
   const subject: Subject = { device, library, layouts, ops: bodies, kernels }
@@ -149,10 +153,11 @@ async function runAll(
   await library.ensure(entries.map(({ key }) => key)).catch(() => signal?.throwIfAborted())
   for (const entry of entries) {
     const limit = options.thorough === true ? thoroughElements : usualElements
+    const drawn: Drawn = options.brief === true ? 'by turns' : 'each'
     const derived = specs.derived.has(entry.op)
     const kind = derived ? 'derived' : 'op'
     const against = derived ? 'nodes' : Object.hasOwn(bodies, entry.op) ? 'body' : 'ir'
-    add(await timed(kind, entry.key, against, () => checkKernel(subject, library, entry, limit, signal), signal))
+    add(await timed(kind, entry.key, against, () => checkKernel(subject, library, entry, { limit, drawn, signal }), signal))
   }
   const stage = { device, library, manifest: text.searched.manifest, layouts, ops: specs.ops }
   for (const graph of chosen.graphs) {
@@ -177,16 +182,22 @@ async function runAll(
   return { device: { kind: device.kind, name: device.info().name }, passed, failed, groups }
 }
 
+interface Trying {
+  /** Elements of a buffer. */
+  readonly limit: number
+  readonly drawn: Drawn
+  readonly signal: AbortSignal | undefined
+}
+
 async function checkKernel(
   subject: Subject,
   library: KernelSource,
   entry: PreparedText['entries'][number],
-  largest: number,
-  signal: AbortSignal | undefined,
+  { limit, drawn, signal }: Trying,
 ): Promise<CheckResult[]> {
   await library.ensure([entry.key], { signal })
   const results: CheckResult[] = []
-  for (const test of casesOf(entry, largest)) {
+  for (const test of casesOf(entry, limit, drawn)) {
     signal?.throwIfAborted()
     results.push(await runCase(subject, test))
   }

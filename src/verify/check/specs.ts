@@ -1,7 +1,7 @@
 /** A project's specs as kernels: what `gen` writes the text of, and `check` holds against bodies. The front end is loaded when it is asked for. */
 
 import { HeddleError } from '../../errors.js'
-import type { SearchOptions } from '../../frontend/index.js'
+import type { SearchOptions } from '../../frontend/searched.js'
 import type { Linked } from '../../fuse/link.js'
 import type { Graph } from '../../ir/graph.js'
 import type { Kernel } from '../../ir/kernel.js'
@@ -36,8 +36,8 @@ export interface SpecKernels extends Linked {
  * else, such as a graph.
  */
 export async function readNamed(root: string, names: readonly string[], specs = 'specs'): Promise<SpecKernels | undefined> {
-  const { readSpecsOrThrow } = await import('../../frontend/index.js')
-  const { kernels, layouts } = readSpecsOrThrow({ root, specs: [specs], only: new Set(names) })
+  const { readDeclared } = await import('../../frontend/searched.js')
+  const { kernels, layouts } = await readDeclared(root, specs, new Set(names))
   if (!names.every((name) => kernels.some((kernel) => kernel.name === name))) return undefined
   const ops = new Map(kernels.map((kernel) => [kernel.name, kernel]))
   const none = {
@@ -56,7 +56,7 @@ export async function readNamed(root: string, names: readonly string[], specs = 
 /** Every kernel of a project: those of its ops and those its plans derive. @throws usage errors of the front end and of plans */
 export async function readKernels(root: string, specs = 'specs', search: SearchOptions = {}): Promise<SpecKernels> {
   const [{ readSearched }, { planAll }, { linkGraph, linkKernels }] = await Promise.all([
-    import('../../frontend/index.js'),
+    import('../../frontend/searched.js'),
     import('../../fuse/plans.js'),
     import('../../fuse/link.js'),
   ])
