@@ -20,6 +20,7 @@ import { initCommand } from './init.js'
 import { inspectCommand } from './inspect.js'
 import { useNativeOf } from './pipeline.js'
 import { planCommand } from './plan.js'
+import { reproCommand } from './repro.js'
 import { runCommand } from './run.js'
 import { scoreCommand } from './score.js'
 import { selftestCommand } from './selftest.js'
@@ -44,7 +45,7 @@ type Verb = (context: () => CliContext) => CommandUnknownOpts
 
 /** Verbs by what one is about, as the help shows them. */
 const groups: readonly (readonly [string, readonly Verb[]])[] = [
-  ['Write kernels:', [initCommand, genCommand, watchCommand, checkCommand, explainCommand]],
+  ['Write kernels:', [initCommand, genCommand, watchCommand, checkCommand, reproCommand, explainCommand]],
   ['Look and measure:', [inspectCommand, planCommand, exploreCommand, benchCommand, tuneCommand]],
   ['Run models:', [demoCommand, runCommand, scoreCommand, calibrateCommand]],
   ['Ship:', [buildCommand, exportCommand, bundleCommand]],
