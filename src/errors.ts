@@ -22,6 +22,8 @@ export interface Culprit extends Place {
   readonly code?: string
   readonly message?: string
   readonly hint?: string
+  /** Of a graph, where it is about some. */
+  readonly nodes?: readonly string[]
 }
 
 /** A statement of an author: the stack of the call, which V8 makes a text of when somebody asks. */
@@ -103,14 +105,15 @@ interface Problem {
   readonly place?: Culprit | undefined
 }
 
-function problemsOf({ code, message, hint, places, texts }: HeddleError): readonly Problem[] {
+function problemsOf({ code, message, hint, places, texts, about }: HeddleError): readonly Problem[] {
   if (texts !== undefined) return texts.map((text, at) => ({ text, place: places[at] }))
   const [place] = places
   const at = place === undefined ? '' : `${place.file}:${place.line}:${place.column}`
   const rest = place !== undefined && message.startsWith(`${at}: `) ? message.slice(at.length + 2) : message
   const text = [`${at === '' ? '' : `${at} `}${code}: ${rest}`, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join('\n')
   const [said = ''] = rest.split('\n')
-  return [{ text, place: place && { ...place, code, message: said, ...(hint === undefined ? {} : { hint }) } }]
+  const more = { ...(hint === undefined ? {} : { hint }), ...(about?.nodes === undefined ? {} : { nodes: about.nodes }) }
+  return [{ text, place: place && { ...place, code, message: said, ...more } }]
 }
 
 const byPlace = ({ place: a }: Problem, { place: b }: Problem): number => {
