@@ -3,11 +3,21 @@
  * which value, what is allowed, and what to do next. The command line turns `exit` into its exit code.
  */
 
+import type { codeTexts } from './codes/index.js'
+
 /** Who has to act: `usage` the caller's input is wrong (exit 2), `environment` the machine lacks something (exit 3), `finding` a check failed (exit 1). */
 export type ErrorClass = 'finding' | 'usage' | 'environment'
 
-/** Stable machine-readable codes, one per kind of failure: `area.what`. */
-export type ErrorCode = `${string}.${string}`
+/** Stable machine-readable codes, one per kind of failure: `area.what`. Each has a text of its own in src/codes. */
+export type ErrorCode = keyof typeof codeTexts
+
+/** Codes of an area. */
+export type CodeOf<Area extends string> = Extract<ErrorCode, `${Area}.${string}`>
+
+type Behind<Code> = Code extends `${string}.${infer What}` ? What : never
+
+/** What stands behind the dot in codes of an area. */
+export type WhatOf<Area extends string> = Behind<CodeOf<Area>>
 
 /** Where something was written. Lines and columns begin at 1. */
 export interface Place {
