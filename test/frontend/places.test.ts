@@ -261,7 +261,7 @@ it('says what is wrong with every node of a graph, and nothing of what follows f
   const alone = await refused(layerOf({ build: build.split('\n')[0] ?? '', more: ', wide' }))
   expect(alone).toMatchObject({ code: 'graph.shape', places: [{ line: 12, nodes: ['wide'] }] })
   // Whatever else a build ends in follows from what was refused, and is the error where nothing was.
-  const broken = 'throw new TypeError(`of ${wide.value}`)'
+  const broken = "throw new TypeError('of ' + String(wide.value))"
   const both = await refused(layerOf({ build: `${build.split('\n')[0]}\n${broken}` }))
   expect(both.code).toBe('graph.shape')
   expect((await refused(layerOf({ build: `const wide = x\n${broken}` }))).code).toBe('specs.run')
