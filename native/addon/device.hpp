@@ -10,6 +10,7 @@
 
 #include "heddle/abi.h"
 #include "heddle/facts.h"
+#include "heddle/marks.h"
 
 namespace heddle {
 
@@ -23,6 +24,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   const heddle_device_api& api() const { return *api_; }
+  const heddle_marks_api& marks() const { return *marks_; }
   heddle_queue* queue() const { return queue_; }
   heddle_device* handle() const { return device_; }
 
@@ -43,6 +45,7 @@ class Device {
  private:
   const heddle_device_api* api_ = nullptr;
   heddle_device_facts_fn facts_ = nullptr;
+  const heddle_marks_api* marks_ = nullptr;
   heddle_device* device_ = nullptr;
   heddle_queue* queue_ = nullptr;
   std::atomic<bool> closed_{false};
@@ -68,6 +71,22 @@ class Memory {
   std::shared_ptr<Device> device_;
   void* data_;
   uint64_t bytes_;
+};
+
+// The end of work that was handed over and is not waited for. It belongs to the worker thread, as the queue does.
+class Mark {
+ public:
+  explicit Mark(std::shared_ptr<Device> device);
+  ~Mark() { device_->marks().destroy(mark_); }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+  // Whether all of the work is done, its copies out landed. Throws what the work failed with.
+  bool done() const;
+
+ private:
+  std::shared_ptr<Device> device_;
+  heddle_mark* mark_ = nullptr;
 };
 
 // A piece of a buffer, checked to lie inside it.

@@ -90,16 +90,30 @@ void Program::wait() const {
   require(device_->api().queue_wait(device_->queue(), &error), error);
 }
 
-// Runs work and waits for the queue whatever happens: host memory is in use until then. The first failure is the one reported.
+void Program::copy_out(const std::vector<CopyOut>& outputs) const {
+  heddle_error error = {};
+  for (const CopyOut& output : outputs) {
+    const heddle_slice from = output.from.raw();
+    require(device_->api().copy_out(device_->queue(), output.data, from.data, from.bytes, &error), error);
+  }
+}
+
+// Runs work, and waits for the queue where it fails: host memory is in use until then. The first failure is the one reported.
 template <class Work>
-void Program::settled(Work work) const {
+auto Program::waiting_on_failure(Work work) const {
   try {
-    work();
+    return work();
   } catch (...) {
     heddle_error ignored = {};
     device_->api().queue_wait(device_->queue(), &ignored);
     throw;
   }
+}
+
+// Runs work and waits for the queue whatever happens.
+template <class Work>
+void Program::settled(Work work) const {
+  waiting_on_failure(work);
   wait();
 }
 
@@ -112,12 +126,21 @@ void Program::run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>&
       require(device_->api().copy_in(device_->queue(), to.data, input.data.data(), to.bytes, &error), error);
     }
     for (uint32_t i = 0; i < repeats; ++i) enqueue_all(ticket);
-    for (const CopyOut& output : outputs) {
-      const heddle_slice from = output.from.raw();
-      require(device_->api().copy_out(device_->queue(), output.data, from.data, from.bytes, &error), error);
-    }
+    copy_out(outputs);
   });
   warm_ = true;
+}
+
+std::unique_ptr<Mark> Program::begin(const std::vector<CopyOut>& outputs, uint64_t ticket, bool busy) {
+  auto mark = waiting_on_failure([&] {
+    enqueue_all(ticket);
+    copy_out(outputs);
+    return std::make_unique<Mark>(device_);
+  });
+  warm_ = true;
+  ++begun_;
+  if (busy) ++begun_ahead_;
+  return mark;
 }
 
 void Program::capture(uint64_t ticket) {

@@ -32,31 +32,52 @@ std::vector<CopyIn> read_inputs(const Napi::Value& value, const Device& device) 
   return inputs;
 }
 
-Napi::Value run_program(const Napi::CallbackInfo& info, const std::shared_ptr<ProgramFace>& self) {
-  const Device& device = *self->host->device();
-  auto inputs = std::make_shared<std::vector<CopyIn>>(read_inputs(info[0], device));
-  const Napi::Array wanted = read_array(info[1], "outputs", most_transfers);
-  auto results = std::make_shared<std::vector<HostBytes>>();
-  auto outputs = std::make_shared<std::vector<CopyOut>>();
+// What a run copies to the host, and the arrays that hold it when the run is over.
+struct Results {
+  std::vector<HostBytes> arrays;
+  std::vector<CopyOut> copies;
+
+  Napi::Value value(Napi::Env env) const {
+    auto array = Napi::Array::New(env, arrays.size());
+    for (size_t i = 0; i < arrays.size(); ++i) array.Set(static_cast<uint32_t>(i), arrays[i].value());
+    return array;
+  }
+};
+
+std::shared_ptr<Results> read_outputs(const Napi::CallbackInfo& info, const Napi::Value& value, const Device& device) {
+  const Napi::Array wanted = read_array(value, "outputs", most_transfers);
+  auto results = std::make_shared<Results>();
   for (uint32_t i = 0; i < wanted.Length(); ++i) {
     const std::string what = "outputs[" + std::to_string(i) + "]";
     const Slice from = read_slice(wanted.Get(i), what, device);
     if (from.bytes > most_read_bytes) {
       invalid(what + ": at most " + std::to_string(most_read_bytes) + " bytes can be read at once");
     }
-    results->emplace_back(info.Env(), from.bytes);
-    outputs->push_back({from, results->back().data()});
+    results->arrays.emplace_back(info.Env(), from.bytes);
+    results->copies.push_back({from, results->arrays.back().data()});
   }
+  return results;
+}
+
+Napi::Value run_program(const Napi::CallbackInfo& info, const std::shared_ptr<ProgramFace>& self) {
+  const Device& device = *self->host->device();
+  auto inputs = std::make_shared<std::vector<CopyIn>>(read_inputs(info[0], device));
+  auto results = read_outputs(info, info[1], device);
   const uint64_t repeats = info[2].IsUndefined() ? 1 : read_whole(info[2], "repeats", 1, most_repeats);
   const std::shared_ptr<Program> program = live_program(*self);
-  const auto work = [program, inputs, outputs, repeats, ticket = program->ticket()] {
-    program->run(*inputs, *outputs, static_cast<uint32_t>(repeats), ticket);
+  const auto work = [program, inputs, results, repeats, ticket = program->ticket()] {
+    program->run(*inputs, results->copies, static_cast<uint32_t>(repeats), ticket);
   };
-  return self->host->worker().submit(work, [host = self->host, results](Napi::Env env) -> Napi::Value {
-    auto array = Napi::Array::New(env, results->size());
-    for (size_t i = 0; i < results->size(); ++i) array.Set(static_cast<uint32_t>(i), (*results)[i].value());
-    return array;
-  });
+  return self->host->worker().submit(work, [host = self->host, results](Napi::Env env) { return results->value(env); });
+}
+
+Napi::Value run_program_ahead(const Napi::CallbackInfo& info, const std::shared_ptr<ProgramFace>& self) {
+  auto results = read_outputs(info, info[0], *self->host->device());
+  const std::shared_ptr<Program> program = live_program(*self);
+  const auto begin = [program, results, ticket = program->ticket()](bool busy) -> Worker::Done {
+    return [mark = std::shared_ptr<Mark>(program->begin(results->copies, ticket, busy))] { return mark->done(); };
+  };
+  return self->host->worker().submit_ahead(begin, [host = self->host, results](Napi::Env env) { return results->value(env); });
 }
 
 // Queues a measurement and resolves with its milliseconds.
@@ -97,11 +118,20 @@ Napi::Object program_face(Napi::Env env, const std::shared_ptr<Host>& host, cons
   const auto self = std::make_shared<ProgramFace>(ProgramFace{host, program});
   auto object = Napi::Object::New(env);
   object.Set("steps", Napi::Number::New(env, static_cast<double>(program->size())));
+  const auto count = [&](const char* name, uint64_t (Program::*of)() const) {
+    const auto get = [self, of](const Napi::CallbackInfo& info) -> Napi::Value {
+      return Napi::Number::New(info.Env(), self->program == nullptr ? 0 : static_cast<double>((*self->program.*of)()));
+    };
+    object.DefineProperty(Napi::PropertyDescriptor::Accessor(env, object, name, get, napi_enumerable));
+  };
+  count("begun", &Program::begun);
+  count("begunAhead", &Program::begun_ahead);
   const auto captured = [self](const Napi::CallbackInfo& info) -> Napi::Value {
     return Napi::Boolean::New(info.Env(), self->program != nullptr && self->program->captured());
   };
   object.DefineProperty(Napi::PropertyDescriptor::Accessor(env, object, "captured", captured, napi_enumerable));
   add_async_method(object, "run", self, run_program);
+  add_async_method(object, "runAhead", self, run_program_ahead);
   add_async_method(object, "capture", self, capture_program);
   add_async_method(object, "time", self, time_program);
   add_async_method(object, "profile", self, profile_program);

@@ -1,6 +1,7 @@
 // The worker thread and its way back to JavaScript.
 #include "worker.hpp"
 
+#include <chrono>
 #include <exception>
 #include <new>
 #include <utility>
@@ -22,14 +23,24 @@ Napi::Promise Worker::submit(std::function<void()> work, std::function<Napi::Val
   auto job = std::make_unique<Job>(env_);
   job->work = std::move(work);
   job->result = std::move(result);
+  return submit(std::move(job));
+}
+
+Napi::Promise Worker::submit_ahead(std::function<Done(bool)> begin, std::function<Napi::Value(Napi::Env)> result) {
+  auto job = std::make_unique<Job>(env_);
+  job->begin = std::move(begin);
+  job->result = std::move(result);
+  return submit(std::move(job));
+}
+
+Napi::Promise Worker::submit(std::unique_ptr<Job> job) {
   const Napi::Promise promise = job->deferred.Promise();
   if (pending_++ == 0) napi_ref_threadsafe_function(env_, signal_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (ended_) {
       job->failure = Failure{"CLOSED", "the device was closed"};
-      finished_.push_back(std::move(job));
-      napi_call_threadsafe_function(signal_, nullptr, napi_tsfn_nonblocking);
+      finish(std::move(job));
       return promise;
     }
     waiting_.push_back(std::move(job));
@@ -46,32 +57,82 @@ void Worker::end_when_idle() {
   wake_.notify_one();
 }
 
+template <class Work>
+void Worker::attempt(Job& job, Work work) {
+  try {
+    work();
+  } catch (const Failure& failure) {
+    job.failure = failure;
+  } catch (const std::bad_alloc&) {
+    job.failure = Failure{"MEMORY", "out of host memory"};
+  } catch (const std::exception& error) {
+    job.failure = Failure{"DEVICE", error.what()};
+  }
+}
+
+void Worker::finish(std::unique_ptr<Job> job) {
+  finished_.push_back(std::move(job));
+  napi_call_threadsafe_function(signal_, nullptr, napi_tsfn_nonblocking);
+}
+
+// Whether the next job need not wait for what is under way.
+bool Worker::can_start() const { return !waiting_.empty() && (under_way_.empty() || waiting_.front()->begin); }
+
+void Worker::start_next(std::unique_lock<std::mutex>& lock) {
+  std::unique_ptr<Job> job = std::move(waiting_.front());
+  waiting_.pop_front();
+  lock.unlock();
+  attempt(*job, [&] {
+    if (job->begin) {
+      job->done = job->begin(!under_way_.empty());
+    } else {
+      job->work();
+    }
+  });
+  lock.lock();
+  // Promises are settled in the order of their jobs, of those that fail at once too.
+  if (job->done || !under_way_.empty()) {
+    under_way_.push_back(std::move(job));
+  } else {
+    finish(std::move(job));
+  }
+}
+
+// Finishes the oldest job under way if its work is done.
+bool Worker::settle_first(std::unique_lock<std::mutex>& lock) {
+  if (under_way_.empty()) return false;
+  lock.unlock();
+  Job& job = *under_way_.front();
+  bool over = true;
+  if (job.done) attempt(job, [&] { over = job.done(); });
+  if (over) job.done = nullptr;
+  lock.lock();
+  if (!over) return false;
+  std::unique_ptr<Job> settled = std::move(under_way_.front());
+  under_way_.pop_front();
+  finish(std::move(settled));
+  return true;
+}
+
+// How long work under way is left alone between two looks at it: short beside the steps of a model, long for a core.
+constexpr std::chrono::microseconds between_looks{20};
+
 void Worker::loop() {
   std::unique_lock<std::mutex> lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return stopping_ || ending_ || !waiting_.empty(); });
-    if (stopping_ || waiting_.empty()) {
-      ended_ = true;
-      return;
+  while (!stopping_) {
+    // What is over goes first, so that whoever waits for it can go on while the next is under way.
+    if (settle_first(lock)) continue;
+    if (can_start()) {
+      start_next(lock);
+    } else if (!under_way_.empty()) {
+      wake_.wait_for(lock, between_looks, [this] { return stopping_ || can_start(); });
+    } else if (ending_) {
+      break;
+    } else {
+      wake_.wait(lock, [this] { return stopping_ || ending_ || !waiting_.empty(); });
     }
-    std::unique_ptr<Job> job = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
-    try {
-      job->work();
-    } catch (const Failure& failure) {
-      job->failure = failure;
-    } catch (const std::bad_alloc&) {
-      job->failure = Failure{"MEMORY", "out of host memory"};
-    } catch (const std::exception& error) {
-      job->failure = Failure{"DEVICE", error.what()};
-    }
-    lock.lock();
-    finished_.push_back(std::move(job));
-    ended_ = ending_ && waiting_.empty();
-    napi_call_threadsafe_function(signal_, nullptr, napi_tsfn_nonblocking);
-    if (ended_) return;
   }
+  ended_ = true;
 }
 
 // Without an environment the process is ending and the worker may be gone.
@@ -111,6 +172,7 @@ void Worker::stop() {
   if (thread_.joinable()) thread_.join();
   napi_release_threadsafe_function(signal_, napi_tsfn_abort);
   waiting_.clear();
+  under_way_.clear();
   finished_.clear();
 }
 

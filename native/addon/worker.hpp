@@ -1,5 +1,6 @@
 // One thread per device that does everything slow, in order, and settles promises on the JavaScript thread. Jobs are created
-// and destroyed on the JavaScript thread only, so they may hold JavaScript references.
+// and destroyed on the JavaScript thread only, so they may hold JavaScript references. Some jobs only hand work to the device:
+// the next of them are taken while that is under way, and all others wait for its end.
 #pragma once
 
 #include <napi.h>
@@ -25,6 +26,10 @@ class Worker {
 
   // Queues `work` for the thread; the promise takes the value of `result`, or the Failure that `work` threw.
   Napi::Promise submit(std::function<void()> work, std::function<Napi::Value(Napi::Env)> result);
+  // Asked until it says that work is done, which is once; or throws the Failure that the work ended with. It holds nothing of JavaScript.
+  using Done = std::function<bool()>;
+  // The same for work that the device goes on with when `begin` returns. `begin` is told whether such work is under way already.
+  Napi::Promise submit_ahead(std::function<Done(bool busy)> begin, std::function<Napi::Value(Napi::Env)> result);
   // Lets the thread end once nothing waits, without anyone having to come back for it. What is submitted later fails with CLOSED.
   void end_when_idle();
   // Ends the thread after the job under way and drops the rest. Only for the JavaScript thread; idempotent.
@@ -34,12 +39,21 @@ class Worker {
   struct Job {
     explicit Job(Napi::Env env) : deferred(Napi::Promise::Deferred::New(env)) {}
     std::function<void()> work;
+    std::function<Done(bool)> begin;  // instead of `work`
+    Done done;                        // while what `begin` handed over is under way
     std::function<Napi::Value(Napi::Env)> result;
     Napi::Promise::Deferred deferred;
     std::optional<Failure> failure;
   };
   using Jobs = std::deque<std::unique_ptr<Job>>;
 
+  Napi::Promise submit(std::unique_ptr<Job> job);
+  template <class Work>
+  static void attempt(Job& job, Work work);
+  bool can_start() const;
+  void start_next(std::unique_lock<std::mutex>& lock);
+  bool settle_first(std::unique_lock<std::mutex>& lock);
+  void finish(std::unique_ptr<Job> job);
   static void on_signal(napi_env env, napi_value, void* context, void*);
   void settle_finished(Napi::Env env);
   void loop();
@@ -53,6 +67,7 @@ class Worker {
   bool ending_ = false;  // no job will come that needs the thread
   bool ended_ = false;   // the thread takes no more jobs
   Jobs waiting_;
+  Jobs under_way_;  // of the worker thread alone, until it has ended
   Jobs finished_;
   std::thread thread_;
 };

@@ -1,5 +1,4 @@
 // A queue is a non-blocking stream with a pinned staging area, plus the graphs and events recorded on it.
-#include <algorithm>
 #include <cstring>
 
 #include "device.hpp"
@@ -10,12 +9,15 @@ namespace {
 
 constexpr uint64_t staging_bytes = 4ull << 20;
 
-// Room in the staging area for one copy, or null when it does not fit before the next wait.
+// Room in the staging area for one copy, or null when it does not fit before copies under way are done.
 uint8_t* stage(heddle_queue* queue, uint64_t bytes) {
-  if (bytes > staging_bytes - queue->staged) return nullptr;
-  uint8_t* room = queue->staging + queue->staged;
-  queue->staged = std::min(staging_bytes, (queue->staged + bytes + 255) / 256 * 256);
-  return room;
+  if (bytes > staging_bytes) return nullptr;
+  const uint64_t left = staging_bytes - queue->staged % staging_bytes;
+  // A copy lies in one piece: an end of the area that is too short is passed over.
+  const uint64_t from = bytes > left ? queue->staged + left : queue->staged;
+  if (from + bytes - queue->landed > staging_bytes) return nullptr;
+  queue->staged = from + (bytes + 255) / 256 * 256;
+  return queue->staging + from % staging_bytes;
 }
 
 // A captured copy would keep reading host memory long after its caller took it back.
@@ -70,7 +72,8 @@ int32_t queue_wait(heddle_queue* queue, heddle_error* error) {
     for (const auto& landing : queue->landings) memcpy(landing.host, landing.staged, landing.bytes);
   }
   queue->landings.clear();
-  queue->staged = 0;
+  // What marks have in staging lands when they are asked.
+  if (queue->marks == 0) queue->staged = queue->landed = 0;
   return check(result, "cudaStreamSynchronize", error);
 }
 

@@ -23,13 +23,56 @@
 // As in simt.hpp: two kernel libraries in one process share nothing.
 #pragma GCC visibility push(hidden)
 #endif
+#include "matmul.cuh"
 #include "matmul_products_few.cuh"
+#include "matmul_products_left.cuh"
 #include "matmul_products_mma.cuh"
+#include "matmul_products_one.cuh"
 #include "matmul_products_rows.cuh"
 #include "matmul_products_simple.cuh"
 #include "matmul_products_wgmma.cuh"
 
 namespace heddle {
+
+/// Enqueues products of more than a handful of rows, or of several matrices.
+template <class Slots>
+int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, const char* name, int64_t matrices, int64_t m, int64_t n,
+                             int64_t k, const Slots& slots, [[maybe_unused]] bool constant) {
+  if constexpr (multiplies_by_mma<Slots>) {
+    if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {
+#if !defined(HEDDLE_SIMT)
+      if constexpr (multiplies_by_wgmma<Slots>) {
+        const MatmulTile tile = matrices == 1 ? choose_products_wgmma(m, n, k, slots) : MatmulTile::none;
+        if (tile != MatmulTile::none) return launch_products_wgmma(tile, queue, error, name, m, n, k, slots, constant);
+      }
+#endif
+      return launch_products_mma(queue, error, name, matrices, m, n, k, slots);
+    }
+  }
+  return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
+}
+
+/// Enqueues products of a left factor that is computed and has whole rows: it is stored first.
+template <class Slots>
+int32_t launch_products_stored(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
+                               const Slots& slots, bool constant) {
+  using T = typename Slots::Element;
+  constexpr int64_t floats_of_chunk = 8 * sizeof(T) / sizeof(float);
+  const Count floats = Count(m) * (k / 8) * floats_of_chunk;
+  if (floats.is_overflow()) return fail(error, HEDDLE_INVALID, "kernel %s: the size of the left factor exceeds 64 bits", name);
+  const Scratch scratch(queue, error, name, floats.value);
+  if (scratch.status != HEDDLE_OK) return scratch.status;
+  const int32_t status = launch_store_left(queue, error, name, m, k, scratch, slots);
+  if (status != HEDDLE_OK) return status;
+  const auto left = scratch.template in_as<T>();
+  if constexpr (Slots::PRODUCTS == 1 && !Slots::PARTS && has_copied_right<Slots>) {
+    if (slots.copies(Factor<1>(), k)) {
+      const auto right = slots.copy_of(Factor<1>(), 0);
+      if (right.first == 0) return launch_matmul<T>(queue, error, name, m, n, k, left, right.tensor, slots, constant);
+    }
+  }
+  return launch_products_many(queue, error, name, 1, m, n, k, StoredLeft<Slots>{slots, left, static_cast<int>(k)}, constant);
+}
 
 /// Enqueues epilogue(a_i x b_i transposed, ...) for `matrices` of them. `constant`: no launch writes a right factor meanwhile, so that they
 /// may be read while earlier launches run. Nothing happens when one of the sizes is zero. Refuses sums of int8 that int32 might not hold,
@@ -43,24 +86,21 @@ int32_t launch_matmul_products(const heddle_launch* queue, heddle_error* error, 
     const int32_t terms = check_int8_terms(error, name, k);
     if (terms != HEDDLE_OK) return terms;
   }
-  if constexpr (multiplies_by_mma<Slots>) {
-    if constexpr (std::is_same_v<typename Slots::Sum, float> && !Slots::PARTS) {
-      if (matrices == 1 && m <= few::most_rows && has_whole_rows(slots, k)) {
-        return launch_products_few(queue, error, name, m, n, k, constant, slots);
-      }
-      if (matrices == 1 && m <= RowsTile::most_rows) return launch_products_rows(queue, error, name, m, n, k, slots);
+  if constexpr (multiplies_by_mma<Slots> && std::is_same_v<typename Slots::Sum, float> && !Slots::PARTS) {
+    if constexpr (takes_one_row<Slots>()) {
+      if (matrices == 1 && m == 1 && has_whole_rows(slots, k)) return launch_products_one(queue, error, name, n, k, constant, slots);
     }
-    if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {
-#if !defined(HEDDLE_SIMT)
-      if constexpr (multiplies_by_wgmma<Slots>) {
-        const MatmulTile tile = matrices == 1 ? choose_products_wgmma(m, n, k, slots) : MatmulTile::none;
-        if (tile != MatmulTile::none) return launch_products_wgmma(tile, queue, error, name, m, n, k, slots, constant);
-      }
-#endif
-      return launch_products_mma(queue, error, name, matrices, m, n, k, slots);
+    if (matrices == 1 && m <= few::most_rows && has_whole_rows(slots, k)) {
+      return launch_products_few(queue, error, name, m, n, k, constant, slots);
+    }
+    if (matrices == 1 && m <= RowsTile::most_rows) return launch_products_rows(queue, error, name, m, n, k, slots);
+  }
+  if constexpr (multiplies_by_mma<Slots> && computes_left<Slots>) {
+    if (matrices == 1 && m > few::most_rows && slots.whole_rows(Factor<0>(), k)) {
+      return launch_products_stored(queue, error, name, m, n, k, slots, constant);
     }
   }
-  return launch_products_simple(queue, error, name, matrices, m, n, k, slots);
+  return launch_products_many(queue, error, name, matrices, m, n, k, slots, constant);
 }
 
 }  // namespace heddle

@@ -7,6 +7,7 @@
 
 #include "matmul_factor.cuh"
 #include "matmul_few.cuh"
+#include "matmul_products_left.cuh"
 
 namespace heddle {
 
@@ -43,11 +44,35 @@ struct ProductsFewTile {
   static constexpr int columns = 16, rows = 8;
   static constexpr int warps = 8, threads = 32 * warps;
   static constexpr int vec = Stored ? FewFactor<Slots, 1>::vec : 8, piece = 4 * vec;  // of k: a lane's, and that of four lanes
-  /// Pieces that a warp has under way at once, of every product: as many as there are registers for.
-  static constexpr int pieces = !Stored ? (products < 4 ? 8 / products : 2) : products < 4 ? 4 / products : 1;
+  /// Pieces that a warp has under way at once, of every product: as many as there are registers for. What computes rows takes some.
+  static constexpr int most_pieces = computes_left<Slots> && vec > 8 && products > 1 ? 2 : 4;
+  static constexpr int pieces = !Stored ? (products < 4 ? 8 / products : 2) : products < 4 ? most_pieces / products : 1;
   static constexpr int warp_k = pieces * piece, step = warps * warp_k;
   static constexpr int chunks = rows * columns / 8;  // of eight columns that the epilogue is given, to a thread each
 };
+
+/// What is known of the left factor's rows, of which there are at most eight: of row lane / 4, or of the last where that does not exist. A row
+/// alone is read by the block together, each of several by a warp. All threads of `Warps` warps call it.
+template <int Warps, class Slots>
+__device__ __forceinline__ LeftRow<Slots> find_left(const Slots& slots, int m) {
+  static_assert(Warps >= 8, "a warp for each row");
+  LeftRow<Slots> known = {};
+  if constexpr (std::is_empty_v<decltype(known.row)>) {
+    known.find(slots, WarpTeam<32, Warps>(), 0, 0);
+  } else if (m == 1) {
+    known.find(slots, BlockTeam<32 * Warps>(), 0, 0);
+  } else {
+    HEDDLE_SHARED(LeftRow<Slots>, rows, 8);
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+    if (warp < m) {
+      known.find(slots, WarpTeam<32, Warps>(), 0, warp);
+      if (lane == 0) rows[warp] = known;
+    }
+    __syncthreads();
+    known = rows[min(lane / 4, m - 1)];
+  }
+  return known;
+}
 
 /// Eight elements of a factor's row as a lane's words of a fragment, zeros behind the row's end; `Inside`: none lies there.
 template <int Which, bool Inside, class Slots, class Row>

@@ -44,16 +44,11 @@ __global__ void __launch_bounds__(ProductsFewTile<Slots, Stored>::threads, Whole
   typename Slots::Loaded loaded = {};
   if (finishes) loaded = slots.template load<Whole>(own_row, static_cast<int>(own_column), valid);
   // Rows that do not exist repeat the last, too. Four lanes have one row.
-  const WarpTeam<4, Tile::threads / 4> team;
   const int row = min(lane / 4, m - 1);
-  LeftRow<Slots> a_row = {};
-  if (m == 1) {
-    a_row.find(slots, WarpTeam<32, Tile::warps>(), 0, 0);
-  } else {
-    a_row.find(slots, team, 0, row);
-  }
+  const LeftRow<Slots> a_row = find_left<Tile::warps>(slots, m);
   [[maybe_unused]] RightRows<Slots> b_rows[2] = {};
   if constexpr (!Stored) {
+    const WarpTeam<4, Tile::threads / 4> team;
     HEDDLE_UNROLL
     for (int half = 0; half < 2; ++half) b_rows[half].find(slots, team, 0, at[half]);
   }

@@ -40,13 +40,23 @@ class Scratch {
   Scratch& operator=(const Scratch&) = delete;
 
   int32_t status = HEDDLE_OK;
-  In<float> in() const { return In<float>(named()); }
-  Out<float> out() const { return Out<float>(named()); }
+  In<float> in() const { return in_as<float>(); }
+  Out<float> out() const { return out_as<float>(); }
+  /// The same room as elements of another type.
+  template <class T>
+  In<T> in_as() const {
+    return In<T>(named(sizeof(T)));
+  }
+  template <class T>
+  Out<T> out_as() const {
+    return Out<T>(named(sizeof(T)));
+  }
 
  private:
   static constexpr size_t alignment = 256;
-  simt::Buffer named() const {
+  simt::Buffer named(size_t element_bytes) const {
     simt::Buffer buffer = buffer_;
+    buffer.count = buffer_.count * sizeof(float) / element_bytes;
     buffer.name = "sums";
     buffer.given = true;
     return buffer;
@@ -111,8 +121,17 @@ class Scratch {
   }
 
   int32_t status = HEDDLE_OK;
-  In<float> in() const { return {static_cast<const float*>(data_)}; }
-  Out<float> out() const { return {static_cast<float*>(data_)}; }
+  In<float> in() const { return in_as<float>(); }
+  Out<float> out() const { return out_as<float>(); }
+  /// The same room as elements of another type.
+  template <class T>
+  In<T> in_as() const {
+    return {static_cast<const T*>(data_)};
+  }
+  template <class T>
+  Out<T> out_as() const {
+    return {static_cast<T*>(data_)};
+  }
 
  private:
   void* data_ = nullptr;

@@ -2,26 +2,25 @@
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { usageError } from '../errors.js'
-import { llamaLayers } from '../models/assembly/layer_graphs.js'
 import { searchesBeams } from '../models/decoding/generation_options.js'
 import { readConfigFile } from '../models/files/config_file.js'
 import { isLlamaType } from '../models/llama/families.js'
 import { loadLlama } from '../models/llama/llama_pipeline.js'
 import type { Llama, LlamaGenerateOptions } from '../models/llama/llama_types.js'
 import { isGguf, type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
-import { type CacheType, withCaches } from '../models/llama/programs.js'
+import type { CacheType } from '../models/llama/programs.js'
 import type { LlamaResult } from '../models/llama/results.js'
 import type { Rotation } from '../models/llama/weights.js'
 import { type Prompt, promptIds } from '../models/text/prompts.js'
 import { shownText } from '../models/text/shown_text.js'
 import { defaultPlan } from '../program/plans.js'
 import { readChannels } from '../quant/index.js'
-import { choosePlan } from '../runtime/default_plan.js'
 import type { Device } from '../runtime/device.js'
 import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
 import { beamsShown, type GenerateVerbOptions } from './generate.js'
+import { llamaPlan } from './llama_plan.js'
 import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
 import { settingsOf, type TalkOptions } from './talk_options.js'
 
@@ -97,15 +96,7 @@ export async function openLlama(
   const channels = scales === undefined ? undefined : await readChannels(resolve(root, scales))
   const kernels = await openKernels(device, { ...opening, root })
   try {
-    const chosen =
-      plan === undefined
-        ? choosePlan(
-            kernels.manifest,
-            kernels.device.info(),
-            dtype ?? 'f32',
-            llamaLayers(withCaches((await openLlamaFiles(folder, signal)).config, caches ?? 'float')),
-          )
-        : undefined
+    const chosen = plan === undefined ? await llamaPlan(folder, kernels, { dtype, caches, signal }) : undefined
     const named = plan ?? chosen?.name
     const model = await loadLlama(folder, {
       ...kernels,

@@ -140,6 +140,12 @@ export const foldChannel = 'channel'
 /** Whether a graph has int8 weights. */
 export const isQuantised = ({ steps }: Pick<Graph, 'steps'>): boolean => Object.keys(steps ?? {}).length > 0
 
+/** Whether a graph computes with int8, and not only reads int8 weights: a value is int8 that is no weight. */
+export function computesInt8({ values, weights }: Pick<Graph, 'values' | 'weights'>): boolean {
+  const stored = new Set(Object.values(weights))
+  return values.some(({ dtype }, id) => dtype === 'i8' && !stored.has(id))
+}
+
 /** Values a node reads. */
 export function inputsOf(node: GraphNode): readonly ValueId[] {
   switch (node.kind) {

@@ -1,11 +1,12 @@
 /**
  * Which plan runs a model when nobody names one: the one with the fewest launches whose products suit the device. Tensor cores make
  * generated products as fast as a library's, and fused ones faster; without them (float32, older GPUs, the CPU device) a library's win by
- * far, so that a generated one counts as many launches. Plans that change what is computed, which int8 does, are nobody's default.
+ * far, so that a generated one counts as many launches. Plans that change what is computed, which int8 does, are nobody's default but that of
+ * models that were made for it: whose weights are stored as int8, with activations to be quantised as the model runs.
  */
 import type { Manifest } from '../emit/manifest.js'
 import type { DType } from '../ir/dtype.js'
-import type { Graph } from '../ir/graph.js'
+import { computesInt8, type Graph } from '../ir/graph.js'
 import { resolveDType } from '../ir/instance.js'
 import { kernelName } from '../ir/op_name.js'
 import { own } from '../ir/own.js'
@@ -35,12 +36,20 @@ const ownProducts = { name: defaultPlan, reason: "products are the device's own"
 const hasTensorCores = ({ kind, computeCapability }: NativeDeviceInfo, dtype: DType): boolean =>
   kind === 'cuda' && (dtype === 'f16' || dtype === 'bf16') && Number(computeCapability ?? 0) >= 8
 
-/** @param layers names of the graphs that a model repeats: a plan has to cover all of them */
+/** What a model was made to compute its products with: floats, or int8 rows of activations by int8 weights. */
+export type Products = 'float' | 'int8'
+
+/**
+ * @param layers names of the graphs that a model repeats: a plan has to cover all of them
+ * @param products where these are int8 and no plan covers the model so, the model's int8 weights are taken for the floats they stand for, and
+ * the reason says so
+ */
 export function choosePlan(
   manifest: Manifest,
   info: NativeDeviceInfo,
   dtype: 'f32' | 'f16' | 'bf16',
   layers: readonly string[],
+  products: Products = 'float',
 ): ChosenPlan {
   const types = { T: dtype }
   const graphsOf = (plan: string): PricedGraph[] | undefined => {
@@ -48,7 +57,15 @@ export function choosePlan(
     const found = layers.flatMap((layer) => own(graphs, layer) ?? [])
     return found.length < layers.length ? undefined : found.map((graph) => ({ graph, types }))
   }
-  return chooseAmong(Object.keys(manifest.plans ?? {}), graphsOf, { manifest, info, dtype, what: layers.join(' and ') })
+  const what = layers.join(' and ')
+  const choosing = { manifest, info, dtype, what }
+  const plans = Object.keys(manifest.plans ?? {})
+  if (products === 'float') return chooseAmong(plans, graphsOf, choosing)
+  const [best] = pricedPlans(plans, graphsOf, choosing, 'int8')
+  if (best !== undefined)
+    return { name: best.name, reason: 'int8 weights and activations, as the model is stored; fewest launches' }
+  const { name, reason } = chooseAmong(plans, graphsOf, choosing)
+  return { name, reason: `${reason}; its int8 weights are taken for floats, as no plan covers ${what} in int8` }
 }
 
 export interface Choosing {
@@ -60,30 +77,36 @@ export interface Choosing {
   readonly what: string
 }
 
+type GraphsOf = (plan: string) => readonly PricedGraph[] | undefined
+
 /** @param graphsOf what a plan makes of the model; undefined for one that does not cover it */
-export function chooseAmong(
-  plans: readonly string[],
-  graphsOf: (plan: string) => readonly PricedGraph[] | undefined,
-  { manifest, info, dtype, what }: Choosing,
-): ChosenPlan {
+export function chooseAmong(plans: readonly string[], graphsOf: GraphsOf, choosing: Choosing): ChosenPlan {
+  const { info, dtype, what } = choosing
   if (info.kind === 'simt') return ownProducts
-  const tensorCores = hasTensorCores(info, dtype)
-  const priced = plans.flatMap((name) => {
-    const costs = graphsOf(name)?.map((each) => costOf(manifest, each, tensorCores))
-    const known = costs?.flatMap((cost) => cost ?? [])
-    return known === undefined || known.length < (costs?.length ?? 0)
-      ? []
-      : [{ name, cost: known.reduce((sum, cost) => sum + cost, 0) }]
-  })
-  const [best] = priced.sort((a, b) => a.cost - b.cost)
+  const [best] = pricedPlans(plans, graphsOf, choosing, 'float')
   if (best === undefined) return { name: defaultPlan, reason: `no plan covers ${what} in ${dtype}` }
-  const products = tensorCores ? 'tensor cores for its products' : `products by the library, ${dtype} has no tensor cores here`
+  const products = hasTensorCores(info, dtype)
+    ? 'tensor cores for its products'
+    : `products by the library, ${dtype} has no tensor cores here`
   return { name: best.name, reason: `fewest launches in ${dtype}; ${products}` }
 }
 
-/** Launches of a graph; undefined where there are no kernels of these types, or where it computes with int8. */
+/** The plans that cover a model with such products, the cheapest first. */
+function pricedPlans(plans: readonly string[], graphsOf: GraphsOf, { manifest, info, dtype }: Choosing, products: Products) {
+  // Tensor cores multiply int8 whatever floats are stored in.
+  const tensorCores = products === 'int8' || hasTensorCores(info, dtype)
+  const fits = ({ graph }: PricedGraph): boolean => (products === 'int8' ? computesInt8(graph) : graph.int8 === undefined)
+  const priced = plans.flatMap((name) => {
+    const graphs = graphsOf(name)
+    if (graphs?.every(fits) !== true) return []
+    const known = graphs.flatMap((each) => costOf(manifest, each, tensorCores) ?? [])
+    return known.length < graphs.length ? [] : [{ name, cost: known.reduce((sum, cost) => sum + cost, 0) }]
+  })
+  return priced.sort((a, b) => a.cost - b.cost)
+}
+
+/** Launches of a graph; undefined where there are no kernels of these types. */
 function costOf({ kernels }: Manifest, { graph, types }: PricedGraph, tensorCores: boolean): number | undefined {
-  if (graph.int8 !== undefined) return undefined
   let cost = 0
   for (const node of graph.nodes) {
     if (node.kind === 'view') continue

@@ -176,6 +176,13 @@ function wrapProgram(native: NativeProgram): NativeProgram {
           repeats,
         ),
       ),
+    runAhead: (outputs) => settled(native.runAhead(outputs.map(unwrapSlice))),
+    get begun() {
+      return native.begun
+    },
+    get begunAhead() {
+      return native.begunAhead
+    },
     abort: () => translated(() => native.abort()),
     capture: () => settled(native.capture()),
     time: (repeats, warmup) => settled(native.time(repeats, warmup)),

@@ -127,6 +127,15 @@ export interface NativeProgram {
     outputs: readonly NativeSlice[],
     repeats?: number,
   ): Promise<Uint8Array[]>
+  /**
+   * Like `run` without inputs, but the next of these runs is handed to the device while this one is under way: whoever asks for it in time
+   * leaves the device no pause between them. Resolves, in order, with what `outputs` held when the run was over. Everything else that is
+   * asked of the device waits for its end.
+   */
+  runAhead(outputs: readonly NativeSlice[]): Promise<Uint8Array[]>
+  /** Runs of `runAhead` so far that were handed over, and those of them for which the one before was under way then. */
+  readonly begun: number
+  readonly begunAhead: number
   /** Stops the run under way between two steps, or between two launches of a captured graph. */
   abort(): void
   /** Records the steps into a device graph; later runs replay it. A no-op on simt. */

@@ -48,6 +48,14 @@ export interface Program {
     inputs: Readonly<Record<string, Uint8Array | NativeSlice>>,
     options?: RunOptions,
   ): Promise<Readonly<Record<string, Uint8Array>>>
+  /**
+   * Runs the steps once, behind the runs that were asked for before: the device goes on with the next while it is looked at what this one
+   * left. For programs whose inputs are states alone. Returns what pieces of device memory held when the run was over.
+   * @throws usage `program.input` where there are inputs
+   */
+  runAhead(reads: readonly NativeSlice[]): Promise<readonly Uint8Array[]>
+  /** Runs of `runAhead` so far, and those of them that the device was given while it had the one before. */
+  readonly begun: { readonly runs: number; readonly ahead: number }
   /** Stops the run under way between two steps; it rejects with ABORTED. States may then hold values of any of its steps. */
   abort(): void
   /**
@@ -157,6 +165,13 @@ function assemble(
         moveSlices(session.device, behind),
       ])
       return Object.fromEntries(returned.map(([name], i) => [name, results[i] ?? new Uint8Array()]))
+    },
+    async runAhead(reads) {
+      for (const [name, { info }] of Object.entries(flat.inputs)) checkInput(name, info, undefined)
+      return native.runAhead(reads)
+    },
+    get begun() {
+      return { runs: native.begun, ahead: native.begunAhead }
     },
     abort: () => native.abort(),
     capture: () => native.capture(),

@@ -43,6 +43,9 @@ function fake(info: NativeDeviceInfo, asked: string[] = []): NativeDevice {
       steps: steps.length,
       captured: false,
       run: async () => [],
+      runAhead: async () => [],
+      begun: 0,
+      begunAhead: 0,
       abort: () => {},
       capture: async () => {},
       time: async (repeats) => {

@@ -57,8 +57,22 @@ describe('heddle bench llama', () => {
         ['prompt', 2, 20],
       ])
       expect(loading.bytes).toBe(times[0]?.memory.weightBytes)
-      for (const { what, batch, seq, milliseconds, floor, fraction, tokensPerSecond, samples, launches, memory } of times) {
+      for (const {
+        what,
+        batch,
+        seq,
+        milliseconds,
+        floor,
+        fraction,
+        tokensPerSecond,
+        samples,
+        begun,
+        launches,
+        memory,
+      } of times) {
         expect(samples).toHaveLength(5)
+        // A run of steps for each window, those before the samples too; this device is done with each before the next.
+        expect(begun).toEqual(what === 'step' ? { runs: 7, ahead: 0 } : undefined)
         expect(fraction).toBe((floor?.milliseconds ?? 0) / milliseconds.median)
         expect(tokensPerSecond).toBe((1000 * batch * (what === 'step' ? 1 : seq)) / milliseconds.median)
         // 2 layers of 7 products, and the head of a step.

@@ -9,21 +9,28 @@ import { loadLlama } from '../../src/models/llama/llama_pipeline.js'
 import type { Llama, LlamaOptions } from '../../src/models/llama/llama_types.js'
 import { openSimtKernels } from './simt.js'
 
-export const families = ['llama3', 'mistral', 'phi3', 'qwen2', 'qwen3', 'smollm', 'yarn'] as const
+export const families = ['linear', 'llama3', 'mistral', 'phi3', 'qwen2', 'qwen3', 'smollm', 'yarn'] as const
 export type FamilyName = (typeof families)[number]
 
 export const folderOf = (name: FamilyName): string =>
   fileURLToPath(new URL(`../data/models/llama-families/${name}`, import.meta.url))
 
 const ids = z.array(z.int())
+const cases = z.array(z.object({ input_ids: ids, greedy_ids: ids, smallest_gap: z.number() }))
 const goldenSchema = z.object({
-  cases: z.array(z.object({ input_ids: ids, greedy_ids: ids, smallest_gap: z.number() })),
-  text: z.object({ input_ids: ids, mean_nll: z.number(), places: ids, logits: z.array(z.array(z.number())) }),
+  cases,
+  /** Longer prompts. */
+  long: cases.default([]),
+  text: z.object({ input_ids: ids, mean_nll: z.number().optional(), places: ids, logits: z.array(z.array(z.number())) }),
 })
 
-/** What HF makes of a model that it loads in float32. */
-export const goldenOf = (name: FamilyName) =>
-  goldenSchema.parse(JSON.parse(readFileSync(`${folderOf(name)}/golden.json`, 'utf8')))
+/** What HF makes of a model that computes in float32: words behind prompts, logits at some places of a text, and how likely it is. */
+export const readGolden = (folder: string) => goldenSchema.parse(JSON.parse(readFileSync(`${folder}/golden.json`, 'utf8')))
+
+export const goldenOf = (name: FamilyName) => readGolden(folderOf(name))
+
+/** Those of some models are of ones that were cast as a whole, inverse frequencies too; the others were loaded in float32. */
+const rotationOf = (name: FamilyName) => (name === 'linear' ? 'stored' : 'float32')
 
 /** A copy of a model that says that its texts end at other ids. */
 export async function withEnds(name: FamilyName, ends: readonly number[]): Promise<string> {
@@ -37,13 +44,13 @@ export async function withEnds(name: FamilyName, ends: readonly number[]): Promi
   return folder
 }
 
-/** Loads a model whose inverse frequencies are those of HF, uses it, and frees it. `dir`: where a changed copy of it is. */
+/** Loads a model whose inverse frequencies are those of its golden words, uses it, and frees it. `dir`: where a changed copy of it is. */
 export async function withLlama<T>(
   name: FamilyName,
   { dir = folderOf(name), ...options }: Partial<LlamaOptions> & { readonly dir?: string },
   use: (model: Llama) => Promise<T>,
 ): Promise<T> {
-  const model = await loadLlama(dir, { rotation: 'float32', ...(await openSimtKernels()), ...options })
+  const model = await loadLlama(dir, { rotation: rotationOf(name), ...(await openSimtKernels()), ...options })
   try {
     return await use(model)
   } finally {

@@ -5,6 +5,7 @@
  */
 import { rm } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
+import { openLlama } from '../../src/cli/llama.js'
 import { calibrateLlama } from '../../src/models/llama/calibration.js'
 import type { Llama, LlamaOptions } from '../../src/models/llama/llama_types.js'
 import { quantiseWeights } from '../../src/runtime/quantise_weights.js'
@@ -90,6 +91,15 @@ describe('a folder of int8 weights', () => {
       expect(spread(both, floats)).toBeLessThan(1)
       expect(distance(both, floats)).toBeGreaterThan(10 * logitTolerance.relative)
       expect(spread(await found('fasterllama-v1'), both)).toBeLessThan(int8Likelihood.activations)
+      // Who names no plan gets the one that the folder is for, and is told so; a folder of floats does not.
+      for (const [folder, plan, reason] of [
+        [dir, 'best-llama-w8a8', /^int8 weights and activations, as the model is stored/],
+        [folderOf('phi3'), 'unfused', /own/],
+      ] as const) {
+        const opened = await openLlama(folder, { device: 'simt' })
+        opened.close()
+        expect([opened.model.plan, opened.planReason]).toEqual([plan, expect.stringMatching(reason)])
+      }
       // The twin: int8 made of the same floats has other integers.
       const again = await withChanged('phi3', floatsOf, 'best-llama-int8w', score)
       expect(distance(again, weights)).toBeGreaterThan(10 * logitTolerance.relative)

@@ -2,9 +2,11 @@
  * Results that are the same bit for bit, whatever else is in a batch and however texts are read, where that is asked for; by kernels of halves, among which
  * those for few rows add up otherwise than those for many. Without being asked for, bits differ: the comparison notices it.
  */
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Llama, LlamaGenerateOptions } from '../../src/models/llama/llama_types.js'
-import { goldenOf, withLlama } from './llama_host.js'
+import { logitTolerance } from '../../src/verify/tolerance.js'
+import { farthest, goldenOf, withLlama } from './llama_host.js'
+import { withRows } from './llama_rows.js'
 
 const lengths = [1, 2, 7, 64, 129]
 const ids = goldenOf('smollm').text.input_ids
@@ -40,4 +42,72 @@ it('bits depend on no other row, on no order and on no chunks where that is aske
     const usual = await model.score(texts)
     expect(await Promise.all(texts.map(async (text) => (await model.score([text], { chunk: 7 }))[0]))).not.toEqual(usual)
   })
+})
+
+const floats = ['unfused', 'best-llama', 'best-llama-w8a8'].map((plan) => ({ plan, dtype: 'f16', pass: 32 }) as const)
+
+describe.each(floats)('under $plan', (settings) => {
+  it('a text that goes back and on otherwise, over places that were written, is a fresh one bit for bit', async () => {
+    await withRows('smollm', settings, async ({ append, cached, read }) => {
+      let text = ids.slice(0, 50)
+      await read(0, text)
+      // Back to any place, to shorter texts and to longer ones than were there.
+      for (const [kept, more] of [
+        [13, ids.slice(100, 120)],
+        [32, ids.slice(60, 61)],
+        [5, ids.slice(80, 112)],
+        [36, ids.slice(30, 50)],
+      ] as const) {
+        text = [...text.slice(0, kept), ...more]
+        const last = text.length - 1
+        const found = await append(0, kept, more)
+        await read(1, text.slice(0, -1))
+        expect(found).toEqual(await append(1, last, text.slice(-1)))
+        expect(await cached(0, text.length)).toEqual(await cached(1, text.length))
+        // One place further it is another text.
+        expect(await append(1, kept + 1, more)).not.toEqual(found)
+      }
+    })
+  })
+
+  it('chunks of any size are the whole, and steps of a row know no other, bit for bit', async () => {
+    await withRows('smollm', settings, async ({ append, cached, read, step }) => {
+      const [long, short] = [ids.slice(0, 50), ids.slice(70, 77)]
+      await read(0, long)
+      for (let at = 0, size = 1; at < 50; at += size, size = Math.min(size * 3, 50 - at))
+        await append(1, at, long.slice(at, at + size))
+      const whole = await cached(0, 50)
+      expect(await cached(1, 50)).toEqual(whole)
+      // The first step writes what was there already, each other a place more.
+      const [alone] = await step([long])
+      const behind = await cached(0, 57)
+      await read(0, short)
+      await read(1, long)
+      const [, other] = await step([short, long])
+      expect(other).toEqual(alone)
+      expect(await cached(1, 57)).toEqual(behind)
+      expect(await cached(0, 50)).not.toEqual(whole)
+    })
+  })
+})
+
+it('a step behind n tokens caches what reading n + 1 does: bit for bit where its kernels add up as those of prompts, nearly under best-llama', async () => {
+  const prompt = ids.slice(0, 38)
+  for (const [plan, exact] of [
+    ['unfused', true],
+    ['fasterllama-v1', true],
+    ['best-llama', false],
+  ] as const) {
+    await withRows('smollm', { plan, dtype: 'f32', pass: 32 }, async ({ cached, read, step }) => {
+      await read(0, prompt)
+      const whole = await cached(0, 38)
+      await read(0, prompt.slice(0, -1).with(0, 7))
+      await read(0, prompt.slice(0, -1))
+      await step([prompt])
+      const found = await cached(0, 38)
+      if (exact) expect(found).toEqual(whole)
+      else expect(found).not.toEqual(whole)
+      expect(Math.max(...whole.map((part, i) => farthest(found[i] ?? [], part)))).toBeLessThan(logitTolerance.relative)
+    })
+  }
 })

@@ -2,14 +2,15 @@
  * Runs of LLaMA-like models on simt that end early: by a signal, for want of memory, and where logits are no numbers. The next run is right
  * after each of them.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { formatSafetensors } from '../../src/models/files/safetensors.js'
-import { noise } from './fixtures.js'
+import { formatSafetensors, type StoredTensor } from '../../src/models/files/safetensors.js'
+import type { NativeDevice, NativeSlice } from '../../src/runtime/native.js'
+import { noise, writeModel } from './fixtures.js'
 import { smallCheckpoint, smallLlama } from './llama_fixtures.js'
-import { goldenOf, withLlama } from './llama_host.js'
+import { folderOf, goldenOf, withEnds, withLlama } from './llama_host.js'
 import { openSimtKernels } from './simt.js'
 import { smallDevice } from './small_device.js'
 
@@ -61,6 +62,65 @@ describe('a run ends where its signal aborts, and the next one is right', () => 
   })
 })
 
+/** A device that notes when runs of steps are asked for, and when they are over. */
+function tracedDevice(opened: NativeDevice) {
+  const trace: string[] = []
+  const device: NativeDevice = {
+    ...opened,
+    program(steps) {
+      const program = opened.program(steps)
+      const { runAhead } = program
+      return Object.assign(program, {
+        async runAhead(outputs: readonly NativeSlice[]) {
+          trace.push('asked')
+          try {
+            return await runAhead(outputs)
+          } finally {
+            trace.push('over')
+          }
+        },
+      })
+    },
+  }
+  return { device, trace }
+}
+
+it('the device has the next run of steps while the last is looked at; one beyond the end of all texts leaves nothing behind', async () => {
+  const opened = await openSimtKernels()
+  const { device, trace } = tracedDevice(opened.device)
+  const options = { maxNewTokens: 40, capacity: 128 }
+  const [whole] = await withLlama('smollm', { ...opened, device }, (model) => model.generate([prompt], options))
+  const words = whole?.ids ?? []
+  expect(words).toHaveLength(40)
+  expect(trace.slice(0, 3)).toEqual(['asked', 'asked', 'over'])
+  expect(trace.filter((event) => event === 'asked')).toHaveLength(5)
+  // A word that was not chosen before ends the text, when one run more has been asked for, and not all.
+  const end = words.findIndex((id, at) => at >= 8 && words.indexOf(id) === at)
+  const runs = Math.floor(end / 8) + 1
+  expect(runs).toBeLessThan(4)
+  const dir = await withEnds('smollm', [words[end] ?? -1])
+  try {
+    await withLlama('smollm', { ...opened, device, dir }, async (model) => {
+      trace.splice(0)
+      const expected = { ids: words.slice(0, end), finish: 'end' }
+      expect(await model.generate([prompt], options)).toEqual([expected])
+      expect(trace.filter((event) => event === 'asked')).toHaveLength(runs + 1)
+      expect(await model.generate([prompt, prompt], { ...options, batch: 1 })).toEqual([expected, expected])
+      const streamed: number[] = []
+      for await (const { ids } of model.stream([prompt], options)) streamed.push(...ids)
+      expect(streamed).toEqual(expected.ids)
+      // What was cached is as it was without the run beyond the end.
+      const longer = { inputIds: [...prompt.inputIds, ...words.slice(0, end), 5, 6] }
+      let reused = 0
+      const again = await model.generate([longer], { ...options, reuse: true, reused: (tokens) => (reused = tokens) })
+      expect(reused).toBe(prompt.inputIds.length + end - 1)
+      expect(again).toEqual(await model.generate([longer], options))
+    })
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+})
+
 it('caches that memory has no room for are a typed error, and a smaller run works', async () => {
   let bound = Number.POSITIVE_INFINITY
   const opened = await openSimtKernels()
@@ -74,6 +134,46 @@ it('caches that memory has no room for are a typed error, and a smaller run work
     })
     expect(await model.generate([prompt], { maxNewTokens: 2 })).toEqual([expected])
   })
+})
+
+it('folders that lack something are refused by what it is, and the next one loads', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-lacking-'))
+  const shard = 'model-00002-of-00006.safetensors'
+  const path = join(folder, shard)
+  const tensor = 'model.layers.1.mlp.up_proj.weight'
+  const kernels = await openSimtKernels()
+  const load = async (dir: string) =>
+    withLlama('smollm', { dir, ...kernels }, (model) => model.generate([prompt], { maxNewTokens: 2 }))
+  const refused = async (dir: string, code: string, message: RegExp) =>
+    expect(load(dir)).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
+  try {
+    const expected = await load(folderOf('smollm'))
+    await cp(folderOf('smollm'), folder, { recursive: true })
+    const whole = await readFile(path)
+    await writeFile(path, whole.subarray(0, -2))
+    await refused(folder, 'safetensors.truncated', new RegExp(shard))
+    await rm(path)
+    await refused(folder, 'safetensors.read', new RegExp(shard))
+    await writeFile(path, whole)
+    expect(await load(folder)).toEqual(expected)
+
+    const changed = async (change: (tensors: Map<string, StoredTensor>) => void): Promise<string> => {
+      const { tensors } = smallCheckpoint(smallLlama)
+      change(tensors)
+      return writeModel({ json: smallLlama, tensors })
+    }
+    const missing = await changed((tensors) => tensors.delete(tensor))
+    await refused(missing, 'weights.missing', /up_proj\.weight \[\d+, 48\] is missing/)
+    const misshapen = await changed((tensors) => {
+      const before = tensors.get(tensor)
+      if (before !== undefined) tensors.set(tensor, { ...before, shape: [...before.shape].reverse() })
+    })
+    await refused(misshapen, 'weights.shape', /up_proj\.weight.*\[48, (\d+)\].*\[\1, 48\]/)
+    expect(await load(folder)).toEqual(expected)
+    await Promise.all([missing, misshapen].map((dir) => rm(dir, { recursive: true })))
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })
 
 it('logits that are no numbers are a finding, of texts, beams and scores; another text is continued', async () => {
@@ -96,6 +196,10 @@ it('logits that are no numbers are a finding, of texts, beams and scores; anothe
       const expected = await model.generate([good], { maxNewTokens: 3 })
       const finding = { code: 'run.value', message: expect.stringMatching(/^case 1/) }
       await expect(model.generate([good, bad], { maxNewTokens: 3 })).rejects.toMatchObject(finding)
+      const streamed = async () => {
+        for await (const _ of model.stream([good, bad], { maxNewTokens: 30 }));
+      }
+      await expect(streamed()).rejects.toMatchObject(finding)
       await expect(model.generate([good, bad], { maxNewTokens: 3, beams: 2 })).rejects.toMatchObject(finding)
       await expect(model.score([good, { inputIds: [3, wrong, 4] }])).rejects.toMatchObject(finding)
       expect(await model.generate([good], { maxNewTokens: 3 })).toEqual(expected)

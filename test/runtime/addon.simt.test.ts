@@ -237,6 +237,81 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
   })
 })
 
+describe('runs that are begun ahead', () => {
+  const behind = ({ library }: Bench): NativeStep => {
+    return { kind: 'kernel', label: 'behind', library, key: 'behind', buffers: [], dims: [], attrs: [] }
+  }
+  /** Each run multiplies x by `factor`; those of `held` are done only when another one was begun behind them. */
+  const programs = (bench: Bench, factor: number) => {
+    const back: NativeStep = { kind: 'copy', label: 'back', from: slice(bench.buffer, 64), to: slice(bench.buffer) }
+    const steps = [scale(bench, factor), back]
+    return { held: bench.device.program([...steps, behind(bench)]), last: bench.device.program(steps) }
+  }
+
+  it('are handed over while those before are under way; each gives what was there when it was over, in order', async () => {
+    const bench = openBench(fixture, fixture)
+    const { held, last } = programs(bench, 2)
+    await bench.buffer.write(0, floats(ramp))
+    const order: string[] = []
+    const noted = async <T>(name: string, run: Promise<T>): Promise<T> => {
+      const result = await run
+      order.push(name)
+      return result
+    }
+    const wanted = [slice(bench.buffer)]
+    // The worker waits for no end before it takes the next: else the first would never end.
+    const runs = [
+      noted('0', held.runAhead(wanted)),
+      noted('1', held.runAhead(wanted)),
+      noted('2', last.runAhead(wanted)),
+      noted(
+        'read',
+        bench.buffer.read(0, 64).then((bytes) => [bytes]),
+      ),
+    ]
+    const results = await Promise.all(runs)
+    expect(results.slice(0, 3)).toEqual([2, 4, 8].map((factor) => [floats(ramp.map((x) => x * factor))]))
+    expect(results[3]?.[0]).toEqual(results[2]?.[0])
+    expect(order).toEqual(['0', '1', '2', 'read'])
+    expect([held.begun, held.begunAhead, last.begun, last.begunAhead]).toEqual([2, 1, 1, 1])
+    bench.device.close()
+  })
+
+  it('report their failures and aborts behind the runs before, and the next run is right', async () => {
+    const bench = openBench(fixture, fixture)
+    const { held, last } = programs(bench, 2)
+    const faulty = bench.device.program([{ ...slow(bench, 0), key: 'fault', dims: [] } as NativeStep])
+    const aborted = bench.device.program(Array.from({ length: 1000 }, () => slow(bench, 2)))
+    await bench.buffer.write(0, floats(ramp))
+    const runs = [held.runAhead([]), faulty.runAhead([]), aborted.runAhead([]), last.runAhead([])].map((run) =>
+      outcome(() => run),
+    )
+    aborted.abort()
+    expect(await Promise.all(runs)).toEqual(['ok', 'FAULT', 'ABORTED', 'ok'])
+    expect(await last.runAhead([slice(bench.buffer)])).toEqual([floats(ramp.map((x) => x * 8))])
+    expect(await outcome(() => last.runAhead([slice(bench.buffer, 4095, 2)]))).toBe('INVALID')
+    last.release()
+    expect(await outcome(() => last.runAhead([]))).toBe('CLOSED')
+    bench.device.close()
+  })
+
+  it('end cleanly with the device or the process, and with nobody who waits for them', async () => {
+    const bench = openBench(fixture, fixture)
+    const long = bench.device.program(Array.from({ length: 1000 }, () => slow(bench, 2)))
+    const runs = [long.runAhead([]), long.runAhead([])].map((run) => outcome(() => run))
+    bench.device.close()
+    expect(await Promise.all(runs)).toEqual(['CLOSED', 'CLOSED'])
+    const script = `
+      const addon = require(${JSON.stringify(`${nativeFolder()}/heddle.node`)})
+      const device = addon.openDevice(${JSON.stringify(fixture)}, 0)
+      const library = device.loadLibrary(${JSON.stringify(fixture)})
+      const step = { kind: 'kernel', label: 'behind', library, key: 'behind', buffers: [], dims: [], attrs: [] }
+      device.program([step]).runAhead([{ buffer: device.allocate(100), offset: 0, bytes: 100 }])
+      setTimeout(() => process.exit(0), 10)`
+    execFileSync(process.execPath, ['-e', script])
+  })
+})
+
 describe('capturing', () => {
   it('replays the captured steps on new inputs', async () => {
     const bench = openBench(fixture, fixture)

@@ -1,5 +1,6 @@
 // A device plugin and a kernel library in one file, for testing the addon alone: memory is malloc, work runs at once, and a graph
-// is a list of recorded closures, so that capturing can be tested without a GPU.
+// is a list of recorded closures, so that capturing can be tested without a GPU. Work may also say that it is done only when more was
+// handed over behind it, so that running ahead can be.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 
 #include "heddle/abi.h"
 #include "heddle/facts.h"
+#include "heddle/marks.h"
 
 using Work = std::function<int32_t(heddle_error*)>;
 
@@ -22,9 +24,16 @@ struct heddle_device {
 };
 
 struct heddle_queue {
-  heddle_device* device;
+  heddle_device* device = nullptr;
   bool capturing = false;
   std::vector<Work> recorded;
+  bool needs_more = false;  // what was enqueued since the last mark
+  uint64_t marks = 0;       // made so far
+};
+
+struct heddle_mark {
+  heddle_queue* queue;
+  uint64_t needed;  // marks that were made when it is done
 };
 
 struct heddle_graph {
@@ -103,16 +112,25 @@ int32_t slow(const heddle_launch* l, heddle_error* error) {
   });
 }
 
+// Is done when there is another mark behind the one that follows it.
+int32_t behind(const heddle_launch* l, heddle_error* error) {
+  auto* queue = static_cast<heddle_queue*>(l->queue);
+  return launch(l, error, [=](heddle_error*) {
+    queue->needs_more = true;
+    return static_cast<int32_t>(HEDDLE_OK);
+  });
+}
+
 int32_t fault(const heddle_launch*, heddle_error* error) {
   return fail(error, HEDDLE_FAULT, "kernel fault: read of x[9] is out of bounds");
 }
 
 const heddle_kernel kernels[] = {
-    {"constants", "c0", 2, 0, 0, constants, "rw"}, {"fault", "f0", 0, 0, 0, fault, ""},
-    {"scale", "5c", 2, 1, 1, scale, "rw"},         {"slow", "51", 0, 1, 0, slow, ""},
-    {"unsaid", "c1", 2, 0, 0, constants, nullptr},
+    {"behind", "b0", 0, 0, 0, behind, ""},         {"constants", "c0", 2, 0, 0, constants, "rw"},
+    {"fault", "f0", 0, 0, 0, fault, ""},           {"scale", "5c", 2, 1, 1, scale, "rw"},
+    {"slow", "51", 0, 1, 0, slow, ""},             {"unsaid", "c1", 2, 0, 0, constants, nullptr},
 };
-const heddle_kernel_library_info library = {HEDDLE_ABI_VERSION, "simt", 5, kernels};
+const heddle_kernel_library_info library = {HEDDLE_ABI_VERSION, "simt", 6, kernels};
 
 int32_t open(int32_t ordinal, heddle_device** device, heddle_error* error) {
   if (ordinal != 0) return fail(error, HEDDLE_UNAVAILABLE, "the fixture has one device, numbered 0");
@@ -155,7 +173,8 @@ int32_t release(heddle_device* device, void* data, heddle_error*) {
 }
 
 int32_t queue_create(heddle_device* device, heddle_queue** queue, heddle_error*) {
-  *queue = new heddle_queue{device, false, {}};
+  *queue = new heddle_queue;
+  (*queue)->device = device;
   const std::lock_guard<std::mutex> lock(queues_mutex);
   queues.insert(*queue);
   return HEDDLE_OK;
@@ -228,6 +247,21 @@ int32_t event_elapsed(heddle_event* from, heddle_event* to, float* milliseconds,
 
 void event_destroy(heddle_event* event) { delete event; }
 
+int32_t mark_create(heddle_queue* queue, heddle_mark** mark, heddle_error*) {
+  *mark = new heddle_mark{queue, ++queue->marks + (queue->needs_more ? 1 : 0)};
+  queue->needs_more = false;
+  return HEDDLE_OK;
+}
+
+int32_t mark_query(heddle_mark* mark, int32_t* done, heddle_error*) {
+  *done = mark->queue->marks >= mark->needed ? 1 : 0;
+  return HEDDLE_OK;
+}
+
+void mark_destroy(heddle_mark* mark) { delete mark; }
+
+const heddle_marks_api marks = {mark_create, mark_query, mark_destroy};
+
 const heddle_device_api api = {
     HEDDLE_ABI_VERSION, "simt",       open,         close,        info,          allocate,     release,       queue_create,
     queue_destroy,      queue_native, queue_wait,   move,         move,          move,         fill,          matmul,
@@ -241,4 +275,5 @@ extern "C" int32_t heddle_device_facts(heddle_device*, heddle_facts* facts, hedd
   *facts = heddle_facts{};
   return HEDDLE_OK;
 }
+extern "C" const heddle_marks_api* heddle_device_marks(void) { return &marks; }
 extern "C" const heddle_kernel_library_info* heddle_kernel_library(void) { return &library; }

@@ -63,6 +63,26 @@ it('is no int8 plan, even where nothing else covers the model', () => {
   expect(chosen(gpu('9.0'), 'f16', bert, { ...manifest, plans })).toBe('unfused')
 })
 
+it('is that of int8 activations for a model that is stored for it, on any device, and for no other', () => {
+  const layers = ['llama_prompt', 'llama_step']
+  const floats = (info: NativeDeviceInfo) => choosePlan(manifest, info, 'f16', layers)
+  const int8 = (info: NativeDeviceInfo, of: Manifest = manifest) => choosePlan(of, info, 'f16', layers, 'int8')
+  expect(floats(gpu('9.0')).name).toBe('best-llama')
+  for (const info of [gpu('8.0'), gpu('9.0'), { ...gpu('9.0'), kind: 'simt' } as const]) {
+    expect(int8(info)).toEqual({
+      name: 'best-llama-w8a8',
+      reason: 'int8 weights and activations, as the model is stored; fewest launches',
+    })
+  }
+  // Plans that take weights alone as int8 are not what the model is stored for.
+  const { 'best-llama-w8a8': _, 'fasterllama-v1': __, ...plans } = manifest.plans ?? {}
+  expect(Object.keys(plans)).toContain('best-llama-int8w')
+  expect(int8(gpu('9.0'), { ...manifest, plans })).toEqual({
+    name: 'best-llama',
+    reason: `${floats(gpu('9.0')).reason}; its int8 weights are taken for floats, as no plan covers llama_prompt and llama_step in int8`,
+  })
+})
+
 it('may be a plan that somebody adds', () => {
   const layer = manifest.plans?.['best-encoder']?.[bert[0] ?? '']
   if (layer === undefined) throw new Error('no such plan')

@@ -97,7 +97,7 @@ describe('the simt device', () => {
 
   it('holds a kernel library against the manifest', () => {
     const scale = entry('scale', '5c', 2, ['n'], ['factor'])
-    const known = ['constants', 'fault', 'scale', 'slow', 'unsaid']
+    const known = ['behind', 'constants', 'fault', 'scale', 'slow', 'unsaid']
     expect(loadKernels(device, fixture, manifestOf(scale)).library.kernels.map(({ key }) => key)).toEqual(known)
     for (const other of [
       { ...scale, digest: 'other' },

@@ -120,6 +120,11 @@ export function referenceDevice(manifest: Manifest): { readonly device: NativeDe
       return {
         steps: steps.length,
         captured: false,
+        runAhead(outputs) {
+          return this.run([], outputs)
+        },
+        begun: 0,
+        begunAhead: 0,
         async run(inputs, outputs, repeats = 1) {
           aborted = false
           for (const { to, data } of inputs) bytesOf(to).set(data)

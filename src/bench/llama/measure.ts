@@ -1,9 +1,10 @@
 /**
  * Times LLaMA-like models as a caller of the pipeline meets them: prompts are read in its passes, and steps are whole turns of its loop,
- * eight steps to a replay, words chosen on the device, and a look at what has ended behind each replay. Caches hold as many places as the
- * context says, filled by reading tokens. No text ends before its steps are done.
+ * eight steps to a replay, words chosen on the device, and a look at what has ended behind each replay while the next is under way. Caches
+ * hold as many places as the context says, filled by reading tokens. No text ends before its steps are done.
  */
 import { usageError } from '../../errors.js'
+import { runsAhead } from '../../models/llama/ahead.js'
 import { firstLeg } from '../../models/llama/legs.js'
 import { usualChunk } from '../../models/llama/llama_pipeline.js'
 import { openRows, type Rows } from '../../models/llama/rows.js'
@@ -147,9 +148,10 @@ async function timeSteps(timed: Timed, shape: Shape): Promise<LlamaTimes> {
     for (let round = 0; round < repeats + warmup; round++) {
       await rows.write(begin)
       const began = performance.now()
-      for (let step = 0; step < window; step += stepsPerRun) await rows.advance(signal)
+      for await (const _ of runsAhead(rows, { from: 0, most: window, whole: true }, signal));
       if (round >= warmup) samples.push((performance.now() - began) / window)
     }
+    const { begun } = rows.steps
     const replays: number[] = []
     for (let round = 0; round < repeats; round++) {
       signal?.throwIfAborted()
@@ -166,6 +168,7 @@ async function timeSteps(timed: Timed, shape: Shape): Promise<LlamaTimes> {
       device: summarise(replays.map((milliseconds) => milliseconds / stepsPerRun)),
       launches: launchesOf(rows.steps) / stepsPerRun,
       captured: rows.steps.captured,
+      begun,
       evicts: cache === undefined ? undefined : work.bytes > 2 * cache,
     }
   } finally {
@@ -203,6 +206,7 @@ async function timePrompts(timed: Timed, shape: Shape): Promise<LlamaTimes> {
         device: undefined,
         launches: launchesOf(reader),
         captured: false,
+        begun: undefined,
         evicts: undefined,
         setup,
         profile,

@@ -36,6 +36,12 @@ export interface LlamaTimes extends Shape {
   /** Kernels and matmuls of a step, or of the first pass over prompts. */
   readonly launches: number
   readonly captured: boolean
+  /**
+   * Runs of steps on the host's clock, warm-up included, and those of them that the device was given while it had the one before: where that
+   * is all but the first of each window, it never waited for the host. The CPU device computes what it is given at once, and has none.
+   * Undefined of prompts.
+   */
+  readonly begun: { readonly runs: number; readonly ahead: number } | undefined
   /** Milliseconds until programs for the shape were made, recorded where the device records, and memory was there. */
   readonly setup: number
   readonly capacity: number

@@ -28,6 +28,9 @@ const floorText = ({ floor, fraction }: LlamaTimes): string[] =>
     ? [unknown, unknown]
     : [`${milliseconds(floor.milliseconds)} (${floor.bound})`, percent(fraction)]
 
+/** Of how many runs the device had the next before it was done. */
+const aheadText = ({ begun }: LlamaTimes): string => (begun === undefined ? unknown : `${begun.ahead} of ${begun.runs}`)
+
 function timesTable({ plans, peers }: BenchLlamaResult, what: LlamaTimes['what']): string[] {
   const timed = plans.flatMap((plan) => plan.times.filter((times) => times.what === what).map((times) => ({ plan, times })))
   if (timed.length === 0) return []
@@ -36,7 +39,7 @@ function timesTable({ plans, peers }: BenchLlamaResult, what: LlamaTimes['what']
     head: [
       ...(isStep ? ['plan', 'batch x context', 'ms a step'] : ['plan', 'prompts', 'ms']),
       ...['half within', 'tok/s', 'floor ms', 'of floor'],
-      ...(isStep ? ['device ms'] : ['chunk']),
+      ...(isStep ? ['device ms', 'ahead'] : ['chunk']),
       'launches',
       ...(peers === undefined ? [] : ['peer ms', 'times as fast']),
     ],
@@ -50,7 +53,7 @@ function timesTable({ plans, peers }: BenchLlamaResult, what: LlamaTimes['what']
       spread(times.milliseconds),
       perSecond(times.tokensPerSecond),
       ...floorText(times),
-      isStep ? (times.device === undefined ? unknown : milliseconds(times.device.median)) : times.chunk,
+      ...(isStep ? [times.device === undefined ? unknown : milliseconds(times.device.median), aheadText(times)] : [times.chunk]),
       times.launches.toFixed(0),
       ...beside(times, plan, peers),
     ])

@@ -13,6 +13,7 @@ import { checkCases, type TokenCase } from '../files/token_cases.js'
 import { expectInt8, multipliesInt8 } from '../int8_device.js'
 import { makingRoom, releasingCache } from '../lru_cache.js'
 import { turns } from '../turns.js'
+import { type Reached, runsAhead } from './ahead.js'
 import { smoothed } from './calibration.js'
 import { firstLeg, type Leg, nextLeg } from './legs.js'
 import type { Llama, LlamaGenerateOptions, LlamaOptions } from './llama_types.js'
@@ -99,6 +100,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
   async function* batches(cases: readonly TokenCase[], given: LlamaGenerateOptions) {
     const { batch = usualBatch, chunk = usualChunk, signal, progress } = given
     const done = await turn()
+    let last: Rows | undefined
     try {
       checkCases(config, cases, batch)
       checkChunk(chunk)
@@ -115,6 +117,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       for (let legs = waiting.shift(); legs !== undefined; legs = waiting.shift()) {
         signal?.throwIfAborted()
         const prompts = legs.map(({ prompt }) => prompt)
+        await last?.idle()
         const rows = await rowsFor(generation, shapeOf(config, legs, generation, given))
         const { pass = 1 } = rows.shape
         const found = prefixes.take(rows, prompts).map((tokens) => tokens - (tokens % pass))
@@ -133,6 +136,7 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
           startStates(config, generation, rows.shape, { prompts, cases: numbers, limits, chosen: legs[0]?.chosen ?? 0 }),
         )
         const run: LegsRun = { rows, generation, first: numbers[0] ?? 0, legs, prompts, words: [] }
+        last = rows
         yield run
         const { words } = run
         const next = legs.flatMap((leg, row) => nextLeg(config, leg, words[row] ?? [], generation.maxNewTokens, config.eos) ?? [])
@@ -142,7 +146,8 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
         progress?.(over, cases.length)
       }
     } finally {
-      done()
+      // Results need not wait for steps that nobody wants any more, but the next run does: their memory may be given away.
+      void Promise.resolve(last?.idle()).then(done)
     }
   }
 
@@ -157,19 +162,15 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
     return found
   }
 
-  /** Takes the steps of legs, and yields after each run how many tokens texts may have by then. */
-  async function* steps({ rows, legs }: LegsRun, signal: AbortSignal | undefined): AsyncGenerator<number, void> {
+  /** Takes the steps of legs, and yields after each run how far they are. */
+  function steps({ rows, legs, generation: { choice } }: LegsRun, signal: AbortSignal | undefined) {
     const most = Math.max(...legs.map(({ limit }) => limit))
-    for (let ended = false, step = legs[0]?.chosen ?? 0; !ended && step < most; ) {
-      ended = await rows.advance(signal)
-      step += stepsPerRun
-      yield step
-    }
+    return runsAhead(rows, { from: legs[0]?.chosen ?? 0, most, whole: choice.kind === 'beams' }, signal)
   }
 
   /** What legs have chosen so far, which their caches hold now; but steps cache no bit like passes. */
-  async function chosen({ rows, legs, prompts }: LegsRun, until: number): Promise<number[][]> {
-    const texts = await orForget(textsOf(config, rows, legs, until))
+  async function chosen({ rows, legs, prompts }: LegsRun, reached: Reached): Promise<number[][]> {
+    const texts = await orForget((async () => textsOf(config, rows.shape, legs, reached))())
     prefixes.keep(rows, prompts, rows.shape.pass === undefined ? texts : [])
     return texts
   }
@@ -184,14 +185,14 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const texts: number[][] = cases.map(() => [])
       const searches: LlamaResult[] = []
       for await (const run of batches(cases, given)) {
-        let until = 0
-        for await (const step of steps(run, given.signal)) until = step
+        let last: Reached = { step: 0, history: new Int32Array() }
+        for await (const reached of steps(run, given.signal)) last = reached
         const { choice, maxNewTokens } = run.generation
         if (choice.kind === 'beams') {
           searches.push(...(await searched(run.rows, choice, { most: maxNewTokens, ...run })))
           continue
         }
-        run.words = await chosen(run, until)
+        run.words = await chosen(run, last)
         for (const [row, { index }] of run.legs.entries()) texts[index]?.push(...(run.words[row] ?? []))
       }
       return searches.length > 0 ? searches : texts.map((ids) => resultOf(ids, config.eos))
@@ -200,9 +201,9 @@ export async function loadLlama(dir: string, options: LlamaOptions): Promise<Lla
       const sent: number[] = cases.map(() => 0)
       for await (const run of batches(cases, given)) {
         const { maxNewTokens, choice } = run.generation
-        for await (const step of steps(run, given.signal)) {
+        for await (const reached of steps(run, given.signal)) {
           if (choice.kind === 'beams') continue
-          run.words = await chosen(run, step)
+          run.words = await chosen(run, reached)
           yield* newTokens(run.legs, run.words, { eos: config.eos, maxNewTokens }, sent)
         }
         if (choice.kind !== 'beams') continue

@@ -2,9 +2,11 @@
 import { findingError } from '../../errors.js'
 import { beforeEnd, foundBeams, type Hypothesis } from '../decoding/beam_trace.js'
 import type { Beams } from '../decoding/generation_options.js'
+import type { Reached } from './ahead.js'
 import type { LlamaConfig } from './config.js'
 import type { Leg } from './legs.js'
 import type { Rows } from './rows.js'
+import type { RowsShape } from './shapes.js'
 
 export interface LlamaResult {
   /** Generated ids, without an end id. */
@@ -23,10 +25,13 @@ export interface LlamaTokens {
   readonly finish?: LlamaResult['finish']
 }
 
-/** The words of each leg until a step. @throws finding `run.value` for a word that was chosen by what is no number */
-export async function textsOf({ eos }: LlamaConfig, rows: Rows, legs: readonly Leg[], until: number): Promise<number[][]> {
-  const history = await rows.state('history')
-  const { rows: count } = rows.shape
+/** The words of each leg so far. @throws finding `run.value` for a word that was chosen by what is no number */
+export function textsOf(
+  { eos }: LlamaConfig,
+  { rows: count }: RowsShape,
+  legs: readonly Leg[],
+  { step: until, history }: Reached,
+): number[][] {
   return legs.map(({ index, chosen, limit }, row) => {
     const ids: number[] = []
     for (let step = chosen; step < Math.min(until, limit); step++) {

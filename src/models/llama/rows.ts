@@ -3,7 +3,7 @@
  * steps that is run again and again. Made once for a shape and used for one batch after the other.
  */
 import { layouts } from '../../../specs/index.js'
-import type { DType } from '../../ir/dtype.js'
+import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import type { ModelPlan } from '../../program/index.js'
 import { abortable } from '../../runtime/abortable.js'
 import { decode, encode, type HostArrays } from '../../runtime/buffer.js'
@@ -17,6 +17,7 @@ import { type BeamSizes, beamParts, beamSizes } from '../decoding/beam_search.js
 import { candidatesOf, type Generation, mostCandidates } from '../decoding/generation_options.js'
 import type { FloatType } from '../files/convert.js'
 import { releasingCache } from '../lru_cache.js'
+import type { Advanced, Stepped } from './ahead.js'
 import type { LlamaConfig } from './config.js'
 import { fixedPasses, type PassShape, passesOf, passInputs, passShape, type Run, type Unread } from './passes.js'
 import { type Assembly, assemblePrompt, assembleSteps, type Given, modelDims } from './programs.js'
@@ -41,7 +42,7 @@ export interface Asked {
   readonly targets?: readonly number[]
 }
 
-export interface Rows {
+export interface Rows extends Stepped {
   readonly shape: RowsShape
   /** Device memory of the states. */
   readonly stateBytes: number
@@ -59,8 +60,8 @@ export interface Rows {
   ask(pass: readonly Run[], asked: Asked, signal?: AbortSignal): Promise<Float32Array>
   /** Sets states that steps go on from. */
   write(values: Readonly<Record<string, Int32Array | Float32Array>>): Promise<void>
-  /** Runs the steps once and says whether every text has ended. */
-  advance(signal?: AbortSignal): Promise<boolean>
+  /** Waits for the runs of steps that are under way, whatever becomes of them. */
+  idle(): Promise<void>
   /** What a state holds now. */
   state(name: string): Promise<HostArrays[DType]>
   release(): void
@@ -117,6 +118,19 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
     )
     return abortable(program, signal, () => program.run(inputs))
   }
+  let released = false
+  let underWay: Promise<unknown> = Promise.resolve()
+  async function advanced(step: number, signal: AbortSignal | undefined): Promise<Advanced> {
+    const { finished, history } = states.tensors
+    if (finished === undefined || history === undefined) throw new Error('internal: steps without a history')
+    const row = shape.rows * dtypeInfo.i32.bytes
+    const words = { ...history.slice, offset: history.slice.offset + step * row, bytes: stepsPerRun * row }
+    const [flags, chosen] = await abortable(steps, signal, () => steps.runAhead([finished.slice, words]))
+    return {
+      ended: decode('i32', flags ?? new Uint8Array()).every((flag) => flag !== 0),
+      words: decode('i32', chosen ?? new Uint8Array()),
+    }
+  }
   const passes = (unread: readonly Unread[], most: number): Iterable<readonly Run[]> =>
     shape.pass === undefined ? passesOf(unread, most) : fixedPasses(unread, shape.pass)
   if (session.device.info().kind === 'cuda') {
@@ -149,25 +163,26 @@ export async function openRows(made: RowsConfig): Promise<Rows> {
       return values.subarray(0, asked.wanted.length * each)
     },
     write: (values) => states.writeAll(values),
-    async advance(signal) {
-      const ran = abortable(steps, signal, () => steps.run({}))
-      const [, finished] = await settled([ran, states.read('finished')])
-      return finished.every((flag) => flag !== 0)
+    advance(step, signal) {
+      const run = advanced(step, signal)
+      underWay = Promise.allSettled([underWay, run])
+      return run
+    },
+    stop() {
+      if (!released) steps.abort()
+    },
+    async idle() {
+      await underWay
     },
     state: (name) => states.read(name),
     release() {
+      released = true
       void programs.clear()
       arena.release()
       steps.release()
       states.release()
     },
   }
-}
-
-/** Waits for all of what the device was asked for: memory is in use until the last is done. @throws what the first one that failed rejects with */
-async function settled<const T extends readonly Promise<unknown>[]>(asked: T) {
-  await Promise.allSettled(asked)
-  return Promise.all(asked)
 }
 
 /** Extents of the dimensions of steps. */

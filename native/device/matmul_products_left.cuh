@@ -1,0 +1,119 @@
+// A left factor that is computed, such as a norm of rows, where there are many rows: tiles of columns would compute it once each. A kernel of
+// its own computes and stores it, as it would be multiplied, and the products behind it read what lies in memory.
+#ifndef HEDDLE_MATMUL_PRODUCTS_LEFT_CUH
+#define HEDDLE_MATMUL_PRODUCTS_LEFT_CUH
+
+#include "matmul_factor.cuh"
+#include "scratch.cuh"
+
+namespace heddle {
+
+/// Slots whose left factor lies in memory, m rows of k elements one behind the other. Everything else is as in `Slots`.
+template <class Slots>
+struct StoredLeft {
+  using Sum = typename Slots::Sum;
+  using Element = typename Slots::Element;
+  using Loaded = typename Slots::Loaded;
+  static constexpr int VEC = Slots::VEC, PRODUCTS = Slots::PRODUCTS;
+  static constexpr bool PARTS = Slots::PARTS;
+  struct Row0 {};
+
+  Slots slots;
+  In<Element> left;
+  int k;
+
+  bool whole_chunks() const { return slots.whole_chunks(); }
+  __device__ __forceinline__ void prefetch(int column) const { slots.prefetch(column); }
+  template <bool Whole>
+  __device__ __forceinline__ Loaded load(int64_t row, int column, int valid) const {
+    return slots.template load<Whole>(row, column, valid);
+  }
+  template <bool Whole, class Sums>
+  __device__ __forceinline__ void finish(int64_t row, int column, int valid, const Sums& sums, const Loaded& loaded) const {
+    slots.template finish<Whole>(row, column, valid, sums, loaded);
+  }
+  template <class Sums>
+  __device__ __forceinline__ void keep_parts(int64_t row, int column, int valid, const Sums& sums) const {
+    slots.keep_parts(row, column, valid, sums);
+  }
+  template <int Which, class Team>
+  __device__ __forceinline__ auto row_of(Factor<Which> which, Team team, int64_t matrix, int at) const {
+    if constexpr (Which == 0) {
+      return Row0();
+    } else {
+      return slots.row_of(which, team, matrix, at);
+    }
+  }
+  template <bool Whole, int Which, class Row>
+  __device__ __forceinline__ void chunk_of(Factor<Which> which, const Row& row, int64_t matrix, int at, int along, int valid,
+                                           Sum (&values)[VEC]) const {
+    if constexpr (Which == 0) {
+      const auto chunk = load_chunk<VEC, Whole>(left, static_cast<int64_t>(at) * k + along, valid);
+      HEDDLE_UNROLL
+      for (int i = 0; i < VEC; ++i) values[i] = chunk[i];
+    } else {
+      slots.template chunk_of<Whole>(which, row, matrix, at, along, valid, values);
+    }
+  }
+  template <int Which>
+  bool whole_rows(Factor<Which> which, int64_t length) const {
+    return Which == 0 || slots.whole_rows(which, length);
+  }
+  template <int Which>
+  bool copies(Factor<Which> which, int64_t length) const {
+    return Which == 0 || slots.copies(which, length);
+  }
+  template <int Which>
+  __host__ __device__ __forceinline__ auto stored_of(Factor<Which> which, int64_t matrix) const {
+    if constexpr (Which == 0) {
+      return CopiedRows<Element>{left, 0};
+    } else {
+      return slots.stored_of(which, matrix);
+    }
+  }
+  template <int Which>
+  __host__ __device__ __forceinline__ auto copy_of(Factor<Which> which, int64_t matrix) const {
+    if constexpr (Which == 0) {
+      return CopiedRows<Element>{left, 0};
+    } else {
+      return slots.copy_of(which, matrix);
+    }
+  }
+};
+
+/// Whether the left factor is computed, of elements that tensor cores take.
+template <class Slots>
+constexpr bool computes_left =
+    std::is_same_v<decltype(std::declval<const Slots&>().copy_of(Factor<0>(), int64_t())), NotCopied> && sizeof(typename Slots::Element) == 2;
+
+/// Whether the only right factor lies in memory as it is multiplied.
+template <class Slots>
+constexpr bool has_copied_right =
+    std::is_same_v<decltype(std::declval<const Slots&>().copy_of(Factor<1>(), int64_t())), CopiedRows<typename Slots::Element>>;
+
+/// A block for each row.
+template <class Slots>
+__global__ void __launch_bounds__(256) store_left(const int k, const Out<typename Slots::Element> left, const Slots slots) {
+  begin_kernel();
+  const int row = static_cast<int>(blockIdx.x);
+  LeftRow<Slots> known = {};
+  known.find(slots, BlockTeam<256>(), 0, row);
+  for (int at = static_cast<int>(threadIdx.x) * 8; at < k; at += 256 * 8) {
+    float values[8];
+    factor_chunk<0, true>(slots, known.template of<0>(), true, 0, row, at, k, values);
+    store_chunk<8, true>(left, static_cast<int64_t>(row) * k + at, 8, values);
+  }
+}
+
+/// Enqueues what computes m rows of the left factor, whose rows are whole, into memory of the queue.
+template <class Slots>
+int32_t launch_store_left(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t k, const Scratch& scratch,
+                          const Slots& slots) {
+  if (m > INT32_MAX) return fail(error, HEDDLE_INVALID, "kernel %s: m is %lld, allowed are 2147483647", name, static_cast<long long>(m));
+  const LaunchConfig config{name, dim3(static_cast<unsigned int>(m)), dim3(256), 0, Sync::block, true};
+  return launch(queue, error, config, store_left<Slots>, static_cast<int>(k), scratch.out_as<typename Slots::Element>(), slots);
+}
+
+}  // namespace heddle
+
+#endif

@@ -1,0 +1,69 @@
+/** Rows of texts of a LLaMA-like model on simt, as the pipeline has them: what passes and steps leave in the caches of each. */
+import { generationOf, openTimedModel } from '../../src/bench/llama/model.js'
+import type { FloatType } from '../../src/models/files/convert.js'
+import { firstLeg } from '../../src/models/llama/legs.js'
+import { openLlamaFiles } from '../../src/models/llama/open_files.js'
+import { openRows, type Rows } from '../../src/models/llama/rows.js'
+import { shapeOf, stepsPerRun } from '../../src/models/llama/shapes.js'
+import { startStates } from '../../src/models/llama/start.js'
+import { type FamilyName, folderOf } from './llama_host.js'
+import { openSimtKernels } from './simt.js'
+
+/** One library for all models: a process can load only so many. */
+const kernels = openSimtKernels()
+
+export interface Texts {
+  readonly rows: Rows
+  /** What a row has cached of its first tokens: keys and values of every layer. */
+  cached(row: number, tokens: number): Promise<readonly (readonly number[])[]>
+  /** Reads the first tokens of a row, as prompts are. */
+  read(row: number, ids: readonly number[]): Promise<void>
+  /** Reads tokens into a row from a place on, in one pass, and gives the logits of the last. */
+  append(row: number, first: number, ids: readonly number[]): Promise<readonly number[]>
+  /** A run of steps behind prompts of which all but the last token are cached, past any end; the words of each row. A row without a prompt loses what it has. */
+  step(prompts: readonly (readonly number[])[]): Promise<readonly (readonly number[])[]>
+}
+
+/** Two rows of 64 places, which are read in passes of `pass` tokens, whatever there is to read. */
+export async function withRows<T>(
+  name: FamilyName,
+  { plan: planName, dtype, pass }: { readonly plan: string; readonly dtype: FloatType; readonly pass: number },
+  use: (texts: Texts) => Promise<T>,
+): Promise<T> {
+  const folder = folderOf(name)
+  const { config } = await openLlamaFiles(folder)
+  const { session, plan } = await openTimedModel({ ...(await kernels), config, dtype, folder }, planName)
+  const generation = generationOf(config, stepsPerRun)
+  const count = 2
+  const legs = [firstLeg(config, 0, [1], generation)]
+  const shape = { ...shapeOf(config, legs, generation, { capacity: 64, invariant: count }), pass }
+  const rows = await openRows({ session, config, plan, generation, shape, dtype, stepsPerRun })
+  const parts = Array.from({ length: config.layers }, (_, layer) => [`keys${layer}`, `values${layer}`]).flat()
+  try {
+    return await use({
+      rows,
+      cached: (row, tokens) =>
+        Promise.all(
+          parts.map(async (part) => {
+            // Places of a head lie together.
+            const all = Array.from(await rows.state(part), Number)
+            const head = all.length / count / config.kvHeads
+            return Array.from({ length: config.kvHeads }, (_, at) => {
+              const from = (row * config.kvHeads + at) * head
+              return all.slice(from, from + (tokens * head) / shape.capacity)
+            }).flat()
+          }),
+        ),
+      read: (row, ids) => rows.read([{ row, first: 0, ids }], pass),
+      append: async (row, first, ids) => [...(await rows.ask([{ row, first, ids }], { wanted: [ids.length - 1] }))],
+      async step(prompts) {
+        await rows.write(startStates({ ...config, eos: [] }, generation, shape, { prompts, cases: prompts.map((_, row) => row) }))
+        const { words } = await rows.advance(0)
+        return prompts.map((_, row) => Array.from({ length: stepsPerRun }, (_, step) => words[step * count + row] ?? -1))
+      },
+    })
+  } finally {
+    rows.release()
+    session.release()
+  }
+}
