@@ -3,11 +3,21 @@
  * which value, what is allowed, and what to do next. The command line turns `exit` into its exit code.
  */
 
+import type { codeTexts } from './codes/index.js'
+
 /** Who has to act: `usage` the caller's input is wrong (exit 2), `environment` the machine lacks something (exit 3), `finding` a check failed (exit 1). */
 export type ErrorClass = 'finding' | 'usage' | 'environment'
 
-/** Stable machine-readable codes, one per kind of failure: `area.what`. */
-export type ErrorCode = `${string}.${string}`
+/** Stable machine-readable codes, one per kind of failure: `area.what`. Each has a text of its own in src/codes. */
+export type ErrorCode = keyof typeof codeTexts
+
+/** Codes of an area. */
+export type CodeOf<Area extends string> = Extract<ErrorCode, `${Area}.${string}`>
+
+type Behind<Code> = Code extends `${string}.${infer What}` ? What : never
+
+/** What stands behind the dot in codes of an area. */
+export type WhatOf<Area extends string> = Behind<CodeOf<Area>>
 
 /** Where something was written. Lines and columns begin at 1. */
 export interface Place {
@@ -22,6 +32,8 @@ export interface Culprit extends Place {
   readonly code?: string
   readonly message?: string
   readonly hint?: string
+  /** Of a graph, where it is about some. */
+  readonly nodes?: readonly string[]
 }
 
 /** A statement of an author: the stack of the call, which V8 makes a text of when somebody asks. */
@@ -103,14 +115,15 @@ interface Problem {
   readonly place?: Culprit | undefined
 }
 
-function problemsOf({ code, message, hint, places, texts }: HeddleError): readonly Problem[] {
+function problemsOf({ code, message, hint, places, texts, about }: HeddleError): readonly Problem[] {
   if (texts !== undefined) return texts.map((text, at) => ({ text, place: places[at] }))
   const [place] = places
   const at = place === undefined ? '' : `${place.file}:${place.line}:${place.column}`
   const rest = place !== undefined && message.startsWith(`${at}: `) ? message.slice(at.length + 2) : message
   const text = [`${at === '' ? '' : `${at} `}${code}: ${rest}`, ...(hint === undefined ? [] : [`  hint: ${hint}`])].join('\n')
   const [said = ''] = rest.split('\n')
-  return [{ text, place: place && { ...place, code, message: said, ...(hint === undefined ? {} : { hint }) } }]
+  const more = { ...(hint === undefined ? {} : { hint }), ...(about?.nodes === undefined ? {} : { nodes: about.nodes }) }
+  return [{ text, place: place && { ...place, code, message: said, ...more } }]
 }
 
 const byPlace = ({ place: a }: Problem, { place: b }: Problem): number => {

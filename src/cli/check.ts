@@ -26,13 +26,26 @@ const shownFailures = 5
 
 const words: Readonly<Record<CheckGroup['against'], string>> = { body: 'its body', ir: 'what was read of it', nodes: 'its nodes' }
 
-/** One line a kernel, graph or program, one more for each failure. */
-export function describeCheck({ name, against, passed, failures, seconds }: CheckGroup): string {
+/** What `heddle repro` has to be told to run a failing case of a kernel as this check did. Graphs and programs have no such command. */
+function reproOf({ op, failures }: CheckGroup, { device, generated, specs = 'specs' }: CheckVerbOptions): readonly string[] {
+  const [failure] = failures
+  if (op === undefined || failure === undefined) return []
+  const words = ['npx heddle repro', op, `--case "${failure.name}"`]
+  if (device !== undefined) words.push(`--device ${device}`)
+  if (generated === true) words.push('--generated')
+  if (specs !== 'specs') words.push(`--specs ${specs}`)
+  return [`  a folder that shows it: ${words.join(' ')}`]
+}
+
+/** One line a kernel, graph or program, one more for each failure, and what writes the first as a folder. */
+export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {}): string {
+  const { name, against, passed, failures, seconds } = group
   const count =
     failures.length === 0 ? `${passed} equal to ${words[against]}` : `${failures.length} of ${passed + failures.length} differ`
   const lines = [`${failures.length === 0 ? 'ok  ' : 'FAIL'} ${name}: ${count} (${seconds.toFixed(1)} s)`]
   for (const failure of failures.slice(0, shownFailures)) lines.push(`  ${failure.name}: ${failure.detail}`)
   if (failures.length > shownFailures) lines.push(`  and ${failures.length - shownFailures} more`)
+  lines.push(...reproOf(group, options))
   return `${lines.join('\n')}\n`
 }
 
@@ -62,7 +75,7 @@ export async function check(names: readonly string[], options: CheckVerbOptions,
     onNotice,
     onProgress,
     dtypes: dtype === undefined ? undefined : [dtype],
-    onGroup: (group) => context.log(describeCheck(group)),
+    onGroup: (group) => context.log(describeCheck(group, options)),
   })
 }
 

@@ -1,13 +1,17 @@
-/** `heddle explain`: what an error code means, an example and the repair, as the page of codes has them. */
+/** `heddle explain`: what an error code means, what usually causes it, and what to do; of the front end's codes an example and its repair. */
 import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
-import { environmentError, usageError } from '../errors.js'
+import { codeTexts } from '../codes/index.js'
+import { type ErrorCode, environmentError, usageError } from '../errors.js'
 import { packageRoot } from '../toolchain/paths.js'
 import type { CliContext } from './context.js'
 
-const columns = ['', 'exit code', 'says, for instance', 'repair'] as const
+const frontEndColumns = ['exit code', 'says, for instance', 'repair'] as const
+const textColumns = ['means', 'usual cause', 'what to do'] as const
+
+const isKnown = (code: string): code is ErrorCode => Object.hasOwn(codeTexts, code)
 
 /**
  * The entry of a code.
@@ -21,18 +25,23 @@ export async function explain(code: string): Promise<string> {
   const [wanted, isFrontEnd] = [code.trim(), /^hed/i.test(code)]
   const name = isFrontEnd ? wanted.toUpperCase() : wanted
   const rows = [...page.matchAll(/^\| <a id="[^"]*"><\/a>`([^`]+)` \| (.*) \|$/gm)]
-  const row = rows.find(([, found]) => found === name)
-  if (row === undefined) {
+  const cells = rows.find(([, found]) => found === name)?.[2]?.split(/ (?<!\\)\| /) ?? []
+  const values = cells.map((value) => value.replaceAll('\\|', '|').replaceAll('&lt;', '<'))
+  if (isKnown(name)) {
+    const [meaning = '', cause = '', repair = ''] = codeTexts[name].split(' | ')
+    const [exit = '', , , , says = ''] = values
+    const texts = [meaning, cause, repair].map((text, at) => `${textColumns[at]}: ${text}\n`).join('')
+    return `${name}\n\n${texts}exit code: ${exit}\nsays, for instance: ${says}\n`
+  }
+  if (values.length === 0) {
     const [area] = name.split('.')
     const near = rows.flatMap(([, found = '']) => (found.startsWith(isFrontEnd ? 'HED' : `${area}.`) ? [found] : []))
     throw usageError('explain.code', `there is no error ${wanted}`, {
       hint: near.length === 0 ? 'codes look like HED103 or plan.node' : `known: ${near.join(', ')}`,
     })
   }
-  const [, , cells = ''] = row
-  const values = cells.split(/ (?<!\\)\| /).map((cell) => cell.replaceAll('\\|', '|').replaceAll('&lt;', '<'))
-  const facts = values.map((value, at) => `${columns[at + 1]}: ${value}\n`).join('')
-  const section = new RegExp(`^### ${name.replace('.', '\\.')}\\n\\n([\\s\\S]*?)(?=^##)`, 'm').exec(page)?.[1] ?? ''
+  const facts = values.map((value, at) => `${frontEndColumns[at]}: ${value}\n`).join('')
+  const section = new RegExp(`^### ${name}\\n\\n([\\s\\S]*?)(?=^##)`, 'm').exec(page)?.[1] ?? ''
   const entry = section.replace(/^```ts (refused|accepted)$/gm, '$1:\n').replace(/^```\n/gm, '')
   return `${name}\n\n${entry}${facts}`
 }

@@ -29,6 +29,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, () => Promise<Verb
     gen: async () => (await import('./gen.js')).genCommand,
     watch: async () => (await import('./watch.js')).watchCommand,
     check: async () => (await import('./check.js')).checkCommand,
+    repro: async () => (await import('./repro.js')).reproCommand,
     explain: async () => (await import('./explain.js')).explainCommand,
   },
   'Look and measure:': {

@@ -18,25 +18,42 @@ const elementTypes: Readonly<Record<DType, string>> = {
   i64: 'I64',
 }
 
-/** @throws usage `export.write`; what reading a weight throws; the signal's reason when it aborts */
-export async function writeWeights(path: string, weights: Readonly<Record<string, Weight>>, signal?: AbortSignal): Promise<void> {
+/** A tensor of a safetensors file, without its bytes. F64 is what expected values are: no kernel stores it. */
+export interface FileTensor {
+  readonly dtype: DType | 'f64'
+  readonly shape: readonly number[]
+  readonly bytes: number
+}
+
+/** What a safetensors file begins with: the tensors' bytes follow, in the same order. */
+export function safetensorsHeader(tensors: readonly (readonly [name: string, tensor: FileTensor])[]): Uint8Array {
   let end = 0
-  const header = Object.entries(weights).map(([name, weight]) => {
+  const header = tensors.map(([name, { dtype, shape, bytes }]) => {
     const from = end
-    end += weightBytes(weight)
-    return [name, { dtype: elementTypes[weight.dtype], shape: weight.shape, data_offsets: [from, end] }] as const
+    end += bytes
+    return [name, { dtype: dtype === 'f64' ? 'F64' : elementTypes[dtype], shape, data_offsets: [from, end] }] as const
   })
   const json = JSON.stringify(Object.fromEntries(header))
   // Blanks after the header bring the data to a multiple of 8.
   const text = Buffer.from(json.padEnd(json.length + ((8 - (Buffer.byteLength(json) % 8)) % 8)))
   const prefix = Buffer.alloc(8)
   prefix.writeBigUInt64LE(BigInt(text.byteLength))
+  return Buffer.concat([prefix, text])
+}
+
+/** @throws usage `export.write`; what reading a weight throws; the signal's reason when it aborts */
+export async function writeWeights(path: string, weights: Readonly<Record<string, Weight>>, signal?: AbortSignal): Promise<void> {
+  const header = safetensorsHeader(
+    Object.entries(weights).map(([name, weight]) => [
+      name,
+      { dtype: weight.dtype, shape: weight.shape, bytes: weightBytes(weight) },
+    ]),
+  )
   const file = await open(path, 'w').catch((cause: unknown) => {
     throw usageError('export.write', `cannot write ${path}`, { cause })
   })
   try {
-    await file.writeFile(prefix)
-    await file.writeFile(text)
+    await file.writeFile(header)
     for (const weight of Object.values(weights)) {
       for await (const piece of piecesOf(weight, signal)) {
         signal?.throwIfAborted()

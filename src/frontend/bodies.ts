@@ -71,7 +71,7 @@ function rowAxes(signature: Signature, rows: ValueOf<'function'>, unique: Loweri
         'shape',
         signature.written.get(name) ?? rows.node,
         `${shape}, but the rows run over (${common.join(' ')})`,
-        'outputs of one op share their leading dimensions',
+        `outputs of one op share their leading dimensions: make ${name} an op of its own`,
       )
     }
   }
@@ -122,15 +122,20 @@ function storeOf(
       `output ${name} holds ${type === 'i32' ? 'integers' : 'floats'}, ${quote(node)} is ${describe(scalar(expr))}`,
       expr.type === 'bool' ? 'write condition ? 1 : 0' : 'convert it with toInt',
     )
-  const shape = `output ${name} has the dimensions (${dims.join(' ')}), the rows run over (${dims.slice(0, rows.length).join(' ')})`
+  const shape = `output ${name} has the dimensions (${dims.join(' ')}), the body's indices run over (${dims.slice(0, rows.length).join(' ')})`
   if (value.kind === 'scalar') {
     if (dims.length !== rows.length)
-      reject('shape', node, `${shape}: it is a row, not a number`, `write row(${dims.at(-1)}, (c) => ...)`)
+      reject('shape', node, `${shape}: it takes a row, ${quote(node)} is a number`, `write row(${dims.at(-1)}, (c) => ...)`)
     return { kind: 'store', tensor: name, indices: rows, value: convert(value.expr) }
   }
   if (value.kind === 'record') return reject('dtype', node, `output ${name} is an object`, 'an output is a row or a number')
   if (dims.length !== rows.length + 1)
-    reject('shape', node, `${shape}: it is a number, not a row`, 'reduce the row, or take one row index less')
+    reject(
+      'shape',
+      node,
+      `${shape}: each of its elements is a number, ${quote(node)} is a row`,
+      'reduce the row, or take one row index less',
+    )
   const wanted = dims.at(-1) ?? ''
   if (value.kind === 'histogram') {
     expectLength(value.bins, wanted, name, node, `write histogram(${wanted}, n, (c) => ...)`)

@@ -59,6 +59,13 @@ function element(row: ValueOf<'row'>, args: readonly Value[], node: Node, loweri
   return scalar({ kind: 'element', type: row.type, row: row.name, index })
 }
 
+/** What to write where an object is called: one of its fields, if it has any that can be. */
+function fieldsHint({ fields }: ValueOf<'record'>, node: Node): string {
+  const object = quote(Node.isCallExpression(node) ? node.getExpression() : node)
+  const names = [...fields].flatMap(([name, { kind }]) => (kind === 'scalar' ? [] : [`${object}.${name}(...)`]))
+  return names.length === 0 ? 'only functions, tensors and rows can be called' : `call a field of it: ${names.join(', ')}`
+}
+
 /** Calls any value. `wanted` is the name the author gives the result. */
 export function callValue(
   callee: Value,
@@ -111,7 +118,7 @@ export function callValue(
         'callee',
         node,
         `${quote(Node.isCallExpression(node) ? node.getExpression() : node)} is ${describe(callee)}, not a function`,
-        'only functions, tensors and rows can be called',
+        callee.kind === 'record' ? fieldsHint(callee, node) : 'only functions, tensors and rows can be called',
       )
   }
 }

@@ -50,7 +50,7 @@ export class Places {
     const message = [`${file}:${line}:${column}: ${error.message}`, ...this.#frame(place.span), ...also].join('\n')
     const details = {
       cause: error,
-      places: [{ file, line, column }],
+      places: [{ file, line, column, ...(about.nodes === undefined ? {} : { nodes: about.nodes }) }],
       about,
       ...(error.hint === undefined ? {} : { hint: error.hint }),
     }

@@ -14,6 +14,35 @@ import { lowerOp } from './ops.js'
 import { failureHint, findDeclarators, guarded, type SpecProject, standardFiles } from './project.js'
 import { Refused } from './refusals.js'
 
+/** What takes the place of functions that other tools have and that authors look for here. */
+const otherFunctions: Readonly<Record<string, string>> = {
+  sigmoid: '1 / (1 + exp(-x))',
+  silu: 'x / (1 + exp(-x))',
+  relu: 'maximum(x, 0)',
+  softplus: 'log(1 + exp(x))',
+  clamp: 'minimum(maximum(x, low), high)',
+  clip: 'minimum(maximum(x, low), high)',
+  ceil: '-floor(-x)',
+  sign: 'x > 0 ? 1 : x < 0 ? -1 : 0',
+  where: 'condition ? a : b',
+  select: 'condition ? a : b',
+  mean: 'sum(n, (c) => ...) / n',
+  prod: 'exp and log of a sum, or fold',
+  cumsum: 'scan(n, (c) => ...)',
+  sort: 'argsort(1024, n, (c) => ...), and read at its elements',
+  any: 'max(n, (c) => (condition ? 1 : 0)) > 0',
+  all: 'min(n, (c) => (condition ? 1 : 0)) > 0',
+  find: 'min(n, (c) => (condition ? c : n))',
+  softmax: 'exp of the difference to max(n, ...), over its sum(n, ...)',
+}
+
+/** For a name that is asked of heddle and that it does not have. */
+function missingHint(message: string): string | undefined {
+  const [, name = ''] = /^Module '"heddle"' has no exported member (?:named )?'(\w+)'/.exec(message) ?? []
+  const written = Object.hasOwn(otherFunctions, name) ? otherFunctions[name] : undefined
+  return written === undefined ? undefined : `write ${written}`
+}
+
 /** What TypeScript itself says about a file, where the front end has not said it better. */
 function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refused: readonly Rejected[]): Diagnostic[] {
   const program = project.getProgram().compilerObject
@@ -35,7 +64,10 @@ function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refuse
         (diagnostic.file === fileName(file) && diagnostic.line === place.line),
     )
     const message = ts.flattenDiagnosticMessageText(messageText, '\n')
-    return isCovered ? [] : [{ code: `TS${code}`, message, file: fileName(file), ...place }]
+    const hint = missingHint(message)
+    return isCovered
+      ? []
+      : [{ code: `TS${code}`, message, file: fileName(file), ...place, ...(hint === undefined ? {} : { hint }) }]
   })
 }
 

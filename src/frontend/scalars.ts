@@ -129,11 +129,16 @@ export function checkSpan(index: Expr, wanted: string, node: Node, what: string,
     reject('shape', node, `index ${index.value} of ${what} is negative`, 'indices count from 0')
   const spans = index.kind === 'index' ? lowering.spans.get(index.name) : undefined
   if (spans !== undefined && spans !== wanted) {
+    // An index that no loop has is one of the body's own.
+    const ofBody =
+      index.kind === 'index' && !lowering.loops.has(index.name)
+        ? '; the indices of a body run over the leading dimensions of its outputs, in their order'
+        : ''
     reject(
       'shape',
       node,
       `index ${quote(node)} runs over ${spans}, but ${what} is ${wanted} long`,
-      `loop over ${wanted}, give both the same dimension name, or index an offset explicitly: first + ${quote(node)}`,
+      `loop over ${wanted}, give both the same dimension name, or index an offset explicitly: first + ${quote(node)}${ofBody}`,
     )
   }
 }

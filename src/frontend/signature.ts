@@ -47,6 +47,14 @@ export interface SignatureContext {
   readonly isStandard: boolean
 }
 
+/** What to write for an extent that is no dimension of the op. */
+function unknownExtentHint(extent: string, dims: readonly string[]): string {
+  const declared = `the op declares ${dims.join(', ')}`
+  if (/^\d+$/.test(extent)) return `extents are names, and calls say how large they are: declare a dimension for it; ${declared}`
+  if (/[*+/-]/.test(extent)) return `an extent is one name: declare a dimension of its own for ${extent}; ${declared}`
+  return `${declared}, separated by single blanks`
+}
+
 function readTensor(
   name: string,
   { value }: Field,
@@ -74,12 +82,7 @@ function readTensor(
   const extents = text === '' ? [] : text.split(' ')
   for (const extent of extents) {
     if (!dims.includes(extent)) {
-      reject(
-        'dimension',
-        dimsNode,
-        `tensor ${name} has the unknown dimension "${extent}"`,
-        `the op declares ${dims.join(', ')}, separated by single blanks`,
-      )
+      reject('dimension', dimsNode, `tensor ${name} has the unknown dimension "${extent}"`, unknownExtentHint(extent, dims))
     }
   }
   const isDistinct = new Set(extents).size === extents.length

@@ -2,15 +2,17 @@
  * Declaring a model layer as a graph of ops and matmuls. The build function runs once, with symbolic tensors; what it
  * returns names the nodes (by the keys of `nodes`), so plans can refer to them with checked names.
  */
-import { concerning, usageError, type Written } from '../errors.js'
+import { concerning, HeddleError, inTurn, together, usageError, type Written } from '../errors.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import { inherited, isInherited } from '../ir/own.js'
-import { declaring } from './collected.js'
-import { GraphBuilder, type GraphTensor, type Handles } from './graph_builder.js'
+import { declaring, isCollected } from './collected.js'
+import { GraphBuilder, type Handles } from './graph_builder.js'
+import { type GraphTensor, Unknowns } from './graph_unknown.js'
 import type { DimsOf, Op, TensorDecl, Tensors } from './types.js'
 import { writtenAt } from './written.js'
 
-export { GraphBuilder, type GraphTensor, type MatmulResult } from './graph_builder.js'
+export { GraphBuilder, type MatmulResult } from './graph_builder.js'
+export type { GraphTensor } from './graph_unknown.js'
 
 export interface GraphConfig<
   I extends Tensors,
@@ -100,10 +102,14 @@ function declared<
 >(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
   const attrNames: readonly A[] = config.attrs ?? []
   checkNames(name, [name, ...Object.keys(config.inputs), ...Object.keys(config.weights), ...attrNames])
-  const builder = new GraphBuilder()
+  const unknowns = new Unknowns(isCollected())
+  const builder = new GraphBuilder(unknowns)
   const declareAll = <T extends Tensors>(decls: T): Handles<T> =>
     Object.fromEntries(
-      Object.entries<TensorDecl>(decls).map(([key, decl]) => [key, concerning({ path: [key] }, () => builder.declare(decl))]),
+      Object.entries<TensorDecl>(decls).map(([key, decl]) => [
+        key,
+        unknowns.attempt(() => concerning({ path: [key] }, () => builder.declare(decl)), unknowns.make),
+      ]),
     ) as Handles<T>
   const ids = (handles: Readonly<Record<string, GraphTensor>>): Record<string, ValueId> =>
     Object.fromEntries(
@@ -116,11 +122,17 @@ function declared<
   const inputs = declareAll(config.inputs)
   const weights = declareAll(config.weights)
   const attrs = Object.fromEntries(attrNames.map((attr) => [attr, { attr }])) as unknown as { readonly [K in A]: AttrValue }
-  const built = config.build(builder, inputs, weights, attrs)
   const typical = config.typical as Readonly<Record<string, number>> | undefined
-  checkDims(name, builder.values, config.dims, typical)
-  checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)])
-  const nodes = nameNodes(name, builder, ids(built.nodes))
+  const built = collected(unknowns, () => config.build(builder, inputs, weights, attrs))
+  const made = unknowns.refused.length === 0
+  // Dimensions of what is unknown are unknown too.
+  if (made) checkDims(name, builder.values, config.dims, typical)
+  unknowns.name(built.nodes)
+  collected(unknowns, () => checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)]))
+  const known = (handles: Readonly<Record<string, GraphTensor>>): Record<string, GraphTensor> =>
+    Object.fromEntries(Object.entries(handles).filter(([, handle]) => !unknowns.has(handle)))
+  const nodes = collected(unknowns, () => nameNodes(name, builder, ids(known(built.nodes))))
+  if (!made) throw together(unknowns.refused)
   return {
     name,
     nodes: Object.keys(built.nodes) as N[],
@@ -147,6 +159,17 @@ function declared<
       ...(config.scales === undefined ? {} : { scales: config.scales as Readonly<Record<string, Scale>> }),
       ...(typical === undefined ? {} : { typical }),
     },
+  }
+}
+
+/** What an action makes. What it ends in stands behind what was refused before; where something was, any other error follows from that. */
+function collected<T>({ refused }: Unknowns, action: () => T): T {
+  try {
+    return action()
+  } catch (error) {
+    if (refused.length === 0) throw error
+    const more = error instanceof HeddleError ? (error.all.length > 0 ? error.all : [error]) : []
+    throw together([...refused, ...more])
   }
 }
 
@@ -181,17 +204,21 @@ function checkNames(graphName: string, names: readonly string[]): void {
   })
 }
 
-/** Gives each node the key its result was returned under. Views need no name. */
-function nameNodes(graphName: string, { nodes, written }: GraphBuilder, names: Readonly<Record<string, ValueId>>): GraphNode[] {
-  return nodes.map((node, position) => {
-    const found = Object.entries(names).find(([, id]) => outputsOf(node).includes(id))
-    if (found === undefined && node.kind !== 'view') {
+/** Gives each node the key its result was returned under. Views need no name. @throws usage `graph.name`, for all that have none */
+function nameNodes(graphName: string, builder: GraphBuilder, names: Readonly<Record<string, ValueId>>): GraphNode[] {
+  const { nodes, written, positions } = builder
+  const found = nodes.map((node) => Object.entries(names).find(([, id]) => outputsOf(node).includes(id))?.[0])
+  inTurn(
+    nodes.flatMap((node, at) => {
+      if (found[at] !== undefined || node.kind === 'view') return []
       const what = node.kind === 'op' ? node.op : 'matmul'
-      throw usageError('graph.name', `${graphName}: node ${position} (${what}) has no name`, {
-        hint: 'return its result under a key of `nodes`',
-        about: { written: written[position] },
-      })
-    }
-    return { ...node, name: found?.[0] ?? `view${position}` }
-  })
+      return () => {
+        throw usageError('graph.name', `${graphName}: node ${positions[at]} (${what}) has no name`, {
+          hint: 'return its result under a key of `nodes`',
+          about: { written: written[at] },
+        })
+      }
+    }),
+  )
+  return nodes.map((node, at) => ({ ...node, name: found[at] ?? `view${at}` }))
 }

@@ -3,7 +3,7 @@
  * gen` reads it; its text is sorted and byte-stable, so that generated text follows from committed files alone.
  */
 import { z } from 'zod'
-import { type HeddleError, usageError } from '../errors.js'
+import { type CodeOf, type HeddleError, usageError } from '../errors.js'
 import { type Instance, instanceKey } from '../ir/instance.js'
 import { keepsOrder } from './candidates.js'
 import { choiceName, choiceSchema, elementwiseVariant, problemOf, rowVariant } from './choice.js'
@@ -187,7 +187,7 @@ export function reasonOf({ device }: TuningEntry, measured: TunedVariant['measur
 }
 
 /** An error about one entry of a tuning file. */
-export function refusal(code: `tuning.${string}`, { file, entries }: Tuning, at: number, why: string, hint: string): HeddleError {
+export function refusal(code: CodeOf<'tuning'>, { file, entries }: Tuning, at: number, why: string, hint: string): HeddleError {
   const entry = entries[at]
   const what = entry === undefined ? '' : ` (${entry.kernel} ${entry.dtype}, rows of ${sizeName(entry)}, ${entry.architecture})`
   return usageError(code, `${file}: entries[${at}]${what}: ${why}`, { hint })

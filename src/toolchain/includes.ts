@@ -22,13 +22,21 @@ function load(path: string, cache: HeaderCache): Promise<{ readonly digest: stri
   return loading
 }
 
-/** Digests of every header that `text` reaches, by the name it was first included as. Names found in no folder are the toolkit's own. */
-export async function headerDigests(
+/** A header that a text reaches. */
+interface Reached {
+  /** What it was first included as. */
+  readonly name: string
+  readonly path: string
+  readonly digest: string
+}
+
+/** Every header that `text` reaches. Names found in no folder are the toolkit's own. */
+export async function reachedHeaders(
   text: string,
   folders: readonly string[],
   cache: HeaderCache = new Map(),
-): Promise<Record<string, string>> {
-  const found: Record<string, string> = {}
+): Promise<readonly Reached[]> {
+  const found: Reached[] = []
   const seen = new Set<string>()
   const visit = async (name: string, beside: string | undefined): Promise<void> => {
     const candidates = beside === undefined ? folders : [beside, ...folders]
@@ -36,9 +44,17 @@ export async function headerDigests(
     if (path === undefined || seen.has(path)) return
     seen.add(path)
     const header = await load(path, cache)
-    found[name] = header.digest
+    found.push({ name, path, digest: header.digest })
     for (const next of header.includes) await visit(next, dirname(path))
   }
   for (const name of quoted(text)) await visit(name, undefined)
   return found
 }
+
+/** Digests of every header that `text` reaches, by the name it was first included as. */
+export const headerDigests = async (
+  text: string,
+  folders: readonly string[],
+  cache: HeaderCache = new Map(),
+): Promise<Record<string, string>> =>
+  Object.fromEntries((await reachedHeaders(text, folders, cache)).map(({ name, digest }) => [name, digest]))

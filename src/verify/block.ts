@@ -14,7 +14,7 @@ type Tensors = Readonly<Record<string, HostTensor>>
 /** Address multiple the pool and the vector units work with. */
 const alignment = 256
 const guardBytes = 256
-const guardByte = 0xa5
+export const guardByte = 0xa5
 
 /** NaN in every float type; an integer no op returns. */
 export const poisonByte = (dtype: DType): number => (dtypeInfo[dtype].scalar === 'f32' && dtype !== 'i8' ? 0xff : 0x80)
@@ -48,7 +48,7 @@ export function place(entry: KernelEntry, dims: Readonly<Record<string, number>>
 }
 
 /** Where logical element i of a buffer is stored, in elements; the identity for row-major buffers. */
-function elementOffset({ buffer, shape }: Placed, layouts: Layouts): (flat: number) => number {
+export function elementOffset({ buffer, shape }: Placed, layouts: Layouts): (flat: number) => number {
   if (buffer.layout === 'row') return (flat) => flat
   const { axes, offset } = findLayout(layouts, buffer.layout, shape.length)
   const extents = Object.fromEntries(axes.map((axis, i) => [axis, shape[i] ?? 1]))

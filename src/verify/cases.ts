@@ -52,6 +52,9 @@ const manyRows: readonly (readonly [rows: number, lengths: readonly number[]])[]
 /** Elements a buffer may have: what a body computes in a moment. */
 const largestCase = 330_000
 
+/** Elements of the largest buffers of a check: so many that every length is tried, and few enough for the slower interpreter; all with `thorough`. */
+export const checkedElements = { usual: 12_000, thorough: largestCase } as const
+
 /** A dimension that takes every row length, and those that take a few extents. */
 interface Sweep {
   readonly row: string

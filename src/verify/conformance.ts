@@ -76,7 +76,7 @@ const expectedAs = (dtype: DType, expected: ArrayLike<number>, { absolute, relat
   absolute === 0 && relative === 0 ? roundTo(dtype, expected) : saturate(dtype, expected)
 
 /** Where the buffers of a case lie, and their block before the run. */
-function prepare({ layouts }: Subject, { entry, dims, shift }: KernelCase, inputs: Tensors) {
+function memoryOf({ layouts }: Subject, { entry, dims, shift }: KernelCase, inputs: Tensors) {
   const { placed, bytes } = place(entry, dims, shift, layouts)
   return { placed, before: initialBlock(placed, bytes, inputs, layouts) }
 }
@@ -122,8 +122,35 @@ export const hasOracle = ({ ops, kernels }: Subject, { op }: KernelEntry): boole
  */
 export async function memoryAfter(subject: Subject, given: KernelCase): Promise<Uint8Array> {
   const test = filling(given, (attempt, inputs) => expect(subject, attempt, inputs))
-  const { placed, before } = prepare(subject, test, inputsOf(test))
+  const { placed, before } = memoryOf(subject, test, inputsOf(test))
   return runOnDevice(subject, test, placed, before)
+}
+
+/** A case with everything its run starts from and is held against. */
+export interface PreparedCase {
+  /** With the attributes it is run with. */
+  readonly test: KernelCase
+  readonly inputs: Tensors
+  readonly expected: Tensors
+  readonly placed: readonly Placed[]
+  readonly before: Uint8Array
+  /** Of each output: what it is compared with, in logical order, and how far it may be from that. */
+  readonly wanted: ReadonlyMap<string, { readonly values: ArrayLike<number>; readonly bound: Tolerance }>
+}
+
+/** @throws usage `verify.oracle` when the subject has neither body nor IR of the op */
+export function prepareCase(subject: Subject, given: KernelCase): PreparedCase {
+  const test = filling(given, (attempt, inputs) => expect(subject, attempt, inputs))
+  const inputs = inputsOf(test)
+  const expected = expect(subject, test, inputs)
+  const outputs = test.entry.buffers.filter(({ access }) => access === 'out')
+  const wanted = new Map(
+    outputs.map((buffer) => {
+      const bound = toleranceOf(test, buffer)
+      return [buffer.name, { bound, values: expectedAs(buffer.dtype, expected[buffer.name]?.data ?? [], bound) }]
+    }),
+  )
+  return { test, inputs, expected, wanted, ...memoryOf(subject, test, inputs) }
 }
 
 /**
@@ -131,11 +158,8 @@ export async function memoryAfter(subject: Subject, given: KernelCase): Promise<
  * @throws usage `verify.oracle` when the subject has neither body nor IR of the op
  */
 export async function runCase(subject: Subject, given: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> {
-  const test = filling(given, (attempt, inputs) => expect(subject, attempt, inputs))
+  const { test, inputs, expected, placed, before, wanted } = prepareCase(subject, given)
   const { name } = test
-  const inputs = inputsOf(test)
-  const expected = expect(subject, test, inputs)
-  const { placed, before } = prepare(subject, test, inputs)
   let after: Uint8Array
   try {
     after = await runOnDevice(subject, test, placed, before)
@@ -148,11 +172,10 @@ export async function runCase(subject: Subject, given: KernelCase, onBlock?: (bl
   if (trespass !== undefined) return { name, passed: false, detail: trespass }
   const details: string[] = []
   for (const output of outputs) {
-    const { name: tensor, dtype } = output.buffer
-    const bound = toleranceOf(test, output.buffer)
-    const wanted = expectedAs(dtype, expected[tensor]?.data ?? [], bound)
+    const { name: tensor } = output.buffer
+    const { values, bound } = wanted.get(tensor) ?? missing(tensor)
     const stored = load(output, after, subject.layouts)
-    const result = compare(stored, wanted, bound)
+    const result = compare(stored, values, bound)
     if (!result.passed)
       return { name, passed: false, detail: `${rung(subject, test, inputs, expected)}: ${tensor}: ${result.summary}` }
     const changed = findChanged(stored, inputs[output.buffer.updates ?? '']?.data, expected[tensor]?.data ?? [])
@@ -161,6 +184,10 @@ export async function runCase(subject: Subject, given: KernelCase, onBlock?: (bl
     details.push(`${tensor}: ${result.summary}`)
   }
   return { name, passed: true, detail: details.join('; ') }
+}
+
+const missing = (tensor: string): never => {
+  throw new Error(`internal: output ${tensor} has no expected values`)
 }
 
 function expect({ ops, kernels }: Subject, { entry, dims, attrs }: KernelCase, inputs: Tensors): Tensors {

@@ -19,7 +19,7 @@ describe('describeFailure', () => {
   })
 
   test('only --verbose shows stacks, of causes too', () => {
-    const error = usageError('a.b', 'outer', { cause: new Error('inner') })
+    const error = usageError('plan.node', 'outer', { cause: new Error('inner') })
     expect(describeFailure(error, quiet).text).not.toContain('    at ')
     const { text } = describeFailure(error, { ...quiet, verbose: true })
     expect(text).toContain('    at ')
@@ -47,9 +47,12 @@ describe('failureJson', () => {
   const place = { file: 'specs/a.ts', line: 3, column: 5, code: 'HED101', message: 'unknown identifier x' }
   const parsed = (error: unknown, cancelled = false): unknown => JSON.parse(failureJson(error, { cancelled }))
   test.each([
-    [usageError('a.b', 'wrong', { hint: 'right' }), { code: 'a.b', message: 'wrong', hint: 'right' }],
-    [usageError('a.b', 'wrong', { places: [place] }), { code: 'a.b', message: 'wrong', place }],
-    [usageError('a.b', 'wrong', { places: [place, place] }), { code: 'a.b', message: 'wrong', place, places: [place, place] }],
+    [usageError('plan.node', 'wrong', { hint: 'right' }), { code: 'plan.node', message: 'wrong', hint: 'right' }],
+    [usageError('plan.node', 'wrong', { places: [place] }), { code: 'plan.node', message: 'wrong', place }],
+    [
+      usageError('plan.node', 'wrong', { places: [place, place] }),
+      { code: 'plan.node', message: 'wrong', place, places: [place, place] },
+    ],
     [Object.assign(new Error('full'), { code: 'ENOSPC' }), { code: 'system.enospc', message: 'full' }],
     [Object.assign(new Error('error: no'), { code: 'commander.unknownOption' }), { code: 'cli.usage', message: 'no' }],
     [new TypeError('x'), { code: 'internal', message: 'x' }],

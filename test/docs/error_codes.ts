@@ -2,6 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ts } from 'ts-morph'
+import { codeTexts } from '../../src/codes/index.js'
+import type { ErrorCode } from '../../src/errors.js'
 import { codes } from '../../src/frontend/diagnostics.js'
 import { repository } from '../cli/host.js'
 
@@ -17,7 +19,7 @@ const classes: Readonly<Record<string, string>> = {
   findingError: 'finding',
   environmentError: 'environment',
 }
-const isCode = (text: string): boolean => /^[a-z0-9]+\.[a-zA-Z0-9]+$/.test(text)
+const isCode = (text: string): text is ErrorCode => Object.hasOwn(codeTexts, text)
 
 /** A message with `…` where it names what was found. */
 function textOf(node: ts.Node | undefined): string | undefined {
@@ -38,7 +40,7 @@ function hintOf(details: ts.Node | undefined): string | undefined {
 function stated(text: string): [string, string][] {
   return [...text.matchAll(/@throws ([^@]*?)(?:\*\/|\n \*\s*\n)/g)].flatMap(([, list = '']) => {
     let kind = 'usage'
-    return [...list.matchAll(/\b(usage|finding|environment)\b|`([a-z0-9]+\.[a-zA-Z0-9]+)`/g)].flatMap(
+    return [...list.matchAll(/\b(usage|finding|environment)\b|`([a-z0-9]+\.\w+)`/g)].flatMap(
       ([, named, code]): [string, string][] => {
         kind = named ?? kind
         return code === undefined ? [] : [[code, kind]]
@@ -73,32 +75,74 @@ export function errorCodes(): Map<string, Said> {
     const text = readFileSync(join(source, entry), 'utf8')
     if (!/Error\(|reject\(|@throws/.test(text)) continue
     visit(ts.createSourceFile(entry, text, ts.ScriptTarget.ES2023, true))
-    for (const [code, kind] of stated(text)) add(code, kind)
+    for (const [code, kind] of stated(text)) if (isCode(code)) add(code, kind)
   }
-  for (const code of Object.values(refusalCodes)) add(code, 'usage')
+  for (const code of [...Object.values(refusalCodes), ...Object.keys(codeTexts)]) add(code, 'usage')
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('\n', ' ')
 
+/** Areas that several parts of the runtime put in front of a word. */
+const sharedAreas: ReadonlySet<string> = new Set(['tensor', 'call', 'load', 'run', 'device'])
+
+/**
+ * Codes that have a text and that no source throws: neither the code itself stands in one, nor, of those put together of an area and a word, the word.
+ */
+export function unthrown(known: readonly string[] = Object.keys(codeTexts)): string[] {
+  const source = join(repository, 'src')
+  const texts = readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((entry) => entry.endsWith('.ts') && !entry.startsWith('codes/'))
+    .map((entry) => readFileSync(join(source, entry), 'utf8'))
+    .join('\n')
+  const words = new Set([...texts.matchAll(/'([\w.]+)'/g)].map(([, word = '']) => word))
+  const areas = new Set([...texts.matchAll(/`(\w+)\.\$/g)].map(([, area = '']) => area))
+  return known.filter((code) => {
+    const [area = '', word = ''] = code.split('.')
+    const isMade = areas.has(area) || sharedAreas.has(area)
+    return !words.has(code) && !(isMade && (words.has(word) || texts.includes(`.${word}\``)))
+  })
+}
+
 /** The codes that a page explains. */
 export const explained = (page: string): string[] => [...page.matchAll(/<\/a>`([\w.]+)`/g)].map(([, code = '']) => code)
 
-/** A table for each area: code, exit code, and what is said. A page that has all codes and no other stays as it is: messages may change. */
+/** The cells of a code's row that a page has, from the one behind the code on. */
+function cellsOf(page: string, code: string): readonly string[] {
+  const row = page.split('\n').find((line) => line.startsWith(`| <a id="${code.toLowerCase()}"></a>`))
+  return (
+    row
+      ?.slice(2, -2)
+      .split(/ (?<!\\)\| /)
+      .slice(1) ?? []
+  )
+}
+
+/**
+ * A table for each area: what each code means, its usual cause, what to do, and what is said. What a page has of messages stays as it is: they
+ * may change.
+ */
 export function errorTables(page: string): string {
-  const found = errorCodes()
-  if (explained(page).join() === [...found.keys()].join()) return page
   const areas = new Map<string, string[]>()
-  for (const [code, { kind, messages, hints }] of found) {
-    const area = code.startsWith('HED') ? 'HED' : (code.split('.')[0] ?? '')
-    const exit = kind === 'finding' ? 1 : kind === 'usage' ? 2 : 3
+  for (const [code, { kind, messages, hints }] of errorCodes()) {
+    const isFrontEnd = !isCode(code)
+    const area = isFrontEnd ? 'HED' : (code.split('.')[0] ?? '')
+    const exit = String(kind === 'finding' ? 1 : kind === 'usage' ? 2 : 3)
+    const now = cellsOf(page, code)
+    const says = [...messages].sort().slice(0, 3).map(cell).join('; ') || 'see the message'
+    const repair = [...hints].sort().slice(0, 2).map(cell).join('; ') || 'as the message says'
+    const cells = isFrontEnd
+      ? now.length === 3
+        ? now
+        : [exit, says, repair]
+      : [exit, ...codeTexts[code].split(' | ').map(cell), now.length === 5 ? (now[4] ?? says) : says]
     const rows = areas.get(area) ?? []
-    rows.push(
-      `| <a id="${code.toLowerCase()}"></a>\`${code}\` | ${exit} | ${[...messages].sort().slice(0, 3).map(cell).join('; ') || 'see the message'} | ${[...hints].sort().slice(0, 2).map(cell).join('; ') || 'as the message says'} |`,
-    )
+    rows.push(`| <a id="${code.toLowerCase()}"></a>\`${code}\` | ${cells.join(' | ')} |`)
     areas.set(area, rows)
   }
-  return [...areas]
-    .map(([area, rows]) => `### ${area}\n\n| code | exit | says, for instance | repair |\n|---|---|---|---|\n${rows.join('\n')}`)
-    .join('\n\n')
+  const heads = (area: string): string =>
+    area === 'HED'
+      ? '| code | exit | says, for instance | repair |\n|---|---|---|---|'
+      : '| code | exit | means | usual cause | what to do | says, for instance |\n|---|---|---|---|---|---|'
+  return [...areas].map(([area, rows]) => `### ${area}\n\n${heads(area)}\n${rows.join('\n')}`).join('\n\n')
 }

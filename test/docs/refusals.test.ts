@@ -1,9 +1,10 @@
 /** The page of codes: every HED code has an entry, whose examples do what the page says. */
 import { expect, it } from 'vitest'
 import { explain } from '../../src/cli/explain.js'
+import { codeTexts } from '../../src/codes/index.js'
 import { codes, openProject, readProject } from '../../src/frontend/index.js'
 import { rowBody } from '../frontend/refuse.js'
-import { errorCodes, explained } from './error_codes.js'
+import { errorCodes, explained, unthrown } from './error_codes.js'
 import { textOf } from './pages.js'
 
 const page = textOf('src/docs/reference/errors.md')
@@ -62,6 +63,16 @@ it('has a line for every code that is thrown, and no other', () => {
   expect(explained(page)).toEqual([...errorCodes().keys()])
 })
 
+it('has a meaning, a cause and a repair for every other code, and none for a code that nothing throws', () => {
+  expect(unthrown()).toEqual([])
+  expect(unthrown(['plan.node', 'plan.weather'])).toEqual(['plan.weather'])
+  const parts = Object.entries(codeTexts).flatMap(([code, text]) => text.split(' | ').map((part) => [code, part] as const))
+  expect(parts).toHaveLength(3 * Object.keys(codeTexts).length)
+  for (const [code, part] of parts) expect(part, code).toMatch(/^[A-Za-z0-9$].{7,}\.$/)
+  const meanings = Object.values(codeTexts).map((text) => text.split(' | ')[0])
+  expect(new Set(meanings).size).toBeGreaterThan(0.95 * meanings.length)
+})
+
 it('shows examples that are refused for what they are about, and nothing else', () => {
   const found = refusals('refused')
   for (const [code, given] of found) expect(given, code).toEqual([code])
@@ -77,6 +88,8 @@ it('is what heddle explain prints', async () => {
   expect(text).toContain('HED103\n\nA statement that a body does not hold.')
   expect(text).toContain('refused:\n\nlet total = 0')
   expect(text).toContain('accepted:\n\nconst total = sum')
-  expect(await explain('plan.node')).toMatch(/^plan\.node\n\nexit code: 2\nsays, for instance: .*\nrepair: .+\n$/)
+  expect(await explain('plan.node')).toMatch(
+    /^plan\.node\n\nmeans: A plan names a node .*\nusual cause: .*\nwhat to do: .*\nexit code: 2\nsays, for instance: .+\n$/,
+  )
   await expect(explain('plan.nod')).rejects.toThrow(expect.objectContaining({ code: 'explain.code' }))
 })

@@ -107,7 +107,7 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
   ['a rank that does not fit', { build: 'g.apply(plus, { x: w.gap, gap: w.gap })' }, 'graph.rank', 'x'],
   [
     'an axis that does not fit',
-    { build: "g.matmul('m k, n k -> m n', x, x as typeof w.gap); g.matmul('m k, k -> m', x, w.other)" },
+    { build: "const made = g.matmul('m k, n k -> m n', x, x); g.matmul('m k, k -> m', x, w.other)", more: ', made' },
     'graph.matmul',
     "'m k, k -> m'",
   ],
@@ -197,7 +197,7 @@ it.each<[string, Parameters<typeof layerOf>[0], string, string]>([
   expect(error.message).toMatch(new RegExp(`^${specs}/index.ts:[0-9]+:[0-9]+: `))
   expect(pointed(error.message)).toBe(culprit)
   const [file, line, column] = error.message.split(':')
-  expect(error.places[0]).toEqual({ file, line: Number(line), column: Number(column) })
+  expect(error.places[0]).toMatchObject({ file, line: Number(line), column: Number(column) })
 })
 
 it('says what is wrong with every plan, in the order of their lines, and how much it is', async () => {
@@ -233,6 +233,46 @@ it('says what is wrong with ops and with every graph at once, and nothing that f
   expect(
     own.every(({ hint, message }) => message !== undefined && (hint !== undefined || message.includes('sizes differ'))),
   ).toBe(true)
+})
+
+it('says what is wrong with every node of a graph, and nothing of what follows from one', async () => {
+  const build = `const wide = g.apply(plus, { x, gap: w.other }).y
+    const turned = g.view(wide, 'w q')
+    const onward = g.apply(plus, { x: wide, gap: w.gap }, { by: 3 } as object).y
+    const product = g.matmul('m k; n k', wide, turned)
+    const squared = g.matmul('m k, n k -> m n', x, turned)
+    const fine = g.apply(twice, { x: doubled }).y
+    const unnamed = g.apply(twice, { x: fine }).y
+    const missing = g.apply(plus, { x: onward } as { x: GraphTensor; gap: GraphTensor }).y
+    const after = g.apply(share, { x: squared }).y`
+  const more = ', wide, onward, product, squared, fine, missing, after'
+  const error = await refused(layerOf({ build, more, outputs: ', after' }))
+  expect(error.code).toBe('frontend.rejected')
+  expect(error.places.map(({ code, line, nodes = [] }) => [code, line, ...nodes])).toEqual([
+    ['graph.shape', 12, 'wide'],
+    ['graph.attribute', 14, 'onward'],
+    ['graph.matmul', 15, 'product'],
+    ['graph.name', 18],
+    ['graph.input', 19, 'missing'],
+  ])
+  expect(error.message).toContain('graph.shape: node wide: plus: dimension c of gap is z, but w elsewhere')
+  expect(error.message).toContain('node 10 (twice) has no name')
+  // Where one alone is wrong it is the error.
+  const alone = await refused(layerOf({ build: build.split('\n')[0] ?? '', more: ', wide' }))
+  expect(alone).toMatchObject({ code: 'graph.shape', places: [{ line: 12, nodes: ['wide'] }] })
+  // Whatever else a build ends in follows from what was refused, and is the error where nothing was.
+  const broken = "throw new TypeError('of ' + String(wide.value))"
+  const both = await refused(layerOf({ build: `${build.split('\n')[0]}\n${broken}` }))
+  expect(both.code).toBe('graph.shape')
+  expect((await refused(layerOf({ build: `const wide = x\n${broken}` }))).code).toBe('specs.run')
+})
+
+it('says what is wrong with every tensor that a graph declares', async () => {
+  const text = layerOf({}).replace("tensor('T', 'q w')", "tensor('T', 'q w+')").replace("tensor('T', 'z')", "tensor('T', 'z-')")
+  expect((await refused(text)).places.map(({ code, line }) => [code, line])).toEqual([
+    ['graph.extent', 5],
+    ['graph.extent', 6],
+  ])
 })
 
 it('names the nodes where they were made, after the group', async () => {

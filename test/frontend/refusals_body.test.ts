@@ -126,6 +126,12 @@ describe('callees', () => {
       message: 'eps is a float, not a function',
       hint: 'only functions, tensors and rows can be called',
     }))
+  it('refuses to call an object, and names its fields', () =>
+    refuses(rowBody('const h = { v: row(n, (c) => x(m, c)), eps }\n    return { y: row(n, (c) => «h(c)») }'), {
+      code: 'callee',
+      message: 'h is an object, not a function',
+      hint: 'call a field of it: h.v(...)',
+    }))
   it('refuses recursion', () =>
     refuses(element('f(1)', 'const f = (a: number): number => a > 0 ? «f(a - 1)» : 0'), {
       code: 'recursion',

@@ -49,6 +49,16 @@ describe('signatures', () => {
       message: 'tensor x has the unknown dimension "k"',
       hint: 'the op declares m, n, separated by single blanks',
     }))
+  it.each([
+    ['m 16', '16', 'extents are names, and calls say how large they are: declare a dimension for it'],
+    ['m n*2', 'n*2', 'an extent is one name: declare a dimension of its own for n*2'],
+  ])('refuses "%s", where an extent is no name', (dims, extent, hint) =>
+    refuses(copy({ inputs: `{ x: tensor('T', «'${dims}'») }` }), {
+      code: 'dimension',
+      message: `tensor x has the unknown dimension "${extent}"`,
+      hint: `${hint}; the op declares m, n`,
+    }),
+  )
   it('refuses commas between dimensions', () =>
     refuses(copy({ inputs: "{ x: tensor('T', «'m, n'») }" }), {
       code: 'dimension',
@@ -258,6 +268,13 @@ describe('modules', () => {
       column: 14,
       message: "Type 'number' is not assignable to type 'string'.",
     })
+  })
+  it('says what takes the place of a function that heddle does not have', () => {
+    const { diagnostics } = read(`${a}\nimport { clamp, nowhere } from 'heddle'\nexport const used = [clamp, nowhere]`)
+    expect(diagnostics.filter(({ code }) => code === 'TS2305').map(({ hint }) => hint)).toEqual([
+      'write minimum(maximum(x, low), high)',
+      undefined,
+    ])
   })
   it('leaves an op with a refusal to the refusal', () =>
     expect(

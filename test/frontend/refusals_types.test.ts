@@ -34,7 +34,7 @@ describe('shapes', () => {
     refuses(element('x(m, «m»)'), {
       code: 'shape',
       message: 'index m runs over m, but dimension 1 of x is n long',
-      hint: 'loop over n, give both the same dimension name, or index an offset explicitly: first + m',
+      hint: 'loop over n, give both the same dimension name, or index an offset explicitly: first + m; the indices of a body run over the leading dimensions of its outputs, in their order',
     }))
   it('refuses a loop over another dimension', () =>
     refuses(element('sum(rows, (k) => x(m, «k»))'), {
@@ -63,7 +63,7 @@ describe('shapes', () => {
   it('refuses a number for a row', () =>
     refuses(rowBody('return { y: «eps» }'), {
       code: 'shape',
-      message: 'output y has the dimensions (m n), the rows run over (m): it is a row, not a number',
+      message: "output y has the dimensions (m n), the body's indices run over (m): it takes a row, eps is a number",
       hint: 'write row(n, (c) => ...)',
     }))
   it('refuses a row for a number', () =>
@@ -74,7 +74,8 @@ describe('shapes', () => {
   body: ({ x }, { m: n }) => (m) => ({ y: «row(n, (c) => x(c))» }),`),
       {
         code: 'shape',
-        message: 'output y has the dimensions (m), the rows run over (m): it is a number, not a row',
+        message:
+          "output y has the dimensions (m), the body's indices run over (m): each of its elements is a number, row(n, (c) => x(c)) is a row",
         hint: 'reduce the row, or take one row index less',
       },
     ))
@@ -99,7 +100,7 @@ describe('shapes', () => {
       {
         code: 'shape',
         message: 'output z has the dimensions (n m), but the rows run over (m n)',
-        hint: 'outputs of one op share their leading dimensions',
+        hint: 'outputs of one op share their leading dimensions: make z an op of its own',
       },
     ))
 })

@@ -54,6 +54,7 @@ describe('check of a project', () => {
     const { code, log } = await asGenerated()
     expect(code).toBe(1)
     expect(log).toContain('FAIL shift__f32')
+    expect(log).toContain('npx heddle repro shift --case "shift__f32 m=1 n=1 integer" --device simt --generated')
     // The specs are as they were: what they give now is right.
     expect((await heddle('check', 'shift', '--device', 'simt', '--dtype', 'f32')).code).toBe(0)
   })

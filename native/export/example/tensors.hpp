@@ -24,10 +24,12 @@ struct Tensor {
 
 using Tensors = std::map<std::string, Tensor>;
 
-constexpr const char* dtype_names[] = {"F32", "F16", "BF16", "I32", "I8", "U8", "F8_E4M3", "F8_E5M2", "I16", "U32", "I64"};
+constexpr const char* dtype_names[] = {"F32", "F16", "BF16", "I32", "I8", "U8", "F8_E4M3", "F8_E5M2", "I16", "U32", "I64", "F64"};
+// Of expected values alone: no kernel stores it.
+constexpr int32_t f64 = HEDDLE_I64 + 1;
 
 inline int32_t dtype_of(const std::string& name) {
-  for (int32_t i = HEDDLE_F32; i <= HEDDLE_I64; ++i) {
+  for (int32_t i = HEDDLE_F32; i <= f64; ++i) {
     if (name == dtype_names[i]) return i;
   }
   throw std::runtime_error("no program reads tensors of type " + name);

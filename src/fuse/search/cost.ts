@@ -98,7 +98,7 @@ type StepNode = Exclude<GraphNode, { kind: 'view' }>
 /**
  * The price of one node of a graph.
  * @param kernel what an op node launches; a matmul node is a library's product
- * @throws usage `graph.dim` for a dimension that `pricing.dims` lacks
+ * @throws usage `graph.dim` for a dimension that the dimensions of `pricing` lack
  */
 export function stepCost(graph: Graph, node: StepNode, kernel: Kernel | TemplateKernel | undefined, pricing: Pricing): StepCost {
   if (node.kind === 'matmul') return libraryCost(graph, node, pricing)

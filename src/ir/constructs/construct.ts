@@ -98,6 +98,6 @@ export interface Construct<S> {
   evaluate(stmt: S, run: Run): void
   /** One line. */
   print(stmt: S, text: Text): string
-  /** @throws what `check.fail` throws */
+  /** @throws what `fail` of the check throws */
   verify(stmt: S, check: Check): void
 }

@@ -3,7 +3,7 @@
  * device is asked for anything.
  */
 import { inspect } from 'node:util'
-import { usageError } from '../../errors.js'
+import { usageError, type WhatOf } from '../../errors.js'
 import { countFor, rankedCounts } from '../../ir/top_k.js'
 import type { BeamRule } from './beam_search.js'
 
@@ -116,19 +116,19 @@ const usualTokens = 128
 const shown = (value: unknown): string =>
   typeof value === 'string' ? JSON.stringify(value) : inspect(value, { depth: 1, breakLength: Number.POSITIVE_INFINITY })
 
-const refuse = (option: string, value: unknown, allowed: string, hint?: string): never => {
+const refuse = (option: WhatOf<'generate'>, value: unknown, allowed: string, hint?: string): never => {
   throw usageError(`generate.${option}`, `${option} is ${shown(value)}, expected ${allowed}`, {
     ...(hint === undefined ? {} : { hint }),
   })
 }
 
-const whole = (option: string, value: number, least: number, most: number, hint?: string): number =>
+const whole = (option: WhatOf<'generate'>, value: number, least: number, most: number, hint?: string): number =>
   Number.isInteger(value) && value >= least && value <= most
     ? value
     : refuse(option, value, `an integer from ${least} to ${most}`, hint)
 
 /** A number above 0, and at most 1. */
-const share = (option: string, value: number): number =>
+const share = (option: WhatOf<'generate'>, value: number): number =>
   Number.isFinite(value) && value > 0 && value <= 1 ? value : refuse(option, value, 'a number above 0 and at most 1')
 
 /** Logits that are divided by a smaller number may be too large for float32. */
@@ -136,7 +136,7 @@ const leastFactor = 1e-6
 const largestFactor = 1e6
 
 /** What logits are divided or multiplied by. */
-const factor = (option: string, value: number): number =>
+const factor = (option: WhatOf<'generate'>, value: number): number =>
   Number.isFinite(value) && value >= leastFactor && value <= largestFactor
     ? value
     : refuse(option, value, `a number from ${leastFactor} to ${largestFactor}`)

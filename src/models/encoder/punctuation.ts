@@ -16,7 +16,7 @@ interface Piece {
 /**
  * Puts punctuation after the words of a text. Marks the model knows are removed first, unless inside a word. The last token
  * of a word carries its label. A text longer than the model's positions is cut into pieces at word boundaries.
- * @throws usage `punctuation.model` if the model has no `O` label, and what `encoder.run` throws
+ * @throws usage `punctuation.model` if the model has no `O` label, and what `run` of the encoder throws
  */
 export async function restorePunctuation(
   encoder: Encoder,

@@ -2,7 +2,7 @@
  * The header of a GGUF file: metadata, and which tensor is where. The file is not trusted: every count is held against the bytes that are
  * there before anything is made for it.
  */
-import { usageError } from '../../errors.js'
+import { type CodeOf, usageError } from '../../errors.js'
 import { shown } from './safetensors_header.js'
 
 export type GgufValue = string | number | boolean | readonly string[] | readonly number[] | readonly boolean[]
@@ -101,7 +101,7 @@ function readerOf(bytes: Uint8Array, fileBytes: number, name: string) {
   const text = new TextDecoder()
   let at = 0
   let items = 0
-  const refuse = (code: `gguf.${string}`, what: string, hint?: string) =>
+  const refuse = (code: CodeOf<'gguf'>, what: string, hint?: string) =>
     usageError(code, `${name}: the file ${what}`, hint === undefined ? {} : { hint })
   /** The place of the next `count` bytes, which are there. */
   const take = (count: number): number => {

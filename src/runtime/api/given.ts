@@ -22,7 +22,7 @@ export function checkGiven(who: string, area: Parameters<typeof checkTensor>[1],
 }
 
 /** What `call.value`, `load.value`, `run.value` and `tensor.value` say. */
-const code = (area: string): ErrorCode => `${area}.value`
+const code = (area: Parameters<typeof checkTensor>[1]): ErrorCode => `${area}.value`
 
 /** The first element that int32 does not hold. */
 function wideElement({ dtype, data }: Tensor<DType>): number | undefined {

@@ -1,7 +1,7 @@
 /**
  * Sizes of a model's dimensions from the shapes of what it is given: an extent such as `b*s` gives one dimension when the others are known.
  */
-import { type ErrorCode, usageError } from '../../errors.js'
+import { type ErrorCode, usageError, type WhatOf } from '../../errors.js'
 import { type Extent, printExtent, printShape, type Shape } from '../../ir/shape.js'
 import { nameHint } from './names.js'
 import { typeName } from './tensor.js'
@@ -129,7 +129,7 @@ export class Sizes {
     this.#known.set(dim, known ?? { size, by })
   }
 
-  #refuse(what: string, message: string, hint?: string) {
+  #refuse(what: WhatOf<'load'> & WhatOf<'run'>, message: string, hint?: string) {
     const code: ErrorCode = `${this.#area}.${what}`
     return usageError(code, `${this.#model}: ${message}`, hint === undefined ? {} : { hint })
   }

@@ -143,7 +143,7 @@ export function typeName(value: unknown): string {
 }
 
 type Area = 'tensor' | 'call' | 'load' | 'run'
-const code = (area: Area, what: string): ErrorCode => `${area}.${what}`
+const code = (area: Area, what: 'tensor' | 'dtype' | 'shape' | 'data'): ErrorCode => `${area}.${what}`
 
 /**
  * What was given as a tensor, if it is one.

@@ -21,7 +21,7 @@ export interface Scheduled<S> {
   mapValues(stmt: S, map: (value: Expr) => Expr): S
   /** Whether there are rows or elements for which its values must not be computed. */
   isConditional(stmt: S): boolean
-  /** The rules of the normal form, beside those of src/schedule/verify.ts. @throws what `check.fail` throws */
+  /** The rules of the normal form, beside those of src/schedule/verify.ts. @throws what `fail` of the check throws */
   verify(stmt: S, check: Check): void
   /** What it does in words, for `heddle inspect`. */
   describe(stmt: S): string

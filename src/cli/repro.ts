@@ -1,0 +1,70 @@
+/** `heddle repro KERNEL`: one case of a kernel as a folder that builds and runs without heddle, and shows what `check` found. */
+import { Command, Option } from '@commander-js/extra-typings'
+import { environmentError } from '../errors.js'
+import { type ReproResult, writeRepro } from '../export/repro.js'
+import type { DType } from '../ir/dtype.js'
+import { installation } from '../toolchain/index.js'
+import { type CliContext, json } from './context.js'
+import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
+import { readTuning } from './tuning_file.js'
+import { version } from './version.js'
+
+export interface ReproVerbOptions {
+  readonly device?: DeviceKind | undefined
+  readonly dtype?: DType | undefined
+  readonly case?: string | undefined
+  readonly out?: string | undefined
+  readonly generated?: boolean | undefined
+  readonly specs?: string | undefined
+}
+
+/** @throws what `writeRepro` throws; environment `portable.repro` */
+export async function repro(kernel: string, options: ReproVerbOptions, context: CliContext): Promise<ReproResult> {
+  const { root, signal } = context
+  if (installation(root).portable)
+    throw environmentError('portable.repro', 'the portable bundle has no specs to compile', { hint: 'use the npm package' })
+  const { dtype, case: test, out, device, generated, specs } = options
+  const tuning = await readTuning({ root, specs, file: undefined })
+  const { onNotice, onProgress } = openOptions(context)
+  return writeRepro({
+    root,
+    kernel,
+    test,
+    device,
+    generated,
+    specs,
+    tuning,
+    signal,
+    onNotice,
+    onProgress,
+    version,
+    out,
+    dtypes: dtype === undefined ? undefined : [dtype],
+  })
+}
+
+const describe = ({ out, name, passed, detail, commands }: ReproResult): string =>
+  [
+    `${passed ? 'ok  ' : 'FAIL'} ${name}: ${detail}`,
+    `${out}: the kernel, its inputs and what its body gives. It needs no heddle:`,
+    `  cd ${out}`,
+    ...commands.simt.map((command) => `  ${command}`),
+    'README.md there says what it takes on a GPU',
+    '',
+  ].join('\n')
+
+export const reproCommand = (context: () => CliContext) =>
+  new Command('repro')
+    .description('write one case of a kernel as a folder that builds and runs without heddle')
+    .argument('<kernel>', 'an op of the project, or a kernel that a plan derives')
+    .option('--case <name>', 'as check prints it, or a key such as rms_norm__f32; the first that fails, else the largest')
+    .addOption(new Option('--dtype <dtype>', 'storage type; the first that is declared by default').choices(dtypes))
+    .addOption(new Option('--device <device>', 'default: cuda if a GPU works, else simt').choices(deviceKinds))
+    .option('--out <dir>', 'the folder to write, by default repro- and the key')
+    .option('--generated', 'take the text that lies in generated/, as it is there')
+    .option('--specs <dir>', 'folder of the spec modules', 'specs')
+    .option('--json', 'print what was written as JSON')
+    .action(async (kernel, options) => {
+      const result = await repro(kernel, options, context())
+      context().out(options.json ? json(result) : describe(result))
+    })

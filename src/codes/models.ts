@@ -1,0 +1,229 @@
+/** Error codes of models and their files: configurations, checkpoints, tokenizers, scales, and generation. */
+import type { CodeText } from './text.js'
+
+export const modelCodes = {
+  'amax.json':
+    'A list of largest magnitudes cannot be read. | The file is not JSON of the expected form. | Write {"layers": [[...], ...]}, or plain numbers.',
+  'amax.length':
+    'A list of largest magnitudes has the wrong length. | It is of a model with other layers or widths, or lacks the weights. | Export it from this model: 80 numbers a layer, then one for each output channel of the weights.',
+  'amax.number':
+    'An entry of a list of largest magnitudes is no number. | A text, NaN or a null in the file. | Write finite numbers.',
+  'amax.read':
+    'A list of largest magnitudes cannot be read. | A wrong path, or no permission. | Name an existing file with --import.',
+  'amax.slots':
+    'The four numbers of a site do not belong together. | They are the magnitude and numbers that follow from it, and one does not. | Export the list again.',
+  'amax.weights':
+    'A layer has another number of weight channels than expected. | The list is of a model with other widths. | Export it from this model.',
+  'beam.history':
+    'A step of a beam search continues a row that is not there. | A kernel of the search gave a wrong row; this is a defect. | Report it with the model and options; --beam 1 avoids it.',
+  'beam.width':
+    'The number of beams cannot be had. | It is 0, or the vocabulary has too few ids for it. | Give a number in the range of the message.',
+  'calibrate.cases':
+    'There is nothing to calibrate with. | The file of cases is empty. | Give some texts like those that the model will see.',
+  'calibrate.finite':
+    'An activation is NaN or infinite during calibration. | Values exceed float16, or the weights are damaged. | Calibrate with --dtype f32; if it happens there too, the weights are wrong.',
+  'calibrate.input':
+    'Calibration is given neither or both of its sources. | The option --cases runs texts, --import reads a list. | Give one of the two.',
+  'calibrate.option':
+    'An option chooses scales where rows get theirs as they run. | The model quantises activations by rows. | Give --cases and --out only: channels are what smoothing goes by.',
+  'calibrate.percentile':
+    'A percentile is given where there is none, or is no percentile. | The option --percentile goes with --method percentile. | Give more than 0 and at most 100, or leave it out.',
+  'calibrate.plans':
+    'No plan quantises this model. | There are int8 plans for encoders and LLaMA-like models alone. | Run the model in floats.',
+  'channels.json': 'A file of channels is not JSON. | It was edited or cut off. | Write it again with heddle calibrate.',
+  'channels.read': 'A file of channels cannot be read. | A wrong path, or no permission. | Write one with heddle calibrate.',
+  'channels.schema':
+    'A value of a file of channels is not as expected. | It was edited, or written by another version. | Write it again with heddle calibrate.',
+  'chat.message':
+    'A message of a conversation is not of the expected form. | A role or a text is missing, or the content is a list of parts. | Write [{"role": "user", "content": "..."}].',
+  'chat.refused':
+    'The chat template of the model refuses the conversation. | Templates demand an order of roles, or have no system role. | Follow what the message quotes.',
+  'chat.template':
+    'The chat template cannot be used. | The model has none, it has an error, or it runs too long. | Give the prompt as a text or as token ids.',
+  'chat.turn':
+    'A message is sent while the answer before it is still coming. | Two turns of one session overlap. | Wait for the answer, or open another session.',
+  'checkpoint.index':
+    'The index of a sharded checkpoint cannot be used. | The JSON is damaged, or maps a tensor to a file that is none. | Download model.safetensors.index.json again.',
+  'checkpoint.shard':
+    'A shard of a checkpoint is not what its index says. | A file is missing, incomplete or of another revision. | Download all shards of one revision again.',
+  'config.architecture':
+    'The model is of an architecture that heddle does not run. | config.json names one that is not among the supported. | Use a model of a family that the hint lists.',
+  'config.bad_words':
+    'Words that a model may not say cannot be kept out. | bad_words_ids has a sequence of several tokens, or names every token. | List single tokens.',
+  'config.count':
+    'A number of the configuration does not fit the checkpoint. | config.json belongs to another model, or counts more layers than there are tensors for. | Take configuration and weights from one revision.',
+  'config.dtype': 'The configuration states two storage types. | dtype and torch_dtype differ. | Remove one of them.',
+  'config.field':
+    'A field of the configuration is missing or has a value that is not supported. | An older or changed config.json, or a feature that heddle does not have. | Correct the field that the message names.',
+  'config.heads':
+    'The numbers of heads do not divide as they have to. | hidden_size is no multiple of the heads, or heads no multiple of key-value heads. | State head_dim, or correct the numbers.',
+  'config.json':
+    'config.json is not JSON, or names a field twice. | It was edited or cut off. | Correct it, or download it again.',
+  'config.labels':
+    'The labels of a classifier are incomplete. | id2label lacks an id, or does not count from 0. | Complete id2label.',
+  'config.model_type':
+    'The model is of a family that heddle does not run. | model_type, or general.architecture of a GGUF file, is not among those known. | Use a model of a family that the message lists.',
+  'config.quantization':
+    'The checkpoint is quantised in a way that heddle does not read. | It is GPTQ, AWQ or another scheme. | Use the float checkpoint, or compressed-tensors with int8 channels.',
+  'config.read':
+    'config.json cannot be read. | The folder is no model folder, or the path is wrong. | Name a folder with config.json, weights and tokenizer.',
+  'config.rope':
+    'The rotary embedding is described in a way that does not add up. | Factors are missing, of another length, or two fields disagree. | Take the rope fields from the original config.json.',
+  'config.token':
+    'A special token lies outside of the vocabulary. | pad, start or end id is not in the range. | Correct the id in config.json.',
+  'config.vocab':
+    'Encoder and decoder have different vocabularies. | heddle runs models that share one. | Use a model with one vocabulary.',
+  'config.window':
+    'The sliding window is described in a way that does not add up. | layer_types, max_window_layers and sliding_window contradict each other. | Take these fields from the original config.json.',
+  'generate.beams':
+    'The number of beams cannot be had. | It is out of range for the vocabulary, or drawing is asked for too. | Give a number in the range of the message, or leave out temperature, topK, topP, minP and seed.',
+  'generate.diversityRate':
+    'The rate of diversity cannot be had. | It is out of range, or does not go with the rule of the search. | Give a number in the range of the message, or leave it out.',
+  'generate.earlyStopping':
+    'Early stopping has a value that there is not. | It is neither true, false nor never. | Give one of the three.',
+  'generate.end':
+    'Nothing says when a text ends. | The model names no end token, and no limit is given. | Give maxNewTokens, or --max-new-tokens.',
+  'generate.lengthPenalty':
+    'The length penalty is out of range. | A length to this power would leave float32. | Give a number in the range of the message.',
+  'generate.maxNewTokens':
+    'The number of new tokens is out of range. | It is not a whole number, or more than the positions of the model. | Give a number in the range of the message.',
+  'generate.minNewTokens':
+    'The least number of new tokens cannot be had. | It is more than the largest, or beams are asked for, which have none. | Give a number in the range of the message, or leave it out.',
+  'generate.minP':
+    'The least share of probability is out of range. | minP is not from 0 to 1. | Give a number such as 0.05; 0 turns it off.',
+  'generate.repetitionPenalty':
+    'The penalty on repeated tokens cannot be had. | It is out of range, or beams are asked for, which have none. | Give a number in the range of the message; 1 changes nothing.',
+  'generate.returned':
+    'More texts are asked for than there are beams, or none. | returned counts the best beams. | Give a number from 1 to the beams.',
+  'generate.rule':
+    'The rule of a beam search is unknown or does not go with other options. | Only hf knows length penalties and ways of stopping. | Choose plain or hf as the message says.',
+  'generate.seed':
+    'There is not one seed, or one for each case. | A list of seeds has another length than the batch, or a seed is no whole number. | Give one number, or as many as cases.',
+  'generate.stop':
+    'The list of stop texts cannot be used. | It is too long, or an entry is empty or too long. | Give a few short texts.',
+  'generate.temperature':
+    'The temperature is out of range. | It is 0, negative, or so small that logits leave float32. | Give a number in the range of the message; for the likeliest token leave out every option of drawing.',
+  'generate.topK':
+    'The number of candidates is out of range. | It is not a whole number from 0, or more than the vocabulary. | Give a number in the range of the message; 0 leaves all of them.',
+  'generate.topP':
+    'The share of probability to draw from is out of range. | topP is not above 0 and at most 1. | Give a number such as 0.9.',
+  'generation.nan':
+    'The model computed logits that are no numbers. | A weight is NaN or infinite, or values exceed float16. | Try --dtype bf16 or f32.',
+  'gguf.changed':
+    'A GGUF file changed while it was read. | It is being written or replaced. | Wait until it is complete, and load again.',
+  'gguf.dtype':
+    'A tensor of a GGUF file is of a type that is not read. | It is quantised in blocks that heddle does not know. | Convert the model to a type that the message lists.',
+  'gguf.duplicate':
+    'A GGUF file names a tensor or a key twice. | The file was joined or made by a faulty writer. | Convert the model again.',
+  'gguf.header': 'The header of a GGUF file is too long. | The file is damaged, or no GGUF file. | Download it again.',
+  'gguf.metadata':
+    'Metadata of a GGUF file are missing or not supported. | A converter of another version, or a feature that heddle does not have. | Convert the model again, or use its safetensors.',
+  'gguf.offsets': 'Tensors of a GGUF file overlap or are not aligned. | The file is damaged. | Download it again.',
+  'gguf.read': 'A GGUF file cannot be read. | A wrong path, or no permission. | Name an existing file.',
+  'gguf.tensor':
+    'A tensor of a GGUF file is of a type or shape that is not read here. | K-quants are not read, or rotation factors are not positive. | Use F32, F16, BF16 or Q8_0 as the support matrix says.',
+  'gguf.truncated': 'A GGUF file is shorter than its tensors. | The download may be incomplete. | Download it again.',
+  'gguf.version':
+    'A GGUF file is of a version that is not read. | It is older or newer than the versions that the message names. | Convert the model again.',
+  'golden.missing':
+    'A folder has no expected results to compare with. | selftest is given a model without goldens. | Write them with test/peers, or leave the model out.',
+  'golden.tensor':
+    'Expected results lack a tensor or have another type. | They were written by another version. | Write them again with test/peers.',
+  'prompt.empty': 'The prompt is empty. | A model continues one token at least. | Give a text or token ids.',
+  'prompt.template':
+    'A list of messages is given to a model without a chat template. | The model folder has none. | Give a text, or put chat_template.jinja into the folder.',
+  'prompt.token':
+    'A token id of the prompt is outside of the vocabulary. | The ids were made by another tokenizer. | Use the tokenizer of the model.',
+  'prompt.tokenizer':
+    'A text is given to a model without a tokenizer. | The model folder has no tokenizer.json. | Give token ids, or add the file.',
+  'punctuation.model':
+    'The model does not restore punctuation. | Its labels lack O and marks. | Use a token classifier with such labels.',
+  'quant.layout':
+    'Weights are to be quantised in a layout that is no matrix. | The layout has not two axes. | Quantise matrices.',
+  'quant.shape':
+    'A tensor has another number of values than its matrix. | It is of another configuration. | Take weights and configuration from one model.',
+  'quant.weights':
+    'A weight is NaN or infinite, and cannot be quantised. | The checkpoint is damaged, or overflowed when it was converted. | Download or convert it again.',
+  'run.batch':
+    'The batch is empty or no size. | No case is given, or batch is not a positive integer. | Give a case, and a whole number from 1.',
+  'run.caches': 'Caches are asked for in an unknown type. | The option is misspelt. | Write a type that the hint lists.',
+  'run.capacity':
+    'A case does not fit into the positions of the model or its caches. | Prompt and new tokens together are more than the capacity. | Shorten the prompt, ask for fewer tokens, or give a larger capacity.',
+  'run.case':
+    'A case of a file is not of the expected form. | A line is not JSON, or has neither a text nor ids. | Write one JSON object a line.',
+  'run.chunk': 'The size of chunks is no size. | chunk is not a positive integer. | Give a whole number from 1.',
+  'run.empty': 'There is nothing to run: a file, a batch or a text is empty. | An empty line or file. | Give one text at least.',
+  'run.invariant':
+    'The number of rows of invariant runs is out of range. | It has to be the same for all runs, and the model allows so many. | Give a number in the range of the message.',
+  'run.model':
+    'There is no model folder at this path. | A wrong path, or the model was not downloaded. | Name a folder with config.json, model.safetensors and tokenizer.json.',
+  'run.option':
+    'An option does not go with this model or with another option. | Options of generation, scales or smoothing belong to some families only. | Leave out the option that the message names.',
+  'run.place':
+    'A score is asked for at a place that a case does not have. | Places count tokens from 0. | Give places inside of the case.',
+  'run.rotation': 'An unknown kind of rotation is asked for. | The option is misspelt. | Write one that the hint lists.',
+  'run.scales':
+    'Scales do not fit the model or the plan. | They were made for a model with other layers, or do not cover what the plan quantises. | Make them with heddle calibrate, and name the file with --scales.',
+  'run.sequence':
+    'A case has a length that the model cannot run. | It is empty, longer than the positions, or too short to be scored. | Split it, or cut it with --truncate.',
+  'run.token':
+    'A token id of a case is outside of the vocabulary, or is padding where none may be. | The ids were made by another tokenizer, or padded. | Use the tokenizer of the model, and give sequences without padding.',
+  'run.truncate':
+    'A case cannot be cut as asked. | Special tokens or the second text leave no room. | Allow more tokens, or cut another way.',
+  'run.type':
+    'Types of tokens do not fit the case or the model. | The model has none, or there is not one for each token. | Give one type for each token, or none.',
+  'run.value':
+    'A result of a model is no number, or an integer given to a run is none that int32 holds. | An activation exceeds the storage type, weights are damaged, or ids are beyond 2^31. | Try f32, and give integers that int32 holds.',
+  'safetensors.changed':
+    'A weights file changed while it was read. | It is being written or replaced. | Wait until it is complete, and load again.',
+  'safetensors.dtype':
+    'A tensor of a weights file has a type that is not read. | The file holds types of another tool. | Convert it to a type that the hint lists.',
+  'safetensors.duplicate':
+    'A weights file names a tensor twice. | The file was joined or made by a faulty writer. | Write it again.',
+  'safetensors.header':
+    'The header of a weights file is damaged. | It is not JSON of the format, or claims too many bytes; often the file is a Git LFS pointer or an HTML page. | Download it again.',
+  'safetensors.offsets':
+    'The data of a weights file have gaps or overlap. | The file is damaged, or has bytes behind its tensors. | Download it again.',
+  'safetensors.read': 'A weights file cannot be read. | A wrong path, or no permission. | Name an existing file.',
+  'safetensors.size': 'A tensor takes another number of bytes than its shape says. | The file is damaged. | Download it again.',
+  'safetensors.tensor':
+    'The entry of a tensor in a weights file is not of the format. | A field is missing or of another type. | Write the file again.',
+  'safetensors.truncated': 'A weights file ends too early. | The download may be incomplete. | Download it again.',
+  'scales.chain':
+    'Two scales of one activation differ. | The output of a layer is the input of the next. | Give both the same scale.',
+  'scales.json': 'A file of scales is not JSON. | It was edited or cut off. | Write it again with heddle calibrate.',
+  'scales.layers':
+    'A file of scales has another number of layers than the model. | It was made for another model. | Calibrate this model.',
+  'scales.model':
+    'A file of scales belongs to another model. | Sizes that it states differ. | Calibrate this model, or name the one they were made for.',
+  'scales.read': 'A file of scales cannot be read. | A wrong path, or no permission. | Write one with heddle calibrate.',
+  'scales.schema':
+    'A value of a file of scales is not as expected. | It was edited, or written by another version. | Write it again with heddle calibrate.',
+  'scales.site':
+    'A file of scales has sites that the model has not, or lacks some. | It was made for another plan or family. | Calibrate this model.',
+  'scales.value': 'A scale is no finite number from 0. | The calibration met NaN, or the file was edited. | Calibrate again.',
+  'score.model':
+    'The model continues no texts, so that none can be scored. | It is an encoder or a classifier. | Score with a model that generates.',
+  'smooth.alpha': 'The strength of smoothing is out of range. | alpha is not from 0 to 1. | Give a number such as 0.5.',
+  'smooth.channels':
+    'Channels of an activation that smoothing needs are missing. | The file of channels is of another model. | Calibrate this model with heddle calibrate.',
+  'smooth.plan':
+    'The plan has nothing to smooth, or not everywhere. | It quantises no rows of activations, or different ones in different graphs. | Use a plan that the hint names.',
+  'smooth.quantised':
+    'Weights that are int8 already cannot be smoothed. | Factors would be rounded a second time. | Smooth the float model that they were made of.',
+  'tokenizer.invalid':
+    'tokenizer.json cannot be used. | It is damaged, or has parts that heddle does not know. | Download it again, or give token ids.',
+  'tokenizer.read': 'The tokenizer cannot be read. | The model folder has no tokenizer.json. | Add the file, or give token ids.',
+  'tokenizer.time':
+    'The tokenizer takes too long for a text. | One of its regular expressions needs time that grows exponentially. | Give token ids, or split the text.',
+  'weights.dtype':
+    'A weight has another storage type than expected. | The checkpoint is quantised in part, or of another configuration. | Take weights and configuration from one model.',
+  'weights.missing':
+    'A weight of the model is not in the checkpoint. | The weights belong to another architecture, or tied weights are not declared as such. | Take weights and configuration from one model.',
+  'weights.shape':
+    'A weight has another shape than the configuration says. | The checkpoint belongs to a model of other sizes. | Take weights and configuration from one model.',
+  'weights.unknown':
+    'The checkpoint has a weight that the model does not use. | The configuration leaves it out, such as biases, or it is of another architecture. | Check the fields that the message names: nothing of a checkpoint is ignored.',
+  'weights.value':
+    'A weight is NaN or infinite. | The checkpoint is damaged, or overflowed when it was converted. | Download or convert it again.',
+} as const satisfies Readonly<Record<string, CodeText>>

@@ -1,0 +1,155 @@
+/** Error codes of verbs: building, benches, pages, exports, bundles, and the machine's tools. */
+import type { CodeText } from './text.js'
+
+export const toolCodes = {
+  'bench.baseline':
+    'Times cannot be compared with the file given. | It was not written by --save, or has other plans and shapes. | Write one with --save for the same plans and shapes.',
+  'bench.config':
+    'A bench has no configuration it can use. | The name is no known one and no model folder, or belongs to another program. | Write one that the hint lists, or a folder with config.json.',
+  'bench.invariant':
+    'A shape does not fit into the rows of invariant runs. | The option allows fewer rows than the batch has. | Give more rows, or a smaller shape.',
+  'bench.lengths':
+    'Lengths of sequences cannot be read. | The option names no file of numbers. | Give full, half or a file with one length a line.',
+  'bench.name':
+    'A bench is given nothing to time. | No kernel, graph or model is named. | Name one: heddle bench rms_norm --shape m=512,n=768.',
+  'bench.plans':
+    'A plan cannot be timed here. | A kernel has no plans, or the plan needs scales that only a model has. | Time a graph, or a model with heddle bench encoder.',
+  'bench.repeats':
+    'There are too few times to tell a difference. | The rank test needs more of them for the threshold asked. | Give more with --repeats.',
+  'bench.report':
+    'The report cannot be written. | The folder is not there, or is not writable. | Name a file in a folder that exists.',
+  'bench.save': 'Times cannot be saved. | The folder is not there, or is not writable. | Name a file in a folder that exists.',
+  'bench.shape':
+    'A shape cannot be timed. | It has a dimension that is not there, or is longer than the positions of the model. | Give dimensions that the hint lists, within the positions.',
+  'bench.slower':
+    'What was timed is slower than the baseline. | The median is beyond the threshold, and not by chance. | See which step changed with heddle explore --bench, with both files.',
+  'bench.unknown':
+    'There is nothing of that name to time. | It is misspelt, or not exported. | Write a kernel, graph or program that the message lists.',
+  'bench.weights':
+    'A bench needs a checkpoint and has none. | The configuration is a name, not a folder. | Name a model folder with --config.',
+  'bench.window':
+    'The window of a bench is no whole number of replays. | A replay holds several steps. | Give a multiple of the steps that the message names.',
+  'build.architecture':
+    'Code cannot be built for this architecture alone. | It is misspelt, or older or newer than those with code of their own. | Use native, all, or one that the hint names.',
+  'build.check':
+    'heddle build --check does not go with another option or target. | It compiles texts of CUDA and builds nothing. | Run heddle build --target cuda --check.',
+  'build.compile':
+    'The compiler refuses generated text. | A defect of the compiler of heddle, a device header that was edited, or a compiler that is too old. | heddle repro writes the text as a folder; report it with the message of the compiler.',
+  'build.early':
+    'A kernel that may start before the launches in front of it have finished reads what they may write. | A load, or the release of the next launch, stands before the first wait in its machine code. | Read it behind wait_for_producers(), or as a constant.',
+  'build.filter':
+    'The filter of a build is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the key.',
+  'build.generated':
+    'There is no generated text to build. | heddle gen was not run, or its last run failed. | Correct the specs, and run heddle gen.',
+  'build.link':
+    'Kernels cannot be linked into a library. | The disk is full, or objects of the cache are damaged. | Run heddle clean, and build again.',
+  'build.native':
+    'The addon and device plugins cannot be built. | A compiler, CMake or headers are missing. | Run heddle doctor to see what the machine lacks.',
+  'build.record':
+    'What the compiler makes of a text is not what generated/resources.jsonl says. | Texts, headers or flags changed after the record was written, or the record was edited. | Run heddle build --target cuda --check --record.',
+  'build.report': 'A build report cannot be read. | It was written by another version. | Run heddle clean, then build again.',
+  'build.selection':
+    'A build selects no kernel. | The filter or model matches nothing. | Kernels have names such as the hint shows.',
+  'build.spill':
+    'A kernel needs more registers than there are, and spills them to memory. | Its schedule keeps too many values of a row. | Give the kernel a schedule that keeps fewer values in registers.',
+  'bundle.architecture':
+    'A bundle needs kernels for all architectures. | They were built for this GPU alone. | Run heddle build --target cuda --architecture all.',
+  'bundle.glibc':
+    'A file of the bundle needs a newer C library than machines may have. | A symbol came in that the shim does not cover. | Add it to native/portable/glibc.cpp.',
+  'bundle.missing': 'A part of the bundle is not built. | heddle build was not run. | Run heddle build.',
+  'bundle.model': 'A model of the bundle is no model folder. | It has no config.json. | Name a model folder.',
+  'bundle.objdump': 'objdump is missing. | binutils are not installed. | Install binutils.',
+  'bundle.size': 'A bundle is larger than allowed. | More kernels or models came in than fit. | Leave some out.',
+  'bundle.strip': 'strip is missing. | binutils are not installed. | Install binutils.',
+  'bundle.tool': 'A tool that makes the bundle failed. | The message quotes it. | See what it says.',
+  'cache.full':
+    'The disk with the cache is full. | Objects and libraries take what is left. | Free space, or name another folder with HEDDLE_CACHE.',
+  'cache.limit':
+    'The limit of the cache is no size. | HEDDLE_CACHE_LIMIT is not a positive number. | Give a number of MiB, such as 4096.',
+  'cache.write':
+    'The cache cannot be written. | The folder belongs to another user or is read-only. | Name another folder with HEDDLE_CACHE.',
+  'check.filter':
+    'The filter of a check is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
+  'check.selection':
+    'A check selects nothing. | A name is misspelt, a plan is of another graph, or the filter matches nothing. | Write a name that the hint lists.',
+  'cli.usage':
+    'The command line is not as the verb wants it. | A misspelt verb or option, or a value that is not allowed. | See heddle help with the verb.',
+  'cost.device':
+    'There is no cost model of the device. | Prices are known of some GPUs only. | Name a device that the hint lists, or measure: heddle doctor --probe.',
+  'explain.code': 'There is no such error code. | It is misspelt, or of another version. | Codes look like HED103 or plan.node.',
+  'explain.page': 'The page of error codes is missing. | The portable bundle does not carry it. | Use the npm package.',
+  'explore.bench':
+    'Files of benches cannot be shown. | They were not written by heddle bench, or more than two are given. | Give one or two files that --json printed or --save wrote.',
+  'explore.out':
+    'The page cannot be written. | The folder is not there, or is not writable. | Name a file in a folder that exists.',
+  'explore.page': 'A part of the page is missing. | The package was copied in part. | Install heddle again.',
+  'explore.port':
+    'The page cannot be served at this port. | Another program listens there. | Give another port, or 0 for a free one.',
+  'explore.subject':
+    'There is nothing to show. | The name is of no kernel, graph or plan. | Give one that the hint lists, or --bench with a file.',
+  'export.attrs':
+    'An attribute of an export is unknown or no number. | A misspelt name, or a program, which has none. | Give numbers under names that the hint lists.',
+  'export.config':
+    'A configuration is given where an export takes none. | A graph has none, and a model brings its own. | Leave --config out.',
+  'export.constant':
+    'A kernel reads as constant what an export does not hold constant. | The value is computed by another step. | Let the graph take it as an input.',
+  'export.dims':
+    'A dimension of an export is unknown, or a size is missing. | Sizes of weights must be known when C++ is written. | Fix it with --dims.',
+  'export.layout':
+    'A value lies in a layout with padding, which an export cannot allocate. | The plan stores it in tiles. | Export a plan with row-major values.',
+  'export.matmul':
+    'A library product has an operand that an export cannot describe. | Its layout is no order of axes, or axes do not lie together at every size. | Export another plan, or fix sizes with --dims.',
+  'export.model':
+    'No model folder is read for this program. | Only programs of shipped models have one. | Leave --model out, or export one that the hint lists.',
+  'export.name': 'Two things get one name in C. | Names differ in signs only. | Rename one of them.',
+  'export.rotation':
+    'A longrope model changes its tables with the length, and an export has one. | The model turns long texts otherwise. | Run it by heddle run.',
+  'export.scales':
+    'Scales are given to what takes none, or are missing. | They belong to quantised encoders with a model folder. | Add --model and --scales together, or leave --scales out.',
+  'export.sizes':
+    'A program changes with its sizes by more than them. | Another kernel or step is chosen at another size. | Fix the dimension with --dims.',
+  'export.tuned':
+    'The form of a product was measured and depends on its size. | The plan leaves the choice to tuning. | Export a plan that says which form.',
+  'export.unknown':
+    'There is nothing of that name to export. | It is misspelt, or not exported by the specs. | Write a name that the hint lists.',
+  'export.write':
+    'An export cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
+  'gen.check':
+    'Generated text is out of date. | Specs, templates or heddle changed after the last heddle gen. | Run heddle gen, and commit the result.',
+  'init.folder': 'The folder of a new project is not empty. | init writes into new folders only. | Name a new folder.',
+  'init.install':
+    'npm install failed in a new project. | The registry cannot be reached, or npm is too old. | Run npm install yourself, or use --no-install.',
+  'init.name':
+    'The folder has a name that no package can have. | Capitals, blanks or signs. | Use small letters, digits and hyphens.',
+  'inspect.kernel':
+    'There is no kernel of that name. | It is misspelt, or was not generated. | Write one that the hint lists, or run heddle gen.',
+  'inspect.passes':
+    'There is no plan or kernel of that name. | It is misspelt, or not exported. | Write one that the hint lists.',
+  'inspect.stale': 'The specs do not declare a kernel that was generated. | It was renamed or removed. | Run heddle gen.',
+  'lock.lost':
+    'Another process has taken over a lock of the cache. | This one was stopped for long, or clocks differ. | Run it again.',
+  'portable.export': 'The portable bundle cannot export. | It carries no sources. | Use the npm package.',
+  'portable.repro': 'The portable bundle cannot write reproductions. | It carries no specs to compile. | Use the npm package.',
+  'repro.case':
+    'A kernel has no such case. | The name is misspelt, or of another kernel or storage type. | Copy it from what heddle check prints.',
+  'repro.write':
+    'A reproduction cannot be written. | The folder is not writable, or the disk is full. | Name another folder with --out.',
+  'selftest.filter':
+    'The filter of a selftest is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
+  'selftest.model': 'The model of a selftest is no model folder. | It has no config.json. | Name a model folder.',
+  'selftest.selection': 'A selftest selects nothing. | The filter matches no check. | Checks have names such as the hint shows.',
+  'toolchain.architecture':
+    'Kernels are not built for this architecture. | It is older or newer than those that heddle knows. | Use one that the hint lists.',
+  'toolchain.cmake': 'CMake is missing. | It is not installed, or not on PATH. | Install CMake 3.22 or later.',
+  'toolchain.cxx':
+    'A C++ compiler is missing. | None of $CXX, g++, c++ and clang++ works. | Install a C++17 compiler such as g++.',
+  'toolchain.nvcc':
+    'nvcc is missing. | The CUDA toolkit is not installed, or HEDDLE_NVCC names no compiler. | Install it, or use --target simt, which needs no CUDA.',
+  'tune.kernel':
+    'A kernel cannot be tuned. | It has no choices, or its integers have no stated range. | State facts on the op, or leave it out.',
+  'tune.plan':
+    'A plan of candidates cannot be used. | It was made for other text, or is damaged. | Run heddle tune --prepare again.',
+  'tune.size':
+    'The candidates take more space than allowed. | Too many kernels or lengths are tried at once. | Name fewer of them.',
+  'watch.specs': 'Specs cannot be watched. | The folder has none. | Run it in the folder of a project.',
+} as const satisfies Readonly<Record<string, CodeText>>

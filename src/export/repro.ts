@@ -1,0 +1,178 @@
+/**
+ * Writes a reproduction: one case of one kernel as a folder that builds and runs without heddle, with any C++17 compiler for the CPU device and
+ * with nvcc for CUDA, and says what `heddle check` says of it. What `heddle repro` runs.
+ */
+import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join, relative, resolve } from 'node:path'
+import type { KernelEntry } from '../emit/manifest.js'
+import { usageError } from '../errors.js'
+import { dtypeInfo } from '../ir/dtype.js'
+import { findCxx, findNvcc, packageRoot, reachedHeaders } from '../toolchain/index.js'
+import { elementOffset } from '../verify/block.js'
+import { casesOf, checkedElements, type KernelCase } from '../verify/cases.js'
+import { type CheckStage, type StageOptions, staged } from '../verify/check/stage.js'
+import { type CheckResult, type PreparedCase, prepareCase, runCase } from '../verify/conformance.js'
+import { caseText, type ReproCommands, type ReproFacts, readmeText, reproCommands } from './repro_texts.js'
+import { type FileTensor, safetensorsHeader } from './weights_file.js'
+
+export interface ReproOptions extends Omit<StageOptions, 'names' | 'plan' | 'filter'> {
+  /** An op of the project, or a kernel that a plan derives. */
+  readonly kernel: string
+  /** As `check` prints it, or an instance's key; the first case that fails by default, and without one the largest. */
+  readonly test?: string | undefined
+  /** The folder that is written; by default `repro-` and the instance's key, below the root. */
+  readonly out?: string | undefined
+  /** Of heddle, for the README. */
+  readonly version: string
+}
+
+export interface ReproResult {
+  readonly out: string
+  /** Of the case. */
+  readonly name: string
+  /** What the device gave here. */
+  readonly passed: boolean
+  readonly detail: string
+  /** What builds and runs it, in the folder, for each target. */
+  readonly commands: ReproCommands
+}
+
+/** The case that is written, and what came out of it. */
+interface Chosen {
+  readonly test: KernelCase
+  readonly result: CheckResult
+}
+
+/**
+ * @throws usage `repro.case` for no case of the kernel, `repro.write` where the folder cannot be written; finding `check.selection` for no
+ * kernel of the project; errors of the front end and of plans; environment for a missing device, addon or compiler
+ */
+export function writeRepro(options: ReproOptions): Promise<ReproResult> {
+  const { kernel, ...others } = options
+  return staged({ ...others, names: [kernel] }, async (stage) => {
+    const entries = stage.entries.filter(({ op }) => op === kernel)
+    const chosen = await choose(stage, entries, options)
+    const { test, result } = chosen
+    const out = resolve(options.root, options.out ?? `repro-${test.entry.key}`)
+    const [cxx, nvcc] = await Promise.all([findCxx(), findNvcc()])
+    const facts: ReproFacts = {
+      heddle: options.version,
+      device: stage.subject.device.info(),
+      cxx: cxx?.version ?? 'none',
+      nvcc: nvcc?.version ?? 'none',
+    }
+    const text = await readFile(join(stage.text.searched.folderOf(test.entry.key), test.entry.file), 'utf8')
+    const copied = await copiedFiles(text)
+    const commands = reproCommands(copied.some(([, to]) => to === hopper))
+    const prepared = prepareCase(stage.subject, test)
+    const own: Readonly<Record<string, string | Uint8Array>> = {
+      'README.md': readmeText(prepared, result, facts, commands),
+      'case.hpp': caseText(prepared),
+      'kernel.cu': text,
+      'inputs.safetensors': fileOf(inputsOf(prepared)),
+      'expected.safetensors': fileOf(expectedOf(stage, prepared)),
+    }
+    try {
+      await mkdir(join(out, 'include'), { recursive: true })
+      for (const [name, content] of Object.entries(own)) await writeFile(join(out, name), content)
+      for (const [from, to] of copied) {
+        await mkdir(dirname(join(out, to)), { recursive: true })
+        await cp(from, join(out, to))
+      }
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw usageError('repro.write', `cannot write to ${out}: ${reason}`, { cause, hint: 'name another folder with --out' })
+    }
+    return { out, name: result.name, passed: result.passed, detail: result.detail, commands }
+  })
+}
+
+/** The case that is asked for, else the first that fails, else the largest of the first instance. */
+async function choose(
+  { subject }: CheckStage,
+  entries: readonly KernelEntry[],
+  { test: wanted, kernel, signal }: ReproOptions,
+): Promise<Chosen> {
+  const keyed = entries.filter(({ key }) => wanted === key)
+  const asked = keyed.length > 0 ? undefined : wanted
+  const tried = keyed.length > 0 ? keyed : entries
+  if (asked !== undefined) {
+    const found = entries
+      .flatMap((entry) => Object.values(checkedElements).flatMap((largest) => casesOf(entry, largest)))
+      .find(({ name }) => name === asked)
+    if (found === undefined) throw noCase(kernel, asked, entries)
+    return { test: found, result: await runCase(subject, found) }
+  }
+  let last: Chosen | undefined
+  for (const entry of tried) {
+    let largest: Chosen | undefined
+    for (const test of casesOf(entry, checkedElements.usual)) {
+      signal?.throwIfAborted()
+      const result = await runCase(subject, test)
+      if (!result.passed) return { test, result }
+      if (largest === undefined || sizeOf(test) > sizeOf(largest.test)) largest = { test, result }
+    }
+    last ??= largest
+  }
+  if (last === undefined) throw noCase(kernel, 'of these storage types', entries)
+  return last
+}
+
+const sizeOf = ({ dims }: KernelCase): number => Object.values(dims).reduce((product, extent) => product * extent, 1)
+
+const noCase = (kernel: string, asked: string, entries: readonly KernelEntry[]) => {
+  const names = entries.flatMap((entry) => casesOf(entry, checkedElements.usual).slice(0, 1)).map(({ name }) => name)
+  return usageError('repro.case', `${kernel} has no case ${asked}`, {
+    hint: names.length === 0 ? 'ask for a storage type that it has' : `cases are such as ${names.join(', ')}`,
+  })
+}
+
+/** What only code for Hopper says, for which nvcc is asked by its own name. */
+const hopper = 'include/hopper.cuh'
+
+/** Files of the package that the folder is built from: every header that the text reaches, whichever the target, and the driver. */
+async function copiedFiles(text: string): Promise<readonly (readonly [from: string, to: string])[]> {
+  const native = join(packageRoot(), 'native')
+  const folders = ['include', 'device', 'simt/include'].map((folder) => join(native, folder))
+  const headers = await reachedHeaders(text, folders)
+  const driver = ['repro/main.cpp', 'repro/device.hpp', 'repro/numbers.hpp', 'export/example/tensors.hpp'] as const
+  const workers = ['simt/plugin/workers.cpp', 'simt/plugin/workers.hpp'] as const
+  return [
+    ...headers.map(({ path }) => {
+      const folder = folders.find((each) => !relative(each, path).startsWith('..')) ?? dirname(path)
+      return [path, join('include', relative(folder, path))] as const
+    }),
+    ...[...driver, ...workers].map((name) => [join(native, name), name.slice(name.lastIndexOf('/') + 1)] as const),
+  ]
+}
+
+type Stored = readonly [name: string, tensor: FileTensor, data: Uint8Array]
+
+const fileOf = (tensors: readonly Stored[]): Uint8Array =>
+  Buffer.concat([safetensorsHeader(tensors.map(([name, tensor]) => [name, tensor])), ...tensors.map(([, , data]) => data)])
+
+/** Inputs as they are stored. One in a layout other than row-major is a list of what its buffer holds, padding included. */
+function inputsOf({ placed, before }: PreparedCase): readonly Stored[] {
+  const inputs = placed.filter(({ buffer }) => buffer.access === 'in')
+  return inputs.map(({ buffer, shape, offset, bytes }) => {
+    const { name, dtype, layout } = buffer
+    const stored = layout === 'row' ? shape : [bytes / dtypeInfo[dtype].bytes]
+    return [name, { dtype, shape: stored, bytes }, before.subarray(offset, offset + bytes)]
+  })
+}
+
+/** What outputs should hold, in doubles and logical order; of other layouts also where each element lies. */
+function expectedOf({ subject }: CheckStage, { placed, wanted }: PreparedCase): readonly Stored[] {
+  return placed.flatMap((output): Stored[] => {
+    const values = wanted.get(output.buffer.name)?.values
+    if (output.buffer.access !== 'out' || values === undefined) return []
+    const { name, layout } = output.buffer
+    const data = Float64Array.from(values)
+    const bytes = data.byteLength
+    const expected: Stored = [name, { dtype: 'f64', shape: output.shape, bytes }, new Uint8Array(data.buffer)]
+    if (layout === 'row') return [expected]
+    const offset = elementOffset(output, subject.layouts)
+    const places = BigInt64Array.from({ length: data.length }, (_, at) => BigInt(offset(at)))
+    return [expected, [`${name}.places`, { dtype: 'i64', shape: output.shape, bytes }, new Uint8Array(places.buffer)]]
+  })
+}

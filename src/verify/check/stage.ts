@@ -1,0 +1,119 @@
+/**
+ * Everything that holding a project's kernels against their bodies needs, made once: specs as kernels, the text of what is chosen, bodies, and
+ * an open device. What `heddle check` and `heddle repro` run on.
+ */
+import type { KernelEntry } from '../../emit/manifest.js'
+import type { PlannedKernel } from '../../fuse/apply.js'
+import type { DType } from '../../ir/dtype.js'
+import type { Graph } from '../../ir/graph.js'
+import { kernelName } from '../../ir/op_name.js'
+import type { Op } from '../../lang/types.js'
+import { demandedKernels } from '../../runtime/demand.js'
+import type { DeviceKind } from '../../runtime/device.js'
+import { openDevice } from '../../runtime/device.js'
+import type { NativeDevice } from '../../runtime/native.js'
+import { defaultDevice, prepareNative } from '../../runtime/open.js'
+import type { Tuning } from '../../schedule/tuning.js'
+import type { BuildProgress } from '../../toolchain/index.js'
+import type { Subject } from '../conformance.js'
+import { runtimeLayouts } from './layouts.js'
+import { generatedText, type PreparedText, prepareText } from './prepare.js'
+import { readKernels, readNamed, type SpecKernels } from './specs.js'
+import { type Subjects, selected } from './subjects.js'
+
+export interface StageOptions {
+  /** The project: a folder. */
+  readonly root: string
+  /** Names of ops, derived kernels and graphs; all of them without any. */
+  readonly names?: readonly string[] | undefined
+  /** Only what has a name that matches: `rms_norm__f16`, `layer my-plan f32`. */
+  readonly filter?: RegExp | undefined
+  /** Graphs under this plan only. */
+  readonly plan?: string | undefined
+  readonly device?: DeviceKind | undefined
+  /** Storage types; all that are declared without any. */
+  readonly dtypes?: readonly DType[] | undefined
+  /** Every size that `selftest` tries, which takes minutes, instead of those of some seconds. */
+  readonly thorough?: boolean | undefined
+  /** A fifth of the usual cases, each length of a row among them, for whoever has changed something and waits. */
+  readonly brief?: boolean | undefined
+  /** The text that lies in `generated/`, as it is there. */
+  readonly generated?: boolean | undefined
+  readonly specs?: string | undefined
+  readonly tuning?: Tuning | undefined
+  /** Bodies by name, in the place of those of the spec modules. */
+  readonly bodies?: Readonly<Record<string, Op>> | undefined
+  readonly signal?: AbortSignal | undefined
+  readonly onProgress?: ((progress: BuildProgress) => void) | undefined
+  readonly onNotice?: ((text: string) => void) | undefined
+}
+
+/** A project on an open device. */
+export interface CheckStage {
+  readonly specs: SpecKernels
+  readonly chosen: Subjects
+  readonly text: PreparedText
+  /** The instances of the chosen ops and derived kernels. */
+  readonly entries: readonly KernelEntry[]
+  readonly bodies: Readonly<Record<string, Op>>
+  readonly subject: Subject & { readonly device: NativeDevice & { readonly kind: DeviceKind } }
+}
+
+/**
+ * What an action makes of the stage, which is gone after it.
+ * @throws finding `check.selection` for names of nothing, with what there is; errors of the front end and of plans; environment for a
+ * missing device, addon or compiler
+ */
+export async function staged<T>(options: StageOptions, action: (stage: CheckStage) => Promise<T>): Promise<T> {
+  const { root, signal, onProgress } = options
+  // Reading takes the processor, opening the device mostly waits.
+  const native = prepareNative(options.device, { root, signal, onNotice: options.onNotice })
+  native.catch(() => undefined)
+  const { names = [], plan } = options
+  const named = names.length > 0 && plan === undefined ? await readNamed(root, names, options.specs) : undefined
+  const specs = named ?? (await readKernels(root, options.specs))
+  const chosen = selected(specs, options)
+  const bodies = options.bodies ?? (await bodiesOf(options))
+  signal?.throwIfAborted()
+  const run = [
+    ...chosen.graphs.map(({ planned }) => planned),
+    ...chosen.programs.flatMap(({ compiled }) => Object.values(compiled.graphs)),
+  ]
+  const needed = [...new Set([...chosen.kernels, ...run.flatMap((graph) => kernelsOf(graph, specs))])]
+  const text =
+    options.generated === true
+      ? await generatedText(root, new Set(needed.map(({ name }) => name)))
+      : await prepareText(root, specs, needed, options.dtypes, options.tuning)
+  const wanted = new Set(chosen.kernels.map(({ name }) => name))
+  const entries = text.entries.filter(({ op }) => wanted.has(op))
+  const kernels = new Map<string, PlannedKernel>([...specs.kernels, ...specs.templates].map((kernel) => [kernel.name, kernel]))
+  try {
+    await native
+    const device = openDevice(options.device ?? defaultDevice())
+    try {
+      // The fewer cases there are, the more of the time is the compiler's.
+      const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
+      const library = demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
+      const subject = { device, library, layouts: runtimeLayouts(specs.layouts), ops: bodies, kernels }
+      return await action({ specs, chosen, text, entries, bodies, subject })
+    } finally {
+      device.close()
+    }
+  } finally {
+    await text.remove()
+  }
+}
+
+async function bodiesOf({ root, specs, onNotice }: StageOptions): Promise<Readonly<Record<string, Op>>> {
+  const { readBodies } = await import('../../frontend/searched.js')
+  const { ops, failed } = await readBodies(root, specs)
+  for (const [file, reason] of Object.entries(failed))
+    onNotice?.(`${file} cannot be run, so its ops are held against what was read of them: ${reason}`)
+  return ops
+}
+
+/** Kernels of the project that a graph runs. */
+function kernelsOf({ nodes }: Graph, { kernels, templates }: SpecKernels): PlannedKernel[] {
+  const names = new Set(nodes.flatMap((node) => (node.kind === 'op' ? [kernelName(node.op)] : [])))
+  return [...kernels, ...templates].filter(({ name }) => names.has(name))
+}

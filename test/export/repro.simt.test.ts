@@ -1,0 +1,74 @@
+/** `heddle repro`: a folder that builds without heddle says what `check` says, of right kernels and of wrong ones. */
+import { execFile } from 'node:child_process'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { heddleIn, ownProject } from '../verify/own_project.js'
+
+let root: string
+
+beforeAll(async () => {
+  root = await ownProject('checked')
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+
+const heddle = (...argv: string[]) => heddleIn(root, ...argv)
+
+/** What the folder's own commands say, in an environment that knows no heddle. */
+async function built(out: string, commands: readonly string[]): Promise<{ readonly code: number; readonly said: string }> {
+  const [build = '', run = ''] = commands
+  const options = { cwd: out, env: { PATH: process.env.PATH } }
+  await promisify(execFile)('sh', ['-c', build], options)
+  return promisify(execFile)('sh', ['-c', run], options).then(
+    ({ stdout }) => ({ code: 0, said: stdout }),
+    (failure: { readonly code: number; readonly stdout: string }) => ({ code: failure.code, said: failure.stdout }),
+  )
+}
+
+/** Elements and numbers of a line that `check` or a folder prints, without what says which of several texts is at fault. */
+const numbersOf = (line: string): string => line.slice(line.indexOf(': y: '))
+
+describe('repro', () => {
+  it('shows the case that check names, with the same element and numbers', async () => {
+    expect((await heddle('gen')).code).toBe(0)
+    const file = join(root, 'generated/cuda/shift__f32.cu')
+    const text = await readFile(file, 'utf8')
+    const wrong = text.replace(/(x_\w*|[\w.[\]()]+) \+ (by_?\w*)/, '$1 - $2')
+    expect(wrong).not.toBe(text)
+    await writeFile(file, wrong)
+    const { log } = await heddle('check', 'shift', '--generated', '--device', 'simt', '--dtype', 'f32')
+    const failures = log.split('\n').filter((line) => line.startsWith('  shift__f32'))
+    const [, command = ''] = /a folder that shows it: npx heddle (.*)/.exec(log) ?? []
+    const argv = [...command.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')
+    expect(argv.slice(0, 3)).toEqual(['repro', 'shift', '--case'])
+    const first = JSON.parse((await heddle(...argv, '--json')).out)
+    expect(first).toMatchObject({ passed: false, out: join(root, 'repro-shift__f32') })
+    const asFolder = await built(first.out, first.commands.simt)
+    expect(asFolder.code).toBe(1)
+    expect(numbersOf(asFolder.said).trim()).toBe(numbersOf(failures[0] ?? '').trim())
+    // Numbers of a normal draw have all their digits.
+    const normal = failures.find((line) => line.includes(' m=2 n=1 normal')) ?? ''
+    const again = JSON.parse((await heddle(...argv.slice(0, 3), 'shift__f32 m=2 n=1 normal', ...argv.slice(4), '--json')).out)
+    expect(again.detail).toBe(normal.slice(normal.indexOf('device differs')))
+  })
+
+  it('takes the largest case of a derived kernel that is right', async () => {
+    const { code, out } = await heddle('repro', 'shift_norm', '--dtype', 'f32', '--device', 'simt', '--out', 'norm', '--json')
+    expect(code).toBe(0)
+    const { passed, detail, commands } = JSON.parse(out)
+    expect(passed).toBe(true)
+    const { code: exit, said } = await built(join(root, 'norm'), commands.simt)
+    expect(exit).toBe(0)
+    expect(said).toBe(`ok   shift_norm__f32 m=7 n=1536 integer: ${detail}\n`)
+    const readme = await readFile(join(root, 'norm/README.md'), 'utf8')
+    for (const command of [...commands.simt, ...commands.cuda]) expect(readme).toContain(command)
+  })
+
+  it('says what cases there are', async () => {
+    const { code, log } = await heddle('repro', 'shift', '--case', 'shift__f32 m=0', '--device', 'simt', '--dtype', 'f32')
+    expect(code).toBe(2)
+    expect(log).toContain('shift has no case shift__f32 m=0')
+    expect(log).toContain('cases are such as shift__f32 m=1 n=1 integer')
+  })
+})
