@@ -23,7 +23,7 @@ export interface Kept {
   slot<T>(kind: string, parts: readonly string[]): Slot<T>
 }
 
-interface Slot<T> {
+export interface Slot<T> {
   readonly read: () => T | undefined
   readonly write: (value: T) => void
 }

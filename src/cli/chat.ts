@@ -6,7 +6,8 @@ import { openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
 import { openChat } from '../models/text/chat_session.js'
 import type { CliContext } from './context.js'
 import type { GenerateVerbOptions } from './generate.js'
-import { type LlamaFlagOptions, runOptionsOf, withLlama } from './llama.js'
+import { runOptionsOf, withLlama } from './llama.js'
+import type { LlamaFlagOptions } from './llama_options.js'
 import { settingsOf, type TalkOptions } from './talk_options.js'
 
 /** Room for a conversation where nothing says how much: caches of long models would not fit beside their weights. */

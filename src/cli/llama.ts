@@ -8,9 +8,7 @@ import { isLlamaType } from '../models/llama/families.js'
 import { loadLlama } from '../models/llama/llama_pipeline.js'
 import type { Llama, LlamaGenerateOptions } from '../models/llama/llama_types.js'
 import { isGguf, type LlamaText, openLlamaFiles, openLlamaText } from '../models/llama/open_files.js'
-import type { CacheType } from '../models/llama/programs.js'
 import type { LlamaResult } from '../models/llama/results.js'
-import type { Rotation } from '../models/llama/weights.js'
 import { type Prompt, promptIds } from '../models/text/prompts.js'
 import { shownText } from '../models/text/shown_text.js'
 import { defaultPlan } from '../program/plans.js'
@@ -20,22 +18,10 @@ import { type OpenOptions, openKernels } from '../runtime/open.js'
 import type { Case } from './cases.js'
 import type { CliContext } from './context.js'
 import { beamsShown, type GenerateVerbOptions } from './generate.js'
+import type { LlamaFlagOptions } from './llama_options.js'
 import { llamaPlan } from './llama_plan.js'
 import { expectFolder, openOptions, type PipelineOptions, planText } from './pipeline.js'
 import { settingsOf, type TalkOptions } from './talk_options.js'
-
-/** Options that only models of this type have. */
-export interface LlamaFlagOptions {
-  /** Tokens of prompts that are read at once. */
-  readonly chunk?: number | undefined
-  /** How keys and values are cached. */
-  readonly caches?: CacheType | undefined
-  readonly rotation?: Rotation | undefined
-  /** How much of what channels of activations have more than others goes into weights, by the channels file of `scales`. */
-  readonly smooth?: number | undefined
-  /** Rows that everything is computed for, so that results depend on nothing else that is run, bit for bit. */
-  readonly invariant?: number | undefined
-}
 
 const modelType = z.looseObject({ model_type: z.string().optional() })
 
