@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
-import { searchManifests } from '../toolchain/index.js'
+import { installation, readManifestOf } from '../toolchain/index.js'
 import { check } from './check.js'
 import type { CliContext } from './context.js'
 import { describeFailure } from './failure.js'
@@ -116,7 +116,8 @@ async function round(device: DeviceKind, context: CliContext): Promise<void> {
 /** The ops of changed files of generated text; files of what is gone have none. */
 async function opsOf(root: string, changed: readonly string[]): Promise<string[]> {
   if (changed.length === 0) return []
-  const { kernels } = (await searchManifests(root)).manifest
+  const [own = root] = installation(root).generated
+  const { kernels } = await readManifestOf(own)
   return [...new Set(kernels.filter(({ file }) => changed.includes(file)).map(({ op }) => op))]
 }
 

@@ -3,7 +3,7 @@
  * shipped one of the same name, and a plan's graph that of a shipped one.
  */
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type KernelEntry, type Manifest, parseManifest } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
@@ -18,13 +18,22 @@ export interface SearchedManifest {
   readonly hidden: readonly string[]
 }
 
+/** The manifest that was last read of a path, and what its file was then: whoever stays, such as `heddle watch`, reads the shipped one once. */
+const known = new Map<string, { readonly file: string; readonly manifest: Manifest }>()
+
 /** A manifest as it lies in a folder of generated text. @throws usage `manifest.missing`, `manifest.invalid` */
 export async function readManifestOf(generated: string): Promise<Manifest> {
   const path = join(generated, 'manifest.json')
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+  const missing = (cause: unknown): never => {
     throw usageError('manifest.missing', `cannot read ${path}`, { hint: 'run heddle gen', cause })
-  })
-  return parseManifest(text, path)
+  }
+  const { ino, size, mtimeNs } = await stat(path, { bigint: true }).catch(missing)
+  const file = `${ino} ${size} ${mtimeNs}`
+  const last = known.get(path)
+  if (last?.file === file) return last.manifest
+  const manifest = parseManifest(await readFile(path, 'utf8').catch(missing), path)
+  known.set(path, { file, manifest })
+  return manifest
 }
 
 /** @throws usage `manifest.missing`, `manifest.invalid` */
