@@ -36,8 +36,12 @@ const otherFunctions: Readonly<Record<string, string>> = {
   softmax: 'exp of the difference to max(n, ...), over its sum(n, ...)',
 }
 
-/** For a name that is asked of heddle and that it does not have. */
+/** TypeScript's codes of a module that it cannot find. */
+const noModule: ReadonlySet<number> = new Set([2307, 2792])
+
+/** For heddle itself, and for a name that is asked of it and that it does not have. */
 function missingHint(message: string): string | undefined {
+  if (/^Cannot find module 'heddle'/.test(message)) return 'install it beside the specs: npm install heddle'
   const [, name = ''] = /^Module '"heddle"' has no exported member (?:named )?'(\w+)'/.exec(message) ?? []
   const written = Object.hasOwn(otherFunctions, name) ? otherFunctions[name] : undefined
   return written === undefined ? undefined : `write ${written}`
@@ -56,7 +60,9 @@ function typeErrors(file: SourceFile, { project, fileName }: SpecProject, refuse
       return []
     },
   )
-  return found.flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
+  // What comes of a module that is not there has no types, of which TypeScript would say the same at every use.
+  const absent = found.filter(({ code }) => noModule.has(code))
+  return (absent.length > 0 ? absent : found).flatMap(({ start = 0, length = 1, code, messageText }): Diagnostic[] => {
     const place = locate(file, start, length)
     const isCovered = refused.some(
       ({ declaration, diagnostic }) =>

@@ -269,6 +269,13 @@ describe('modules', () => {
       message: "Type 'number' is not assignable to type 'string'.",
     })
   })
+  it('says of a module that is not there that it is not, and nothing of what would come of it', () => {
+    const text = "import { op, row, tensor } from 'heddle/absent'\nexport const t = op('t', { body: ({ x }) => (m) => ({ y: x(m) }) })\n"
+    const { diagnostics } = read(text)
+    expect(diagnostics.map(({ code, line }) => [code, line])).toEqual([['TS2307', 1]])
+    // Where modules are there, uses of unknown types are said.
+    expect(read('export const f = (x) => x\n').diagnostics.map(({ code }) => code)).toEqual(['TS7006'])
+  })
   it('says what takes the place of a function that heddle does not have', () => {
     const { diagnostics } = read(`${a}\nimport { clamp, nowhere } from 'heddle'\nexport const used = [clamp, nowhere]`)
     expect(diagnostics.filter(({ code }) => code === 'TS2305').map(({ hint }) => hint)).toEqual([
