@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "face.hpp"
@@ -125,7 +126,10 @@ void Worker::loop() {
     if (can_start()) {
       start_next(lock);
     } else if (!under_way_.empty()) {
-      wake_.wait_for(lock, between_looks, [this] { return stopping_ || can_start(); });
+      // Not by wake_, whose waits for a time need glibc 2.30 (steady clock) or follow a clock that may be set back.
+      lock.unlock();
+      std::this_thread::sleep_for(between_looks);
+      lock.lock();
     } else if (ending_) {
       break;
     } else {

@@ -7,7 +7,7 @@ import { openChat } from '../models/text/chat_session.js'
 import type { CliContext } from './context.js'
 import type { GenerateVerbOptions } from './generate.js'
 import { runOptionsOf, withLlama } from './llama.js'
-import type { LlamaFlagOptions } from './llama_options.js'
+import type { LlamaFlagOptions } from './llama_flags.js'
 import { settingsOf, type TalkOptions } from './talk_options.js'
 
 /** Room for a conversation where nothing says how much: caches of long models would not fit beside their weights. */

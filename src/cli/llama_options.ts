@@ -1,22 +1,9 @@
 /** The options of verbs that only LLaMA-like models have. */
 import { type Command, InvalidArgumentError, Option } from '@commander-js/extra-typings'
-import { type CacheType, cacheTypes } from '../models/llama/programs.js'
-import { type Rotation, rotations } from '../models/llama/weights.js'
+import { cacheTypes } from '../models/llama/programs.js'
+import { rotations } from '../models/llama/weights.js'
 import { usualAlpha } from '../quant/index.js'
 import { positive } from './options.js'
-
-/** Options that only models of this type have. */
-export interface LlamaFlagOptions {
-  /** Tokens of prompts that are read at once. */
-  readonly chunk?: number | undefined
-  /** How keys and values are cached. */
-  readonly caches?: CacheType | undefined
-  readonly rotation?: Rotation | undefined
-  /** How much of what channels of activations have more than others goes into weights, by the channels file of `scales`. */
-  readonly smooth?: number | undefined
-  /** Rows that everything is computed for, so that results depend on nothing else that is run, bit for bit. */
-  readonly invariant?: number | undefined
-}
 
 /** Of every verb that runs these models. */
 export const cachesOption = () =>

@@ -5,7 +5,7 @@ import { withCaches } from '../models/llama/programs.js'
 import { type ChosenPlan, choosePlan } from '../runtime/default_plan.js'
 import type { Device } from '../runtime/device.js'
 import type { openKernels } from '../runtime/open.js'
-import type { LlamaFlagOptions } from './llama_options.js'
+import type { LlamaFlagOptions } from './llama_flags.js'
 import type { PipelineOptions } from './pipeline.js'
 
 type Kernels = Pick<Awaited<ReturnType<typeof openKernels>>, 'manifest'> & { readonly device: Pick<Device, 'info'> }
