@@ -5,7 +5,7 @@
  * `heddle explore` writes, with its libraries inside.
  */
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type Plugin } from 'rolldown'
@@ -69,6 +69,12 @@ const common = {
   tsconfig: false,
 } as const
 
+// What an earlier build left goes, but for the types: `npm run build` makes them anew, and what only runs needs none.
+const dist = join(root, 'dist')
+for (const name of existsSync(dist) ? readdirSync(dist) : []) {
+  if (name !== 'types') rmSync(join(dist, name), { recursive: true })
+}
+
 export default defineConfig([
   {
     ...common,
@@ -85,7 +91,7 @@ export default defineConfig([
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
     },
     external: dependencies,
-    output: { dir: 'dist', cleanDir: true, chunkFileNames: 'chunks/[name].js' },
+    output: { dir: 'dist', chunkFileNames: 'chunks/[name].js' },
   },
   {
     ...common,
