@@ -1,6 +1,6 @@
 /** `heddle watch`: at every change of a spec, the text is generated anew, and what has changed is held against its body. */
-import { type FSWatcher, watch as watchFolder } from 'node:fs'
-import { resolve } from 'node:path'
+import { type FSWatcher, readdirSync, watch as watchFolder } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Command, Option } from '@commander-js/extra-typings'
 import { usageError } from '../errors.js'
@@ -51,17 +51,15 @@ function changesIn(folder: string): Changes {
   let [isPending, isClosed] = [false, false]
   let failure: unknown
   let wake = (): void => undefined
-  const watcher = startWatching(folder)
-  watcher.on('change', (_, name) => {
-    if (name === null || /\.(ts|json)$/.test(String(name))) {
-      isPending = true
-      wake()
-    }
-  })
-  watcher.on('error', (error) => {
+  const changed = (): void => {
+    isPending = true
+    wake()
+  }
+  const failed = (error: unknown): void => {
     failure = error
     wake()
-  })
+  }
+  const stop = watchTree(folder, changed, failed)
   return {
     next: async () => {
       while (!isPending && !isClosed && failure === undefined) {
@@ -78,16 +76,63 @@ function changesIn(folder: string): Changes {
     close: () => {
       isClosed = true
       wake()
-      watcher.close()
+      stop()
     },
   }
 }
 
-function startWatching(folder: string): FSWatcher {
+/**
+ * Calls `changed` for modules and folders in a tree until the function that it returns is called. A watch of each folder, since a recursive one
+ * loses a file on Linux once an editor has put another in its place. @throws usage `watch.specs`
+ */
+function watchTree(folder: string, changed: () => void, failed: (error: unknown) => void): () => void {
+  const watchers = new Map<string, FSWatcher>()
+  const forget = (path: string): void => {
+    watchers.get(path)?.close()
+    watchers.delete(path)
+  }
+  const add = (path: string): void => {
+    const watcher = watchFolder(path)
+    watchers.set(path, watcher)
+    watcher.on('change', (_, name) => {
+      if (name === null || /\.(ts|json)$/.test(String(name))) changed()
+      try {
+        if (refresh()) changed()
+      } catch (error) {
+        failed(error)
+      }
+    })
+    watcher.on('error', (error) => (path === folder ? failed(error) : forget(path)))
+  }
+  /** Watches the folders there are; whether any are new or gone. */
+  const refresh = (): boolean => {
+    const there = new Set([folder, ...foldersIn(folder)])
+    const [added, gone] = [
+      [...there].filter((path) => !watchers.has(path)),
+      [...watchers.keys()].filter((path) => !there.has(path)),
+    ]
+    for (const path of gone) forget(path)
+    for (const path of added) add(path)
+    return added.length + gone.length > 0
+  }
   try {
-    return watchFolder(folder, { recursive: true })
+    refresh()
   } catch (error) {
+    for (const path of watchers.keys()) forget(path)
     throw cannotWatch(folder, error)
+  }
+  return () => {
+    for (const path of [...watchers.keys()]) forget(path)
+  }
+}
+
+/** The folders below one; those that vanish meanwhile are none. */
+function foldersIn(folder: string): string[] {
+  try {
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => join(entry.parentPath, entry.name))
+  } catch {
+    return []
   }
 }
 
