@@ -69,16 +69,21 @@ const common = {
   tsconfig: false,
 } as const
 
-// What an earlier build left goes, but for the types: `npm run build` makes them anew, and what only runs needs none.
-const dist = join(root, 'dist')
-for (const name of existsSync(dist) ? readdirSync(dist) : []) {
-  if (name !== 'types') rmSync(join(dist, name), { recursive: true })
+/** What an earlier build left goes, but for the types: `npm run build` makes them anew, and what only runs needs none. */
+const withoutLeftovers: Plugin = {
+  name: 'without-leftovers',
+  buildStart: () => {
+    const dist = join(root, 'dist')
+    for (const name of existsSync(dist) ? readdirSync(dist) : []) {
+      if (name !== 'types') rmSync(join(dist, name), { recursive: true })
+    }
+  },
 }
 
 export default defineConfig([
   {
     ...common,
-    plugins: [shippedManifest, ownDigest, required],
+    plugins: [withoutLeftovers, shippedManifest, ownDigest, required],
     input: {
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',

@@ -270,7 +270,8 @@ describe('modules', () => {
     })
   })
   it('says of a module that is not there that it is not, and nothing of what would come of it', () => {
-    const text = "import { op, row, tensor } from 'heddle/absent'\nexport const t = op('t', { body: ({ x }) => (m) => ({ y: x(m) }) })\n"
+    const text =
+      "import { op, row, tensor } from 'heddle/absent'\nexport const t = op('t', { body: ({ x }) => (m) => ({ y: x(m) }) })\n"
     const { diagnostics } = read(text)
     expect(diagnostics.map(({ code, line }) => [code, line])).toEqual([['TS2307', 1]])
     // Where modules are there, uses of unknown types are said.
