@@ -39,8 +39,8 @@ Device::Device(const std::string& plugin_path, int32_t ordinal) {
   check_abi(plugin_path, api_->abi_version);
   facts_ = reinterpret_cast<heddle_device_facts_fn>(
       open_symbol(plugin_path, "heddle_device_facts", "heddle device plugin of this version"));
-  marks_ = reinterpret_cast<heddle_device_marks_fn>(
-      open_symbol(plugin_path, "heddle_device_marks", "heddle device plugin of this version"))();
+  fences_ = reinterpret_cast<heddle_device_fences_fn>(
+      open_symbol(plugin_path, "heddle_device_fences", "heddle device plugin of this version"))();
   heddle_error error = {};
   require(api_->open(ordinal, &device_, &error), error);
   const int32_t status = api_->queue_create(device_, &queue_, &error);
@@ -113,15 +113,15 @@ void Device::free(heddle_graph* graph) {
   if (graphs_.erase(graph) != 0) api_->graph_destroy(graph);
 }
 
-Mark::Mark(std::shared_ptr<Device> device) : device_(std::move(device)) {
+Fence::Fence(std::shared_ptr<Device> device) : device_(std::move(device)) {
   heddle_error error = {};
-  require(device_->marks().create(device_->queue(), &mark_, &error), error);
+  require(device_->fences().create(device_->queue(), &fence_, &error), error);
 }
 
-bool Mark::done() const {
+bool Fence::done() const {
   int32_t done = 0;
   heddle_error error = {};
-  require(device_->marks().query(mark_, &done, &error), error);
+  require(device_->fences().query(fence_, &done, &error), error);
   return done != 0;
 }
 

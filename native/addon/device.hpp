@@ -10,7 +10,7 @@
 
 #include "heddle/abi.h"
 #include "heddle/facts.h"
-#include "heddle/marks.h"
+#include "heddle/fences.h"
 
 namespace heddle {
 
@@ -24,7 +24,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   const heddle_device_api& api() const { return *api_; }
-  const heddle_marks_api& marks() const { return *marks_; }
+  const heddle_fences_api& fences() const { return *fences_; }
   heddle_queue* queue() const { return queue_; }
   heddle_device* handle() const { return device_; }
 
@@ -45,7 +45,7 @@ class Device {
  private:
   const heddle_device_api* api_ = nullptr;
   heddle_device_facts_fn facts_ = nullptr;
-  const heddle_marks_api* marks_ = nullptr;
+  const heddle_fences_api* fences_ = nullptr;
   heddle_device* device_ = nullptr;
   heddle_queue* queue_ = nullptr;
   std::atomic<bool> closed_{false};
@@ -74,19 +74,19 @@ class Memory {
 };
 
 // The end of work that was handed over and is not waited for. It belongs to the worker thread, as the queue does.
-class Mark {
+class Fence {
  public:
-  explicit Mark(std::shared_ptr<Device> device);
-  ~Mark() { device_->marks().destroy(mark_); }
-  Mark(const Mark&) = delete;
-  Mark& operator=(const Mark&) = delete;
+  explicit Fence(std::shared_ptr<Device> device);
+  ~Fence() { device_->fences().destroy(fence_); }
+  Fence(const Fence&) = delete;
+  Fence& operator=(const Fence&) = delete;
 
   // Whether all of the work is done, its copies out landed. Throws what the work failed with.
   bool done() const;
 
  private:
   std::shared_ptr<Device> device_;
-  heddle_mark* mark_ = nullptr;
+  heddle_fence* fence_ = nullptr;
 };
 
 // A piece of a buffer, checked to lie inside it.

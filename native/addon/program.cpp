@@ -131,16 +131,16 @@ void Program::run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>&
   warm_ = true;
 }
 
-std::unique_ptr<Mark> Program::begin(const std::vector<CopyOut>& outputs, uint64_t ticket, bool busy) {
-  auto mark = waiting_on_failure([&] {
+std::unique_ptr<Fence> Program::begin(const std::vector<CopyOut>& outputs, uint64_t ticket, bool busy) {
+  auto fence = waiting_on_failure([&] {
     enqueue_all(ticket);
     copy_out(outputs);
-    return std::make_unique<Mark>(device_);
+    return std::make_unique<Fence>(device_);
   });
   warm_ = true;
   ++begun_;
   if (busy) ++begun_ahead_;
-  return mark;
+  return fence;
 }
 
 void Program::capture(uint64_t ticket) {

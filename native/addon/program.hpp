@@ -47,8 +47,8 @@ class Program {
 
   // Runs the steps `repeats` times between the inputs and the outputs. Every repeat is enqueued before the first is waited for.
   void run(const std::vector<CopyIn>& inputs, const std::vector<CopyOut>& outputs, uint32_t repeats, uint64_t ticket);
-  // Hands the steps over without waiting for them; outputs are there when the mark is done. `busy`: work begun before is under way.
-  std::unique_ptr<Mark> begin(const std::vector<CopyOut>& outputs, uint64_t ticket, bool busy);
+  // Hands the steps over without waiting for them; outputs are there when the fence is done. `busy`: work begun before is under way.
+  std::unique_ptr<Fence> begin(const std::vector<CopyOut>& outputs, uint64_t ticket, bool busy);
   void capture(uint64_t ticket);
   std::vector<double> time(uint32_t repeats, uint32_t warmup, uint64_t ticket);
   std::vector<double> profile(uint32_t repeats, uint64_t ticket);

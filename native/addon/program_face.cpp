@@ -75,7 +75,7 @@ Napi::Value run_program_ahead(const Napi::CallbackInfo& info, const std::shared_
   auto results = read_outputs(info, info[0], *self->host->device());
   const std::shared_ptr<Program> program = live_program(*self);
   const auto begin = [program, results, ticket = program->ticket()](bool busy) -> Worker::Done {
-    return [mark = std::shared_ptr<Mark>(program->begin(results->copies, ticket, busy))] { return mark->done(); };
+    return [fence = std::shared_ptr<Fence>(program->begin(results->copies, ticket, busy))] { return fence->done(); };
   };
   return self->host->worker().submit_ahead(begin, [host = self->host, results](Napi::Env env) { return results->value(env); });
 }

@@ -69,8 +69,8 @@ struct heddle_queue {
   uint8_t* staging = nullptr;
   uint64_t staged = 0;            // bytes of staging handed out since nothing was under way; the area is used round and round
   uint64_t landed = 0;            // those of them whose copies are done
-  uint32_t marks = 0;             // that were not yet destroyed
-  std::vector<Landing> landings;  // copies out since the last mark or wait whose bytes are still in staging
+  uint32_t fences = 0;             // that were not yet destroyed
+  std::vector<Landing> landings;  // copies out since the last fence or wait whose bytes are still in staging
   bool capturing = false;
 };
 

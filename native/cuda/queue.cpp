@@ -72,8 +72,8 @@ int32_t queue_wait(heddle_queue* queue, heddle_error* error) {
     for (const auto& landing : queue->landings) memcpy(landing.host, landing.staged, landing.bytes);
   }
   queue->landings.clear();
-  // What marks have in staging lands when they are asked.
-  if (queue->marks == 0) queue->staged = queue->landed = 0;
+  // What fences have in staging lands when they are asked.
+  if (queue->fences == 0) queue->staged = queue->landed = 0;
   return check(result, "cudaStreamSynchronize", error);
 }
 

@@ -1,24 +1,18 @@
 /** `heddle check`: the project's own ops, graphs, plans and programs against their bodies on a device. Compiles what it checks, and nothing else. */
 import { Command, Option } from '@commander-js/extra-typings'
-import type { DType } from '../ir/dtype.js'
 import { type CheckGroup, type CheckReport, checkProject } from '../verify/check/check.js'
+import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './opening.js'
+import { deviceKinds, dtypes } from './opening.js'
 import { pattern } from './options.js'
-import { readTuning } from './tuning_file.js'
 
-export interface CheckVerbOptions {
-  readonly device?: DeviceKind | undefined
-  /** Storage types; all that are declared without it. */
-  readonly dtype?: DType | undefined
+export interface CheckVerbOptions extends CheckedOptions {
   readonly plan?: string | undefined
   /** A regular expression over what is printed: `rms_norm__f16`, `layer my-plan f32`. */
   readonly filter?: string | undefined
   readonly thorough?: boolean | undefined
   /** A fifth of the usual cases. */
   readonly brief?: boolean | undefined
-  readonly generated?: boolean | undefined
-  readonly specs?: string | undefined
 }
 
 /** Failures of one group that are printed; the count says how many there were. */
@@ -55,26 +49,15 @@ export function describeCheck(group: CheckGroup, options: CheckVerbOptions = {})
  * device, addon or compiler
  */
 export async function check(names: readonly string[], options: CheckVerbOptions, context: CliContext): Promise<CheckReport> {
-  const { root, signal } = context
-  const { onNotice, onProgress } = openOptions(context)
   const filter = pattern(options.filter, 'check.filter')
-  const tuning = await readTuning({ root, specs: options.specs, file: undefined })
-  const { device, plan, dtype, thorough, brief, generated, specs } = options
+  const { plan, thorough, brief } = options
   return checkProject({
-    root,
+    ...(await checkSetup(options, context)),
     names,
-    device,
     plan,
     filter,
     thorough,
     brief,
-    generated,
-    specs,
-    tuning,
-    signal,
-    onNotice,
-    onProgress,
-    dtypes: dtype === undefined ? undefined : [dtype],
     onGroup: (group) => context.log(describeCheck(group, options)),
   })
 }

@@ -2,45 +2,23 @@
 import { Command, Option } from '@commander-js/extra-typings'
 import { environmentError } from '../errors.js'
 import { type ReproResult, writeRepro } from '../export/repro.js'
-import type { DType } from '../ir/dtype.js'
 import { installation } from '../toolchain/index.js'
+import { type CheckedOptions, checkSetup } from './check_setup.js'
 import { type CliContext, json } from './context.js'
-import { type DeviceKind, deviceKinds, dtypes, openOptions } from './pipeline.js'
-import { readTuning } from './tuning_file.js'
+import { deviceKinds, dtypes } from './pipeline.js'
 import { version } from './version.js'
 
-export interface ReproVerbOptions {
-  readonly device?: DeviceKind | undefined
-  readonly dtype?: DType | undefined
+export interface ReproVerbOptions extends CheckedOptions {
   readonly case?: string | undefined
   readonly out?: string | undefined
-  readonly generated?: boolean | undefined
-  readonly specs?: string | undefined
 }
 
 /** @throws what `writeRepro` throws; environment `portable.repro` */
 export async function repro(kernel: string, options: ReproVerbOptions, context: CliContext): Promise<ReproResult> {
-  const { root, signal } = context
-  if (installation(root).portable)
+  if (installation(context.root).portable)
     throw environmentError('portable.repro', 'the portable bundle has no specs to compile', { hint: 'use the npm package' })
-  const { dtype, case: test, out, device, generated, specs } = options
-  const tuning = await readTuning({ root, specs, file: undefined })
-  const { onNotice, onProgress } = openOptions(context)
-  return writeRepro({
-    root,
-    kernel,
-    test,
-    device,
-    generated,
-    specs,
-    tuning,
-    signal,
-    onNotice,
-    onProgress,
-    version,
-    out,
-    dtypes: dtype === undefined ? undefined : [dtype],
-  })
+  const { case: test, out } = options
+  return writeRepro({ ...(await checkSetup(options, context)), kernel, test, out, version })
 }
 
 const describe = ({ out, name, passed, detail, commands }: ReproResult): string =>

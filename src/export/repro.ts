@@ -10,12 +10,12 @@ import { dtypeInfo } from '../ir/dtype.js'
 import { findCxx, findNvcc, packageRoot, reachedHeaders } from '../toolchain/index.js'
 import { elementOffset } from '../verify/block.js'
 import { casesOf, checkedElements, type KernelCase } from '../verify/cases.js'
-import { type CheckStage, type StageOptions, staged } from '../verify/check/stage.js'
+import { type CheckSetup, type SetupOptions, withSetup } from '../verify/check/setup.js'
 import { type CheckResult, type PreparedCase, prepareCase, runCase } from '../verify/conformance.js'
 import { caseText, type ReproCommands, type ReproFacts, readmeText, reproCommands } from './repro_texts.js'
 import { type FileTensor, safetensorsHeader } from './weights_file.js'
 
-export interface ReproOptions extends Omit<StageOptions, 'names' | 'plan' | 'filter'> {
+export interface ReproOptions extends Omit<SetupOptions, 'names' | 'plan' | 'filter'> {
   /** An op of the project, or a kernel that a plan derives. */
   readonly kernel: string
   /** As `check` prints it, or an instance's key; the first case that fails by default, and without one the largest. */
@@ -49,28 +49,28 @@ interface Chosen {
  */
 export function writeRepro(options: ReproOptions): Promise<ReproResult> {
   const { kernel, ...others } = options
-  return staged({ ...others, names: [kernel] }, async (stage) => {
-    const entries = stage.entries.filter(({ op }) => op === kernel)
-    const chosen = await choose(stage, entries, options)
+  return withSetup({ ...others, names: [kernel] }, async (setup) => {
+    const entries = setup.entries.filter(({ op }) => op === kernel)
+    const chosen = await choose(setup, entries, options)
     const { test, result } = chosen
     const out = resolve(options.root, options.out ?? `repro-${test.entry.key}`)
     const [cxx, nvcc] = await Promise.all([findCxx(), findNvcc()])
     const facts: ReproFacts = {
       heddle: options.version,
-      device: stage.subject.device.info(),
+      device: setup.subject.device.info(),
       cxx: cxx?.version ?? 'none',
       nvcc: nvcc?.version ?? 'none',
     }
-    const text = await readFile(join(stage.text.searched.folderOf(test.entry.key), test.entry.file), 'utf8')
+    const text = await readFile(join(setup.text.searched.folderOf(test.entry.key), test.entry.file), 'utf8')
     const copied = await copiedFiles(text)
     const commands = reproCommands(copied.some(([, to]) => to === hopper))
-    const prepared = prepareCase(stage.subject, test)
+    const prepared = prepareCase(setup.subject, test)
     const own: Readonly<Record<string, string | Uint8Array>> = {
       'README.md': readmeText(prepared, result, facts, commands),
       'case.hpp': caseText(prepared),
       'kernel.cu': text,
       'inputs.safetensors': fileOf(inputsOf(prepared)),
-      'expected.safetensors': fileOf(expectedOf(stage, prepared)),
+      'expected.safetensors': fileOf(expectedOf(setup, prepared)),
     }
     try {
       await mkdir(join(out, 'include'), { recursive: true })
@@ -89,7 +89,7 @@ export function writeRepro(options: ReproOptions): Promise<ReproResult> {
 
 /** The case that is asked for, else the first that fails, else the largest of the first instance. */
 async function choose(
-  { subject }: CheckStage,
+  { subject }: CheckSetup,
   entries: readonly KernelEntry[],
   { test: wanted, kernel, signal }: ReproOptions,
 ): Promise<Chosen> {
@@ -162,7 +162,7 @@ function inputsOf({ placed, before }: PreparedCase): readonly Stored[] {
 }
 
 /** What outputs should hold, in doubles and logical order; of other layouts also where each element lies. */
-function expectedOf({ subject }: CheckStage, { placed, wanted }: PreparedCase): readonly Stored[] {
+function expectedOf({ subject }: CheckSetup, { placed, wanted }: PreparedCase): readonly Stored[] {
   return placed.flatMap((output): Stored[] => {
     const values = wanted.get(output.buffer.name)?.values
     if (output.buffer.access !== 'out' || values === undefined) return []

@@ -6,7 +6,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { ModuleKind, ModuleResolutionKind, Project, ScriptTarget, type SourceFile, ts } from 'ts-morph'
 import { usageError } from '../errors.js'
-import { configOf } from './known_specs.js'
+import { configOf } from './kept/known.js'
 import { deepLine } from './nesting.js'
 import type { Declarators } from './static.js'
 

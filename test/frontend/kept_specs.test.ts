@@ -8,7 +8,7 @@ import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { openProject, readSpecsOrThrow } from '../../src/frontend/index.js'
-import { knownSpecs } from '../../src/frontend/known_specs.js'
+import { knownSpecs } from '../../src/frontend/kept/known.js'
 import { readProjectOrThrow } from '../../src/frontend/read.js'
 import { contentKey } from '../../src/ir/content.js'
 

@@ -14,7 +14,7 @@
 
 #include "heddle/abi.h"
 #include "heddle/facts.h"
-#include "heddle/marks.h"
+#include "heddle/fences.h"
 
 using Work = std::function<int32_t(heddle_error*)>;
 
@@ -27,13 +27,13 @@ struct heddle_queue {
   heddle_device* device = nullptr;
   bool capturing = false;
   std::vector<Work> recorded;
-  bool needs_more = false;  // what was enqueued since the last mark
-  uint64_t marks = 0;       // made so far
+  bool needs_more = false;  // what was enqueued since the last fence
+  uint64_t fences = 0;       // made so far
 };
 
-struct heddle_mark {
+struct heddle_fence {
   heddle_queue* queue;
-  uint64_t needed;  // marks that were made when it is done
+  uint64_t needed;  // fences that were made when it is done
 };
 
 struct heddle_graph {
@@ -112,7 +112,7 @@ int32_t slow(const heddle_launch* l, heddle_error* error) {
   });
 }
 
-// Is done when there is another mark behind the one that follows it.
+// Is done when there is another fence behind the one that follows it.
 int32_t behind(const heddle_launch* l, heddle_error* error) {
   auto* queue = static_cast<heddle_queue*>(l->queue);
   return launch(l, error, [=](heddle_error*) {
@@ -247,20 +247,20 @@ int32_t event_elapsed(heddle_event* from, heddle_event* to, float* milliseconds,
 
 void event_destroy(heddle_event* event) { delete event; }
 
-int32_t mark_create(heddle_queue* queue, heddle_mark** mark, heddle_error*) {
-  *mark = new heddle_mark{queue, ++queue->marks + (queue->needs_more ? 1 : 0)};
+int32_t fence_create(heddle_queue* queue, heddle_fence** fence, heddle_error*) {
+  *fence = new heddle_fence{queue, ++queue->fences + (queue->needs_more ? 1 : 0)};
   queue->needs_more = false;
   return HEDDLE_OK;
 }
 
-int32_t mark_query(heddle_mark* mark, int32_t* done, heddle_error*) {
-  *done = mark->queue->marks >= mark->needed ? 1 : 0;
+int32_t fence_query(heddle_fence* fence, int32_t* done, heddle_error*) {
+  *done = fence->queue->fences >= fence->needed ? 1 : 0;
   return HEDDLE_OK;
 }
 
-void mark_destroy(heddle_mark* mark) { delete mark; }
+void fence_destroy(heddle_fence* fence) { delete fence; }
 
-const heddle_marks_api marks = {mark_create, mark_query, mark_destroy};
+const heddle_fences_api fences = {fence_create, fence_query, fence_destroy};
 
 const heddle_device_api api = {
     HEDDLE_ABI_VERSION, "simt",       open,         close,        info,          allocate,     release,       queue_create,
@@ -275,5 +275,5 @@ extern "C" int32_t heddle_device_facts(heddle_device*, heddle_facts* facts, hedd
   *facts = heddle_facts{};
   return HEDDLE_OK;
 }
-extern "C" const heddle_marks_api* heddle_device_marks(void) { return &marks; }
+extern "C" const heddle_fences_api* heddle_device_fences(void) { return &fences; }
 extern "C" const heddle_kernel_library_info* heddle_kernel_library(void) { return &library; }

@@ -11,11 +11,11 @@ import { type CheckResult, runCase, type Subject } from '../conformance.js'
 import { checkGraph, graphTypes } from './graphs.js'
 import type { PreparedText } from './prepare.js'
 import { checkProgram } from './programs.js'
+import { type CheckSetup, type SetupOptions, withSetup } from './setup.js'
 import type { SpecKernels } from './specs.js'
-import { type CheckStage, type StageOptions, staged } from './stage.js'
 import { matching, subjectsOf } from './subjects.js'
 
-export interface CheckOptions extends StageOptions {
+export interface CheckOptions extends SetupOptions {
   readonly onGroup?: ((group: CheckGroup) => void) | undefined
 }
 
@@ -44,15 +44,15 @@ export interface CheckReport {
  * @throws finding `check.selection` where nothing is selected, with what there is; errors of the front end and of plans; environment for a
  * missing device, addon or compiler
  */
-export const checkProject = (options: CheckOptions): Promise<CheckReport> => staged(options, (stage) => runAll(stage, options))
+export const checkProject = (options: CheckOptions): Promise<CheckReport> => withSetup(options, (setup) => runAll(setup, options))
 
 async function runAll(
-  { specs, chosen, text, bodies, subject, ...stage }: CheckStage,
+  { specs, chosen, text, bodies, subject, ...setup }: CheckSetup,
   options: CheckOptions,
 ): Promise<CheckReport> {
   const { signal } = options
   const { device, library, layouts } = subject
-  const entries = stage.entries.filter(({ key }) => matching(options.filter, key))
+  const entries = setup.entries.filter(({ key }) => matching(options.filter, key))
   const groups: CheckGroup[] = []
   const add = (group: CheckGroup): void => {
     groups.push(group)

@@ -1,6 +1,6 @@
 /** What spec modules declare, as it is kept between runs, and put together: plain data, for whoever needs no TypeScript. */
-import type { Kernel } from '../ir/kernel.js'
-import type { Layout } from '../ir/layout.js'
+import type { Kernel } from '../../ir/kernel.js'
+import type { Layout } from '../../ir/layout.js'
 
 /** Verified kernels and layouts of a project. */
 export interface Declared {

@@ -4,7 +4,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { ts } from 'ts-morph'
-import { digestOfText } from './known_specs.js'
+import { digestOfText } from './known.js'
 
 /** A digest of what is left of a module without the functions that are bodies of exported `op(...)` of `heddle`. */
 export function skeletonOf(file: ts.SourceFile): string {

@@ -21,7 +21,7 @@ import { generatedText, type PreparedText, prepareText } from './prepare.js'
 import { readKernels, readNamed, type SpecKernels } from './specs.js'
 import { type Subjects, selected } from './subjects.js'
 
-export interface StageOptions {
+export interface SetupOptions {
   /** The project: a folder. */
   readonly root: string
   /** Names of ops, derived kernels and graphs; all of them without any. */
@@ -49,7 +49,7 @@ export interface StageOptions {
 }
 
 /** A project on an open device. */
-export interface CheckStage {
+export interface CheckSetup {
   readonly specs: SpecKernels
   readonly chosen: Subjects
   readonly text: PreparedText
@@ -60,11 +60,11 @@ export interface CheckStage {
 }
 
 /**
- * What an action makes of the stage, which is gone after it.
+ * What an action makes of the setup, which is gone after it.
  * @throws finding `check.selection` for names of nothing, with what there is; errors of the front end and of plans; environment for a
  * missing device, addon or compiler
  */
-export async function staged<T>(options: StageOptions, action: (stage: CheckStage) => Promise<T>): Promise<T> {
+export async function withSetup<T>(options: SetupOptions, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
   const { root, signal, onProgress } = options
   // Reading takes the processor, opening the device mostly waits.
   const native = prepareNative(options.device, { root, signal, onNotice: options.onNotice })
@@ -104,7 +104,7 @@ export async function staged<T>(options: StageOptions, action: (stage: CheckStag
   }
 }
 
-async function bodiesOf({ root, specs, onNotice }: StageOptions): Promise<Readonly<Record<string, Op>>> {
+async function bodiesOf({ root, specs, onNotice }: SetupOptions): Promise<Readonly<Record<string, Op>>> {
   const { readBodies } = await import('../../frontend/searched.js')
   const { ops, failed } = await readBodies(root, specs)
   for (const [file, reason] of Object.entries(failed))

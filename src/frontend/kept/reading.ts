@@ -1,5 +1,5 @@
 /**
- * What spec modules were read as, kept between runs. An entry says which files TypeScript read for it, with their digests (known_specs.ts): where
+ * What spec modules were read as, kept between runs. An entry says which files TypeScript read for it, with their digests (known.ts): where
  * all are the same, no module is parsed. Where spec modules have changed, they and those that import them are read anew, and the others are
  * not; where a change is inside of bodies of ops, which no other module can see, they alone. Any other change, such as of a library's types,
  * has everything read.
@@ -7,8 +7,10 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { ts } from 'ts-morph'
-import { assemble, type Declared, type FileRead, partOf, type StandardRead } from './declared_specs.js'
-import { codes, type Diagnostic } from './diagnostics.js'
+import { codes, type Diagnostic } from '../diagnostics.js'
+import { configsOf, packageOf, type SpecProject, specFiles, specPaths } from '../project.js'
+import { readFiles } from '../read_files.js'
+import { assemble, type Declared, type FileRead, partOf, type StandardRead } from './declared.js'
 import {
   changedModules,
   digestOfText,
@@ -20,9 +22,7 @@ import {
   slotOf,
   type Trace,
   wholeOf,
-} from './known_specs.js'
-import { configsOf, packageOf, type SpecProject, specFiles, specPaths } from './project.js'
-import { readFiles } from './read_files.js'
+} from './known.js'
 import { skeletonAt, skeletonOf } from './skeleton.js'
 
 type ReadSpecs = Declared & { readonly diagnostics: readonly Diagnostic[] }

@@ -1,13 +1,13 @@
 /**
  * What the specs of a project were read as by an earlier run, where nothing has changed since that reading looked at: found without loading
- * TypeScript, which most verbs then never do. kept_specs.ts writes what is known, and reads what has changed.
+ * TypeScript, which most verbs then never do. reading.ts writes what is known, and reads what has changed.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join, resolve } from 'node:path'
-import { openKept } from '../kept.js'
-import { assemble, type Declared, type FileRead, type StandardRead } from './declared_specs.js'
+import { openKept } from '../../kept.js'
+import { assemble, type Declared, type FileRead, type StandardRead } from './declared.js'
 
 /** A module of the project: a spec, or what one imports. */
 export interface Module {
