@@ -15,6 +15,12 @@ import { digestOf } from './src/source_digest.js'
 const root = fileURLToPath(new URL('.', import.meta.url))
 const dependencies = Object.keys(packaged.dependencies).map((name) => new RegExp(`^${name}(/|$)`))
 
+/**
+ * What the package does not leave to npm. ts-morph is loaded by a module of its own, which only a name that is not external lets a plugin say;
+ * the others have a hundred modules each, which Node takes longer to find than a small project's kernels take to compile.
+ */
+const packed = ['ts-morph', 'execa', 'zod']
+
 const specs = readdirSync(join(root, 'specs'), { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
 
 /** The front end's entry in the portable file: says what is missing and where it is. */
@@ -63,6 +69,22 @@ const required: Plugin = {
       : null,
 }
 
+/** What is packed of others ships with their licences. */
+const withLicences: Plugin = {
+  name: 'with-licences',
+  generateBundle() {
+    const folders = new Set(
+      [...this.getModuleIds()].flatMap((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0] ?? []),
+    )
+    const texts = [...folders].sort().map((folder) => {
+      const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name))
+      if (file === undefined) throw new Error(`${folder} has no licence`)
+      return `${folder.split('/node_modules/').at(-1)}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+    })
+    this.emitFile({ type: 'asset', fileName: 'licences.txt', source: texts.join(`\n${'-'.repeat(80)}\n\n`) })
+  },
+}
+
 const common = {
   platform: 'node',
   resolve: { alias: { 'heddle/std': join(root, 'src', 'std', 'index.ts'), heddle: join(root, 'src', 'index.ts') } },
@@ -83,7 +105,7 @@ const withoutLeftovers: Plugin = {
 export default defineConfig([
   {
     ...common,
-    plugins: [withoutLeftovers, shippedManifest, ownDigest, required],
+    plugins: [withoutLeftovers, shippedManifest, ownDigest, required, withLicences],
     input: {
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
@@ -95,7 +117,7 @@ export default defineConfig([
       testing: 'src/verify/testing.ts',
       ...Object.fromEntries(specs.map((file) => [`specs/${file.replace(/\.ts$/, '')}`, join('specs', file)])),
     },
-    external: dependencies,
+    external: dependencies.filter((name) => !packed.some((each) => name.test(each))),
     output: { dir: 'dist', chunkFileNames: 'chunks/[name].js' },
   },
   {

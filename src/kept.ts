@@ -4,7 +4,7 @@
  * another key. An entry is one file that holds a digest of itself and its name; one that is damaged, or of another key, counts as missing and is
  * made again.
  *
- * Kept in `.heddle/kept` of a project, which may be deleted at any time. `HEDDLE_KEPT=off` keeps and finds nothing.
+ * Kept in `.heddle/kept` of a project and, what all projects share, in the user's cache, both of which may be deleted at any time. `HEDDLE_KEPT=off` keeps and finds nothing.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
@@ -45,16 +45,20 @@ const digestBytes = 32
 
 const sha256 = (content: string | Uint8Array): Buffer => createHash('sha256').update(content).digest()
 
+interface Limits {
+  readonly limit?: number
+  readonly every?: number
+}
+
 /**
  * The results kept for a project. A project that cannot be written to keeps none.
  * @param limit in bytes, of which what was not used for longest goes first; looked at every so many milliseconds
  */
-export function openKept(
-  root: string,
-  { limit = most, every = seldom }: { readonly limit?: number; readonly every?: number } = {},
-): Kept {
+export const openKept = (root: string, limits: Limits = {}): Kept => keptIn(join(root, '.heddle', 'kept'), limits)
+
+/** The results kept in a folder, for those of no one project. */
+export function keptIn(folder: string, { limit = most, every = seldom }: Limits = {}): Kept {
   if (process.env.HEDDLE_KEPT === 'off') return nothingKept
-  const folder = join(root, '.heddle', 'kept')
   let swept = false
   const fileOf = (kind: string, parts: readonly string[]): string =>
     join(folder, sha256(JSON.stringify([compilerDigest(), process.version, kind, ...parts])).toString('base64url'))
@@ -106,7 +110,16 @@ function write(folder: string, file: string, value: unknown): void {
     writeFileSync(temporary, Buffer.concat([sealOf(file, payload), payload]))
     renameSync(temporary, file)
   } catch {
-    rmSync(temporary, { force: true })
+    removeIfThere(temporary)
+  }
+}
+
+/** A folder that cannot be written to, or is none, has nothing to remove. */
+function removeIfThere(file: string): void {
+  try {
+    rmSync(file, { force: true })
+  } catch {
+    // It is not there.
   }
 }
 

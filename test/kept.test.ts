@@ -1,5 +1,5 @@
 /** What is kept between runs is found by what it follows from, is never trusted where it is damaged, and takes no more than it may. */
-import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -86,4 +86,11 @@ it('is off where that is asked for', () => {
   } finally {
     delete process.env.HEDDLE_KEPT
   }
+})
+
+it('keeps nothing where a file has the name of its folder', async () => {
+  await mkdir(join(root, '.heddle'))
+  await writeFile(join(root, '.heddle', 'kept'), '')
+  expect(ask(['a'], 1)).toEqual({ found: 1, made: true })
+  expect(ask(['a'], 2)).toEqual({ found: 2, made: true })
 })

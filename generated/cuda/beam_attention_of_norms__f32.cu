@@ -34,6 +34,7 @@ struct Slots {
   heddle::In<T> keyGamma;
   static constexpr bool has_fresh = true;
   static constexpr int shared_rows = 4;
+  static constexpr bool folds_rows = true;
   __device__ __forceinline__ int lower(int, int, int) const { return 0; }
   __device__ __forceinline__ int upper(int, int, int) const { return heddle::read(slot, 0) + 1; }
   __device__ __forceinline__ int owner(int b, int j) const { return heddle::read(beams, (static_cast<int64_t>(b) * u_extent) + j); }
@@ -42,37 +43,79 @@ struct Slots {
   __device__ __forceinline__ int64_t out_row(int b, int, int h) const { return ((static_cast<int64_t>(b) * h_extent) + h) * d_extent; }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void query(int b, int, int h, int c, int valid, float (&elements)[Vec]) const {
-    const float common = heddle::fold<heddle::Sum<float>>(d_extent, [&](int fold1) { return heddle::square(heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + fold1)); });
-    HEDDLE_UNROLL
-    for (int e = 0; e < Vec; ++e) {
-      const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + c) * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, c) + offset)) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + c) * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, c) + offset)); };
-      elements[e] = e < valid ? element(c + e) : 0.0f;
+    if constexpr (Whole) {
+      const bool piece_0 = c < (2 * e_extent);
+      const bool piece_1 = c < e_extent;
+      const auto x_part = piece_0 ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + c, valid) : heddle::Chunk<T, Vec>{};
+      const float common = heddle::fold<heddle::Sum<float>>(d_extent, [&](int fold1) { return heddle::square(heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + fold1)); });
+      const auto queryGamma_part = piece_0 ? heddle::load_chunk<Vec, Whole>(queryGamma, c, valid) : heddle::Chunk<T, Vec>{};
+      const auto cos_part = piece_0 ? heddle::load_chunk<Vec, Whole>(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + (piece_1 ? c : (c - e_extent)), valid) : heddle::Chunk<float, Vec>{};
+      const auto x_part_2 = piece_0 && piece_1 ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + (static_cast<int64_t>(c) + e_extent), valid) : heddle::Chunk<T, Vec>{};
+      const auto queryGamma_part_2 = piece_0 && piece_1 ? heddle::load_chunk<Vec, Whole>(queryGamma, static_cast<int64_t>(c) + e_extent, valid) : heddle::Chunk<T, Vec>{};
+      const auto x_part_3 = piece_0 && (!piece_1) ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + (static_cast<int64_t>(c) - e_extent), valid) : heddle::Chunk<T, Vec>{};
+      const auto queryGamma_part_3 = piece_0 && (!piece_1) ? heddle::load_chunk<Vec, Whole>(queryGamma, static_cast<int64_t>(c) - e_extent, valid) : heddle::Chunk<T, Vec>{};
+      const auto sin_part = piece_0 ? heddle::load_chunk<Vec, Whole>(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + (piece_1 ? c : (c - e_extent)), valid) : heddle::Chunk<float, Vec>{};
+      const auto x_part_4 = (!piece_0) ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + c, valid) : heddle::Chunk<T, Vec>{};
+      const auto queryGamma_part_4 = (!piece_0) ? heddle::load_chunk<Vec, Whole>(queryGamma, c, valid) : heddle::Chunk<T, Vec>{};
+      HEDDLE_UNROLL
+      for (int e = 0; e < Vec; ++e) {
+        const auto element = [&]([[maybe_unused]] int c) { return piece_0 ? ((((x_part[e] * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (queryGamma_part[e] + offset)) * cos_part[e]) + ((piece_1 ? (-((x_part_2[e] * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (queryGamma_part_2[e] + offset))) : ((x_part_3[e] * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (queryGamma_part_3[e] + offset))) * sin_part[e])) : ((x_part_4[e] * rsqrtf((common / static_cast<float>(d_extent)) + eps)) * (queryGamma_part_4[e] + offset)); };
+        elements[e] = e < valid ? element(c + e) : 0.0f;
+      }
+    } else {
+      const float common_2 = heddle::fold<heddle::Sum<float>>(d_extent, [&](int fold1) { return heddle::square(heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + fold1)); });
+      HEDDLE_UNROLL
+      for (int e = 0; e < Vec; ++e) {
+        const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + c) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, c) + offset)) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + h) * d_extent) + c) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(queryGamma, c) + offset)); };
+        elements[e] = e < valid ? element(c + e) : 0.0f;
+      }
     }
   }
   __device__ __forceinline__ float score(float raw, int b, int, int, int j) const { return ((j >= min(heddle::read(first, 0), heddle::read(slot, 0))) || (j < heddle::read(cached, b))) ? (raw * factor) : (-INFINITY); }
   __device__ __forceinline__ int fresh_place(int) const { return heddle::read(slot, 0); }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void fresh_key(int b, int h, int c, int valid, float (&elements)[Vec]) const {
-    const float common_2 = heddle::fold<heddle::Sum<float>>(d_extent, [&](int fold1) { return heddle::square(heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + fold1)); });
-    HEDDLE_UNROLL
-    for (int e = 0; e < Vec; ++e) {
-      const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + c) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, c) + offset)) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + c) * rsqrtf((common_2 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, c) + offset)); };
-      elements[e] = e < valid ? element(c + e) : 0.0f;
+    if constexpr (Whole) {
+      const bool piece_0 = c < (2 * e_extent);
+      const bool piece_1 = c < e_extent;
+      const auto x_part_5 = piece_0 ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + c, valid) : heddle::Chunk<T, Vec>{};
+      const float common_3 = heddle::fold<heddle::Sum<float>>(d_extent, [&](int fold1) { return heddle::square(heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + fold1)); });
+      const auto keyGamma_part = piece_0 ? heddle::load_chunk<Vec, Whole>(keyGamma, c, valid) : heddle::Chunk<T, Vec>{};
+      const auto cos_part_2 = piece_0 ? heddle::load_chunk<Vec, Whole>(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + (piece_1 ? c : (c - e_extent)), valid) : heddle::Chunk<float, Vec>{};
+      const auto x_part_6 = piece_0 && piece_1 ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + (static_cast<int64_t>(c) + e_extent), valid) : heddle::Chunk<T, Vec>{};
+      const auto keyGamma_part_2 = piece_0 && piece_1 ? heddle::load_chunk<Vec, Whole>(keyGamma, static_cast<int64_t>(c) + e_extent, valid) : heddle::Chunk<T, Vec>{};
+      const auto x_part_7 = piece_0 && (!piece_1) ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + (static_cast<int64_t>(c) - e_extent), valid) : heddle::Chunk<T, Vec>{};
+      const auto keyGamma_part_3 = piece_0 && (!piece_1) ? heddle::load_chunk<Vec, Whole>(keyGamma, static_cast<int64_t>(c) - e_extent, valid) : heddle::Chunk<T, Vec>{};
+      const auto sin_part_2 = piece_0 ? heddle::load_chunk<Vec, Whole>(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + (piece_1 ? c : (c - e_extent)), valid) : heddle::Chunk<float, Vec>{};
+      const auto x_part_8 = (!piece_0) ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + c, valid) : heddle::Chunk<T, Vec>{};
+      const auto keyGamma_part_4 = (!piece_0) ? heddle::load_chunk<Vec, Whole>(keyGamma, c, valid) : heddle::Chunk<T, Vec>{};
+      HEDDLE_UNROLL
+      for (int e = 0; e < Vec; ++e) {
+        const auto element = [&]([[maybe_unused]] int c) { return piece_0 ? ((((x_part_5[e] * rsqrtf((common_3 / static_cast<float>(d_extent)) + eps)) * (keyGamma_part[e] + offset)) * cos_part_2[e]) + ((piece_1 ? (-((x_part_6[e] * rsqrtf((common_3 / static_cast<float>(d_extent)) + eps)) * (keyGamma_part_2[e] + offset))) : ((x_part_7[e] * rsqrtf((common_3 / static_cast<float>(d_extent)) + eps)) * (keyGamma_part_3[e] + offset))) * sin_part_2[e])) : ((x_part_8[e] * rsqrtf((common_3 / static_cast<float>(d_extent)) + eps)) * (keyGamma_part_4[e] + offset)); };
+        elements[e] = e < valid ? element(c + e) : 0.0f;
+      }
+    } else {
+      const float common_4 = heddle::fold<heddle::Sum<float>>(d_extent, [&](int fold1) { return heddle::square(heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + fold1)); });
+      HEDDLE_UNROLL
+      for (int e = 0; e < Vec; ++e) {
+        const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + c) * rsqrtf((common_4 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, c) + offset)) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common_4 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) * rsqrtf((common_4 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, static_cast<int64_t>((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c))) + offset))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : ((heddle::read(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first2) + h)) * d_extent) + c) * rsqrtf((common_4 / static_cast<float>(d_extent)) + eps)) * (heddle::read(keyGamma, c) + offset)); };
+        elements[e] = e < valid ? element(c + e) : 0.0f;
+      }
     }
   }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void fresh_value(int b, int h, int c, int valid, float (&elements)[Vec]) const {
-    const auto x_part = heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first3) + h)) * d_extent) + c, valid);
+    const auto x_part_9 = heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * extent2) + (static_cast<int64_t>(first3) + h)) * d_extent) + c, valid);
     HEDDLE_UNROLL
     for (int e = 0; e < Vec; ++e) {
-      const auto element = [&]([[maybe_unused]] int c) { return x_part[e]; };
+      const auto element = [&]([[maybe_unused]] int c) { return x_part_9[e]; };
       elements[e] = e < valid ? element(c + e) : 0.0f;
     }
   }
   __device__ __forceinline__ int64_t fresh_key_row(int b, int h, int j) const { return ((((static_cast<int64_t>(b) * g_extent) + h) * u_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t fresh_value_row(int b, int h, int j) const { return ((((static_cast<int64_t>(b) * g_extent) + h) * u_extent) + j) * d_extent; }
-  /// Whether rows begin at multiples of 16 bytes.
-  bool aligned() const { return x.aligned(0, 16) && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(extent2) * d_extent) % 8 == 0 && (static_cast<int64_t>(first3) * d_extent) % 8 == 0; }
+  /// Whether rows, and pieces of them, begin at multiples of 16 bytes.
+  bool aligned() const { return x.aligned(0, 16) && queryGamma.aligned(0, 16) && cos.aligned(0, 16) && sin.aligned(0, 16) && keyGamma.aligned(0, 16) && (2 * e_extent) % 4 == 0 && (e_extent) % 4 == 0 && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(extent2) * d_extent) % 8 == 0 && (e_extent) % 8 == 0 && (static_cast<int64_t>(first2) * d_extent) % 8 == 0 && (static_cast<int64_t>(first3) * d_extent) % 8 == 0; }
 };
 
 }  // namespace slots_of_beam_attention_of_norms__f32
@@ -112,6 +155,6 @@ extern "C" int32_t heddle_launch_beam_attention_of_norms__f32(const heddle_launc
   heddle::check_update(arguments, launch, error, "beam_attention_of_norms__f32", 13, "y2", 11, "values");
   const auto y3 = arguments.out<T>(14, "y3", (heddle::Count(r_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || r_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention_decode(launch, error, "beam_attention_of_norms__f32", {r_extent, h_extent, heddle::quotient(h_extent, g_extent), 1, d_extent, d_extent, u_extent}, keys, values, y3, Slots{static_cast<int>(extent2), static_cast<int>(d_extent), static_cast<int>(e_extent), static_cast<int>(u_extent), static_cast<int>(g_extent), static_cast<int>(h_extent), factor, eps, offset, first2, first3, slot, first, cached, x, queryGamma, places, cos, sin, beams, keyGamma}, y, y2);
+  return heddle::launch_attention_decode(launch, error, "beam_attention_of_norms__f32", {r_extent, h_extent, heddle::quotient(h_extent, g_extent), 1, d_extent, d_extent, u_extent, arguments.is_settled(0) && arguments.is_settled(8) && arguments.is_settled(10) && arguments.is_settled(11)}, keys, values, y3, Slots{static_cast<int>(extent2), static_cast<int>(d_extent), static_cast<int>(e_extent), static_cast<int>(u_extent), static_cast<int>(g_extent), static_cast<int>(h_extent), factor, eps, offset, first2, first3, slot, first, cached, x, queryGamma, places, cos, sin, beams, keyGamma}, y, y2);
 }
 

@@ -37,7 +37,7 @@ struct Slots {
     }
   }
   __device__ __forceinline__ float score(float raw, int, int, int, int) const { return raw * factor; }
-  /// Whether rows begin at multiples of 16 bytes.
+  /// Whether rows, and pieces of them, begin at multiples of 16 bytes.
   bool aligned() const { return x.aligned(0, 16) && crossQueryBias.aligned(0, 16) && ((static_cast<int64_t>(h_extent) * t_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(t_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && ((static_cast<int64_t>(w_extent) * h_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0; }
 };
 
@@ -59,6 +59,6 @@ extern "C" int32_t heddle_launch_cross_attention_bias__bf16(const heddle_launch*
   const auto memoryValues = arguments.in<T>(4, "memoryValues", ((heddle::Count(b_extent) * t_extent) * h_extent) * d_extent);
   const auto y = arguments.out<T>(5, "y", ((heddle::Count(b_extent) * w_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || b_extent == 0 || h_extent == 0 || w_extent == 0) return arguments.status;
-  return heddle::launch_attention_decode(launch, error, "cross_attention_bias__bf16", {b_extent, h_extent, 1, w_extent, d_extent, d_extent, t_extent}, memoryKeys, memoryValues, y, Slots{static_cast<int>(w_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(t_extent), factor, lengths, x, crossQueryBias});
+  return heddle::launch_attention_decode(launch, error, "cross_attention_bias__bf16", {b_extent, h_extent, 1, w_extent, d_extent, d_extent, t_extent, arguments.is_settled(0) && arguments.is_settled(3) && arguments.is_settled(4)}, memoryKeys, memoryValues, y, Slots{static_cast<int>(w_extent), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(t_extent), factor, lengths, x, crossQueryBias});
 }
 

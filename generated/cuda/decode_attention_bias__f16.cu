@@ -64,7 +64,7 @@ struct Slots {
   }
   __device__ __forceinline__ int64_t fresh_key_row(int b, int h, int j) const { return ((((static_cast<int64_t>(b) * h_extent) + h) * s_extent) + j) * d_extent; }
   __device__ __forceinline__ int64_t fresh_value_row(int b, int h, int j) const { return ((((static_cast<int64_t>(b) * h_extent) + h) * s_extent) + j) * d_extent; }
-  /// Whether rows begin at multiples of 16 bytes.
+  /// Whether rows, and pieces of them, begin at multiples of 16 bytes.
   bool aligned() const { return x.aligned(0, 16) && queryBias.aligned(0, 16) && keyBias.aligned(0, 16) && valueBias.aligned(0, 16) && ((static_cast<int64_t>(h_extent) * s_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(s_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && ((static_cast<int64_t>(extent3) * h_extent) * d_extent) % 8 == 0 && ((static_cast<int64_t>(2) * h_extent) * d_extent) % 8 == 0; }
 };
 
@@ -94,6 +94,6 @@ extern "C" int32_t heddle_launch_decode_attention_bias__f16(const heddle_launch*
   heddle::check_update(arguments, launch, error, "decode_attention_bias__f16", 9, "y2", 7, "values");
   const auto y3 = arguments.out<T>(10, "y3", (heddle::Count(extent2) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || extent2 == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention_decode(launch, error, "decode_attention_bias__f16", {extent2, h_extent, 1, 1, d_extent, d_extent, s_extent}, keys, values, y3, Slots{static_cast<int>(extent3), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(s_extent), factor, step, x, queryBias, beams, keyBias, valueBias}, y, y2);
+  return heddle::launch_attention_decode(launch, error, "decode_attention_bias__f16", {extent2, h_extent, 1, 1, d_extent, d_extent, s_extent, arguments.is_settled(0) && arguments.is_settled(3) && arguments.is_settled(5) && arguments.is_settled(7)}, keys, values, y3, Slots{static_cast<int>(extent3), static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(s_extent), factor, step, x, queryBias, beams, keyBias, valueBias}, y, y2);
 }
 

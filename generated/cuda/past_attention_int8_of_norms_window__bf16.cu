@@ -36,15 +36,31 @@ struct Slots {
   __device__ __forceinline__ int64_t out_row(int b, int, int h) const { return ((static_cast<int64_t>(b) * h_extent) + h) * d_extent; }
   template <int Vec, bool Whole>
   __device__ __forceinline__ void query(int b, int, int h, int c, int valid, float (&elements)[Vec]) const {
-    HEDDLE_UNROLL
-    for (int e = 0; e < Vec; ++e) {
-      const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + c) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c)))) : heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + c); };
-      elements[e] = e < valid ? element(c + e) : 0.0f;
+    if constexpr (Whole) {
+      const bool piece_0 = c < (2 * e_extent);
+      const bool piece_1 = c < e_extent;
+      const auto x_part = piece_0 ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + c, valid) : heddle::Chunk<T, Vec>{};
+      const auto cos_part = piece_0 ? heddle::load_chunk<Vec, Whole>(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + (piece_1 ? c : (c - e_extent)), valid) : heddle::Chunk<float, Vec>{};
+      const auto x_part_2 = piece_0 && piece_1 ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + (static_cast<int64_t>(c) + e_extent), valid) : heddle::Chunk<T, Vec>{};
+      const auto x_part_3 = piece_0 && (!piece_1) ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + (static_cast<int64_t>(c) - e_extent), valid) : heddle::Chunk<T, Vec>{};
+      const auto sin_part = piece_0 ? heddle::load_chunk<Vec, Whole>(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + (piece_1 ? c : (c - e_extent)), valid) : heddle::Chunk<float, Vec>{};
+      const auto x_part_4 = (!piece_0) ? heddle::load_chunk<Vec, Whole>(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + c, valid) : heddle::Chunk<T, Vec>{};
+      HEDDLE_UNROLL
+      for (int e = 0; e < Vec; ++e) {
+        const auto element = [&]([[maybe_unused]] int c) { return piece_0 ? ((x_part[e] * cos_part[e]) + ((piece_1 ? (-x_part_2[e]) : x_part_3[e]) * sin_part[e])) : x_part_4[e]; };
+        elements[e] = e < valid ? element(c + e) : 0.0f;
+      }
+    } else {
+      HEDDLE_UNROLL
+      for (int e = 0; e < Vec; ++e) {
+        const auto element = [&]([[maybe_unused]] int c) { return (c < (2 * e_extent)) ? ((heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + c) * heddle::read(cos, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0)))) + (((c < e_extent) ? (-heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c)))) : heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + ((c < e_extent) ? (c + e_extent) : ((c < (2 * e_extent)) ? (c - e_extent) : c)))) * heddle::read(sin, (static_cast<int64_t>(heddle::read(places, b)) * e_extent) + ((c < e_extent) ? c : ((c < (2 * e_extent)) ? (c - e_extent) : 0))))) : heddle::read(x, (((static_cast<int64_t>(b) * h_extent) + h) * d_extent) + c); };
+        elements[e] = e < valid ? element(c + e) : 0.0f;
+      }
     }
   }
   __device__ __forceinline__ float score(float raw, int, int, int, int) const { return raw * factor; }
-  /// Whether rows begin at multiples of 16 bytes.
-  bool aligned() const { return ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0; }
+  /// Whether rows, and pieces of them, begin at multiples of 16 bytes.
+  bool aligned() const { return x.aligned(0, 16) && cos.aligned(0, 16) && sin.aligned(0, 16) && (2 * e_extent) % 16 == 0 && (e_extent) % 16 == 0 && ((static_cast<int64_t>(g_extent) * u_extent) * d_extent) % 8 == 0 && (static_cast<int64_t>(u_extent) * d_extent) % 8 == 0 && (d_extent) % 8 == 0 && (static_cast<int64_t>(h_extent) * d_extent) % 8 == 0 && (e_extent) % 8 == 0; }
 };
 
 }  // namespace slots_of_past_attention_int8_of_norms_window__bf16
@@ -71,6 +87,6 @@ extern "C" int32_t heddle_launch_past_attention_int8_of_norms_window__bf16(const
   const auto x5 = arguments.in<float>(7, "x5", (heddle::Count(r_extent) * g_extent) * u_extent);
   const auto y = arguments.out<T>(8, "y", (heddle::Count(r_extent) * h_extent) * d_extent);
   if (arguments.status != HEDDLE_OK || r_extent == 0 || h_extent == 0) return arguments.status;
-  return heddle::launch_attention_decode(launch, error, "past_attention_int8_of_norms_window__bf16", {r_extent, h_extent, heddle::quotient(h_extent, g_extent), 1, d_extent, d_extent, u_extent}, x2, x4, y, Slots{static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(e_extent), static_cast<int>(g_extent), static_cast<int>(u_extent), size, factor, places, x, cos, sin, x3, x5});
+  return heddle::launch_attention_decode(launch, error, "past_attention_int8_of_norms_window__bf16", {r_extent, h_extent, heddle::quotient(h_extent, g_extent), 1, d_extent, d_extent, u_extent, arguments.is_settled(0) && arguments.is_settled(4) && arguments.is_settled(5) && arguments.is_settled(6) && arguments.is_settled(7)}, x2, x4, y, Slots{static_cast<int>(h_extent), static_cast<int>(d_extent), static_cast<int>(e_extent), static_cast<int>(g_extent), static_cast<int>(u_extent), size, factor, places, x, cos, sin, x3, x5});
 }
 

@@ -4,12 +4,16 @@
 
 namespace heddle {
 
+void ConstantFinder::begin_step(bool launches) { steps_.push_back({launches, {}}); }
+
 void ConstantFinder::write(const Slice& slice) {
-  if (slice.bytes > 0) written_[slice.memory.get()].push_back({slice.offset, slice.offset + slice.bytes});
+  if (slice.bytes == 0) return;
+  written_[slice.memory.get()].push_back({slice.offset, slice.offset + slice.bytes});
+  steps_.back().written.push_back(slice);
 }
 
 std::shared_ptr<const Constants> ConstantFinder::launch(const std::vector<Slice>& buffers) {
-  launches_.push_back({buffers, std::make_shared<Constants>(buffers.size(), uint8_t{0})});
+  launches_.push_back({steps_.size() - 1, buffers, std::make_shared<Constants>(buffers.size(), uint8_t{HEDDLE_CHANGING})});
   return launches_.back().constants;
 }
 
@@ -25,9 +29,24 @@ void ConstantFinder::find() {
     ranges = std::move(merged);
   }
   for (const Launch& launch : launches_) {
-    for (size_t i = 0; i < launch.buffers.size(); ++i) (*launch.constants)[i] = is_written(launch.buffers[i]) ? 0 : 1;
+    for (size_t i = 0; i < launch.buffers.size(); ++i) (*launch.constants)[i] = static_cast<uint8_t>(of(launch.buffers[i], launch.step));
   }
   launches_.clear();
+  steps_.clear();
+}
+
+heddle_constancy ConstantFinder::of(const Slice& slice, size_t step) const {
+  if (!is_written(slice)) return HEDDLE_CONSTANT;
+  const auto meets = [&](const Slice& other) {
+    return other.memory == slice.memory && other.offset < slice.offset + slice.bytes && slice.offset < other.offset + other.bytes;
+  };
+  while (step-- > 0) {
+    const std::vector<Slice>& written = steps_[step].written;
+    if (std::any_of(written.begin(), written.end(), meets)) return HEDDLE_CHANGING;
+    if (steps_[step].launches && !written.empty()) return HEDDLE_SETTLED;
+  }
+  // What is in front of the first step, the program does not know.
+  return HEDDLE_CHANGING;
 }
 
 bool ConstantFinder::is_written(const Slice& slice) const {

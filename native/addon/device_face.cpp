@@ -49,8 +49,7 @@ Napi::Value write_buffer(const Napi::CallbackInfo& info, const std::shared_ptr<B
     invalid("write: " + std::to_string(bytes.size) + " bytes at offset " + std::to_string(offset) + " do not fit the buffer of " +
             std::to_string(memory->bytes()) + " bytes");
   }
-  // Copied, because JavaScript may transfer or overwrite its array while the worker reads.
-  auto data = std::make_shared<std::vector<uint8_t>>(bytes.data, bytes.data + bytes.size);
+  const auto data = self->host->staging().copy(bytes.data, bytes.size);
   const auto work = [device = self->host->device(), memory, offset, data] {
     device->check_open();
     heddle_error error = {};

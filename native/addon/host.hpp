@@ -10,6 +10,7 @@
 #include "device.hpp"
 #include "face.hpp"
 #include "program.hpp"
+#include "staging.hpp"
 #include "worker.hpp"
 
 namespace heddle {
@@ -23,12 +24,14 @@ class Host {
 
   const std::shared_ptr<Device>& device() const { return device_; }
   Worker& worker() { return worker_; }
+  Staging& staging() { return staging_; }
 
  private:
   static void on_environment_end(void* host);
 
   Napi::Env env_;
   std::shared_ptr<Device> device_;
+  Staging staging_;
   Worker worker_;
 };
 

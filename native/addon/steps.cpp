@@ -1,4 +1,5 @@
 // Reading the steps of a program: every value is checked here once, so that running a step checks nothing.
+#include <algorithm>
 #include <array>
 
 #include "constants.hpp"
@@ -44,6 +45,7 @@ Step read_kernel(const Napi::Object& object, const std::string& label, const Dev
   auto attrs = read_list<double>(object.Get("attrs"), label + ".attrs", kernel->attr_count, read_number);
   std::vector<heddle_slice> raw;
   for (const Slice& slice : slices) raw.push_back(slice.raw());
+  finder.begin_step(std::all_of(dims.begin(), dims.end(), [](int64_t extent) { return extent > 0; }));
   // A library that does not say what its kernels write may write everything.
   for (size_t i = 0; i < slices.size(); ++i) {
     if (kernel->access == nullptr || kernel->access[i] != 'r') finder.write(slices[i]);
@@ -119,6 +121,7 @@ Step read_matmul(const Napi::Object& object, const std::string& label, const Dev
   const Slice a = read_slice(object.Get("a"), label + ".a", device);
   const Slice b = read_slice(object.Get("b"), label + ".b", device);
   const Slice out = read_slice(object.Get("out"), label + ".out", device);
+  finder.begin_step(false);
   finder.write(out);
   const auto dtypes =
       read_list<int32_t>(object.Get("dtypes"), label + ".dtypes", 3, [](const Napi::Value& entry, const std::string& name) {
@@ -165,6 +168,7 @@ Step read_matmul(const Napi::Object& object, const std::string& label, const Dev
 
 Step read_fill(const Napi::Object& object, const std::string& label, const Device& device, ConstantFinder& finder) {
   const Slice target = read_slice(object.Get("target"), label + ".target", device);
+  finder.begin_step(false);
   finder.write(target);
   const auto value = static_cast<uint8_t>(read_whole(object.Get("value"), label + ".value", 0, UINT8_MAX));
   const auto enqueue = [target, value](const Device& on, heddle_error* error) {
@@ -176,6 +180,7 @@ Step read_fill(const Napi::Object& object, const std::string& label, const Devic
 Step read_copy(const Napi::Object& object, const std::string& label, const Device& device, ConstantFinder& finder) {
   const Slice from = read_slice(object.Get("from"), label + ".from", device);
   const Slice to = read_slice(object.Get("to"), label + ".to", device);
+  finder.begin_step(false);
   finder.write(to);
   if (from.bytes != to.bytes) {
     invalid(label + ": copies " + std::to_string(from.bytes) + " bytes to " + std::to_string(to.bytes) + " bytes");

@@ -17,6 +17,7 @@
 //                                           for the host
 //   static constexpr int shared_rows        of how many neighbouring heads keys and values are read together. Heads that share them
 //                                           are numbered apart: `h` of key_row, value_row and what is fresh counts those
+//   static constexpr bool folds_rows        may say that elements of a query or of what is fresh are computed from their whole row
 //   static constexpr bool has_fresh         whether one place of a sequence is not in memory yet: that of the present step
 // and if so, for queries == 1,
 //   int fresh_place(int b)                  which one; where it is no place of the tensors, nothing is stored
@@ -58,10 +59,11 @@ DecodeGrid decode_grid(int64_t items, int64_t places) {
   const bool has_clusters = device_attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
 #endif
   // A warp has the registers to keep two pieces under way. A multiprocessor holds some 32 such warps; blocks beyond that wait.
-  constexpr int64_t most_warps = Shape::warps, resident = 32, most_cluster = 8, worthwhile = 4;
+  constexpr int64_t resident = 32, most_cluster = 8, worthwhile = 4;
   const int64_t segments = DecodeSplit::most_of(places), blocks = items * segments;
   const int64_t pieces = (DecodeSplit::longest_of(places) + Shape::piece - 1) / Shape::piece;
   const int64_t useful = pieces < Shape::workers ? pieces : Shape::workers;
+  const int64_t most_warps = segments > 1 || items > multiprocessors ? Shape::crowded_warps : Shape::warps;
   DecodeGrid grid = {1, 1};
   // Rows with segments are long ones, and most of their blocks may have none: those that have one are not made smaller for the others.
   while (grid.warps < most_warps && grid.warps < useful && (segments > 1 || items * grid.warps < resident * multiprocessors)) grid.warps *= 2;
@@ -108,6 +110,7 @@ int32_t launch_decode_shape(const heddle_launch* queue, heddle_error* error, con
 /// Extents of a launch: `shared` neighbouring heads have the same keys and values, `places` is how many each sequence has in memory.
 struct DecodeLaunch {
   int64_t batch, heads, shared, queries, head_dim, value_dim, places;
+  bool settled;  // whether the launch in front writes neither keys and values nor what tells which of them are attended
 };
 
 /// Rows a block computes together: as many as have room in shared memory beside one another, and in registers, of which chunks of int8
@@ -142,7 +145,7 @@ int32_t launch_attention_decode(const heddle_launch* launch, heddle_error* error
   }
   const DecodeExtents extents = {static_cast<int>(given.heads),     static_cast<int>(given.shared),
                                  static_cast<int>(given.queries),   static_cast<int>(given.head_dim),
-                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1, 1};
+                                 static_cast<int>(given.value_dim), static_cast<int>(given.places), 1, 1, given.settled};
   const bool aligned = key.aligned(0, 16) && value.aligned(0, 16) && out.aligned(0, 16) && (... && caches.aligned(0, 16)) &&
                        slots.aligned();
   const bool alike = aligned && given.head_dim == given.value_dim;

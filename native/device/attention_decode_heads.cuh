@@ -20,8 +20,9 @@ template <class T, int HeadDim>
 struct DecodeHeads {
   static_assert(sizeof(T) == 2 && HeadDim % 64 == 0, "whole fragments of a type of 16 bits");
   static constexpr int size = HeadDim, rows = 8, piece = 16;
-  static constexpr int workers = 16, warps = 4;            // of a segment and of a block at most
-  static constexpr int resident = HeadDim <= 64 ? 3 : 2;  // blocks a multiprocessor has registers for
+  static constexpr int workers = 16;                      // of a segment
+  // Of a block at most: eight warps have the registers of a multiprocessor, so that blocks which wait for one another have half as many.
+  static constexpr int warps = 8, crowded_warps = 4;
   static constexpr int key_chunks = HeadDim / 32, value_chunks = HeadDim / 64;
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // as in DecodeShape
 
@@ -213,10 +214,10 @@ struct HeadsFresh {
 
 /// A block, or a cluster of blocks, for each segment of a query row and up to 8 heads that share its keys. Rows are whole and aligned.
 template <class T, class O, class Shape, class Slots, class... Caches>
-__global__ void __launch_bounds__(32 * Shape::warps, Shape::resident)
+__global__ void __launch_bounds__(32 * Shape::warps, 1)
     attention_decode_heads(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
                            const Slots slots, Caches... caches) {
-  begin_kernel();
+  if (!extents.settled) begin_kernel();
   using Sums = HeadsSum<T, Shape, has_denominator<Slots>>;
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, p = lane % 4;
   const int own_warps = static_cast<int>(blockDim.x) / 32;
@@ -232,7 +233,10 @@ __global__ void __launch_bounds__(32 * Shape::warps, Shape::resident)
   const DecodeRange range = DecodeRange::of<Shape::rows>(slots, extents.places, b, first_head, heads, i);
   const DecodeSplit split = DecodeSplit::of(range.stored - range.begin);
   const int segment = static_cast<int>(blockIdx.y);
-  if (segment >= split.count) return;
+  if (segment >= split.count) {
+    if (extents.settled) begin_kernel();
+    return;
+  }
   // The last segment attends what is not in memory yet.
   const bool is_last = segment + 1 == split.count;
   const int begin = range.begin + segment * split.length, fresh_at = range.fresh_at;
@@ -265,11 +269,13 @@ __global__ void __launch_bounds__(32 * Shape::warps, Shape::resident)
       }
     }
   };
+  // What is in memory already is on its way while the launch in front ends.
   DecodeWalk<Shape> here(warp, warps, pieces);
   HeadsKeys<Shape> keys;
   HeadsValues<Shape> values;
   load_keys(here, keys);
   load_values(here, values);
+  if (extents.settled) begin_kernel();
   DecodeWords query[Shape::key_chunks];
   HEDDLE_UNROLL
   for (int m = 0; m < Shape::key_chunks; ++m) {

@@ -35,7 +35,7 @@ template <class T, class O, class Shape, bool Whole, class Slots, class... Cache
 __global__ void __launch_bounds__(256, decode_resident<Shape>)
     attention_decode(const DecodeExtents extents, const In<T> key, const In<T> value, const Out<O> out, const Out<float> parts,
                      const Slots slots, Caches... caches) {
-  begin_kernel();
+  if (!extents.settled) begin_kernel();
   using Sums = DecodeSum<Shape, has_denominator<Slots>>;
   using Piece = DecodePiece<T, Shape, scales_rows<Slots>>;
   static_assert(!scales_rows<Slots> || !Slots::has_fresh, "a fresh place has no step of its own");
@@ -54,23 +54,13 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
   const DecodeColumns<Shape, Whole> columns{lane % Shape::lanes * vec, extents.head_dim};
   const DecodeColumns<Shape, Whole> value_columns{lane % Shape::lanes * vec, extents.value_dim};
 
-  // Everything that depends on nothing else is asked for at once: the query, the fresh place, the number of places, the table.
-  DecodeQuery<Shape> query[Shape::rows];
-  HEDDLE_UNROLL
-  for (int r = 0; r < Shape::rows; ++r) {
-    columns.each([&](int chunk, int c, int valid) {
-      slots.template query<vec, Whole>(b, i, head_of(r), c, valid, query[r].values[chunk]);
-    });
-  }
-  [[maybe_unused]] DecodeFresh<T, Shape> fresh;
-  const bool takes_fresh = Slots::has_fresh && warp == own_warps - 1;
-  if constexpr (Slots::has_fresh) {
-    if (takes_fresh) fresh.read(slots, columns, value_columns, b, h);
-  }
   const DecodeRange range = DecodeRange::of<Shape::rows>(slots, extents.places, b, first_head, heads, i);
   const DecodeSplit split = DecodeSplit::of(range.stored - range.begin);
   const int segment = static_cast<int>(blockIdx.y);
-  if (segment >= split.count) return;
+  if (segment >= split.count) {
+    if (extents.settled) begin_kernel();
+    return;
+  }
   // The last segment attends what is not in memory yet.
   const bool is_last = segment + 1 == split.count;
   const int begin = range.begin + segment * split.length, fresh_at = range.fresh_at;
@@ -118,13 +108,32 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
     }
   };
 
+  // What is in memory already is on its way while the launch in front ends.
   DecodeWalk<Shape> here(warp, warps, pieces), next = here;
   int owners[unroll];
-  Piece piece;
-  find(here, owners);
-  next.advance();
-  load(here, owners, piece);
+  Piece held[decode_held<Shape, Whole, Slots>];
+  const auto load_next = [&](Piece& piece) {
+    load(next, owners, piece);
+    next.advance();
+    find(next, owners);
+  };
   find(next, owners);
+  HEDDLE_UNROLL
+  for (int at = 0; at < decode_held<Shape, Whole, Slots>; ++at) load_next(held[at]);
+  if (extents.settled) begin_kernel();
+
+  DecodeQuery<Shape> query[Shape::rows];
+  HEDDLE_UNROLL
+  for (int r = 0; r < Shape::rows; ++r) {
+    columns.each([&](int chunk, int c, int valid) {
+      slots.template query<vec, Whole>(b, i, head_of(r), c, valid, query[r].values[chunk]);
+    });
+  }
+  [[maybe_unused]] DecodeFresh<T, Shape> fresh;
+  const bool takes_fresh = Slots::has_fresh && warp == own_warps - 1;
+  if constexpr (Slots::has_fresh) {
+    if (takes_fresh) fresh.read(slots, columns, value_columns, b, h);
+  }
   exchange.ready();
   const auto slot_of = [&](int slot, int r) {
     return memory + (static_cast<uint32_t>(slot) * Shape::slot_bytes + static_cast<uint32_t>(r) * Shape::row_bytes);
@@ -151,37 +160,32 @@ __global__ void __launch_bounds__(256, decode_resident<Shape>)
 
   Sums sum[Shape::rows];
   while (!here.is_done()) {
-    [[maybe_unused]] Piece coming;
-    if constexpr (Shape::loads_ahead) load(next, owners, coming);
-    DecodeWalk<Shape> after = next;
-    after.advance();
-    if constexpr (Shape::loads_ahead) find(after, owners);
     HEDDLE_UNROLL
-    for (int r = 0; r < Shape::rows; ++r) {
-      float scores[unroll];
-      HEDDLE_UNROLL
-      for (int u = 0; u < unroll; ++u) {
-        const float raw = piece.scales.key(query[r].product(piece.keys[u]), u);
-        const int j = place_of(here, u);
-        scores[u] = is_attended(j) && is_in_range(r, j) ? slots.score(raw, b, i, head_of(r), j) : -INFINITY;
-      }
-      sum[r].add(scores, piece);
-    }
-    if (next.worker != here.worker) {
+    for (int at = 0; at < decode_held<Shape, Whole, Slots>; ++at) {
+      if (here.is_done()) break;
+      Piece& piece = held[at];
       HEDDLE_UNROLL
       for (int r = 0; r < Shape::rows; ++r) {
-        sum[r].send(exchange, extents.cluster > 1, slot_of(here.worker, r), lane);
-        sum[r] = Sums();
+        float scores[unroll];
+        HEDDLE_UNROLL
+        for (int u = 0; u < unroll; ++u) {
+          const float raw = piece.scales.key(query[r].product(piece.keys[u]), u);
+          const int j = place_of(here, u);
+          scores[u] = is_attended(j) && is_in_range(r, j) ? slots.score(raw, b, i, head_of(r), j) : -INFINITY;
+        }
+        sum[r].add(scores, piece);
       }
+      const int worker = here.worker;
+      here.advance();
+      if (here.worker != worker) {
+        HEDDLE_UNROLL
+        for (int r = 0; r < Shape::rows; ++r) {
+          sum[r].send(exchange, extents.cluster > 1, slot_of(worker, r), lane);
+          sum[r] = Sums();
+        }
+      }
+      load_next(piece);
     }
-    if constexpr (Shape::loads_ahead) {
-      piece = coming;
-    } else {
-      load(next, owners, piece);
-      find(after, owners);
-    }
-    here = next;
-    next = after;
   }
   if (rank != 0) return;
   exchange.receive();

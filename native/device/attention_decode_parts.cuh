@@ -23,8 +23,7 @@ struct DecodeShape {
   static constexpr int piece = groups * unroll;          // places
   static constexpr int workers = size <= 128 ? 32 : 8;   // a power of two, at least the warps of a block
   static constexpr int rows = Rows;
-  static constexpr int warps = 8;                        // of a block at most
-  static constexpr bool loads_ahead = Chunks < 8;        // registers hold the next piece, too
+  static constexpr int warps = 8, crowded_warps = 8;     // of a block at most, and where blocks wait for one another
   static constexpr uint32_t row_bytes = (size + 4) * 4;  // a sum, then what it is relative to, its total and the largest score
   static constexpr uint32_t slot_bytes = rows * row_bytes;
 
@@ -34,6 +33,20 @@ struct DecodeShape {
     return (static_cast<uint32_t>(pieces < workers ? pieces : workers) + 1) * slot_bytes + ClusterExchange::barrier_bytes;
   }
 };
+
+/// Whether a Slots says that it computes elements of a query or of a fresh key from their whole row, as a norm does.
+template <class Slots, class = void>
+constexpr bool folds_rows = false;
+template <class Slots>
+constexpr bool folds_rows<Slots, decltype(static_cast<void>(Slots::folds_rows))> = Slots::folds_rows;
+
+/// Pieces that a warp's registers hold, under way or just multiplied. `Whole`: rows have no end inside of a chunk. Ends, sums of whole rows
+/// and several rows of many elements a lane take registers themselves.
+template <class Shape, bool Whole, class Slots>
+constexpr int decode_held = [] {
+  if (Shape::chunks >= 8 || folds_rows<Slots> || (Shape::vec > 8 && Shape::rows > 1)) return 1;
+  return Whole && Shape::chunks == 1 && Shape::rows == 1 && Shape::vec <= 8 ? 3 : 2;
+}();
 
 /// Blocks of 256 threads that a multiprocessor is to have registers for.
 template <class Shape>

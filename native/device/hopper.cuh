@@ -101,6 +101,16 @@ __device__ __forceinline__ void copy_box(Shared16 to, const CUtensorMap& map, Ph
       : "memory");
 }
 
+/// The same to the same place in each of the cluster's `Blocks` blocks; the barrier in the place of `done` receives the bytes in each.
+template <int Blocks>
+__device__ __forceinline__ void copy_box_to_all(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int row) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%3, %4}], [%2], %5;" ::"r"(to.address),
+      "l"(&map), "r"(done.address), "r"(column), "r"(row), "h"(static_cast<uint16_t>((1 << Blocks) - 1))
+      : "memory");
+}
+
 /// Starts the copy of a five-dimensional map's box at (column, 0, 0, 0, group).
 __device__ __forceinline__ void copy_permuted(Shared16 to, const CUtensorMap& map, PhaseBarrier done, int column, int group) {
   asm volatile(

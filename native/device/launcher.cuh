@@ -118,7 +118,12 @@ class Arguments {
 
   /// Whether no launch writes a buffer while this one runs or waits, so that it may be read before earlier launches are complete.
   bool is_constant(uint32_t index) const {
-    return status == HEDDLE_OK && launch_->constants != nullptr && launch_->constants[index] != 0;
+    return status == HEDDLE_OK && launch_->constants != nullptr && launch_->constants[index] == HEDDLE_CONSTANT;
+  }
+
+  /// Whether the launch in front does not write a buffer either, so that what this launch does not write of it may be read early.
+  bool is_settled(uint32_t index) const {
+    return status == HEDDLE_OK && launch_->constants != nullptr && launch_->constants[index] != HEDDLE_CHANGING;
   }
 
   /// The same to write.

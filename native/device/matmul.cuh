@@ -71,9 +71,11 @@ struct Matmul {
         if (large.tile != MatmulTile::none) return large;
       }
       if (clusters::can(m, n, k, epilogue)) {
-        const MatmulChoice divided = clusters::choose(m, n, steps_of<T>(k), matmul_device().multiprocessors);
-        const bool streamed = streams_weights<T>(m, n, k) && (m <= most_streamed_rows || !clusters::fill(divided, n));
-        if (divided.tile != MatmulTile::none && !streamed) return divided;
+        const int64_t multiprocessors = matmul_device().multiprocessors;
+        const bool streams = streams_weights<T>(m, n, k);
+        const MatmulChoice divided = clusters::choose(m, n, steps_of<T>(k), multiprocessors, streams);
+        const bool by_warps = sizeof(T) == 2 && streams && (m <= most_streamed_rows || !clusters::fill(divided, n, multiprocessors));
+        if (divided.tile != MatmulTile::none && !by_warps) return divided;
       }
 #endif
       return choose_mma<T>(m, n, k, is_whole<T>(n, k, epilogue));

@@ -11,9 +11,7 @@
 #include <algorithm>
 
 #include "cluster.cuh"
-#include "matmul_choice.cuh"
-#include "matmul_cluster_tile.cuh"
-#include "matmul_epilogue.cuh"
+#include "matmul_cluster_choice.cuh"
 
 #if !defined(HEDDLE_SIMT)
 
@@ -155,61 +153,25 @@ __global__ void __launch_bounds__(Tile::threads, 2)
 
 namespace clusters {
 
-/// Enqueues the matmul with one tile. `most_stages`: steps held in shared memory at most.
+/// Enqueues the matmul with one tile.
 template <class Tile, class T, class Epilogue>
 int32_t launch_tiles(const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n, int64_t k,
-                     const In<T>& a, const In<T>& b, const Epilogue& epilogue, bool constant_b, int most_stages) {
+                     const In<T>& a, const In<T>& b, const Epilogue& epilogue, bool constant_b) {
+  // Rows that do not exist are not copied: what is multiplied in their place nobody looks at.
+  const int a_rows = static_cast<int>(std::min<int64_t>(Tile::rows, (m + 7) / 8 * 8));
   CUtensorMap a_map, b_map;
-  int32_t status = row_map(&a_map, error, name, a, m, k, Tile::rows);
+  int32_t status = row_map(&a_map, error, name, a, m, k, a_rows);
   if (status == HEDDLE_OK) status = permuted_map(&b_map, error, name, b, n, k, Tile::columns);
   if (status != HEDDLE_OK) return status;
   const int steps = static_cast<int>(steps_of<T>(k));
-  const int stages = std::min((steps + Tile::split - 1) / Tile::split, most_stages);
-  const ClusterWork work{static_cast<int>(m), static_cast<int>(n), steps / Tile::split, steps % Tile::split, stages, constant_b};
   const dim3 grid(static_cast<unsigned int>((m + Tile::rows - 1) / Tile::rows * Tile::split),
                   static_cast<unsigned int>((n + Tile::columns - 1) / Tile::columns));
+  const int most = most_stages<Tile>(static_cast<int64_t>(grid.x) * grid.y, steps, device_attribute(cudaDevAttrMultiProcessorCount));
+  const int stages = std::min((steps + Tile::split - 1) / Tile::split, most);
+  const ClusterWork work{static_cast<int>(m), static_cast<int>(n),         steps / Tile::split, steps % Tile::split, stages,
+                         a_rows * step_row_bytes + Tile::b_bytes, constant_b};
   const LaunchConfig config{name, grid, dim3(Tile::threads), Tile::shared_bytes(stages), Sync::block, true, Tile::split};
   return launch(queue, error, config, matmul_cluster<T, Tile, Epilogue>, a_map, b_map, work, epilogue);
-}
-
-/// How to divide a product; no tile where that is not how to compute it. The rules come from timing tiles, splits and stages for the
-/// matmuls of a 768 wide layer, 1 to 256 rows, of 16 bits and of int8, on a GPU of 132 multiprocessors.
-inline MatmulChoice choose(int64_t m, int64_t n, int64_t steps, int64_t multiprocessors) {
-  // A share of a long k that fits in shared memory needs no stage twice; where that takes too many blocks, and of a short k, more
-  // blocks pay as long as a quarter of the device stays free for those of the next launch, which fetch its weights.
-  constexpr int64_t fewest_steps = 3, held_steps = 8, tile_rows = 64;
-  const int64_t down = (m + tile_rows - 1) / tile_rows;
-  const int64_t squares = down * ((n + 63) / 64), wides = down * ((n + 95) / 96);
-  const int64_t spare = multiprocessors * 3 / 4, few = multiprocessors / 2;
-  if (steps > 4 * held_steps && 6 * wides <= few) return {MatmulTile::cluster_64x96, 6};
-  if (steps >= 2 * fewest_steps && 4 * squares <= spare) return {MatmulTile::cluster_64x64, 4};
-  if (steps >= 3 * fewest_steps && 3 * wides <= spare) return {MatmulTile::cluster_64x96, 3};
-  // Two blocks share a multiprocessor.
-  if (steps >= 2 * fewest_steps && 2 * wides <= 2 * multiprocessors) return {MatmulTile::cluster_64x96, 2};
-  return {};
-}
-
-/// Whether the blocks of one tile of rows keep the device busy to the end: in one round, or in several of which the last is full enough.
-inline bool fill(const MatmulChoice& choice, int64_t n) {
-  const int64_t columns = choice.tile == MatmulTile::cluster_64x64 ? 64 : 96, at_once = device_attribute(cudaDevAttrMultiProcessorCount);
-  const int64_t blocks = choice.split * ((n + columns - 1) / columns), rounds = (blocks + at_once - 1) / at_once;
-  return rounds == 1 || 5 * blocks >= 4 * rounds * at_once;
-}
-
-/// Whether the tiles of this header can compute a product: on Hopper, when n is a multiple of 32 and all chunks of the epilogue are
-/// whole. Rows of a and b are aligned to 16 bytes.
-template <class Epilogue>
-bool can(int64_t m, int64_t n, int64_t k, const Epilogue& epilogue) {
-  constexpr int64_t largest = INT32_MAX / 2;
-  return m <= largest && n <= largest && k <= largest && n % permuted_rows == 0 && EpilogueCall<Epilogue>::whole_chunks(epilogue) &&
-         device_attribute(cudaDevAttrComputeCapabilityMajor) == 9 && tensor_maps::encoder() != nullptr;
-}
-
-/// Whether there is such a tile, divided so.
-inline bool exists(const MatmulChoice& choice, int64_t steps) {
-  if (choice.split > steps) return false;
-  if (choice.tile == MatmulTile::cluster_64x64) return choice.split == 4;
-  return choice.tile == MatmulTile::cluster_64x96 && (choice.split == 2 || choice.split == 3 || choice.split == 6);
 }
 
 }  // namespace clusters
@@ -219,17 +181,13 @@ inline bool exists(const MatmulChoice& choice, int64_t steps) {
 template <class T, class Epilogue>
 int32_t launch_matmul_cluster(const MatmulChoice& choice, const heddle_launch* queue, heddle_error* error, const char* name,
                               int64_t m, int64_t n, int64_t k, In<T> a, In<T> b, Epilogue epilogue, bool constant_b) {
-  const auto run = [&](auto tile, int most_stages) {
-    return clusters::launch_tiles<decltype(tile)>(queue, error, name, m, n, k, a, b, epilogue, constant_b, most_stages);
+  const auto run = [&](auto tile) {
+    return clusters::launch_tiles<decltype(tile)>(queue, error, name, m, n, k, a, b, epilogue, constant_b);
   };
-  // Where blocks are few, much shared memory keeps them on multiprocessors of their own; where they are many, little lets the
-  // next launch's blocks start beside them, unless k is long.
-  constexpr int most = 8, few = 4;
-  constexpr int64_t long_k = 24;
-  if (choice.tile == MatmulTile::cluster_64x64) return run(ClusterTile<64, 64, 4>(), most);
-  if (choice.split == 6) return run(ClusterTile<64, 96, 6>(), most);
-  if (choice.split == 3) return run(ClusterTile<64, 96, 3>(), most);
-  return run(ClusterTile<64, 96, 2>(), steps_of<T>(k) >= long_k ? most : few);
+  if (choice.tile == MatmulTile::cluster_64x64) return choice.split == 2 ? run(ClusterTile<64, 64, 2>()) : run(ClusterTile<64, 64, 4>());
+  if (choice.split == 6) return run(ClusterTile<64, 96, 6>());
+  if (choice.split == 3) return run(ClusterTile<64, 96, 3>());
+  return run(ClusterTile<64, 96, 2>());
 }
 
 }  // namespace heddle

@@ -38,6 +38,7 @@ struct ClusterWork {
   int m, n;
   int share, rest;  // steps a block, and how many of a cluster's first blocks have one more
   int stages;       // steps in shared memory
+  uint32_t bytes;   // that arrive of a step
   bool constant_b;
 };
 
@@ -62,7 +63,7 @@ template <class T, class Tile>
 __device__ __forceinline__ void fill_stages(const ClusterStages<Tile>& stages, const CUtensorMap& a_map, const CUtensorMap& b_map,
                                             const ClusterWork& work, int row0, int column0, int begin, int count) {
   const auto start_b = [&](int s, int stage) {
-    stages.full_of(stage).arrive_expecting(Tile::stage_bytes);
+    stages.full_of(stage).arrive_expecting(work.bytes);
     copy_permuted(stages.b_of(stage), b_map, stages.full_of(stage), (begin + s) * box_columns<T>, column0 / permuted_rows);
   };
   const auto start_a = [&](int s, int stage) {

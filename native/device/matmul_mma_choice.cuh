@@ -35,15 +35,15 @@ using LargeTile = MmaTile<128, 96, 8, 1, 1, 7, 1>;
 /// The parts of k that blocks of a cluster compute: eight of them are what every GPU with clusters offers.
 constexpr int64_t most_parts = 8;
 
-/// Whether a product's time is that of reading its weights: one tile of rows, a long k and many columns, of 16 bits.
+/// Whether a product's time is that of reading its weights: one tile of rows, a long k and many columns.
 template <class T>
 bool streams_weights(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t few_rows = 64, many_columns = 4096, long_k = 24;
-  return sizeof(T) == 2 && m <= few_rows && n >= many_columns && steps_of<T>(k) >= long_k;
+  return m <= few_rows && n >= many_columns && steps_of<T>(k) >= long_k;
 }
-/// Up to so many rows tiles of warps then read faster than those that divide k over a cluster. From timing both for n of 4,096 to 128,256,
-/// k of 2,048 to 14,336 and 8 to 64 rows on an H200.
-constexpr int64_t most_streamed_rows = 32;
+/// Up to so many rows of 16 bits tiles of warps then read faster than those that divide k over a cluster. From timing both for n of 4,096 and 12,288,
+/// k of 4,096 and 11,008 and 8, 16, 32 and 64 rows on an H200.
+constexpr int64_t most_streamed_rows = 16;
 
 /// Whether k of tiles, two of which share a multiprocessor, is divided in two: blocks run in rounds, and half blocks must fill theirs
 /// better by more than their exchange costs.
@@ -69,7 +69,7 @@ MatmulChoice choose_mma(int64_t m, int64_t n, int64_t k, bool whole) {
   const int64_t squares = tiles(SquareTile()), narrows = tiles(NarrowTile());
 
   if (device.clusters) {
-    if (streams_weights<T>(m, n, k) && fits(SquareTile(), 2)) {
+    if (sizeof(T) == 2 && streams_weights<T>(m, n, k) && fits(SquareTile(), 2)) {
       return choice(MatmulTile::mma_64x64, halves_fill(squares, device.multiprocessors) ? 2 : 1);
     }
     // A quarter of the device stays free for blocks of the next launch, which fetch its weights. A share of k below three steps

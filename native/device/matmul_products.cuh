@@ -31,6 +31,7 @@
 #include "matmul_products_rows.cuh"
 #include "matmul_products_simple.cuh"
 #include "matmul_products_wgmma.cuh"
+#include "matmul_stream.cuh"
 
 namespace heddle {
 
@@ -42,6 +43,7 @@ int32_t launch_products_many(const heddle_launch* queue, heddle_error* error, co
     if (copies_all(slots, k, std::make_integer_sequence<int, Slots::PRODUCTS + 1>())) {
 #if !defined(HEDDLE_SIMT)
       if constexpr (multiplies_by_wgmma<Slots>) {
+        if (matrices == 1 && streams_products(m, n, k, slots)) return launch_products_stream(queue, error, name, m, n, k, slots, constant);
         const MatmulTile tile = matrices == 1 ? choose_products_wgmma(m, n, k, slots) : MatmulTile::none;
         if (tile != MatmulTile::none) return launch_products_wgmma(tile, queue, error, name, m, n, k, slots, constant);
       }

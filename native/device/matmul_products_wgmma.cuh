@@ -16,6 +16,13 @@ template <class Slots>
 constexpr bool multiplies_by_wgmma = Slots::PRODUCTS == 2 && !Slots::PARTS && tensor_core_type<typename Slots::Element> &&
                                      all_copied<Slots>(std::make_integer_sequence<int, Slots::PRODUCTS + 1>());
 
+/// A factor of one matrix that may be copied as it is.
+template <class Slots, int Which>
+In<typename Slots::Element> copied_factor(const Slots& slots, Factor<Which> which) {
+  const CopiedRows<typename Slots::Element> rows = slots.copy_of(which, 0);
+  return {rows.tensor.data + rows.first};
+}
+
 /// The tile for one matrix of products whose rows are copied in aligned words; none where another body is faster or this one cannot.
 template <class Slots>
 MatmulTile choose_products_wgmma(int64_t m, int64_t n, int64_t k, const Slots& slots) {
@@ -30,14 +37,10 @@ template <class Slots>
 int32_t launch_products_wgmma(MatmulTile choice, const heddle_launch* queue, heddle_error* error, const char* name, int64_t m, int64_t n,
                               int64_t k, const Slots& slots, bool constant_b) {
   using T = typename Slots::Element;
-  const auto factor = [&](auto which) {
-    const CopiedRows<T> rows = slots.copy_of(which, 0);
-    return In<T>{rows.tensor.data + rows.first};
-  };
   const auto run = [&](auto tile) {
-    return wgmma::launch_tiles<T, decltype(tile), true>(queue, error, name, m, n, k, factor(Factor<0>()),
-                                                        {factor(Factor<1>()), factor(Factor<2>())}, slots, constant_b,
-                                                        wgmma::pairs_at_once());
+    return wgmma::launch_tiles<T, decltype(tile), true>(queue, error, name, m, n, k, copied_factor(slots, Factor<0>()),
+                                                        {copied_factor(slots, Factor<1>()), copied_factor(slots, Factor<2>())}, slots,
+                                                        constant_b, wgmma::pairs_at_once());
   };
   constexpr int products = Slots::PRODUCTS;
   switch (choice) {

@@ -120,6 +120,22 @@ std::shared_ptr<const Bound> Program::measure(const int64_t* dims, heddle_error*
   return bound;
 }
 
+heddle_constancy Program::constancy(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, uint32_t storage) const {
+  // Weights, and inputs behind a fence: what else lies in memory may have been written by a launch that is not complete.
+  const Home home = model_.storages[storage].home;
+  if (home == Home::weight || (model_.fenced && home == Home::input)) return HEDDLE_CONSTANT;
+  if (at == 0 || model_.steps[at - 1].kind != Kind::kernel) return HEDDLE_CHANGING;
+  // The kernel in front may write whatever it is given. One of no elements is not launched: another is in front then.
+  const Step& before = model_.steps[at - 1];
+  const int64_t* extents = bound.numbers.data() + before.at;
+  if (std::any_of(extents, extents + before.count, [](int64_t extent) { return extent <= 0; })) return HEDDLE_CHANGING;
+  const auto begin = [&](uint32_t which) { return reinterpret_cast<uintptr_t>(slices[which].data); };
+  const auto meets = [&](uint32_t other) {
+    return begin(other) < begin(storage) + slices[storage].bytes && begin(storage) < begin(other) + slices[other].bytes;
+  };
+  return std::any_of(before.storages.begin(), before.storages.end(), meets) ? HEDDLE_CHANGING : HEDDLE_SETTLED;
+}
+
 int32_t Program::enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, void* stream, heddle_error* error) {
   const Step& step = model_.steps[at];
   const int64_t* numbers = bound.numbers.data() + step.at;
@@ -130,9 +146,7 @@ int32_t Program::enqueue(size_t at, const Bound& bound, const std::vector<heddle
     std::vector<uint8_t> constants;
     for (const uint32_t storage : step.storages) {
       buffers.push_back(slices[storage]);
-      // Weights, and inputs behind a fence: what else lies in memory may have been written by a launch that is not complete.
-      const Home home = model_.storages[storage].home;
-      constants.push_back(home == Home::weight || (model_.fenced && home == Home::input) ? 1 : 0);
+      constants.push_back(static_cast<uint8_t>(constancy(at, bound, slices, storage)));
     }
     const heddle_launch launch = {backend_->queue(stream),
                                   buffers.data(),

@@ -144,6 +144,8 @@ class Program {
   int32_t take(const heddle_weight* weights, uint32_t count, heddle_error* error);
   int32_t stack(const Weight& weight, const heddle_weight* given, uint32_t count, const void** data, heddle_error* error);
   int32_t check_states(const Bound& bound, const void* states, uint64_t bytes, heddle_error* error) const;
+  // Who may write a storage while step `at` waits or runs.
+  heddle_constancy constancy(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, uint32_t storage) const;
   int32_t enqueue(size_t at, const Bound& bound, const std::vector<heddle_slice>& slices, void* stream, heddle_error* error);
 
   const Model& model_;

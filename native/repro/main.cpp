@@ -128,7 +128,7 @@ int run() {
   std::vector<uint8_t> constants;
   for (const Buffer& buffer : repro::buffers) {
     slices.push_back({memory.data() + buffer.offset, buffer.bytes});
-    constants.push_back(is_constant(buffer) ? 1 : 0);
+    constants.push_back(is_constant(buffer) ? HEDDLE_CONSTANT : HEDDLE_CHANGING);
   }
   const heddle_launch launch = {memory.queue(),
                                 slices.data(),

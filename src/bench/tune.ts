@@ -146,9 +146,8 @@ function difference(
     const result = results[name]
     if (result === undefined) throw new Error(`internal: ${entry.key} has no output ${name}`)
     // Inputs are not small integers, so that arithmetic rounds.
-    const bound = betweenResults(
-      tolerance({ dtype, class: result.class, length: result.length(dims), scale: result.scale, rounded: result.rounded }),
-    )
+    const { class: opClass, scale, roots, rounded } = result
+    const bound = betweenResults(tolerance({ dtype, class: opClass, length: result.length(dims), scale, roots, rounded }))
     const [ours, theirs] = [found[i], expected[i]].map((bytes) => decode(dtype, bytes ?? new Uint8Array()))
     const { passed, summary } = compare(...sameNaN(ours ?? [], theirs ?? []), bound)
     if (!passed) return `${name}: ${summary}`

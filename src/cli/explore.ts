@@ -3,12 +3,11 @@
  * file. It shows what `plan show`, `inspect`, `inspect --passes` and `bench --json` compute, and computes nothing of its own.
  */
 import { readFile, writeFile } from 'node:fs/promises'
-import { relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { Command, InvalidArgumentError } from '@commander-js/extra-typings'
 import { findEntry } from '../bench/target/subject.js'
 import { usageError } from '../errors.js'
-import { kernelView, namesOf } from '../explorer/kernel_view.js'
-import type { ExplorerData, KernelView, PlanView } from '../explorer/model.js'
+import type { ExplorerData, PlanView } from '../explorer/model.js'
 import { explorerSchema } from '../explorer/model.js'
 import { pageHtml } from '../explorer/page.js'
 import { drawPlan } from '../explorer/plan_view.js'
@@ -19,8 +18,7 @@ import type { PlanReport } from '../fuse/search/explain.js'
 import { searchManifests } from '../toolchain/index.js'
 import { usualRatio } from './bench_options.js'
 import { type CliContext, json } from './context.js'
-import { inspectAll } from './inspect.js'
-import { kernelPasses } from './inspect_passes.js'
+import { kernelViews } from './explore_kernels.js'
 import { explainPlans, type PlanOptions, planOptions, readPlans } from './plan.js'
 import { heading } from './plan_text.js'
 
@@ -76,24 +74,6 @@ async function subjectOf(name: string | undefined, options: ExploreOptions, root
     })
   }
   return { kind: 'kernel', name } as const
-}
-
-/** Kernels that are there as generated text, with all their stages. */
-async function kernelViews(
-  names: readonly string[],
-  specs: string | undefined,
-  context: CliContext,
-  compile: boolean,
-): Promise<KernelView[]> {
-  const { root } = context
-  const found = await inspectAll(names, specs, context, compile)
-  return Promise.all(
-    found.map(async ({ inspection, kernel }) => {
-      const { file, text } = inspection.cuda
-      const shown = { ...inspection, cuda: { file: relative(root, file), text } }
-      return kernelView(shown, namesOf(kernel), await kernelPasses(kernel, inspection.key))
-    }),
-  )
 }
 
 /** Instance keys of the kernels that plans launch, in the storage type asked for; what was never generated is left out. */

@@ -28,13 +28,50 @@ const exitCodes: Readonly<Record<string, 1 | 2 | 3 | 130>> = {
 const codeOf = (error: unknown): string | undefined =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 
-/** @param cancelled whether the caller's signal fired: then every error is its consequence */
-export function describeFailure(error: unknown, { verbose, cancelled }: { verbose: boolean; cancelled: boolean }): Failure {
+/** Verbs that need the compiler, the specs or the texts, of which a portable bundle has none. */
+const unpacked = /\bheddle (?:gen|build|bundle|watch|init)\b/
+
+/**
+ * The message and the hint of an error; in the portable bundle, which compiles nothing, what has to be packed instead. Errors are thrown by
+ * code that does not know where it runs, so that this is the one place that does.
+ */
+function saidOf(
+  { code, message, hint }: HeddleError,
+  portable: boolean,
+): { readonly message: string; readonly hint: string | undefined } {
+  if (!portable) return { message, hint }
+  if (code === 'plan.unknown') {
+    const known = hint === undefined ? '' : `${hint}; `
+    return {
+      message: `the bundle was packed without it: ${message}`,
+      hint: `${known}for another, run heddle bundle with --model and --plan in the project, and unpack the new bundle`,
+    }
+  }
+  if (hint === undefined || !unpacked.test(hint)) return { message, hint }
+  return {
+    message,
+    hint: `the bundle compiles nothing and was packed without it: in the project, ${hint}; then run heddle bundle, and unpack the new bundle`,
+  }
+}
+
+export interface FailureOptions {
+  /** Whether the caller's signal fired: then every error is its consequence. */
+  readonly cancelled: boolean
+  /** Whether heddle runs from a portable bundle. */
+  readonly portable?: boolean
+}
+
+/** What is printed of an error, and the exit code. */
+export function describeFailure(
+  error: unknown,
+  { verbose, cancelled, portable = false }: FailureOptions & { readonly verbose: boolean },
+): Failure {
   if (cancelled) return { exitCode: 130, text: 'cancelled\n' }
   const stack = verbose && error instanceof Error ? `${error.stack ?? ''}\n${causes(error)}` : ''
   if (error instanceof HeddleError) {
-    const hint = error.hint === undefined ? '' : `hint: ${error.hint}\n`
-    return { exitCode: error.exitCode, text: `error[${error.code}]: ${error.message}\n${hint}${stack}` }
+    const said = saidOf(error, portable)
+    const hint = said.hint === undefined ? '' : `hint: ${said.hint}\n`
+    return { exitCode: error.exitCode, text: `error[${error.code}]: ${said.message}\n${hint}${stack}` }
   }
   const code = codeOf(error)
   const known = code === undefined ? undefined : exitCodes[code]
@@ -50,18 +87,19 @@ export function describeFailure(error: unknown, { verbose, cancelled }: { verbos
  * The same for tools, as verbs print it to stdout under `--json`: code and message, and hint and place where there are any; `places`
  * where there are several.
  */
-export function failureJson(error: unknown, { cancelled }: { cancelled: boolean }): string {
-  return json({ error: cancelled ? { code: 'cancelled', message: 'cancelled' } : describe(error) })
+export function failureJson(error: unknown, { cancelled, portable = false }: FailureOptions): string {
+  return json({ error: cancelled ? { code: 'cancelled', message: 'cancelled' } : describe(error, portable) })
 }
 
-function describe(error: unknown): Readonly<Record<string, unknown>> {
+function describe(error: unknown, portable: boolean): Readonly<Record<string, unknown>> {
   const message = error instanceof Error ? error.message : String(error)
   if (error instanceof HeddleError) {
-    const { code, hint, places } = error
+    const { code, places } = error
+    const said = saidOf(error, portable)
     const [place] = places
     return {
-      ...{ code, message },
-      ...(hint === undefined ? {} : { hint }),
+      ...{ code, message: said.message },
+      ...(said.hint === undefined ? {} : { hint: said.hint }),
       ...(place === undefined ? {} : { place }),
       ...(places.length > 1 ? { places } : {}),
     }

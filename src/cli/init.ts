@@ -7,6 +7,7 @@ import Handlebars from 'handlebars'
 import { z } from 'zod'
 import { environmentError, usageError } from '../errors.js'
 import { packageRoot, runTool } from '../toolchain/index.js'
+import { writing } from '../writing.js'
 import type { CliContext } from './context.js'
 
 export const projectTemplates = ['op', 'graph', 'model'] as const
@@ -35,8 +36,8 @@ const lock = z.object({ packages: z.record(z.string(), z.looseObject({ resolved:
 
 /**
  * Writes a project into a folder that is empty or does not exist, and installs what it needs.
- * @throws usage `init.folder` for a folder with files in it, `init.name` for one whose name npm does not take; environment `init.install` where
- * `npm install` fails: nothing of the project is left then
+ * @throws usage `init.folder` for a folder with files in it, `init.name` for one whose name npm does not take; environment `cache.full` and
+ * `cache.write` where nothing can be written, `init.install` where `npm install` fails: nothing of the project is left then
  */
 export async function init(
   folder: string,
@@ -61,7 +62,8 @@ export async function init(
   } catch (error) {
     // Only what was written here: the folder was empty.
     for (const entry of existsSync(target) ? await readdir(target) : []) await rm(join(target, entry), { recursive: true })
-    if (!isThere) await rm(target, { recursive: true, force: true })
+    // What failed is told, and not that there is nothing to remove.
+    if (!isThere) await rm(target, { recursive: true, force: true }).catch(() => undefined)
     throw error
   }
 }
@@ -78,8 +80,11 @@ async function fill(target: string, template: ProjectTemplate, values: Readonly<
         .replace(/\.hbs$/, '')
         .replace(/^gitignore$/, '.gitignore')
       const out = join(target, name)
-      await mkdir(dirname(out), { recursive: true })
-      await writeFile(out, Handlebars.compile(await readFile(path, 'utf8'), { noEscape: true, strict: true })(values))
+      const text = Handlebars.compile(await readFile(path, 'utf8'), { noEscape: true, strict: true })(values)
+      await writing(out, async () => {
+        await mkdir(dirname(out), { recursive: true })
+        await writeFile(out, text)
+      })
       written.push(name)
     }
   }

@@ -2,9 +2,8 @@
  * `heddle inspect KERNEL`: one kernel at every stage of the road: the body as written, its IR, the schedules, the CUDA text and
  * what ptxas said about it.
  */
-import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { Command } from '@commander-js/extra-typings'
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
@@ -13,11 +12,11 @@ import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import { printKernel } from '../ir/print.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
-import { openKept } from '../kept.js'
 import { installation, resourcesOf, searchManifests, type TextResources } from '../toolchain/index.js'
 import { packageRoot } from '../toolchain/paths.js'
 import { readKernels } from '../verify/check/specs.js'
 import { type CliContext, json } from './context.js'
+import { specPath, statementAt } from './declared_text.js'
 import { inspectPasses, type PassText } from './inspect_passes.js'
 import { knownHint } from './nearest.js'
 import { compileProgress } from './progress.js'
@@ -27,6 +26,8 @@ export interface Inspection {
   readonly source: SourceSpan
   /** The declaration as written. */
   readonly body: string
+  /** The line that it begins in. */
+  readonly bodyLine: number
   readonly ir: string
   readonly schedules: KernelEntry['variants']
   /** What the schedule cannot compute well, and what it costs. */
@@ -86,10 +87,13 @@ export async function inspectAll(
       const known = found[at]
       if (known === undefined) throw new Error('internal: a kernel whose resources were not looked for')
       const { kernels: resources, ...resourcesFrom } = known
+      const path = specPath(isShipped(entry) ? packageRoot() : root, kernel.source.file)
+      const declaration = await statementAt(root, path, kernel.source)
       const inspection = {
         key: entry.key,
         source: kernel.source,
-        body: await declarationAt(root, sourcePath(isShipped(entry) ? packageRoot() : root, kernel.source), kernel.source),
+        body: declaration.text,
+        bodyLine: declaration.line,
         ir: isTemplate(kernel) ? printTemplate(kernel) : printKernel(kernel),
         schedules: entry.variants,
         notes: isTemplate(kernel) ? [] : await notesOn(kernel, entry.key),
@@ -137,28 +141,6 @@ async function kernelsOf(
     true,
   )
   await derive(opsOf(entries.filter((entry) => !isShipped(entry))), false)
-  return found
-}
-
-/** Where a kernel was written: in the project, or in the package where it is of the standard library. */
-function sourcePath(root: string, { file }: SourceSpan): string {
-  const own = resolve(root, file)
-  return existsSync(own) ? own : resolve(packageRoot(), file)
-}
-
-/** The text of the innermost statement around a position; nothing for a kernel no op was written for, such as a bare product. */
-async function declarationAt(root: string, path: string, { line, column }: SourceSpan): Promise<string> {
-  if (!existsSync(path)) return ''
-  const text = await readFile(path, 'utf8')
-  const slot = openKept(root).slot<string>('declaration', [text, `${line}:${column}`])
-  const known = slot.read()
-  if (known !== undefined) return known
-  const { Project, Node } = await import('ts-morph')
-  const project = new Project({ useInMemoryFileSystem: true, skipLoadingLibFiles: true, skipFileDependencyResolution: true })
-  const file = project.createSourceFile('spec.ts', text)
-  const at = file.compilerNode.getPositionOfLineAndCharacter(line - 1, column - 1)
-  const found = file.getDescendantAtPos(at)?.getFirstAncestor(Node.isStatement)?.getText() ?? ''
-  slot.write(found)
   return found
 }
 

@@ -9,6 +9,7 @@ import { printKernel } from '../ir/print.js'
 import { printGraph } from '../ir/print_graph.js'
 import { printTemplate } from '../ir/print_template.js'
 import { isTemplate, type TemplateKernel } from '../ir/template.js'
+import { type TracedText, traced } from '../ir/trace.js'
 import { readKernels } from '../verify/check/specs.js'
 import type { CliContext } from './context.js'
 import { knownHint } from './nearest.js'
@@ -16,6 +17,8 @@ import { knownHint } from './nearest.js'
 export interface PassText {
   readonly pass: string
   readonly text: string
+  /** By line of the text: the lines of specs that it was made of. Of kernels alone. */
+  readonly places?: TracedText['places']
 }
 
 /** @throws usage `inspect.passes` naming what there is, and what the front end and plans throw */
@@ -45,7 +48,7 @@ export async function inspectPasses(
 
 /** @param key which instance the schedule is shown of; the first where undefined. A template has one stage: what is derived of it */
 export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string): Promise<readonly PassText[]> {
-  if (isTemplate(kernel)) return [{ pass: 'deriving', text: printTemplate(kernel) }]
+  if (isTemplate(kernel)) return [{ pass: 'deriving', ...traced(() => printTemplate(kernel)) }]
   const instances = allInstances(kernel)
   const instance = instances.find(({ types, dims }) => instanceKey(kernel.name, types, dims) === key) ?? instances[0]
   if (instance === undefined) throw new Error(`internal: ${kernel.name} has no instance`)
@@ -54,14 +57,15 @@ export async function kernelPasses(kernel: Kernel | TemplateKernel, key?: string
     import('../schedule/print.js'),
     import('../schedule/describe.js'),
   ])
-  const seen: PassText[] = [{ pass: 'lowering or deriving', text: printKernel(kernel) }]
+  const seen: PassText[] = [{ pass: 'lowering or deriving', ...traced(() => printKernel(kernel)) }]
   mapKernel(instance, undefined, undefined, undefined, (pass, { kernel: placed, steps, mapped }) => {
-    const text = [
-      placed === undefined ? '' : printKernel(placed),
-      steps === undefined ? '' : printSteps(steps),
-      mapped === undefined ? '' : describeSchedule(mapped),
-    ]
-    seen.push({ pass, text: text.join('') })
+    const text = (): string =>
+      [
+        placed === undefined ? '' : printKernel(placed),
+        steps === undefined ? '' : printSteps(steps),
+        mapped === undefined ? '' : describeSchedule(mapped),
+      ].join('')
+    seen.push({ pass, ...traced(text) })
   })
   return seen
 }

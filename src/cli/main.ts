@@ -1,6 +1,7 @@
 /** The `heddle` command: assembles the verbs, and turns what they throw into an exit code. */
 import { Command, CommanderError, type CommandUnknownOpts } from '@commander-js/extra-typings'
 import { useNativeOf } from '../runtime/native_place.js'
+import { installation } from '../toolchain/installation.js'
 import { completeCommand, completionCommand } from './completion.js'
 import type { CliContext } from './context.js'
 import { describeFailure, failureJson } from './failure.js'
@@ -118,10 +119,11 @@ export async function main(argv: readonly string[], host: CliHost = processHost)
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0
     const cancelled = cancel.signal.aborted
-    if (argv.includes('--json')) host.out(failureJson(error, { cancelled }))
+    const { portable } = installation(host.root)
+    if (argv.includes('--json')) host.out(failureJson(error, { cancelled, portable }))
     // The parser has said what is wrong already.
     if (error instanceof CommanderError) return 2
-    const failure = describeFailure(error, { verbose, cancelled })
+    const failure = describeFailure(error, { verbose, cancelled, portable })
     host.log(failure.text)
     return failure.exitCode
   } finally {

@@ -1,7 +1,7 @@
 /** Error codes of calls, runs and devices: what is given to kernels, graphs and programs, and where they run. */
-import type { CodeText } from './text.js'
+import { texts } from './text.js'
 
-export const callCodes = {
+export const callCodes = texts({
   'addon.load':
     'The native addon cannot be loaded. | It was built for another Node or C library, or is damaged. | Build it again with heddle build, or install the package again.',
   'addon.missing':
@@ -178,4 +178,4 @@ export const callCodes = {
     'A kernel reads integers, and nothing says which are allowed. | Data to check it on cannot be drawn without the range. | State it on the op: facts: { ids: { index: "n" } }.',
   'verify.oracle':
     'Nothing tells what a kernel should compute. | Its op is not among the specs, and its IR is not at hand. | Check it in the project that declares the op.',
-} as const satisfies Readonly<Record<string, CodeText>>
+})

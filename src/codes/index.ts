@@ -7,4 +7,9 @@ import { modelCodes } from './models.js'
 import { specCodes } from './specs.js'
 import { toolCodes } from './tools.js'
 
-export const codeTexts = { ...specCodes, ...callCodes, ...modelCodes, ...toolCodes } as const
+export const codeTexts: typeof specCodes & typeof callCodes & typeof modelCodes & typeof toolCodes = {
+  ...specCodes,
+  ...callCodes,
+  ...modelCodes,
+  ...toolCodes,
+}

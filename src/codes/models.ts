@@ -1,7 +1,7 @@
 /** Error codes of models and their files: configurations, checkpoints, tokenizers, scales, and generation. */
-import type { CodeText } from './text.js'
+import { texts } from './text.js'
 
-export const modelCodes = {
+export const modelCodes = texts({
   'amax.json':
     'A list of largest magnitudes cannot be read. | The file is not JSON of the expected form. | Write {"layers": [[...], ...]}, or plain numbers.',
   'amax.length':
@@ -226,4 +226,4 @@ export const modelCodes = {
     'The checkpoint has a weight that the model does not use. | The configuration leaves it out, such as biases, or it is of another architecture. | Check the fields that the message names: nothing of a checkpoint is ignored.',
   'weights.value':
     'A weight is NaN or infinite. | The checkpoint is damaged, or overflowed when it was converted. | Download or convert it again.',
-} as const satisfies Readonly<Record<string, CodeText>>
+})

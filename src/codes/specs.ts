@@ -1,7 +1,7 @@
 /** Error codes of what authors declare: graphs, plans, programs, layouts, schedules, and the modules that hold them. */
-import type { CodeText } from './text.js'
+import { texts } from './text.js'
 
-export const specCodes = {
+export const specCodes = texts({
   'emit.duplicate':
     'Two kernels have one name. | Two ops or groups share a name, or two instances get one key. | Rename one of the ops or groups.',
   'emit.rows':
@@ -22,6 +22,8 @@ export const specCodes = {
     'The tsconfig.json that was named is not there. | A wrong path, or another working folder. | Name an existing file, or leave it out: heddle then uses its own settings.',
   'graph.attribute':
     'A node is given an attribute that its op does not have. | The attribute is misspelt, or was renamed or removed in the op. | Write one that the hint lists, or declare it under attrs of the op.',
+  'graph.config':
+    'A part of the declaration of a graph is missing. | It was left out or misspelt in JavaScript, or its function returns nothing. | State inputs, weights and build, and return nodes and outputs from build.',
   'graph.dim':
     'A dimension of the graph has no size where one is needed. | Prices and benches need a size for every dimension, and neither the graph nor the command states this one. | Add it to typical of the graph, or pass it with --dim or --shape.',
   'graph.dims':
@@ -188,4 +190,4 @@ export const specCodes = {
   'tuning.schema':
     'A value of a tuning file is not as expected. | It was edited, or written by another version. | Run heddle tune again, or remove the file.',
   'tuning.twice': 'A tuning file has two entries for the same kernel and sizes. | Two files were joined. | Keep one of the two.',
-} as const satisfies Readonly<Record<string, CodeText>>
+})

@@ -1,7 +1,7 @@
 /** Error codes of verbs: building, benches, pages, exports, bundles, and the machine's tools. */
-import type { CodeText } from './text.js'
+import { texts } from './text.js'
 
-export const toolCodes = {
+export const toolCodes = texts({
   'bench.baseline':
     'Times cannot be compared with the file given. | It was not written by --save, or has other plans and shapes. | Write one with --save for the same plans and shapes.',
   'bench.config':
@@ -63,11 +63,11 @@ export const toolCodes = {
   'bundle.strip': 'strip is missing. | binutils are not installed. | Install binutils.',
   'bundle.tool': 'A tool that makes the bundle failed. | The message quotes it. | See what it says.',
   'cache.full':
-    'The disk with the cache is full. | Objects and libraries take what is left. | Free space, or name another folder with HEDDLE_CACHE.',
+    'A disk is full. | What is generated and compiled takes what is left. | Free space, or name another folder for the cache with HEDDLE_CACHE.',
   'cache.limit':
     'The limit of the cache is no size. | HEDDLE_CACHE_LIMIT is not a positive number. | Give a number of MiB, such as 4096.',
   'cache.write':
-    'The cache cannot be written. | The folder belongs to another user or is read-only. | Name another folder with HEDDLE_CACHE.',
+    'A folder of the project or the cache cannot be written. | It belongs to another user or is read-only. | Make it writable, or name another cache with HEDDLE_CACHE.',
   'check.filter':
     'The filter of a check is no regular expression. | Brackets or signs that are not closed. | Escape them, or write a plain part of the name.',
   'check.selection':
@@ -152,4 +152,4 @@ export const toolCodes = {
   'tune.size':
     'The candidates take more space than allowed. | Too many kernels or lengths are tried at once. | Name fewer of them.',
   'watch.specs': 'Specs cannot be watched. | The folder has none. | Run it in the folder of a project.',
-} as const satisfies Readonly<Record<string, CodeText>>
+})

@@ -3,6 +3,7 @@
  * asked for before the first is needed; what is computed once a column is an array of a thread's columns.
  */
 import type CodeBlockWriter from 'code-block-writer'
+import { mark } from '../ir/trace.js'
 import type { ColumnLoad, ColumnPass, ColumnProgram, ColumnReduction } from '../schedule/columns.js'
 import type { MappedKernel } from '../schedule/mapped.js'
 import { expressionText, monoidText, offsetText, operandText, type Scope, tensorOf } from './expression.js'
@@ -118,7 +119,7 @@ function writePass(pass: ColumnPass, frame: Frame, before: string): void {
   writer.writeLine(`const heddle::ColumnTotals<Team, VEC> ${totals}(shared${before});`)
   writer.writeLine(`${totals}.announce(heddle::bytes_of_column<${monoidsOf(pass)}>);`)
   reductions.forEach(({ monoid, value }, i) => {
-    writer.writeLine(`heddle::ColumnSums<${monoidText(monoid, value.type)}, Team, VEC> ${sums[i]};`)
+    writer.writeLine(`heddle::ColumnSums<${monoidText(monoid, value.type)}, Team, VEC> ${sums[i]};${mark(value)}`)
   })
   writer.write(`for (int64_t round = team.first_row(); valid > 0 && round < ${rows}; round += Team::round)`).block(() => {
     const each = (lines: () => void): void => {
@@ -155,8 +156,9 @@ function writePass(pass: ColumnPass, frame: Frame, before: string): void {
   })
   writer.writeLine(`${totals}.receive();`)
   reductions.forEach(({ monoid, value, name, type }, i) => {
-    writer.writeLine(`${scalarText[type]} ${names.value(name)}[VEC];`)
-    writer.writeLine(`${totals}.template total<${monoidText(monoid, value.type)}>(team, ${bytes(i)}, ${names.value(name)});`)
+    writer.writeLine(`${scalarText[type]} ${names.value(name)}[VEC];${mark(value)}`)
+    const total = `${totals}.template total<${monoidText(monoid, value.type)}>`
+    writer.writeLine(`${total}(team, ${bytes(i)}, ${names.value(name)});${mark(value)}`)
   })
 }
 
@@ -165,7 +167,7 @@ function loadLine({ name, load, isWhole }: ColumnLoad, first: string, { names, s
   // The column of a chunk is its first.
   const value = (wanted: string): string => (names.value(wanted) === c ? first : scope.names.value(wanted))
   const offset = offsetText(load.tensor, load.indices, { ...scope, names: { ...scope.names, value } })
-  return `${names.value(name)}[j] = heddle::load_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>(${names.tensor(load.tensor)}, ${offset}, valid);`
+  return `${names.value(name)}[j] = heddle::load_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>(${names.tensor(load.tensor)}, ${offset}, valid);${mark(load)}`
 }
 
 /** Takes the elements of one row in. */

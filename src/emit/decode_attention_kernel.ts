@@ -3,9 +3,13 @@
  * of a step are, as a struct of small functions.
  */
 import { f32, i32 } from '../ir/build.js'
+import { dtypeInfo } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
+import { resolveDType } from '../ir/instance.js'
+import type { TensorParam } from '../ir/kernel.js'
 import { type DecodeAttentionKernel, type FreshPlace, isNormalised, storesAsIs } from '../ir/template.js'
-import { substituteIndex } from '../schedule/rewrite.js'
+import { visit } from '../ir/walk.js'
+import { contains, substituteIndex } from '../schedule/rewrite.js'
 import { type ChunkRead, elementStatements } from './computed_row.js'
 import { expressionText, offsetText, type Scope, tensorOf } from './expression.js'
 import { createNames, type Names } from './names.js'
@@ -20,7 +24,7 @@ const values = ['b', 'c', 'h', 'i', 'j', 'owner', 'raw', 'result', 'top', 'total
 
 /** Names of slots and of what is inside of them, which no tensor may have. */
 const reserved =
-  'aligned denominator e element elements fresh_key fresh_key_row fresh_place fresh_value fresh_value_row has_fresh key_row key_scale ' +
+  'aligned denominator e element elements folds_rows fresh_key fresh_key_row fresh_place fresh_value fresh_value_row has_fresh key_row key_scale ' +
   'lower out_row query score shared_rows stored upper valid value_row value_scale Vec Whole'
 
 /** The file of an instance. @throws usage `emit.rows` for rows of a head that do not lie together */
@@ -35,7 +39,7 @@ export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAt
   const extents = [batch, heads, shared, queries, headDim, valueDim, places].map((extent) => expressionText(extent, outside))
   const handles = [kernel.key, kernel.value, kernel.out].map(({ tensor }) => names.tensor(tensor))
   const caches = cachesOf(fresh).map(({ tensor }) => `, ${names.tensor(tensor)}`)
-  const given = `launch, error, "${instance.key}", {${extents.join(', ')}}, ${handles.join(', ')}`
+  const given = `launch, error, "${instance.key}", {${[...extents, settled(kernel)].join(', ')}}, ${handles.join(', ')}`
   return templateFile(
     instance,
     scope,
@@ -50,7 +54,7 @@ export function emitDecodeAttention(instance: TemplateInstance, kernel: DecodeAt
   )
 }
 
-function writeSlots({ key }: TemplateInstance, kernel: DecodeAttentionKernel, scope: Scope): SlotWriter {
+function writeSlots({ key, types }: TemplateInstance, kernel: DecodeAttentionKernel, scope: Scope): SlotWriter {
   const writer = new SlotWriter(scope)
   const starts: RowStart[] = []
   const bases = new Set<string>()
@@ -63,13 +67,18 @@ function writeSlots({ key }: TemplateInstance, kernel: DecodeAttentionKernel, sc
     bases.add(scope.names.tensor(tensor))
     starts.push({ tensor, indices: indices.map((index) => substituteIndex(index, 'c', i32(0))) })
   }
+  const ends = new Set<string>()
+  const chunk = chunkOf(tensorOf(kernel.key.tensor, scope), types)
+  const bounds = (bound: Expr): void => void ends.add(`(${expressionText(bound, scope)}) % ${chunk} == 0`)
   const elements = (name: string, parameters: readonly string[], value: Expr): void =>
     writer.elements(name, 'template <int Vec, bool Whole>', [...parameters, 'c'], () =>
-      elementStatements(value, scope, 'Vec, Whole', inChunks),
+      elementStatements(value, scope, 'Vec, Whole', inChunks, { bounds }),
     )
   const { fresh, out } = kernel
   writer.constant('has_fresh', fresh !== undefined)
   writer.constant('shared_rows', sharedRows(kernel.shared))
+  const computed = [kernel.query, ...(fresh === undefined ? [] : [fresh.key, fresh.value])]
+  if (computed.some((value) => contains(value, ({ kind }) => kind === 'fold'))) writer.constant('folds_rows', true)
   writer.value('lower', ['b', 'h', 'i'], kernel.range.lower)
   writer.value('upper', ['b', 'h', 'i'], kernel.range.upper)
   writer.value('owner', ['b', 'j'], kernel.owner)
@@ -95,8 +104,8 @@ function writeSlots({ key }: TemplateInstance, kernel: DecodeAttentionKernel, sc
     const stored = beforeStore(kernel.stored, tensorOf(out.tensor, scope).dtype)
     writer.value('stored', ['result', 'b', 'h', 'i', 'c'], stored)
   }
-  writer.comment('Whether rows begin at multiples of 16 bytes.')
-  const aligned = [...bases].map((name) => `${name}.aligned(0, 16)`)
+  writer.comment('Whether rows, and pieces of them, begin at multiples of 16 bytes.')
+  const aligned = [...[...bases].map((name) => `${name}.aligned(0, 16)`), ...ends]
   const multiples = alignedText(starts, scope)
   writer.host('bool', 'aligned', [...aligned, ...(multiples === 'true' && aligned.length > 0 ? [] : [multiples])].join(' && '))
   return writer
@@ -114,6 +123,20 @@ function writeScales(writer: SlotWriter, { key, value }: DecodeAttentionKernel):
 const sharedRows = (shared: Expr): number => (shared.kind === 'const' ? Math.min(Number(shared.value), most) : usual)
 const most = 8
 const usual = 4
+
+/** Elements of a head that a lane reads together. */
+const chunkOf = ({ dtype }: TensorParam, types: TemplateInstance['types']): number =>
+  16 / dtypeInfo[resolveDType(dtype, types)].bytes
+
+/** Whether keys, values and all that tells where they lie and which are attended may be read early: the program says, at each launch. */
+function settled({ tensors, range, owner, key, value, fresh }: DecodeAttentionKernel): string {
+  const rows: readonly RowStart[] = [key, value]
+  const places = [range.lower, range.upper, owner, ...rows.flatMap(({ indices }) => indices)]
+  const told = [...places, ...[key.scale, value.scale, fresh?.place].flatMap((each) => each ?? [])]
+  const read = new Set(rows.map(({ tensor }) => tensor))
+  for (const expr of told) visit(expr, (node) => node.kind === 'load' && read.add(node.tensor))
+  return tensors.flatMap(({ name }, i) => (read.has(name) ? [`arguments.is_settled(${i})`] : [])).join(' && ')
+}
 
 const cachesOf = (fresh: FreshPlace | undefined): readonly RowStart[] =>
   fresh === undefined ? [] : [fresh.keyCache, fresh.valueCache]

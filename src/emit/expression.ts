@@ -7,6 +7,7 @@ import type { Expr, ExprOf } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
 import type { TensorParam } from '../ir/kernel.js'
 import { monoid } from '../ir/monoids.js'
+import { mark } from '../ir/trace.js'
 import { offsetOf } from '../schedule/access.js'
 import { contains, dropZeros, isZero, substituteIndex } from '../schedule/rewrite.js'
 import { literalText } from './literal.js'
@@ -35,7 +36,10 @@ export interface Scope {
 }
 
 /** Text of a scalar expression, without needless outer parentheses. */
-export const expressionText = (e: Expr, scope: Scope): string => unwrap(text(e, scope))
+export const expressionText = (e: Expr, scope: Scope): string => innerText(e, scope) + mark(e)
+
+/** The same as a part of a larger expression, whose mark names its places too. */
+const innerText = (e: Expr, scope: Scope): string => unwrap(text(e, scope))
 
 /** Text of a scalar expression as an operand of an operator. */
 export const operandText = (e: Expr, scope: Scope): string => text(e, scope)
@@ -91,8 +95,8 @@ function text(e: Expr, scope: Scope): string {
     case 'call':
       return callText(e, scope)
     case 'fold': {
-      const value = `[&](int ${scope.names.value(e.index)}) { return ${expressionText(e.value, scope)}; }`
-      return `heddle::fold<${monoidText(e.monoid, e.value.type)}>(${expressionText(e.length, scope)}, ${value})`
+      const value = `[&](int ${scope.names.value(e.index)}) { return ${innerText(e.value, scope)}; }`
+      return `heddle::fold<${monoidText(e.monoid, e.value.type)}>(${innerText(e.length, scope)}, ${value})`
     }
   }
 }
@@ -102,14 +106,14 @@ function callText(e: ExprOf<'call'>, scope: Scope): string {
   const { cuda, symbol } = intrinsic(e.fn)
   const isOperator = symbol !== undefined || e.fn === 'select'
   return cuda(
-    e.args.map((arg) => (isOperator ? text(arg, scope) : expressionText(arg, scope))),
+    e.args.map((arg) => (isOperator ? text(arg, scope) : innerText(arg, scope))),
     e.type,
   )
 }
 
 function elementText(e: ExprOf<'element'>, scope: Scope): string {
   const shared = scope.shared?.get(e.row)
-  if (shared !== undefined) return `${shared}(${expressionText(e.index, scope)})`
+  if (shared !== undefined) return `${shared}(${innerText(e.index, scope)})`
   const known = scope.elements.get(e.row)
   if (known === undefined) throw new Error(`internal: row ${e.row} is used before it is computed`)
   return known

@@ -33,6 +33,7 @@ const accuracy = z.strictObject({
   integers: z.boolean(),
   length: count.optional(),
   scale: z.number().optional(),
+  roots: z.number().optional(),
   rounded: z.strictObject({ rms: z.number(), roots: z.number(), degree: z.number() }).optional(),
   steep: z.literal(true).optional(),
 })

@@ -2,6 +2,7 @@
  * When the chunks of rows are read: with the pass that needs them, all before the pass, or before the first pass. What a row read early
  * costs is registers; what it wins is that nobody waits for far memory after a reduction.
  */
+import { mark } from '../ir/trace.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
 import { contains } from '../schedule/rewrite.js'
 import type { PassContext } from './context.js'
@@ -50,8 +51,8 @@ export function rowLines(
   const access = loadAccess(row)
   const element = names.value(row.loop.index)
   const place = `[&](int ${element}) -> int64_t { return ${chunkOffset(access, element, starts, context)}; }`
-  const load = `heddle::load_row<${widthText(access, context)}>(team, ${names.tensor(tensor)}, ${length}, ${name}, ${place});`
-  const chunk = `heddle::Chunk<${storageText(tensorOf(tensor, context), names)}, VEC> ${name}[${chunks}]`
+  const load = `heddle::load_row<${widthText(access, context)}>(team, ${names.tensor(tensor)}, ${length}, ${name}, ${place});${mark(row.load)}`
+  const chunk = `heddle::Chunk<${storageText(tensorOf(tensor, context), names)}, VEC> ${name}[${chunks}]${mark(row.load)}`
   return row.guard === undefined ? [`${chunk};`, load] : [`${chunk} = {};`, `if (${operandText(row.guard, context)}) ${load}`]
 }
 
@@ -88,5 +89,5 @@ export function chunkLine(row: LoadedRow, first: string, context: PassContext): 
   const text = `heddle::load_chunk<${widthText(access, context)}>(${context.names.tensor(row.load.tensor)}, ${offset}, valid)`
   const load = guardedText(row, text, context)
   const soon = context.soon.get(row)
-  return `const auto ${context.names.value(row.name)} = ${soon === undefined ? load : `CHUNKS == 1 ? ${soon}[0] : ${load}`};`
+  return `const auto ${context.names.value(row.name)} = ${soon === undefined ? load : `CHUNKS == 1 ? ${soon}[0] : ${load}`};${mark(row.load)}`
 }

@@ -4,7 +4,8 @@
  * Where a row is scanned or ranked, all threads of the row walk as many chunks, those without elements too: they meet in every one.
  */
 import type CodeBlockWriter from 'code-block-writer'
-import { startsOf } from '../schedule/normal.js'
+import { mark } from '../ir/trace.js'
+import { rowExprs, startsOf } from '../schedule/normal.js'
 import type { Pass, PassRow } from '../schedule/passes.js'
 import type { Frame as PartFrame, Written } from './constructs/construct.js'
 import { partsOf } from './constructs/index.js'
@@ -78,7 +79,7 @@ function declareRow(row: PassRow, frame: Frame): void {
   const prefix = isScanned(row) ? frame.prefixes.get(row) : undefined
   if (prefix !== undefined && isScanned(row) && isFirst(row, frame)) writer.writeLine(prefixLine(row, prefix, frame))
   if (row.kind !== 'loaded' && row.keep) {
-    writer.writeLine(`${scalarText[row.type]} ${name}[CHUNKS][VEC];`)
+    writer.writeLine(`${scalarText[row.type]} ${name}[CHUNKS][VEC];${mark(...rowExprs(row))}`)
     elements.set(row.name, `${name}[chunk][i]`)
   } else if (prefix !== undefined) {
     elements.set(row.name, isScanned(row) ? scannedText(row, prefix) : prefix)
@@ -128,13 +129,15 @@ function writeChunk(frame: Frame): void {
   writeLines(writer, linesOf(parts, 'openChunk'))
   for (const row of pass.rows) {
     if (row.kind === 'computed' && !row.keep && stages.outlives(row))
-      writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];`)
+      writer.writeLine(`${scalarText[row.type]} ${names.value(row.name)}[VEC];${mark(...rowExprs(row))}`)
   }
   for (let stage = 0; stage < stages.last; stage++) {
     const finished = [...prefixes].filter(([row]) => stages.known(row) === stage + 1 && isFirst(row, frame))
     writeElements(frame, stage, () => ({ collect: finished.map((scan) => addLine(...scan, frame)), leave: [] }))
     for (const [row, prefix] of finished)
-      writer.writeLine(carriesOn(row) ? `heddle::take_turns(team, ${prefix});` : `team.scan(${prefix});`)
+      writer.writeLine(
+        `${carriesOn(row) ? `heddle::take_turns(team, ${prefix});` : `team.scan(${prefix});`}${mark(...row.values)}`,
+      )
   }
   writeElements(frame, stages.last, () => ({ collect: linesOf(parts, 'element'), leave: linesOf(parts, 'anyElement') }))
   writeLines(writer, linesOf(parts, 'leaveChunk'))
@@ -201,7 +204,7 @@ const carriesOn = ({ monoid }: ScannedRow): boolean => typeof monoid !== 'string
 
 /** Declares the variable that makes the elements of a scan, or of a recurrence and what that starts with. */
 function prefixLine(row: ScannedRow, prefix: string, frame: Frame): string {
-  if (!carriesOn(row)) return `heddle::Prefix<${scanText(row, frame)}, VEC> ${prefix};`
+  if (!carriesOn(row)) return `heddle::Prefix<${scanText(row, frame)}, VEC> ${prefix};${mark(...row.values)}`
   const starts = startsOf(row).map((start) => expressionText(start, frame.context))
   return `heddle::Carry<${scanText(row, frame)}, VEC> ${prefix}(${fieldsText(starts)});`
 }

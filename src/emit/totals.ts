@@ -5,6 +5,7 @@
 import type CodeBlockWriter from 'code-block-writer'
 import type { Expr } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
+import { mark } from '../ir/trace.js'
 import { freeNames } from '../ir/walk.js'
 import type { Loop } from '../schedule/normal.js'
 import type { Total, TotalProgram } from '../schedule/totals.js'
@@ -60,7 +61,7 @@ export function writeWalk(program: TotalProgram, vec: number, head: PassContext,
   for (const each of known) head.writer.writeLine(rowLine(each, head))
   const lanes = totals.map(() => names.fresh('lanes'))
   totals.forEach((total, i) => {
-    writer.writeLine(`heddle::Accumulator<${functorText(total, context)}> ${lanes[i]};`)
+    writer.writeLine(`heddle::Accumulator<${functorText(total, context)}> ${lanes[i]};${mark(...total.values)}`)
   })
   const stride = 'int64_t{parts} * heddle::total_threads'
   writer.writeLine(`const int64_t stride = ${stride};`)
@@ -132,7 +133,7 @@ function writeResults(program: TotalProgram, all: readonly string[], context: Pa
           )
         : [[stmt.name, stmt.type, result] as const]
     for (const [name, type, text] of results)
-      writer.writeLine(`[[maybe_unused]] const ${scalarText[type]} ${names.value(name)} = ${text};`)
+      writer.writeLine(`[[maybe_unused]] const ${scalarText[type]} ${names.value(name)} = ${text};${mark(...total.values)}`)
   })
   for (const s of after) writer.writeLine(rowLine(s, context))
 }
@@ -178,7 +179,7 @@ function loadLine({ name, load, isWhole }: TotalProgram['loads'][number], loops:
   // The place of a chunk is its first element's.
   const value = (wanted: string): string => (wanted === index ? names.first(index) : names.value(wanted))
   const place = offsetText(load.tensor, load.indices, { ...context, names: { ...names, value } })
-  return `${names.value(name)}[j] = heddle::load_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>(${names.tensor(load.tensor)}, ${place}, valid);`
+  return `${names.value(name)}[j] = heddle::load_chunk<VEC, ${isWhole ? 'WHOLE' : 'false'}>(${names.tensor(load.tensor)}, ${place}, valid);${mark(load)}`
 }
 
 /** Takes the elements of one chunk in. */

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
+import { writing } from '../writing.js'
 import type { GeneratedFiles } from './generate.js'
 
 /** What nvcc made of the text: kept beside it, by `heddle build --record`, and no part of what is generated. */
@@ -27,8 +28,11 @@ export async function writeGenerated(
   for (const [path, text] of files) if ((await readText(join(dir, path))) !== text) changed.push(path)
   if (!check) {
     for (const path of changed) {
-      await mkdir(dirname(join(dir, path)), { recursive: true })
-      await writeFileAtomic(join(dir, path), files.get(path) ?? '')
+      const file = join(dir, path)
+      await writing(file, async () => {
+        await mkdir(dirname(file), { recursive: true })
+        await writeFileAtomic(file, files.get(path) ?? '')
+      })
     }
     for (const path of stale) await rm(join(dir, path))
   }

@@ -10,7 +10,9 @@ interface Inspected {
   readonly source: { readonly file: string; readonly line: number }
   readonly body: string
   readonly ir: string
-  readonly cuda: { readonly file: string; readonly text: string }
+  readonly cuda: KernelView['cuda']
+  readonly others: KernelView['others']
+  readonly sass: KernelView['sass']
   readonly schedules: readonly { readonly kernel: string; readonly schedule: string; readonly when: string }[]
   readonly notes: readonly string[]
   readonly resources: readonly {
@@ -29,6 +31,7 @@ interface Inspected {
 interface Stage {
   readonly pass: string
   readonly text: string
+  readonly places?: readonly (readonly string[])[]
 }
 
 /** Names that IR statements bind: rows, lets, reductions. */
@@ -49,8 +52,8 @@ function namesBound(value: unknown, into: Set<string>): void {
 const mentions: ReadonlySet<string> = new Set(['dim', 'attr', 'index', 'local'])
 
 /**
- * Tensors, attributes and values of a kernel. The IR keeps no place for each statement: texts belong together by these names, which
- * bodies give and which passes and the emitter keep.
+ * Tensors, attributes and values of a kernel. Lines belong together by what they were made of; those of which that is not known, such as
+ * declarations of tensors, by these names, which bodies give and which passes and the emitter keep.
  */
 export function namesOf(kernel: Kernel | TemplateKernel): string[] {
   const found = new Set<string>()
@@ -64,13 +67,18 @@ export function namesOf(kernel: Kernel | TemplateKernel): string[] {
 
 /** @param passes what each pass leaves, where the kernel goes through passes; its IR alone otherwise */
 export function kernelView(found: Inspected, names: readonly string[], passes: readonly Stage[] = []): KernelView {
-  const { key, source, body, ir, cuda, schedules, notes, resources, resourcesFrom } = found
+  const { key, source, body, others, ir, cuda, sass, schedules, notes, resources, resourcesFrom } = found
   return {
     key,
     source: `${source.file}:${source.line}`,
     body,
-    stages: passes.length === 0 ? [{ pass: 'IR', text: ir }] : passes.map(({ pass, text }) => ({ pass, text })),
+    others,
+    stages:
+      passes.length === 0
+        ? [{ pass: 'IR', text: ir, places: [] }]
+        : passes.map(({ pass, text, places = [] }) => ({ pass, text, places: places.map((each) => [...each]) })),
     cuda,
+    sass,
     names: [...names],
     schedules: schedules.map(({ kernel, schedule, when }) => ({ kernel, schedule, when })),
     notes: [...notes],

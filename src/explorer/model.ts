@@ -11,6 +11,9 @@ export type View = (typeof views)[number]
 const names = z.array(z.string())
 const point = z.strictObject({ x: z.number(), y: z.number() })
 
+/** By line of a text: lines of specs, `file:line`, that it was made of. Empty where that is not known of the text. */
+const places = z.array(names)
+
 /** A step of a plan, with its place in the drawing in pixels: `x`, `y` are its upper left corner. */
 const box = z.strictObject({
   ...point.shape,
@@ -61,9 +64,19 @@ const kernel = z.strictObject({
   /** Where it was written, `file:line`. */
   source: z.string(),
   body: z.string(),
+  /** What else it was made of: bodies of other ops of its group, and functions that bodies call. `source` is of the first line. */
+  others: z.array(z.strictObject({ source: z.string(), text: z.string() })),
   /** The IR, and then what each pass leaves. */
-  stages: z.array(z.strictObject({ pass: z.string(), text: z.string() })).min(1),
-  cuda: z.strictObject({ file: z.string(), text: z.string() }),
+  stages: z.array(z.strictObject({ pass: z.string(), text: z.string(), places })).min(1),
+  cuda: z.strictObject({ file: z.string(), text: z.string(), places }),
+  /** Machine code with the lines of the CUDA text, from 1, that each of its lines was made of; or why there is none. */
+  sass: z.union([
+    z.strictObject({
+      from: z.string(),
+      kernels: z.array(z.strictObject({ kernel: z.string(), text: z.string(), lines: z.array(z.array(z.number().int())) })),
+    }),
+    z.strictObject({ missing: z.string() }),
+  ]),
   /** Tensors, attributes and values of the kernel: what the texts call by the same names. */
   names,
   schedules: z.array(z.strictObject({ kernel: z.string(), schedule: z.string(), when: z.string() })),

@@ -13,7 +13,7 @@ import { quote, reject } from './diagnostics.js'
 import { lowering } from './lowering.js'
 import { type Refusals, Reported } from './refusals.js'
 import { loop } from './rows.js'
-import type { Signature } from './signature.js'
+import type { Signature, SpanOf } from './signature.js'
 import { describe, innerScope, type Lowering, type Place, refused, scalar, usable, type Value, type ValueOf } from './values.js'
 
 const scalarOf = ({ dtype }: TensorParam, types: Signature['types']): 'f32' | 'i32' => {
@@ -167,9 +167,9 @@ interface LoweredBody {
 }
 
 /** Lowers the body to statements and finds its row axes. */
-function applyBody(signature: Signature, refusals: Refusals): LoweredBody {
+function applyBody(signature: Signature, refusals: Refusals, spanOf: SpanOf): LoweredBody {
   const body: Stmt[] = []
-  const context = lowering(body, signature.body, refusals, signature.written.keys())
+  const context = lowering(body, signature.body, refusals, spanOf, signature.written.keys())
   const place: Place = { scope: innerScope(), level: 'row' }
   const outer = context.evaluate(signature.body, place)
   if (outer.kind !== 'function') {
@@ -263,8 +263,12 @@ function rowsFromElements({ rows, body, unique }: LoweredBody): Pick<Kernel, 'ro
 }
 
 /** The row axes and statements of an op's body, and where its outputs are written. @throws Rejection at what the author wrote. */
-export function lowerBody(signature: Signature, refusals: Refusals): Pick<Kernel, 'rows' | 'body'> & Pick<LoweredBody, 'values'> {
-  const lowered = applyBody(signature, refusals)
+export function lowerBody(
+  signature: Signature,
+  refusals: Refusals,
+  spanOf: SpanOf,
+): Pick<Kernel, 'rows' | 'body'> & Pick<LoweredBody, 'values'> {
+  const lowered = applyBody(signature, refusals, spanOf)
   // What is left of a body of which something was refused has no form.
   if (refusals.count > 0) throw new Reported()
   return { ...rowsFromElements(lowered), values: lowered.values }

@@ -4,7 +4,7 @@
  * of their own below `.heddle`, so that `heddle` means the project's own copy, and imported from there.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { HeddleError, together, usageError } from '../errors.js'
@@ -15,6 +15,8 @@ import type { Conversion } from '../lang/conversion.js'
 import type { GraphDecl } from '../lang/graph.js'
 import type { PlanDecl } from '../lang/plan.js'
 import type { ProgramDecl } from '../lang/program.js'
+import { makeScratch } from '../scratch.js'
+import { writing } from '../writing.js'
 import { Places } from './places.js'
 import { SourceMaps } from './source_maps.js'
 import { tsMorph } from './typescript.js'
@@ -41,8 +43,7 @@ const nothing = { graphs: {}, plans: [], programs: [], applied: [], conversions:
 export async function readDeclarations(root: string, specs = 'specs'): Promise<Declarations> {
   const source = resolve(root, specs)
   if (!existsSync(join(source, 'index.ts'))) return { ...nothing, locating: (action) => action() }
-  await mkdir(join(root, '.heddle'), { recursive: true })
-  const folder = await realpath(await mkdtemp(join(root, '.heddle', 'specs-')))
+  const folder = await makeScratch(root, 'specs')
   const maps = new SourceMaps(root)
   const places = new Places(root, maps)
   try {
@@ -73,10 +74,12 @@ export async function translate(root: string, source: string, folder: string, ma
     if (!file.isFile() || !file.name.endsWith('.ts') || file.name.endsWith('.d.ts')) continue
     const path = join(file.parentPath, file.name)
     const out = join(folder, relative(source, path).replace(/\.ts$/, '.js'))
-    await mkdir(dirname(out), { recursive: true })
     const { text, map } = translated(path, await readFile(path, 'utf8'), kept)
     if (map !== undefined) maps.add(out, path, map)
-    await writeFile(out, text)
+    await writing(out, async () => {
+      await mkdir(dirname(out), { recursive: true })
+      await writeFile(out, text)
+    })
   }
   // A package of its own would no longer be inside the project's, which may be heddle itself.
   const manifest = join(root, 'package.json')

@@ -31,6 +31,7 @@ const operators: Partial<Readonly<Record<SyntaxKind, IntrinsicName>>> = {
   [SyntaxKind.AsteriskAsteriskToken]: 'pow',
   [SyntaxKind.AmpersandToken]: 'bitAnd',
   [SyntaxKind.BarToken]: 'bitOr',
+  [SyntaxKind.CaretToken]: 'bitXor',
   [SyntaxKind.LessThanLessThanToken]: 'shiftLeft',
   [SyntaxKind.GreaterThanGreaterThanToken]: 'shiftRight',
   [SyntaxKind.LessThanToken]: 'lt',
@@ -48,8 +49,8 @@ const refusedOperators: Partial<Readonly<Record<SyntaxKind, string>>> = {
   [SyntaxKind.ExclamationEqualsToken]: 'write !==',
   [SyntaxKind.QuestionQuestionToken]: 'a value of a kernel is never missing',
   [SyntaxKind.CommaToken]: 'give each value a name with const',
-  [SyntaxKind.CaretToken]: 'the integer operators are & | << >>',
-  [SyntaxKind.GreaterThanGreaterThanGreaterThanToken]: 'the integer operators are & | << >>',
+  [SyntaxKind.GreaterThanGreaterThanGreaterThanToken]:
+    'write shiftRightUnsigned(a, b): its 32 bits are those of a >>> b, as an integer with a sign',
   [SyntaxKind.InKeyword]: 'name the field',
 }
 

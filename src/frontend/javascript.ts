@@ -33,6 +33,7 @@ export const callableHint = 'a body may call the functions of heddle and functio
 /** What is written instead of functions that have no counterpart of one name. */
 const instead: Readonly<Record<string, string>> = {
   'Math.random': "import { uniform } from 'heddle': uniform(seedLow, seedHigh, counter) draws the same numbers wherever it runs",
+  'Math.imul': "import { wrappingMul } from 'heddle': wrappingMul(a, b) is the same product of 32 bits",
   'Math.sign': 'write a > 0 ? 1 : a < 0 ? -1 : 0',
   'Math.hypot': 'write sqrt(a * a + b * b), with sqrt of heddle',
   'Math.ceil': 'write -floor(-a), with floor of heddle',

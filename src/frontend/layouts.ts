@@ -24,7 +24,7 @@ const record = (names: readonly string[], make: (name: string) => Expr, node: No
 /** One of the layout's functions applied to its indices and extents. */
 function apply(node: Node, what: string, args: readonly Value[]): Expr {
   const refusals = new Refusals()
-  const context = lowering([], node, refusals)
+  const context = lowering([], node, refusals, undefined)
   const place = { scope: innerScope(), level: 'element' } as const
   const fn = context.evaluate(node, place)
   if (fn.kind !== 'function')

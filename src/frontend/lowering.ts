@@ -1,6 +1,7 @@
 /** Assembles the lowering of one declaration from its parts, and holds a declaration to the size a body may have. */
 import type { Node } from 'ts-morph'
-import type { Stmt } from '../ir/kernel.js'
+import { writtenAt } from '../ir/expr.js'
+import type { SourceSpan, Stmt } from '../ir/kernel.js'
 import { limits } from '../ir/size.js'
 import { callValue } from './calls.js'
 import { reject } from './diagnostics.js'
@@ -13,8 +14,15 @@ import { type Lowering, uniqueNames } from './values.js'
  * A fresh lowering. Statements are appended to `body`; `taken` are the names values may not get. What is too large is refused at the
  * innermost place of `root`, the declaration's function, that leads to it: it may be written in a function that is called there.
  * @param refusals where everything else that is refused is kept
+ * @param spanOf where expressions are written, which they carry; undefined where nobody asks
  */
-export function lowering(body: Stmt[], root: Node, refusals: Refusals, taken: Iterable<string> = []): Lowering {
+export function lowering(
+  body: Stmt[],
+  root: Node,
+  refusals: Refusals,
+  spanOf: ((node: Node) => SourceSpan) | undefined,
+  taken: Iterable<string> = [],
+): Lowering {
   const path: Node[] = []
   let expressions = 0
   const place = (): Node => {
@@ -36,7 +44,9 @@ export function lowering(body: Stmt[], root: Node, refusals: Refusals, taken: It
       }
       const value = evaluate(node, at, self, name)
       path.pop()
-      return value
+      return value.kind !== 'scalar' || spanOf === undefined
+        ? value
+        : { ...value, expr: writtenAt(value.expr, () => spanOf(node)) }
     },
     call: (callee, args, node, at, name) => callValue(callee, args, node, at, self, name),
     emit: (stmt) => {

@@ -105,7 +105,7 @@ function lower(
 ): { readonly kernel: Kernel; readonly nameNode: Node } {
   const signature = readSignature(declaration, context, refusals)
   const { name, dims, types, attrs, tensors, nameNode } = signature
-  const { values, ...lowered } = lowerBody(signature, refusals)
+  const { values, ...lowered } = lowerBody(signature, refusals, context.spanOf)
   const kernel: Kernel = { name, source, dims, types, attrs, tensors, ...lowered }
   checkSize(kernel, values, nameNode)
   checkTeams(kernel, nameNode)

@@ -3,7 +3,7 @@
  * it refuses, with a located diagnostic; everything later may rely on the IR's rules.
  */
 import { join, relative } from 'node:path'
-import type { CallExpression } from 'ts-morph'
+import type { CallExpression, Node } from 'ts-morph'
 import { rejectedSpecs } from '../errors.js'
 import type { Kernel, SourceSpan } from '../ir/kernel.js'
 import type { Layout } from '../ir/layout.js'
@@ -71,9 +71,9 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
     layouts.set(call, layout)
     return layout
   }
-  const placeOf = (call: CallExpression): SourceSpan => {
-    const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
-    return { file: relative(folder, call.getSourceFile().getFilePath()).replaceAll('\\', '/'), line, column }
+  const placeOf = (node: Node): SourceSpan => {
+    const { line, column } = node.getSourceFile().getLineAndColumnAtPos(node.getStart())
+    return { file: relative(folder, node.getSourceFile().getFilePath()).replaceAll('\\', '/'), line, column }
   }
   const ignoring = (_: CallExpression, action: () => void): void => void refusalsOf(action)
   const kernels: Kernel[] = []
@@ -83,7 +83,9 @@ export function readShipped(opened: SpecProject, folder: string, names: Readonly
       if (kind === 'layout') layoutOf(call)
       if (kind !== 'op' || !names.has(nameOf(declaration))) continue
       whileReading(declaration, placeOf, () => {
-        kernels.push(lowerOp(call, placeOf(made?.at ?? call), { declarators, layoutOf, isStandard: false }).kernel)
+        kernels.push(
+          lowerOp(call, placeOf(made?.at ?? call), { declarators, layoutOf, isStandard: false, spanOf: placeOf }).kernel,
+        )
       })
     }
   }

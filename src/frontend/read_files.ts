@@ -166,12 +166,19 @@ export function readFiles(
     current?.layouts.set(id, layout)
     return layout
   }
-  const placeOf = (call: CallExpression, file = project.fileName(call.getSourceFile())): SourceSpan => {
-    const { line, column } = call.getSourceFile().getLineAndColumnAtPos(call.getStart())
-    return { file, line, column }
+  const ofLibrary = new Set(library)
+  const placeOf = (node: Node): SourceSpan => {
+    const file = node.getSourceFile()
+    const { line, column } = file.getLineAndColumnAtPos(node.getStart())
+    return { file: ofLibrary.has(file) ? `src/std/${file.getBaseName()}` : project.fileName(file), line, column }
   }
   const readOp = ({ call, made }: Declaration): void => {
-    const { kernel, nameNode } = lowerOp(call, placeOf(made?.at ?? call), { declarators, layoutOf, isStandard: false })
+    const { kernel, nameNode } = lowerOp(call, placeOf(made?.at ?? call), {
+      declarators,
+      layoutOf,
+      isStandard: false,
+      spanOf: placeOf,
+    })
     if (names.has(kernel.name)) reject('duplicate', nameNode, `op ${kernel.name} is declared twice`, uniqueHint)
     names.add(kernel.name)
     current?.kernels.push(kernel)
@@ -207,11 +214,7 @@ export function readFiles(
   for (const file of known === undefined ? library : []) {
     for (const { kind, call } of declarationsIn(file, declarators)) {
       if (kind !== 'op') throw new Error(`internal: the standard library declares a ${kind}`)
-      const { kernel } = lowerOp(call, placeOf(call, `src/std/${file.getBaseName()}`), {
-        declarators,
-        layoutOf,
-        isStandard: true,
-      })
+      const { kernel } = lowerOp(call, placeOf(call), { declarators, layoutOf, isStandard: true, spanOf: placeOf })
       standard.push({ constant: placeOfConstant(call.getParent()), kernel })
     }
   }

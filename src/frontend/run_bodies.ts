@@ -2,11 +2,12 @@
  * The bodies of a project's ops as the functions they are: what kernels are held against. Every module of the spec folder is translated
  * and run, as `index.ts` is for graphs and plans.
  */
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { kernelName } from '../ir/op_name.js'
 import type { Op } from '../lang/types.js'
+import { makeScratch } from '../scratch.js'
 import { translate } from './declarations.js'
 import { SourceMaps } from './source_maps.js'
 
@@ -20,8 +21,7 @@ export interface Bodies {
 /** Runs every spec module for the ops it exports. */
 export async function readBodies(root: string, specs = 'specs'): Promise<Bodies> {
   const source = resolve(root, specs)
-  await mkdir(join(root, '.heddle'), { recursive: true })
-  const folder = await mkdtemp(join(root, '.heddle', 'bodies-'))
+  const folder = await makeScratch(root, 'bodies')
   const ops: Record<string, Op> = {}
   const failed: Record<string, string> = {}
   try {

@@ -3,7 +3,7 @@
  * booleans are told apart, and an index is held to the dimension it runs over.
  */
 import { Node } from 'ts-morph'
-import { tryCall } from '../ir/build.js'
+import { constant, tryCall } from '../ir/build.js'
 import type { ScalarType } from '../ir/dtype.js'
 import type { Expr } from '../ir/expr.js'
 import { type IntrinsicName, intrinsic } from '../ir/intrinsics.js'
@@ -66,8 +66,25 @@ function checkComparison(args: readonly Expr[], node: Node): void {
   reject('comparison', node, `${quote(node)} compares ${left} with ${right}`, hint)
 }
 
+/** Operations on 32 bits, whose literals may be written without a sign: 0x9e3779b9 is the integer of these bits, as for JavaScript. */
+const ofBits: ReadonlySet<IntrinsicName> = new Set([
+  'bitAnd',
+  'bitOr',
+  'bitXor',
+  'wrappingAdd',
+  'wrappingMul',
+  'shiftRightUnsigned',
+])
+
+const asBits = (arg: Expr): Expr => {
+  const isUnsigned =
+    arg.kind === 'const' && Number.isInteger(arg.value) && Number(arg.value) >= 2 ** 31 && Number(arg.value) < 2 ** 32
+  return isUnsigned ? constant('i32', Number(arg.value) | 0) : arg
+}
+
 /** Applies a row of the intrinsics table, or says which argument it does not take. */
-export function applyIntrinsic(fn: IntrinsicName, args: readonly Expr[], nodes: readonly Node[], node: Node): Expr {
+export function applyIntrinsic(fn: IntrinsicName, given: readonly Expr[], nodes: readonly Node[], node: Node): Expr {
+  const args = ofBits.has(fn) ? given.map(asBits) : given
   const { signatures, symbol } = intrinsic(fn)
   const name = fn === 'select' ? '?:' : (symbol ?? fn)
   const arity = signatures[0]?.params.length ?? 0

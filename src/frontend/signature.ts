@@ -2,7 +2,7 @@
 import type { CallExpression, Node } from 'ts-morph'
 import type { DType } from '../ir/dtype.js'
 import type { Facts } from '../ir/facts/facts.js'
-import type { AttrParam, TensorParam } from '../ir/kernel.js'
+import type { AttrParam, SourceSpan, TensorParam } from '../ir/kernel.js'
 import { type Layout, rowMajor } from '../ir/layout.js'
 import { kernelName } from '../ir/op_name.js'
 import { inherited, isInherited } from '../ir/own.js'
@@ -45,7 +45,11 @@ export interface SignatureContext {
   readonly layoutOf: (declaration: CallExpression) => Layout
   /** Whether the declaration is the standard library's, whose names are qualified. */
   readonly isStandard: boolean
+  readonly spanOf: SpanOf
 }
+
+/** Where a node is written. */
+export type SpanOf = (node: Node) => SourceSpan
 
 /** What to write for an extent that is no dimension of the op. */
 function unknownExtentHint(extent: string, dims: readonly string[]): string {

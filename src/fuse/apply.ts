@@ -130,7 +130,7 @@ const isOneOf = (list: readonly string[], item: string): boolean => list.include
 /** Equal but for where they were written, for what sizes usually are, and for which inputs are weights: see `commonConstants`. */
 export const sameKernel = (a: PlannedKernel, b: PlannedKernel): boolean => a === b || meaningOf(a) === meaningOf(b)
 
-const apart: readonly string[] = ['source', 'typical', 'constant', 'facts']
+const apart: readonly string[] = ['source', 'span', 'typical', 'constant', 'facts']
 
 /** Made once for a kernel: one of many plans is compared as often. */
 const meanings = new WeakMap<PlannedKernel, string>()

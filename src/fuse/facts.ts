@@ -89,6 +89,7 @@ class Composition {
       for (const [name, { fills }] of Object.entries(member.facts.attrs)) this.#addAttr(member, name, fills)
     }
     this.#addFactors()
+    this.#addParts()
     this.#addHeads()
     return { inputs: this.#inputs, dims: this.#dims, attrs: this.#attrs, results: {} }
   }
@@ -196,6 +197,20 @@ class Composition {
     if (!isTemplate(kernel) || kernel.kind === 'matmul') return
     for (const expr of [kernel.headDim, kernel.valueDim])
       if (expr.kind === 'dim') this.#dims[expr.name] = { ...this.#dims[expr.name], upTo: longestHead }
+  }
+
+  /** Rows and columns of products of which an epilogue has all parts are as many as these make. */
+  #addParts(): void {
+    const { kernel } = this.#derived
+    if (!isTemplate(kernel) || kernel.kind !== 'matmul') return
+    for (const axis of [kernel.m, kernel.n]) {
+      const { factor, dims } = this.#counts.extents.get(axis) ?? { factor: 1, dims: [] }
+      const parts = dims.flatMap(
+        (dim) => [...this.#counts.extents].find(([, extent]) => sameExtent(extent, { factor: 1, dims: [dim] }))?.[0] ?? [],
+      )
+      if (dims.length > 1 && parts.length === dims.length)
+        this.#dims[axis] = { ...this.#dims[axis], equal: productOf(factor, parts) }
+    }
   }
 
   /** Whole int8 is multiplied where sums stay integers: float results would be large. */

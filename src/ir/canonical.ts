@@ -19,6 +19,9 @@ const commutative: ReadonlySet<IntrinsicName> = new Set([
   'ne',
   'bitAnd',
   'bitOr',
+  'bitXor',
+  'wrappingAdd',
+  'wrappingMul',
 ])
 const mirrored: Partial<Record<IntrinsicName, IntrinsicName>> = { gt: 'lt', ge: 'le' }
 

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { Expr } from './expr.js'
 import { keyOf } from './keys.js'
+import { placesOf } from './walk.js'
 
 const keys = new WeakMap<object, string>()
 
@@ -30,7 +31,7 @@ function keyOfObject(value: object): string {
 
 function textOf(value: object): string {
   // Expressions may be deeper than calls can nest.
-  if (isExpr(value)) return `expr ${keyOf(value)}`
+  if (isExpr(value)) return `expr ${keyOf(value)} ${placesOf(value).join(' ')}`
   if (Array.isArray(value)) return `list ${value.map(contentKey).join(' ')}`
   if (value instanceof Map) return `map ${[...value].map(contentKey).join(' ')}`
   if (value instanceof Set) return `set ${[...value].map(contentKey).join(' ')}`
@@ -56,5 +57,6 @@ const fields: Readonly<Record<Expr['kind'], readonly string[]>> = {
 function isExpr(value: object): value is Expr {
   if (!('kind' in value && 'type' in value && typeof value.kind === 'string' && Object.hasOwn(fields, value.kind))) return false
   const wanted = fields[value.kind as Expr['kind']]
-  return Object.keys(value).length === wanted.length + 2 && wanted.every((name) => Object.hasOwn(value, name))
+  const given = Object.keys(value).length - (Object.hasOwn(value, 'span') ? 1 : 0)
+  return given === wanted.length + 2 && wanted.every((name) => Object.hasOwn(value, name))
 }

@@ -1,10 +1,12 @@
 /**
  * Expressions: pure scalar computations. Every node carries its scalar type, so later passes never infer again.
- * Operators and intrinsics are both `call`; conversions are explicit calls of `toFloat` / `toInt`.
+ * Operators and intrinsics are both `call`; conversions are explicit calls of `toFloat` / `toInt`. What a body computes says where it was
+ * written (`span`), which is no part of what it is.
  */
 import type { ScalarType } from './dtype.js'
 import type { IntrinsicName } from './intrinsics.js'
 import type { MonoidName } from './monoids.js'
+import type { SourceSpan } from './span.js'
 
 export type Expr =
   | { readonly kind: 'const'; readonly type: ScalarType; readonly value: number | boolean }
@@ -17,10 +19,28 @@ export type Expr =
   /** The value of a `let` or of a row reduction. */
   | { readonly kind: 'local'; readonly type: ScalarType; readonly name: string }
   /** One element of a row value. */
-  | { readonly kind: 'element'; readonly type: ScalarType; readonly row: string; readonly index: Expr }
+  | {
+      readonly kind: 'element'
+      readonly type: ScalarType
+      readonly row: string
+      readonly index: Expr
+      readonly span?: SourceSpan
+    }
   /** One element of a tensor, by logical indices; the layout turns them into an offset at emission. */
-  | { readonly kind: 'load'; readonly type: ScalarType; readonly tensor: string; readonly indices: readonly Expr[] }
-  | { readonly kind: 'call'; readonly type: ScalarType; readonly fn: IntrinsicName; readonly args: readonly Expr[] }
+  | {
+      readonly kind: 'load'
+      readonly type: ScalarType
+      readonly tensor: string
+      readonly indices: readonly Expr[]
+      readonly span?: SourceSpan
+    }
+  | {
+      readonly kind: 'call'
+      readonly type: ScalarType
+      readonly fn: IntrinsicName
+      readonly args: readonly Expr[]
+      readonly span?: SourceSpan
+    }
   /** A reduction inside an element: computed serially by the thread that owns the element. */
   | {
       readonly kind: 'fold'
@@ -29,6 +49,29 @@ export type Expr =
       readonly length: Expr
       readonly index: string
       readonly value: Expr
+      readonly span?: SourceSpan
     }
 
 export type ExprOf<K extends Expr['kind']> = Extract<Expr, { kind: K }>
+
+/** The expression with the place that it was written at, unless it has one: what names share has that of its first. */
+export function writtenAt(expr: Expr, span: () => SourceSpan): Expr {
+  switch (expr.kind) {
+    case 'element':
+    case 'load':
+    case 'call':
+    case 'fold':
+      return expr.span === undefined ? { ...expr, span: span() } : expr
+    default:
+      return expr
+  }
+}
+
+/** Where a node was written, of those that say so. */
+export const spanOf = (expr: Expr): SourceSpan | undefined => ('span' in expr ? expr.span : undefined)
+
+/** What takes a node's place, written where that was. */
+export function inPlaceOf(before: Expr, made: Expr): Expr {
+  const span = spanOf(before)
+  return span === undefined ? made : writtenAt(made, () => span)
+}

@@ -49,6 +49,13 @@ const quotient = (symbol: string, evaluate: Intrinsic['evaluate'], cudaSymbol: s
   cuda: ([a = '', b = '']) => (/^[1-9][0-9]*$/.test(b) ? `(${a} ${cudaSymbol} ${b})` : `${checked}(${a}, ${b})`),
 })
 
+/** Arithmetic of signed integers must not overflow in C++; that of unsigned ones wraps. */
+const unsigned = (symbol: string, evaluate: Intrinsic['evaluate']): Intrinsic => ({
+  signatures: [i2],
+  evaluate,
+  cuda: ([a, b]) => `static_cast<int>(static_cast<unsigned>(${a}) ${symbol} static_cast<unsigned>(${b}))`,
+})
+
 const call = (
   signatures: readonly Signature[],
   evaluate: Intrinsic['evaluate'],
@@ -69,8 +76,18 @@ export const intrinsics = {
   mod: quotient('%', (a: number, b: number) => a % b, '%', 'heddle::remainder'),
   bitAnd: infix('&', [i2], (a: number, b: number) => a & b),
   bitOr: infix('|', [i2], (a: number, b: number) => a | b),
+  bitXor: infix('^', [i2], (a: number, b: number) => a ^ b),
   shiftLeft: infix('<<', [i2], (a: number, b: number) => a << b),
   shiftRight: infix('>>', [i2], (a: number, b: number) => a >> b),
+  /** Sums, products and shifts of 32 bits without a sign, modulo 2 ** 32: what hashes are made of. A result is the i32 of these bits. */
+  wrappingAdd: unsigned('+', (a: number, b: number) => (a + b) | 0),
+  wrappingMul: unsigned('*', (a: number, b: number) => Math.imul(a, b)),
+  /** Zeros come in from the left. By 0 to 31 places. */
+  shiftRightUnsigned: {
+    signatures: [i2],
+    evaluate: (a: number, b: number) => (a >>> b) | 0,
+    cuda: ([a, b]) => `static_cast<int>(static_cast<unsigned>(${a}) >> ${b})`,
+  },
   lt: infix('<', [compareI, compareF], (a: number, b: number) => a < b),
   le: infix('<=', [compareI, compareF], (a: number, b: number) => a <= b),
   gt: infix('>', [compareI, compareF], (a: number, b: number) => a > b),

@@ -6,15 +6,10 @@ import type { Stmt } from './constructs/index.js'
 import type { DType } from './dtype.js'
 import type { Facts } from './facts/facts.js'
 import type { Layout } from './layout.js'
+import type { SourceSpan } from './span.js'
 
 export type { Stmt, StmtOf } from './constructs/index.js'
-
-/** Where something was written, for diagnostics and comments in generated text. Paths are relative to the project, with `/`. */
-export interface SourceSpan {
-  readonly file: string
-  readonly line: number
-  readonly column: number
-}
+export type { SourceSpan } from './span.js'
 
 /** A storage type: fixed, or one of the op's type parameters. */
 export type DTypeRef = DType | { readonly param: string }

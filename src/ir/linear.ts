@@ -4,7 +4,7 @@
  */
 import { call, i32 } from './build.js'
 import type { Expr } from './expr.js'
-import { printExpr } from './print.js'
+import { plainExpr } from './print.js'
 import { freeNames } from './walk.js'
 
 /** The sum of `factor` times each term, and a constant. A term is no sum itself. */
@@ -27,7 +27,7 @@ export function addLinear(a: Linear, b: Linear, factor = 1): Linear {
 }
 
 /** What a term is called in a linear form. */
-export const termKey = (expr: Expr): string => `${expr.kind} ${printExpr(expr)}`
+export const termKey = (expr: Expr): string => `${expr.kind} ${plainExpr(expr)}`
 
 const zero: Linear = { terms: new Map(), constant: 0 }
 

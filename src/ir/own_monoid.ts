@@ -87,7 +87,7 @@ function drawn(values: readonly Expr[], index: string, at: number, random: () =>
   const env = emptyEnv({})
   const known = new Map<string, Expr>()
   const leaf = (expr: Expr): Expr => {
-    const key = JSON.stringify(expr)
+    const key = JSON.stringify(expr, (name, value: unknown) => (name === 'span' ? undefined : value))
     const made = known.get(key) ?? constant(expr.type, sample(expr.type, random))
     known.set(key, made)
     return made

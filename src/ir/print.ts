@@ -8,12 +8,14 @@ import type { Expr, ExprOf } from './expr.js'
 import { intrinsic } from './intrinsics.js'
 import type { DTypeRef, Kernel, Stmt, TensorParam } from './kernel.js'
 import type { Layout } from './layout.js'
+import { mark } from './trace.js'
 
 /** Binding strength of operators, as in TypeScript; a missing row is a call or an atom. */
 const strength: Readonly<Record<string, number>> = {
   '||': 2,
   '&&': 3,
   '|': 4,
+  '^': 4.5,
   '&': 5,
   '===': 6,
   '!==': 6,
@@ -76,8 +78,11 @@ function print(expr: Expr, outer: number): string {
   }
 }
 
+/** An expression as text that is a key, whatever is traced. */
+export const plainExpr = (expr: Expr): string => print(expr, 0)
+
 /** `(v[c] - mean) * rsqrt(variance + eps)`. */
-export const printExpr = (expr: Expr): string => print(expr, 0)
+export const printExpr = (expr: Expr): string => print(expr, 0) + mark(expr)
 
 const operand = (expr: Expr): string => print(expr, 8)
 

@@ -3,9 +3,10 @@
  * element is the same node wherever it is used. Rewriting keeps that sharing, so it costs one visit a node.
  */
 import { constructOf } from './constructs/index.js'
-import type { Expr } from './expr.js'
+import { type Expr, spanOf } from './expr.js'
 import type { Kernel, Stmt } from './kernel.js'
 import { mapOperands, operands } from './map_operands.js'
+import { placeOfSpan } from './span.js'
 
 export { mapOperands, operands } from './map_operands.js'
 
@@ -49,6 +50,24 @@ export function visit(expr: Expr, see: (expr: Expr) => void): void {
     waiting.push(...[...operands(node)].reverse())
   }
 }
+
+/** The lines that an expression was written in, each once, the outermost first. */
+export function placesOf(expr: Expr): readonly string[] {
+  const places = new Set<string>()
+  visit(expr, (node) => {
+    const span = spanOf(node)
+    if (span !== undefined) places.add(placeOfSpan(span))
+  })
+  return [...places]
+}
+
+/** The expression as data that says nothing of where it was written. */
+export const withoutSpans = (expr: Expr): Expr =>
+  rewrite(expr, (node) => {
+    if (spanOf(node) === undefined) return node
+    const { span: _, ...rest } = { span: undefined, ...node }
+    return rest
+  })
 
 /** Names of the indices, locals and rows an expression reads and does not bind itself. Names are unique, so what is bound is bound everywhere. */
 export function freeNames(expr: Expr): ReadonlySet<string> {

@@ -2,7 +2,7 @@
  * Declaring a model layer as a graph of ops and matmuls. The build function runs once, with symbolic tensors; what it
  * returns names the nodes (by the keys of `nodes`), so plans can refer to them with checked names.
  */
-import { concerning, HeddleError, inTurn, together, usageError, type Written } from '../errors.js'
+import { concerning, inTurn, together, usageError, type Written } from '../errors.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import { inherited, isInherited } from '../ir/own.js'
 import { declaring, isCollected } from './collected.js'
@@ -86,7 +86,7 @@ export function graph<
       name,
       nodes: [],
       inputs: [],
-      signature: { inputs: config.inputs, weights: [], attrs: [], outputs: [] },
+      signature: { inputs: config?.inputs ?? ({} as I), weights: [], attrs: [], outputs: [] },
       graph: { name, values: [], nodes: [], inputs: {}, weights: {}, outputs: {}, attrs: [] },
     }),
   )
@@ -100,6 +100,9 @@ function declared<
   const A extends string,
   const D extends string,
 >(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
+  expectRecords(name, { config })
+  expectRecords(name, { inputs: config.inputs, weights: config.weights })
+  if (typeof config.build !== 'function') throw noPart(name, 'build', 'build: (g, inputs, weights) => ({ nodes, outputs })')
   const attrNames: readonly A[] = config.attrs ?? []
   checkNames(name, [name, ...Object.keys(config.inputs), ...Object.keys(config.weights), ...attrNames])
   const unknowns = new Unknowns(isCollected())
@@ -123,15 +126,20 @@ function declared<
   const weights = declareAll(config.weights)
   const attrs = Object.fromEntries(attrNames.map((attr) => [attr, { attr }])) as unknown as { readonly [K in A]: AttrValue }
   const typical = config.typical as Readonly<Record<string, number>> | undefined
-  const built = collected(unknowns, () => config.build(builder, inputs, weights, attrs))
+  const built = unknowns.ending(() => {
+    const returned = config.build(builder, inputs, weights, attrs)
+    expectRecords(name, { 'result of build': returned })
+    expectRecords(name, { nodes: returned.nodes, outputs: returned.outputs })
+    return returned
+  })
   const made = unknowns.refused.length === 0
   // Dimensions of what is unknown are unknown too.
   if (made) checkDims(name, builder.values, config.dims, typical)
   unknowns.name(built.nodes)
-  collected(unknowns, () => checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)]))
+  unknowns.ending(() => checkNames(name, [...Object.keys(built.nodes), ...Object.keys(built.outputs)]))
   const known = (handles: Readonly<Record<string, GraphTensor>>): Record<string, GraphTensor> =>
     Object.fromEntries(Object.entries(handles).filter(([, handle]) => !unknowns.has(handle)))
-  const nodes = collected(unknowns, () => nameNodes(name, builder, ids(known(built.nodes))))
+  const nodes = unknowns.ending(() => nameNodes(name, builder, ids(known(built.nodes))))
   if (!made) throw together(unknowns.refused)
   return {
     name,
@@ -162,16 +170,13 @@ function declared<
   }
 }
 
-/** What an action makes. What it ends in stands behind what was refused before; where something was, any other error follows from that. */
-function collected<T>({ refused }: Unknowns, action: () => T): T {
-  try {
-    return action()
-  } catch (error) {
-    if (refused.length === 0) throw error
-    const more = error instanceof HeddleError ? (error.all.length > 0 ? error.all : [error]) : []
-    throw together([...refused, ...more])
-  }
+/** What types demand is held here too, for authors in untyped JavaScript. @throws usage `graph.config` for the first part that is no object */
+function expectRecords(name: string, parts: Readonly<Record<string, unknown>>): void {
+  const absent = Object.entries(parts).find(([, part]) => typeof part !== 'object' || part === null)
+  if (absent !== undefined) throw noPart(name, absent[0], `state it by name, if need be as an empty object: ${absent[0]}: {}`)
 }
+
+const noPart = (name: string, part: string, hint: string) => usageError('graph.config', `graph ${name} has no ${part}`, { hint })
 
 /** @throws usage `graph.dims`, `graph.typical` for what is no dimension of the graph, and for an extent that is none */
 function checkDims(

@@ -109,15 +109,13 @@ export class GraphBuilder {
       // What is given under a wrong name is missing under the right one.
       ...(missing.length > 0 ? [] : others(op.name, 'input', given, op.inputs)),
       ...others(op.name, 'attribute', attrs, op.attrs),
-      // The first shape that does not fit: others would follow from it.
-      () => {
-        for (const [name, decl] of wanted) {
-          const handle = given[name]
-          if (handle === undefined || this.#unknowns.has(handle)) continue
-          ids[name] = handle.value
-          concerning({ path: [name] }, () => bindInput(op.name, name, decl, this.at(handle), dims, types))
-        }
-      },
+      // Each shape against what those before it have fixed.
+      ...wanted.map(([name, decl]) => () => {
+        const handle = given[name]
+        if (handle === undefined || this.#unknowns.has(handle)) return
+        ids[name] = handle.value
+        concerning({ path: [name] }, () => bindInput(op.name, name, decl, this.at(handle), dims, types))
+      }),
     ])
     this.ops.set(op.name, op as unknown as Op)
     if (Object.values(given).some(this.#unknowns.has)) return undefined

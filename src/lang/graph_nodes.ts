@@ -1,5 +1,5 @@
 /** What a node of a graph makes of the shapes and types of its operands, and what of them does not fit. The graph's builder asks it for each node. */
-import { usageError } from '../errors.js'
+import { inTurn, usageError } from '../errors.js'
 import { dtypeInfo, isDType, isFloat8 } from '../ir/dtype.js'
 import type { GraphValue } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
@@ -104,21 +104,30 @@ export function bindInput(
       hint: 'use view() to give it another shape',
     })
   }
-  wanted.forEach((dim, i) => {
-    const extent = actual.shape[i]
-    if (extent === undefined) return
-    const bound = own(dims, dim)
-    if (bound !== undefined && !sameExtent(bound, extent)) {
-      throw usageError(
-        'graph.shape',
-        `${op}: dimension ${dim} of ${name} is ${printShape([extent])}, but ${printShape([bound])} elsewhere`,
-      )
-    }
-    dims[dim] = extent
-  })
-  const layout = decl.layout?.name ?? 'row'
-  if (layout !== actual.layout)
-    throw usageError('graph.layout', `${op}: ${name} must be in layout ${layout}, the value given is in ${actual.layout}`)
+  inTurn([
+    ...wanted.map((dim, i) => () => {
+      const extent = actual.shape[i]
+      if (extent === undefined) return
+      const bound = own(dims, dim)
+      if (bound !== undefined && !sameExtent(bound, extent)) {
+        throw usageError(
+          'graph.shape',
+          `${op}: dimension ${dim} of ${name} is ${printShape([extent])}, but ${printShape([bound])} elsewhere`,
+        )
+      }
+      dims[dim] = extent
+    }),
+    () => {
+      const layout = decl.layout?.name ?? 'row'
+      if (layout !== actual.layout)
+        throw usageError('graph.layout', `${op}: ${name} must be in layout ${layout}, the value given is in ${actual.layout}`)
+    },
+    () => bindType(op, name, decl, actual, types),
+  ])
+}
+
+/** Learns what a type parameter is, or holds a storage type against what it must be. */
+function bindType(op: string, name: string, decl: TensorDecl, actual: GraphValue, types: Record<string, DTypeRef>): void {
   const ref = dtypeRef(decl.type)
   if (typeof ref === 'string') {
     if (ref !== actual.dtype)

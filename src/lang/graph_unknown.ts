@@ -1,8 +1,8 @@
 /**
- * Values that nothing is known of, since what should have made them was refused. Where somebody collects refusals, a build function goes on with
+ * Values of graphs and programs that nothing is known of, since what should have made them was refused. Where refusals are collected, a build function goes on with
  * them, so that it is told of every wrong node in one go; what is made of such a value is unknown as well, and nothing is said of it.
  */
-import { HeddleError } from '../errors.js'
+import { HeddleError, together } from '../errors.js'
 import type { ValueId } from '../ir/graph.js'
 
 /** A value inside a graph under construction. */
@@ -47,6 +47,17 @@ export class Unknowns {
       const found = error.all.length > 0 ? error.all : [error]
       this.#refused.push(...found)
       return otherwise(found)
+    }
+  }
+
+  /** What an action makes. What it ends in stands behind what was refused before; where something was, any other error follows from that. */
+  ending<T>(action: () => T): T {
+    try {
+      return action()
+    } catch (error) {
+      if (this.#refused.length === 0) throw error
+      const more = error instanceof HeddleError ? (error.all.length > 0 ? error.all : [error]) : []
+      throw together([...this.#refused, ...more])
     }
   }
 

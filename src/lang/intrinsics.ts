@@ -58,6 +58,13 @@ export const idiv = scalar<'idiv', Binary>('idiv')
 export const toInt = scalar<'toInt', Unary>('toInt')
 export const toFloat = scalar<'toFloat', Unary>('toFloat')
 /**
+ * Sums and products modulo 2 ** 32, and a shift that brings in zeros: what hashes and generators of random numbers are made of. Integers of a
+ * body have 32 bits with a sign; these take and give the bits. Of 0x80000000 and more, literals are the integers of their bits.
+ */
+export const wrappingAdd = scalar<'wrappingAdd', Binary>('wrappingAdd')
+export const wrappingMul = scalar<'wrappingMul', Binary>('wrappingMul')
+export const shiftRightUnsigned = scalar<'shiftRightUnsigned', Binary>('shiftRightUnsigned')
+/**
  * A random number strictly between 0 and 1, the same whenever and wherever it is drawn: `uniform(seedLow, seedHigh, counter)` takes two
  * integers of seed and the number of the draw, and steps Philox 4x32-10.
  */

@@ -2,7 +2,7 @@
  * Declaring a program: a whole model as graphs applied to values, with layers that repeat, weights, states that outlive a run, and the
  * sizes it usually has. It says what is computed; how values are held (without padding, as int8, in a layout) is the plan's.
  */
-import { concerning, usageError, type Written } from '../errors.js'
+import { inTurn, usageError, type Written } from '../errors.js'
 import { isInherited } from '../ir/own.js'
 import type { Program } from '../ir/program.js'
 import type { GraphDecl } from './graph.js'
@@ -50,7 +50,7 @@ export interface ProgramDecl<I extends Tensors = Tensors, C = unknown, O extends
 
 /**
  * Declares a program. `build` runs with symbolic values, once for each configuration asked for.
- * @throws usage `program.name`, `program.dims`; what `build` does wrong is thrown when it runs
+ * @throws usage `program.name`, `program.dims`; what `build` does wrong is thrown when it has run, all of it
  */
 export function program<
   const I extends Tensors,
@@ -61,32 +61,29 @@ export function program<
   name: string,
   { dims, config, inputs, states, build }: ProgramConfig<I, C, R, S>,
 ): ProgramDecl<I, C, NamesOf<R>, keyof S & string> {
-  const wrong = [name, ...Object.keys(inputs), ...Object.keys(dims)].find(isInherited)
-  if (wrong !== undefined) throw usageError('program.name', `${name}: "${wrong}" cannot be a name`, { hint: 'choose another' })
-  for (const [dim, size] of Object.entries(dims)) {
-    if (!Number.isInteger(size) || size < 1) throw usageError('program.dims', `${name}: dimension ${dim} cannot be ${size}`)
-  }
+  inTurn([
+    ...[name, ...Object.keys(inputs), ...Object.keys(dims)].filter(isInherited).map((wrong) => () => {
+      throw usageError('program.name', `${name}: "${wrong}" cannot be a name`, { hint: 'choose another' })
+    }),
+    ...Object.entries(dims).map(([dim, size]) => () => {
+      if (!Number.isInteger(size) || size < 1) throw usageError('program.dims', `${name}: dimension ${dim} cannot be ${size}`)
+    }),
+  ])
   const written = writtenAt(program)
-  // What `build` does wrong has its own line.
-  const here = <T>(action: () => T): T => concerning({ written }, action)
   const built = (changes: Partial<C> | undefined) => {
-    const builder = new ProgramBuilder(name, dims)
-    const handles = here(() =>
-      Object.fromEntries(Object.entries(inputs).map(([input, decl]) => [input, builder.input(input, decl)])),
-    )
-    const kept = here(() =>
-      Object.fromEntries(
-        Object.entries<StateDecl>(states ?? {}).map(([state, decl]) => [state, builder.state(state, decl, decl)]),
+    const builder = new ProgramBuilder(name, dims, written)
+    const handles = builder.inputs(inputs)
+    const kept = builder.states((states ?? {}) satisfies Readonly<Record<string, StateDecl>>)
+    const outputs = builder.run(() =>
+      build(
+        builder as unknown as Programming,
+        handles as unknown as { readonly [K in keyof I]: Declared<I[K]> },
+        { ...config, ...changes } as C,
+        kept as unknown as { readonly [K in keyof S]: Declared<S[K]> },
       ),
     )
-    const outputs = build(
-      builder as unknown as Programming,
-      handles as unknown as { readonly [K in keyof I]: Declared<I[K]> },
-      { ...config, ...changes } as C,
-      kept as unknown as { readonly [K in keyof S]: Declared<S[K]> },
-    )
     const results = Object.entries(outputs).flatMap(([output, value]) => (value === undefined ? [] : [[output, value] as const]))
-    return { built: here(() => builder.finish(Object.fromEntries(results))), graphs: builder.graphs }
+    return { built: builder.finish(Object.fromEntries(results)), graphs: builder.graphs }
   }
   return {
     name,

@@ -1,18 +1,24 @@
-/** Builds a program: what `Programming` in program.ts promises, over names and shapes that are checked as each call is made. */
-import { usageError } from '../errors.js'
+/**
+ * Builds a program: what `Programming` in program.ts promises, over names and shapes that are checked as each call is made. What is refused
+ * leaves values that nothing is known of, and the build goes on: its author is told of all that is wrong at once.
+ */
+import { concerning, together, usageError, type Written } from '../errors.js'
 import { isDType } from '../ir/dtype.js'
 import type { GraphValue } from '../ir/graph.js'
 import { isInherited, own } from '../ir/own.js'
 import type { Program, ProgramNode, ProgramStateDecl, ProgramValue, RaggedAxis } from '../ir/program.js'
-import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
+import { multiplyExtents, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
 import type { GraphDecl } from './graph.js'
-import { describe, missing, refuseOthers, sameCarried, valueAt } from './program_checks.js'
+import { Unknowns } from './graph_unknown.js'
+import { argumentsOf } from './program_arguments.js'
+import { describe, missing, valueAt } from './program_checks.js'
 import { withoutViewsOfInputs } from './program_inputs.js'
-import { matchGraph, printType, substituteShape, substituteType } from './program_match.js'
+import { matchGraph, substituteShape, substituteType } from './program_match.js'
+import { type RaggedOptions, raggedAxis, rowsShape } from './program_ragged.js'
 import { Regions } from './program_regions.js'
 import type { ApplyOptions, Layer, ProgramResult, ProgramTensor, ProgramWeights } from './program_types.js'
-import { isWeights, WeightNames } from './program_weights.js'
-import type { TensorDecl } from './types.js'
+import { WeightNames } from './program_weights.js'
+import type { StateDecl, TensorDecl } from './types.js'
 import { writtenAt } from './written.js'
 
 type Handles = Readonly<Record<string, ProgramTensor>>
@@ -30,11 +36,15 @@ export class ProgramBuilder {
   readonly #ragged: RaggedAxis[] = []
   readonly #regions: Regions
   readonly #graphs = new Map<string, GraphDecl>()
+  readonly #unknowns = new Unknowns(true)
+  /** Where the program is declared. */
+  readonly #written: Written
 
-  constructor(name: string, dims: Readonly<Record<string, number>>) {
+  constructor(name: string, dims: Readonly<Record<string, number>>, written: Written = {}) {
     this.#name = name
+    this.#written = written
     this.#dims = dims
-    this.#regions = new Regions(name)
+    this.#regions = new Regions(name, this.#unknowns, this.#values)
   }
 
   /** The graphs that were applied, each once. */
@@ -42,10 +52,34 @@ export class ProgramBuilder {
     return [...this.#graphs.values()]
   }
 
-  input(name: string, decl: TensorDecl): ProgramResult {
-    const handle = this.#declare(name, decl)
-    this.#inputs[name] = handle.value
-    return handle
+  /** The inputs that the program declares. */
+  inputs(decls: Readonly<Record<string, TensorDecl>>): Readonly<Record<string, ProgramResult>> {
+    return this.#eachDeclared(decls, (name, decl) => {
+      const handle = this.#declare(name, decl)
+      this.#inputs[name] = handle.value
+      return handle
+    })
+  }
+
+  /** The states that the program declares. */
+  states(decls: Readonly<Record<string, StateDecl>>): Readonly<Record<string, ProgramResult>> {
+    return this.#eachDeclared(decls, (name, decl) => this.#state(name, decl, decl))
+  }
+
+  #eachDeclared<D>(decls: Readonly<Record<string, D>>, declare: (name: string, decl: D) => ProgramResult) {
+    const made = ([name, decl]: [string, D]): [string, ProgramResult] => [
+      name,
+      this.#refusable(() => concerning({ written: this.#written }, () => declare(name, decl))),
+    ]
+    return Object.fromEntries(Object.entries(decls).map(made))
+  }
+
+  /** What a call gives; unknown where it is refused. */
+  readonly #refusable = (action: () => ProgramResult): ProgramResult => this.#unknowns.attempt(action, this.#unknowns.make)
+
+  /** What the author's function returns. @throws what it ends in, behind what was refused before */
+  run<T>(build: () => T): T {
+    return this.#unknowns.ending(build)
   }
 
   apply(
@@ -53,16 +87,30 @@ export class ProgramBuilder {
     inputs: Handles,
     weights: ProgramWeights | Readonly<Record<string, string>> = {},
     attrs: Readonly<Record<string, number>> = {},
-    { label, dims = {} }: ApplyOptions = {},
+    options: ApplyOptions = {},
   ): Readonly<Record<string, ProgramResult>> {
     const { graph } = decl
     this.#graphs.set(graph.name, decl)
+    return this.#unknowns.attempt(
+      () => this.#applied(decl, inputs, weights, attrs, options),
+      (because) => Object.fromEntries(Object.keys(graph.outputs).map((name) => [name, this.#unknowns.make(because)])),
+    )
+  }
+
+  #applied(
+    decl: GraphDecl,
+    inputs: Handles,
+    weights: ProgramWeights | Readonly<Record<string, string>>,
+    attrs: Readonly<Record<string, number>>,
+    { label, dims = {} }: ApplyOptions,
+  ): Readonly<Record<string, ProgramResult>> {
+    const { graph } = decl
     const where = this.#regions.label(label, graph.name)
     const at = `${this.#name}: ${where}`
-    const given = Object.fromEntries(
-      decl.inputs.map((name) => [name, this.#at(own(inputs, name) ?? missing(at, 'input', name), `${at}: input ${name}`)]),
+    const { given, numbers } = argumentsOf(at, decl, { inputs, weights, attrs }, (handle, about) =>
+      this.#unknowns.has(handle) ? undefined : this.#at(handle, about),
     )
-    refuseOthers(at, 'input', Object.keys(inputs), decl.inputs)
+    if (given === undefined) return Object.fromEntries(Object.keys(graph.outputs).map((name) => [name, this.#unknowns.make()]))
     const matched = matchGraph(at, graph, given, dims)
     this.#expectDims(at, Object.values(matched.dims))
     const form = ({ dtype, shape, layout }: GraphValue): GraphValue => ({
@@ -75,13 +123,6 @@ export class ProgramBuilder {
       name,
       this.#weights.take(at, graph.name, name, weights, graphValue(id)),
     ])
-    if (!isWeights(weights)) refuseOthers(at, 'weight', Object.keys(weights), Object.keys(graph.weights))
-    const numbers = graph.attrs.map((name): [string, number] => {
-      const value = own(attrs, name) ?? missing(at, 'attribute', name)
-      if (!Number.isFinite(value)) throw usageError('program.attr', `${at}: attribute ${name} is ${value}`)
-      return [name, value]
-    })
-    refuseOthers(at, 'attribute', Object.keys(attrs), graph.attrs)
     const outputs = Object.entries(graph.outputs).map(([name, id]): [string, ProgramResult] => [
       name,
       this.#push({ ...graphValue(id), name: `${where}.${name}` }),
@@ -93,7 +134,7 @@ export class ProgramBuilder {
       inputs: Object.fromEntries(decl.inputs.map((name) => [name, own(inputs, name)?.value ?? -1])),
       weights: Object.fromEntries(names),
       outputs: Object.fromEntries(outputs.map(([name, { value }]) => [name, value])),
-      attrs: Object.fromEntries(numbers),
+      attrs: numbers,
       ...matched,
       within: this.#regions.within,
       written: writtenAt(this.apply),
@@ -107,9 +148,8 @@ export class ProgramBuilder {
     carried: ProgramTensor | Handles,
     build: (carried: ProgramTensor | Handles, layer: Layer) => ProgramTensor | Handles,
   ): ProgramTensor | Handles {
-    const at = `${this.#name}: ${name}`
-    return this.#regions.again({ name, own: true }, count, carried, (now, index) =>
-      sameCarried(at, now, build(now, { index, weights: weightsBelow(this.#regions.weights()) }), this.#values),
+    return this.#regions.carry({ name, own: true }, count, carried, (now, index) =>
+      build(now, { index, weights: weightsBelow(this.#regions.weights()) }),
     )
   }
 
@@ -119,13 +159,14 @@ export class ProgramBuilder {
     carried: ProgramTensor | Handles,
     build: (carried: ProgramTensor | Handles, index: number) => ProgramTensor | Handles,
   ): ProgramTensor | Handles {
-    const at = `${this.#name}: ${name}`
-    return this.#regions.again({ name, own: false }, count, carried, (now, index) =>
-      sameCarried(at, now, build(now, index), this.#values),
-    )
+    return this.#regions.carry({ name, own: false }, count, carried, build)
   }
 
   view(handle: ProgramTensor, dims: string): ProgramResult {
+    return this.#refusable(() => (this.#unknowns.has(handle) ? this.#unknowns.make() : this.#viewed(handle, dims)))
+  }
+
+  #viewed(handle: ProgramTensor, dims: string): ProgramResult {
     const from = this.#at(handle, `${this.#name}: view`)
     const shape = parseShape(dims)
     const at = `${this.#name}: ${from.name}`
@@ -144,13 +185,27 @@ export class ProgramBuilder {
     return weightsBelow(this.#regions.weights(prefix))
   }
 
-  state(name: string, decl: TensorDecl, { cleared = false }: { readonly cleared?: boolean } = {}): ProgramResult {
+  state(name: string, decl: TensorDecl, options: { readonly cleared?: boolean } = {}): ProgramResult {
+    return this.#refusable(() => this.#state(name, decl, options))
+  }
+
+  #state(name: string, decl: TensorDecl, { cleared = false }: { readonly cleared?: boolean }): ProgramResult {
     const handle = this.#declare(name, decl)
     this.#states[name] = { value: handle.value, next: undefined, cleared }
     return handle
   }
 
   next(state: ProgramTensor, value: ProgramTensor): void {
+    const isKnown = ![state, value].some(this.#unknowns.has)
+    this.#unknowns.attempt(
+      () => {
+        if (isKnown) this.#followed(state, value)
+      },
+      () => undefined,
+    )
+  }
+
+  #followed(state: ProgramTensor, value: ProgramTensor): void {
     const before = this.#at(state, `${this.#name}: next`)
     const decl = own(this.#states, before.name)
     const at = `${this.#name}: ${before.name}`
@@ -162,48 +217,40 @@ export class ProgramBuilder {
     this.#states[before.name] = { ...decl, next: value.value }
   }
 
-  ragged({
-    batch,
-    seq,
-    lengths,
-    tokens = 'tokens',
-  }: {
-    readonly batch: string
-    readonly seq: string
-    readonly lengths: ProgramTensor
-    readonly tokens?: string
-  }): (value: ProgramTensor) => ProgramResult {
-    const axis = { batch: parseExtent(batch), seq: parseExtent(seq), tokens, lengths: lengths.value }
-    const rows = multiplyExtents([axis.batch, axis.seq])
-    const { name, dtype, shape } = this.#at(lengths, `${this.#name}: ragged`)
-    if (dtype !== 'i32' || printShape(shape) !== printShape([axis.batch]))
-      throw usageError(
-        'program.ragged',
-        `${this.#name}: lengths are i32 "${batch}", ${name} is ${printType(dtype)} "${printShape(shape)}"`,
-      )
-    this.#ragged.push(axis)
-    return (value) => {
-      const { shape, name } = this.#at(value, `${this.#name}: ragged`)
-      const [first, second, ...rest] = shape
-      if (first !== undefined && sameExtent(first, rows)) return { value: value.value }
-      if (first === undefined || second === undefined || !sameExtent(multiplyExtents([first, second]), rows))
-        throw usageError(
-          'program.ragged',
-          `${this.#name}: ${name} is "${printShape(shape)}", which does not begin with ${batch} ${seq}`,
-        )
-      return this.view(value, printShape([rows, ...rest]))
-    }
+  ragged(options: RaggedOptions): (value: ProgramTensor) => ProgramResult {
+    const { lengths } = options
+    this.#unknowns.attempt(
+      () => {
+        if (this.#unknowns.has(lengths)) return
+        this.#ragged.push(raggedAxis(this.#name, options, this.#at(lengths, `${this.#name}: ragged`)))
+      },
+      () => undefined,
+    )
+    return (value) =>
+      this.#refusable(() => {
+        if (this.#unknowns.has(value)) return this.#unknowns.make()
+        const rows = rowsShape(this.#name, options, this.#at(value, `${this.#name}: ragged`))
+        return rows === undefined ? { value: value.value } : this.#viewed(value, rows)
+      })
   }
 
+  /** The whole program. @throws what is wrong with it and with all that was declared in it */
   finish(outputs: Handles): Program {
     const named = Object.entries(outputs).map(([name, handle]): [string, number] => {
-      if (isInherited(name) || Object.hasOwn(this.#inputs, name) || Object.hasOwn(this.#states, name))
-        throw usageError('program.name', `${this.#name}: output ${name} is called like an input or a state`, {
-          hint: 'choose another name',
-        })
-      this.#at(handle, `${this.#name}: output ${name}`)
+      const check = (): void => {
+        if (isInherited(name) || Object.hasOwn(this.#inputs, name) || Object.hasOwn(this.#states, name))
+          throw usageError('program.name', `${this.#name}: output ${name} is called like an input or a state`, {
+            hint: 'choose another name',
+          })
+        if (!this.#unknowns.has(handle)) this.#at(handle, `${this.#name}: output ${name}`)
+      }
+      this.#unknowns.attempt(
+        () => concerning({ written: this.#written }, check),
+        () => undefined,
+      )
       return [name, handle.value]
     })
+    if (this.#unknowns.refused.length > 0) throw together(this.#unknowns.refused)
     return withoutViewsOfInputs({
       name: this.#name,
       dims: this.#dims,

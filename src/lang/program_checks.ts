@@ -1,5 +1,5 @@
 /** Refusals that all of building a program shares. */
-import { usageError } from '../errors.js'
+import { inTurn, usageError } from '../errors.js'
 import type { GraphValue } from '../ir/graph.js'
 import { own } from '../ir/own.js'
 import type { ProgramValue } from '../ir/program.js'
@@ -15,12 +15,24 @@ export function missing(at: string, what: string, name: string): never {
   throw usageError('program.missing', `${at}: ${what} ${name} is missing`)
 }
 
+/** Refuses each name that is not allowed, all of them at once. @throws usage `program.unknown` */
 export function refuseOthers(at: string, what: string, given: readonly string[], allowed: readonly string[]): void {
-  const other = given.find((name) => !allowed.includes(name))
-  if (other === undefined) return
-  throw usageError('program.unknown', `${at}: there is no ${what} ${other}`, {
-    hint: `there are ${allowed.join(', ') || 'none'}`,
-  })
+  inTurn(
+    given
+      .filter((name) => !allowed.includes(name))
+      .map((other) => () => {
+        throw usageError('program.unknown', `${at}: there is no ${what} ${other}`, {
+          hint: `there are ${allowed.join(', ') || 'none'}`,
+        })
+      }),
+  )
+}
+
+/** What is made of each name, by its name. @throws what was refused of any, all of it */
+export function eachOf<T>(names: readonly string[], make: (name: string) => T): Readonly<Record<string, T>> {
+  const made: [string, T][] = []
+  inTurn(names.map((name) => () => void made.push([name, make(name)])))
+  return Object.fromEntries(made)
 }
 
 /** @throws usage `program.value` for what is no value of the program */
@@ -33,17 +45,25 @@ export function valueAt(values: readonly ProgramValue[], handle: ProgramTensor, 
 type Handles = Readonly<Record<string, ProgramTensor>>
 type Carried = ProgramTensor | Handles
 
-const isTensor = (carried: Carried): carried is ProgramTensor => typeof carried.value === 'number'
+/** Whether one value is carried, and not several by their names. */
+export const isTensor = (carried: Carried): carried is ProgramTensor => typeof carried.value === 'number'
 
 /** Carried values keep their names and forms from layer to layer. @throws usage `program.repeat`, `program.missing` */
-export function sameCarried(at: string, before: Carried, after: Carried, values: readonly ProgramValue[]): Carried {
+export function sameCarried(
+  at: string,
+  before: Carried,
+  after: Carried,
+  values: readonly ProgramValue[],
+  isUnknown: (handle: ProgramTensor) => boolean,
+): Carried {
   const list = (carried: Carried): Handles => (isTensor(carried) ? { result: carried } : carried)
   refuseOthers(at, 'carried value', Object.keys(list(after)), Object.keys(list(before)))
-  for (const [name, handle] of Object.entries(list(before))) {
-    const was = valueAt(values, handle, at)
-    const is = valueAt(values, own(list(after), name) ?? missing(at, 'carried value', name), `${at}: ${name}`)
+  eachOf(Object.keys(list(before)), (name) => {
+    const [first, next] = [before, after].map((carried) => own(list(carried), name) ?? missing(at, 'carried value', name))
+    if (first === undefined || next === undefined || isUnknown(first) || isUnknown(next)) return
+    const [was, is] = [valueAt(values, first, at), valueAt(values, next, `${at}: ${name}`)]
     if (describe(was) !== describe(is))
       throw usageError('program.repeat', `${at}: ${was.name} is ${describe(was)}, and ${is.name} behind it is ${describe(is)}`)
-  }
+  })
   return after
 }

@@ -3,7 +3,7 @@
  * what the given value has there; one that is a factor of an axis follows from the others; what no input says has the program's
  * dimension of the same name. Whatever was found is then held against every axis.
  */
-import { usageError } from '../errors.js'
+import { inTurn, usageError } from '../errors.js'
 import type { Graph, GraphValue } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { type Extent, parseExtent, printShape, type Shape, sumExtents, termsOf } from '../ir/shape.js'
@@ -19,7 +19,7 @@ export interface Given extends GraphValue {
   readonly name: string
 }
 
-/** @param where the application, in messages @param dims what the author says @throws usage `program.shape`, `program.dtype`, `program.layout` naming value and input */
+/** @param where the application, in messages @param dims what the author says @throws usage `program.shape`, `program.dtype`, `program.layout` naming value and input, for all that do not fit */
 export function matchGraph(
   where: string,
   graph: Graph,
@@ -30,9 +30,7 @@ export function matchGraph(
     const [wanted, value] = [graph.values[id], given[input]]
     return wanted === undefined || value === undefined ? [] : [{ input, wanted, value }]
   })
-  for (const { input, wanted, value } of pairs) {
-    if (wanted.shape.length !== value.shape.length) throw differs(where, input, wanted, value)
-  }
+  const ofOtherRank = pairs.filter(({ wanted, value }) => wanted.shape.length !== value.shape.length)
   const known = new Map<string, Extent>(Object.entries(dims).map(([dim, extent]) => [dim, parseExtent(extent)]))
   const axes = pairs.flatMap(({ wanted, value }) => wanted.shape.map((extent, i) => ({ extent, is: value.shape[i] ?? extent })))
   for (let before = -1; before < known.size; ) {
@@ -42,17 +40,29 @@ export function matchGraph(
   const all = graph.values.flatMap(({ shape }) => shape.flatMap((extent) => extent.dims))
   for (const dim of all) if (!known.has(dim)) known.set(dim, { factor: 1, dims: [dim] })
   const found = Object.fromEntries(known)
-  for (const { input, wanted, value } of pairs) {
-    const shape = wanted.shape.map((extent) => substitute(extent, found))
-    if (printShape(shape) !== printShape(value.shape)) throw differs(where, input, { ...wanted, shape }, value)
-    if (wanted.layout !== value.layout) {
-      throw usageError(
-        'program.layout',
-        `${where}: input ${input} is in layout ${wanted.layout}, ${value.name} is in layout ${value.layout}`,
-      )
-    }
-  }
-  return { dims: found, types: typesOf(where, pairs) }
+  const types: Record<string, DTypeRef> = {}
+  inTurn(
+    pairs.flatMap((pair) => {
+      const { input, wanted, value } = pair
+      // What dimensions are is not known where inputs that say it have another rank.
+      const shape = ofOtherRank.length > 0 ? wanted.shape : wanted.shape.map((extent) => substitute(extent, found))
+      const isOther = ofOtherRank.length > 0 ? ofOtherRank.includes(pair) : printShape(shape) !== printShape(value.shape)
+      return [
+        () => {
+          if (isOther) throw differs(where, input, { ...wanted, shape }, value)
+        },
+        () => {
+          if (wanted.layout === value.layout) return
+          throw usageError(
+            'program.layout',
+            `${where}: input ${input} is in layout ${wanted.layout}, ${value.name} is in layout ${value.layout}`,
+          )
+        },
+        () => bindType(where, pair, types),
+      ]
+    }),
+  )
+  return { dims: found, types }
 }
 
 /** A graph's extent in the program's dimensions. */
@@ -91,22 +101,20 @@ function solve({ factor, dims }: Extent, is: Extent, known: Map<string, Extent>)
   if (is.factor % rest.factor === 0) known.set(only, { factor: is.factor / rest.factor, dims: left })
 }
 
-function typesOf(
+/** Learns what a type parameter is, or holds a storage type against what it is. */
+function bindType(
   where: string,
-  pairs: readonly { readonly input: string; readonly wanted: GraphValue; readonly value: Given }[],
-): Record<string, DTypeRef> {
-  const types: Record<string, DTypeRef> = {}
-  for (const { input, wanted, value } of pairs) {
-    const expected = substituteType(wanted.dtype, types)
-    if (typeof wanted.dtype !== 'string' && types[wanted.dtype.param] === undefined) types[wanted.dtype.param] = value.dtype
-    else if (JSON.stringify(expected) !== JSON.stringify(value.dtype)) {
-      throw usageError(
-        'program.dtype',
-        `${where}: input ${input} is ${printType(expected)}, ${value.name} is ${printType(value.dtype)}`,
-      )
-    }
+  { input, wanted, value }: { readonly input: string; readonly wanted: GraphValue; readonly value: Given },
+  types: Record<string, DTypeRef>,
+): void {
+  const expected = substituteType(wanted.dtype, types)
+  if (typeof wanted.dtype !== 'string' && types[wanted.dtype.param] === undefined) types[wanted.dtype.param] = value.dtype
+  else if (JSON.stringify(expected) !== JSON.stringify(value.dtype)) {
+    throw usageError(
+      'program.dtype',
+      `${where}: input ${input} is ${printType(expected)}, ${value.name} is ${printType(value.dtype)}`,
+    )
   }
-  return types
 }
 
 export const printType = (dtype: DTypeRef): string => (typeof dtype === 'string' ? dtype : dtype.param)

@@ -1,14 +1,25 @@
-/** Repeated regions of a program under construction: what is in them is labelled by, and where its weights are. */
+/** Repeated regions of a program under construction: what they carry on, what is in them is labelled by, and where its weights are. */
 import { usageError } from '../errors.js'
-import type { Repetition } from '../ir/program.js'
+import type { ProgramValue, Repetition } from '../ir/program.js'
+import type { Unknowns } from './graph_unknown.js'
+import { isTensor, sameCarried } from './program_checks.js'
+import type { ProgramTensor } from './program_types.js'
+
+/** What a repetition hands to the next one. */
+type Carried = ProgramTensor | Readonly<Record<string, ProgramTensor>>
 
 export class Regions {
   readonly #program: string
+  readonly #unknowns: Unknowns
+  /** Of the program, as far as it is built. */
+  readonly #values: readonly ProgramValue[]
   readonly #labels = new Set<string>()
   #within: readonly Repetition[] = []
 
-  constructor(program: string) {
+  constructor(program: string, unknowns: Unknowns, values: readonly ProgramValue[]) {
     this.#program = program
+    this.#unknowns = unknowns
+    this.#values = values
   }
 
   /** The regions around what is being built, outermost first. */
@@ -16,8 +27,35 @@ export class Regions {
     return this.#within
   }
 
+  /** What a region leaves. What its first repetition is refused for is not said of the others. */
+  carry(
+    region: Pick<Repetition, 'name' | 'own'>,
+    count: number,
+    carried: Carried,
+    build: (carried: Carried, index: number) => Carried,
+  ): Carried {
+    const at = `${this.#program}: ${region.name}`
+    const before = this.#unknowns.refused.length
+    return this.#unknowns.attempt(
+      () =>
+        this.#again(region, count, carried, (now, index) => {
+          if (this.#unknowns.refused.length > before) return this.#unknownLike(now)
+          const after = build(now, index)
+          if (this.#unknowns.refused.length > before) return this.#unknownLike(after)
+          return sameCarried(at, now, after, this.#values, this.#unknowns.has)
+        }),
+      () => this.#unknownLike(carried),
+    )
+  }
+
+  /** Values of the same names that nothing is known of. */
+  #unknownLike(carried: Carried): Carried {
+    if (isTensor(carried)) return this.#unknowns.make()
+    return Object.fromEntries(Object.keys(carried).map((name) => [name, this.#unknowns.make()]))
+  }
+
   /** Runs `build` for each repetition, on what the one before returned. @throws usage `program.repeat` for no number of repetitions */
-  again<T>(region: Pick<Repetition, 'name' | 'own'>, count: number, first: T, build: (now: T, index: number) => T): T {
+  #again<T>(region: Pick<Repetition, 'name' | 'own'>, count: number, first: T, build: (now: T, index: number) => T): T {
     if (!Number.isInteger(count) || count < 0) {
       throw usageError('program.repeat', `${this.#program}: ${region.name}: ${count} is no number of repetitions`, {
         hint: 'a whole number, 0 or more',

@@ -2,6 +2,8 @@
  * Kernels that are compiled when a program first asks for them: the source that `run`, `demo` and the like use. What is asked for
  * together is compiled together and lies in one library; what is asked for later is loaded beside it.
  */
+import { availableParallelism } from 'node:os'
+import pLimit from 'p-limit'
 import type { KernelEntry } from '../emit/manifest.js'
 import { environmentError } from '../errors.js'
 import {
@@ -41,14 +43,16 @@ export function demandedKernels(device: NativeDevice, searched: SearchedManifest
       hint: 'run heddle gen',
     })
   }
-  const load = async (keys: Iterable<string>, ensuring: EnsureOptions): Promise<void> => {
-    const missing = [...new Set(keys)].filter((key) => !loaded.has(key)).map((key) => entryOf(key, ensuring))
-    if (missing.length === 0) return
+  const progress = together(options.onProgress)
+  // Compilers of calls that overlap take turns on the cores.
+  const jobs = pLimit(availableParallelism())
+  const make = async (missing: readonly KernelEntry[], ensuring: EnsureOptions): Promise<void> => {
     const signals = [options.signal, ensuring.signal].filter((signal) => signal !== undefined)
+    const report = progress.begin(new Set(missing.map(({ file }) => file)).size)
     const { library: path } = await demandKernels(
       missing.map((entry) => ({ entry, folder: searched.folderOf(entry.key) })),
-      { ...options, target: info.kind, architecture, signal: AbortSignal.any(signals) },
-    )
+      { ...options, jobs, onProgress: report.step, target: info.kind, architecture, signal: AbortSignal.any(signals) },
+    ).finally(report.end)
     const library = files.get(path) ?? device.loadLibrary(path)
     files.set(path, library)
     const kernels = new Map(library.kernels.map((kernel) => [kernel.key, kernel]))
@@ -62,19 +66,50 @@ export function demandedKernels(device: NativeDevice, searched: SearchedManifest
       loaded.set(entry.key, library)
     }
   }
-  // One after the other, so that what two programs need is compiled once; a failure of one is not the next one's.
-  let turn: Promise<unknown> = Promise.resolve()
+  // Kernels that somebody asked for and that are not there yet: what two ask for is made once.
+  const underway = new Map<string, Promise<unknown>>()
+  const ensure = async (keys: Iterable<string>, ensuring: EnsureOptions = {}): Promise<void> => {
+    const absent = [...new Set(keys)].filter((key) => !loaded.has(key))
+    const others = absent.flatMap((key) => underway.get(key) ?? [])
+    const missing = absent.filter((key) => !underway.has(key)).map((key) => entryOf(key, ensuring))
+    if (missing.length > 0) {
+      const making = make(missing, ensuring).finally(() => missing.forEach(({ key }) => void underway.delete(key)))
+      for (const { key } of missing) underway.set(key, making)
+      await making
+    }
+    if (others.length === 0) return
+    // A failure of another call is not this one's, which tries again.
+    await Promise.allSettled(others)
+    await ensure(absent, ensuring)
+  }
   return {
     target: info.kind,
-    ensure(keys, ensuring = {}) {
-      const asked = turn.then(() => load(keys, ensuring))
-      turn = asked.catch(() => undefined)
-      return asked
-    },
+    ensure,
     of(key) {
       const library = loaded.get(key)
       if (library === undefined) throw new Error(`internal: kernel ${key} is launched before it is asked for`)
       return library
+    },
+  }
+}
+
+/** Progress of calls that overlap, counted as of one. */
+function together(onProgress: DemandedKernelsOptions['onProgress']) {
+  let [calls, done, total] = [0, 0, 0]
+  return {
+    begin(files: number) {
+      calls += 1
+      total += files
+      return {
+        step: (progress: BuildProgress): void => {
+          done += 1
+          onProgress?.({ ...progress, done, total })
+        },
+        end: (): void => {
+          calls -= 1
+          if (calls === 0) [done, total] = [0, 0]
+        },
+      }
     },
   }
 }

@@ -3,45 +3,18 @@
  * the whole row. `x(t, c)` behind `t < count` becomes a vector load that is masked by the condition.
  */
 import { call, i32, index as indexVar } from '../ir/build.js'
-import type { Expr, ExprOf } from '../ir/expr.js'
-import { mapOperands } from '../ir/walk.js'
+import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
 import { addLoadedRow, type Context, isInBounds, runOf } from './elements.js'
 import { freshName, type Loop } from './normal.js'
 import { inPiece, isCondition, whereKnown } from './pieces.js'
-import { contains, keyOf, sameExpr, usesIndex } from './rewrite.js'
-
-/** The conditions under which an expression is evaluated; undefined where they are not known. */
-type Path = readonly Expr[] | undefined
+import { contains, keyOf, type Path, rewriteWhere, sameExpr, usesIndex } from './rewrite.js'
 
 /** Replaces contiguous loads by elements of a row that is loaded in chunks. `when`: the value is evaluated for elements where it holds alone. */
 export function nameChunkLoads(given: Expr, loop: Loop, context: Context, when?: Expr): Expr {
   const { pieces } = context
   const value = pieces === undefined ? given : inPiece(given, loop, pieces)
-  // Expressions are graphs: what several places share is visited once for each path.
-  const done = new Map<string, Map<Expr, Expr>>()
-  const visit = (e: Expr, path: Path): Expr => {
-    const key = path === undefined ? '?' : path.map(keyOf).join(' ')
-    const visited = done.get(key) ?? new Map<Expr, Expr>()
-    done.set(key, visited)
-    const known = visited.get(e)
-    if (known !== undefined) return known
-    const result = (e.kind === 'load' ? chunkOf(e, path, loop, context) : undefined) ?? descend(e, path)
-    visited.set(e, result)
-    return result
-  }
-  const descend = (e: Expr, path: Path): Expr => {
-    if (e.kind === 'fold') return { ...e, length: visit(e.length, path), value: visit(e.value, undefined) }
-    const [condition, ...others] = e.kind === 'call' ? e.args : []
-    if (e.kind !== 'call' || condition === undefined) return mapOperands(e, (operand) => visit(operand, path))
-    const [then, otherwise] = others
-    if (e.fn === 'select' && then !== undefined && otherwise !== undefined) {
-      const [yes, no] = [condition, call('not', condition)].map((known) => path && [...path, known])
-      return { ...e, args: [visit(condition, path), visit(then, yes), visit(otherwise, no)] }
-    }
-    const both = e.fn === 'and' || e.fn === 'or'
-    return { ...e, args: [visit(condition, path), ...others.map((arg) => visit(arg, both ? undefined : path))] }
-  }
-  return visit(value, when === undefined ? [] : [when])
+  const chunk = (e: Expr, path: Path) => (e.kind === 'load' ? chunkOf(e, path, loop, context) : undefined)
+  return rewriteWhere(value, () => true, chunk, when === undefined ? [] : [when])
 }
 
 /** A load as an element of a row in chunks; undefined when it cannot be a vector load. */
@@ -61,7 +34,7 @@ function chunkOf(given: ExprOf<'load'>, path: Path, loop: Loop, context: Context
   )
   const name = same?.name ?? freshName(`${load.tensor}_${loop.index}`, context.taken)
   if (same === undefined) addLoadedRow(name, safe, { loop, run, guard }, context)
-  return { kind: 'element', type: load.type, row: name, index: indexVar(loop.index) }
+  return inPlaceOf(given, { kind: 'element', type: load.type, row: name, index: indexVar(loop.index) })
 }
 
 const keyOfGuard = (guard: Expr | undefined): string => (guard === undefined ? '' : keyOf(guard))

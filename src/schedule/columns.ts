@@ -8,7 +8,7 @@
  */
 import { dim as dimVar, i32, index as indexVar } from '../ir/build.js'
 import { type DType, dtypeInfo } from '../ir/dtype.js'
-import type { Expr, ExprOf } from '../ir/expr.js'
+import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, RowAxis, Stmt, StmtOf, TensorParam } from '../ir/kernel.js'
 import { own } from '../ir/own.js'
@@ -166,7 +166,7 @@ function programOver(
       const same = loads.find((each) => sameExpr(each.load, node))
       const name = same?.name ?? freshName(`${node.tensor}_${column.index}`, taken)
       if (same === undefined) loads.push(loadOf(name, node))
-      return { kind: 'element', type: node.type, row: name, index: indexVar(column.index) }
+      return inPlaceOf(node, { kind: 'element', type: node.type, row: name, index: indexVar(column.index) })
     })
   const loadOf = (name: string, load: ExprOf<'load'>): ColumnLoad => {
     const found = tensor(load.tensor)

@@ -23,7 +23,7 @@ export const inPiece = (e: Expr, loop: Loop, { index, bounds }: Pieces): Expr =>
   })
 
 /** The bound of a comparison that changes its answer once along the loop: `c < e`, `c >= e`, and the same turned round. */
-function boundOf(node: Expr, loop: Loop): Expr | undefined {
+export function boundOf(node: Expr, loop: Pick<Loop, 'index'>): Expr | undefined {
   if (node.kind !== 'call') return undefined
   const [left, right] = node.args
   if (left === undefined || right === undefined) return undefined

@@ -46,15 +46,47 @@ const lazyCalls: ReadonlySet<IntrinsicName> = new Set(['select', 'and', 'or'])
  * `rewriteDown` that tells `f` whether the node is evaluated whenever the whole expression is: the branches of a `select`,
  * the right side of `&&` and `||` and the element of a fold may not be.
  */
-export function rewritePaths(e: Expr, f: (node: Expr, always: boolean) => Expr | undefined): Expr {
-  const sometimes = (node: Expr): Expr => rewriteDown(node, (inner) => f(inner, false))
-  return rewriteDown(e, (node) => {
-    const replaced = f(node, true)
-    if (replaced !== undefined) return replaced
-    if (node.kind === 'fold') return { ...node, length: rewritePaths(node.length, f), value: sometimes(node.value) }
-    if (node.kind !== 'call' || !lazyCalls.has(node.fn)) return undefined
-    return { ...node, args: node.args.map((arg, i) => (i === 0 ? rewritePaths(arg, f) : sometimes(arg))) }
-  })
+export const rewritePaths = (e: Expr, f: (node: Expr, always: boolean) => Expr | undefined): Expr =>
+  rewriteWhere(
+    e,
+    () => false,
+    (node, path) => f(node, path !== undefined),
+  )
+
+/** What holds wherever a node is evaluated: no condition for what always is; undefined where it is not known. */
+export type Path = readonly Expr[] | undefined
+
+/** `rewriteDown` that tells `f` on which side of choices by conditions that `isKnown` accepts a node lies; `start` holds everywhere. */
+export function rewriteWhere(
+  given: Expr,
+  isKnown: (condition: Expr) => boolean,
+  f: (node: Expr, path: Path) => Expr | undefined,
+  start: readonly Expr[] = [],
+): Expr {
+  // What several places share is visited once for each path.
+  const done = new Map<string, Map<Expr, Expr>>()
+  const go = (e: Expr, path: Path): Expr => {
+    const key = path === undefined ? '?' : path.map(keyOf).join(' ')
+    const visited = done.get(key) ?? new Map<Expr, Expr>()
+    done.set(key, visited)
+    const known = visited.get(e)
+    if (known !== undefined) return known
+    const result = f(e, path) ?? within(e, path)
+    visited.set(e, result)
+    return result
+  }
+  const within = (e: Expr, path: Path): Expr => {
+    if (e.kind === 'fold') return { ...e, length: go(e.length, path), value: go(e.value, undefined) }
+    if (e.kind !== 'call' || !lazyCalls.has(e.fn)) return mapOperands(e, (operand) => go(operand, path))
+    const [condition, ...others] = e.args
+    if (condition === undefined) return e
+    const first = go(condition, path)
+    if (e.fn !== 'select' || path === undefined || !isKnown(condition))
+      return { ...e, args: [first, ...others.map((arg) => go(arg, undefined))] }
+    const denied: Expr = { kind: 'call', type: 'bool', fn: 'not', args: [condition] }
+    return { ...e, args: [first, ...others.map((arg, i) => go(arg, [...path, i === 0 ? condition : denied]))] }
+  }
+  return go(given, start)
 }
 
 /** Keys of the folds that are evaluated whichever way conditions go: a `select` evaluates those of both of its branches. */

@@ -9,7 +9,7 @@
  *     pass over c: store y[m, c] = v[c] * row_rsqrt
  */
 import { index } from '../ir/build.js'
-import type { Expr, ExprOf } from '../ir/expr.js'
+import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
 import type { StmtOf } from '../ir/kernel.js'
 import { mapOperands } from '../ir/walk.js'
 import { passStatementOf, rowStatementOf } from './constructs/index.js'
@@ -92,7 +92,7 @@ function shareInPass(pass: Pass, kernel: NormalKernel, taken: Set<string>): Pass
   const share = sharer([...computed, ...passValues(pass)], conditional, kernel, (value) => {
     const name = freshName('common', taken)
     rows.push({ kind: 'computed', name, type: value.type, loop: pass.loop, value, keep: false })
-    return { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) }
+    return inPlaceOf(value, { kind: 'element', type: value.type, row: name, index: index(pass.loop.index) })
   })
   for (const row of pass.rows) rows.push(mapRow(row, share))
   const statements = pass.statements.map((s) => passStatementOf(s).mapValues(s, share))

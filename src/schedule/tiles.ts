@@ -64,7 +64,7 @@ const splits: Readonly<Partial<Record<MatmulTile, readonly number[]>>> = {
   mma_64x32: [1, 2, 4, 8],
   mma_64x64: [1, 2, 4, 8],
   mma_128x96: [1, 2],
-  cluster_64x64: [4],
+  cluster_64x64: [2, 4],
   cluster_64x96: [2, 3, 6],
   pair_128x128: [1, 2],
   pair_128x160: [1, 2],

@@ -8,7 +8,7 @@
  */
 import { i32, index as indexVar } from '../ir/build.js'
 import { dtypeInfo } from '../ir/dtype.js'
-import type { Expr, ExprOf } from '../ir/expr.js'
+import { type Expr, type ExprOf, inPlaceOf } from '../ir/expr.js'
 import { type Instance, resolveDType } from '../ir/instance.js'
 import type { Kernel, RowAxis, StmtOf, TensorParam } from '../ir/kernel.js'
 import { isUpdating } from '../ir/update.js'
@@ -194,7 +194,7 @@ function inChunks(
         runs.push(moves.run)
         bytes.push(dtypeInfo[resolveDType(dtype, types)].bytes)
       }
-      return { kind: 'element', type: node.type, row: name, index: indexVar(inner.index) }
+      return inPlaceOf(node, { kind: 'element', type: node.type, row: name, index: indexVar(inner.index) })
     })
   const made = values.map((each) => each.map(chunked))
   let vec = bytes.length === 0 ? 1 : Math.min(mostElements, packBytes / Math.min(...bytes))

@@ -5,9 +5,9 @@
  */
 import { chmod, mkdir, mkdtemp, readFile, rename, rm, utimes, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { writing } from '../writing.js'
 import { listFiles, sha256 } from './hash.js'
 import { locked } from './lock.js'
-import { writing } from './writing.js'
 
 const digestsFile = 'digests.json'
 

@@ -5,12 +5,13 @@
  * as recorded; another part at each commit. Runs for `heddle build --check`, which is how CI looks at CUDA.
  */
 import { basename } from 'node:path'
+import { cacheFolder } from '../cache_folder.js'
 import { usageError } from '../errors.js'
 import { findNvcc, requireNvcc } from './compilers.js'
 import { sha256 } from './hash.js'
 import { readSources } from './kernels.js'
 import { type BuildProgress, type BuiltObject, compileFiles } from './objects.js'
-import { cacheFolder, packageRoot } from './paths.js'
+import { packageRoot } from './paths.js'
 import { runTool } from './process.js'
 import { type Recipe, recipeFor } from './recipe.js'
 import { placeOf, type RecordedText, readRecord, shortKey, writeRecord } from './record.js'

@@ -1,6 +1,6 @@
 /** Finding compilers and asking their versions. Each finder returns undefined when there is none; `require*` say so as an error. */
 import { access, constants, stat } from 'node:fs/promises'
-import { delimiter, isAbsolute, join } from 'node:path'
+import { delimiter, dirname, isAbsolute, join } from 'node:path'
 import { environmentError } from '../errors.js'
 import { runTool } from './process.js'
 
@@ -55,6 +55,18 @@ export const findCxx = (): Promise<Compiler | undefined> => probe([process.env.C
 /** The CUDA compiler: $HEDDLE_NVCC, PATH, /usr/local/cuda. A set but broken $HEDDLE_NVCC is not papered over. */
 export const findNvcc = (): Promise<Compiler | undefined> =>
   probe(process.env.HEDDLE_NVCC ? [process.env.HEDDLE_NVCC] : ['nvcc', '/usr/local/cuda/bin/nvcc'], /release \d+/)
+
+/** What prints machine code, `nvdisasm` before `cuobjdump`, which tells no lines: in PATH, beside nvcc, in /usr/local/cuda. */
+export async function findDisassembler(): Promise<(Compiler & { readonly name: 'nvdisasm' | 'cuobjdump' }) | undefined> {
+  const nvcc = await findNvcc()
+  const beside = nvcc === undefined ? [] : [dirname(nvcc.path)]
+  for (const name of ['nvdisasm', 'cuobjdump'] as const) {
+    const places = [name, ...[...beside, '/usr/local/cuda/bin'].map((folder) => join(folder, name))]
+    const found = await probe(places, /release \d+/)
+    if (found !== undefined) return { ...found, name }
+  }
+  return undefined
+}
 
 export const findCmake = (): Promise<Compiler | undefined> => probe(['cmake'], /cmake version/)
 

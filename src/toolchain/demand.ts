@@ -5,20 +5,21 @@
  */
 import { writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { cacheFolder } from '../cache_folder.js'
 import type { KernelEntry } from '../emit/manifest.js'
 import { registryText } from '../emit/registry.js'
 import { findingError, HeddleError } from '../errors.js'
+import { refuseFullDisk, writing } from '../writing.js'
 import { cached } from './cache.js'
 import { canonicalJson, fileDigest, sha256 } from './hash.js'
 import { installation } from './installation.js'
 import { type BuiltObject, type CompileOptions, compileFiles } from './objects.js'
-import { cacheFolder, packageRoot, type Target } from './paths.js'
+import { packageRoot, type Target } from './paths.js'
 import { firstLines, runTool } from './process.js'
 import { linkArguments, type Recipe, type RecipeOptions, recipeFor } from './recipe.js'
 import { type BuildReport, readBuildReport } from './report.js'
 import { keyFiles, type SourceFile } from './sources.js'
 import { cacheLimit, isSweepDue, sweep } from './sweep.js'
-import { refuseFullDisk, writing } from './writing.js'
 
 /** A kernel and the folder of generated text its file lies in. */
 export interface PlacedKernel {

@@ -2,11 +2,11 @@
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { findingError } from '../errors.js'
+import { refuseFullDisk, writing } from '../writing.js'
 import { canonicalJson, sha256 } from './hash.js'
 import { firstLines, runTool } from './process.js'
 import { linkArguments, type Recipe } from './recipe.js'
 import type { BuildReport } from './report.js'
-import { refuseFullDisk, writing } from './writing.js'
 
 export interface Linked {
   readonly key: string

@@ -7,7 +7,7 @@ import { dirname } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import lockfile from 'proper-lockfile'
 import { environmentError } from '../errors.js'
-import { writing } from './writing.js'
+import { writing } from '../writing.js'
 
 const pollMs = 100
 /** Without a sign of life for as long, a holder counts as dead. */

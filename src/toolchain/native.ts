@@ -4,21 +4,22 @@
  * says that the last build is current.
  */
 import { existsSync } from 'node:fs'
-import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises'
+import { copyFile, mkdir, rename, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
-import writeFileAtomic from 'write-file-atomic'
+import { cacheFolder } from '../cache_folder.js'
 import { environmentError, findingError } from '../errors.js'
+import { refuseFullDisk, writing } from '../writing.js'
 import { cached } from './cache.js'
 import { type Compiler, findCmake, findNvcc, requireCxx } from './compilers.js'
 import { sweepCache } from './demand.js'
 import { canonicalJson, hashTree, sha256 } from './hash.js'
 import { locked } from './lock.js'
-import { cacheFolder, outputs, packageRoot } from './paths.js'
+import { readStamp, writeStamp } from './native_stamp.js'
+import { outputs, packageRoot } from './paths.js'
 import { firstLines, runTool } from './process.js'
 import { hostRuntime } from './recipe.js'
-import { refuseFullDisk, writing } from './writing.js'
 
 export interface NativeResult {
   /** Holds heddle.node, libheddle_simt.so and, where it was asked for and could be built, libheddle_cuda.so. */
@@ -42,15 +43,6 @@ const cudaPlugin = 'libheddle_cuda.so'
 /** Whether this machine shows a CUDA device to processes: the driver's files, and on WSL2 those of its host. */
 export const hasCudaDevice = (): boolean => ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path))
 
-/** What the last build was made from. */
-interface Stamp {
-  readonly sources: string
-  readonly key: string
-  readonly cuda: boolean
-}
-
-const stampFile = 'heddle-build.json'
-
 /**
  * Builds native/ of the package into `<root>/.heddle/native/Release`. Calls from several processes wait for each other.
  * @throws environment `toolchain.cmake`, `toolchain.cxx`, `cache.*`; finding `build.native` with the first lines of the failure
@@ -64,7 +56,7 @@ export async function buildNative({ root, signal, cuda = hasCudaDevice(), onStar
   const sources = await sourcesKey(source)
   const keyWith = (compiler: Compiler | undefined): string =>
     sha256(canonicalJson({ sources, tools: [cmake.version, cxx.version, compiler?.version ?? 'none'], flags: hostRuntime }))
-  const stamp: Stamp = { sources, key: keyWith(nvcc), cuda: nvcc !== undefined }
+  const stamp = { sources, key: keyWith(nvcc), cuda: nvcc !== undefined }
   const { native: out, nativeRelease: folder } = outputs(root)
   const onWait = () => onStart?.('waiting for another process that builds the addon')
   return locked(`${out}.building`, { signal, onWait }, async (held) => {
@@ -84,7 +76,7 @@ export async function buildNative({ root, signal, cuda = hasCudaDevice(), onStar
     )
     if (!entry.made) await copyAll(entry.folder, folder)
     if (nvcc === undefined) await rm(join(folder, cudaPlugin), { force: true })
-    await writing(out, () => writeFileAtomic(join(out, stampFile), `${JSON.stringify(stamp)}\n`))
+    await writeStamp(out, stamp, [...required, cudaPlugin])
     if (entry.made) await sweepCache()
     return { folder, built: entry.made }
   })
@@ -115,20 +107,6 @@ const sourcesKey = async (source: string): Promise<string> =>
   sha256(canonicalJson(await hashTree(source, ['build', 'device', 'export'])))
 
 const isComplete = (folder: string): boolean => required.every((name) => existsSync(join(folder, name)))
-
-async function readStamp(out: string): Promise<Stamp | undefined> {
-  try {
-    const value: unknown = JSON.parse(await readFile(join(out, stampFile), 'utf8'))
-    if (typeof value !== 'object' || value === null || !('key' in value && 'sources' in value && 'cuda' in value))
-      return undefined
-    const { key, sources, cuda } = value
-    return typeof key === 'string' && typeof sources === 'string' && typeof cuda === 'boolean'
-      ? { key, sources, cuda }
-      : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** Copies what a build leaves from one folder to another, each file by a rename, since a process may have the old one open. */
 async function copyAll(from: string, to: string): Promise<void> {

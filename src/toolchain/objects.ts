@@ -6,8 +6,9 @@ import { setMaxListeners } from 'node:events'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { basename, join } from 'node:path'
-import pLimit from 'p-limit'
+import pLimit, { type LimitFunction } from 'p-limit'
 import { findingError, HeddleError } from '../errors.js'
+import { refuseFullDisk, writing } from '../writing.js'
 import { cached } from './cache.js'
 import { threadsOf } from './cubin.js'
 import { firstLines, runTool } from './process.js'
@@ -17,7 +18,6 @@ import type { KeyedFile } from './sources.js'
 import { refuseSpills } from './spills.js'
 import { readableNames } from './symbol.js'
 import { resourcesByFile, type Sharing, unitKey, unitsOf, unitText } from './units.js'
-import { refuseFullDisk, writing } from './writing.js'
 
 export interface BuildProgress {
   readonly done: number
@@ -41,8 +41,8 @@ export interface CompileOptions {
   readonly onProgress?: ((progress: BuildProgress) => void) | undefined
   /** Called when another process compiles a file already. */
   readonly onWait?: ((source: string) => void) | undefined
-  /** Compilers at a time; defaults to the number of cores. */
-  readonly jobs?: number | undefined
+  /** Compilers at a time, or the turns that calls side by side share; as many as there are cores by default. */
+  readonly jobs?: number | LimitFunction | undefined
   /** Whose texts are compiled together, for builds of all of them; each by itself by default. */
   readonly together?: Sharing | undefined
   /** What becomes of kernels that spill: an error, unless somebody wants to look at them. */
@@ -59,8 +59,8 @@ export async function compileFiles(
   files: readonly KeyedFile[],
   options: CompileOptions,
 ): Promise<readonly BuiltObject[]> {
-  const { signal, onProgress } = options
-  const limit = pLimit(options.jobs ?? availableParallelism())
+  const { signal, onProgress, jobs = availableParallelism() } = options
+  const limit = typeof jobs === 'number' ? pLimit(jobs) : jobs
   // What is no fault of one file stops the others: their children are ended before this function returns.
   const failure = new AbortController()
   const stop = signal === undefined ? failure.signal : AbortSignal.any([signal, failure.signal])

@@ -3,8 +3,7 @@
  * project (the folder heddle works in; everything built goes to its `.heddle`). In the repository the two are the same.
  */
 import { existsSync, readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** A kernel library is built once per target. */
@@ -28,17 +27,6 @@ export function packageRoot(from: string = import.meta.url): string {
   if (existsSync(join(start, 'heddle.node'))) return start
   for (let folder = start; folder !== dirname(folder); folder = dirname(folder)) if (isPackage(folder)) return folder
   return start
-}
-
-/**
- * Where compiled objects and libraries are kept: $HEDDLE_CACHE, else the user's cache folder. All projects share it, since everything in
- * it is found by content.
- */
-export function cacheFolder(env: NodeJS.ProcessEnv = process.env): string {
-  if (env.HEDDLE_CACHE) return resolve(env.HEDDLE_CACHE)
-  const { XDG_CACHE_HOME: stated = '' } = env
-  // The XDG rule: a path that is not absolute counts as none.
-  return join(isAbsolute(stated) ? stated : join(homedir(), '.cache'), 'heddle')
 }
 
 /** Scripts of other people's ways of running models, which `bench` times; all of them travel with the bundle. */

@@ -35,7 +35,8 @@ export function cacheLimit(text: string | undefined = process.env.HEDDLE_CACHE_L
 /** Whether nobody has swept a cache for an hour. Who asks is taken to do so now. */
 export async function isSweepDue(cache: string, now: number = Date.now()): Promise<boolean> {
   const stamp = join(cache, 'swept')
-  const last = (await stat(stamp).catch(() => undefined))?.mtimeMs ?? 0
+  // Whole milliseconds, as the clock here counts: within one, a file is not younger than now.
+  const last = Math.floor((await stat(stamp).catch(() => undefined))?.mtimeMs ?? 0)
   // A clock that was set back does not stop sweeping.
   if (last <= now && now - last < inUseMs) return false
   // A cache that cannot be written to is not swept either.

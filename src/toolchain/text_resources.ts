@@ -3,13 +3,14 @@
  * for CUDA, or nvcc itself, whose answer the cache keeps. For `inspect` and `explore`, also on machines without nvcc.
  */
 import { basename, join } from 'node:path'
+import { cacheFolder } from '../cache_folder.js'
 import { HeddleError } from '../errors.js'
 import { isWhole } from './cache.js'
 import { findNvcc } from './compilers.js'
 import type { PlacedKernel } from './demand.js'
 import { installation } from './installation.js'
 import { type BuildProgress, compileFiles } from './objects.js'
-import { cacheFolder, packageRoot } from './paths.js'
+import { packageRoot } from './paths.js'
 import type { KernelResources } from './ptxas.js'
 import { recipeFor } from './recipe.js'
 import { placeOf, readRecord, shortKey, type TextRecord } from './record.js'

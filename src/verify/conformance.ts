@@ -4,6 +4,7 @@
  * must be as they were, and every output element must have been written. An output that updates an input is that input's buffer:
  * it starts from the input, and what is not replaced must be as it was to the last bit.
  */
+import { setImmediate } from 'node:timers/promises'
 import type { KernelEntry } from '../emit/manifest.js'
 import { usageError } from '../errors.js'
 import type { PlannedKernel } from '../fuse/apply.js'
@@ -58,9 +59,9 @@ function toleranceOf({ entry, dims, draw }: KernelCase, { name, dtype }: KernelE
   const result = ruleOf(entry).results[name]
   if (result === undefined) throw new Error(`internal: ${entry.key} has no output ${name}`)
   const opClass = result.integers && draw === 'integer' ? 'exact' : result.class
-  const { rounded } = result
+  const { rounded, scale, roots } = result
   const grown = rounded && { ...rounded, rms: rounded.rms * drawnSize[draw] ** rounded.degree }
-  return tolerance({ dtype, class: opClass, length: result.length(dims), scale: result.scale, rounded: grown })
+  return tolerance({ dtype, class: opClass, length: result.length(dims), scale, roots, rounded: grown })
 }
 
 /** Values beyond the storage type's range are stored as infinities, or as its largest number; the others are left in double precision. */
@@ -157,8 +158,38 @@ export function prepareCase(subject: Subject, given: KernelCase): PreparedCase {
  * Runs a case and compares. A kernel that faults is a failed case, not an error. `onBlock` sees the memory after the run.
  * @throws usage `verify.oracle` when the subject has neither body nor IR of the op
  */
-export async function runCase(subject: Subject, given: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> {
-  const { test, inputs, expected, placed, before, wanted } = prepareCase(subject, given)
+export const runCase = async (subject: Subject, given: KernelCase, onBlock?: (block: Uint8Array) => void): Promise<CheckResult> =>
+  runPrepared(subject, prepareCase(subject, given), onBlock)
+
+/** Runs cases one after the other. The device is at one while the next is prepared, which takes as long. */
+export async function runCases(
+  subject: Subject,
+  cases: Iterable<KernelCase>,
+  signal: AbortSignal | undefined,
+): Promise<CheckResult[]> {
+  const results: CheckResult[] = []
+  let running: Promise<CheckResult> | undefined
+  try {
+    for (const test of cases) {
+      signal?.throwIfAborted()
+      const prepared = prepareCase(subject, test)
+      if (running !== undefined) results.push(await running)
+      running = runPrepared(subject, prepared)
+      // Lets it begin.
+      await setImmediate()
+    }
+    return running === undefined ? results : [...results, await running]
+  } finally {
+    // Nothing runs on a device that the caller closes.
+    await Promise.allSettled([running])
+  }
+}
+
+async function runPrepared(
+  subject: Subject,
+  { test, inputs, expected, placed, before, wanted }: PreparedCase,
+  onBlock?: (block: Uint8Array) => void,
+): Promise<CheckResult> {
   const { name } = test
   let after: Uint8Array
   try {

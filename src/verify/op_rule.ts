@@ -16,6 +16,8 @@ export interface ResultRule {
   readonly length: (dims: Extents) => number
   /** Magnitude of the terms that cancel; 0 where every result is made of positive terms. */
   readonly scale: number
+  /** How often that grows with the root of the length. */
+  readonly roots: number
   /** How far a score of attention moves when each of its terms moves by itself, where queries or keys are rounded on the way. */
   readonly rounded: Size | undefined
 }

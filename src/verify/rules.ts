@@ -86,13 +86,15 @@ export function rowOf({ buffers }: Pick<KernelEntry, 'buffers'>): string {
 }
 
 function resultRule(result: Facts['results'][string] | undefined): ResultRule {
-  if (result === undefined) return { class: 'reduction', integers: false, length: longest, scale: 1, rounded: undefined }
-  const { class: opClass, integers, length, scale = 1, rounded } = result
+  if (result === undefined)
+    return { class: 'reduction', integers: false, length: longest, scale: 1, roots: 0, rounded: undefined }
+  const { class: opClass, integers, length, scale = 1, roots = 0, rounded } = result
   return {
     class: opClass,
     integers,
     length: (dims) => (length === undefined ? 1 : (evaluateCount(length, dims) ?? longest(dims))),
     scale,
+    roots,
     rounded,
   }
 }

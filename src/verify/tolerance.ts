@@ -95,6 +95,8 @@ export interface ToleranceQuery {
    * expected values.
    */
   readonly scale?: number
+  /** How often that magnitude grows with the root of the length, as sums of random terms do: 0 by default. */
+  readonly roots?: number
   /**
    * Of attention whose queries or keys are rounded to storage on the way: how far a score of `length` terms moves when each of them moves by
    * its own size. Nothing where both lie in memory.
@@ -119,7 +121,7 @@ function scoreError(length: number, rounded: ToleranceQuery['rounded']): number 
 }
 
 /** The tolerance of one output element. */
-export function tolerance({ dtype, class: opClass, length = 1, scale = 1, rounded }: ToleranceQuery): Tolerance {
+export function tolerance({ dtype, class: opClass, length = 1, scale = 1, roots = 0, rounded }: ToleranceQuery): Tolerance {
   if (opClass === 'exact') return { absolute: 0, relative: 0 }
   if (opClass === 'model') return { absolute: modelTolerance(dtype, length, scale).absolute, relative: 0 }
   if (dtype === 'i8') return quantisationStep
@@ -127,7 +129,10 @@ export function tolerance({ dtype, class: opClass, length = 1, scale = 1, rounde
   // Tensor cores take the weights in storage precision: an average of values up to 4 then errs by half a rounding of each at most.
   const weights = opClass === 'attention' ? 2 * unitRoundoff[dtype] : 0
   const scores = scoreError(length, rounded) * unitRoundoff[dtype]
-  return { absolute: (arithmetic + weights) * scale + scores + underflow[dtype], relative: unitRoundoff[dtype] + arithmetic }
+  return {
+    absolute: (arithmetic + weights) * scale * length ** (roots / 2) + scores + underflow[dtype],
+    relative: unitRoundoff[dtype] + arithmetic,
+  }
 }
 
 export interface ModelTolerance {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { describeFailure, failureJson } from '../../src/cli/failure.js'
 import { environmentError, findingError, usageError } from '../../src/errors.js'
+import { findPlan } from '../../src/program/plans.js'
+import { refusal } from '../refusal.js'
 
 const quiet = { verbose: false, cancelled: false }
 
@@ -40,6 +42,34 @@ describe('describeFailure', () => {
 
   test('after Ctrl-C every error is its consequence', () => {
     expect(describeFailure(new Error('killed'), { ...quiet, cancelled: true })).toEqual({ exitCode: 130, text: 'cancelled\n' })
+  })
+})
+
+describe('in a portable bundle', () => {
+  const portable = { ...quiet, portable: true }
+
+  test.each(['run heddle gen', 'run `heddle gen` first', 'run heddle build --target cuda'])(
+    '"%s" is said of the project',
+    (hint) => {
+      const error = environmentError('library.kernel', 'there is no kernel one__f32', { hint })
+      expect(describeFailure(error, quiet).text).toBe(`error[library.kernel]: there is no kernel one__f32\nhint: ${hint}\n`)
+      const anew = `the bundle compiles nothing and was packed without it: in the project, ${hint}; then run heddle bundle, and unpack the new bundle`
+      expect(describeFailure(error, portable).text).toBe(`error[library.kernel]: there is no kernel one__f32\nhint: ${anew}\n`)
+      expect(JSON.parse(failureJson(error, portable))).toMatchObject({ error: { hint: anew } })
+    },
+  )
+
+  test.each([{ hint: 'install binutils' }, {}])('other hints stay as they are: %o', (details) => {
+    const error = environmentError('bundle.strip', 'no strip', details)
+    expect(describeFailure(error, portable)).toEqual(describeFailure(error, quiet))
+  })
+
+  test('a plan that was not packed is called that, with those that were', () => {
+    const error = refusal(() => findPlan('best-encoder', { 'ft-v1': {} }))
+    expect(describeFailure(error, portable).text).toBe(
+      'error[plan.unknown]: the bundle was packed without it: unknown plan best-encoder\n' +
+        'hint: known: unfused, ft-v1; for another, run heddle bundle with --model and --plan in the project, and unpack the new bundle\n',
+    )
   })
 })
 

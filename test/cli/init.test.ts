@@ -30,6 +30,12 @@ describe('a new project', () => {
     expect(counts).toEqual({ op: [1, 0, 0, 0], graph: [2, 1, 1, 0], model: [1, 1, 1, 1] }[template])
   })
 
+  it('is refused with its path where nothing can be written', async () => {
+    await writeFile(join(root, 'file'), '')
+    const refused = init('file/inner', { install: false }, context())
+    await expect(refused).rejects.toMatchObject({ code: 'cache.write', message: expect.stringContaining(join(root, 'file')) })
+  })
+
   it('has a folder of its own', async () => {
     await mkdir(join(root, 'taken'))
     await writeFile(join(root, 'taken', 'mine.txt'), 'mine')

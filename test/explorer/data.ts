@@ -92,6 +92,20 @@ const norm = (): ExplorerData['kernels'][number] => {
     '  let variance: f32 = sum1 / toFloat(n)',
     '  y[m1, c3] = (v[c3] - mean) * rsqrt(variance + eps) * gamma[c3] + beta[c3] for c3 < n',
   ]
+  const lineOf = (said: string): string =>
+    `specs/ops/layer_norm.ts:${source.split('\n').findIndex((line) => line.includes(said)) + 1}`
+  const [v, mean, variance, y] = ['const v =', 'const mean =', 'const variance =', 'return {'].map(lineOf)
+  /** As the compiler traces texts of this op: what test/emit/traced.test.ts looks at. */
+  const placesOf = (text: string): string[][] =>
+    text.split('\n').map((line) => {
+      if (/sum0|float mean/.test(line)) return [mean ?? '']
+      if (/sum1|let variance|float variance/.test(line)) return [variance ?? '']
+      if (/row v|load_row.*x,/.test(line)) return [v ?? '']
+      return /y\[m1|y_c.* =|row_rsqrt/.test(line) ? [y ?? ''] : []
+    })
+  const simplified = [...ir, '  let row_rsqrt = rsqrt(variance + eps)'].join('\n')
+  const cuda = read('generated/cuda/layer_norm__f16.cu')
+  const add = cuda.split('\n').findIndex((line) => line.includes('sum1_lanes.add('))
   const resource = {
     kernel: 'layer_norm_kept<WarpTeam<32, 4>, 4>',
     arch: 'sm_90',
@@ -106,7 +120,19 @@ const norm = (): ExplorerData['kernels'][number] => {
       source: { file: 'specs/ops/layer_norm.ts', line: 4 },
       body: source.slice(source.indexOf('export const')),
       ir: header + ir.join('\n'),
-      cuda: { file: 'generated/cuda/layer_norm__f16.cu', text: read('generated/cuda/layer_norm__f16.cu') },
+      others: [],
+      cuda: { file: 'generated/cuda/layer_norm__f16.cu', text: cuda, places: placesOf(cuda) },
+      sass: {
+        from: 'nvdisasm, release 13.0, sm_90',
+        kernels: [
+          {
+            kernel: 'layer_norm_kept<WarpTeam<32, 4>, 4>',
+            text: '    LDC R1, c[0x0][0x28] ;\n    FADD R7, R7, R9 ;\n.L_x_1:\n    EXIT ;',
+            lines: [[], [add + 1], [], []],
+          },
+          { kernel: 'layer_norm_reread<BlockTeam<512>>', text: '    EXIT ;', lines: [[]] },
+        ],
+      },
       schedules: [
         { kernel: 'layer_norm__f16_warp', schedule: 'a warp a row, 4 rows a block', when: 'rows of at most 256 elements' },
       ],
@@ -116,8 +142,8 @@ const norm = (): ExplorerData['kernels'][number] => {
     },
     ['x', 'gamma', 'beta', 'y', 'eps', 'v', 'sum0', 'mean', 'sum1', 'variance'],
     [
-      { pass: 'lowering or deriving', text: header + ir.join('\n') },
-      { pass: 'simplifying, rows kept', text: [...ir, '  let row_rsqrt = rsqrt(variance + eps)'].join('\n') },
+      { pass: 'lowering or deriving', text: header + ir.join('\n'), places: placesOf(header + ir.join('\n')) },
+      { pass: 'simplifying, rows kept', text: simplified, places: placesOf(simplified) },
     ],
   )
 }

@@ -109,7 +109,16 @@ describe.skipIf(installed === undefined)('what one does', () => {
     expect(lit).toContain('const float variance = sum1 / static_cast<float>(n);')
     // The sum has no name in the body: the statement that reads it tells whose it is.
     expect(lit).toContain('const float sum1 = team.reduce(sum1_lanes);')
-    expect(lit.every((line) => /variance|sum1/.test(line))).toBe(true)
+    expect(lit.every((line) => /variance|sum1/.test(line) || line === 'FADD R7, R7, R9 ;')).toBe(true)
+    // Machine code knows the line of the text that it was made of.
+    expect(lit).toContain('FADD R7, R7, R9 ;')
+    await page.locator('.line', { hasText: 'FADD R7, R7, R9 ;' }).hover()
+    const made = await page.evaluate(kin)
+    expect(made.filter((line) => line.includes('_lanes.add('))).toHaveLength(1)
+    expect(made).toContain('const variance = sum(n, (c) => (v(c) - mean) ** 2) / n')
+    // A line that was made of none: what declares a tensor is found by its name.
+    await page.locator('.line', { hasText: 'LDC R1' }).hover()
+    expect(await page.evaluate(kin)).toEqual([])
     await page.locator('.line', { hasText: 'let sum0: f32' }).hover()
     expect(await page.evaluate(kin)).toContain('const mean = sum(n, (c) => v(c)) / n')
     await page.locator('.line', { hasText: "dims: ['m', 'n']" }).hover()
@@ -137,7 +146,7 @@ describe.skipIf(installed === undefined)('what one does', () => {
     expect(await page.locator('.box.kin .name').allTextContents()).toEqual(['matmul_bias_gelu_and_more_than_fits_in_a_box'])
     await page.getByRole('region', { name: 'drawing of fused' }).locator('.box', { hasText: 'layer_norm' }).click()
     await page.getByRole('button', { name: 'Open layer_norm__f16' }).click()
-    expect(await page.locator('.pane h3').allTextContents()).toEqual(['Body', 'IR', 'CUDA'])
+    expect(await page.locator('.pane h3').allTextContents()).toEqual(['Body', 'IR', 'CUDA', 'SASS'])
   })
 
   it('sees which plan became slower', async () => {

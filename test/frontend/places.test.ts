@@ -306,6 +306,16 @@ it('graphs may be exported under any key, and two of one name are refused', asyn
   expect(await refused(twins)).toMatchObject({ code: 'specs.graphs' })
 })
 
+it('a graph without a part is said at its statement, though another is refused too', async () => {
+  const text = `import { graph } from 'heddle'
+export const one = graph('one', { inputs: {}, build: () => ({ nodes: {}, outputs: {} }) } as never)
+export const other = graph('other', undefined as never)
+`
+  const { message } = await refused(text)
+  expect(message).toContain(`${specs}/index.ts:2:20 graph.config: graph one has no weights`)
+  expect(message).toContain(`${specs}/index.ts:3:22 graph.config: graph other has no config`)
+})
+
 it('the command line says it too', async () => {
   // TypeScript is asked first, and refuses what nothing uses.
   const text = layerOf({ plans: group("odd: ['shared', 'last']") })

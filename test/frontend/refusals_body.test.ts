@@ -300,7 +300,12 @@ describe('expressions', () => {
     ['loose equality', 'eps «==» 1 ? 1 : 2', 'the operator ==', 'write ==='],
     ['the comma', '1 «,» 2', 'the operator ,', 'give each value a name with const'],
     ['??', '1 «??» 2', 'the operator ??', 'a value of a kernel is never missing'],
-    ['exclusive or', '1 «^» 2', 'the operator ^', 'the integer operators are & | << >>'],
+    [
+      'a shift without a sign, whose result JavaScript has no sign of',
+      '1 «>>>» 2',
+      'the operator >>>',
+      'write shiftRightUnsigned(a, b): its 32 bits are those of a >>> b, as an integer with a sign',
+    ],
     ['a unary plus', '«+eps»', 'the operator + of one operand', 'write it with arithmetic'],
     ['an optional call', '«exp?.(1)»', 'an optional call', 'write a plain call'],
   ]

@@ -2,7 +2,10 @@
  * Attention as users of other tools ask for it, in graphs that share nothing with the shipped ones: each makes one kernel, which is held
  * against the bodies of its nodes when it is derived.
  */
+
+import { type GraphDecl, graph, tensor } from 'heddle'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { generate } from '../../src/emit/generate.js'
 import { HeddleError } from '../../src/errors.js'
 import { readDeclarations, readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedGraph } from '../../src/fuse/apply.js'
@@ -14,6 +17,8 @@ import type { Kernel } from '../../src/ir/kernel.js'
 import { printExpr } from '../../src/ir/print.js'
 import type { AttentionKernel, DecodeAttentionKernel } from '../../src/ir/template.js'
 import { plans } from '../projects/attention/specs/index.js'
+import * as own from '../projects/attention/specs/ops.js'
+import { refusal } from '../refusal.js'
 
 const specs = 'test/projects/attention/specs'
 let ops: ReadonlyMap<string, Kernel>
@@ -155,6 +160,51 @@ describe('what is no softmax is refused with the true reason', () => {
     ]
     expect(() => applyPlan(source, { ...plan, groups }, ops)).toThrow(reason)
   })
+})
+
+describe('what a main loop does not take is refused with the reason of each', () => {
+  const inputs = { query: tensor('T', 'h d b s'), key: tensor('T', 't b d h'), value: tensor('T', 'e t h b') }
+  const refused = (decl: GraphDecl): string =>
+    refusal(() =>
+      applyPlan(decl.graph, { name: 'one', graph: decl.name, groups: [{ kernel: 'made', occurrences: [decl.nodes] }] }, ops),
+    ).message
+  it('a result whose elements are apart in memory, of a past that is read in another order', () => {
+    const decl = graph('apart', {
+      inputs,
+      weights: {},
+      build: (g, x) => {
+        const scores = g.matmul('h d b s, t b d h -> b h s t', x.query, x.key)
+        const weights = g.apply(own.weigh, { logits: g.view(scores, 'b*h*s t') }).weights
+        const context = g.matmul('b h s t, e t h b -> e s h b', g.view(weights, 'b h s t'), x.value)
+        return { nodes: { scores, weights, context }, outputs: { context } }
+      },
+    })
+    const message = refused(decl)
+    expect(message).toContain('a place of the past is read at another place, or along another axis. Nor by the other main loop')
+    expect(message).toContain('node context cannot be in the kernel: the elements of a result do not lie side by side')
+  })
+
+  it('a second result of an op between the products', () => {
+    const decl = graph('two', {
+      inputs: { query: tensor('T', 's d'), key: tensor('T', 's d'), value: tensor('T', 's e') },
+      weights: {},
+      build: (g, x) => {
+        const scores = g.matmul('s d, t d -> s t', x.query, x.key)
+        const { weights, scale } = g.apply(own.weighAndLog, { logits: scores })
+        const context = g.matmul('s t, t e -> s e', weights, x.value)
+        return { nodes: { scores, weights, context }, outputs: { context, scale } }
+      },
+    })
+    expect(refused(decl)).toContain('scale of weights is needed outside, but never reaches memory: attention stores one result')
+  })
+})
+
+it('loops inside of loops of a row that is computed are gone through once', () => {
+  const { templates } = planned('layer_normed')
+  const text = generate([], {}, [...templates.values()]).get('cuda/fused_attend_layer_normed__f32.cu') ?? ''
+  const folds = text.split('\n').map((line) => line.split('heddle::fold<').length - 1)
+  expect(Math.max(...folds)).toBe(1)
+  expect(folds.filter((count) => count === 1)).toHaveLength(4)
 })
 
 /** The graph whose second product reads the scaled scores themselves. */

@@ -291,7 +291,8 @@ describe('a group', () => {
     if (kernel?.kind !== 'decode attention') throw new Error('no decode attention')
     expect(printExpr(kernel.query)).toBe('maximum(x[b, h, c], 0.0)')
     expect(refusal(queried('heads', 'r*h d')).message).toBe(
-      'group made: nodes made and scores cannot be one kernel: its elements are not seen as rows of heads',
+      'group made: nodes made and scores cannot be one kernel: its elements are not seen as rows of heads. ' +
+        'Nor by the other main loop: node made cannot be in the kernel: its elements are seen along 2 axes, the product has 3',
     )
   })
 

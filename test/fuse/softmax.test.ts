@@ -166,6 +166,14 @@ describe('no softmax', () => {
       ],
     ],
     [
+      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      [
+        reduce('top', 'max', (at) => call('mul', x(at), f32(0.5))),
+        reduce('total', 'sum', (at) => call('exp', x(at))),
+        store(call('div', shifted(c), local('total'))),
+      ],
+    ],
+    [
       'it sums other exponentials than those it weighs values by',
       [
         top,

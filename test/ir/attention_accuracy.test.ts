@@ -117,6 +117,19 @@ it('a key that is computed moves scores by their size, which grows with the root
   })
 })
 
+it('numbers of four bits are as large as those are: scores of them err by more, and so do averages', () => {
+  const bits = call('bitAnd', call('shiftRight', { kind: 'load', type: 'i32', tensor: 'q', indices: [b, h, c] }, i32(4)), i32(15))
+  const number = toFloat(call('sub', bits, i32(8)))
+  const size = Math.hypot(15 / Math.sqrt(3), 8)
+  const scaleOf = (parts: Parts) => step(parts).out?.scale
+  expect(scaleOf({ key: call('mul', number, gain) })).toBeCloseTo(size, 1)
+  expect(scaleOf({ value: call('mul', number, gain) })).toBeCloseTo(2 * size, 1)
+  expect(scaleOf({ key: call('mul', number, gain), value: call('mul', number, gain) })).toBeCloseTo(2 * size ** 2, -1)
+  // Their twin: places say nothing of how large what they number is.
+  const place = toFloat({ kind: 'load', type: 'i32', tensor: 'q', indices: [b, h, c] })
+  expect(scaleOf({ key: call('mul', place, gain) })).toBeUndefined()
+})
+
 it('a row that is normed is of size 1 whatever it was, and one that is not has its own', () => {
   const large: Domain = { from: [-64], to: [64] }
   const normed = { query: call('mul', overRms('q'), gain), key: call('mul', overRms('k'), gain) }

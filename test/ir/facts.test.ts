@@ -59,6 +59,15 @@ const written = {
     body: '(m) => { const v = sum(n, (c) => x(m, c) ** 2) / n; return { y: row(n, (c) => x(m, c) * rsqrt(v + eps)) } }',
   },
   stated: { body: '(m, c) => ({ y: tanh(x(m, c)) })', facts: "{ y: 'reduction' }" },
+  gated: {
+    body: '(m) => ({ y: sum(n, (c) => x(m, c)) * sum(n, (c) => x(m, c) * w(m, c)) })',
+    outputs: "{ y: tensor('f32', 'm') }",
+  },
+  squared: {
+    body: '(m) => { const s = sum(n, (c) => x(m, c)); return { y: s * tanh(s + s * s * s) } }',
+    outputs: "{ y: tensor('f32', 'm') }",
+  },
+  total_scaled: { body: '(m, c) => ({ y: sum(n, (k) => x(m, k)) * w(m, c) })' },
   place: { body: '(m) => ({ y: argmax(n, (c) => x(m, c)) })', outputs: "{ y: tensor('i32', 'm') }" },
   looked_up: { body: '(m, c) => ({ y: table(ids(m), c) })' },
   looked_up_by_name: { body: '(m) => { const id = ids(m); return { y: row(n, (c) => table(id, c)) } }' },
@@ -102,6 +111,9 @@ describe('how results err', () => {
     ['its twin that cannot cancel', 'root_mean_square', { class: 'reduction', integers: false, length: 'n', scale: 0 }],
     ['a mean, less than', 'mean', { class: 'reduction', integers: false, length: 'n' }],
     ['a sum of terms of either sign', 'total', { class: 'matmul', integers: true, length: 'n' }],
+    ['a sum times another sum: by as much as that grows', 'gated', { class: 'matmul', integers: false, length: 'n', roots: 1 }],
+    ['its twin, times a function of itself', 'squared', { class: 'matmul', integers: false, length: ['add', 'n', 8] }],
+    ['its twin, times an element', 'total_scaled', { class: 'matmul', integers: true, length: 'n' }],
     ['an integer: nothing', 'place', { class: 'exact', integers: true }],
     ['what an author states about', 'stated', { class: 'reduction', integers: false }],
   ] as const)('of %s', (_, name, expected) => {

@@ -1,5 +1,7 @@
 /** What a program refuses when it is declared, where, and what the TypeScript compiler refuses before that. */
+
 import { describe, expect, it } from 'vitest'
+import { HeddleError } from '../../src/errors.js'
 import { graph, op, type Programming, program, tensor } from '../../src/index.js'
 import { layout } from '../../src/lang/layout.js'
 import { refusal as refused } from '../refusal.js'
@@ -226,4 +228,49 @@ it('the TypeScript compiler refuses names, ranks and types', () => {
     p.apply(linear, { x: y }, p.weights('w'))
   }
   expect(unused).toBeTypeOf('function')
+})
+
+describe('what is wrong with one program', () => {
+  const refused = (build: Parameters<typeof made>[0]): readonly string[] => {
+    try {
+      made(build)
+    } catch (error) {
+      if (!(error instanceof HeddleError)) throw error
+      return (error.all.length > 0 ? error.all : [error]).map(({ code, message }) => `${code}: ${message}`)
+    }
+    return []
+  }
+
+  it('is said all at once, and nothing of what follows from it', () => {
+    const said = refused((p, { x, y, ids }) => {
+      const a = p.apply(sum, { x: p.view(x, 'b*s h d'), y: ids as never }, {}, { eps: 1 }).z
+      const b = p.apply(linear, { x: a }, p.weights('w'), {}, { dims: { j: 'l' } }).y
+      const c = p.view(b, 'nonsense')
+      const d = p.repeat('layer', 3, y, (now) => p.apply(sum, { x: now, y: now, z: now } as never, {}, {} as never).z)
+      p.next(y, d)
+      return { c, d, x: y }
+    })
+    expect(said).toEqual([
+      'program.shape: tried: sum_two: input x is "m n", x as b*s h d is "b*s h d"',
+      expect.stringMatching(/^program\.(shape|dtype): tried: sum_two: input y is /),
+      'program.unknown: tried: layer0: there is no input z',
+      'program.missing: tried: layer0: attribute eps is missing',
+      'program.name: tried: output x is called like an input or a state',
+    ])
+  })
+
+  it('hides what its author throws because of it, and nothing else', () => {
+    const failure = new TypeError('of nothing')
+    expect(
+      refused((p, { y }) => {
+        p.view(y, 'l')
+        throw failure
+      }),
+    ).toEqual([expect.stringMatching(/^program\.shape: tried: y is/)])
+    expect(() =>
+      made(() => {
+        throw failure
+      }),
+    ).toThrow(failure)
+  })
 })

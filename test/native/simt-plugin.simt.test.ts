@@ -40,6 +40,8 @@ describe('device', () => {
     ['too_much', refused(status.memory, /^out of memory on the simt device: 1125899906842624 bytes asked for, \d+ available$/)],
     ['overflowing', refused(status.memory, /: 18446744073709551615 bytes asked for, \d+ available$/)],
     ['empty', ok()],
+    ['large_copies', ok(1, 1)],
+    ['large_launch', ok(1, 1)],
     ['copy_in', ok()],
     ['copy_overlapping', ok()],
     ['copy_out', ok(1)],

@@ -2,24 +2,37 @@
 
     heddle gen --specs test/projects/attention/specs --out OUT
     python test/peers/attention_variants.py OUT            # from the repository's root; needs nvcc and PyTorch on one machine
+    python test/peers/attention_variants.py OUT --variants document causal --shapes 64x8192 128x2048
 
 Compiles the float16 kernels of OUT with nvcc for the GPU at hand, checks each against flex_attention in float32 arithmetic of the same
-float16 data, and prints medians in milliseconds: batch 4, 16 heads. Sequences lie as projections give them: batch, sequence, head, element.
+float16 data, and prints medians in milliseconds of rounds of 8 launches that take turns: batch 4, 16 heads. Sequences lie as
+projections give them: batch, sequence, head, element.
 """
+import argparse
 import ctypes
 import json
 import os
 import statistics
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-out = sys.argv[1]
-limit = float(sys.argv[2]) if len(sys.argv) > 2 else 1e9
+
+def shape(text):
+    size, sequence = text.split("x")
+    return int(size), int(sequence)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("out", help="the folder that heddle gen wrote")
+parser.add_argument("--variants", nargs="+", help="those to be timed; without it, all that a shape is timed with")
+parser.add_argument("--shapes", nargs="+", type=shape, help="elements of a head and keys, as 64x2048")
+parser.add_argument("--limit", type=float, default=1e9, help="seconds after which PyTorch is no longer timed")
+options = parser.parse_args()
+out, limit = options.out, options.limit
 began = time.time()
 batch, heads, window = 4, 16, 512
 manifest = {kernel["key"]: kernel for kernel in json.load(open(os.path.join(out, "manifest.json")))["kernels"]}
@@ -57,7 +70,7 @@ def score_none(score, b, h, q, k):
 def variants(data):
     """By name: score and mask functions of flex_attention."""
     slopes, lengths, ids = data["slopes"], data["lengths"], data["ids"]
-    bias, pairs, mask = data["bias"], data["pairs"], data["mask"]
+    bias, pairs, mask = data["bias"], data["k"], data["c2"]
     reach = bias.shape[1]
     return {
         "plain": (None, None),
@@ -78,7 +91,8 @@ def variants(data):
 
 
 def build():
-    files = [manifest[f"fused_attend_{name}__f16"] for name in variants(draw(64, 64))]
+    names = options.variants or variants(draw(64, 64))
+    files = [manifest[f"fused_attend_{name}__f16"] for name in names]
     include = [flag for folder in ("native/include", "native/device") for flag in ("-I", folder)]
     major, minor = torch.cuda.get_device_capability()
     code = f"{major}{minor}{'a' if major == 9 else ''}"
@@ -118,20 +132,23 @@ def launcher(library, key, tensors, extents):
     return run
 
 
-def milliseconds(run):
-    for _ in range(3):
-        run()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(5):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        for _ in range(8):
+def milliseconds(runs):
+    """Medians by name. Rounds of 8 launches take turns, so that clocks and neighbours meet all alike."""
+    for run in runs.values():
+        for _ in range(3):
             run()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) / 8)
-    return statistics.median(times)
+    torch.cuda.synchronize()
+    times = {name: [] for name in runs}
+    for _ in range(5):
+        for name, run in runs.items():
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record()
+            for _ in range(8):
+                run()
+            end.record()
+            torch.cuda.synchronize()
+            times[name].append(start.elapsed_time(end) / 8)
+    return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 def draw(sequence, size):
@@ -146,8 +163,9 @@ def draw(sequence, size):
         "lengths": lengths,
         "ids": (torch.arange(sequence, device="cuda") // 300).repeat(batch, 1).int().contiguous(),
         "bias": normal(heads, 65).half(),
-        "pairs": (normal(heads, sequence, sequence) if sequence <= 2048 else normal(1, 1, 1)).half(),
-        "mask": (normal(batch, sequence, sequence) if sequence <= 2048 else normal(1, 1, 1)).half(),
+        # As the manifest names what pair_bias and dense_mask read for each pair.
+        "k": (normal(heads, sequence, sequence) if sequence <= 2048 else normal(1, 1, 1)).half(),
+        "c2": (normal(batch, sequence, sequence) if sequence <= 2048 else normal(1, 1, 1)).half(),
         "y": torch.empty(batch, sequence, heads, size, device="cuda", dtype=torch.float16),
     }
 
@@ -160,11 +178,16 @@ def main():
     flex = torch.compile(flex_attention, dynamic=False)
     full = ["plain", "causal", "window", "alibi", "soft_cap"]
     work = [(64, 2048, None), (128, 2048, full), (64, 8192, full), (128, 8192, full)]
+    if options.shapes is not None:
+        work = [(size, sequence, None) for size, sequence in options.shapes]
     print(f"{'variant':16}{'head':>6}{'keys':>6}{'heddle':>9}{'flex':>9}{'sdpa':>9}{'h/flex':>8}{'h/sdpa':>8}{'error':>10}")
     for size, sequence, names in work:
         data = draw(sequence, size)
         for name, (score, masked) in variants(data).items():
-            if names is not None and name not in names:
+            # Those that read a tensor for each pair have none for longer sequences.
+            if sequence > 2048 and name in ("pair_bias", "dense_mask"):
+                continue
+            if name not in (options.variants or names or [name]):
                 continue
             tensors = dict(data)
             groups = 4 if name == "grouped" else heads
@@ -174,21 +197,23 @@ def main():
             extents = {"b": batch, "s": sequence, "h": heads, "g": groups, "d": size, "e": size, "r": data["bias"].shape[1]}
             own = launcher(library, f"fused_attend_{name}__f16", tensors, extents)
             q, k, v = [tensors[t].transpose(1, 2) for t in ("query", "key", "value")]
-            time_own = milliseconds(own)
-            time_flex = time_sdpa = error = float("nan")
+            runs = {"own": own}
+            error = float("nan")
             if time.time() - began < limit:
                 block = None
                 if masked is not None:
                     block = create_block_mask(masked, batch, None, sequence, sequence, device="cuda")
                 peer = lambda: flex(q, k, v, score_mod=score, block_mask=block, enable_gqa=groups != heads)
                 want = peer().transpose(1, 2)
-                time_flex = milliseconds(peer)
+                runs["flex"] = peer
                 own()
                 torch.cuda.synchronize()
                 error = (tensors["y"].float() - want.float()).abs().max().item()
             if name in ("plain", "causal"):
                 sdpa = torch.nn.functional.scaled_dot_product_attention
-                time_sdpa = milliseconds(lambda: sdpa(q, k, v, is_causal=name == "causal"))
+                runs["sdpa"] = lambda: sdpa(q, k, v, is_causal=name == "causal")
+            times = milliseconds(runs)
+            time_own, time_flex, time_sdpa = [times.get(of, float("nan")) for of in ("own", "flex", "sdpa")]
             ratios = f"{time_own / time_flex:8.2f}{time_own / time_sdpa:8.2f}"
             print(f"{name:16}{size:6}{sequence:6}{time_own:9.3f}{time_flex:9.3f}{time_sdpa:9.3f}{ratios}{error:10.1e}", flush=True)
 

@@ -219,6 +219,31 @@ export const crossedToo: readonly ProductCase[] = [
   }),
 ]
 
+/** Rows or columns of a product that a view takes apart, or ends elsewhere. */
+export const inParts: readonly ProductCase[] = [
+  made('heads', { x: m, w: tensor('T', 'g*h k'), scale: tensor('f32', 'g') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, scaled: g.apply(own.headScale, { x: g.view(product, 'm g h'), scale: of(x, 'scale') }).y }
+  }),
+  made('heads_and_elements', { x: m, w: tensor('T', 'g*h k'), gate: tensor('T', 'm g*h'), bias: tensor('T', 'h') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    const [parts, gate] = [g.view(product, 'm g h'), g.view(of(x, 'gate'), 'm g h')]
+    return { product, gated: g.apply(own.headGate, { x: parts, gate, bias: of(x, 'bias') }).y }
+  }),
+  made('sequences', { x: tensor('T', 'b*m k'), w: tensor('T', 'n k'), bias: tensor('T', 'b n') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, turned: g.apply(own.turnedMatrixBias, { x: g.view(product, 'b m n'), bias: of(x, 'bias') }).y }
+  }),
+  made('sequences_of_heads', { x: tensor('T', 'b*m k'), w: tensor('T', 'g*h k'), bias: tensor('T', 'm h') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, biased: g.apply(own.placeBias, { x: g.view(product, 'b m g h'), bias: of(x, 'bias') }).y }
+  }),
+  made('other_end', { x: tensor('T', 'b*m k'), w: tensor('T', 'n k'), bias: tensor('T', 'm*n') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, biased: g.apply(addBias, { x: g.view(product, 'b m*n'), bias: of(x, 'bias') }).y }
+  }),
+]
+
 /** Groups that no main loop computes, and words of the reason. */
 export const refused: readonly (ProductCase & { readonly words: string })[] = [
   {
@@ -283,6 +308,34 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       return { product, biased: g.apply(addBias, { x: product, bias: of(x, 'bias') }).y }
     }),
     words: 'has no axis of rows',
+  },
+  {
+    ...made('heads_first', { x: tensor('T', 'b*m k'), w: tensor('T', 'g*h k'), scale: tensor('f32', 'g') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, split: g.apply(own.headsFirst, { x: g.view(product, 'b*m g h'), scale: of(x, 'scale') }).y }
+    }),
+    words: 'does not have the columns of the product side by side',
+  },
+  {
+    ...made('partners_in_heads', { x: m, w: tensor('T', 'g*h k') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, turned: g.apply(own.headPartners, { x: g.view(product, 'm g h') }).y }
+    }),
+    words: 'reads another element of the product, in parts of its axes',
+  },
+  {
+    ...made('elements_untold', { x: m, w: tensor('T', 'g*h*v k'), bias: tensor('T', 'h') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, biased: g.apply(own.middleBias, { x: g.view(product, 'm g h v'), bias: of(x, 'bias') }).y }
+    }),
+    words: 'no tensor of the epilogue has all of "v", by which "g h v" is told apart',
+  },
+  {
+    ...made('rows_for_columns', { x: m, w: tensor('T', 'n k'), bias: tensor('T', 'm') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, biased: g.apply(addBias, { x: g.view(product, 'n m'), bias: of(x, 'bias') }).y }
+    }),
+    words: 'takes axes apart where none of the other side ends',
   },
   {
     ...made('two_inputs', { x: m, z: m, w: tensor('T', 'n k') }, (g, x) => {

@@ -107,6 +107,81 @@ export const matrixBias = op('matrix_bias', {
     (b, m, c) => ({ y: x(b, m, c) * 2 + bias(b, c) }),
 })
 
+/** A scale for each head of a row. */
+export const headScale = op('head_scale', {
+  dims: ['m', 'g', 'h'],
+  types: floats,
+  inputs: { x: tensor('T', 'm g h'), scale: tensor('f32', 'g') },
+  outputs: { y: tensor('T', 'm g h') },
+  body:
+    ({ x, scale }) =>
+    (m, g, h) => ({ y: x(m, g, h) * scale(g) }),
+})
+
+/** What is the same for a head is computed once for it. */
+export const headGate = op('head_gate', {
+  dims: ['m', 'g', 'h'],
+  types: floats,
+  inputs: { x: tensor('T', 'm g h'), gate: tensor('T', 'm g h'), bias: tensor('T', 'h') },
+  outputs: { y: tensor('T', 'm g h') },
+  body:
+    ({ x, gate, bias }, { h: length }) =>
+    (m, g) => {
+      const factor = exp(g / 4)
+      return { y: row(length, (h) => x(m, g, h) * gate(m, g, h) * factor + bias(h)) }
+    },
+})
+
+export const turnedMatrixBias = op('turned_matrix_bias', {
+  dims: ['b', 'm', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'b m n'), bias: tensor('T', 'b n') },
+  outputs: { y: tensor('T', 'm b n') },
+  body:
+    ({ x, bias }) =>
+    (m, b, c) => ({ y: x(b, m, c) * 2 + bias(b, c) }),
+})
+
+export const placeBias = op('place_bias', {
+  dims: ['b', 'm', 'g', 'h'],
+  types: floats,
+  inputs: { x: tensor('T', 'b m g h'), bias: tensor('T', 'm h') },
+  outputs: { y: tensor('T', 'b m g h') },
+  body:
+    ({ x, bias }) =>
+    (b, m, g, h) => ({ y: x(b, m, g, h) + bias(m, h) }),
+})
+
+export const middleBias = op('middle_bias', {
+  dims: ['m', 'g', 'h', 'v'],
+  types: floats,
+  inputs: { x: tensor('T', 'm g h v'), bias: tensor('T', 'h') },
+  outputs: { y: tensor('T', 'm g h v') },
+  body:
+    ({ x, bias }) =>
+    (m, g, h, c) => ({ y: x(m, g, h, c) + bias(h) }),
+})
+
+export const headsFirst = op('heads_first', {
+  dims: ['m', 'g', 'h'],
+  types: floats,
+  inputs: { x: tensor('T', 'm g h'), scale: tensor('f32', 'g') },
+  outputs: { y: tensor('T', 'g m h') },
+  body:
+    ({ x, scale }) =>
+    (g, m, h) => ({ y: x(m, g, h) * scale(g) }),
+})
+
+export const headPartners = op('head_partners', {
+  dims: ['m', 'g', 'h'],
+  types: floats,
+  inputs: { x: tensor('T', 'm g h') },
+  outputs: { y: tensor('T', 'm g h') },
+  body:
+    ({ x }) =>
+    (m, g, h) => ({ y: x(m, g, h) + x(m, g, h % 2 === 0 ? h + 1 : h - 1) }),
+})
+
 export const rmsNorm = op('root_mean_square_norm', {
   dims: ['m', 'n'],
   types: floats,

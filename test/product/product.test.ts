@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { Kernel } from '../../src/ir/kernel.js'
 import { reordered } from '../fuse/compare.js'
 import { refusal } from '../refusal.js'
-import { computed, crossed, crossedToo, handedOn, partial, products, refused, refusedPartials } from './graphs.js'
+import { computed, crossed, crossedToo, handedOn, inParts, partial, products, refused, refusedPartials } from './graphs.js'
 import { bothWays, planned, productOf, readOps } from './host.js'
 
 let ops: ReadonlyMap<string, Kernel>
@@ -14,7 +14,7 @@ beforeAll(() => {
 const dims = { b: 3, m: 5, n: 44, k: 32, v: 4, h: 16, g: 2 }
 
 describe('a group with products is what its nodes are one by one', () => {
-  it.each([...products, ...crossed, ...crossedToo, ...computed, ...partial, ...handedOn])('$name', (given) => {
+  it.each([...products, ...crossed, ...crossedToo, ...inParts, ...computed, ...partial, ...handedOn])('$name', (given) => {
     const [apart, fused] = bothWays(given, ops, dims)
     expect(Object.keys(fused)).toEqual(Object.keys(apart))
     for (const [name, values] of Object.entries(apart)) {

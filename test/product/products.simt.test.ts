@@ -2,12 +2,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { instanceKey } from '../../src/ir/instance.js'
 import type { MatmulKernel } from '../../src/ir/product.js'
-import { computed, crossed, partial, products } from './graphs.js'
+import { computed, crossed, inParts, partial, products } from './graphs.js'
 import { planned, productOf, readOps } from './host.js'
 import { differences, type Kernels, launch, openProducts } from './host_simt.js'
 
 const ops = readOps()
-const kernels = [...products, ...crossed, ...computed, ...partial].map((each): MatmulKernel => productOf(planned(each, ops)))
+const kernels = [...products, ...crossed, ...inParts, ...computed, ...partial].map(
+  (each): MatmulKernel => productOf(planned(each, ops)),
+)
 const types = ['f32', 'f16'] as const
 
 /** Few rows, a tile and its edges, sizes no chunk divides. */
@@ -19,6 +21,18 @@ const sizes = [
   { m: 70, n: 136, k: 40 },
   { m: 65, n: 67, k: 33 },
 ]
+
+/** Sequences, their places, heads and elements of a head; rows and columns of a product that is seen in such parts are what these make. */
+const partSizes = [
+  { b: 1, m: 1, g: 2, h: 8, k: 16 },
+  { b: 2, m: 3, g: 3, h: 5, k: 7 },
+  { b: 5, m: 14, g: 5, h: 24, k: 40 },
+]
+function extentsOf(axis: string, parts: Readonly<Record<string, number>>): number {
+  const named: Readonly<Record<string, number>> = { ...parts, m2: parts.m ?? 1, n: 24 }
+  // The outer of two axes called m is that of sequences.
+  return axis === 'm_m2' ? (parts.b ?? 1) * (parts.m ?? 1) : axis.split('_').reduce((size, part) => size * (named[part] ?? 1), 1)
+}
 
 let host: Kernels
 beforeAll(async () => {
@@ -34,7 +48,7 @@ const named = kernels.flatMap((kernel) =>
 )
 
 describe('kernels with products on simt equal their IR', () => {
-  it.each(named)('$key', async ({ kernel, key }) => {
+  it.each(named.filter(({ kernel }) => !inParts.some(({ name }) => name === kernel.name)))('$key', async ({ kernel, key }) => {
     const found: string[] = []
     for (const size of sizes) {
       // Pairs of columns come in pairs, and so do nibbles.
@@ -49,6 +63,18 @@ describe('kernels with products on simt equal their IR', () => {
     }
     expect(found).toEqual([])
   })
+
+  it.each(named.filter(({ kernel }) => inParts.some(({ name }) => name === kernel.name)))(
+    '$key in parts',
+    async ({ kernel, key }) => {
+      const found: string[] = []
+      for (const parts of partSizes) {
+        const dims = Object.fromEntries(kernel.dims.map((axis) => [axis, extentsOf(axis, parts)]))
+        found.push(...(await differences(host, kernel, key, dims)))
+      }
+      expect(found).toEqual([])
+    },
+  )
 
   it.each(['gate_and_up', 'norm_gate_and_up', 'group_weights'])('%s__f16 of so many rows that tiles are large', async (name) => {
     const kernel = kernelNamed(name)

@@ -149,6 +149,44 @@ describe.each(plugins(fixture))('the addon on %s', (_name, plugin) => {
     expect(await answer(asks('unsaid', x))).toEqual([0, 0])
   })
 
+  it('tells a launch what the one in front of it does not write', async () => {
+    const { library, buffer } = bench
+    const y = slice(buffer, 1024, 8)
+    const step = (
+      key: string,
+      buffers: readonly NativeSlice[],
+      dims: readonly number[],
+      attrs: readonly number[],
+    ): NativeStep => ({
+      kind: 'kernel',
+      label: key,
+      library,
+      key,
+      buffers,
+      dims,
+      attrs,
+    })
+    const ask = (x: NativeSlice) => step('constants', [x, y], [], [])
+    const writes = (target: NativeSlice, n = 1) => step('scale', [slice(buffer, 2048, 64), target], [n], [1])
+    const answer = async (...steps: NativeStep[]) => {
+      const [bytes] = await bench.device.program(steps).run([], [y])
+      return [...new Float32Array(bytes?.slice().buffer ?? new ArrayBuffer(0))]
+    }
+    const [x, other] = [slice(buffer, 256, 64), slice(buffer, 512, 64)]
+    const [changing, constant, settled] = [0, 1, 2]
+    // What the step itself writes is settled, too: which of it is read early is the kernel's to know.
+    expect(await answer(writes(x), writes(other), ask(x))).toEqual([settled, settled])
+    expect(await answer(writes(other), writes(x), ask(x))).toEqual([changing, settled])
+    expect(await answer(writes(other), ask(x))).toEqual([constant, settled])
+    // Nobody knows what is in front of the first step.
+    expect(await answer(ask(x), writes(x))).toEqual([changing, changing])
+    // A step that launches nothing has another in front of it, and so has one of which nobody knows whether it does.
+    expect(await answer(writes(x), writes(other, 0), ask(x))).toEqual([changing, settled])
+    const fill: NativeStep = { kind: 'fill', label: 'fill', target: other, value: 0 }
+    expect(await answer(writes(x), fill, ask(x))).toEqual([changing, settled])
+    expect(await answer(writes(x), writes(other), fill, ask(x))).toEqual([settled, settled])
+  })
+
   it('refuses what lies outside a buffer, and takes what just fits', async () => {
     const out = matmul(bench)
     const reach = (bytes: number) => () => bench.device.program([{ ...out, a: slice(bench.buffer, 0, bytes) }])

@@ -92,10 +92,10 @@ int32_t scale(const heddle_launch* l, heddle_error* error) {
   });
 }
 
-// y[i] = whether buffer i is constant
+// y[i] = who may write buffer i, as a heddle_constancy
 int32_t constants(const heddle_launch* l, heddle_error* error) {
   if (l->buffers[1].bytes < 2 * sizeof(float)) return fail(error, HEDDLE_INVALID, "constants: y is too small");
-  const float answer[2] = {l->constants[0] != 0 ? 1.0f : 0.0f, l->constants[1] != 0 ? 1.0f : 0.0f};
+  const float answer[2] = {static_cast<float>(l->constants[0]), static_cast<float>(l->constants[1])};
   auto* y = l->buffers[1].data;
   return launch(l, error, [=](heddle_error*) {
     memcpy(y, answer, sizeof answer);

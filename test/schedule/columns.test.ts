@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
-import type { Kernel } from '../../src/ir/kernel.js'
+import type { Kernel, Stmt } from '../../src/ir/kernel.js'
 import { problemOf } from '../../src/schedule/choice.js'
-import { columnsOf } from '../../src/schedule/columns.js'
+import { columnProgramNames, columnsOf } from '../../src/schedule/columns.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel } from '../../src/schedule/mapped.js'
@@ -70,7 +70,9 @@ describe('column programs', () => {
         { kind: 'store', tensor: 'y', indices: [c], value: local('mean') },
       ],
     }
-    expect(columnsOf(instance(named))?.program.sequence.map(({ kind }) => kind)).toEqual(['pass', 'let', 'store'])
+    const { sequence = [] } = columnsOf(instance(named))?.program ?? {}
+    expect(sequence.map(({ kind }) => kind)).toEqual(['pass', 'let', 'store'])
+    expect(columnProgramNames({ sequence })).toEqual(['r', 'x_c', 'total', 'mean'])
   })
 
   it('have no choice of a schedule', () => {
@@ -101,6 +103,18 @@ describe('column programs', () => {
     }
     expect(describeSchedule(mapKernel(instance(again)))).toContain('squares = sum of square(x_c[c] - total)')
     expect(columnsOf(instance(again))?.program.sequence.map(({ kind }) => kind)).toEqual(['pass', 'pass', 'store'])
+    // Each walk loads what it reads.
+    const other = (stmt: Stmt): Stmt =>
+      stmt.kind === 'reduce' && stmt.name === 'squares'
+        ? { ...stmt, value: call('mul', load('z', index('q'), c), local('total')) }
+        : stmt
+    const made = columnsOf(
+      instance({ ...again, tensors: [tensor('z', 'in', 'm n'), ...again.tensors], body: again.body.map(other) }),
+    )
+    const loaded = made?.program.sequence.flatMap((step) =>
+      step.kind === 'pass' ? [step.loads.map(({ load: of }) => of.tensor)] : [],
+    )
+    expect(loaded).toEqual([['x'], ['z']])
   })
 
   it('load the rows that count alone, where that is known of a row without its columns', () => {

@@ -48,6 +48,11 @@ describe('a note on strided reads', () => {
     expect(strideAlong(call('mul', c, dim('n')), 'c', 8)).toBe('far')
     expect(strideAlong(call('mul', b, dim('n')), 'c', 8)).toBe('still')
     expect(strideAlong(call('mul', c, c), 'c', 8)).toBe('unknown')
+    // A remainder moves as what it is of, and steps of it as far as they go.
+    const remainder = call('mod', c, dim('n'))
+    expect(['c', 'b'].map((along) => strideAlong(remainder, along, 8))).toEqual(['near', 'still'])
+    expect([8, 9].map((by) => strideAlong(call('mul', call('bitAnd', c, i32(3)), i32(by)), 'c', 8))).toEqual(['near', 'far'])
+    expect(strideAlong(call('mod', call('mul', c, dim('n')), i32(3)), 'c', 8)).toBe('unknown')
   })
 })
 
@@ -93,6 +98,11 @@ describe('a note on one block', () => {
     const [note] = notes(one(largest, store(call('sub', load('x', c), local('top')))))
     expect(note).toMatchObject({ kind: 'one block' })
     expect(note?.message).toContain('there is one row, of n elements, and one block computes it')
+    const half: Stmt = { kind: 'let', name: 'half', type: 'f32', value: call('mul', local('top'), f32(0.5)) }
+    expect(kinds(one(largest, half, store(call('sub', load('x', c), local('half')))))).toEqual(['one block'])
+    expect(
+      kinds(one({ kind: 'let', name: 'first', type: 'f32', value: load('x', i32(0)) }, largest, half, store(local('half')))),
+    ).toEqual(['one block'])
   })
   it('is not made where elements are computed by themselves, or totals are divided', () => {
     expect(kinds(one(store(load('x', c))))).toEqual([])

@@ -138,7 +138,7 @@ describe('measured tiles in generated text', () => {
 describe('candidates', () => {
   it('of a matmul are all tiles, of attention those that its heads can have', () => {
     const ofMatmul = tileCandidates(template('matmul_bias'), 'f16', { length: 768, depth: 768 }).map(tileName)
-    expect(ofMatmul).toEqual(expect.arrayContaining(['mma_64x64_k8', 'cluster_64x96_k6', 'turns_128x192']))
+    expect(ofMatmul).toEqual(expect.arrayContaining(['mma_64x64_k8', 'cluster_64x64_k2', 'cluster_64x96_k6', 'turns_128x192']))
     expect(ofMatmul).not.toContain('simple')
     expect(tileCandidates(template('attention'), 'f16', { length: 128 }).map(tileName)).toEqual([
       'queries64_keys64',

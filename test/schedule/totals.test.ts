@@ -7,7 +7,7 @@ import { problemOf } from '../../src/schedule/choice.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
 import type { MappedKernel } from '../../src/schedule/mapped.js'
-import { totalsOf } from '../../src/schedule/totals.js'
+import { totalProgramNames, totalsOf } from '../../src/schedule/totals.js'
 import { verifyMapped } from '../../src/schedule/verify_mapped.js'
 import { axis, kernel, load, tensor } from './fixtures.js'
 
@@ -52,6 +52,40 @@ describe('programs of totals', () => {
     // Of a transposed tensor, the other loop runs along neighbours.
     expect(indices(reduced(reduce(fold(load('t', c, r)))))).toEqual(['c', 'r'])
     expect(describeSchedule(mapKernel(instance(all)))).toContain('total = sum of x_c[c]')
+  })
+
+  it('know which chunks are whole rows: those of a row-major tensor, walked to the end of its rows', () => {
+    const isWhole = (subject: Kernel) => totalsOf(instance(subject))?.program.loads.map((each) => each.isWhole)
+    expect(isWhole(reduced(reduce(fold(load('x', r, c)))))).toEqual([true])
+    // Another dimension than the tensor's, and rows that are apart in memory.
+    expect(isWhole(reduced(reduce(fold(load('x', r, c), dim('m'), 'c'), dim('n'))))).toEqual([false])
+    const apart = {
+      name: 'apart',
+      axes: ['r', 'c'],
+      offset: call('add', call('mul', index('r'), i32(4096)), index('c')),
+      size: i32(2 ** 24),
+    }
+    const laidOut = all.tensors.map((each) => (each.name === 'x' ? { ...each, layout: apart } : each))
+    expect(isWhole({ ...all, tensors: laidOut })).toEqual([false])
+  })
+
+  it('read what is looked up by a sum of its own element by element', () => {
+    const place: Expr = { kind: 'fold', type: 'i32', monoid: 'sum', length: i32(3), index: 'k', value: index('k') }
+    const made = totalsOf(instance(reduced(reduce(fold(call('mul', load('x', r, c), load('x', place, c)))))))
+    expect(made?.program.loads.map((each) => each.load.indices)).toEqual([[r, c]])
+  })
+
+  it('give their names once each', () => {
+    const made = totalsOf(
+      instance(
+        reduced(
+          { kind: 'let', name: 'scale', type: 'f32', value: load('w', i32(0)) },
+          reduce(call('mul', load('w', r), local('scale'))),
+        ),
+      ),
+    )
+    if (made === undefined) throw new Error('no program of totals')
+    expect(totalProgramNames(made.program)).toEqual(['scale', 'r', 'w_r', 'total'])
   })
 
   it('take one loop where there is one result, and what is known before it', () => {

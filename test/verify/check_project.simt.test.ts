@@ -1,7 +1,7 @@
 /** `heddle check` and `heddle/testing` on a project of its own: what it finds right, and what it must find wrong. */
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { check } from '../../src/verify/testing.js'
 import { block } from '../projects/checked/specs/index.js'
 import { rmsNorm, rowLoss, shift, softmax } from '../projects/checked/specs/ops.js'
@@ -76,6 +76,20 @@ describe('check of a project', () => {
 describe('check of heddle/testing', () => {
   it('holds an op that shares the name of a shipped one against its own body', async () => {
     expect(await check(softmax, options())).toMatchObject({ failed: 0, groups: [{ name: 'softmax__f32', against: 'body' }] })
+  })
+
+  it('ends with what the machine lacks, and calls no kernel wrong for it', async () => {
+    const file = join(root, 'no-folder')
+    await writeFile(file, '')
+    vi.stubEnv('HEDDLE_CACHE', file)
+    try {
+      const { code, out, log } = await heddle('check', 'shift', '--device', 'simt', '--dtype', 'f32')
+      expect({ code, out }).toEqual({ code: 3, out: '' })
+      expect(log).toContain(`error[cache.write]: cannot write ${file}`)
+      expect(log).not.toContain('FAIL')
+    } finally {
+      vi.unstubAllEnvs()
+    }
   })
 
   it('finds a body that its kernel does not compute', async () => {

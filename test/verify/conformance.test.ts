@@ -4,7 +4,7 @@ import type { Kernel, TensorParam } from '../../src/ir/kernel.js'
 import { rowMajor } from '../../src/ir/layout.js'
 import { poisonByte } from '../../src/verify/block.js'
 import { casesOf, type KernelCase } from '../../src/verify/cases.js'
-import { runCase } from '../../src/verify/conformance.js'
+import { runCase, runCases } from '../../src/verify/conformance.js'
 import { entryOf, type Fault, faultySubject } from './faulty.js'
 
 /** One case of an op, chosen by its name. */
@@ -47,6 +47,35 @@ describe('runCase on a faithful device', () => {
         expect(result, `${op} ${match}`).toMatchObject({ passed: true })
       }
     }
+  })
+})
+
+describe('runCases', () => {
+  const cases = casesOf(entryOf('add', 'f32')).slice(0, 6)
+
+  it('tells the fault of the case that has it, and of no other', async () => {
+    let runs = 0
+    const fault: Fault = (memory, [, , z]) => {
+      runs += 1
+      if (runs === 3) memory.fill(poisonByte('f32'), z?.offset, (z?.offset ?? 0) + 4)
+    }
+    const results = await runCases(faultySubject(fault), cases, undefined)
+    expect(results.map(({ name, passed }) => ({ name, passed }))).toEqual(
+      cases.map(({ name }, at) => ({ name, passed: at !== 2 })),
+    )
+  })
+
+  it('ends with the case that runs where it is cancelled, or where a case cannot be prepared', async () => {
+    const cancelled = new AbortController()
+    let runs = 0
+    const count: Fault = () => {
+      runs += 1
+      cancelled.abort(new Error('cancelled'))
+    }
+    await expect(runCases(faultySubject(count), cases, cancelled.signal)).rejects.toThrow('cancelled')
+    expect(runs).toBeLessThan(3)
+    const bodiless = { ...faultySubject(count), ops: {} }
+    await expect(runCases(bodiless, cases, undefined)).rejects.toMatchObject({ code: 'verify.oracle' })
   })
 })
 

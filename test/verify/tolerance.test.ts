@@ -40,6 +40,29 @@ describe('the tolerance table, held against naive implementations', () => {
     }
   })
 
+  it('accepts one naive dot product that gates another, and refuses both a bound that does not grow and a term dropped', () => {
+    const [length, count] = [1024, 300]
+    const next = random('gated')
+    const drawn = (): Float64Array => Float64Array.from({ length }, () => Math.fround(normal(next)))
+    const vectors = Array.from({ length: 2 * count }, () => [drawn(), drawn()] as const)
+    const gated = (dot: (x: Float64Array, y: Float64Array) => number, round: (value: number) => number): number[] => {
+      const sums = vectors.map(([x, y]) => dot(x, y))
+      const silu = (gate: number): number => round(gate / round(1 + round(Math.exp(-gate))))
+      return sums.slice(0, count).flatMap((gate) => sums.slice(count).map((up) => round(silu(gate) * up)))
+    }
+    const expected = gated(trueDot, (value) => value)
+    const bound = { dtype: 'f32', class: 'matmul', length, scale: 1 } as const
+    const passed = (found: number[], roots: number): boolean => compare(found, expected, tolerance({ ...bound, roots })).passed
+    const naive = gated(naiveDot, Math.fround)
+    expect([passed(naive, 1), passed(naive, 0)]).toEqual([true, false])
+    expect(
+      passed(
+        gated((x, y) => naiveDot(x, y, length >> 1), Math.fround),
+        1,
+      ),
+    ).toBe(false)
+  })
+
   it('accepts naive softmax in float32 and refuses a term left out of its sum', () => {
     for (const length of [2, 33, 1024, 4096]) {
       const next = random(`softmax ${length}`)

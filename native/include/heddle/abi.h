@@ -57,6 +57,14 @@ typedef struct heddle_slice {
 
 /* ---- kernel libraries ------------------------------------------------------------------------------------------- */
 
+/* Who may write a buffer. A launch starts once all before the one directly in front of it are complete, and may read early what that one
+   does not write. */
+typedef enum heddle_constancy {
+  HEDDLE_CHANGING = 0, /* the launch in front may write it: it is read once that is complete */
+  HEDDLE_CONSTANT = 1, /* no launch that may run beside this one writes it: it may be read early, and through a read-only path */
+  HEDDLE_SETTLED = 2   /* earlier launches write it, or this one, and not the one in front: it may be read early */
+} heddle_constancy;
+
 /* What a launcher receives. Arguments are in the order of the manifest: buffers, dims, attrs. */
 typedef struct heddle_launch {
   void* queue; /* the plugin's native queue: cudaStream_t, or heddle_simt_executor* */
@@ -66,8 +74,7 @@ typedef struct heddle_launch {
   uint32_t buffer_count;
   uint32_t dim_count;
   uint32_t attr_count;
-  /* For each buffer whether no launch that may run beside this one writes it: not 0 if none does. Null: any of them may be written.
-     Only what is constant in this sense may be read before earlier launches are complete, or through a read-only path. */
+  /* For each buffer a heddle_constancy. Null: each may be written at any time. */
   const uint8_t* constants;
 } heddle_launch;
 

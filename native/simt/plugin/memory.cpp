@@ -1,11 +1,14 @@
 #include "memory.hpp"
 
+#include <sys/mman.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "simt/fault.hpp"
 
@@ -16,6 +19,8 @@ constexpr uint64_t kAlign = 256;
 constexpr uint64_t kGuard = 256;
 constexpr unsigned char kGuardByte = 0xa5;
 constexpr unsigned char kPoisonByte = 0xff;
+/// Larger blocks are filled when something may read them.
+constexpr uint64_t kLargeBlock = 8 << 20;
 
 /// The number after `key` in a text file of the system, or `otherwise`.
 uint64_t read_number(const char* path, const char* key, uint64_t otherwise) {
@@ -58,6 +63,15 @@ int32_t check_bands(uintptr_t address, uint64_t bytes, heddle_error* error) {
   return HEDDLE_OK;
 }
 
+/// Has the system give all of a range at once, where it can: pages cost half as much as by a fault each.
+void touch(uintptr_t from, uintptr_t to) {
+#ifdef MADV_POPULATE_WRITE
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (from + page - 1) / page * page;
+  if (first < to) madvise(reinterpret_cast<void*>(first), to - first, MADV_POPULATE_WRITE);
+#endif
+}
+
 }  // namespace
 
 SystemMemory system_memory() {
@@ -77,7 +91,16 @@ Memory::~Memory() {
   for (const auto& [address, bytes] : sizes_) std::free(reinterpret_cast<unsigned char*>(address) - kGuard);
 }
 
-uint64_t Memory::available_locked() const { return std::min(limit_ - std::min(limit_, used_), system_memory().available); }
+uint64_t Memory::untouched_locked() const {
+  uint64_t bytes = 0;
+  for (const auto& [address, held] : held_) bytes += sizes_.at(address) - held;
+  return bytes;
+}
+
+uint64_t Memory::available_locked() const {
+  const uint64_t system = system_memory().available;
+  return std::min(limit_ - std::min(limit_, used_), system - std::min(system, untouched_locked()));
+}
 
 uint64_t Memory::available() {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -96,9 +119,14 @@ int32_t Memory::allocate(uint64_t bytes, void** data, heddle_error* error) {
   auto* block = static_cast<unsigned char*>(std::aligned_alloc(kAlign, padded(bytes)));
   if (block == nullptr) return refuse();
   std::memset(block, kGuardByte, kGuard);
-  std::memset(block + kGuard, kPoisonByte, bytes);
   std::memset(block + kGuard + bytes, kGuardByte, kGuard);
-  sizes_.emplace(reinterpret_cast<uintptr_t>(block + kGuard), bytes);
+  const auto address = reinterpret_cast<uintptr_t>(block + kGuard);
+  if (bytes > kLargeBlock) {
+    held_.emplace(address, 0);
+  } else {
+    std::memset(block + kGuard, kPoisonByte, bytes);
+  }
+  sizes_.emplace(address, bytes);
   used_ += bytes;
   *data = block + kGuard;
   return HEDDLE_OK;
@@ -111,6 +139,7 @@ int32_t Memory::release(void* data, heddle_error* error) {
   if (found == sizes_.end()) return fail(error, HEDDLE_INVALID, "release of %p, which is not a live device buffer", data);
   const int32_t status = check_bands(found->first, found->second, error);
   used_ -= found->second;
+  held_.erase(found->first);
   sizes_.erase(found);
   std::free(static_cast<unsigned char*>(data) - kGuard);
   return status;
@@ -124,21 +153,52 @@ int32_t Memory::check_guards(heddle_error* error) {
   return HEDDLE_OK;
 }
 
+uintptr_t Memory::find_locked(const void* data, uint64_t bytes, const char* what, heddle_error* error) const {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const auto after = sizes_.upper_bound(address);
+  const auto found = after == sizes_.begin() ? sizes_.end() : std::prev(after);
+  if (found == sizes_.end() || address - found->first >= found->second) {
+    fail(error, HEDDLE_INVALID, "%s %p is not in a live device buffer", what, data);
+    return 0;
+  }
+  const uint64_t offset = address - found->first;
+  if (bytes > found->second - offset) {
+    fail(error, HEDDLE_INVALID, "%s of %llu bytes at offset %llu ends outside a device buffer of %llu bytes", what,
+         static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset),
+         static_cast<unsigned long long>(found->second));
+    return 0;
+  }
+  return found->first;
+}
+
+int32_t Memory::write(void* data, const void* host, uint64_t bytes, heddle_error* error) {
+  if (bytes == 0) return HEDDLE_OK;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const uintptr_t block = find_locked(data, bytes, "copy to the device", error);
+    if (block == 0) return HEDDLE_INVALID;
+    if (const auto held = held_.find(block); held != held_.end()) {
+      const uint64_t from = reinterpret_cast<uintptr_t>(data) - block;
+      if (from > held->second) std::memset(reinterpret_cast<void*>(block + held->second), kPoisonByte, from - held->second);
+      touch(block + held->second, block + std::max(held->second, from + bytes));
+      held->second = std::max(held->second, from + bytes);
+    }
+  }
+  std::memcpy(data, host, bytes);
+  return HEDDLE_OK;
+}
+
+void Memory::settle() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [address, held] : held_) std::memset(reinterpret_cast<void*>(address + held), kPoisonByte, sizes_.at(address) - held);
+  held_.clear();
+}
+
 int32_t Memory::check_range(const void* data, uint64_t bytes, const char* what, heddle_error* error) {
   if (bytes == 0) return HEDDLE_OK;
+  settle();
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto address = reinterpret_cast<uintptr_t>(data);
-  auto found = sizes_.upper_bound(address);
-  if (found == sizes_.begin()) return fail(error, HEDDLE_INVALID, "%s %p is not in a live device buffer", what, data);
-  --found;
-  const uint64_t offset = address - found->first;
-  if (offset >= found->second) return fail(error, HEDDLE_INVALID, "%s %p is not in a live device buffer", what, data);
-  if (bytes > found->second - offset) {
-    return fail(error, HEDDLE_INVALID, "%s of %llu bytes at offset %llu ends outside a device buffer of %llu bytes", what,
-                static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset),
-                static_cast<unsigned long long>(found->second));
-  }
-  return HEDDLE_OK;
+  return find_locked(data, bytes, what, error) == 0 ? HEDDLE_INVALID : HEDDLE_OK;
 }
 
 }  // namespace heddle::simt

@@ -107,7 +107,11 @@ int32_t queue_create(heddle_device* device, heddle_queue** queue, heddle_error* 
 
 void queue_destroy(heddle_queue* queue) { delete queue; }
 
-void* queue_native(heddle_queue* queue) { return &queue->executor; }
+/// For a launch, whose kernel reads and writes by addresses.
+void* queue_native(heddle_queue* queue) {
+  queue->device->memory.settle();
+  return &queue->executor;
+}
 
 int32_t queue_wait(heddle_queue* queue, heddle_error* error) {
   return guarded(error, [&] { return queue->device->memory.check_guards(error); });
@@ -121,10 +125,8 @@ int32_t check_host(const void* host, uint64_t bytes, heddle_error* error) {
 
 int32_t copy_in(heddle_queue* queue, void* device_data, const void* host, uint64_t bytes, heddle_error* error) {
   return guarded(error, [&] {
-    int32_t status = check_host(host, bytes, error);
-    if (status == HEDDLE_OK) status = queue->device->memory.check_range(device_data, bytes, "copy to the device", error);
-    if (status == HEDDLE_OK && bytes > 0) std::memcpy(device_data, host, bytes);
-    return status;
+    const int32_t status = check_host(host, bytes, error);
+    return status == HEDDLE_OK ? queue->device->memory.write(device_data, host, bytes, error) : status;
   });
 }
 

@@ -1,4 +1,6 @@
 /** The text of every construct, by the kinds of normal form: tsc refuses a kind that is missing. */
+import { mark } from '../../ir/trace.js'
+import { passStatementOf } from '../../schedule/constructs/index.js'
 import type { PassStmt, RowStmt } from '../../schedule/normal.js'
 import type { Step } from '../../schedule/passes.js'
 import type { PassContext } from '../context.js'
@@ -39,7 +41,11 @@ const passTextOf = ({ kind }: Pick<PassStmt, 'kind'>): PassText<PassStmt> => pas
 export const rowLine = (stmt: RowStmt, context: PassContext): string => rowTextOf(stmt).write(stmt, context)
 
 /** The parts of a statement of a pass. */
-export const partsOf = (stmt: PassStmt, frame: Frame): Written => passTextOf(stmt).write(stmt, frame)
+export function partsOf(stmt: PassStmt, frame: Frame): Written {
+  const places = mark(...passStatementOf(stmt).values(stmt))
+  const parts = Object.entries<Written[keyof Written]>({ ...passTextOf(stmt).write(stmt, frame) })
+  return Object.fromEntries(parts.map(([part, lines]) => [part, lines && (() => lines().map((line) => line + places))]))
+}
 
 /** Device headers that steps need besides kernel.cuh. */
 export function headersOf(steps: readonly Step[]): readonly string[] {

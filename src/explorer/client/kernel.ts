@@ -1,67 +1,14 @@
 /**
- * The kernel view: the body, the IR behind each pass and the CUDA text beside each other. The line under the pointer, or the one that the
- * arrow keys choose, lights the lines of the other texts that speak of the same values.
+ * The kernel view: the body, the IR behind each pass, the CUDA text and its machine code beside each other. The line under the pointer, or the
+ * one that the arrow keys choose, lights the lines of the other texts that were made of the same lines of the spec.
  */
 import type { ExplorerData, KernelView } from '../model.js'
 import { type Code, codeOf } from './code.js'
 import { el, tableOf } from './dom.js'
 import { percent } from './format.js'
+import { Linked, type LinkedText } from './linked.js'
 
 const none: ReadonlySet<string> = new Set()
-
-/** Lights what belongs to a line: lines that give the same values, or, where it gives none, lines that speak of all that it does. */
-class Linked {
-  private readonly texts = new Map<string, Code>()
-  private readonly owners: ReadonlyMap<string, string>
-  private at: { readonly text: string; readonly line: number } | undefined
-
-  /** @param owners what values that the compiler names itself were made for */
-  constructor(owners: ReadonlyMap<string, string>) {
-    this.owners = owners
-  }
-
-  set(name: string, code: Code): void {
-    this.texts.set(name, code)
-    for (const [i, line] of code.lines.entries()) line.addEventListener('pointerenter', () => this.light(name, i))
-    code.element.addEventListener('pointerleave', () => this.clear())
-    code.element.addEventListener('keydown', (event) => this.move(event, name, code))
-    code.element.addEventListener('blur', () => this.clear())
-  }
-
-  private move(event: KeyboardEvent, name: string, code: Code): void {
-    const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
-    if (step === 0) return
-    event.preventDefault()
-    const now = this.at?.text === name ? this.at.line + step : 0
-    const line = Math.min(Math.max(now, 0), code.lines.length - 1)
-    this.light(name, line)
-    code.lines[line]?.scrollIntoView({ block: 'nearest' })
-  }
-
-  clear(): void {
-    this.at = undefined
-    for (const { lines } of this.texts.values()) for (const line of lines) line.classList.remove('at', 'kin')
-  }
-
-  light(name: string, line: number): void {
-    this.clear()
-    this.at = { text: name, line }
-    const own = this.texts.get(name)
-    const [defined, mentioned] = [own?.defines[line] ?? none, own?.mentions[line] ?? none]
-    own?.lines[line]?.classList.add('at')
-    const made = new Set([...defined].map((value) => this.owners.get(value) ?? value))
-    for (const [other, code] of this.texts) {
-      if (other === name) continue
-      const kin = code.lines.filter((_, i) => {
-        const [gives, speaks] = [code.defines[i] ?? none, code.mentions[i] ?? none]
-        if (defined.size > 0) return [...gives].some((value) => made.has(this.owners.get(value) ?? value))
-        return mentioned.size > 0 && [...mentioned].every((value) => speaks.has(value))
-      })
-      for (const each of kin) each.classList.add('kin')
-      scrollTo(code, kin[0])
-    }
-  }
-}
 
 /**
  * What values that the compiler names itself were made for: `sum0` of `const mean = sum(..) / n` for `mean`. They are those that the body
@@ -79,14 +26,6 @@ function ownersOf({ key, stages, body }: KernelView, names: ReadonlySet<string>)
     for (const read of mentions[i] ?? none) if (!written.has(read) && read !== value) owners.set(read, owners.get(value) ?? value)
   }
   return owners
-}
-
-/** Brings the first lit line into its own pane, and leaves the page where it is. */
-function scrollTo({ element }: Code, line: HTMLElement | undefined): void {
-  if (line === undefined) return
-  const [top, bottom] = [line.offsetTop - element.offsetTop, line.offsetTop - element.offsetTop + line.offsetHeight]
-  const [from, to] = [element.scrollTop, element.scrollTop + element.clientHeight]
-  if (top < from || bottom > to) element.scrollTop = Math.max(0, top - element.clientHeight / 3)
 }
 
 const pane = (title: string, about: HTMLElement | string, code: HTMLElement, kind = ''): HTMLElement =>
@@ -113,7 +52,7 @@ function passes({ stages }: KernelView, names: ReadonlySet<string>, linked: Link
     const way = /rows (kept|read again)$/.exec(stage.pass)?.[0]
     const before = stages.slice(0, at).findLast(({ pass }) => way === undefined || !/rows /.test(pass) || pass.endsWith(way))
     markChanges(code, stage.text, before?.text)
-    linked.set('ir', code)
+    linked.set('ir', { code, places: asSets(stage.places), kind: 'IR' })
     holder.replaceChildren(code.element)
     title.textContent = `${at + 1} of ${stages.length}: ${stage.pass}`
     slider.setAttribute('aria-valuetext', stage.pass)
@@ -176,19 +115,45 @@ function schedules({ schedules: found }: KernelView): HTMLElement[] {
   return [el('h2', {}, 'Schedules'), el('ul', {}, ...items)]
 }
 
+const asSets = (places: readonly (readonly string[])[]): LinkedText['places'] => places.map((each) => new Set(each))
+
+/** A text of specs, each line of which is a place. @param source `file:line` of its first line */
+function specPane(title: string, text: string, source: string, names: ReadonlySet<string>, linked: Linked): HTMLElement {
+  const code = codeOf(title === 'Body' ? 'body' : source, text, names)
+  const [, file = '', first] = /^(.*):(\d+)$/.exec(source) ?? []
+  const places = code.lines.map((_, at) => new Set([`${file}:${Number(first) + at}`]))
+  linked.set(source, { code, places, kind: 'spec' })
+  return pane(title, el('code', { class: 'quiet' }, source), code.element)
+}
+
+/** The CUDA text, and its machine code where there is a tool that tells it. */
+function machinePanes({ cuda, sass }: KernelView, names: ReadonlySet<string>, linked: Linked): HTMLElement[] {
+  const places = asSets(cuda.places)
+  const code = codeOf('CUDA text', cuda.text, names)
+  linked.set('cuda', { code, places, kind: 'CUDA' })
+  const ofText = pane('CUDA', el('code', { class: 'quiet' }, cuda.file), code.element, 'tall')
+  if ('missing' in sass) return [ofText, el('p', { class: 'quiet' }, `No machine code is shown: ${sass.missing}.`)]
+  const holder = el('div')
+  const show = (at: number): void => {
+    const { kernel, text, lines } = sass.kernels[at] ?? { kernel: '', text: '', lines: [] }
+    const shown = codeOf(`SASS of ${kernel}`, text, none)
+    const made = lines.map((of) => new Set(of.flatMap((line) => [...(places[line - 1] ?? none)])))
+    linked.set('sass', { code: shown, places: made, lines, kind: 'SASS' })
+    holder.replaceChildren(shown.element)
+  }
+  const options = sass.kernels.map(({ kernel }, at) => el('option', { value: at }, kernel))
+  const choice = el('select', { class: 'button', 'aria-label': 'kernel of the machine code' }, ...options)
+  choice.addEventListener('change', () => show(Number(choice.value)))
+  show(0)
+  return [ofText, pane('SASS', el('div', { class: 'row' }, choice, el('span', { class: 'quiet' }, sass.from)), holder)]
+}
+
 function oneKernel(kernel: KernelView): HTMLElement {
   const names = new Set(kernel.names)
   const linked = new Linked(ownersOf(kernel, names))
-  const cuda = codeOf('CUDA text', kernel.cuda.text, names)
-  linked.set('cuda', cuda)
+  const body = kernel.body === '' ? [] : [specPane('Body', kernel.body, kernel.source, names, linked)]
+  const others = kernel.others.map(({ source, text }) => specPane('Also made of', text, source, names, linked))
   const ir = passes(kernel, names, linked)
-  const left: HTMLElement[] = [ir]
-  if (kernel.body !== '') {
-    const body = codeOf('body', kernel.body, names)
-    linked.set('body', body)
-    left.unshift(pane('Body', el('code', { class: 'quiet' }, kernel.source), body.element))
-  }
-  const file = el('code', { class: 'quiet' }, kernel.cuda.file)
   return el(
     'div',
     {},
@@ -196,10 +161,15 @@ function oneKernel(kernel: KernelView): HTMLElement {
     el(
       'p',
       {},
-      'The line under the pointer lights the lines of the other texts that give the same values, by their names. Within a text, arrow keys choose a line.',
+      'The line under the pointer lights the lines of the other texts that were made of the same lines of the spec. Within a text, arrow keys choose a line.',
     ),
     ...notesOf(kernel),
-    el('div', { class: 'panes' }, el('div', { class: 'left' }, ...left), pane('CUDA', file, cuda.element, 'tall')),
+    el(
+      'div',
+      { class: 'panes' },
+      el('div', { class: 'left' }, ...body, ...others, ir),
+      el('div', { class: 'right' }, ...machinePanes(kernel, names, linked)),
+    ),
     ...schedules(kernel),
     el('h2', {}, 'Registers and memory'),
     resources(kernel),

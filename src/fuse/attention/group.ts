@@ -3,7 +3,7 @@
  * queries as keys are a sequence that attends itself, and so are queries of which each attends further than the one before, as the tokens
  * of a prompt over a cache do; one query, or any others, are few queries over places in memory. What one loop cannot take, the other may.
  */
-import { HeddleError } from '../../errors.js'
+import { HeddleError, usageError } from '../../errors.js'
 import { dim } from '../../ir/build.js'
 import { type Graph, type NodeOf, outputsOf, type ValueId } from '../../ir/graph.js'
 import { sameExtent } from '../../ir/shape.js'
@@ -61,8 +61,16 @@ export function deriveAttentionGroup(
       reasons.push(error)
     }
   }
-  const [first] = reasons
-  throw first ?? new Error('internal: no main loop was tried')
+  throw refusedBy(name, reasons)
+}
+
+/** What no main loop takes, with the reason of each: the likelier loop's first. */
+function refusedBy(name: string, [first, second]: readonly HeddleError[]): Error {
+  if (first === undefined) return new Error('internal: no main loop was tried')
+  if (second === undefined || second.message === first.message) return first
+  const other = second.message.replace(`group ${name}: `, '')
+  const details = { about: first.about, ...(first.hint === undefined ? {} : { hint: first.hint }) }
+  return usageError(first.code, `${first.message}. Nor by the other main loop: ${other}`, details)
 }
 
 /** Whether the last key that a query attends depends on which query it is. @param scored may refuse the group, as the loops will */

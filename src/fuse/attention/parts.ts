@@ -58,7 +58,11 @@ export function checkInner(graph: Graph, group: string, nodes: readonly GraphNod
   const last = nodes.find((node) => outputsOf(node).some((id) => id === results[0]))?.name ?? ''
   for (const node of nodes) {
     const needed = outputsOf(node).find((id) => !results.includes(id) && isUsed(graph, id, inside))
-    if (needed !== undefined) throw illegal(group, node.name, last, `${node.name} is needed outside, but never reaches memory`)
+    if (needed === undefined) continue
+    const outputs = node.kind === 'op' ? Object.entries(node.outputs) : []
+    const output = outputs.length > 1 ? outputs.find(([, id]) => id === needed)?.[0] : undefined
+    const what = output === undefined ? node.name : `${output} of ${node.name}`
+    throw illegal(group, node.name, last, `${what} is needed outside, but never reaches memory: attention stores one result`)
   }
 }
 

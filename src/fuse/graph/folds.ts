@@ -20,6 +20,7 @@ import type { Kernel } from '../../ir/kernel.js'
 import { printExpr } from '../../ir/print.js'
 import { multiplyExtents, type Shape } from '../../ir/shape.js'
 import { simplifyExpr } from '../../ir/simplify.js'
+import { withoutSpans } from '../../ir/walk.js'
 import { aliasesOf, runsBetween, valueAt } from './edit.js'
 import { type At, scaledInputs } from './scaled_bodies.js'
 
@@ -169,7 +170,9 @@ class Folding {
 
 /** A weight takes factors along one axis. */
 function leaf(weight: string, at: At): Makers | undefined {
-  const axes = at.flatMap((element, axis) => (element === undefined ? [] : [{ weight, axis, element: simplifyExpr(element) }]))
+  const axes = at.flatMap((element, axis) =>
+    element === undefined ? [] : [{ weight, axis, element: withoutSpans(simplifyExpr(element)) }],
+  )
   return axes.length === 1 ? axes : undefined
 }
 

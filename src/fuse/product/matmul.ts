@@ -16,6 +16,7 @@ import { assemble, type FactorPart, type Partials } from './assemble.js'
 import { type Accumulated, bareEpilogue, checkEpilogue, ownColumns, withoutRows } from './epilogue.js'
 import { deriveFactor } from './factor.js'
 import { identityMember } from './identity.js'
+import { mergeParts, NotMerged } from './merged.js'
 import { checkPartials, derivePartials, keepsGroups } from './partials.js'
 import { onlyNodes, partsOf } from './parts.js'
 import { type Roles, rolesOf } from './roles.js'
@@ -130,10 +131,37 @@ function deriveEpilogue(
     if (found === undefined) throw illegal(group, unread, last, `no op of the group reads the product ${unread}`)
     return found
   })
-  const epilogue = withoutRows(derived.kernel)
+  const { kernel: epilogue, ...bound } = merged(
+    graph,
+    group,
+    first,
+    last,
+    {
+      ...derived,
+      kernel: withoutRows(derived.kernel),
+    },
+    accumulators,
+  )
   checkEpilogue(epilogue, group, { first: first.name, last, out: first.subscripts.out, accumulators })
   const kernel = ownColumns(epilogue, accumulators)
-  return { ...derived, kernel, accumulators, named: namesOf(kernel, accumulators[0] ?? '', roles) }
+  return { ...bound, kernel, accumulators, named: namesOf(kernel, accumulators[0] ?? '', roles) }
+}
+
+/** An epilogue over the product's own axes. @throws usage `plan.illegal` */
+function merged(
+  graph: Graph,
+  group: string,
+  first: Matmul,
+  last: string,
+  epilogue: Derived,
+  accumulators: readonly string[],
+): Derived {
+  try {
+    return mergeParts(epilogue, accumulators, valueAt(graph.values, first.out).shape)
+  } catch (error) {
+    if (error instanceof NotMerged) throw illegal(group, first.name, last, error.message)
+    throw error
+  }
 }
 
 /** Refuses members that read partials in the kernel that makes them, where only some of a row's are known. */

@@ -5,7 +5,7 @@
 import { emptyEnv, evaluateExpr } from '../../ir/evaluate.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import type { Kernel } from '../../ir/kernel.js'
-import { printExpr } from '../../ir/print.js'
+import { plainExpr } from '../../ir/print.js'
 import type { AttentionKernel, DecodeAttentionKernel, RowAccess } from '../../ir/template.js'
 import { stmtExprs, substitute, visit } from '../../ir/walk.js'
 
@@ -57,7 +57,7 @@ class Reads {
         { kind: 'index', type: 'i32', name: rows.includes(name) ? name : `#${extent}` } as const,
       ]),
     )
-    this.#loads.set(printExpr(substitute(load, renamed)), { tensor: load.tensor, elements })
+    this.#loads.set(plainExpr(substitute(load, renamed)), { tensor: load.tensor, elements })
   }
 
   /** Elements read of each tensor, before its size is considered. */

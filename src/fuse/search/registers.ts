@@ -9,7 +9,7 @@ import { type DType, dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
 import { type Instance, resolveDType } from '../../ir/instance.js'
 import type { Kernel, Stmt } from '../../ir/kernel.js'
-import { printExpr } from '../../ir/print.js'
+import { plainExpr } from '../../ir/print.js'
 import { stmtExprs, substitute, visit } from '../../ir/walk.js'
 import { lengthOf, type Sizes } from './reads.js'
 
@@ -149,4 +149,4 @@ function dependsOn(load: ExprOf<'load'>, index: string): boolean {
 
 /** Equal for loads of the same elements in different loops. */
 const loadKey = (load: ExprOf<'load'>, index: string): string =>
-  printExpr(substitute(load, new Map([[index, { kind: 'index', type: 'i32', name: '#' } as const]])))
+  plainExpr(substitute(load, new Map([[index, { kind: 'index', type: 'i32', name: '#' } as const]])))

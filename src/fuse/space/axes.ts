@@ -6,7 +6,7 @@
  */
 
 import type { Extent } from '../../ir/shape.js'
-import { multiplyExtents, printExtent, type Shape, sameExtent } from '../../ir/shape.js'
+import { commonExtent, divideExtent, multiplyExtents, printExtent, type Shape, sameExtent } from '../../ir/shape.js'
 
 /** One axis class: unified with others by `parent`, split by `parts` (outermost first). */
 interface Axis {
@@ -72,7 +72,7 @@ export class Axes {
       if (first === undefined || second === undefined) break
       if (a.length === 1) this.split(first, b)
       else if (b.length === 1) this.split(second, a)
-      else throw new AxisConflict(`a view from "${this.#print(a)}" to "${this.#print(b)}" crosses axes`)
+      else this.#refine(a, b)
       i += left
       j += right
     }
@@ -98,13 +98,54 @@ export class Axes {
     return this.#at(this.#root(axis)).label
   }
 
+  /**
+   * Splits the axes of both sides where those of the other end: `b*s n` seen as `b s*n` has `b`, `s` and `n`. The end of an axis is the
+   * product of all up to it, and each of two neighbouring ends must be a multiple of the one before. @throws AxisConflict
+   */
+  #refine(from: readonly number[], to: readonly number[]): void {
+    const ends = (axes: readonly number[]): Extent[] => axes.map((_, at) => this.#product(axes.slice(0, at + 1)))
+    const pieces: { readonly end: Extent; readonly axis: number }[] = []
+    let before: Extent = { factor: 1, dims: [] }
+    for (const end of [...ends(from), ...ends(to)].sort((a, b) => a.dims.length - b.dims.length || a.factor - b.factor)) {
+      if (sameExtent(end, before)) continue
+      if (!sameExtent(commonExtent([end, before]), before))
+        throw new AxisConflict(
+          `a view from "${this.#print(from)}" to "${this.#print(to)}" takes axes apart where none of the other side ends, and so crosses axes`,
+        )
+      pieces.push({ end, axis: this.add(divideExtent(end, before), this.#labelAt(end, from, to)) })
+      before = end
+    }
+    for (const axes of [from, to]) {
+      let at = 0
+      for (const [i, end] of ends(axes).entries()) {
+        const last = pieces.findIndex((piece) => sameExtent(piece.end, end))
+        const own = pieces.slice(at, last + 1).map(({ axis }) => axis)
+        const axis = axes[i]
+        // An axis of one element ends where the one before it does.
+        if (axis === undefined || own.length === 0) continue
+        this.split(axis, own)
+        at = last + 1
+      }
+    }
+  }
+
+  /** The name of an axis that ends at a place, on either side. */
+  #labelAt(end: Extent, ...sides: readonly (readonly number[])[]): string {
+    const axes = sides.flatMap((side) => side.filter((_, at) => sameExtent(this.#product(side.slice(0, at + 1)), end)))
+    const [first] = axes.toSorted((a, b) => this.extent(a).dims.length - this.extent(b).dims.length)
+    return first === undefined ? 'n' : this.label(first)
+  }
+
+  #product(axes: readonly number[]): Extent {
+    return multiplyExtents(axes.map((axis) => this.extent(axis)))
+  }
+
   #matchingRuns(from: readonly number[], i: number, to: readonly number[], j: number): [left: number, right: number] {
     for (let total = 2; total <= from.length - i + (to.length - j); total++) {
       for (let left = 1; left < total; left++) {
         const right = total - left
         if (i + left > from.length || j + right > to.length) continue
-        const product = (axes: readonly number[]) => multiplyExtents(axes.map((axis) => this.extent(axis)))
-        if (sameExtent(product(from.slice(i, i + left)), product(to.slice(j, j + right)))) return [left, right]
+        if (sameExtent(this.#product(from.slice(i, i + left)), this.#product(to.slice(j, j + right)))) return [left, right]
       }
     }
     throw new AxisConflict(`"${this.#print(from)}" and "${this.#print(to)}" do not align`)

@@ -30,8 +30,11 @@ export const isElementwise = (kernel: Kernel): boolean =>
     return makes !== 'rows' && elements !== 'combined'
   })
 
+const together = (first: string, second: string): string =>
+  first === second ? `node ${first} cannot be in the kernel` : `nodes ${first} and ${second} cannot be one kernel`
+
 export const illegal = (group: string, first: string, second: string, reason: string) =>
-  usageError('plan.illegal', `group ${group}: nodes ${first} and ${second} cannot be one kernel: ${reason}`, {
+  usageError('plan.illegal', `group ${group}: ${together(first, second)}: ${reason}`, {
     hint: 'leave one of the two nodes out of the group',
     about: { nodes: [first, second] },
   })

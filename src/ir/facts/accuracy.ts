@@ -57,7 +57,7 @@ const largestScale = 1e30
 function classify(param: TensorParam, value: Value): Accuracy {
   // An integer is right or wrong.
   if (typeof param.dtype === 'string' && dtypeInfo[param.dtype].scalar === 'i32') return { class: 'exact', integers: true }
-  const { calls, roundings, sums, products, absolute, steep, isStored, isMoved } = value
+  const { calls, roundings, sums, products, absolute, absoluteRoots, steep, isStored, isMoved } = value
   const rest = {
     integers: isStored,
     ...(isFloat(param) && absolute !== 1
@@ -65,8 +65,9 @@ function classify(param: TensorParam, value: Value): Accuracy {
       : {}),
     ...(steep ? { steep: true as const } : {}),
   }
+  const growing = isFloat(param) && absolute !== 0 && absoluteRoots > 0 ? { roots: absoluteRoots } : {}
   const terms = longest([...products, ...(products.length > 0 ? sums : [])])
-  if (terms !== undefined) return { class: 'matmul', length: calls ? ['add', terms, termsOfCalls] : terms, ...rest }
+  if (terms !== undefined) return { class: 'matmul', length: calls ? ['add', terms, termsOfCalls] : terms, ...growing, ...rest }
   const elements = longest(sums)
   if (elements !== undefined) return { class: 'reduction', length: elements, ...rest }
   if (roundings > someRoundings) return { class: 'reduction', length: Math.ceil(((roundings - someRoundings) / 4) ** 2), ...rest }

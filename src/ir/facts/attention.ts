@@ -20,17 +20,24 @@ export function attentionAccuracy(kernel: Attention): Accuracy {
   const { query, keys, values } = operandsOf(kernel)
   const known = knownOf(kernel)
   const size = (exprs: readonly Expr[]): Size => exprs.map((expr) => sizesOf(expr, known).size).reduce(largerSize)
+  const terms = productSize(size(query), size(keys))
+  // Weights move by errors of scores, and results by those times values.
+  const averaged = beyond(size(values))
+  const scale = averaged * beyond(terms) * (values.some(isComputed) ? 2 : 1)
   const roundings = [query, keys].filter((each) => each.some(isComputed)).length
-  const moved = productSize(movement(kernel, known, productSize(size(query), size(keys))), sizeOf(Math.sqrt(roundings)))
+  const moved = productSize(movement(kernel, known, terms), sizeOf(Math.sqrt(roundings) * averaged))
   return {
     class: 'attention',
     integers: false,
     ...(length === undefined ? {} : { length }),
-    // As much again where values are rounded as well as their weights.
-    ...(values.some(isComputed) ? { scale: 2 } : {}),
+    // Twice as much where values are rounded as well as their weights.
+    ...(scale === 1 ? {} : { scale: Number(scale.toPrecision(3)) }),
     ...(roundings === 0 ? {} : { rounded: { ...moved, rms: Number(moved.rms.toPrecision(3)) } }),
   }
 }
+
+/** By how much numbers of that size exceed what the table is for: random ones, or a few of them added up. */
+const beyond = ({ rms }: Size): number => (rms > 4 ? rms : 1)
 
 /** Whether it is anything but an element as it lies in memory, and so is rounded once it is computed. */
 const isComputed = ({ kind }: Expr): boolean => kind !== 'load'

@@ -37,7 +37,8 @@ interface Carried {
 
 const nothing: Carried = { tensors: new Set(), isElement: false }
 const comparisons: readonly string[] = ['lt', 'le', 'gt', 'ge', 'eq', 'ne']
-const counted: readonly string[] = ['idiv', 'mod', 'bitAnd', 'bitOr', 'shiftLeft', 'shiftRight']
+const bits = ['bitXor', 'wrappingAdd', 'wrappingMul', 'shiftRightUnsigned']
+const counted: readonly string[] = ['idiv', 'mod', 'bitAnd', 'bitOr', 'shiftLeft', 'shiftRight', ...bits]
 
 /** Domains of the integer inputs of an op whose body tells them. */
 export function impliedDomains(kernel: Kernel): Readonly<Record<string, Domain>> {

@@ -4,7 +4,7 @@
  */
 import type { IntrinsicName } from '../intrinsics.js'
 import type { Count } from './facts.js'
-import { either, fits, integer, joined, leaf, over, plus, times, unique, type Value } from './value.js'
+import { either, errorOf, fits, integer, joined, largest, leaf, over, plus, sizeOf, times, unique, type Value } from './value.js'
 
 /** What sums are assumed to be as long as, where only the bits they take matter. */
 export const longSum = 2 ** 14
@@ -36,10 +36,15 @@ const rounded = (a: Value, isWhole: boolean): Value => {
 const root = (a: Value): Value => ({
   ...called(a, { calls: a.calls, roundings: a.roundings + 1, isPositive: true }),
   magnitude: Math.sqrt(a.magnitude),
+  roots: a.roots / 2,
   absolute: a.absolute / Math.sqrt(Math.max(a.magnitude, 1e-30)),
+  absoluteRoots: a.absoluteRoots - a.roots / 2,
 })
 
 const least = 1e-30
+
+const asError = ([absolute, absoluteRoots]: ReturnType<typeof errorOf>) => ({ absolute, absoluteRoots })
+const atLeastOne = (error: ReturnType<typeof errorOf>) => asError(largest([error, [1, 0]]))
 
 /** What a float operation makes of its operands. */
 export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boolean): Value {
@@ -74,22 +79,26 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
       return root(a)
     case 'rsqrt': {
       const size = Math.max(a.magnitude, least)
-      const absolute = a.absolute / size ** 1.5
-      return { ...called(a, { isPositive: true }), magnitude: 1 / Math.sqrt(size), absolute, steep: a.steep || a.absolute > 0 }
+      return {
+        ...called(a, { isPositive: true }),
+        magnitude: 1 / Math.sqrt(size),
+        roots: -a.roots / 2,
+        absolute: a.absolute / size ** 1.5,
+        absoluteRoots: a.absoluteRoots - 1.5 * a.roots,
+        steep: a.steep || a.absolute > 0,
+      }
     }
     case 'exp':
       // Errors of an exponent are relative errors of the result.
-      return called(a, { magnitude: 1, absolute: 0, isPositive: true })
-    case 'log':
-      return called(a, {
-        magnitude: 1,
-        absolute: Math.max(1, a.absolute / Math.max(a.magnitude, least)),
-        steep: a.steep || a.absolute > 0,
-      })
+      return called(a, { magnitude: 1, roots: 0, absolute: 0, absoluteRoots: 0, isPositive: true })
+    case 'log': {
+      const moved = [a.absolute / Math.max(a.magnitude, least), a.absoluteRoots - a.roots] as const
+      return called(a, { magnitude: 1, roots: 0, ...atLeastOne(moved), steep: a.steep || a.absolute > 0 })
+    }
     case 'gelu':
-      return called(a, { absolute: Math.max(a.absolute, 1) })
+      return called(a, atLeastOne(errorOf(a)))
     case 'pow':
-      return called({ ...joined(a, b), ...a }, { isPositive: a.isPositive, absolute: Math.max(a.absolute, b.absolute) })
+      return called({ ...joined(a, b), ...a }, { isPositive: a.isPositive, ...asError(largest([a, b].map(errorOf))) })
     case 'uniform':
       return called(a, { ...leaf([1], 1, true), exact: undefined, isStored: false })
     case 'lt':
@@ -105,11 +114,15 @@ export function applied(fn: IntrinsicName, args: readonly Value[], isSame: boole
     case 'mod':
     case 'bitAnd':
     case 'bitOr':
+    case 'bitXor':
+    case 'wrappingAdd':
+    case 'wrappingMul':
+    case 'shiftRightUnsigned':
     case 'shiftLeft':
     case 'shiftRight':
       return decided(args)
     default:
-      return called(a, { magnitude: 1, absolute: Math.max(a.absolute, 1) })
+      return called(a, { magnitude: 1, roots: 0, ...atLeastOne(errorOf(a)) })
   }
 }
 
@@ -119,7 +132,14 @@ export function summed(a: Value, length: Count): Value {
   // A sum of many products is a normal number again, and one of positive terms is about the same in every row.
   const base = { ...a, exact, factors: 1, isStored: exact !== undefined, isMoved: false, isConstant: false, roundings: 0 }
   if (a.isPositive) return { ...base, factors: 0, sums: unique(a.sums, [length]), open: undefined }
-  return { ...base, products: unique(a.products, [length]), absolute: Math.max(a.absolute, a.magnitude), open: length }
+  return {
+    ...base,
+    products: unique(a.products, [length]),
+    roots: a.roots + 1,
+    sources: new Set([{}]),
+    ...asError(largest([errorOf(a), sizeOf(a)])),
+    open: length,
+  }
 }
 
 /** A sum of either sign divided by a number of elements: a mean, which errs as little as a sum of terms of one sign. */
@@ -128,5 +148,5 @@ export function mean(a: Value): Value {
   const inexact = { exact: undefined, isStored: false, isMoved: false, roundings: a.roundings + 1 }
   if (open === undefined) return { ...a, ...inexact }
   const products = a.products.filter((count) => JSON.stringify(count) !== JSON.stringify(open))
-  return { ...a, ...inexact, factors: 0, products, sums: unique(a.sums, [open]), open: undefined }
+  return { ...a, ...inexact, roots: a.roots - 1, factors: 0, products, sums: unique(a.sums, [open]), open: undefined }
 }

@@ -89,6 +89,8 @@ export interface Accuracy {
   readonly length?: Count | undefined
   /** Magnitude of the terms that cancel; 0 where every result is made of positive terms. 1 by default. */
   readonly scale?: number | undefined
+  /** How often that grows with the root of the length: an error of one sum times another sum does once. Never by default. */
+  readonly roots?: number | undefined
   /** Of attention whose queries or keys are computed, and rounded on the way: how far a score moves when each of its terms moves by itself. */
   readonly rounded?: Size | undefined
   /** It divides by what may vanish for rows of nearly equal values: only long rows of random values are held to it. */

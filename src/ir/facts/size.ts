@@ -83,7 +83,7 @@ function sizedNode(expr: Expr, known: Known, of: (operand: Expr) => Sized): Size
   const isRow = (length: Expr): boolean =>
     JSON.stringify(countOf(length, new Map()) ?? null) === JSON.stringify(countOf(known.length, new Map()))
   // The length of a row is what its sums grow by; of any other number of elements nothing is known.
-  if (expr.type === 'i32') return isRow(expr) ? plain(sizeOf(1, 2), true) : plain(unit)
+  if (expr.type === 'i32') return isRow(expr) ? plain(sizeOf(1, 2), true) : ofInteger(expr, of)
   switch (expr.kind) {
     case 'const': {
       const value = typeof expr.value === 'number' && Number.isFinite(expr.value) ? expr.value : 0
@@ -106,6 +106,18 @@ function sizedNode(expr: Expr, known: Known, of: (operand: Expr) => Sized): Size
       return plain(unit)
   }
 }
+
+/** What is taken from packed integers is any of what its bits hold; of a place nothing is known. */
+function ofInteger(expr: Expr, of: (operand: Expr) => Sized): Sized {
+  if (expr.kind === 'const' && typeof expr.value === 'number') return plain(sizeOf(Math.abs(expr.value)), expr.value >= 0, true)
+  if (expr.kind !== 'call') return plain(unit)
+  const args = expr.args.map(of)
+  const [mask] = args.flatMap(({ isConstant, size }) => (isConstant ? [size.rms] : []))
+  if (expr.fn === 'bitAnd' && mask !== undefined) return plain(sizeOf(mask / Math.sqrt(3)), true)
+  return arithmetic.has(expr.fn) ? called(expr.fn, args, expr.args[0] === expr.args[1]) : plain(unit)
+}
+
+const arithmetic: ReadonlySet<IntrinsicName> = new Set(['add', 'sub', 'mul', 'neg', 'minimum', 'maximum', 'select'])
 
 function called(fn: IntrinsicName, args: readonly Sized[], isSame: boolean): Sized {
   const [a = plain(unit), b = a, c = b] = args

@@ -20,10 +20,16 @@ export interface Value {
   readonly sums: readonly Count[]
   readonly products: readonly Count[]
   readonly magnitude: number
+  /** How often the magnitude grows with the root of the length of sums: a sum of terms of either sign is that much larger than one of them. */
+  readonly roots: number
+  /** The sums that make it grow: two factors with the same are powers of one number. */
+  readonly sources: ReadonlySet<object>
   /** How many random numbers were multiplied to make it. */
   readonly factors: number
   /** Size of what cancelled on the way, by which errors are absolute; 0 where none did. */
   readonly absolute: number
+  /** How often that grows likewise: an error of one sum that is multiplied by another sum is. */
+  readonly absoluteRoots: number
   readonly isPositive: boolean
   /** Whether it was divided by what may vanish. */
   readonly steep: boolean
@@ -59,8 +65,11 @@ export function leaf(values: readonly number[], magnitude: number, isPositive = 
     sums: [],
     products: [],
     magnitude,
+    roots: 0,
+    sources: new Set(),
     factors: 1,
     absolute: 0,
+    absoluteRoots: 0,
     isPositive: isPositive || values.every((value) => value > 0),
     steep: false,
   }
@@ -90,17 +99,32 @@ export const joined = (a: Value, b: Value) => ({
   sums: unique(a.sums, b.sums),
   products: unique(a.products, b.products),
   factors: Math.max(a.factors, b.factors),
+  sources: new Set([...a.sources, ...b.sources]),
   steep: a.steep || b.steep,
   isMoved: false,
   open: undefined,
 })
+
+/** A size that may grow with the length of sums. */
+type Growing = readonly [size: number, roots: number]
+
+/** The larger of sizes of results: one that grows more often, and of those alike the larger. Nothing is smaller than anything. */
+export const largest = (sizes: readonly Growing[]): Growing =>
+  sizes.reduce<Growing>(
+    (a, b) => (b[0] === 0 || (a[0] !== 0 && a[1] > b[1]) ? a : a[0] === 0 || b[1] > a[1] ? b : [Math.max(a[0], b[0]), a[1]]),
+    [0, 0],
+  )
+
+export const sizeOf = ({ magnitude, roots }: Value): Growing => [magnitude, roots]
+export const errorOf = ({ absolute, absoluteRoots }: Value): Growing => [absolute, absoluteRoots]
 
 /** Either of two values. */
 export function either(a: Value, b: Value): Value {
   const exact = a.exact && b.exact && fits(Math.max(a.exact.bits, b.exact.bits), Math.max(a.exact.size, b.exact.size))
   // A constant beside a value says nothing of its size: the number that hides a score is huge.
   const varying = [a, b].filter(({ isConstant }) => isConstant !== true)
-  const magnitude = Math.max(...(varying.length === 0 ? [a, b] : varying).map((each) => each.magnitude))
+  const [magnitude, roots] = largest((varying.length === 0 ? [a, b] : varying).map(sizeOf))
+  const [absolute, absoluteRoots] = largest([a, b].map(errorOf))
   return {
     ...joined(a, b),
     exact,
@@ -108,7 +132,9 @@ export function either(a: Value, b: Value): Value {
     isMoved: a.isMoved && b.isMoved,
     roundings: Math.max(a.roundings, b.roundings),
     magnitude,
-    absolute: Math.max(a.absolute, b.absolute),
+    roots,
+    absolute,
+    absoluteRoots,
     isPositive: a.isPositive && b.isPositive,
   }
 }
@@ -119,32 +145,47 @@ export function either(a: Value, b: Value): Value {
  */
 const tailOf = ({ factors }: Value): number => 2 ** Math.max(0, factors - 2)
 
+/** Functions of one number err by as much as is allowed relative to a result where that is large, and where it is small nothing grows. */
+const areOfOne = (a: Value, b: Value): boolean =>
+  a.sources.size === b.sources.size && [...a.sources].every((source) => b.sources.has(source))
+
 export function plus(a: Value, b: Value): Value {
   const exact = a.exact && b.exact && fits(Math.max(a.exact.bits, b.exact.bits), a.exact.size + b.exact.size)
   const isPositive = a.isPositive && b.isPositive
-  const magnitude = Math.max(a.magnitude, b.magnitude)
-  const kept = Math.max(a.absolute, b.absolute)
+  const [magnitude, roots] = largest([a, b].map(sizeOf))
+  // One rounding of a sum is less than those of the sum's own terms, which are as many as its root squared.
+  const terms = [a, b].map((each): Growing => [each.magnitude * tailOf(each), areOfOne(a, b) ? 0 : Math.max(0, each.roots - 2)])
+  const [absolute, absoluteRoots] = largest([...[a, b].map(errorOf), ...(isPositive ? [] : terms)])
   return {
     ...joined(a, b),
     exact,
     isStored: exact !== undefined,
     roundings: Math.max(a.roundings, b.roundings) + 1,
     magnitude,
-    absolute: isPositive ? kept : Math.max(kept, a.magnitude * tailOf(a), b.magnitude * tailOf(b)),
+    roots,
+    absolute,
+    absoluteRoots,
     isPositive,
   }
 }
 
 export function times(a: Value, b: Value, isSquare = false): Value {
   const exact = a.exact && b.exact && fits(a.exact.bits + b.exact.bits, a.exact.size * b.exact.size)
+  const isPower = areOfOne(a, b)
+  const [absolute, absoluteRoots] = largest([
+    [a.absolute * b.magnitude, a.absoluteRoots + (isPower ? 0 : b.roots)],
+    [b.absolute * a.magnitude, b.absoluteRoots + (isPower ? 0 : a.roots)],
+  ])
   return {
     ...joined(a, b),
     exact,
     isStored: exact !== undefined,
     roundings: a.roundings + b.roundings + 1,
     magnitude: a.magnitude * b.magnitude,
+    roots: a.roots + b.roots,
     factors: isSquare ? a.factors : a.factors + b.factors,
-    absolute: Math.max(a.absolute * b.magnitude, b.absolute * a.magnitude),
+    absolute,
+    absoluteRoots,
     isPositive: isSquare || (a.isPositive && b.isPositive),
   }
 }
@@ -152,13 +193,19 @@ export function times(a: Value, b: Value, isSquare = false): Value {
 export function over(a: Value, b: Value): Value {
   const exact = a.exact && b.exact?.isPower === true ? fits(a.exact.bits + 10, a.exact.size * 2 ** b.exact.bits) : undefined
   const size = Math.max(b.magnitude, 1e-30)
+  const [absolute, absoluteRoots] = largest([
+    [a.absolute / size, a.absoluteRoots - b.roots],
+    [(b.absolute * a.magnitude) / size ** 2, b.absoluteRoots + a.roots - 2 * b.roots],
+  ])
   return {
     ...joined(a, b),
     exact,
     isStored: exact !== undefined,
     roundings: a.roundings + b.roundings + 1,
     magnitude: a.magnitude / size,
-    absolute: Math.max(a.absolute / size, (b.absolute * a.magnitude) / size ** 2),
+    roots: a.roots - b.roots,
+    absolute,
+    absoluteRoots,
     isPositive: a.isPositive && b.isPositive,
     // What cancelled may be 0.
     steep: a.steep || b.steep || b.absolute > 0,

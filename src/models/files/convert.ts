@@ -54,14 +54,31 @@ export function convertTensor(
     bytes: tensorBytes(dtype, shape),
     async *pieces(signal) {
       let first = 0
+      const convert = converter(stored, dtype)
       for await (const piece of 'data' in tensor ? [tensor.data] : tensor.pieces(signal)) {
         const values = aligned(piece)
-        const converted = stored === dtype ? values : encode(dtype, decode(stored, values))
-        if (holdsNonFinite(dtype, converted)) expectNumbers({ name, shape, first, stored, dtype, allowed }, values, converted)
+        const converted = convert(values)
+        // Widening keeps what a value is, and the narrower one is read faster.
+        const seen = dtype === 'f32' ? stored : dtype
+        if (holdsNonFinite(seen, seen === dtype ? converted : values)) {
+          expectNumbers({ name, shape, first, stored, dtype, allowed }, values, converted)
+        }
         yield converted
         first += piece.byteLength / dtypeInfo[stored].bytes
       }
     },
+  }
+}
+
+/** Rounds pieces of a tensor, each into the memory of the one before. */
+function converter(stored: FloatType, dtype: FloatType): (piece: Uint8Array) => Uint8Array {
+  if (stored === dtype) return (piece) => piece
+  let [wide, narrow] = [new ArrayBuffer(0), new ArrayBuffer(0)]
+  return (piece) => {
+    const bytes = (piece.byteLength / dtypeInfo[stored].bytes) * Float32Array.BYTES_PER_ELEMENT
+    if (stored !== 'f32' && wide.byteLength < bytes) wide = new ArrayBuffer(bytes)
+    if (dtype !== 'f32' && narrow.byteLength < bytes / 2) narrow = new ArrayBuffer(bytes / 2)
+    return encode(dtype, decode(stored, piece, wide), narrow)
   }
 }
 

@@ -29,7 +29,18 @@ export interface PieceSource {
 }
 
 /** Bytes read at once: two such pieces are all that reading takes. */
-const usualBytes = 8 * 2 ** 20
+const usualBytes = 4 * 2 ** 20
+
+/** Memory of pieces that nobody reads any more: fresh memory takes as long as reading does. */
+const idle: Uint8Array[] = []
+const mostIdle = 4
+
+/** Memory for pieces of so many bytes, to be given back. */
+const takeBuffer = (bytes: number): Uint8Array => (bytes === usualBytes ? idle.pop() : undefined) ?? new Uint8Array(bytes)
+
+function giveBack(buffer: Uint8Array): void {
+  if (buffer.byteLength === usualBytes && idle.length < mostIdle) idle.push(buffer)
+}
 
 /**
  * Data bytes `from` to `to - 1`, one piece read ahead, so that the disk and whoever takes the pieces work at the same time. A piece is
@@ -43,7 +54,8 @@ export async function* readPieces(
   signal: AbortSignal | undefined,
   pieceBytes = usualBytes,
 ): AsyncGenerator<Uint8Array, void> {
-  const buffers = [0, 1].map(() => new Uint8Array(Math.min(pieceBytes, to - from)))
+  // One is enough for what is one piece.
+  const buffers = to - from > pieceBytes ? [takeBuffer(pieceBytes), takeBuffer(pieceBytes)] : [takeBuffer(to - from)]
   const read = (at: number, turn: number): Promise<Uint8Array> => {
     const piece = (buffers[turn % 2] ?? new Uint8Array()).subarray(0, Math.min(pieceBytes, to - at))
     return withSame(path, version, { refusal, changed }, (file) => readAt(file, piece, first + at, path, refusal)).then(
@@ -62,6 +74,7 @@ export async function* readPieces(
   } finally {
     // Whoever stops early must not leave a rejection that nobody hears.
     await next.catch(() => {})
+    for (const buffer of buffers) giveBack(buffer)
   }
 }
 

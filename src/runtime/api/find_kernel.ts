@@ -26,7 +26,7 @@ export interface FoundKernel {
   readonly attrs: readonly number[]
 }
 
-const genHint = 'export it below specs/, then run heddle gen and heddle build'
+const genHint = 'export it below specs/, then run heddle gen: kernels are compiled when they are called'
 
 /**
  * @throws environment `call.kernel` where no instance was generated for the storage types; usage `call.extent` where none was for the

@@ -3,13 +3,14 @@
  * `heddle check` and `check` of heddle/testing run. Specs are read, their text is generated and compiled as far as it is checked, all in
  * one process; `generated/` is left alone.
  */
-import { findingError } from '../../errors.js'
+
+import type { KernelEntry } from '../../emit/manifest.js'
+import { findingError, HeddleError } from '../../errors.js'
 import type { DeviceKind } from '../../runtime/device.js'
 import type { KernelSource } from '../../runtime/library.js'
 import { casesOf, checkedElements, type Drawn } from '../cases.js'
-import { type CheckResult, runCase, type Subject } from '../conformance.js'
+import { type CheckResult, runCases } from '../conformance.js'
 import { checkGraph, graphTypes } from './graphs.js'
-import type { PreparedText } from './prepare.js'
 import { checkProgram } from './programs.js'
 import { type CheckSetup, type SetupOptions, withSetup } from './setup.js'
 import type { SpecKernels } from './specs.js'
@@ -44,7 +45,8 @@ export interface CheckReport {
  * @throws finding `check.selection` where nothing is selected, with what there is; errors of the front end and of plans; environment for a
  * missing device, addon or compiler
  */
-export const checkProject = (options: CheckOptions): Promise<CheckReport> => withSetup(options, (setup) => runAll(setup, options))
+export const checkProject = (options: CheckOptions): Promise<CheckReport> =>
+  withSetup({ ...options, ahead: true }, (setup) => runAll(setup, options))
 
 async function runAll(
   { specs, chosen, text, bodies, subject, ...setup }: CheckSetup,
@@ -58,23 +60,23 @@ async function runAll(
     groups.push(group)
     options.onGroup?.(group)
   }
-  // All at once, so that compilers run side by side; what does not compile is told where it is checked.
-  await library.ensure(entries.map(({ key }) => key)).catch(() => signal?.throwIfAborted())
-  for (const entry of entries) {
+  for await (const { entry, failure } of asReady(entries, library)) {
+    signal?.throwIfAborted()
     const limit = checkedElements[options.thorough === true ? 'thorough' : 'usual']
     const drawn: Drawn = options.brief === true ? 'by turns' : 'each'
     const derived = specs.derived.has(entry.op)
     const kind = derived ? 'derived' : 'op'
     const against = derived ? 'nodes' : Object.hasOwn(bodies, entry.op) ? 'body' : 'ir'
-    const group = await timed(
-      kind,
-      entry.key,
-      against,
-      () => checkKernel(subject, library, entry, { limit, drawn, signal }),
-      signal,
-    )
-    add({ ...group, op: entry.op })
+    if (isMachines(failure?.reason)) throw failure?.reason
+    const run = async (): Promise<CheckResult[]> => {
+      if (failure !== undefined) throw failure.reason
+      return runCases(subject, casesOf(entry, limit, drawn), signal)
+    }
+    add({ ...(await timed(kind, entry.key, against, run, signal)), op: entry.op })
   }
+  // Reports of one project are alike.
+  const places = new Map(entries.map(({ key }, at) => [key, at]))
+  groups.sort((a, b) => (places.get(a.name) ?? 0) - (places.get(b.name) ?? 0))
   const whole = { device, library, manifest: text.searched.manifest, layouts, ops: specs.ops }
   for (const graph of chosen.graphs) {
     for (const dtype of graphTypes(graph, specs.ops, options.dtypes)) {
@@ -98,26 +100,28 @@ async function runAll(
   return { device: { kind: device.kind, name: device.info().name }, passed, failed, groups }
 }
 
-interface Trying {
-  /** Elements of a buffer. */
-  readonly limit: number
-  readonly drawn: Drawn
-  readonly signal: AbortSignal | undefined
+/** Whether what went wrong is no fault of a kernel: there is no compiler, or no room for what it makes. */
+const isMachines = (reason: unknown): boolean => reason instanceof HeddleError && /^(cache|toolchain)\./.test(reason.code)
+
+/** A kernel that can be launched, or why it cannot. */
+interface Ready {
+  readonly entry: KernelEntry
+  readonly failure: { readonly reason: unknown } | undefined
 }
 
-async function checkKernel(
-  subject: Subject,
-  library: KernelSource,
-  entry: PreparedText['entries'][number],
-  { limit, drawn, signal }: Trying,
-): Promise<CheckResult[]> {
-  await library.ensure([entry.key], { signal })
-  const results: CheckResult[] = []
-  for (const test of casesOf(entry, limit, drawn)) {
-    signal?.throwIfAborted()
-    results.push(await runCase(subject, test))
+/** Kernels in the order in which compilers end. */
+async function* asReady(entries: readonly KernelEntry[], library: KernelSource): AsyncGenerator<Ready> {
+  const settled = (entry: KernelEntry): Promise<Ready> =>
+    library.ensure([entry.key]).then(
+      () => ({ entry, failure: undefined }),
+      (reason: unknown) => ({ entry, failure: { reason } }),
+    )
+  const waiting = new Map(entries.map((entry) => [entry.key, settled(entry)]))
+  while (waiting.size > 0) {
+    const ready = await Promise.race(waiting.values())
+    waiting.delete(ready.entry.key)
+    yield ready
   }
-  return results
 }
 
 /** Runs a group; one that cannot be run at all has failed, and the others still tell what works. */

@@ -1,5 +1,5 @@
 /** The text of chosen kernels in a folder of its own, and where a device gets them: what they are now, whatever `generated/` holds. */
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { KernelEntry, Manifest } from '../../emit/manifest.js'
 import { manifestSchema } from '../../emit/manifest.js'
@@ -9,16 +9,24 @@ import { allInstances } from '../../ir/instance.js'
 import { isTemplate } from '../../ir/template.js'
 import { openKept } from '../../kept.js'
 import type { Tuning } from '../../schedule/tuning.js'
-import { outputs, type SearchedManifest, searchManifests } from '../../toolchain/index.js'
+import { makeScratch } from '../../scratch.js'
+import { type SearchedManifest, searchManifests } from '../../toolchain/index.js'
 import type { SpecKernels } from './specs.js'
 
 /** Text that is compiled for a check, and removed after it. */
 export interface PreparedText {
   /** Kernels to check. */
   readonly entries: readonly KernelEntry[]
-  /** These, with all others of the search path behind them. */
+  /** These, with all others of the search path behind them where graphs may run some. */
   readonly searched: SearchedManifest
   remove(): Promise<void>
+}
+
+export interface PrepareOptions {
+  readonly dtypes: readonly DType[] | undefined
+  readonly tuning: Tuning | undefined
+  /** Whether nothing but these kernels is run: the package's manifest takes longer to read than a small project's text to write. */
+  readonly alone: boolean
 }
 
 /** Writes the text of kernels in storage types. @throws what generating throws */
@@ -26,8 +34,7 @@ export async function prepareText(
   root: string,
   specs: SpecKernels,
   chosen: readonly PlannedKernel[],
-  dtypes: readonly DType[] | undefined,
-  tuning: Tuning | undefined,
+  { dtypes, tuning, alone }: PrepareOptions,
 ): Promise<PreparedText> {
   const [{ generateInstances }, { templateInstances }, { writeGenerated }] = await Promise.all([
     import('../../emit/generate.js'),
@@ -39,14 +46,14 @@ export async function prepareText(
   const rows = chosen.flatMap((kernel) => (isTemplate(kernel) ? [] : allInstances(kernel))).filter(wanted)
   const templates = chosen.flatMap((kernel) => (isTemplate(kernel) ? templateInstances(kernel) : [])).filter(wanted)
   const files = generateInstances(rows, specs.graphs, templates, tuning, specs.schedules, { kept: openKept(root) })
-  const { base } = outputs(root)
-  await mkdir(base, { recursive: true })
-  const folder = await mkdtemp(join(base, 'check-'))
+  const folder = await makeScratch(root, 'check')
   const remove = (): Promise<void> => rm(folder, { recursive: true, force: true })
   try {
     await writeGenerated(folder, files)
     const manifest = manifestSchema.parse(JSON.parse(files.get('manifest.json') ?? ''))
-    return { entries: manifest.kernels, searched: inFront(manifest, folder, await searchManifests(root)), remove }
+    const own: SearchedManifest = { manifest, folderOf: () => folder, hidden: [] }
+    const searched = alone ? own : inFront(manifest, folder, await searchManifests(root))
+    return { entries: manifest.kernels, searched, remove }
   } catch (error) {
     await remove()
     throw error

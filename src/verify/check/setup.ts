@@ -11,15 +11,16 @@ import type { Op } from '../../lang/types.js'
 import { demandedKernels } from '../../runtime/demand.js'
 import type { DeviceKind } from '../../runtime/device.js'
 import { openDevice } from '../../runtime/device.js'
+import type { KernelSource } from '../../runtime/library.js'
 import type { NativeDevice } from '../../runtime/native.js'
 import { defaultDevice, prepareNative } from '../../runtime/open.js'
 import type { Tuning } from '../../schedule/tuning.js'
-import type { BuildProgress } from '../../toolchain/index.js'
+import { type BuildProgress, findCxx } from '../../toolchain/index.js'
 import type { Subject } from '../conformance.js'
 import { runtimeLayouts } from './layouts.js'
 import { generatedText, type PreparedText, prepareText } from './prepare.js'
 import { readKernels, readNamed, type SpecKernels } from './specs.js'
-import { type Subjects, selected } from './subjects.js'
+import { matching, type Subjects, selected } from './subjects.js'
 
 export interface SetupOptions {
   /** The project: a folder. */
@@ -40,6 +41,8 @@ export interface SetupOptions {
   /** The text that lies in `generated/`, as it is there. */
   readonly generated?: boolean | undefined
   readonly specs?: string | undefined
+  /** Whether compilers start on everything chosen before the rest is loaded: for whoever runs all of it. */
+  readonly ahead?: boolean | undefined
   readonly tuning?: Tuning | undefined
   /** Bodies by name, in the place of those of the spec modules. */
   readonly bodies?: Readonly<Record<string, Op>> | undefined
@@ -65,15 +68,27 @@ export interface CheckSetup {
  * missing device, addon or compiler
  */
 export async function withSetup<T>(options: SetupOptions, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
-  const { root, signal, onProgress } = options
-  // Reading takes the processor, opening the device mostly waits.
-  const native = prepareNative(options.device, { root, signal, onNotice: options.onNotice })
+  const { root, signal, onNotice } = options
+  const ended = new AbortController()
+  const signals = signal === undefined ? [ended.signal] : [ended.signal, signal]
+  // Reading takes the processor, opening the device mostly waits. Specs that are refused end the wait.
+  const native = prepareNative(options.device, { root, signal: AbortSignal.any(signals), onNotice })
   native.catch(() => undefined)
+  try {
+    return await setUp(options, native, action)
+  } finally {
+    ended.abort()
+  }
+}
+
+async function setUp<T>(options: SetupOptions, native: Promise<void>, action: (setup: CheckSetup) => Promise<T>): Promise<T> {
+  const { root, signal, onProgress, dtypes, tuning } = options
+  // Asking a compiler its version takes a process.
+  if (options.device !== 'cuda') findCxx().catch(() => undefined)
   const { names = [], plan } = options
   const named = names.length > 0 && plan === undefined ? await readNamed(root, names, options.specs) : undefined
   const specs = named ?? (await readKernels(root, options.specs))
   const chosen = selected(specs, options)
-  const bodies = options.bodies ?? (await bodiesOf(options))
   signal?.throwIfAborted()
   const run = [
     ...chosen.graphs.map(({ planned }) => planned),
@@ -83,7 +98,7 @@ export async function withSetup<T>(options: SetupOptions, action: (setup: CheckS
   const text =
     options.generated === true
       ? await generatedText(root, new Set(needed.map(({ name }) => name)))
-      : await prepareText(root, specs, needed, options.dtypes, options.tuning)
+      : await prepareText(root, specs, needed, { dtypes, tuning, alone: run.length === 0 })
   const wanted = new Set(chosen.kernels.map(({ name }) => name))
   const entries = text.entries.filter(({ op }) => wanted.has(op))
   const kernels = new Map<string, PlannedKernel>([...specs.kernels, ...specs.templates].map((kernel) => [kernel.name, kernel]))
@@ -94,14 +109,45 @@ export async function withSetup<T>(options: SetupOptions, action: (setup: CheckS
       // The fewer cases there are, the more of the time is the compiler's.
       const optimise = options.thorough === true ? '-O1' : options.brief === true ? '-O0' : '-Og'
       const library = demandedKernels(device, text.searched, { root, signal, onProgress, optimise })
-      const subject = { device, library, layouts: runtimeLayouts(specs.layouts), ops: bodies, kernels }
-      return await action({ specs, chosen, text, entries, bodies, subject })
+      const keys = entries.map(({ key }) => key).filter((key) => matching(options.filter, key))
+      const compiling = compileAhead(library, options.ahead === true ? batchesOf(keys) : [])
+      try {
+        const bodies = options.bodies ?? (await bodiesOf(options))
+        signal?.throwIfAborted()
+        const subject = { device, library, layouts: runtimeLayouts(specs.layouts), ops: bodies, kernels }
+        return await action({ specs, chosen, text, entries, bodies, subject })
+      } finally {
+        await compiling.end()
+      }
     } finally {
       device.close()
     }
   } finally {
     await text.remove()
   }
+}
+
+/** Starts compilers, which `end` stops where they still run. What does not compile is told where it is asked for. */
+function compileAhead(library: KernelSource, batches: readonly (readonly string[])[]): { end: () => Promise<unknown> } {
+  const ended = new AbortController()
+  const compiling = Promise.allSettled(batches.map((batch) => library.ensure(batch, { signal: ended.signal })))
+  return {
+    end: () => {
+      ended.abort()
+      return compiling
+    },
+  }
+}
+
+/** Libraries that kernels are linked into: one is checked while compilers are at the next, and each takes room in the process. */
+const mostLibraries = 16
+
+/** Keys by the library they come in. */
+function batchesOf(keys: readonly string[]): readonly (readonly string[])[] {
+  const size = Math.ceil(keys.length / mostLibraries)
+  return Array.from({ length: Math.min(keys.length, mostLibraries) }, (_, at) => keys.slice(at * size, (at + 1) * size)).filter(
+    (batch) => batch.length > 0,
+  )
 }
 
 async function bodiesOf({ root, specs, onNotice }: SetupOptions): Promise<Readonly<Record<string, Op>>> {

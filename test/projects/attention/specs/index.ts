@@ -83,6 +83,12 @@ const normed: Variant['before'] = (g, x, given, which) => {
   return { x: y, nodes: { [`${which}Normed`]: y } }
 }
 
+const layerNormed: Variant['before'] = (g, x, given, which) => {
+  if (which === 'value') return { x, nodes: {} }
+  const y = g.apply(ops.headLayerNorm, { x, gamma: value(given, 'gamma') }).y
+  return { x: y, nodes: { [`${which}Normed`]: y } }
+}
+
 const variants: Readonly<Record<string, Variant>> = {
   plain: { between: chain(scaled, weigh), reads: [] },
   causal: { between: chain(scaled, causal, weigh), reads: [] },
@@ -173,6 +179,7 @@ const variants: Readonly<Record<string, Variant>> = {
   ragged: { between: chain(scaled, causal, ragged, weigh), reads: ['lengths'] },
   rotated: { before: rotated, between: chain(scaled, causal, weigh), reads: ['ids'] },
   normed: { before: normed, between: chain(scaled, weigh), reads: ['gamma'] },
+  layer_normed: { before: layerNormed, between: chain(scaled, weigh), reads: ['gamma'] },
   gated: {
     between: chain(scaled, weigh),
     behind: step('gated', (g, x, given) => g.apply(ops.gated, { x, gate: value(given, 'w') }).y),

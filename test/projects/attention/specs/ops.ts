@@ -1,5 +1,5 @@
 /** What stands between, before and behind the two products of attention in graphs that are none of the shipped ones. */
-import { abs, cos, exp, idiv, int, max, maximum, minimum, op, row, rsqrt, sin, sum, tanh, tensor, toFloat } from 'heddle'
+import { abs, cos, exp, idiv, int, log, max, maximum, minimum, op, row, rsqrt, sin, sum, tanh, tensor, toFloat } from 'heddle'
 
 const floats = ['f32', 'f16', 'bf16'] as const
 const scores = { x: tensor('T', 'b h s t') }
@@ -282,6 +282,36 @@ export const headNorm = op('head_norm', {
       const v = row(d, (c) => x(b, s, h, c))
       const squares = sum(d, (c) => v(c) ** 2)
       return { y: row(d, (c) => v(c) * rsqrt(squares / d + 1e-6) * gamma(c)) }
+    },
+})
+
+/** Every head by its mean and its deviation, which is found from the mean. */
+export const headLayerNorm = op('head_layer_norm', {
+  dims: ['b', 's', 'h', 'd'],
+  types: { T: floats },
+  inputs: { x: tensor('T', 'b s h d'), gamma: tensor('T', 'd') },
+  outputs: { y: tensor('T', 'b s h d') },
+  body:
+    ({ x, gamma }, { d }) =>
+    (b, s, h) => {
+      const mean = sum(d, (c) => x(b, s, h, c)) / d
+      const variance = sum(d, (c) => (x(b, s, h, c) - mean) ** 2) / d
+      return { y: row(d, (c) => (x(b, s, h, c) - mean) * rsqrt(variance + 0.1) * gamma(c)) }
+    },
+})
+
+/** Weights, and what their logarithm is less than a score's. */
+export const weighAndLog = op('weigh_and_log', {
+  dims: ['m', 'n'],
+  types: { T: floats },
+  inputs: { logits: tensor('T', 'm n') },
+  outputs: { weights: tensor('T', 'm n'), scale: tensor('f32', 'm') },
+  body:
+    ({ logits }, { n }) =>
+    (m) => {
+      const top = max(n, (c) => logits(m, c))
+      const total = sum(n, (c) => exp(logits(m, c) - top))
+      return { weights: row(n, (c) => exp(logits(m, c) - top) / total), scale: log(total) + top }
     },
 })
 

@@ -1,15 +1,15 @@
 /** What the file system refuses, in words: a full disk and a folder that may not be written to are no defects of heddle. */
-import { environmentError, type HeddleError } from '../errors.js'
+import { environmentError, type HeddleError } from './errors.js'
 
 const hints: Readonly<Record<string, string>> = {
   ENOSPC:
     'free some space, or name a folder on another disk: HEDDLE_CACHE for what is compiled, TMPDIR for what compilers leave for a moment',
   EDQUOT: 'free some space, or name a folder elsewhere with HEDDLE_CACHE',
-  EACCES: 'name a folder that can be written to with HEDDLE_CACHE',
-  EPERM: 'name a folder that can be written to with HEDDLE_CACHE',
-  EROFS: 'name a folder that can be written to with HEDDLE_CACHE',
-  EEXIST: 'a file is where a folder has to be: name another folder with HEDDLE_CACHE',
-  ENOTDIR: 'a file is where a folder has to be: name another folder with HEDDLE_CACHE',
+  EACCES: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
+  EPERM: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
+  EROFS: 'make it writable, or name another folder for the cache with HEDDLE_CACHE',
+  EEXIST: 'a file is where a folder has to be: remove it, or name another folder for the cache with HEDDLE_CACHE',
+  ENOTDIR: 'a file is where a folder has to be: remove it, or name another folder for the cache with HEDDLE_CACHE',
 }
 
 const reasons: Readonly<Record<string, string>> = {

@@ -1,0 +1,104 @@
+/** Kernels as `heddle explore` shows them: every text of each, with the lines of specs that its lines were made of. */
+import { relative } from 'node:path'
+import { kernelView, namesOf } from '../explorer/kernel_view.js'
+import type { KernelView } from '../explorer/model.js'
+import type { TracedText } from '../ir/trace.js'
+import { disassemble } from '../toolchain/index.js'
+import { packageRoot } from '../toolchain/paths.js'
+import { readKernels } from '../verify/check/specs.js'
+import type { CliContext } from './context.js'
+import { specPath, statementsOver } from './declared_text.js'
+import { type Inspected, inspectAll } from './inspect.js'
+import { kernelPasses } from './inspect_passes.js'
+import { readTuning } from './tuning_file.js'
+
+const asLists = (places: TracedText['places']): string[][] => places.map((each) => [...each])
+
+/** What a text says beside the body: statements that hold the other lines it was made of, by files and lines. */
+async function othersOf(
+  root: string,
+  { inspection: { source, bodyLine, body } }: Inspected,
+  texts: readonly TracedText['places'][],
+): Promise<KernelView['others']> {
+  const lines = new Map<string, Set<number>>()
+  const bodyEnd = bodyLine + body.split('\n').length
+  for (const place of new Set(texts.flat(2))) {
+    const [, file = '', number] = /^(.*):(\d+)$/.exec(place) ?? []
+    const line = Number(number)
+    const isBody = file === source.file && line >= bodyLine && line < bodyEnd
+    if (!isBody) lines.set(file, (lines.get(file) ?? new Set()).add(line))
+  }
+  const found: KernelView['others'] = []
+  for (const [file, held] of [...lines].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const statements = await statementsOver(
+      root,
+      specPath(root, file),
+      [...held].sort((a, b) => a - b),
+    )
+    for (const { line, text } of statements) found.push({ source: `${file}:${line}`, text })
+  }
+  return found
+}
+
+/** What the generated text was made of. Nothing where the text is another one: of an older compiler, or before the last edit. */
+async function cudaPlaces(
+  { inspection: { key, cuda }, kernel }: Inspected,
+  { root }: CliContext,
+  specs: string | undefined,
+  schedules: () => Promise<Parameters<typeof import('../emit/traced.js')['tracedText']>[2]['schedules']>,
+): Promise<string[][]> {
+  const { tracedText } = await import('../emit/traced.js')
+  const own = relative(root, cuda.file).startsWith('..') ? packageRoot() : root
+  const tuning = await readTuning({ root: own, specs: own === root ? specs : undefined })
+  const plain = tracedText(kernel, key, { tuning, schedules: {} })
+  const made = plain?.text === cuda.text ? plain : tracedText(kernel, key, { tuning, schedules: await schedules() })
+  return made?.text === cuda.text ? asLists(made.places) : []
+}
+
+/**
+ * Kernels that are there as generated text, with all their stages.
+ * @param compile whether nvcc is asked, for resources that nothing else knows and for machine code: seconds a text
+ */
+export async function kernelViews(
+  names: readonly string[],
+  specs: string | undefined,
+  context: CliContext,
+  compile: boolean,
+): Promise<KernelView[]> {
+  const { root, signal } = context
+  const found = await inspectAll(names, specs, context, compile)
+  let read: ReturnType<typeof readKernels> | undefined
+  const schedules = async () => {
+    read ??= readKernels(root, specs)
+    return (await read).schedules
+  }
+  return Promise.all(
+    found.map(async (each) => {
+      const { inspection, kernel } = each
+      const { file, text } = inspection.cuda
+      const stages = await kernelPasses(kernel, inspection.key)
+      const places = await cudaPlaces(each, context, specs, schedules)
+      const source = { ...inspection.source, line: inspection.bodyLine }
+      const shown = {
+        ...inspection,
+        source,
+        others: await othersOf(root, each, [...stages.flatMap(({ places: of }) => (of === undefined ? [] : [of])), places]),
+        cuda: { file: relative(root, file), text, places },
+        sass: await sassOf(inspection, compile, signal),
+      }
+      return kernelView(shown, namesOf(kernel), stages)
+    }),
+  )
+}
+
+async function sassOf(
+  { key, cuda }: Inspected['inspection'],
+  compile: boolean,
+  signal: AbortSignal,
+): Promise<KernelView['sass']> {
+  if (!compile) return { missing: `nvcc has not been asked: heddle explore ${key} asks it` }
+  const made = await disassemble({ source: `cuda/${key}.cu`, path: cuda.file }, signal)
+  if ('missing' in made) return { missing: made.missing }
+  const kernels = made.kernels.map((each) => ({ ...each, lines: each.lines.map((lines) => [...lines]) }))
+  return { from: made.from, kernels }
+}

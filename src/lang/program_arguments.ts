@@ -1,0 +1,51 @@
+/** What a program gives a graph that it applies, by names: everything that is missing, too much or no number is refused at once. */
+import { inTurn, usageError } from '../errors.js'
+import { own } from '../ir/own.js'
+import type { ProgramValue } from '../ir/program.js'
+import type { GraphDecl } from './graph.js'
+import { eachOf, missing, refuseOthers } from './program_checks.js'
+import type { ProgramTensor, ProgramWeights } from './program_types.js'
+import { isWeights } from './program_weights.js'
+
+export interface Arguments {
+  readonly inputs: Readonly<Record<string, ProgramTensor>>
+  readonly weights: ProgramWeights | Readonly<Record<string, string>>
+  readonly attrs: Readonly<Record<string, number>>
+}
+
+/**
+ * @param resolve what a handle is; undefined where nothing is known of it
+ * @returns inputs and attributes; no inputs where nothing is known of one, since shapes and types follow from all of them
+ * @throws usage `program.missing`, `program.unknown`, `program.attr`, `program.value`
+ */
+export function argumentsOf(
+  at: string,
+  { graph, inputs: names }: GraphDecl,
+  { inputs, weights, attrs }: Arguments,
+  resolve: (handle: ProgramTensor, where: string) => ProgramValue | undefined,
+): { readonly given: Readonly<Record<string, ProgramValue>> | undefined; readonly numbers: Readonly<Record<string, number>> } {
+  let values: Readonly<Record<string, ProgramValue | undefined>> = {}
+  let numbers: Readonly<Record<string, number>> = {}
+  inTurn([
+    () => {
+      values = eachOf(names, (name) => resolve(own(inputs, name) ?? missing(at, 'input', name), `${at}: input ${name}`))
+    },
+    () => refuseOthers(at, 'input', Object.keys(inputs), names),
+    () => {
+      if (!isWeights(weights)) eachOf(Object.keys(graph.weights), (name) => own(weights, name) ?? missing(at, 'weight', name))
+    },
+    () => {
+      if (!isWeights(weights)) refuseOthers(at, 'weight', Object.keys(weights), Object.keys(graph.weights))
+    },
+    () => {
+      numbers = eachOf(graph.attrs, (name) => {
+        const value = own(attrs, name) ?? missing(at, 'attribute', name)
+        if (!Number.isFinite(value)) throw usageError('program.attr', `${at}: attribute ${name} is ${value}`)
+        return value
+      })
+    },
+    () => refuseOthers(at, 'attribute', Object.keys(attrs), graph.attrs),
+  ])
+  const known = Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]))
+  return { given: known.length < names.length ? undefined : Object.fromEntries(known), numbers }
+}

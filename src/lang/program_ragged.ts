@@ -1,0 +1,43 @@
+/** Sequences of different lengths in a program under construction: which axes are theirs, and values as their rows. */
+import { usageError } from '../errors.js'
+import type { ProgramValue, RaggedAxis } from '../ir/program.js'
+import { multiplyExtents, parseExtent, printShape, sameExtent } from '../ir/shape.js'
+import { printType } from './program_match.js'
+import type { ProgramTensor } from './program_types.js'
+
+/** What `ragged` of a program takes. */
+export interface RaggedOptions {
+  readonly batch: string
+  readonly seq: string
+  readonly lengths: ProgramTensor
+  readonly tokens?: string
+}
+
+/** @throws usage `program.ragged` for lengths that are none of the batch's */
+export function raggedAxis(
+  program: string,
+  { batch, seq, lengths, tokens = 'tokens' }: RaggedOptions,
+  { name, dtype, shape }: ProgramValue,
+): RaggedAxis {
+  const axis = { batch: parseExtent(batch), seq: parseExtent(seq), tokens, lengths: lengths.value }
+  if (dtype !== 'i32' || printShape(shape) !== printShape([axis.batch]))
+    throw usageError(
+      'program.ragged',
+      `${program}: lengths are i32 "${batch}", ${name} is ${printType(dtype)} "${printShape(shape)}"`,
+    )
+  return axis
+}
+
+/** The shape of a value with a row for each token; undefined where it has that already. @throws usage `program.ragged` */
+export function rowsShape(
+  program: string,
+  { batch, seq }: Pick<RaggedOptions, 'batch' | 'seq'>,
+  { shape, name }: ProgramValue,
+): string | undefined {
+  const rows = multiplyExtents([parseExtent(batch), parseExtent(seq)])
+  const [first, second, ...rest] = shape
+  if (first !== undefined && sameExtent(first, rows)) return undefined
+  if (first === undefined || second === undefined || !sameExtent(multiplyExtents([first, second]), rows))
+    throw usageError('program.ragged', `${program}: ${name} is "${printShape(shape)}", which does not begin with ${batch} ${seq}`)
+  return printShape([rows, ...rest])
+}

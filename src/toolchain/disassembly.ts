@@ -1,0 +1,93 @@
+/**
+ * Machine code of a generated text as SASS, with the line of the text that each instruction was made of. nvcc compiles the text with line
+ * information and nvdisasm prints it; where there is only cuobjdump, the instructions are shown without lines. For pages of a kernel.
+ */
+import { basename } from 'node:path'
+import { cacheFolder } from '../cache_folder.js'
+import { HeddleError } from '../errors.js'
+import { findDisassembler, findNvcc } from './compilers.js'
+import { compileFiles } from './objects.js'
+import { packageRoot } from './paths.js'
+import { firstLines, runTool } from './process.js'
+import { recipeFor } from './recipe.js'
+import { keyFiles, type SourceFile } from './sources.js'
+import { readableNames } from './symbol.js'
+
+/** The instructions of one kernel. */
+export interface Disassembly {
+  /** Its name with its template arguments; its symbol where that cannot be read. */
+  readonly kernel: string
+  readonly text: string
+  /** By line of `text`: lines of the generated text, from 1, the innermost first; none of a line that is no instruction. */
+  readonly lines: readonly (readonly number[])[]
+}
+
+/** The machine code of the kernels of a text; or why there is none to show. */
+export type Disassembled = { readonly from: string; readonly kernels: readonly Disassembly[] } | { readonly missing: string }
+
+/** `//## File "/a/vector.cuh", line 12 inlined at "/a/softmax.cu", line 40`: one or more lines in front of what they are about. */
+const place = /^\s*\/\/## File "([^"]*)", line (\d+)/
+/** `        /*0070*\/               @P0 EXIT ;`, behind which cuobjdump has the encoding. */
+const instruction = /^\s*\/\*[0-9a-f]{4,}\*\/\s+([^;]*;)/
+/** Where a kernel begins: `.text.SYMBOL:` of nvdisasm, `Function : SYMBOL` of cuobjdump. */
+const beginning = /^(?:\.text\.|\s*Function : )([^\s:]+)/
+const label = /^(\.L_x_\d+):/
+
+/** What nvdisasm or cuobjdump printed, without directives and encodings. @param file the text whose lines count */
+export function readDisassembly(printed: string, file: string): readonly Disassembly[] {
+  const kernels: { readonly kernel: string; readonly text: string[]; readonly lines: number[][] }[] = []
+  let made: number[] = []
+  let isPlaced = false
+  for (const line of printed.split('\n')) {
+    const [, path, number] = place.exec(line) ?? []
+    if (path !== undefined) {
+      if (!isPlaced) made = []
+      isPlaced = true
+      if (basename(path) === basename(file) && !made.includes(Number(number))) made.push(Number(number))
+      continue
+    }
+    const kernel = beginning.exec(line)?.[1]
+    if (kernel !== undefined) kernels.push({ kernel, text: [], lines: [] })
+    const last = kernels.at(-1)
+    const [said, target] = [instruction.exec(line)?.[1], label.exec(line)?.[1]]
+    if (said !== undefined) {
+      last?.text.push(`    ${said}`)
+      last?.lines.push(made)
+      isPlaced = false
+    } else if (target !== undefined) {
+      last?.text.push(`${target}:`)
+      last?.lines.push([])
+    }
+  }
+  return kernels.map(({ kernel, text, lines }) => ({ kernel, text: text.join('\n'), lines }))
+}
+
+/** What is shown: code for one GPU is enough to see what a line became. */
+const architecture = '90'
+
+/** @throws environment `cache.*`; the signal's reason */
+export async function disassemble(source: SourceFile, signal: AbortSignal | undefined): Promise<Disassembled> {
+  const [nvcc, tool] = await Promise.all([findNvcc(), findDisassembler()])
+  if (nvcc === undefined) return { missing: 'there is no nvcc on this machine' }
+  if (tool === undefined)
+    return {
+      missing:
+        'there is neither nvdisasm nor cuobjdump on this machine (looked for in PATH, beside nvcc, in /usr/local/cuda/bin)',
+    }
+  const recipe = await recipeFor('cuda', packageRoot(), { architecture, codeOnly: true, lineInfo: true, nvcc })
+  const files = await keyFiles(recipe, [source])
+  try {
+    const [built] = await compileFiles(recipe, files, { cache: cacheFolder(), signal, spills: 'reported' })
+    if (built === undefined) return { missing: `nvcc made nothing of ${source.source}` }
+    const args = tool.name === 'nvdisasm' ? ['--print-line-info-inline', '--print-code'] : ['-sass']
+    const { exitCode, stdout, stderr } = await runTool(tool.path, [...args, built.object], { signal })
+    if (exitCode !== 0) return { missing: `${tool.path} refused the machine code of ${nvcc.version}: ${firstLines(stderr, 1)}` }
+    const kernels = readDisassembly(stdout, source.path)
+    const [names] = await readableNames([kernels.map(({ kernel }) => kernel)], signal)
+    const named = kernels.map((each) => ({ ...each, kernel: names?.get(each.kernel) ?? each.kernel }))
+    return { from: `${tool.name}, ${tool.version}, sm_${architecture}`, kernels: named }
+  } catch (error) {
+    if (!(error instanceof HeddleError && error.code === 'build.compile')) throw error
+    return { missing: `nvcc refuses ${basename(source.path)}` }
+  }
+}
