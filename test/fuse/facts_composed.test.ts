@@ -11,6 +11,7 @@ import { resolvePlans } from '../../src/fuse/search/resolve.js'
 import { graph } from '../../src/lang/graph.js'
 import { plan } from '../../src/lang/plan.js'
 import { tensor } from '../../src/lang/tensor.js'
+import { quantize } from '../../src/std/int8.js'
 
 const { kernels, standard, layouts } = readSpecsOrThrow({ root: process.cwd(), specs: ['specs'] })
 const byName = new Map([...kernels, ...standard].map((kernel) => [kernel.name, kernel]))
@@ -89,6 +90,21 @@ describe('facts of derived kernels', () => {
     expect(facts.inputs.ids?.to).toEqual([['sub', table, 1]])
     expect(Object.keys(facts.dims)).toEqual([places])
     expect(facts.results.y).toMatchObject({ class: 'reduction' })
+  })
+
+  it('of a scale that the graph leaves at what its op says', () => {
+    const own = graph('own_quantised', {
+      inputs: { x: tensor('T', 'm n') },
+      weights: { gamma: tensor('T', 'n'), beta: tensor('T', 'n') },
+      build: (g, { x }, { gamma, beta }) => {
+        const norm = g.apply(layerNorm, { x, gamma, beta }).y
+        const stored = g.apply(quantize, { x: norm }).y
+        return { nodes: { norm, stored }, outputs: { stored } }
+      },
+    })
+    const decl = plan('own-quantised', own, { groups: { together: ['norm', 'stored'] } })
+    const derived = applyPlan(own.graph, decl, byName, layoutsByName).kernels.get('together')
+    expect(manifestFacts(derived ?? raise()).attrs).toEqual({ inverse: { fills: 'y' } })
   })
 })
 

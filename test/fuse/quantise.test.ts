@@ -260,6 +260,28 @@ describe('what a plan quantises', () => {
     expect(error.message).toContain('fc1Activation')
   })
 
+  /** One weight multiplies two values, or one value twice. */
+  const twice = (first: string, second: string) =>
+    graph(`${first}_and_${second}`, {
+      inputs: { one: tensor('T', 'm n'), other: tensor('T', 'm n') },
+      weights: { w: tensor('T', 'n n') },
+      build: (g, inputs, { w }) => {
+        const of = (name: string) => g.matmul('m k, n k -> m n', name === 'one' ? inputs.one : inputs.other, w)
+        const [left, right] = [of(first), of(second)]
+        const sum = g.apply(add, { x: left, y: right }).z
+        return { nodes: { left, right, sum }, outputs: { sum } }
+      },
+    })
+
+  it('gives a weight one step, for one value however often it multiplies it, and refuses another', () => {
+    const asked = { ...decl(['one', 'other']), graph: 'twice' }
+    const same = prepareGraph(twice('one', 'one').graph, asked, ops, layouts)
+    expect(same.steps).toEqual({ 'w.steps': { weight: 'w', times: 'one.step' } })
+    const error = refusal(asked, twice('one', 'other').graph)
+    expect(error).toMatchObject({ code: 'plan.quantised', hint: 'multiply a weight by one quantised value only' })
+    expect(error.message).toContain('right multiplies w by a value of another scale than before')
+  })
+
   /** What `merged` moves is multiplied, and is also added in another shape (`sum`) or returned (`result`). */
   const shared = (other: 'sum' | 'none' | 'result') =>
     graph(`moved_and_${other}`, {

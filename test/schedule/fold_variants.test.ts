@@ -6,7 +6,7 @@ import { read } from '../frontend/refuse.js'
 /** An op that carries something along its rows. @returns names of its variants, and up to how many rows each serves */
 const variants = (y: string, outputs = "y: tensor('f32', 'm n')") => {
   const { kernels } = read(
-    `import { foldRow, max, op, row, sum, tensor } from 'heddle'
+    `import { foldRow, histogram, max, op, row, sum, tensor, toInt } from 'heddle'
 export const t = op('t', {
   dims: ['m', 'n'],
   inputs: { x: tensor('f32', 'm n') },
@@ -16,7 +16,7 @@ export const t = op('t', {
     return { ${y} }
   },
 })
-export const used = { max, sum }
+export const used = { histogram, max, sum, toInt }
 `,
   )
   const [kernel] = kernels
@@ -34,6 +34,9 @@ it('a thread a row joins where every element is stored by itself, or its largest
   expect(variants(stored)).toEqual(both)
   const more = "y: tensor('f32', 'm n'), top: tensor('f32', 'm')"
   expect(variants(`${stored}, top: max(n, (c) => h.h(c))`, more)).toEqual(both)
+  // Counts are the same whoever counts first.
+  const counted = "y: tensor('f32', 'm n'), count: tensor('i32', 'm n')"
+  expect(variants(`${stored}, count: histogram(n, n, (c) => toInt(x(m, c)))`, counted)).toEqual(both)
   // A sum of floats is combined by lanes in another order than by one thread.
   expect(variants(`${stored}, top: sum(n, (c) => h.h(c))`, more)).toEqual([['warp_reread', true]])
 })

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { call, dim, f32, i32, index, local } from '../../src/ir/build.js'
 import type { Expr } from '../../src/ir/expr.js'
-import type { Kernel, Stmt } from '../../src/ir/kernel.js'
+import type { Kernel, Stmt, StmtOf } from '../../src/ir/kernel.js'
 import { problemOf } from '../../src/schedule/choice.js'
 import { describeSchedule } from '../../src/schedule/describe.js'
 import { mapKernel } from '../../src/schedule/map.js'
@@ -143,7 +143,21 @@ describe('programs of totals', () => {
     if (program.kind !== 'totals') throw new Error('no program of totals')
     const changed = (changes: object): MappedKernel => ({ ...mapped, program: { ...program, ...changes } })
     verifyMapped(mapped, 'mapping')
-    expect(() => verifyMapped(changed({ loads: [] }), 'mapping')).toThrow('reads x_c, which is not known in the walk')
+    expect(() => verifyMapped(changed({ loads: [] }), 'mapping')).toThrow(
+      'a total by sum reads x_c, which is not known in the walk',
+    )
+    const values = program.totals[0]?.values
+    const merged: StmtOf<'merge'> = {
+      kind: 'merge',
+      names: ['total'],
+      monoid: { fields: [], left: [], right: [], combine: [] },
+      length: dim('m'),
+      index: 'r',
+      values: values ?? [],
+    }
+    expect(() => verifyMapped(changed({ loads: [], totals: [{ stmt: merged, values }] }), 'mapping')).toThrow(
+      'a total by a monoid reads x_c',
+    )
     expect(() => verifyMapped(changed({ totals: [] }), 'mapping')).toThrow('a walk over a tensor reduces nothing')
     const unknown = [{ index: 'r', length: local('total', 'i32') }]
     expect(() => verifyMapped(changed({ loops: unknown }), 'mapping')).toThrow('only a row knows how far r runs')
