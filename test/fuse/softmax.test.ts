@@ -138,7 +138,7 @@ describe('no softmax', () => {
     ],
     ['weights do not depend on the key', [top, total, store(call('div', local('top'), local('total')))]],
     [
-      'weights are exponentials times something else that differs by key: multiply the values by what is the same for all queries',
+      'weights are exponentials times something else that differs by key; what is the same for all queries may go to the values instead',
       [top, total, store(call('mul', call('div', shifted(c), local('total')), x(c)))],
     ],
     [

@@ -103,7 +103,7 @@ function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonl
   if (below.some((factor) => dependsOn(factor, loop))) throw new NoSoftmax('weights are divided by something that differs by key')
   if (exponential === undefined) throw new NoSoftmax('weights do not depend on the key')
   if (more.length > 0) throw new NoSoftmax(
-      'weights are exponentials times something else that differs by key: multiply the values by what is the same for all queries',
+      'weights are exponentials times something else that differs by key; what is the same for all queries may go to the values instead',
     )
   const exponent = exponentIn(exponential)
   if (exponent === undefined)

@@ -7,6 +7,7 @@ import type { Graph, NodeOf } from '../../ir/graph.js'
 import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
 import { linearOf } from '../../ir/linear.js'
+import { partColumns } from '../../ir/product.js'
 import { mapStmt, rewrite, stmtExprs, substitute, visit, visitKernel } from '../../ir/walk.js'
 import { type LayoutsByName, valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
@@ -125,10 +126,22 @@ export function checkEpilogue(
       if (stmt.kind === 'store')
         throw refuse(`${stmt.tensor} has one element for a row, and an epilogue runs for each of its columns`)
       if (stmt.kind === 'storeRow' && !(stmt.length.kind === 'dim' && stmt.length.name === columns))
-        throw refuse(`${stmt.tensor} runs along another axis than the columns of the product`)
+        throw refuse(
+          holdsFold(stmt.value)
+            ? `${stmt.tensor} is no bare fold over ${partColumns} columns each, from a multiple of ${partColumns} on, as partials of a row are`
+            : `${stmt.tensor} runs along another axis than the columns of the product`,
+        )
       checkReads(epilogue, stmt, accumulator, [...dims.slice(0, -1).map((axis) => new Map(bound).get(axis) ?? '')], refuse)
     }
   }
+}
+
+function holdsFold(expr: Expr): boolean {
+  let found = false
+  visit(expr, ({ kind }) => {
+    found ||= kind === 'fold'
+  })
+  return found
 }
 
 /** Refuses loads of a product at another row, or at a column that another thread may hold. */
