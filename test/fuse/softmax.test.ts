@@ -115,12 +115,31 @@ describe('a softmax', () => {
       'x[m, c] / total',
     ],
     [
+      'with a sink, shifted by another maximum',
+      [
+        reduce('most', 'max', (at) => call('abs', x(at))),
+        reduce('all', 'sum', (at) => call('exp', call('sub', x(at), local('most')))),
+        store(
+          call(
+            'div',
+            call('exp', call('sub', x(c), local('most'))),
+            call('add', local('all'), call('exp', call('sub', load('sink', m), local('most')))),
+          ),
+        ),
+      ],
+      'x[m, c] / total + exp(sink[m] - top)',
+    ],
+    [
       'shifted by a mean, with a gate of the row',
       [
         reduce('mean', 'sum', (at) => call('div', x(at), f32(7))),
         reduce('all', 'sum', (at) => call('exp', call('sub', x(at), local('mean')))),
         store(
-          call('div', call('mul', call('exp', call('sub', x(c), local('mean'))), load('sink', m)), call('mul', f32(2), local('all'))),
+          call(
+            'div',
+            call('mul', call('exp', call('sub', x(c), local('mean'))), load('sink', m)),
+            call('mul', f32(2), local('all')),
+          ),
         ),
       ],
       'x[m, c] / 2.0 * total / sink[m]',
@@ -175,6 +194,20 @@ describe('no softmax', () => {
         top,
         reduce('total', 'sum', (at) => call('select', earlier(at), f32(0), shifted(at))),
         store(call('select', earlier(c), f32(0), call('div', shifted(c), call('add', local('total'), f32(1))))),
+      ],
+    ],
+    [
+      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      [
+        reduce('most', 'max', (at) => call('abs', x(at))),
+        reduce('all', 'sum', (at) => call('exp', call('sub', x(at), local('most')))),
+        store(
+          call(
+            'div',
+            call('exp', call('sub', x(c), local('most'))),
+            call('mul', local('all'), call('exp', call('sub', load('sink', m), local('most')))),
+          ),
+        ),
       ],
     ],
     [

@@ -10,7 +10,7 @@ import { call, index, local } from '../../ir/build.js'
 import { isSameForm } from '../../ir/canonical.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
-import { freeNames, substitute } from '../../ir/walk.js'
+import { freeNames, rewrite, substitute } from '../../ir/walk.js'
 import { dependsOn, exponentIn, hasLocal, hidden, maskedFactor, shiftedScore } from './exponent.js'
 import { Written } from './written.js'
 
@@ -102,7 +102,8 @@ function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonl
   const [exponential, ...more] = above.filter((factor) => dependsOn(factor, loop))
   if (below.some((factor) => dependsOn(factor, loop))) throw new NoSoftmax('weights are divided by something that differs by key')
   if (exponential === undefined) throw new NoSoftmax('weights do not depend on the key')
-  if (more.length > 0) throw new NoSoftmax(
+  if (more.length > 0)
+    throw new NoSoftmax(
       'weights are exponentials times something else that differs by key; what is the same for all queries may go to the values instead',
     )
   const exponent = exponentIn(exponential)
@@ -161,12 +162,32 @@ function denominatorOf(
   // Weights over a multiple of their own sum: the shift is in both, whatever it is.
   const cancels = over !== undefined && isMultipleOf(over, own)
   if (cancels) return known(substitute(over, new Map([...values, ...[...own].map((name) => [name, total] as const)])), others)
-  const [divisor, moved] = [inTops(over), inTops(shift)]
-  const back = isTop(moved) ? undefined : exponential(moved, top)
+  const [divisor, by] = [inTops(over), inTops(shift)]
+  const back = isTop(by) ? undefined : exponential(by, top)
   const whole = divisor === undefined ? back : back === undefined ? divisor : call('mul', divisor, back)
   const made = whole ?? { kind: 'const', type: 'f32', value: 1 }
-  return known(made, others)
+  const lost = reasonIn(made, others)
+  if (lost === undefined) return made
+  // Weights and every term below them have the same shift once: it cancels, whatever it is.
+  if (over === undefined || shift === undefined) throw new NoSoftmax(lost)
+  const terms = reshifted(over, shift, (score) => (score === undefined ? unshifted : call('mul', call('exp', score), unshifted)))
+  if (!isMultipleOf(terms, new Set([...own, unshifted.name]))) throw new NoSoftmax(lost)
+  const moved = reshifted(over, shift, (score) => exponential(score, top))
+  return known(substitute(moved, new Map([...values, ...[...own].map((name) => [name, total] as const)])), others)
 }
+
+/** Stands for `exp(-shift)` in what weights are divided by. */
+const unshifted = { kind: 'local', type: 'f32', name: '(unshifted)' } as const
+
+/** With something else for each `exp(score - shift)`. */
+const reshifted = (expr: Expr, shift: Expr, made: (score: Expr | undefined) => Expr): Expr =>
+  rewrite(expr, (node) => {
+    const [exponent] = node.kind === 'call' && node.fn === 'exp' ? node.args : []
+    const [a, b] = exponent?.kind === 'call' ? exponent.args : []
+    if (exponent?.kind !== 'call' || a === undefined) return node
+    if (exponent.fn === 'neg' && isSameForm(a, shift)) return made(undefined)
+    return exponent.fn === 'sub' && b !== undefined && isSameForm(b, shift) ? made(a) : node
+  })
 
 /** @throws NoSoftmax where a name in it has no value */
 function known(expr: Expr, reasons: ReadonlyMap<string, string>): Expr {

@@ -65,7 +65,8 @@ export function foldedScalars(kernel: Kernel, accumulators: readonly string[]): 
     if (stmt.kind === 'let' && reads(stmt.value)) ofProducts.add(stmt.name)
     if (stmt.kind !== 'reduce') return stmt
     const { name, type, monoid, length, index: at, value } = stmt
-    if (!reads(value)) return { kind: 'let', name, type, value: renameFolds({ kind: 'fold', type, monoid, length, index: at, value }) }
+    if (!reads(value))
+      return { kind: 'let', name, type, value: renameFolds({ kind: 'fold', type, monoid, length, index: at, value }) }
     ofProducts.add(name)
     return stmt
   })

@@ -44,7 +44,8 @@ export class Positions {
       if (group.lends) return indexExpr(`at_${names.atom(atom)}`)
       const own = member.node.name
       const other = group.members.find((candidate) => candidate !== member)?.node.name
-      if (other === undefined) throw illegal(group.name, own, own, `${own} folds something for each element: no row has that in common`)
+      if (other === undefined)
+        throw illegal(group.name, own, own, `${own} folds something for each element: no row has that in common`)
       throw illegal(group.name, own, other, 'their iteration spaces differ')
     }
     for (const axis of member.kernel.rows) {
