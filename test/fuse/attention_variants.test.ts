@@ -144,7 +144,7 @@ describe('planted faults are refused', () => {
 
 describe('what is no softmax is refused with the true reason', () => {
   it.each([
-    ['squares of weights', 'weigh_squared', 'key by key behind the softmax'],
+    ['squares of weights', 'weigh_squared', 'exponentials times something else that differs by key'],
     ['scores as weights', 'scaled', 'a weight is no exponential'],
   ])('%s', (_, op, reason) => {
     const plan = declared.plans.find(({ name }) => name === 'one_kernel_attend_off_by_one')

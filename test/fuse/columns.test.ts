@@ -21,6 +21,11 @@ it.each<[string, Expr]>([
     call('add', call('bitAnd', c, i32(1)), call('mul', i32(4), call('idiv', c, i32(4)))),
   ],
   ['the next of its four', call('add', call('sub', c, fourth), call('mod', call('add', c, i32(1)), i32(4)))],
+  ['its partner, by one bit', call('bitXor', c, i32(1))],
+  ['the fourth from it, by another', call('bitXor', i32(4), c)],
+  ['the second of its pair', call('bitOr', c, i32(1))],
+  ['the first of its four, by bits', call('bitAnd', c, i32(-4))],
+  ['the first of its pair, by shifts', call('shiftLeft', call('shiftRight', c, i32(1)), i32(1))],
   ['the first of its chunk', call('mul', call('idiv', c, i32(chunkColumns)), i32(chunkColumns))],
 ])('%s lies in the chunk of a column', (_, at) => {
   expect(staysInChunk(at)).toBe(true)
@@ -45,6 +50,12 @@ it.each<[string, Expr]>([
   ['a column as far away as a dimension', call('add', c, call('sub', dim('n'), dim('n')))],
   ['a negative column', call('neg', c)],
   ['a multiple of another quotient', call('mul', call('idiv', c, i32(4)), i32(2))],
+  ['a partner in the next chunk', call('bitXor', c, i32(chunkColumns))],
+  ['the second of two chunks', call('bitOr', c, i32(chunkColumns))],
+  ['the first of two chunks', call('bitAnd', c, i32(-2 * chunkColumns))],
+  ['a bit of what is beyond its chunk', call('bitXor', call('add', c, i32(1)), i32(1))],
+  ['a bit of another multiple', call('bitXor', call('mul', c, i32(2)), i32(1))],
+  ['the column of its pair, by a shift', call('shiftRight', c, i32(1))],
   ['what is beyond its chunk at its end', call('add', c, call('mod', c, i32(4)))],
 ])('%s does not', (_, at) => {
   expect(staysInChunk(at)).toBe(false)

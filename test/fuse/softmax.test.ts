@@ -109,6 +109,41 @@ describe('a softmax', () => {
       ],
       'c < m ? -Infinity : x[m, c] / total / 1.0',
     ],
+    [
+      'shifted by anything that cancels, whatever it is called',
+      [reduce('top', 'min', x), total, store(call('div', shifted(c), local('total')))],
+      'x[m, c] / total',
+    ],
+    [
+      'with a sink, shifted by another maximum',
+      [
+        reduce('most', 'max', (at) => call('abs', x(at))),
+        reduce('all', 'sum', (at) => call('exp', call('sub', x(at), local('most')))),
+        store(
+          call(
+            'div',
+            call('exp', call('sub', x(c), local('most'))),
+            call('add', local('all'), call('exp', call('sub', load('sink', m), local('most')))),
+          ),
+        ),
+      ],
+      'x[m, c] / total + exp(sink[m] - top)',
+    ],
+    [
+      'shifted by a mean, with a gate of the row',
+      [
+        reduce('mean', 'sum', (at) => call('div', x(at), f32(7))),
+        reduce('all', 'sum', (at) => call('exp', call('sub', x(at), local('mean')))),
+        store(
+          call(
+            'div',
+            call('mul', call('exp', call('sub', x(c), local('mean'))), load('sink', m)),
+            call('mul', f32(2), local('all')),
+          ),
+        ),
+      ],
+      'x[m, c] / 2.0 * total / sink[m]',
+    ],
   ])('%s', (_, body, text) => {
     expect(found(...body)).toBe(text)
   })
@@ -122,7 +157,7 @@ describe('no softmax', () => {
     ],
     ['weights do not depend on the key', [top, total, store(call('div', local('top'), local('total')))]],
     [
-      'weights are changed key by key behind the softmax',
+      'weights are exponentials times something else that differs by key; what is the same for all queries may go to the values instead',
       [top, total, store(call('mul', call('div', shifted(c), local('total')), x(c)))],
     ],
     [
@@ -135,7 +170,7 @@ describe('no softmax', () => {
     ],
     [
       'a row of scores is reduced by min of something that is neither a score nor its exponential',
-      [reduce('top', 'min', x), total, store(call('div', shifted(c), local('total')))],
+      [reduce('top', 'min', x), total, store(call('div', shifted(c), call('add', local('total'), f32(1))))],
     ],
     [
       'a row of scores is reduced by sum of something that is neither a score nor its exponential',
@@ -151,6 +186,28 @@ describe('no softmax', () => {
         top,
         reduce('total', 'sum', (at) => call('exp', call('mul', x(at), f32(2)))),
         store(call('div', shifted(c), local('total'))),
+      ],
+    ],
+    [
+      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      [
+        top,
+        reduce('total', 'sum', (at) => call('select', earlier(at), f32(0), shifted(at))),
+        store(call('select', earlier(c), f32(0), call('div', shifted(c), call('add', local('total'), f32(1))))),
+      ],
+    ],
+    [
+      'the maximum is of something else than what is exponentiated, and weights do not cancel it',
+      [
+        reduce('most', 'max', (at) => call('abs', x(at))),
+        reduce('all', 'sum', (at) => call('exp', call('sub', x(at), local('most')))),
+        store(
+          call(
+            'div',
+            call('exp', call('sub', x(c), local('most'))),
+            call('mul', local('all'), call('exp', call('sub', load('sink', m), local('most')))),
+          ),
+        ),
       ],
     ],
     [

@@ -154,6 +154,14 @@ export const products: readonly ProductCase[] = [
     const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
     return { product, turned: g.apply(own.turnPairs, { x: product, angle: of(x, 'angle') }).y }
   }),
+  made('bit_partners', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, turned: g.apply(own.butterflies, { x: product }).y }
+  }),
+  made('row_folded', { x: m, w: tensor('T', 'n k'), most: tensor('f32', 'm g') }, (g, x) => {
+    const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+    return { product, divided: g.apply(own.byLargest, { x: product, most: of(x, 'most') }).y }
+  }),
   made(
     'gate_and_up',
     { x: m },
@@ -286,7 +294,7 @@ export const refused: readonly (ProductCase & { readonly words: string })[] = [
       const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
       return { product, normed: g.apply(own.rmsNorm, { x: product, gamma: of(x, 'gamma') }).y }
     }),
-    words: 'what reduces a row is a kernel of its own',
+    words: 'what reduces a row of the product is a kernel of its own',
   },
   {
     ...made('two_sums', { x: tensor('T', 'm k l'), w: tensor('T', 'n k l'), bias: tensor('T', 'n') }, (g, x) => {
@@ -479,6 +487,20 @@ export const refusedPartials: readonly (ProductCase & { readonly words: string }
       },
       { also: ['product'] },
     ),
-    words: 'runs along another axis than the columns of the product',
+    words: 'total is no bare fold over 32 columns each, from a multiple of 32 on, as partials of a row are',
+  },
+  {
+    ...made('places_of_all', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+      const product = g.matmul(linear, of(x, 'x'), of(x, 'w'))
+      return { product, place: g.apply(own.wholePlaces, { x: product }, {}, { g: 'g' }).place }
+    }),
+    words: 'place is no bare fold over 32 columns each, from a multiple of 32 on, as partials of a row are',
+  },
+  {
+    ...made('sums_in_front', { x: m, w: tensor('T', 'n k') }, (g, x) => {
+      const sums = g.apply(own.sumsBefore, { x: of(x, 'x') }).y
+      return { sums, product: g.matmul(linear, sums, of(x, 'w')) }
+    }),
+    words: 'node sums cannot be in the kernel: sums folds something for each element: no row has that in common',
   },
 ]

@@ -232,6 +232,53 @@ export const rowMoments = op('row_moments', {
     }),
 })
 
+/** A row divided by the largest of what was kept of its parts before. */
+export const byLargest = op('by_largest', {
+  dims: ['m', 'n', 'g'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n'), most: tensor('f32', 'm g') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x, most }, { n, g }) =>
+    (m) => {
+      const step = 1 + abs(max(g, (p) => most(m, p)))
+      return { y: row(n, (c) => x(m, c) / step) }
+    },
+})
+
+/** Columns together with those that differ in one bit of their number. */
+export const butterflies = op('butterflies', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }, { n }) =>
+    (m, c) => ({ y: x(m, c) + ((c ^ 1) < n ? x(m, c ^ 1) : 0) - x(m, c & -4) + x(m, (c >> 1) << 1) }),
+})
+
+/** The place of the largest among all columns, found in each 32 of them. */
+export const wholePlaces = op('whole_places', {
+  dims: ['m', 'n', 'g'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { place: tensor('i32', 'm g') },
+  body:
+    ({ x }, { n, g }) =>
+    (m) => ({ place: row(g, (p) => p * 32 + argmax(minimum(32, n - p * 32), (i) => x(m, p * 32 + i))) }),
+})
+
+/** Sums of a row up to each place. */
+export const sumsBefore = op('sums_before', {
+  dims: ['m', 'n'],
+  types: floats,
+  inputs: { x: tensor('T', 'm n') },
+  outputs: { y: tensor('T', 'm n') },
+  body:
+    ({ x }) =>
+    (m, c) => ({ y: sum(c + 1, (i) => x(m, i)) }),
+})
+
 /** The largest absolute value of each 32 neighbours of a row, and the place of the largest one among them. */
 export const rowLargest = op('row_largest', {
   dims: ['m', 'n', 'g'],

@@ -101,6 +101,22 @@ it.each(['moments', 'largest'])('the number of rows changes no bit of what %s ke
   }
 })
 
+it.each(['moments', 'largest'])(
+  '%s keeps as many groups as there is room for, and nothing of those without columns',
+  async (name) => {
+    const kernel = kernelNamed(name)
+    for (const [n, g] of [
+      [3, 5],
+      [64, 4],
+      [72, 2],
+      [200, 1],
+    ] as const) {
+      const dims = { [kernel.m]: 6, [kernel.n]: n, [kernel.k]: 24, g }
+      for (const type of types) expect(await differences(host, kernel, `${name}__${type}`, dims), `${n} in ${g}`).toEqual([])
+    }
+  },
+)
+
 it('a kernel that computes something else than its IR is found', async () => {
   const kernel = kernelNamed('columns_first')
   const dims = { [kernel.m]: 5, [kernel.n]: 24, [kernel.k]: 24 }

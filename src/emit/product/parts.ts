@@ -73,12 +73,24 @@ export function partsBody(kernel: MatmulKernel, scope: Scope, types: TemplateIns
     writer.writeLine(`const heddle::KeptChunk<VEC, ${type}> ${kept[i]?.tensor}{${kept[i]?.values}};`)
   })
   writePass({ ...pass, rows: pass.rows.filter((row) => !isProduct(row)) }, context)
-  const group = 'group of columns'
-  groups.forEach(({ store, fold }, i) => {
-    const at = { ...framed, value: (name: string) => (name === group ? `(column / ${partColumns})` : framed.value(name)) }
-    const offset = offsetText(store.tensor, [...store.rows, indexVar(group)], { ...scope, tensors: partials.tensors, names: at })
-    const given = `${names.tensor(store.tensor)}, ${offset}, column, valid, ${kept[i]?.values}`
-    writer.writeLine(`heddle::keep_part<${monoidText(fold.monoid, fold.value.type)}>(${given});`)
+  const [group, part] = ['group of columns', names.fresh('part')]
+  groups.forEach(({ store, fold, end }, i) => {
+    const offsetAt = (place: string): string => {
+      const at = { ...framed, value: (name: string) => (name === group ? place : framed.value(name)) }
+      return offsetText(store.tensor, [...store.rows, indexVar(group)], { ...scope, tensors: partials.tensors, names: at })
+    }
+    const own = `column / ${partColumns}`
+    const [monoid, count] = [monoidText(fold.monoid, fold.value.type), expressionText(store.length, { ...scope, names: framed })]
+    const [tensor, values] = [names.tensor(store.tensor), kept[i]?.values]
+    // A tensor may have room for fewer groups than there are, or for more: those beyond the columns hold what nothing folds to.
+    writer.writeLine(
+      `heddle::keep_part<${monoid}>(${tensor}, ${offsetAt(`(${own})`)}, column, ${own} < ${count} ? valid : 0, ${values});`,
+    )
+    if (end === undefined) return
+    writer.write(`if (valid > 0 && column + valid == ${names.dim(n)}) `).block(() => {
+      writer.writeLine(`for (int ${part} = ${own} + 1; ${part} < ${count}; ++${part})`)
+      writer.writeLine(`  heddle::write(${tensor}, ${offsetAt(part)}, ${monoid}::result(${monoid}::identity()));`)
+    })
   })
   const head = bodyWriter()
   head.writeLine(

@@ -10,7 +10,7 @@ import { call, index, local } from '../../ir/build.js'
 import { isSameForm } from '../../ir/canonical.js'
 import type { Expr } from '../../ir/expr.js'
 import type { Kernel, StmtOf } from '../../ir/kernel.js'
-import { freeNames, substitute } from '../../ir/walk.js'
+import { freeNames, rewrite, substitute } from '../../ir/walk.js'
 import { dependsOn, exponentIn, hasLocal, hidden, maskedFactor, shiftedScore } from './exponent.js'
 import { Written } from './written.js'
 
@@ -69,7 +69,10 @@ function writtenOut(
       case 'reduce': {
         if (!isSameForm(stmt.length, store.length)) throw new NoSoftmax('it reduces another axis than that of the keys')
         const value = written.out(substitute(stmt.value, new Map([[stmt.index, index(store.index)]])))
-        reductions.push({ name: stmt.name, monoid: stmt.monoid, value })
+        // Under a name that no other thing has: what a body calls `top` may be anything.
+        const name = `(${stmt.name})`
+        written.scalar(stmt.name, { kind: 'local', type: stmt.type, name })
+        reductions.push({ name, monoid: stmt.monoid, value })
         break
       }
       case 'storeRow':
@@ -99,7 +102,10 @@ function factors(weight: Expr, loop: string): { readonly exponent: Expr; readonl
   const [exponential, ...more] = above.filter((factor) => dependsOn(factor, loop))
   if (below.some((factor) => dependsOn(factor, loop))) throw new NoSoftmax('weights are divided by something that differs by key')
   if (exponential === undefined) throw new NoSoftmax('weights do not depend on the key')
-  if (more.length > 0) throw new NoSoftmax('weights are changed key by key behind the softmax')
+  if (more.length > 0)
+    throw new NoSoftmax(
+      'weights are exponentials times something else that differs by key; what is the same for all queries may go to the values instead',
+    )
   const exponent = exponentIn(exponential)
   if (exponent === undefined)
     throw new NoSoftmax('a weight is no exponential of a score over something that is the same for the whole row')
@@ -127,31 +133,84 @@ function denominatorOf(
   const inTops = (expr: Expr | undefined): Expr | undefined => (expr === undefined ? undefined : substitute(expr, values))
   /** The sums that are exactly of the weights' own exponentials: dividing by one of them needs no shift. */
   const own = new Set<string>()
+  /** Reductions that have no value here, and why: as shifts they may cancel. */
+  const others = new Map<string, string>()
   for (const { name, monoid, value } of reductions) {
     if (monoid === 'max') {
       // A maximum of something else may still be a shift that cancels; it has no value here.
       if (isSameForm(hidden(value), hidden(score))) values.set(name, top)
+      else others.set(name, 'the maximum is of something else than what is exponentiated, and weights do not cancel it')
       continue
     }
     const exponent = exponentIn(value)
-    if (monoid !== 'sum' || exponent === undefined)
-      throw new NoSoftmax(`a row of scores is reduced by ${monoid} of something that is neither a score nor its exponential`)
+    if (monoid !== 'sum' || exponent === undefined) {
+      others.set(name, `a row of scores is reduced by ${monoid} of something that is neither a score nor its exponential`)
+      continue
+    }
     const { score: summed, shift: by } = shiftedScore(exponent, loop)
     if (!isSameForm(summed, score)) throw new NoSoftmax('it sums other exponentials than those it weighs values by')
     if ((by === undefined && shift === undefined) || (by !== undefined && shift !== undefined && isSameForm(by, shift)))
       own.add(name)
     const shifted = inTops(by)
+    const lost = reasonIn(shifted, others)
+    if (lost !== undefined) {
+      others.set(name, lost)
+      continue
+    }
     values.set(name, isTop(shifted) ? total : call('mul', total, exponential(top, shifted)))
   }
-  if (over?.kind === 'local' && own.has(over.name)) return total
-  const [divisor, moved] = [inTops(over), inTops(shift)]
-  const back = isTop(moved) ? undefined : exponential(moved, top)
+  // Weights over a multiple of their own sum: the shift is in both, whatever it is.
+  const cancels = over !== undefined && isMultipleOf(over, own)
+  if (cancels) return known(substitute(over, new Map([...values, ...[...own].map((name) => [name, total] as const)])), others)
+  const [divisor, by] = [inTops(over), inTops(shift)]
+  const back = isTop(by) ? undefined : exponential(by, top)
   const whole = divisor === undefined ? back : back === undefined ? divisor : call('mul', divisor, back)
   const made = whole ?? { kind: 'const', type: 'f32', value: 1 }
-  const unknown = [...freeNames(made)].find((name) => reductions.some((each) => each.name === name) && !values.has(name))
-  if (unknown !== undefined)
-    throw new NoSoftmax('the maximum is of something else than what is exponentiated, and weights do not cancel it')
-  return made
+  const lost = reasonIn(made, others)
+  if (lost === undefined) return made
+  // Weights and every term below them have the same shift once: it cancels, whatever it is.
+  if (over === undefined || shift === undefined) throw new NoSoftmax(lost)
+  const terms = reshifted(over, shift, (score) => (score === undefined ? unshifted : call('mul', call('exp', score), unshifted)))
+  if (!isMultipleOf(terms, new Set([...own, unshifted.name]))) throw new NoSoftmax(lost)
+  const moved = reshifted(over, shift, (score) => exponential(score, top))
+  return known(substitute(moved, new Map([...values, ...[...own].map((name) => [name, total] as const)])), others)
+}
+
+/** Stands for `exp(-shift)` in what weights are divided by. */
+const unshifted = { kind: 'local', type: 'f32', name: '(unshifted)' } as const
+
+/** With something else for each `exp(score - shift)`. */
+const reshifted = (expr: Expr, shift: Expr, made: (score: Expr | undefined) => Expr): Expr =>
+  rewrite(expr, (node) => {
+    const [exponent] = node.kind === 'call' && node.fn === 'exp' ? node.args : []
+    const [a, b] = exponent?.kind === 'call' ? exponent.args : []
+    if (exponent?.kind !== 'call' || a === undefined) return node
+    if (exponent.fn === 'neg' && isSameForm(a, shift)) return made(undefined)
+    return exponent.fn === 'sub' && b !== undefined && isSameForm(b, shift) ? made(a) : node
+  })
+
+/** @throws NoSoftmax where a name in it has no value */
+function known(expr: Expr, reasons: ReadonlyMap<string, string>): Expr {
+  const lost = reasonIn(expr, reasons)
+  if (lost !== undefined) throw new NoSoftmax(lost)
+  return expr
+}
+
+/** Whether an expression grows as the sums of these names do: it has them once in every term, and not below the line. */
+function isMultipleOf(expr: Expr, sums: ReadonlySet<string>): boolean {
+  if (expr.kind === 'local') return sums.has(expr.name)
+  const [a, b] = expr.kind === 'call' ? expr.args : []
+  if (expr.kind !== 'call' || a === undefined || b === undefined) return false
+  const isFree = (part: Expr): boolean => ![...freeNames(part)].some((name) => sums.has(name))
+  if (expr.fn === 'add' || expr.fn === 'sub') return isMultipleOf(a, sums) && isMultipleOf(b, sums)
+  if (expr.fn === 'div') return isMultipleOf(a, sums) && isFree(b)
+  return expr.fn === 'mul' && ((isMultipleOf(a, sums) && isFree(b)) || (isFree(a) && isMultipleOf(b, sums)))
+}
+
+/** Why an expression has no value: the reason of a name in it. */
+function reasonIn(expr: Expr | undefined, reasons: ReadonlyMap<string, string>): string | undefined {
+  const names = expr === undefined ? [] : [...freeNames(expr)]
+  return names.map((name) => reasons.get(name)).find((reason) => reason !== undefined)
 }
 
 /** `exp(a - b)`, where nothing counts as 0. */

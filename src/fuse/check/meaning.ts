@@ -11,18 +11,16 @@ import { contentKey } from '../../ir/content.js'
 import { evaluateKernel, type HostTensor } from '../../ir/evaluate.js'
 import { evaluateTemplate } from '../../ir/evaluate_template.js'
 import { type Graph, inputsOf, type NodeOf, type ValueId } from '../../ir/graph.js'
-import { emptyKernel, type Kernel } from '../../ir/kernel.js'
-import { hiddenBelow } from '../../ir/meaning.js'
+import type { Kernel } from '../../ir/kernel.js'
 import { evaluateExtent } from '../../ir/shape.js'
 import { isTemplate, type TemplateKernel } from '../../ir/template.js'
-import { visitKernel } from '../../ir/walk.js'
 import { reordered } from '../../verify/tolerance.js'
-import { fedOperand } from '../attention/group.js'
 import { graphFacts } from '../facts.js'
 import type { Derived } from '../rows/derive.js'
 import type { Binding } from '../space/parameters.js'
 import { attrOf, runNodes } from './compose.js'
 import { drawAttrs, drawDims, drawnPacking, drawValues, randomFrom } from './inputs.js'
+import { maskedRule } from './masked.js'
 
 /** A group of a plan, and what was derived from it. */
 export interface DerivedGroup {
@@ -166,64 +164,6 @@ function viewed(graph: Graph, drawn: ReadonlyMap<ValueId, Float64Array>): Map<Va
   }
   for (const { input, out } of views.toReversed()) share(out, input)
   for (const { input, out } of views) share(input, out)
-  return found
-}
-
-/** Zero weights for queries whose keys are all masked: what the composition makes of weights in groups of attention. */
-export function maskedRule(graph: Graph, nodes: DerivedGroup['nodes'], kernels: ReadonlyMap<string, Kernel>) {
-  const [scores, context] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
-  if (scores === undefined || context === undefined) return undefined
-  const members = nodes.flatMap((node) => (node.kind === 'op' ? [{ node, kernel: emptyKernel }] : []))
-  const operand = fedOperand(graph, scores, context, members)
-  const weights = operand === undefined ? undefined : context[operand]
-  const axes = operand === undefined ? [] : context.subscripts[operand]
-  const along = axes.findIndex((axis) => !context.subscripts.out.includes(axis))
-  const last = members.find(({ node }) =>
-    Object.values(node.outputs).some((id) => id === weights || isSeenAs(graph, id, weights)),
-  )
-  const logits = new Set<ValueId>(Object.values(last?.node.inputs ?? {}))
-  // A softmax that masks what it reads itself shows no masked scores.
-  const masksItself = last !== undefined && hasLow(kernels.get(last.node.op))
-  let low: ArrayLike<number> | undefined
-  return (id: ValueId, { data, shape }: HostTensor): ArrayLike<number> => {
-    if (logits.has(id) && data.length === size(shape) && shape.at(-1) !== undefined) low = longer(low, data)
-    if (id !== weights || along < 0) return data
-    const made = Float64Array.from(data)
-    const length = shape[along] ?? 1
-    const step = shape.slice(along + 1).reduce((product, extent) => product * extent, 1)
-    // Scores are told apart by their places, which are those of the weights where both have keys last.
-    const known = !masksItself && step === 1 && low?.length === made.length ? low : undefined
-    for (let first = 0; first < made.length; first++) {
-      if (Math.floor(first / step) % length !== 0) continue
-      const places = Array.from({ length }, (_, at) => first + at * step)
-      const one = made[first] ?? 0
-      const isMasked =
-        known === undefined
-          ? length > 1 && places.every((at) => Number.isNaN(made[at]) || made[at] === one)
-          : places.every((at) => (known[at] ?? 0) < hiddenBelow)
-      if (isMasked) for (const at of places) made[at] = 0
-    }
-    return made
-  }
-}
-
-const size = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1)
-
-/** Of the tensors a softmax reads, the scores are the one with an element for each pair. */
-const longer = (known: ArrayLike<number> | undefined, data: ArrayLike<number>): ArrayLike<number> =>
-  known === undefined || data.length >= known.length ? data : known
-
-/** Whether a value is another behind views. */
-const isSeenAs = (graph: Graph, from: ValueId, to: ValueId | undefined): boolean =>
-  graph.nodes.some((node) => node.kind === 'view' && node.input === from && (node.out === to || isSeenAs(graph, node.out, to)))
-
-/** Whether a body has a number below every score. */
-function hasLow(kernel: Kernel | undefined): boolean {
-  let found = false
-  if (kernel !== undefined)
-    visitKernel(kernel, (expr) => {
-      found ||= expr.kind === 'const' && expr.type === 'f32' && Math.abs(Number(expr.value)) >= -hiddenBelow
-    })
   return found
 }
 

@@ -71,13 +71,28 @@ function along(fn: string, a: Followed | undefined, b: Followed | undefined): Fo
       return isWhole(a, b) ? { per: 0, at: a.at % b.at } : undefined
     case 'bitAnd': {
       const [of, mask] = b.per === 0 ? [a, b.at] : [b, a.at]
-      const isLow = mask >= 0 && mask < chunkColumns && of.per % chunkColumns === 0
-      return isLow ? { per: 0, at: Number(of.at) & mask } : undefined
+      if (isLow(of, mask)) return { per: 0, at: Number(of.at) & mask }
+      return isLow(of, ~mask) ? { per: of.per, at: Number(of.at) & mask } : undefined
     }
+    case 'bitOr':
+    case 'bitXor': {
+      const [of, mask] = b.per === 0 ? [a, b.at] : [b, a.at]
+      const at = Number(of.at)
+      // The bits of a chunk's number are above those of its columns, and stay as they are.
+      if (!isLow(of, mask) || at < 0 || at >= chunkColumns) return undefined
+      return { per: of.per, at: fn === 'bitOr' ? at | mask : at ^ mask }
+    }
+    case 'shiftLeft':
+    case 'shiftRight':
+      if (b.per !== 0 || b.at < 0 || b.at > 30) return undefined
+      return along(fn === 'shiftLeft' ? 'mul' : 'idiv', a, { per: 0, at: 2 ** b.at })
     default:
       return undefined
   }
 }
+
+/** Whether a mask has no bits but those that tell the columns of a chunk apart. */
+const isLow = (of: Followed, mask: number): boolean => mask >= 0 && mask < chunkColumns && of.per % chunkColumns === 0
 
 /** Whether every chunk is a whole number of divisors further, and none has a number below zero, which would be rounded up. */
 const isWhole = (of: Followed, by: Followed): of is Followed & { readonly at: number } =>

@@ -2,11 +2,13 @@
 import { dim, index } from '../../ir/build.js'
 import { dtypeInfo } from '../../ir/dtype.js'
 import type { Expr, ExprOf } from '../../ir/expr.js'
+import { renameFolds } from '../../ir/folds.js'
 import type { Graph, NodeOf } from '../../ir/graph.js'
-import type { Kernel, StmtOf, TensorParam } from '../../ir/kernel.js'
+import type { Kernel, Stmt, StmtOf, TensorParam } from '../../ir/kernel.js'
 import { rowMajor } from '../../ir/layout.js'
 import { linearOf } from '../../ir/linear.js'
-import { mapStmt, rewrite, stmtExprs, substitute, visitKernel } from '../../ir/walk.js'
+import { partColumns } from '../../ir/product.js'
+import { mapStmt, rewrite, stmtExprs, substitute, visit, visitKernel } from '../../ir/walk.js'
 import { type LayoutsByName, valueAt } from '../graph/edit.js'
 import type { Derived } from '../rows/derive.js'
 import { equalExprs } from '../space/positions.js'
@@ -47,6 +49,31 @@ export function withoutRows(kernel: Kernel): Kernel {
 }
 
 /**
+ * The program with what it folds of other tensors as scalars of a row, such as a step that follows from maxima kept of its columns: they are
+ * known before the products are. A fold of a product's own row stays, and is refused.
+ */
+export function foldedScalars(kernel: Kernel, accumulators: readonly string[]): Kernel {
+  const ofProducts = new Set(accumulators)
+  const reads = (expr: Expr): boolean => {
+    let found = false
+    visit(expr, (node) => {
+      found ||= node.kind === 'load' ? ofProducts.has(node.tensor) : node.kind === 'local' && ofProducts.has(node.name)
+    })
+    return found
+  }
+  const body = kernel.body.map((stmt): Stmt => {
+    if (stmt.kind === 'let' && reads(stmt.value)) ofProducts.add(stmt.name)
+    if (stmt.kind !== 'reduce') return stmt
+    const { name, type, monoid, length, index: at, value } = stmt
+    if (!reads(value))
+      return { kind: 'let', name, type, value: renameFolds({ kind: 'fold', type, monoid, length, index: at, value }) }
+    ofProducts.add(name)
+    return stmt
+  })
+  return { ...kernel, body }
+}
+
+/**
  * The program with a dimension of its own for the columns of a square product, as `x x^T` is: ops that have one name for both its axes say
  * that they are as long as each other, and rows and columns of a main loop still are two.
  */
@@ -83,7 +110,7 @@ export function checkEpilogue(
   const refuse = (reason: string) => illegal(group, first, last, reason)
   if (!isElementwise(epilogue))
     throw refuse(
-      'an epilogue works on each element of the product by itself, row by row: what reduces a row is a kernel of its own',
+      'an epilogue works on each element of the product by itself, row by row: what reduces a row of the product is a kernel of its own',
     )
   for (const accumulator of accumulators) {
     const { dims = [] } = epilogue.tensors.find(({ name }) => name === accumulator) ?? {}
@@ -100,10 +127,22 @@ export function checkEpilogue(
       if (stmt.kind === 'store')
         throw refuse(`${stmt.tensor} has one element for a row, and an epilogue runs for each of its columns`)
       if (stmt.kind === 'storeRow' && !(stmt.length.kind === 'dim' && stmt.length.name === columns))
-        throw refuse(`${stmt.tensor} runs along another axis than the columns of the product`)
+        throw refuse(
+          holdsFold(stmt.value)
+            ? `${stmt.tensor} is no bare fold over ${partColumns} columns each, from a multiple of ${partColumns} on, as partials of a row are`
+            : `${stmt.tensor} runs along another axis than the columns of the product`,
+        )
       checkReads(epilogue, stmt, accumulator, [...dims.slice(0, -1).map((axis) => new Map(bound).get(axis) ?? '')], refuse)
     }
   }
+}
+
+function holdsFold(expr: Expr): boolean {
+  let found = false
+  visit(expr, ({ kind }) => {
+    found ||= kind === 'fold'
+  })
+  return found
 }
 
 /** Refuses loads of a product at another row, or at a column that another thread may hold. */

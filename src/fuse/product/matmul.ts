@@ -13,7 +13,7 @@ import type { Derived } from '../rows/derive.js'
 import { deriveMembers, isUsed } from '../space/members.js'
 import { illegal, type Member } from '../space/space.js'
 import { assemble, type FactorPart, type Partials } from './assemble.js'
-import { type Accumulated, bareEpilogue, checkEpilogue, ownColumns, withoutRows } from './epilogue.js'
+import { type Accumulated, bareEpilogue, checkEpilogue, foldedScalars, ownColumns, withoutRows } from './epilogue.js'
 import { deriveFactor } from './factor.js'
 import { identityMember } from './identity.js'
 import { mergeParts, NotMerged } from './merged.js'
@@ -138,7 +138,7 @@ function deriveEpilogue(
     last,
     {
       ...derived,
-      kernel: withoutRows(derived.kernel),
+      kernel: foldedScalars(withoutRows(derived.kernel), accumulators),
     },
     accumulators,
   )

@@ -42,8 +42,11 @@ export class Positions {
     const along = (atom: number): Expr => {
       if (space.rows.includes(atom)) return indexExpr(names.rowIndex(atom))
       if (group.lends) return indexExpr(`at_${names.atom(atom)}`)
-      const other = group.members.find((candidate) => candidate !== member)?.node.name ?? ''
-      throw illegal(group.name, member.node.name, other, 'their iteration spaces differ')
+      const own = member.node.name
+      const other = group.members.find((candidate) => candidate !== member)?.node.name
+      if (other === undefined)
+        throw illegal(group.name, own, own, `${own} folds something for each element: no row has that in common`)
+      throw illegal(group.name, own, other, 'their iteration spaces differ')
     }
     for (const axis of member.kernel.rows) {
       const atoms = space.atomsOf(member, axis.dim)

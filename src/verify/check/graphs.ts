@@ -27,6 +27,8 @@ export interface GraphSubject {
   readonly planned: Graph
   readonly prepared: Graph
   readonly facts: Facts
+  /** Names of the nodes that became one kernel, for each group of the plan. */
+  readonly groups: readonly (readonly string[])[]
 }
 
 export interface GraphStage {
@@ -95,17 +97,21 @@ function dimsOf({ planned, facts }: GraphSubject, sizes: readonly number[]): Num
 
 async function runOne(
   stage: GraphStage,
-  { planned, prepared, facts }: GraphSubject,
+  { planned, prepared, facts, groups }: GraphSubject,
   dtype: DType,
   dims: Numbers,
   name: string,
 ): Promise<CheckResult> {
-  const { runNodes } = await import('../../fuse/check/compose.js')
+  const [{ runNodes }, { maskedRules }] = await Promise.all([
+    import('../../fuse/check/compose.js'),
+    import('../../fuse/check/masked.js'),
+  ])
   const types = { T: dtype }
   const attrs: Numbers = Object.fromEntries(planned.attrs.map((attr, i) => [attr, 0.25 * (1 + (i % 4))]))
   const given = { ...prepared.inputs, ...prepared.weights }
   const { values, bytes } = drawGiven(given, { graph: prepared, facts, dims, types, layouts: stage.layouts, seed: name })
-  const expected = runNodes(prepared, prepared.nodes, { values, dims, attrs, kernels: stage.ops })
+  const revise = maskedRules(prepared, groups, stage.ops)
+  const expected = runNodes(prepared, prepared.nodes, { values, dims, attrs, kernels: stage.ops, revise })
   const found = await runOnDevice(stage, planned, dims, types, attrs, bytes)
   const steps = planned.nodes.filter(({ kind }) => kind !== 'view').length
   const holding = { graph: prepared, dims, types, layouts: stage.layouts, dtype, steps }

@@ -34,9 +34,10 @@ export function subjectsOf(specs: SpecKernels): Subjects {
     const graph = specs.graphs[plan.name]?.[plan.graph]
     const source = declared[plan.graph]?.graph ?? Object.values(declared).find((each) => each.graph.name === plan.graph)?.graph
     if (graph === undefined || source === undefined) return []
-    return [subject(plan.name, graph, prepareGraph(source, plan, ops, byName), specs)]
+    const groups = plan.groups.flatMap(({ occurrences }) => occurrences)
+    return [subject(plan.name, graph, prepareGraph(source, plan, ops, byName), specs, groups)]
   })
-  const whole = Object.values(declared).map(({ graph }) => subject(bare, specs.link(graph), graph, specs))
+  const whole = Object.values(declared).map(({ graph }) => subject(bare, specs.link(graph), graph, specs, []))
   return {
     kernels: [...kernels, ...templates],
     graphs: [...whole, ...planned].filter(canRunWhole),
@@ -58,13 +59,13 @@ function programsOf({ programs, ops, plans }: SpecKernels): ProgramSubject[] {
   })
 }
 
-const subject = (plan: string, planned: Graph, prepared: Graph, { ops }: SpecKernels): GraphSubject => ({
-  name: planned.name,
-  plan,
-  planned,
-  prepared,
-  facts: graphFacts(prepared, ops),
-})
+const subject = (
+  plan: string,
+  planned: Graph,
+  prepared: Graph,
+  { ops }: SpecKernels,
+  groups: GraphSubject['groups'],
+): GraphSubject => ({ name: planned.name, plan, planned, prepared, facts: graphFacts(prepared, ops), groups })
 
 /** What names and a plan leave of it. The name of a graph or program selects what its plans derive for it. @throws finding `check.selection` for a name of nothing */
 export function selected(specs: SpecKernels, { names = [], plan }: Wanted): Subjects {

@@ -1,0 +1,87 @@
+/**
+ * The one rule of attention that bodies do not have: a query all of whose keys are masked gives zeros, where a body would give NaN or the mean
+ * of what is masked. Whoever runs the nodes of attention one by one, to hold a kernel against them, gives them that rule.
+ */
+import type { HostTensor } from '../../ir/evaluate.js'
+import type { Graph, NodeOf, ValueId } from '../../ir/graph.js'
+import { emptyKernel, type Kernel } from '../../ir/kernel.js'
+import { hiddenBelow } from '../../ir/meaning.js'
+import { isTemplate, type TemplateKernel } from '../../ir/template.js'
+import { visitKernel } from '../../ir/walk.js'
+import { fedOperand } from '../attention/group.js'
+
+type Kernels = ReadonlyMap<string, Kernel | TemplateKernel>
+type Revise = (id: ValueId, made: HostTensor) => ArrayLike<number>
+
+/** The rule for every group of a plan, by the names of its nodes, for one run of the graph's nodes. */
+export function maskedRules(graph: Graph, groups: readonly (readonly string[])[], kernels: Kernels): Revise {
+  const rules = groups.flatMap((names) => {
+    const nodes = graph.nodes.filter(
+      (node): node is NodeOf<'op'> | NodeOf<'matmul'> => node.kind !== 'view' && names.includes(node.name),
+    )
+    return maskedRule(graph, nodes, kernels) ?? []
+  })
+  return (id, { data, shape }) => rules.reduce((made, rule) => rule(id, { data: made, shape }), data)
+}
+
+/** Zero weights for queries whose keys are all masked: what the composition makes of weights in groups of attention. */
+export function maskedRule(
+  graph: Graph,
+  nodes: readonly (NodeOf<'op'> | NodeOf<'matmul'>)[],
+  kernels: Kernels,
+): Revise | undefined {
+  const [scores, context] = nodes.filter((node): node is NodeOf<'matmul'> => node.kind === 'matmul')
+  if (scores === undefined || context === undefined) return undefined
+  const members = nodes.flatMap((node) => (node.kind === 'op' ? [{ node, kernel: emptyKernel }] : []))
+  const operand = fedOperand(graph, scores, context, members)
+  const weights = operand === undefined ? undefined : context[operand]
+  const axes = operand === undefined ? [] : context.subscripts[operand]
+  const along = axes.findIndex((axis) => !context.subscripts.out.includes(axis))
+  const last = members.find(({ node }) =>
+    Object.values(node.outputs).some((id) => id === weights || isSeenAs(graph, id, weights)),
+  )
+  const logits = new Set<ValueId>(Object.values(last?.node.inputs ?? {}))
+  // A softmax that masks what it reads itself shows no masked scores.
+  const masksItself = last !== undefined && hasLow(kernels.get(last.node.op))
+  let low: ArrayLike<number> | undefined
+  return (id: ValueId, { data, shape }: HostTensor): ArrayLike<number> => {
+    if (logits.has(id) && data.length === size(shape) && shape.at(-1) !== undefined) low = longer(low, data)
+    if (id !== weights || along < 0) return data
+    const made = Float64Array.from(data)
+    const length = shape[along] ?? 1
+    const step = shape.slice(along + 1).reduce((product, extent) => product * extent, 1)
+    // Scores are told apart by their places, which are those of the weights where both have keys last.
+    const known = !masksItself && step === 1 && low?.length === made.length ? low : undefined
+    for (let first = 0; first < made.length; first++) {
+      if (Math.floor(first / step) % length !== 0) continue
+      const places = Array.from({ length }, (_, at) => first + at * step)
+      const one = made[first] ?? 0
+      const isMasked =
+        known === undefined
+          ? length > 1 && places.every((at) => Number.isNaN(made[at]) || made[at] === one)
+          : places.every((at) => (known[at] ?? 0) < hiddenBelow)
+      if (isMasked) for (const at of places) made[at] = 0
+    }
+    return made
+  }
+}
+
+const size = (shape: readonly number[]): number => shape.reduce((product, extent) => product * extent, 1)
+
+/** Of the tensors a softmax reads, the scores are the one with an element for each pair. */
+const longer = (known: ArrayLike<number> | undefined, data: ArrayLike<number>): ArrayLike<number> =>
+  known === undefined || data.length >= known.length ? data : known
+
+/** Whether a value is another behind views. */
+const isSeenAs = (graph: Graph, from: ValueId, to: ValueId | undefined): boolean =>
+  graph.nodes.some((node) => node.kind === 'view' && node.input === from && (node.out === to || isSeenAs(graph, node.out, to)))
+
+/** Whether a body has a number below every score. */
+function hasLow(kernel: Kernel | TemplateKernel | undefined): boolean {
+  let found = false
+  if (kernel !== undefined && !isTemplate(kernel))
+    visitKernel(kernel, (expr) => {
+      found ||= expr.kind === 'const' && expr.type === 'f32' && Math.abs(Number(expr.value)) >= -hiddenBelow
+    })
+  return found
+}
