@@ -69,21 +69,29 @@ const required: Plugin = {
       : null,
 }
 
-/** What is packed of others ships with their licences. */
-const withLicences: Plugin = {
+/** The text of a package's licence; of one that comes without the text, what it says of itself. */
+function licenceOf(folder: string): string {
+  const file = readdirSync(folder).find((name) => /^(licen[cs]e|copying)/i.test(name))
+  if (file !== undefined) return readFileSync(join(folder, file), 'utf8')
+  const said = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  if (typeof said.license !== 'string') throw new Error(`${folder} has no licence`)
+  const author = typeof said.author === 'string' ? said.author : said.author?.name
+  return `${said.name} ${said.version}, licence: ${said.license}${author === undefined ? '' : `, by ${author}`} (it comes without a text)`
+}
+
+/** What is packed of others ships with their licences, in a file beside the output. */
+const withLicences = (fileName: string): Plugin => ({
   name: 'with-licences',
   generateBundle() {
     const folders = new Set(
       [...this.getModuleIds()].flatMap((id) => /^.*\/node_modules\/(@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0] ?? []),
     )
     const texts = [...folders].sort().map((folder) => {
-      const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name))
-      if (file === undefined) throw new Error(`${folder} has no licence`)
-      return `${folder.split('/node_modules/').at(-1)}\n\n${readFileSync(join(folder, file), 'utf8').trim()}\n`
+      return `${folder.split('/node_modules/').at(-1)}\n\n${licenceOf(folder).trim()}\n`
     })
-    this.emitFile({ type: 'asset', fileName: 'licences.txt', source: texts.join(`\n${'-'.repeat(80)}\n\n`) })
+    this.emitFile({ type: 'asset', fileName, source: texts.join(`\n${'-'.repeat(80)}\n\n`) })
   },
-}
+})
 
 const common = {
   platform: 'node',
@@ -105,7 +113,7 @@ const withoutLeftovers: Plugin = {
 export default defineConfig([
   {
     ...common,
-    plugins: [withoutLeftovers, shippedManifest, ownDigest, required, withLicences],
+    plugins: [withoutLeftovers, shippedManifest, ownDigest, required, withLicences('licences.txt')],
     input: {
       cli: 'src/cli/bin.ts',
       commands: 'src/cli/index.ts',
@@ -130,13 +138,14 @@ export default defineConfig([
   {
     ...common,
     input: 'src/cli/bin.ts',
-    plugins: [shippedManifest, ownDigest, withoutFrontend],
+    plugins: [shippedManifest, ownDigest, withoutFrontend, withLicences('portable-licences.txt')],
     output: { file: 'dist/portable.mjs', codeSplitting: false, minify: 'dce-only' },
   },
   {
     platform: 'browser',
     tsconfig: false,
     input: 'src/explorer/client/main.ts',
+    plugins: [withLicences('explorer-licences.txt')],
     output: { file: 'dist/explorer.js', format: 'iife', codeSplitting: false, minify: true },
   },
 ])

@@ -49,7 +49,7 @@ export const callCodes = texts({
   'call.shape':
     'The shape of a tensor given to a call is no list of sizes. | An extent is missing, negative or a fraction. | Give whole numbers from 0.',
   'call.stale':
-    'The generated kernel is of another declaration of the op. | The op was edited after heddle gen, or another op has its name. | Run heddle gen and heddle build again.',
+    'The generated kernel is of another declaration of the op. | The op was edited after heddle gen, or another op has its name. | Run heddle gen; kernels are compiled when they are called. Give one of two ops of a name another.',
   'call.tensor':
     'What is given as an input is no tensor. | An array or a number stands where a tensor is expected. | Make it with tensor(dtype, shape, data).',
   'call.value':
@@ -157,6 +157,8 @@ export const callCodes = texts({
   'states.name': 'A program has no state of that name. | It is misspelt. | Write one that the hint lists.',
   'states.values':
     'Values given for a state have another size. | They are of another batch or length. | Give as many bytes as the message says.',
+  'tensor.config':
+    'A tensor or state is declared by something else than it takes. | An argument was left out or misspelt in JavaScript. | Give a storage type and dimensions as strings.',
   'tensor.data':
     'The values of a tensor are no array of numbers that it can hold. | Nested arrays, texts, or a BigInt64Array for another type. | Give one flat array of numbers.',
   'tensor.device': 'A tensor lies on another device than the call. | Two devices are open. | Read it there, and upload it here.',

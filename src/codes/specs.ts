@@ -52,6 +52,8 @@ export const specCodes = texts({
     'The typical size of a dimension is no size, or of no dimension. | A misspelt dimension, or a size that is not a whole number from 1. | Correct the name or the number.',
   'graph.view':
     'A view cannot have this shape. | The sizes differ, or the value lies in a layout that is not row-major. | State a shape with the same product of extents; convert the layout first.',
+  'layout.config':
+    'A part of the declaration of a layout is missing or is something else. | It was left out or misspelt in JavaScript. | Give a name, a list of axes and { offset }.',
   'layout.injective':
     'Two indices of a layout share an offset, so that one element would overwrite another. | A stride is too small, or an axis is missing in the offset. | Make the offsets of different indices different.',
   'layout.range':
@@ -72,10 +74,16 @@ export const specCodes = texts({
     'A product has an operand whose elements do not lie together. | The multiplied axis and the row axis are both strided, or joined axes are apart. | Choose a layout in which one of the two is contiguous.',
   'matmul.terms':
     'A sum of products of int8 could leave the range of int32. | The depth is more than 2^31 / 127^2. | Quantise another operand, or keep this product in floats.',
+  'monoid.config':
+    'A part of the declaration of a monoid is missing or is something else. | It was left out or misspelt in JavaScript. | Give { identity, combine }.',
+  'op.config':
+    'A part of the declaration of an op is missing or is something else. | It was left out or misspelt in JavaScript. | Give what the hint says; inputs, outputs, dims and body are always needed.',
   'plan.config':
     'A configuration is given to a graph that does not take one. | The option --config is for graphs of models that are known by their configuration. | Give sizes with --dim instead.',
   'plan.cycle':
     'Nodes of the plan would wait for each other. | A group holds two nodes with a third between them that is outside of the group. | Take the node between into the group, or leave one out.',
+  'plan.declared':
+    'A part of the declaration of a plan is missing or is something else. | It was left out or misspelt in JavaScript. | Give a name, a graph and { groups }, each as the hint says.',
   'plan.differ':
     'One kernel name would mean two kernels. | Two groups of a name have different bodies, or a group is called like an op. | Rename one of the groups.',
   'plan.dim':
@@ -128,6 +136,8 @@ export const specCodes = texts({
     'A group computes values that nothing reads. | Its results are no outputs and no node uses them. | Return them among the outputs of the graph, or leave the nodes out.',
   'program.attr':
     'An attribute of a graph in a program has no usable value. | It is not given where the graph is applied, or is no finite number. | Give a number, or a name that the program declares.',
+  'program.config':
+    'A part of a program, or what is given to one of its calls, is missing or is something else. | It was left out or misspelt in JavaScript, or a function returns nothing. | Give what the hint says.',
   'program.constant':
     'A kernel reads as constant what another step writes. | A plan treats a weight as unchanging while the program replaces it. | Let the graph take it as an input.',
   'program.dims':

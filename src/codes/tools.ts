@@ -60,6 +60,8 @@ export const toolCodes = texts({
   'bundle.model': 'A model of the bundle is no model folder. | It has no config.json. | Name a model folder.',
   'bundle.objdump': 'objdump is missing. | binutils are not installed. | Install binutils.',
   'bundle.size': 'A bundle is larger than allowed. | More kernels or models came in than fit. | Leave some out.',
+  'bundle.stale':
+    'The kernels that a bundle would pack are of other texts. | heddle gen wrote others, or a header was edited, after the last build. | Run heddle build for the target of the message.',
   'bundle.strip': 'strip is missing. | binutils are not installed. | Install binutils.',
   'bundle.tool': 'A tool that makes the bundle failed. | The message quotes it. | See what it says.',
   'cache.full':

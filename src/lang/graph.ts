@@ -5,6 +5,7 @@
 import { concerning, inTurn, together, usageError, type Written } from '../errors.js'
 import { type AttrValue, type Graph, type GraphNode, type GraphValue, outputsOf, type Scale, type ValueId } from '../ir/graph.js'
 import { inherited, isInherited } from '../ir/own.js'
+import { expectArguments, told } from './arguments.js'
 import { declaring, isCollected } from './collected.js'
 import { GraphBuilder, type Handles } from './graph_builder.js'
 import { type GraphTensor, Unknowns } from './graph_unknown.js'
@@ -100,9 +101,18 @@ function declared<
   const A extends string,
   const D extends string,
 >(name: string, config: GraphConfig<I, W, A, N, O, D>): GraphDecl<N, keyof I & string, SignatureOf<I, keyof W & string, A, O>> {
+  expectArguments('graph.config', 'graph', graph, { name: [name, 'text'] })
   expectRecords(name, { config })
   expectRecords(name, { inputs: config.inputs, weights: config.weights })
   if (typeof config.build !== 'function') throw noPart(name, 'build', 'build: (g, inputs, weights) => ({ nodes, outputs })')
+  expectArguments('graph.config', `graph ${name}`, graph, {
+    inputs: [config.inputs, 'tensors'],
+    weights: [config.weights, 'tensors'],
+    attrs: [config.attrs, 'texts?'],
+    dims: [config.dims, 'texts?'],
+    scales: [config.scales, 'record?'],
+    typical: [config.typical, 'record?'],
+  })
   const attrNames: readonly A[] = config.attrs ?? []
   checkNames(name, [name, ...Object.keys(config.inputs), ...Object.keys(config.weights), ...attrNames])
   const unknowns = new Unknowns(isCollected())
@@ -194,7 +204,7 @@ function checkDims(
   }
   for (const [dim, extent] of Object.entries(typical)) {
     if (dims.has(dim) && Number.isInteger(extent) && extent > 0) continue
-    const what = dims.has(dim) ? `${dim} cannot be ${extent}` : `it has no dimension ${dim}`
+    const what = dims.has(dim) ? `${dim} cannot be ${told(extent)}` : `it has no dimension ${dim}`
     throw usageError('graph.typical', `${name}: ${what}`, { hint, about: { path: ['typical', dim] } })
   }
 }

@@ -6,6 +6,7 @@ import { concerning, type HeddleError, inTurn, usageError, type Written } from '
 import type { AttrValue, GraphNode, GraphValue, ValueId } from '../ir/graph.js'
 import type { DTypeRef } from '../ir/kernel.js'
 import { multiplyExtents, parseExtent, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
+import { expectArguments } from './arguments.js'
 import { bindInput, dtypeRef, productOf } from './graph_nodes.js'
 import { type GraphTensor, Unknowns } from './graph_unknown.js'
 import type { LayoutDecl } from './layout.js'
@@ -79,6 +80,13 @@ export class GraphBuilder {
     extents: Readonly<Record<string, string>> = {},
     results: Readonly<Record<string, string>> = {},
   ): Handles<O> {
+    expectArguments('graph.config', 'apply', this.apply, {
+      op: [op, 'op'],
+      inputs: [inputs, 'record'],
+      attrs: [attrs, 'record'],
+      extents: [extents, 'textsByName'],
+      results: [results, 'textsByName'],
+    })
     return this.#node(
       () => this.#applied(op, inputs, attrs, extents, results),
       (because) => Object.fromEntries(Object.keys(op.outputs).map((name) => [name, this.#unknowns.make(because)])) as Handles<O>,
@@ -113,8 +121,8 @@ export class GraphBuilder {
       ...wanted.map(([name, decl]) => () => {
         const handle = given[name]
         if (handle === undefined || this.#unknowns.has(handle)) return
-        ids[name] = handle.value
         concerning({ path: [name] }, () => bindInput(op.name, name, decl, this.at(handle), dims, types))
+        ids[name] = handle.value
       }),
     ])
     this.ops.set(op.name, op as unknown as Op)
@@ -152,7 +160,9 @@ export class GraphBuilder {
    * @throws usage `graph.matmul` for subscripts that do not fit, `graph.dtype` for types that are not multiplied or stored so
    */
   matmul(subscripts: string, a: GraphTensor, b: GraphTensor, wanted: LayoutDecl | MatmulResult = {}): GraphTensor {
+    expectArguments('graph.config', 'matmul', this.matmul, { subscripts: [subscripts, 'text'], result: [wanted, 'record'] })
     const { layout, result }: MatmulResult = 'name' in wanted ? { layout: wanted } : wanted
+    expectArguments('graph.config', 'matmul', this.matmul, { layout: [layout, 'layout?'], result: [result, 'text?'] })
     return this.#node(() => {
       const made = concerning({ path: [subscripts] }, () => productOf(subscripts, this.#known(a), this.#known(b), result))
       if (made === undefined) return undefined
@@ -165,6 +175,7 @@ export class GraphBuilder {
 
   /** The same elements under another shape. Both must be row-major and of equal size. */
   view(input: GraphTensor, dims: string): GraphTensor {
+    expectArguments('graph.config', 'view', this.view, { dims: [dims, 'text'] })
     return this.#node(() => {
       const shape = concerning({ path: [dims] }, () => parseShape(dims))
       if (this.#unknowns.has(input)) return undefined

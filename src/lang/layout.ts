@@ -1,5 +1,7 @@
 /** Declaring layouts: `layout(name, axes, { offset, size })`. The functions are ordinary integer arithmetic and run as they stand. */
 
+import { expectArguments } from './arguments.js'
+
 type Extents = Readonly<Record<string, number>>
 
 export interface LayoutDecl {
@@ -26,6 +28,11 @@ export function layout<const Axes extends readonly string[]>(
   axes: Axes,
   config: LayoutConfig<Axes[number]>,
 ): LayoutDecl {
+  expectArguments('layout.config', 'layout', layout, { name: [name, 'text'], axes: [axes, 'texts'], config: [config, 'record'] })
+  expectArguments('layout.config', `layout ${name}`, layout, {
+    offset: [config.offset, 'function'],
+    size: [config.size, 'function?'],
+  })
   const size = config.size ?? ((extent: Extents) => axes.reduce((product, axis) => product * (extent[axis] ?? 0), 1))
   return { name, axes, offset: config.offset as LayoutDecl['offset'], size: size as LayoutDecl['size'] }
 }

@@ -1,4 +1,5 @@
 /** Monoids that authors declare: what neighbouring parts of a row combine to, in several fields. */
+import { expectArguments } from './arguments.js'
 import type { Branded } from './intrinsics.js'
 import type { Row } from './types.js'
 
@@ -27,7 +28,9 @@ export interface Monoid<F extends Numbers> {
  *     const h = linear.scan(n, (t) => ({ a: a(m, t), b: b(m, t) }))          // h.b(t)
  */
 export function monoid<F extends Numbers>(config: { readonly identity: F; readonly combine: (x: F, y: F) => F }): Monoid<F> {
+  expectArguments('monoid.config', 'monoid', monoid, { config: [config, 'record'] })
   const { identity, combine } = config
+  expectArguments('monoid.config', 'monoid', monoid, { identity: [identity, 'record'], combine: [combine, 'function'] })
   const reduce = (length: number, element: (index: number) => F): F => {
     let total = identity
     for (let i = 0; i < length; i++) total = combine(total, element(i))

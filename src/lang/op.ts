@@ -1,11 +1,13 @@
 /** Declaring an op: a typed signature and a body that runs as plain TypeScript and compiles to a kernel. */
 import type { DType } from '../ir/dtype.js'
+import { expectArguments } from './arguments.js'
 import type { Body, Op, OpConfig, Tensors, TypeChoices } from './types.js'
 
 /**
  * Declares an op. `name` is snake_case and unique in the project. The body receives accessors for the inputs and the
  * extents and attributes by name, and returns a function of the row indices that returns every output: a `row` over the
  * output's last dimension, or a number when the row indices name all of its dimensions.
+ * @throws usage `op.config` for a part that is missing or is something else
  */
 export function op<
   const D extends string,
@@ -14,6 +16,17 @@ export function op<
   const T extends TypeChoices = Record<never, readonly DType[]>,
   const A extends Readonly<Record<string, number>> = Record<never, number>,
 >(name: string, config: OpConfig<D, T, I, O, A>): Op<I, O, A, T> {
+  expectArguments('op.config', 'op', op, { name: [name, 'text'] })
+  expectArguments('op.config', `op ${name}`, op, { config: [config, 'record'] })
+  expectArguments('op.config', `op ${name}`, op, {
+    dims: [config.dims, 'texts'],
+    types: [config.types, 'listsByName?'],
+    inputs: [config.inputs, 'tensors'],
+    outputs: [config.outputs, 'tensors'],
+    updates: [config.updates, 'textsByName?'],
+    attrs: [config.attrs, 'record?'],
+    body: [config.body, 'function'],
+  })
   return {
     name,
     dims: config.dims,

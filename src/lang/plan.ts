@@ -3,164 +3,14 @@
  * tokens are packed. Node names are checked by the TypeScript compiler, since a graph's type carries them. A plan never
  * changes what is computed for a token, only how it is grouped and stored.
  */
-import { usageError, type Written } from '../errors.js'
+import { usageError } from '../errors.js'
+import { expectArguments } from './arguments.js'
 import { declaring } from './collected.js'
 import type { GraphDecl } from './graph.js'
-import type { LayoutDecl } from './layout.js'
+import type { AutoPlanConfig, EdgeConfig, EdgeType, PlanConfig, PlanDecl } from './plan_types.js'
 import { writtenAt } from './written.js'
 
-/** Types an edge may have: bodies compute in float32 whatever they load. */
-export type EdgeType = 'f32' | 'f16' | 'bf16'
-
-/** How the result of a node is stored, where that is not as the graph says. */
-export interface EdgeConfig {
-  readonly dtype?: EdgeType
-  readonly layout?: LayoutDecl
-}
-
-/**
- * Removal of padding: every value with one row a token of a padded batch (extent `batch*seq`) is stored with one row a
- * token, sequence after sequence. Where the graph needs padded tokens, they are restored (`node.unpack`, before the node) and
- * removed again (`node.pack`, behind it).
- */
-export interface Packing {
-  /** Names of the dimensions: sequences, positions, and packed rows. */
-  readonly batch: string
-  readonly seq: string
-  readonly tokens: string
-  /**
-   * The input of the graph that holds the length of each sequence, where it has one; a graph without an input of that name gets one
-   * where it needs it, called `lengths`.
-   */
-  readonly lengths?: string | undefined
-}
-
-/** A node of the graph, a stack the plan makes, or a padding step beside one of them. */
-type Placed<N extends string> = N | `${N}.pack` | `${N}.unpack`
-
-/** One of these, or a step between floats and int8 behind it. */
-type NodeName<N extends string> = Placed<N> | `${Placed<N>}.int8` | `${Placed<N>}.float`
-
-/**
- * Values stored as int8. Each gets a quantising step (`node.int8`) whose attributes `site.inverse` and `site.step` the model supplies,
- * a site being the node without `.pack`; one in `dynamic` makes its scales itself. A matmul of which every operand is a weight or comes
- * from such values multiplies integers; its int32 result is brought back to floats by a step of its own (`matmul.float`).
- */
-export interface Quantisation<V extends string> {
-  /** Nodes and inputs of the graph. */
-  readonly values?: readonly V[]
-  /** Nodes and inputs whose rows are quantised as they are made, each by its own largest magnitude: nothing has to be known of them. */
-  readonly dynamic?: readonly V[]
-  /** Products that take their weight as int8 and what they multiply it by in floats; `product.float` scales what they sum. */
-  readonly weightOnly?: readonly V[]
-  /** Those of `values` that are kept as int8 only: what needs floats reads them back (`node.float`). */
-  readonly only?: readonly NoInfer<V>[]
-  /** Inputs of which the int8 form is supplied beside the float one (`input.int8`), and results of which both are returned. */
-  readonly across?: readonly NoInfer<V>[]
-  /** How int8 weights are stored; row-major where undefined. */
-  readonly weights?: LayoutDecl
-}
-
-/** Which threads compute a row, and how wide: what the rules choose where a plan says nothing. `vec` is theirs where undefined. */
-export type Schedule =
-  | {
-      readonly kind: 'rows'
-      readonly team:
-        | { readonly kind: 'thread'; readonly rowsPerBlock: number }
-        | { readonly kind: 'warp'; readonly lanes: number; readonly rowsPerBlock: number }
-        | { readonly kind: 'block'; readonly lanes: number }
-      /** Chunks of `vec` values a lane keeps in registers, or `reread` when every pass reads the row again. */
-      readonly chunks: number | 'reread'
-      readonly vec?: number
-    }
-  | { readonly kind: 'elementwise'; readonly threads: number; readonly vec?: number }
-
-export interface PlanConfig<N extends string, S extends string, I extends string = never> {
-  readonly packed?: Packing
-  /**
-   * Stack name to nodes that do the same to different weights: matmuls of one input become one matmul of the stacked weights,
-   * ops on the parts of a stack become one op on the whole. Stacked in the order given.
-   */
-  readonly stacked?: Readonly<Record<S, readonly N[]>>
-  /** Kernel name of a group to its schedule, where the rules should not choose. Row programs and elementwise kernels have schedules. */
-  readonly schedules?: Readonly<Record<string, Schedule>>
-  /** Storage types of models the plan's kernels are generated for; all that their ops have where undefined. */
-  readonly dtypes?: readonly EdgeType[]
-  readonly quantised?: Quantisation<Placed<N | NoInfer<S>> | I>
-  /**
-   * Node to how its result is stored, where that is not as the graph says; both ends of the edge must be in groups. Inputs and
-   * results of the graph may have a layout, which whoever runs the graph has to supply.
-   */
-  readonly edges?: Readonly<Partial<Record<NodeName<N | NoInfer<S>> | I | `${I}.int8`, EdgeType | EdgeConfig>>>
-  /**
-   * Kernel name to the nodes it fuses. A kernel used several times in a layer lists one group per occurrence: the
-   * occurrences must derive the same kernel. A group with a matmul becomes a matmul kernel with the rest as its epilogue; one
-   * with two matmuls around a softmax becomes an attention kernel.
-   */
-  readonly groups: Readonly<
-    Record<string, readonly GroupName<N | NoInfer<S>, I>[] | readonly (readonly GroupName<N | NoInfer<S>, I>[])[]>
-  >
-  /**
-   * Groups with a matmul that the matmul library computes, epilogue included, instead of a generated kernel: a bias, a residual, both,
-   * or relu with or without a bias, in floats. Such a group derives no kernel: another plan may derive one of its name.
-   */
-  readonly library?: readonly string[]
-  /**
-   * Groups of one matmul alone between whose two forms `heddle tune` chooses: the library's product, or the generated kernel for the
-   * sizes at which a tuning file says that it was faster.
-   */
-  readonly tuned?: readonly string[]
-}
-
-/** What a group may hold: inputs are no nodes, but the steps behind them are. */
-type GroupName<N extends string, I extends string> = NodeName<N> | `${I}.int8` | `${I}.float`
-
-export interface PlanDecl {
-  readonly name: string
-  /** Name of the graph the plan is for. */
-  readonly graph: string
-  readonly packed?: Packing | undefined
-  readonly stacked?: readonly { readonly name: string; readonly nodes: readonly string[] }[] | undefined
-  readonly dtypes?: readonly EdgeType[] | undefined
-  /** Kernels of the groups with the schedules asked for them. */
-  readonly schedules?: Readonly<Record<string, Schedule>> | undefined
-  readonly quantised?: QuantisedDecl | undefined
-  readonly edges?: readonly { readonly node: string; readonly dtype?: EdgeType; readonly layout?: string }[] | undefined
-  /** Each fused kernel with its occurrences. */
-  readonly groups: readonly { readonly kernel: string; readonly occurrences: readonly (readonly string[])[] }[]
-  /** Names of the groups that are the matmul library's. */
-  readonly library?: readonly string[] | undefined
-  /** Names of the groups between whose forms measurements choose. */
-  readonly tuned?: readonly string[] | undefined
-  /** For what the groups are searched when CUDA is generated; undefined where they are written out. */
-  readonly auto?: AutoTarget | undefined
-  /** Where the author declared it; undefined for plans that a search or a tool makes. */
-  readonly written?: Written | undefined
-}
-
-/** `Quantisation` with layouts by name. */
-export interface QuantisedDecl {
-  readonly values: readonly string[]
-  readonly dynamic: readonly string[]
-  readonly weightOnly: readonly string[]
-  readonly only: readonly string[]
-  readonly across: readonly string[]
-  readonly weights: string
-}
-
-/** What an automatic plan is made for, by the cost model of src/fuse/search/cost.ts. */
-export interface AutoTarget {
-  /** A device of the cost model, such as `h200`. */
-  readonly device: string
-  /** Dimensions instead of those the graph says it is usually run with. */
-  readonly dims?: Readonly<Record<string, number>> | undefined
-  /** The storage type; f16 where undefined. */
-  readonly dtype?: 'f32' | 'f16' | 'bf16' | undefined
-}
-
-export interface AutoPlanConfig<N extends string, S extends string>
-  extends AutoTarget,
-    Pick<PlanConfig<N, S>, 'packed' | 'stacked'> {}
+export type * from './plan_types.js'
 
 /** Declares a plan over a graph: `plan('ft-v1', encoderLayer, { groups: { bias_gelu: ['fc1Bias', 'gelu'] } })`. */
 export function plan<const N extends string, const S extends string = never, const I extends string = never>(
@@ -170,7 +20,7 @@ export function plan<const N extends string, const S extends string = never, con
 ): PlanDecl {
   return declaring(
     () => declared(name, graph, config),
-    () => ({ name, graph: graph.name, groups: [] }),
+    () => ({ name, graph: graph?.name ?? '', groups: [] }),
   )
 }
 
@@ -179,8 +29,24 @@ function declared<N extends string, S extends string, I extends string>(
   graph: GraphDecl<N, I>,
   config: PlanConfig<NoInfer<N>, S, NoInfer<I>>,
 ): PlanDecl {
-  expectGraph(name, graph)
+  expectGraph(name, graph, plan)
+  const at = `plan ${name}`
+  expectArguments('plan.declared', at, plan, { config: [config, 'record'] })
   const { quantised } = config
+  expectArguments('plan.declared', at, plan, {
+    groups: [config.groups, 'groups'],
+    packed: [config.packed, 'record?'],
+    stacked: [config.stacked, 'listsByName?'],
+    schedules: [config.schedules, 'record?'],
+    dtypes: [config.dtypes, 'texts?'],
+    edges: [config.edges, 'record?'],
+    library: [config.library, 'texts?'],
+    tuned: [config.tuned, 'texts?'],
+    quantised: [quantised, 'record?'],
+    'quantised.weights': [quantised?.weights, 'layout?'],
+  })
+  for (const [node, edge] of Object.entries(config.edges ?? {}))
+    if (typeof edge !== 'string') expectArguments('plan.declared', at, plan, { [`edges.${node}`]: [edge, 'record?'] })
   const nested = (nodes: readonly string[] | readonly (readonly string[])[]): nodes is readonly (readonly string[])[] =>
     Array.isArray(nodes[0])
   return {
@@ -221,9 +87,17 @@ function declared<N extends string, S extends string, I extends string>(
 export function autoPlan<const N extends string, const S extends string = never>(
   name: string,
   graph: GraphDecl<N>,
-  { packed, stacked, device, dims, dtype }: AutoPlanConfig<NoInfer<N>, S>,
+  config: AutoPlanConfig<NoInfer<N>, S>,
 ): PlanDecl {
-  expectGraph(name, graph)
+  expectGraph(name, graph, autoPlan)
+  expectArguments('plan.declared', `plan ${name}`, autoPlan, { config: [config, 'record'] })
+  const { packed, stacked, device, dims, dtype } = config
+  expectArguments('plan.declared', `plan ${name}`, autoPlan, {
+    device: [device, 'text'],
+    packed: [packed, 'record?'],
+    stacked: [stacked, 'listsByName?'],
+    dims: [dims, 'record?'],
+  })
   const auto = { device, dims, dtype }
   return { name, graph: graph.name, packed, stacked: stacksOf(stacked), groups: [], auto, written: writtenAt(autoPlan) }
 }
@@ -243,8 +117,12 @@ const stacksOf = (stacks: Readonly<Record<string, readonly string[]>> = {}): Non
  * Layers of a program are applications of one graph that is compiled once: a kernel of the last node of one and the first of the next would
  * belong to neither.
  */
-function expectGraph(plan: string, decl: GraphDecl): void {
-  if (!('of' in decl)) return
+function expectGraph(plan: string, decl: GraphDecl, callee: (...given: never[]) => unknown): void {
+  expectArguments('plan.declared', 'plan', callee, { name: [plan, 'text'], graph: [decl, 'record'] })
+  if (!('of' in decl)) {
+    expectArguments('plan.declared', `plan ${plan}`, callee, { graph: [decl, 'graph'] })
+    return
+  }
   const reason = 'a plan is for a graph, and a group cannot reach from one application to the next'
   throw usageError('plan.graph', `plan ${plan}: ${decl.name} is a program: ${reason}`, {
     hint: 'to fuse across the seam of layers, cut them elsewhere: let the graph begin where the group begins, and carry what it needs',

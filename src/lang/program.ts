@@ -5,6 +5,7 @@
 import { inTurn, usageError, type Written } from '../errors.js'
 import { isInherited } from '../ir/own.js'
 import type { Program } from '../ir/program.js'
+import { expectArguments, told } from './arguments.js'
 import type { GraphDecl } from './graph.js'
 import { ProgramBuilder } from './program_builder.js'
 import type { Declared, Programming, ProgramTensor } from './program_types.js'
@@ -50,23 +51,31 @@ export interface ProgramDecl<I extends Tensors = Tensors, C = unknown, O extends
 
 /**
  * Declares a program. `build` runs with symbolic values, once for each configuration asked for.
- * @throws usage `program.name`, `program.dims`; what `build` does wrong is thrown when it has run, all of it
+ * @throws usage `program.config` for a part that is missing or is something else, `program.name`, `program.dims`; what `build` does wrong is thrown when it has run, all of it
  */
 export function program<
   const I extends Tensors,
   C extends object = Record<never, never>,
   R extends Results = Results,
   const S extends States = States,
->(
-  name: string,
-  { dims, config, inputs, states, build }: ProgramConfig<I, C, R, S>,
-): ProgramDecl<I, C, NamesOf<R>, keyof S & string> {
+>(name: string, declared: ProgramConfig<I, C, R, S>): ProgramDecl<I, C, NamesOf<R>, keyof S & string> {
+  expectArguments('program.config', 'program', program, { name: [name, 'text'] })
+  expectArguments('program.config', `program ${name}`, program, { config: [declared, 'record'] })
+  const { dims, config, inputs, states, build } = declared
+  expectArguments('program.config', `program ${name}`, program, {
+    dims: [dims, 'record'],
+    config: [config, 'record?'],
+    inputs: [inputs, 'tensors'],
+    states: [states, 'tensors?'],
+    build: [build, 'function'],
+  })
   inTurn([
     ...[name, ...Object.keys(inputs), ...Object.keys(dims)].filter(isInherited).map((wrong) => () => {
       throw usageError('program.name', `${name}: "${wrong}" cannot be a name`, { hint: 'choose another' })
     }),
     ...Object.entries(dims).map(([dim, size]) => () => {
-      if (!Number.isInteger(size) || size < 1) throw usageError('program.dims', `${name}: dimension ${dim} cannot be ${size}`)
+      if (!Number.isInteger(size) || size < 1)
+        throw usageError('program.dims', `${name}: dimension ${dim} cannot be ${told(size)}`, { hint: 'a whole number from 1' })
     }),
   ])
   const written = writtenAt(program)
@@ -82,6 +91,7 @@ export function program<
         kept as unknown as { readonly [K in keyof S]: Declared<S[K]> },
       ),
     )
+    expectArguments('program.config', `program ${name}`, written, { 'what build returns': [outputs, 'record'] })
     const results = Object.entries(outputs).flatMap(([output, value]) => (value === undefined ? [] : [[output, value] as const]))
     return { built: builder.finish(Object.fromEntries(results)), graphs: builder.graphs }
   }

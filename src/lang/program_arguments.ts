@@ -2,15 +2,35 @@
 import { inTurn, usageError } from '../errors.js'
 import { own } from '../ir/own.js'
 import type { ProgramValue } from '../ir/program.js'
+import { expectArguments, told } from './arguments.js'
 import type { GraphDecl } from './graph.js'
 import { eachOf, missing, refuseOthers } from './program_checks.js'
-import type { ProgramTensor, ProgramWeights } from './program_types.js'
+import type { ApplyOptions, ProgramTensor, ProgramWeights } from './program_types.js'
 import { isWeights } from './program_weights.js'
 
 export interface Arguments {
   readonly inputs: Readonly<Record<string, ProgramTensor>>
   readonly weights: ProgramWeights | Readonly<Record<string, string>>
   readonly attrs: Readonly<Record<string, number>>
+}
+
+/** @throws usage `program.config` for what the types of `apply` would have refused */
+export function expectApplication(
+  program: string,
+  callee: (...given: never[]) => unknown,
+  graph: GraphDecl,
+  { inputs, weights, attrs }: Arguments,
+  options: ApplyOptions,
+): void {
+  const at = `${program}: apply`
+  expectArguments('program.config', at, callee, {
+    graph: [graph, 'graph'],
+    inputs: [inputs, 'record'],
+    weights: [weights, 'weights'],
+    attrs: [attrs, 'record'],
+    options: [options, 'record'],
+  })
+  expectArguments('program.config', at, callee, { label: [options.label, 'text?'], dims: [options.dims, 'textsByName?'] })
 }
 
 /**
@@ -40,7 +60,8 @@ export function argumentsOf(
     () => {
       numbers = eachOf(graph.attrs, (name) => {
         const value = own(attrs, name) ?? missing(at, 'attribute', name)
-        if (!Number.isFinite(value)) throw usageError('program.attr', `${at}: attribute ${name} is ${value}`)
+        if (!Number.isFinite(value))
+          throw usageError('program.attr', `${at}: attribute ${name} is ${told(value)}`, { hint: 'a finite number' })
         return value
       })
     },

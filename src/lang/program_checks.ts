@@ -37,8 +37,13 @@ export function eachOf<T>(names: readonly string[], make: (name: string) => T): 
 
 /** @throws usage `program.value` for what is no value of the program */
 export function valueAt(values: readonly ProgramValue[], handle: ProgramTensor, where: string): ProgramValue {
-  const value = values[handle.value]
-  if (value === undefined) throw usageError('program.value', `${where}: this is no value of the program`)
+  // Whatever untyped JavaScript gives for a handle has no number of a value.
+  const id: unknown = handle?.value
+  const value = typeof id === 'number' ? values[id] : undefined
+  if (value === undefined)
+    throw usageError('program.value', `${where}: this is no value of the program`, {
+      hint: 'give an input, a state, or what p.apply returns',
+    })
   return value
 }
 

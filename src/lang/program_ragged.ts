@@ -2,6 +2,7 @@
 import { usageError } from '../errors.js'
 import type { ProgramValue, RaggedAxis } from '../ir/program.js'
 import { multiplyExtents, parseExtent, printShape, sameExtent } from '../ir/shape.js'
+import { expectArguments } from './arguments.js'
 import { printType } from './program_match.js'
 import type { ProgramTensor } from './program_types.js'
 
@@ -11,6 +12,19 @@ export interface RaggedOptions {
   readonly seq: string
   readonly lengths: ProgramTensor
   readonly tokens?: string
+}
+
+/** @throws usage `program.config` for what the types of `ragged` would have refused */
+export function expectRagged(program: string, callee: (...given: never[]) => unknown, options: RaggedOptions): void {
+  const at = `${program}: ragged`
+  expectArguments('program.config', at, callee, { axis: [options, 'record'] })
+  const { batch, seq, tokens, lengths } = options
+  expectArguments('program.config', at, callee, {
+    batch: [batch, 'text'],
+    seq: [seq, 'text'],
+    tokens: [tokens, 'text?'],
+    lengths: [lengths, 'record'],
+  })
 }
 
 /** @throws usage `program.ragged` for lengths that are none of the batch's */

@@ -1,6 +1,7 @@
 /** Repeated regions of a program under construction: what they carry on, what is in them is labelled by, and where its weights are. */
-import { usageError } from '../errors.js'
+import { usageError, type Written } from '../errors.js'
 import type { ProgramValue, Repetition } from '../ir/program.js'
+import { expectArguments, told } from './arguments.js'
 import type { Unknowns } from './graph_unknown.js'
 import { isTensor, sameCarried } from './program_checks.js'
 import type { ProgramTensor } from './program_types.js'
@@ -27,12 +28,13 @@ export class Regions {
     return this.#within
   }
 
-  /** What a region leaves. What its first repetition is refused for is not said of the others. */
+  /** What a region leaves, which an author wrote there. What its first repetition is refused for is not said of the others. */
   carry(
     region: Pick<Repetition, 'name' | 'own'>,
     count: number,
     carried: Carried,
     build: (carried: Carried, index: number) => Carried,
+    written: Written,
   ): Carried {
     const at = `${this.#program}: ${region.name}`
     const before = this.#unknowns.refused.length
@@ -41,6 +43,7 @@ export class Regions {
         this.#again(region, count, carried, (now, index) => {
           if (this.#unknowns.refused.length > before) return this.#unknownLike(now)
           const after = build(now, index)
+          expectArguments('program.config', at, written, { 'what the function returns': [after, 'record'] })
           if (this.#unknowns.refused.length > before) return this.#unknownLike(after)
           return sameCarried(at, now, after, this.#values, this.#unknowns.has)
         }),
@@ -57,7 +60,7 @@ export class Regions {
   /** Runs `build` for each repetition, on what the one before returned. @throws usage `program.repeat` for no number of repetitions */
   #again<T>(region: Pick<Repetition, 'name' | 'own'>, count: number, first: T, build: (now: T, index: number) => T): T {
     if (!Number.isInteger(count) || count < 0) {
-      throw usageError('program.repeat', `${this.#program}: ${region.name}: ${count} is no number of repetitions`, {
+      throw usageError('program.repeat', `${this.#program}: ${region.name}: ${told(count)} is no number of repetitions`, {
         hint: 'a whole number, 0 or more',
       })
     }

@@ -2,8 +2,18 @@
 import { usageError } from '../errors.js'
 import type { GraphValue } from '../ir/graph.js'
 import { isInherited, own } from '../ir/own.js'
+import { expectArguments } from './arguments.js'
 import { describe, missing } from './program_checks.js'
 import type { ProgramWeights } from './program_types.js'
+
+/** Weights below a prefix. @throws usage `program.config` for a name that is no text */
+export function weightsBelow(prefix: string): ProgramWeights {
+  const of = (name: string): ProgramWeights => {
+    expectArguments('program.config', `weights below ${prefix}`, of, { name: [name, 'text'] })
+    return weightsBelow(`${prefix}.${name}`)
+  }
+  return { prefix, of }
+}
 
 export const isWeights = (weights: ProgramWeights | Readonly<Record<string, string>>): weights is ProgramWeights =>
   typeof weights.of === 'function'

@@ -1,5 +1,6 @@
 /** Declaring a tensor in the signature of an op, a graph or a program. */
 import type { DType } from '../ir/dtype.js'
+import { expectArguments } from './arguments.js'
 import type { LayoutDecl } from './layout.js'
 import type { StateDecl, TensorDecl } from './types.js'
 
@@ -12,12 +13,26 @@ export function tensor<const Type extends DType | (string & {}), const Dims exte
   dims: Dims,
   layout?: LayoutDecl,
 ): TensorDecl<Type, Dims> {
+  expectArguments('tensor.config', 'tensor', tensor, {
+    'the storage type': [type, 'text'],
+    dims: [dims, 'text'],
+    layout: [layout, 'layout?'],
+  })
   return { type, dims, layout }
 }
 
 /** A state of a program: a tensor that outlives runs; `cleared` starts as zeros, where more of it is read than was written. */
-export const state = <const Type extends DType | (string & {}), const Dims extends string>(
+export function state<const Type extends DType | (string & {}), const Dims extends string>(
   type: Type,
   dims: Dims,
-  { cleared = false, layout }: { readonly cleared?: boolean; readonly layout?: LayoutDecl } = {},
-): StateDecl<Type, Dims> => ({ type, dims, layout, cleared })
+  options: { readonly cleared?: boolean; readonly layout?: LayoutDecl } = {},
+): StateDecl<Type, Dims> {
+  expectArguments('tensor.config', 'state', state, { options: [options, 'record'] })
+  const { cleared = false, layout } = options
+  expectArguments('tensor.config', 'state', state, {
+    'the storage type': [type, 'text'],
+    dims: [dims, 'text'],
+    layout: [layout, 'layout?'],
+  })
+  return { type, dims, layout, cleared }
+}

@@ -11,6 +11,7 @@ import { type BundledKernels, stageKernels } from './bundle_kernels.js'
 import { which } from './compilers.js'
 import { compareVersions, expectOldGlibc, glibcNeed } from './glibc.js'
 import { generatedFolder, type Installation, installation } from './installation.js'
+import { isBuiltOfTexts } from './kernels.js'
 import { outputs, packageRoot, peersFolder, type Target, targets } from './paths.js'
 import { firstLines, runTool } from './process.js'
 import { readBuildReport } from './report.js'
@@ -45,7 +46,7 @@ export interface BundleResult {
 
 /**
  * Packs what `build` left, or the kernels given, into `.heddle/bundle/heddle-linux-x64.tar.xz` (`.tar.gz` without xz).
- * @throws environment `bundle.missing` when something is not built, usage `bundle.model`, finding `bundle.size` over 56 MiB, `bundle.glibc` for a file
+ * @throws environment `bundle.missing` when something is not built, `bundle.stale` for a library of other texts, usage `bundle.model`, finding `bundle.size` over 56 MiB, `bundle.glibc` for a file
  * that an old glibc does not load
  */
 export async function makeBundle({ root, models = [], kernels, signal }: BundleOptions): Promise<BundleResult> {
@@ -53,7 +54,10 @@ export async function makeBundle({ root, models = [], kernels, signal }: BundleO
   const folder = join(outputs(root).base, 'bundle')
   const available = targets.filter((target) => existsSync(built.library(target)))
   if (available.length === 0) throw missing(built.library('simt'))
-  for (const target of available) await expectAllArchitectures(built.report(target))
+  for (const target of available) {
+    await expectAllArchitectures(built.report(target))
+    if (kernels === undefined) await expectCurrent(root, target, built.library(target))
+  }
   await mkdir(folder, { recursive: true })
   const temporary = await mkdtemp(join(folder, '.packing-'))
   try {
@@ -82,6 +86,14 @@ async function expectAllArchitectures(report: string): Promise<void> {
   })
 }
 
+/** A whole build is packed as it lies: the texts beside it must be those it was made of. @throws environment `bundle.stale` */
+async function expectCurrent(root: string, target: Target, library: string): Promise<void> {
+  if (await isBuiltOfTexts(root, target)) return
+  throw environmentError('bundle.stale', `${library} was built from other texts than lie in ${generatedFolder(root)}`, {
+    hint: `run heddle build --target ${target}`,
+  })
+}
+
 /** Everything but models. */
 async function fill(
   stage: string,
@@ -96,11 +108,14 @@ async function fill(
     await copyFile(from, join(stage, name))
   }
   await put(process.execPath, 'node')
-  await put(join(packageRoot(), 'dist', 'portable.mjs'), 'heddle.mjs')
+  const dist = join(packageRoot(), 'dist')
+  await put(join(dist, 'portable.mjs'), 'heddle.mjs')
+  await put(join(dist, 'portable-licences.txt'), 'licences.txt')
   const peers = (await readdir(peersFolder())).filter((name) => name.endsWith('.py')).sort()
   for (const file of [
     'templates/explorer.hbs',
     'dist/explorer.js',
+    'dist/explorer-licences.txt',
     ...peers.map((name) => relative(packageRoot(), join(peersFolder(), name))),
   ]) {
     await mkdir(dirname(join(stage, file)), { recursive: true })

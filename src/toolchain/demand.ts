@@ -94,6 +94,12 @@ async function wholeBuild(root: string, target: Target): Promise<WholeBuild | un
   return (await fileDigest(library(target))) === report.library.digest ? { path: library(target), report } : undefined
 }
 
+/** Whether the last whole build holds these kernels as their files and headers are now. */
+export async function isServedWhole(root: string, target: Target, kernels: readonly PlacedKernel[]): Promise<boolean> {
+  const built = await wholeBuild(root, target)
+  return built !== undefined && serves(built, sourceFiles(kernels), kernels)
+}
+
 /**
  * Whether a whole build holds files as they are now: by the keys of their objects, which only the compiler's version can tell; on a
  * machine without a compiler, by the kernels' texts.

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import writeFileAtomic from 'write-file-atomic'
 import { cacheFolder } from '../cache_folder.js'
 import { usageError } from '../errors.js'
-import { sweepCache } from './demand.js'
+import { isServedWhole, sweepCache } from './demand.js'
 import { sha256 } from './hash.js'
 import { generatedFolder, installation } from './installation.js'
 import { link } from './link.js'
@@ -104,6 +104,17 @@ function compileCommands(recipe: Recipe, generated: string, objects: readonly Bu
     arguments: [recipe.compiler.path, ...compileArguments(recipe, join(generated, source), headers, object)],
   }))
   return `${JSON.stringify(commands, null, 2)}\n`
+}
+
+/** Whether the last whole build of `target` holds the generated texts as they are now, and the headers that they reach. */
+export async function isBuiltOfTexts(root: string, target: Target): Promise<boolean> {
+  if ((await libraryState(root, target)) !== 'current') return false
+  const { kernels } = await readManifestOf(generatedFolder(root))
+  return isServedWhole(
+    root,
+    target,
+    kernels.map((entry) => ({ entry, folder: generatedFolder(root) })),
+  )
 }
 
 /** Whether the last build of `target` used the manifest and left the library as they are now. */

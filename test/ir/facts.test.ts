@@ -7,7 +7,7 @@ import type { Kernel } from '../../src/ir/kernel.js'
 import { read } from '../frontend/refuse.js'
 
 const imports =
-  "import { abs, argmax, exp, gelu, idiv, log, max, maximum, minimum, op, round, row, rsqrt, sqrt, sum, tensor, tanh, toFloat } from 'heddle'"
+  "import { abs, argmax, exp, gelu, idiv, log, max, maximum, minimum, op, round, row, rsqrt, shiftRightUnsigned, sqrt, sum, tensor, tanh, toFloat, wrappingAdd, wrappingMul } from 'heddle'"
 
 interface Written {
   readonly body: string
@@ -37,6 +37,7 @@ const opText = (name: string, { body, outputs = "{ y: tensor('f32', 'm n') }", f
 }
 
 const mean = '(m) => { const s = sum(n, (c) => x(m, c)) / n; return { y: row(n, () => s) } }'
+const integers = "{ y: tensor('i32', 'm n') }"
 const written = {
   element: { body: '(m, c) => ({ y: x(m, c) })' },
   larger: { body: '(m, c) => ({ y: maximum(x(m, c), 0) })' },
@@ -74,6 +75,20 @@ const written = {
   flag: { body: '(m, c) => ({ y: ids(m) === 0 ? x(m, c) : w(m, c) })' },
   number: { body: '(m, c) => ({ y: x(m, c) * toFloat(ids(m) + 1) })' },
   computed_place: { body: '(m, c) => ({ y: table(minimum(ids(m) + 1, 2), c) })' },
+  hashed: {
+    body: '(m, c) => ({ y: wrappingMul(wrappingAdd(ids(m), 7) ^ shiftRightUnsigned(ids(m), 16), 3) })',
+    outputs: integers,
+  },
+  hashed_by_name: {
+    body: '(m, c) => { const h = wrappingMul(ids(m), 3); return { y: h ^ shiftRightUnsigned(h, 16) } }',
+    outputs: integers,
+  },
+  hashed_and_added: { body: '(m, c) => ({ y: wrappingMul(ids(m), 3) + ids(m) })', outputs: integers },
+  hashed_place: { body: '(m, c) => ({ y: table(wrappingMul(ids(m), 3), c) })' },
+  hashed_float: { body: '(m, c) => ({ y: toFloat(wrappingMul(ids(m), 3)) * x(m, c) })' },
+  hashed_flag: { body: '(m, c) => ({ y: ids(m) === 0 ? 1 : wrappingMul(ids(m), 3) })', outputs: integers },
+  hashed_amount: { body: '(m, c) => ({ y: shiftRightUnsigned(7, ids(m)) })', outputs: integers },
+  hashed_locally: { body: '(m, c) => { const h = wrappingMul(ids(m), 3); return { y: minimum(h, 9) } }', outputs: integers },
   compared: { body: '(m, c) => ({ y: c < ids(m) ? x(m, c) : 0 })' },
   length: { body: '(m, c) => ({ y: c < ids(m) ? x(m, c) : 0 })', facts: "{ ids: { from: 1, to: 'n' } }" },
   chosen: { body: '(m, c) => ({ y: table(ids(m), c) })', facts: '{ ids: { values: [0, 1] } }' },
@@ -134,6 +149,16 @@ describe('which integers an input may hold', () => {
   it('any number, where it is only counted with', () => {
     expect(domain('number')).toEqual({ from: [-100], to: [100] })
   })
+  it('every integer, where only its bits are taken', () => {
+    expect(domain('hashed')).toEqual({ from: [-(2 ** 31)], to: [2 ** 31 - 1] })
+    expect(domain('hashed_by_name')).toEqual(domain('hashed'))
+  })
+  it.each(['hashed_and_added', 'hashed_place', 'hashed_float', 'hashed_flag', 'hashed_amount', 'hashed_locally'] as const)(
+    'nobody knows, where anything else reads it or what its bits make: %s',
+    (name) => {
+      expect(domain(name)).toBeUndefined()
+    },
+  )
   it('nobody knows, where a place is computed or a place is compared with', () => {
     expect(domain('computed_place')).toBeUndefined()
     expect(domain('compared')).toBeUndefined()

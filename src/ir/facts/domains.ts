@@ -1,6 +1,7 @@
 /**
  * Which integers an input may hold, as far as a body tells: one that indexes a tensor directly lies in its extent, one that is compared
- * with numbers is a flag, one that is only counted with is any number. What a body does otherwise with an integer, an author has to say.
+ * with numbers is a flag, one that is only counted with is any number, one of which only bits are taken is any integer. What a body does
+ * otherwise with an integer, an author has to say.
  */
 import { type DType, dtypeInfo } from '../dtype.js'
 import type { Expr, ExprOf } from '../expr.js'
@@ -16,6 +17,9 @@ const small: Readonly<Partial<Record<DType, Domain>>> = {
   u8: { from: [0], to: [255] },
   i16: { from: [-32_768], to: [32_767] },
 }
+/** What bodies read of 32 bits and more. */
+const all: Domain = { from: [-(2 ** 31)], to: [2 ** 31 - 1] }
+const allWithoutSign: Domain = { from: [0], to: [2 ** 31 - 1] }
 const isInteger = (dtype: DTypeRef): dtype is DType => typeof dtype === 'string' && dtypeInfo[dtype].scalar === 'i32'
 const smallDomain = (dtype: DTypeRef): Domain | undefined => (typeof dtype === 'string' ? small[dtype] : undefined)
 
@@ -23,6 +27,10 @@ const smallDomain = (dtype: DTypeRef): Domain | undefined => (typeof dtype === '
 interface Use {
   readonly places: Count[]
   readonly flags: Set<number>
+  /** Arithmetic modulo 2 ** 32 reads it, which gives the same for every integer wherever it is computed. */
+  wraps: boolean
+  /** Something else than that reads it, or what was made of it. */
+  plain: boolean
   /** It is a part of what indexes, counts elements or is compared with other than a number. */
   unclear: boolean
 }
@@ -37,14 +45,17 @@ interface Carried {
 
 const nothing: Carried = { tensors: new Set(), isElement: false }
 const comparisons: readonly string[] = ['lt', 'le', 'gt', 'ge', 'eq', 'ne']
-const bits = ['bitXor', 'wrappingAdd', 'wrappingMul', 'shiftRightUnsigned']
-const counted: readonly string[] = ['idiv', 'mod', 'bitAnd', 'bitOr', 'shiftLeft', 'shiftRight', ...bits]
+const wrapping: readonly string[] = ['bitXor', 'bitAnd', 'bitOr', 'wrappingAdd', 'wrappingMul']
+const shifts: readonly string[] = ['shiftLeft', 'shiftRight', 'shiftRightUnsigned']
+const counted: readonly string[] = ['idiv', 'mod']
 
 /** Domains of the integer inputs of an op whose body tells them. */
 export function impliedDomains(kernel: Kernel): Readonly<Record<string, Domain>> {
   const inputs = kernel.tensors.filter(({ access }) => access === 'in')
   const integers = inputs.filter(({ dtype }) => isInteger(dtype))
-  const uses: Uses = new Map(integers.map(({ name }) => [name, { places: [], flags: new Set(), unclear: false }]))
+  const uses: Uses = new Map(
+    integers.map(({ name }) => [name, { places: [], flags: new Set(), wraps: false, plain: false, unclear: false }]),
+  )
   new Reading(inputs, uses).read(kernel)
   return {
     ...Object.fromEntries(
@@ -60,6 +71,10 @@ export function impliedDomains(kernel: Kernel): Readonly<Record<string, Domain>>
 function domainOf({ name, dtype }: TensorParam, uses: Uses): Domain[] {
   const use = uses.get(name)
   if (use === undefined || use.unclear) return []
+  if (use.wraps) {
+    if (use.plain || use.places.length > 0 || use.flags.size > 0) return []
+    return [smallDomain(dtype) ?? (dtype === 'u32' ? allWithoutSign : all)]
+  }
   if (use.places.length > 0) return [{ from: [0], to: use.places.map((place): Count => ['sub', place, 1]) }]
   if (use.flags.size > 0) return [{ from: [Math.min(...use.flags)], to: [Math.max(...use.flags) + 1] }]
   return [smallDomain(dtype) ?? (dtype === 'u32' ? counts : numbers)]
@@ -87,9 +102,28 @@ class Reading {
     if (node.kind === 'fold') this.#unclear(this.#carried(node.length))
     if (node.kind === 'element') this.#unclear(this.#carried(node.index))
     if (node.kind === 'load') this.#seeLoad(node)
+    if (node.kind === 'call' && (wrapping.includes(node.fn) || shifts.includes(node.fn))) {
+      this.#seeBits(node)
+      return
+    }
+    for (const operand of operands(node)) for (const use of this.#usesOf(operand)) use.plain = true
     if (node.kind !== 'call') return
     if (counted.includes(node.fn)) for (const arg of node.args) this.#unclear(this.#carried(arg))
     if (comparisons.includes(node.fn)) this.#compare(node)
+  }
+
+  /** How far bits are moved has to be less than there are: that is no bit itself. */
+  #seeBits({ fn, args: [value, ...others] }: ExprOf<'call'>): void {
+    const moved = shifts.includes(fn)
+    if (value !== undefined) for (const use of this.#usesOf(value)) use.wraps = true
+    for (const other of others) {
+      if (moved) this.#unclear(this.#carried(other))
+      else for (const use of this.#usesOf(other)) use.wraps = true
+    }
+  }
+
+  #usesOf(expr: Expr): readonly Use[] {
+    return [...this.#carried(expr).tensors].flatMap((name) => this.#uses.get(name) ?? [])
   }
 
   #seeLoad({ tensor, indices }: ExprOf<'load'>): void {

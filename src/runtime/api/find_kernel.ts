@@ -44,7 +44,7 @@ export function findKernel(entries: KernelEntries, { op, types, dims, attrs }: C
   const difference = differenceOf(op, types, entry)
   if (difference !== undefined) {
     throw usageError('call.stale', `kernel ${entry.key} was generated from another declaration of ${op.name}: ${difference}`, {
-      hint: 'run heddle gen and heddle build; two ops of one name cannot both be compiled',
+      hint: 'run heddle gen: the kernel is compiled when it is called; two ops of one name cannot both be generated',
     })
   }
   return {

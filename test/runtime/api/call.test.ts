@@ -419,6 +419,7 @@ describe('the kernel', () => {
       message:
         'kernel layer_norm__f32 was generated from another declaration of layer_norm: of its tensors, the declaration has ' +
         'in weight: f32 "n" where the kernel has in gamma: f32 "n"',
+      hint: 'run heddle gen: the kernel is compiled when it is called; two ops of one name cannot both be generated',
     })
     const attrs = op('layer_norm', { ...layerNorm, attrs: { eps: 1e-6 } } as never) as typeof layerNorm
     await expect(device.call(attrs, { x, gamma, beta })).rejects.toMatchObject({ code: 'call.stale' })

@@ -1,13 +1,13 @@
 /** Arithmetic on 32 bits without a sign: hashes and generators of random numbers. */
 import { int, op, shiftRightUnsigned, tensor, wrappingAdd, wrappingMul } from 'heddle'
 
+// #region murmur
 const rotateLeft = (x: number, places: number) => (x << places) | shiftRightUnsigned(x, 32 - places)
 
 /** The last steps of MurmurHash3 (32 bits), of a key mixed with a seed. */
 export const murmur = op('murmur', {
   dims: ['n'],
   inputs: { key: tensor('i32', 'n') },
-  facts: { key: { from: -2147483648, to: 2147483647 } },
   outputs: { hash: tensor('i32', 'n') },
   attrs: { seed: int(0) },
   body:
@@ -20,6 +20,7 @@ export const murmur = op('murmur', {
       return { hash: b ^ shiftRightUnsigned(b, 16) }
     },
 })
+// #endregion
 
 /** A number in [0, 1) of each element's place: one step of PCG (RXS-M-XS, 32 bits). */
 export const noise = op('noise', {

@@ -1,0 +1,81 @@
+/**
+ * What types demand of arguments, held here too for authors in untyped JavaScript: what is given instead is refused by a code, with the
+ * statement and what belongs there, and not by a TypeError from inside.
+ */
+import { type ErrorCode, usageError, type Written } from '../errors.js'
+import { writtenAt } from './written.js'
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const isText = (value: unknown): value is string => typeof value === 'string'
+const isListOf = (value: unknown, is: (each: unknown) => boolean): boolean => Array.isArray(value) && value.every(is)
+const isRecordOf = (value: unknown, is: (each: unknown) => boolean): boolean => isRecord(value) && Object.values(value).every(is)
+const isTexts = (value: unknown): boolean => isListOf(value, isText)
+const isLayout = (value: unknown): boolean => isRecord(value) && isText(value.name)
+const isTensor = (value: unknown): boolean =>
+  isRecord(value) && isText(value.type) && isText(value.dims) && (value.layout === undefined || isLayout(value.layout))
+
+const kinds = {
+  text: [isText, 'a string'],
+  texts: [isTexts, 'a list of strings'],
+  list: [(value: unknown) => Array.isArray(value), 'a list'],
+  record: [isRecord, 'an object'],
+  function: [(value: unknown) => typeof value === 'function', 'a function'],
+  layout: [isLayout, "a layout, as layout('name', axes, { offset }) returns"],
+  tensor: [isTensor, "a tensor, such as tensor('f32', 'm n')"],
+  tensors: [(value: unknown) => isRecordOf(value, isTensor), "an object of tensors, such as { x: tensor('f32', 'm n') }"],
+  textsByName: [(value: unknown) => isRecordOf(value, isText), 'an object of strings'],
+  listsByName: [(value: unknown) => isRecordOf(value, isTexts), 'an object of lists of strings'],
+  groups: [
+    (value: unknown) => isRecordOf(value, (nodes) => isTexts(nodes) || isListOf(nodes, isTexts)),
+    'an object of lists of nodes: { kernel: [...] }',
+  ],
+  weights: [
+    (value: unknown) => isRecord(value) && (typeof value.of === 'function' ? isText(value.prefix) : isRecordOf(value, isText)),
+    "weights by a prefix, p.weights('...'), or an object of their names",
+  ],
+  op: [
+    (value: unknown) => isRecord(value) && isText(value.name) && [value.inputs, value.outputs, value.attrs].every(isRecord),
+    'an op, as op(...) returns',
+  ],
+  graph: [
+    (value: unknown) =>
+      isRecord(value) &&
+      isText(value.name) &&
+      Array.isArray(value.inputs) &&
+      isRecord(value.graph) &&
+      isRecord(value.graph.outputs),
+    'a graph, as graph(...) returns',
+  ],
+} as const satisfies Readonly<Record<string, readonly [is: (value: unknown) => boolean, text: string]>>
+
+type Kind = keyof typeof kinds
+
+/** What a value is, for messages: of what cannot be printed, its type. */
+export function told(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return typeof value === 'function' ? 'a function' : String(value)
+}
+
+type Callee = ((...given: never[]) => unknown) | Written
+
+/** Each argument by what it is called, with what it has to be; one that ends in `?` may be left out. */
+export type Given = Readonly<Record<string, readonly [value: unknown, kind: Kind | `${Kind}?`]>>
+
+/**
+ * @param at what is declared or called, in messages @param callee the function that was called, whose caller is the statement; or the statement itself
+ * @throws usage `code` for the first argument that is not what it has to be
+ */
+export function expectArguments(code: ErrorCode, at: string, callee: Callee, given: Given): void {
+  for (const [name, [value, wanted]] of Object.entries(given)) {
+    if (value === undefined && wanted.endsWith('?')) continue
+    const [is, text] = kinds[wanted.replace('?', '') as Kind]
+    if (is(value)) continue
+    throw usageError(code, `${at}: ${name} is ${told(value)}`, {
+      hint: `${name} is ${text}`,
+      about: { written: typeof callee === 'function' ? writtenAt(callee) : callee },
+    })
+  }
+}

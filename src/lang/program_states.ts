@@ -1,0 +1,50 @@
+/** Inputs and states of a program under construction: the values that are declared, and what each state holds after a run. */
+import { usageError } from '../errors.js'
+import { own } from '../ir/own.js'
+import type { ProgramStateDecl } from '../ir/program.js'
+import { describe } from './program_checks.js'
+import type { ProgramResult, ProgramTensor } from './program_types.js'
+import type { ProgramValues } from './program_values.js'
+import type { TensorDecl } from './types.js'
+
+export class ProgramStates {
+  readonly inputs: Record<string, number> = {}
+  readonly states: Record<string, ProgramStateDecl> = {}
+  readonly #program: string
+  readonly #values: ProgramValues
+
+  constructor(program: string, values: ProgramValues) {
+    this.#program = program
+    this.#values = values
+  }
+
+  /** Whether an input or a state has the name. */
+  has(name: string): boolean {
+    return Object.hasOwn(this.inputs, name) || Object.hasOwn(this.states, name)
+  }
+
+  input(name: string, decl: TensorDecl): ProgramResult {
+    const handle = this.#values.declare(name, decl, this.has(name))
+    this.inputs[name] = handle.value
+    return handle
+  }
+
+  state(name: string, decl: TensorDecl, { cleared = false }: { readonly cleared?: boolean }): ProgramResult {
+    const handle = this.#values.declare(name, decl, this.has(name))
+    this.states[name] = { value: handle.value, next: undefined, cleared }
+    return handle
+  }
+
+  /** Says what a state holds after a run. @throws usage `program.state` for what is none, and for a value that is unlike it */
+  follow(state: ProgramTensor, value: ProgramTensor): void {
+    const before = this.#values.at(state, `${this.#program}: next`)
+    const decl = own(this.states, before.name)
+    const at = `${this.#program}: ${before.name}`
+    if (decl === undefined || decl.value !== state.value)
+      throw usageError('program.state', `${at} is no state`, { hint: 'declare it by p.state()' })
+    const after = this.#values.at(value, at)
+    if (describe(before) !== describe(after))
+      throw usageError('program.state', `${at} is ${describe(before)}, its next value ${after.name} is ${describe(after)}`)
+    this.states[before.name] = { ...decl, next: value.value }
+  }
+}

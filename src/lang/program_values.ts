@@ -1,0 +1,63 @@
+/** The values of a program under construction: its dimensions, what is declared, and other shapes of what is there. */
+import { usageError } from '../errors.js'
+import { isDType } from '../ir/dtype.js'
+import { isInherited } from '../ir/own.js'
+import type { ProgramValue } from '../ir/program.js'
+import { multiplyExtents, parseShape, printShape, type Shape, sameExtent } from '../ir/shape.js'
+import { valueAt } from './program_checks.js'
+import type { ProgramResult, ProgramTensor } from './program_types.js'
+import type { TensorDecl } from './types.js'
+
+export class ProgramValues {
+  readonly all: ProgramValue[] = []
+  readonly dims: Readonly<Record<string, number>>
+  readonly #program: string
+
+  constructor(program: string, dims: Readonly<Record<string, number>>) {
+    this.#program = program
+    this.dims = dims
+  }
+
+  push(value: ProgramValue): ProgramResult {
+    this.all.push(value)
+    return { value: this.all.length - 1 }
+  }
+
+  /** @throws usage `program.value` for what is no value of the program */
+  at(handle: ProgramTensor, where: string): ProgramValue {
+    return valueAt(this.all, handle, where)
+  }
+
+  /** A value that no graph gives. @throws usage `program.name`, `program.dims` */
+  declare(name: string, { type, dims, layout }: TensorDecl, isTaken: boolean): ProgramResult {
+    const at = `${this.#program}: ${name}`
+    if (isInherited(name) || isTaken)
+      throw usageError('program.name', `${at} is declared twice, or is no name`, { hint: 'choose another name' })
+    const shape = parseShape(dims)
+    this.expectDims(at, shape)
+    return this.push({ name, dtype: isDType(type) ? type : { param: type }, shape, layout: layout?.name ?? 'row' })
+  }
+
+  /** A value under another shape. @throws usage `program.shape` for another number of elements, or one in a layout */
+  viewed(handle: ProgramTensor, dims: string): ProgramResult {
+    const from = this.at(handle, `${this.#program}: view`)
+    const shape = parseShape(dims)
+    const at = `${this.#program}: ${from.name}`
+    if (!sameExtent(multiplyExtents(from.shape), multiplyExtents(shape)) || from.layout !== 'row') {
+      const what = from.layout === 'row' ? `"${printShape(from.shape)}"` : `in layout ${from.layout}`
+      throw usageError('program.shape', `${at} is ${what}: it cannot be viewed as "${dims}"`, {
+        hint: 'a view has the same number of elements, in rows',
+      })
+    }
+    return this.push({ ...from, shape, name: `${from.name} as ${printShape(shape)}` })
+  }
+
+  /** @throws usage `program.dims` for a dimension that the program does not have */
+  expectDims(at: string, shape: Shape): void {
+    const unknown = shape.flatMap(({ dims }) => dims).find((dim) => !Object.hasOwn(this.dims, dim))
+    if (unknown === undefined) return
+    throw usageError('program.dims', `${at}: dimension ${unknown} is none of the program`, {
+      hint: `dimensions are ${Object.keys(this.dims).join(', ')}; say what it is, { dims: { ${unknown}: '...' } }, or how large it usually is`,
+    })
+  }
+}
