@@ -9,6 +9,9 @@ import { generate } from '../../src/emit/generate.js'
 import { HeddleError } from '../../src/errors.js'
 import { readDeclarations, readSpecsOrThrow } from '../../src/frontend/index.js'
 import { applyPlan, type PlannedGraph } from '../../src/fuse/apply.js'
+import { runNodes } from '../../src/fuse/check/compose.js'
+import { drawValues, randomFrom } from '../../src/fuse/check/inputs.js'
+import { maskedRules } from '../../src/fuse/check/masked.js'
 import { checkMeaning } from '../../src/fuse/check/meaning.js'
 import { graphOf } from '../../src/fuse/search/resolve.js'
 import type { DType } from '../../src/ir/dtype.js'
@@ -49,6 +52,25 @@ describe('each graph is one kernel, and that kernel means what its nodes do', ()
     expect(made.graph.nodes.filter(({ kind }) => kind !== 'view')).toHaveLength(1)
     for (const group of made.groups) checkMeaning(group, ops)
   })
+})
+
+it('queries of which no key is attended give zeros where the nodes of a group run one by one, and only there', () => {
+  const declaration = planned('ragged').groups[0]?.graph
+  if (declaration === undefined) throw new Error('no group')
+  const dims = { b: 2, s: 3, h: 2, d: 2, e: 3 }
+  const drawn = drawValues(declaration, declaration.nodes, ops, dims, randomFrom(1))
+  const values = new Map(drawn).set(declaration.inputs.lengths ?? -1, Float64Array.of(0, 3))
+  const resultOf = (groups: readonly (readonly string[])[]): number[] => {
+    const revise = maskedRules(declaration, groups, ops)
+    const found = runNodes(declaration, declaration.nodes, { values, dims, attrs: {}, kernels: ops, revise })
+    return Array.from(found.get(Object.values(declaration.outputs)[0] ?? -1) ?? [])
+  }
+  const group = declaration.nodes.flatMap((node) => (node.kind === 'view' ? [] : [node.name]))
+  const [ruled, bare] = [resultOf([group]), resultOf([])]
+  const first = bare.length / 2
+  expect(ruled.slice(0, first)).toEqual(new Array(first).fill(0))
+  expect(bare.slice(0, first).filter((each) => each === 0)).toEqual([])
+  expect(ruled.slice(first)).toEqual(bare.slice(first))
 })
 
 describe('what is read off the bodies', () => {
