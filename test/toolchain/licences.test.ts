@@ -1,0 +1,27 @@
+/** What ships of others ships with their licences: the portable file has a text for every package that the sources import. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import packaged from '../../package.json' with { type: 'json' }
+import { packageRoot } from '../../src/toolchain/index.js'
+
+/** Of these the portable file has nothing: it compiles neither specs nor the addon. */
+const left = ['ts-morph', 'cmake-js', 'node-addon-api', 'node-api-headers']
+
+const sources = readdirSync(join(packageRoot(), 'src'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && !/^(explorer\/client|editor|docs)\//.test(file))
+  .map((file) => readFileSync(join(packageRoot(), 'src', file), 'utf8'))
+const imported = Object.keys(packaged.dependencies).filter(
+  (name) =>
+    !left.includes(name) &&
+    sources.some((text) => new RegExp(`^(import (?!type )|\\} )[^;\\n]*from '${name}(/|')`, 'm').test(text)),
+)
+const lacking = (texts: string): string[] => imported.filter((name) => !texts.split('\n').includes(name))
+
+test('every package in the portable file has its text beside it', () => {
+  const texts = readFileSync(join(packageRoot(), 'dist', 'portable-licences.txt'), 'utf8')
+  expect(imported).toEqual(expect.arrayContaining(['execa', 'handlebars', 'zod']))
+  expect(lacking(texts)).toEqual([])
+  // The twin: one that is left out is missed.
+  expect(lacking(texts.replace(/^zod$/m, ''))).toEqual(['zod'])
+})
